@@ -1,1 +1,1 @@
-"""Everything that touches the world: brokers, clients, faults, histories, lockstep, verdicts, reports, the command line."""
+"""Everything that touches the world: brokers, clients, faults, lockstep, histories, verdicts, reports, commands."""

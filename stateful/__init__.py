@@ -1,1 +1,1 @@
-"""The Hypothesis machines, one per document, and their strategies. They choose operations and judge nothing themselves."""
+"""The Hypothesis machines, one per document, and their strategies: they choose operations and judge nothing."""

@@ -1,0 +1,112 @@
+"""What a run tells while it goes on: a stream of events.
+
+The engine (pytest, in a process of its own) emits them; the command line, the tables and the reports only consume them.
+They travel as JSON lines, one event a line, and are kept with the report, so a run can be told again later.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from conformance.history.document import Violation
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=True):
+    """What all events have in common: when, in seconds since the run began."""
+
+    at_s: float
+
+
+class RunStarted(Event, frozen=True, kw_only=True):
+    """The broker is up and the machines are about to start."""
+
+    release: str
+    broker: str
+    clients: dict[str, str]
+    seed: int
+    budget_s: float
+    rules: tuple[str, ...]
+    machines: tuple[str, ...]
+    settings: dict[str, str]
+    known: tuple[str, ...] = ()
+    defect: str | None = None
+
+
+class Phase(Event, frozen=True, kw_only=True):
+    """Something long begins: a download, a start of the broker, a machine, shrinking; one short sentence."""
+
+    what: str
+
+
+class ExampleFinished(Event, frozen=True, kw_only=True):
+    """One example of a machine ended without a new violation; how often it exercised each rule."""
+
+    machine: str
+    operations: int
+    exercised: dict[str, int]
+    deviations: dict[str, int] = {}
+
+
+class ViolationFound(Event, frozen=True, kw_only=True):
+    """A rule was broken; its history is on disk, unshortened. ``operations`` counts those of the run up to it."""
+
+    machine: str
+    violation: Violation
+    history: str
+    operations: int
+
+
+class ViolationMinimised(Event, frozen=True, kw_only=True):
+    """A violation's history was shortened and replayed; the file ``history`` stands beside ``original``."""
+
+    original: str
+    history: str
+    steps: int
+    tries: int
+    came_back: int
+
+
+class NotExercisable(Event, frozen=True, kw_only=True):
+    """A rule that this run cannot exercise (no fault possible on this kind of broker, say), and why."""
+
+    rule: str
+    why: str
+
+
+class TroubleHappened(Event, frozen=True, kw_only=True):
+    """The run failed: one sentence, and the last lines of the broker's log where that may help."""
+
+    sentence: str
+    log_tail: str = ""
+
+
+class RunFinished(Event, frozen=True, kw_only=True):
+    """The machines are through. Without this event a run did not end by itself."""
+
+    operations: int
+
+
+AnyEvent = (
+    RunStarted
+    | Phase
+    | ExampleFinished
+    | ViolationFound
+    | ViolationMinimised
+    | NotExercisable
+    | TroubleHappened
+    | RunFinished
+)
+"""Every event there is."""
+
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+
+
+def encode(event: AnyEvent) -> bytes:
+    """One line, ending in a newline."""
+    return _encoder.encode(event) + b"\n"
+
+
+def decode(line: bytes) -> AnyEvent:
+    """The event of one line; msgspec.ValidationError or DecodeError for anything else."""
+    return _decoder.decode(line)

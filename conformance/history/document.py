@@ -1,0 +1,82 @@
+"""A history as one document: the steps of one example, in order, with what they ran against.
+
+It is what ``replay`` reads, what a report explains, and what a violation is kept as. The file is JSON, one document a
+file, with every operation and outcome typed by ``model.operations``. Long recordings for Spark are not this.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from conformance.trouble import Trouble
+from model.operations import AnyOperation, AnyOutcome
+
+FORMAT = 1
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One operation with its outcome; times in milliseconds since the history began."""
+
+    operation: AnyOperation
+    outcome: AnyOutcome
+    invoked_ms: float
+    completed_ms: float
+    late: tuple[AnyOutcome, ...] = ()
+    """What came of operations that were not awaited, and was collected before this one."""
+
+
+class Violation(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule that was broken: which, why in one sentence, at which step (from 1), and the evidence in lines of text."""
+
+    rule: str
+    because: str
+    step: int
+    deviation: str | None = None
+    evidence: tuple[str, ...] = ()
+
+
+class Replays(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a history was run again, and in how many of these the same rule broke."""
+
+    tries: int
+    came_back: int
+
+
+class History(msgspec.Struct, frozen=True, kw_only=True):
+    """One example on one broker."""
+
+    machine: str
+    release: str
+    broker: str
+    clients: dict[str, str]
+    seed: int
+    settings: dict[str, str]
+    steps: tuple[Step, ...]
+    violation: Violation | None = None
+    defect: str | None = None
+    replays: Replays | None = None
+    minimal: bool = False
+    format: int = FORMAT
+
+
+def write(history: History, path: Path) -> None:
+    """Write a history to ``path``, indented for people, replacing what is there in one step."""
+    text = msgspec.json.format(msgspec.json.encode(history), indent=1)
+    temporary = path.with_name(path.name + ".part")
+    temporary.write_bytes(text)
+    temporary.replace(path)
+
+
+def read(path: Path) -> History:
+    """Read a history; Trouble, in one sentence, when the file is not one."""
+    try:
+        history = msgspec.json.decode(path.read_bytes(), type=History)
+    except OSError as error:
+        raise Trouble(f"cannot read {path}: {error.strerror}") from error
+    except msgspec.MsgspecError as error:
+        raise Trouble(f"{path} is not a history of this suite: {error}") from error
+    if history.format != FORMAT:
+        raise Trouble(f"{path} has format {history.format}; this suite reads format {FORMAT}")
+    return history

@@ -1,0 +1,240 @@
+"""Operations and their outcomes: the words in which a history is told.
+
+An operation is chosen by a machine, performed on a system, and judged together with its outcome. Both are plain values
+that can be written to a file and read again, so that a history replays. Names are local to one history: a session
+``"s1"``, a topic ``"t0"``; the system maps them to real ones. Nothing is performed or judged here.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from model.log import Position
+
+Client = Literal["wire", "official"]
+"""Which client speaks for a session: our own on the binary protocol, or pulsar-client."""
+
+Scope = Literal["namespace", "topic"]
+"""Where a policy is set."""
+
+FailpointKind = Literal["write-fails", "write-slow", "write-fails-late", "snapshot-fails", "confirmation-lost"]
+"""The failures inside the broker that a history can ask for."""
+
+
+class Operation(Struct, frozen=True, tag_field="op", tag=True):
+    """What all operations have in common: nothing but that they are values with a name."""
+
+
+class CreateTopic(Operation, frozen=True):
+    """A fresh topic; ``deduplication`` says where it is switched, and how: by the broker's default, or a policy."""
+
+    topic: str
+    deduplication: Literal["broker-on", "namespace-on", "namespace-off", "topic-on", "topic-off"]
+
+
+class OpenProducer(Operation, frozen=True):
+    """Open a producer of a fixed name on a topic, as ``session``."""
+
+    session: str
+    topic: str
+    producer: str
+    client: Client = "wire"
+
+
+class CloseProducer(Operation, frozen=True):
+    """Close a session in good order."""
+
+    session: str
+
+
+class CrashProducer(Operation, frozen=True):
+    """Cut a session's connection without a goodbye, with whatever it has in flight."""
+
+    session: str
+
+
+class Message(Struct, frozen=True):
+    """One message: its sequence id and the business id that its payload carries."""
+
+    sequence_id: int
+    business_id: str
+
+
+class Entry(Struct, frozen=True):
+    """What becomes one entry of the log: a single message, or a batch of several, ids rising."""
+
+    messages: tuple[Message, ...]
+
+    @property
+    def lowest(self) -> int:
+        """The lowest sequence id in it."""
+        return self.messages[0].sequence_id
+
+    @property
+    def highest(self) -> int:
+        """The highest sequence id in it."""
+        return self.messages[-1].sequence_id
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether it holds more than one message."""
+        return len(self.messages) > 1
+
+    def __str__(self) -> str:
+        ids = str(self.lowest) if not self.is_batch else f"batch {self.lowest}..{self.highest}"
+        return f"{ids} ({', '.join(m.business_id for m in self.messages)})"
+
+
+class Send(Operation, frozen=True):
+    """Send entries one behind the other, all in flight at once; ``wait`` says whether the answers are awaited here.
+
+    Answers that are not awaited are collected before the session's next operation, or lost with the session.
+    """
+
+    session: str
+    entries: tuple[Entry, ...]
+    wait: bool = True
+
+
+class SwitchDeduplication(Operation, frozen=True):
+    """Switch deduplication of a topic on or off, by a policy of the topic or of its namespace."""
+
+    topic: str
+    scope: Scope
+    on: bool
+
+
+class Unload(Operation, frozen=True):
+    """Unload a topic: it is closed, and loaded again by whoever asks for it next."""
+
+    topic: str
+
+
+class Restart(Operation, frozen=True):
+    """Stop the broker gracefully and start it again on the same data."""
+
+
+class Kill(Operation, frozen=True):
+    """Kill the broker with SIGKILL and start it again on the same data."""
+
+
+class SetFailpoint(Operation, frozen=True):
+    """The next ``count`` occasions on this topic fail, inside the broker, in the way that ``kind`` says."""
+
+    topic: str
+    kind: FailpointKind
+    count: int = 1
+    delay_ms: int = 0
+
+
+class ClearFailpoints(Operation, frozen=True):
+    """Nothing fails any more."""
+
+
+class ReadSnapshot(Operation, frozen=True):
+    """Read the deduplication snapshot that is stored now."""
+
+    topic: str
+
+
+class ReadLog(Operation, frozen=True):
+    """Read the topic's log back, entry by entry, from its beginning to its end."""
+
+    topic: str
+
+
+class Outcome(Struct, frozen=True, tag_field="outcome", tag=True):
+    """What all outcomes have in common: nothing but that they are values with a name."""
+
+
+class Done(Outcome, frozen=True):
+    """It took effect; there is nothing more to tell."""
+
+
+class Skipped(Outcome, frozen=True):
+    """It was not performed, because what it needs is not there (its session was never opened, say)."""
+
+    why: str
+
+
+class Refused(Outcome, frozen=True):
+    """It failed: the broker or the client said so, and it did not take effect."""
+
+    code: str
+    message: str = ""
+
+
+class Unknown(Outcome, frozen=True):
+    """It may or may not have taken effect."""
+
+    why: str
+
+
+class Stored(Outcome, frozen=True):
+    """A send took effect: the entry stands at this position."""
+
+    position: Position
+
+
+class Duplicate(Outcome, frozen=True):
+    """A send was confirmed without a position: the broker holds the entry to be a duplicate."""
+
+
+Answer = Stored | Duplicate | Refused | Unknown
+"""What is known of one entry that was sent."""
+
+
+class Sent(Outcome, frozen=True):
+    """The answers to a send, one for each entry, in their order; none yet where they are not awaited."""
+
+    answers: tuple[Answer, ...]
+
+
+class Opened(Outcome, frozen=True):
+    """A producer is open; the broker said this is its highest sequence id (-1: none, None: the client hides it)."""
+
+    last_sequence_id: int | None
+
+
+class LoggedEntry(Struct, frozen=True):
+    """An entry as it was read back."""
+
+    position: Position
+    producer: str
+    entry: Entry
+
+
+class LogRead(Outcome, frozen=True):
+    """The whole log, in the order of positions."""
+
+    entries: tuple[LoggedEntry, ...]
+
+
+class SnapshotRead(Outcome, frozen=True):
+    """The stored deduplication snapshot: producer name to sequence id, and its position."""
+
+    position: Position
+    producers: dict[str, int]
+
+
+AnyOperation = (
+    CreateTopic
+    | OpenProducer
+    | CloseProducer
+    | CrashProducer
+    | Send
+    | SwitchDeduplication
+    | Unload
+    | Restart
+    | Kill
+    | SetFailpoint
+    | ClearFailpoints
+    | ReadSnapshot
+    | ReadLog
+)
+"""Every operation there is: what a history's file may hold, and what every performer must know."""
+
+AnyOutcome = Done | Skipped | Refused | Unknown | Stored | Duplicate | Sent | Opened | LogRead | SnapshotRead
+"""Every outcome there is."""
