@@ -1,0 +1,33 @@
+"""Where the suite keeps what outlives a run (downloads, unpacked releases) and the folders of running brokers.
+
+It only names folders and makes them; what is put into them is the business of the modules that ask.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+from conformance.trouble import Trouble
+
+ENVIRONMENT_VARIABLE = "PULSAR_CONFORMANCE_CACHE"
+"""Names another cache folder than the user's own; its value is a path."""
+
+
+def cache_folder(*parts: str) -> Path:
+    """Return the folder ``parts`` below the cache, made if it is missing.
+
+    The cache is the user's cache folder of this application, or what :data:`ENVIRONMENT_VARIABLE` names.
+
+    Raises:
+        Trouble: the folder cannot be made.
+    """
+    root = Path(os.environ.get(ENVIRONMENT_VARIABLE) or platformdirs.user_cache_path("pulsar-conformance"))
+    folder = root.expanduser().absolute().joinpath(*parts)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Trouble(f"The cache folder {folder} cannot be made: {error.strerror}.") from error
+    return folder

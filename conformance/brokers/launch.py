@@ -1,0 +1,120 @@
+"""Prepares the start of a standalone broker in its run folder: the configuration file, and the command line of Java.
+
+Java is started directly and not through the release's script: with the C1 compiler and the serial collector a broker is
+up in half the time, and the process that was started is the broker itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.brokers.artifacts import artifact
+from conformance.brokers.java import Java
+from conformance.brokers.ports import HOST, free_ports
+from conformance.brokers.release import Release
+
+_BYTEMAN_VERSION = "4.0.26"
+_HEAP = ("-Xms64m", "-Xmx512m", "-XX:MaxDirectMemorySize=256m")
+_QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xshare:auto")
+_OPENED_PACKAGES = (
+    "java.base/java.io",
+    "java.base/java.util.zip",
+    "java.base/java.nio",
+    "java.base/jdk.internal.misc",
+    "java.base/jdk.internal.platform",
+    "java.management/sun.management",
+    "jdk.management/com.sun.management.internal",
+)
+"""What Pulsar, BookKeeper and Netty reach by reflection; the releases' own script opens the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """The TCP ports of one broker."""
+
+    service: int
+    admin: int
+    bookie: int
+    zookeeper: int
+    agent: int
+
+    @classmethod
+    def chosen(cls) -> Ports:
+        """Return ports that are free now.
+
+        Raises:
+            Trouble: there are none.
+        """
+        service, admin, bookie, zookeeper, agent = free_ports(5)
+        return cls(service=service, admin=admin, bookie=bookie, zookeeper=zookeeper, agent=agent)
+
+
+def write_configuration(release: Release, folder: Path, settings: Mapping[str, str]) -> Path:
+    """Write the release's own ``standalone.conf`` into the folder, ``settings`` after it; the last of a name counts."""
+    file = folder / "standalone.conf"
+    shipped = (release.folder / "conf" / "standalone.conf").read_text("utf-8")
+    ours = "".join(f"{name}={value}\n" for name, value in settings.items())
+    file.write_text(f"{shipped}\n\n### Set by pulsar-conformance\n{ours}", "utf-8")  # shipped without a last newline
+    return file
+
+
+def command(release: Release, java: Java, folder: Path, ports: Ports, *, with_agent: bool) -> list[str]:
+    """Return the command that runs the release's standalone broker, with all that it writes below ``folder``.
+
+    Raises:
+        Trouble: the agent's jar cannot be fetched.
+    """
+    temporary = folder / "tmp"  # where native libraries are unpacked to, which SIGKILL leaves lying
+    temporary.mkdir(exist_ok=True)
+    return [
+        str(java.executable),
+        *_HEAP,
+        *_QUICK_START,
+        *(word for package in _OPENED_PACKAGES for word in ("--add-opens", f"{package}=ALL-UNNAMED")),
+        *(_agent_options(ports.agent) if with_agent else ()),
+        f"-Djava.io.tmpdir={temporary}",
+        *_properties(folder),
+        "-cp",
+        f"{release.folder}/conf:{release.folder}/lib/*",
+        "org.apache.pulsar.PulsarStandaloneStarter",
+        *_starter_flags(release, folder, ports),
+    ]
+
+
+def _agent_options(port: int) -> tuple[str, ...]:
+    jar = artifact("org.jboss.byteman", "byteman", _BYTEMAN_VERSION)
+    agent = f"-javaagent:{jar}=listener:true,address:{HOST},port:{port},boot:{jar}"
+    return agent, "-Dorg.jboss.byteman.transform.all"
+
+
+def _properties(folder: Path) -> tuple[str, ...]:
+    drivers = "org.apache.pulsar.metadata.bookkeeper.PulsarMetadata"
+    return (
+        "-Djava.net.preferIPv4Stack=true",
+        "-Dio.netty.tryReflectionSetAccessible=true",
+        "-Djute.maxbuffer=10485760",
+        "-Dzookeeper.4lw.commands.whitelist=*",
+        "-Dzookeeper.snapshot.trust.empty=true",
+        f"-Dbookkeeper.metadata.bookie.drivers={drivers}BookieDriver",
+        f"-Dbookkeeper.metadata.client.drivers={drivers}ClientDriver",
+        "-Dlog4j.configurationFile=log4j2.yaml",
+        "-Dlog4j2.is.webapp=false",
+        "-Dlog4j.shutdownHookEnabled=false",
+        "-Dpulsar.log.appender=Console",
+        f"-Dpulsar.log.dir={folder}",
+    )
+
+
+def _starter_flags(release: Release, folder: Path, ports: Ports) -> list[str]:
+    data = folder / "data"
+    flags = ["--config", f"{folder}/standalone.conf", "--no-functions-worker", "--no-stream-storage"]
+    flags += ["--advertised-address", HOST, "--bookkeeper-dir", f"{data}/bookkeeper"]
+    if release.chooses_bookie_port:
+        flags += ["--bookkeeper-port", str(ports.bookie)]
+    if release.keeps_metadata_in_rocksdb:
+        flags += ["--metadata-dir", f"{data}/metadata"]
+    else:
+        flags += ["--zookeeper-port", str(ports.zookeeper), "--zookeeper-dir", f"{data}/zookeeper"]
+    return flags

@@ -1,0 +1,47 @@
+"""Asks a broker over HTTP whether it is there: the few calls needed before anything else can be asked.
+
+The typed admin client is in ``conformance.systems``; this is only what starting a broker needs.
+"""
+
+from __future__ import annotations
+
+import json
+
+import urllib3
+
+_ANSWER_DEADLINE_S = 2.0
+_TOPIC = "persistent/public/default/is-it-ready"
+"""Looked up, never created: a look-up only finds the broker that would own it."""
+
+
+class Probe:
+    """Knows one admin address, ``http://host:port``. No answer and an answer other than 200 are both None."""
+
+    def __init__(self, admin_url: str) -> None:
+        self._admin_url = admin_url
+        self._http = urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(total=_ANSWER_DEADLINE_S))
+
+    def version(self) -> str | None:
+        """Return the release that the broker reports, e.g. ``4.0.8``."""
+        answer = self._get("/admin/v2/brokers/version")
+        return None if answer is None else answer.decode().strip()
+
+    def clusters(self) -> list[str] | None:
+        """Return the names of the clusters that the broker knows, its own among them."""
+        answer = self._get("/admin/v2/clusters")
+        names: list[str] | None = None if answer is None else json.loads(answer)
+        return names
+
+    def is_ready(self) -> bool:
+        """Whether a topic look-up answers and the namespace ``public/default`` exists; the first comes earlier."""
+        return (
+            self._get(f"/lookup/v2/topic/{_TOPIC}") is not None
+            and self._get("/admin/v2/namespaces/public/default") is not None
+        )
+
+    def _get(self, path: str) -> bytes | None:
+        try:
+            answer = self._http.request("GET", self._admin_url + path)
+        except urllib3.exceptions.HTTPError:
+            return None
+        return answer.data if answer.status == 200 else None

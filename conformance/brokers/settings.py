@@ -1,0 +1,67 @@
+"""What the suite sets in a broker's configuration, and why; each of it can be overridden by name.
+
+Brokers are started on the configuration file that their release ships (for the distribution ``standalone.conf``) with
+these settings on top. What is not named here keeps the value of that shipped file, which is not always the default of
+the code: ``managedLedgerDefaultMarkDeleteRateLimit`` is 0.1 a second in every shipped file and 1.0 in the code.
+
+The defaults below are ours, not Pulsar's. They make a broker quick, and bring the corners of the rules (rollover,
+snapshots, chunks) within reach of short histories; none of them changes what the rules promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_SHIPPED_FRAME_BYTES = 5_253_120
+"""The bookie's largest frame in every shipped configuration: 5 MiB and the overhead."""
+
+_FRAME_OVERHEAD_BYTES = 10 * 1024
+"""Room for the command and the metadata around a message of the largest size, as the broker itself reckons with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A value for the configuration file, and the reason the suite departs from the shipped one."""
+
+    value: str
+    why: str
+
+
+QUICK: Mapping[str, Setting] = {
+    "managedLedgerNewEntriesCheckDelayInMillis": Setting("0", "a waiting consumer is told of a new message at once"),
+    "journalFlushWhenQueueEmpty": Setting("true", "an entry is confirmed without waiting for company"),
+    "journalMaxGroupWaitMSec": Setting("0", "the same"),
+    "journalBufferedWritesThreshold": Setting("1", "the same"),
+}
+"""Waiting that a cluster under load does for throughput, and that a test only waits for."""
+
+NEAR: Mapping[str, Setting] = {
+    "managedLedgerMaxEntriesPerLedger": Setting("5", "topics roll over to a new ledger within one example"),
+    "managedLedgerMinLedgerRolloverTimeMinutes": Setting("0", "a full ledger is closed at once"),
+    "maxMessageSize": Setting("10240", "messages of a few kilobytes are chunked"),
+    "brokerDeduplicationEntriesInterval": Setting("5", "a deduplication snapshot is due after five entries"),
+    "brokerDeduplicationSnapshotFrequencyInSeconds": Setting("1", "snapshots due by time are looked for often"),
+    "acknowledgmentAtBatchIndexLevelEnabled": Setting("true", "documents 003 and 004 speak of messages in batches"),
+    "topicLevelPoliciesEnabled": Setting("true", "deduplication is switched per topic; off by default before 2.11"),
+}
+"""Thresholds lowered, and features on, so that short histories reach what the rules speak of."""
+
+STEADY: Mapping[str, Setting] = {
+    "brokerDeleteInactiveTopicsEnabled": Setting("false", "a topic stays until its history has been read back"),
+}
+"""Housekeeping that would take away what a check still needs."""
+
+
+def suite_settings(overrides: Mapping[str, str]) -> dict[str, str]:
+    """Return what a broker is configured with: the suite's settings, replaced and added to by ``overrides``.
+
+    The largest frame that the bookie takes follows a ``maxMessageSize`` above the shipped one, unless it is overridden
+    itself: otherwise the broker would accept messages that it cannot store.
+    """
+    chosen = {name: setting.value for table in (QUICK, NEAR, STEADY) for name, setting in table.items()}
+    chosen.update(overrides)
+    if "nettyMaxFrameSizeBytes" not in overrides and chosen["maxMessageSize"].isdecimal():
+        needed_bytes = int(chosen["maxMessageSize"]) + _FRAME_OVERHEAD_BYTES
+        chosen["nettyMaxFrameSizeBytes"] = str(max(needed_bytes, _SHIPPED_FRAME_BYTES))
+    return chosen

@@ -1,0 +1,56 @@
+"""Unpacks the archive of a release, once, into the suite's cache.
+
+No entry may leave the folder it is unpacked into, and there may be files and folders only: releases have no links, and
+without links there is none that points out. It does not look at what the archive contains beyond that.
+"""
+
+from __future__ import annotations
+
+import tarfile
+import tempfile
+from pathlib import Path, PurePosixPath
+
+from filelock import FileLock
+
+from conformance.trouble import Trouble
+
+
+def unpacked(archive: Path, folder: Path) -> Path:
+    """Return ``folder`` with the contents of a gzipped tar, whose single top folder is left away.
+
+    Unpacks on the first call only; ``folder`` appears complete or not at all, also when several processes ask at once.
+
+    Raises:
+        Trouble: an entry would leave the folder or is a device, or the archive is damaged.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if not folder.exists():
+            with tempfile.TemporaryDirectory(dir=folder.parent, prefix="partial-") as partial:
+                _extract(archive, Path(partial))
+                _top_folder(archive, Path(partial)).replace(folder)
+    return folder
+
+
+def _extract(archive: Path, folder: Path) -> None:
+    try:
+        with tarfile.open(archive, "r:gz") as tar:
+            tar.extractall(folder, filter=_safe)
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise Trouble(f"{archive} cannot be unpacked: {error}.") from error
+
+
+def _safe(entry: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
+    name = PurePosixPath(entry.name)
+    if name.is_absolute() or ".." in name.parts:
+        raise Trouble(f"The archive is refused: its entry {entry.name!r} would leave the folder it is unpacked into.")
+    if not (entry.isreg() or entry.isdir()):
+        raise Trouble(f"The archive is refused: its entry {entry.name!r} is neither a file nor a folder.")
+    return tarfile.data_filter(entry, folder)  # sees to owners and permissions
+
+
+def _top_folder(archive: Path, folder: Path) -> Path:
+    tops = list(folder.iterdir())
+    if len(tops) != 1 or not tops[0].is_dir():
+        raise Trouble(f"{archive} is not a release: it should have one folder at its top.")
+    return tops[0]
