@@ -27,11 +27,17 @@ class Operation(Struct, frozen=True, tag_field="op", tag=True):
     """What all operations have in common: nothing but that they are values with a name."""
 
 
+Switch = Literal[
+    "broker", "namespace-on", "namespace-off", "own-namespace-on", "own-namespace-off", "topic-on", "topic-off"
+]
+"""Where deduplication of a topic is switched: the broker's default, the policy of its namespace, or its own policy."""
+
+
 class CreateTopic(Operation, frozen=True):
-    """A fresh topic; ``deduplication`` says where it is switched, and how: by the broker's default, or a policy."""
+    """A fresh topic. In a namespace of its own, the namespace's policy can be switched later without touching others."""
 
     topic: str
-    deduplication: Literal["broker-on", "namespace-on", "namespace-off", "topic-on", "topic-off"]
+    deduplication: Switch = "namespace-on"
 
 
 class OpenProducer(Operation, frozen=True):
@@ -145,8 +151,29 @@ class ReadLog(Operation, frozen=True):
     topic: str
 
 
+class Fired(Struct, frozen=True):
+    """How often a failpoint on a topic really made something fail."""
+
+    topic: str
+    kind: FailpointKind
+    times: int
+
+
 class Outcome(Struct, frozen=True, tag_field="outcome", tag=True):
     """What all outcomes have in common: nothing but that they are values with a name."""
+
+
+class Created(Outcome, frozen=True):
+    """A topic is there; whether deduplication is on, and how many producers its snapshot holds, the broker says."""
+
+    deduplication: bool
+    snapshot_room: int
+
+
+class Cleared(Outcome, frozen=True):
+    """No failpoint is on any more; for each topic and kind that was, how often it really fired."""
+
+    fired: tuple[Fired, ...]
 
 
 class Done(Outcome, frozen=True):
@@ -189,6 +216,13 @@ Answer = Stored | Duplicate | Refused | Unknown
 class Sent(Outcome, frozen=True):
     """The answers to a send, one for each entry, in their order; none yet where they are not awaited."""
 
+    answers: tuple[Answer, ...]
+
+
+class Late(Struct, frozen=True):
+    """Answers to a session's earlier send that was not awaited, collected on the way to a later operation."""
+
+    session: str
     answers: tuple[Answer, ...]
 
 
@@ -236,5 +270,7 @@ AnyOperation = (
 )
 """Every operation there is: what a history's file may hold, and what every performer must know."""
 
-AnyOutcome = Done | Skipped | Refused | Unknown | Stored | Duplicate | Sent | Opened | LogRead | SnapshotRead
+AnyOutcome = (
+    Created | Cleared | Done | Skipped | Refused | Unknown | Stored | Duplicate | Sent | Opened | LogRead | SnapshotRead
+)
 """Every outcome there is."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from conformance.trouble import Trouble
-from model.operations import AnyOperation, AnyOutcome
+from model.operations import AnyOperation, AnyOutcome, Late
 
 FORMAT = 1
 
@@ -23,8 +23,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     outcome: AnyOutcome
     invoked_ms: float
     completed_ms: float
-    late: tuple[AnyOutcome, ...] = ()
-    """What came of operations that were not awaited, and was collected before this one."""
+    late: tuple[Late, ...] = ()
+    """Answers to earlier sends that were not awaited; they are judged before this operation."""
 
 
 class Violation(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,234 @@
+"""Document 000, deduplication, seen from outside: which states of one producer on one topic are still possible.
+
+A *lane* is what the broker holds of one producer name on one topic: its entries in the log, and the highest sequence
+ids *pushed* and *persisted*. Lanes do not influence one another (DEDUP-07), so possible states are kept lane by lane,
+and their number is a sum, not a product. A send of unknown outcome leaves several lanes, one for each number of entries
+that the broker may have taken; what is observed later (the id that a reopened producer learns, the answer to the next
+send, the log read back) leaves fewer. None left: a rule is broken, and :mod:`model.blame` says which.
+
+Not modelled here: what the broker does inside (that is ``model.topic``, the reference), consumers and acknowledgments,
+markers of replication. Chunks of one message share a sequence id and have a model of their own.
+
+Batches: the document speaks of single messages. A batch is one entry with a lowest and a highest sequence id; it is new
+when the lowest is above *pushed*, a duplicate when the highest is at or below *persisted*. A batch that overlaps cannot
+be confirmed without losing or repeating a message, so it may only be refused. (Releases confirm it without storing it:
+the deviation ``overlapping-batch-dropped``.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from model.catalogue import carries
+from model.log import Position
+from model.operations import Answer, Duplicate, Entry, LoggedEntry, Refused, Stored, Unknown
+
+NONE = -1
+"""The sequence id of a producer of which nothing is known."""
+
+OVERLAPPING_BATCH_DROPPED = "overlapping-batch-dropped"
+"""A batch that begins at or below *persisted* and ends above it is confirmed as a duplicate; its new part is lost."""
+
+UNKNOWN_STATUS = "UnknownStatus"
+"""The code of a refusal that says: it cannot be told yet whether this is a duplicate (DEDUP-04)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An entry in the log; its position where known, and whether a reopened producer was told that it is there."""
+
+    entry: Entry
+    position: Position | None = None
+    told: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One possible state of one producer name on one topic.
+
+    ``persisted`` is what is at least persisted: while writes are in flight it may be anything up to ``written``.
+    ``since`` is the number of entries that deduplication does not count, being older than its switching on.
+    ``failed``: a write failed, and *pushed* may or may not have fallen back. ``cut``: the broker listens no more to
+    the entries that are being sent. ``moved``: nothing was observed yet since the topic was recovered.
+    """
+
+    kept: tuple[Kept, ...] = ()
+    pushed: int = NONE
+    persisted: int = NONE
+    since: int = 0
+    failed: bool = False
+    cut: bool = False
+    moved: bool = False
+
+    @property
+    def written(self) -> int:
+        """The highest sequence id among the entries that deduplication counts; -1 for none."""
+        return max((kept.entry.highest for kept in self.kept[self.since :]), default=NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What else is known about a send: may a write fail; may the client itself have sent it more than once."""
+
+    enabled: bool = True
+    may_fail: bool = False
+    may_be_resent: bool = False
+
+
+Lanes = frozenset[Lane]
+"""The possible states of a lane. Empty: impossible."""
+
+FRESH: Lanes = frozenset({Lane()})
+
+
+def send(lane: Lane, entry: Entry, answer: Answer, around: Circumstances) -> tuple[Lane, ...]:
+    """The lanes that are possible after this entry was sent and this answer came; none: the answer is not allowed."""
+    if around.may_be_resent and not isinstance(answer, Unknown):
+        first = (lane, *send(lane, entry, Unknown("a first try"), replace(around, may_be_resent=False)))
+        again = [replace(before, cut=False) for before in first]
+        return tuple(lane for before in again for lane in _send_once(before, entry, answer, around))
+    return _send_once(lane, entry, answer, around)
+
+
+def _send_once(lane: Lane, entry: Entry, answer: Answer, around: Circumstances) -> tuple[Lane, ...]:
+    if lane.cut:
+        return (lane,) if isinstance(answer, Unknown) else ()
+    if not around.enabled:
+        return _send_unjudged(lane, entry, answer, around)
+    match answer:
+        case Stored(position):
+            return (_store(lane, entry, position),) if is_new(lane, entry) else ()
+        case Duplicate():
+            return (replace(lane, moved=False),) if is_duplicate(lane, entry) else ()
+        case Refused(code):
+            return _refuse(lane, entry, code, around)
+        case Unknown():
+            return tuple(_lose_sight(lane, entry, around))
+        case _:
+            assert_never(answer)
+
+
+@carries("DEDUP-02", "DEDUP-06", "DEDUP-08", "DEDUP-12", "DEDUP-14")
+def is_new(lane: Lane, entry: Entry) -> bool:
+    """Above *pushed*, or, after a failed write, above what was written, to which *pushed* falls back (DEDUP-06).
+
+    Only the number counts: neither gaps (DEDUP-08) nor what the message is about (DEDUP-14). After a recovery *pushed*
+    is the highest id of the entries stored (DEDUP-12).
+    """
+    return entry.lowest > (lane.written if lane.failed else lane.pushed)
+
+
+@carries("DEDUP-03", "DEDUP-05")
+def is_duplicate(lane: Lane, entry: Entry) -> bool:
+    """At or below *persisted*, which follows the writes (DEDUP-05) and so may by now be all that was written."""
+    return entry.highest <= max(lane.persisted, lane.written)
+
+
+@carries("DEDUP-04", "DEDUP-05")
+def is_of_unknown_status(lane: Lane, entry: Entry) -> bool:
+    """Above *persisted*, at or below *pushed*: only while a write is in flight or has failed (DEDUP-05)."""
+    return lane.persisted < entry.highest and entry.lowest <= lane.pushed
+
+
+def overlaps(lane: Lane, entry: Entry) -> bool:
+    """A batch whose first message is not new, and whose last one is."""
+    return entry.lowest <= lane.pushed < entry.highest
+
+
+def _store(lane: Lane, entry: Entry, position: Position | None) -> Lane:
+    kept = (*lane.kept, Kept(entry, position))
+    return replace(lane, kept=kept, pushed=max(lane.pushed, entry.highest), moved=False)
+
+
+def _refuse(lane: Lane, entry: Entry, code: str, around: Circumstances) -> tuple[Lane, ...]:
+    """A refusal stores nothing and confirms nothing: of an unknown status, of an overlap, or of a write that failed."""
+    if code == UNKNOWN_STATUS:
+        return (lane,) if is_of_unknown_status(lane, entry) else ()
+    if overlaps(lane, entry):
+        return (lane,)
+    return (_fail(lane, entry),) if around.may_fail else ()
+
+
+def _fail(lane: Lane, entry: Entry) -> Lane:
+    return replace(lane, pushed=max(lane.pushed, entry.highest), failed=True)
+
+
+def _lose_sight(lane: Lane, entry: Entry, around: Circumstances) -> Iterable[Lane]:
+    """No answer: the broker never saw the entry (nor those behind it), or did, and stored it if it was new."""
+    yield replace(lane, cut=True)
+    if is_new(lane, entry):
+        yield _store(lane, entry, None)
+    else:
+        yield lane
+    if around.may_fail:
+        yield _fail(lane, entry)
+
+
+@carries("DEDUP-01")
+def _send_unjudged(lane: Lane, entry: Entry, answer: Answer, around: Circumstances) -> tuple[Lane, ...]:
+    """Deduplication is off: whatever is sent is stored (DEDUP-01)."""
+    match answer:
+        case Stored(position):
+            return (_keep(lane, entry, position),)
+        case Duplicate():
+            return ()
+        case Refused():
+            return (lane,) if around.may_fail else ()
+        case Unknown():
+            return (replace(lane, cut=True), _keep(lane, entry, None), *((lane,) if around.may_fail else ()))
+        case _:
+            assert_never(answer)
+
+
+def _keep(lane: Lane, entry: Entry, position: Position | None) -> Lane:
+    return replace(lane, kept=(*lane.kept, Kept(entry, position)))
+
+
+def settle(lane: Lane, *, all_answered: bool) -> Lane:
+    """The entries of one send are through. Where all were answered nothing is in flight: *persisted* has followed."""
+    if not all_answered:
+        return replace(lane, cut=False)
+    return replace(lane, cut=False, persisted=max(lane.persisted, lane.written))
+
+
+@carries("DEDUP-09", "DEDUP-12")
+def opened(lane: Lane, last_sequence_id: int) -> tuple[Lane, ...]:
+    """A reopened producer learns the highest id stored for it; no other lane could have told it this."""
+    if last_sequence_id != lane.written:
+        return ()
+    kept = tuple(replace(k, told=True) if k.position is None else k for k in lane.kept)
+    return (replace(lane, kept=kept, pushed=lane.written, failed=False, moved=False),)
+
+
+@carries("DEDUP-10", "DEDUP-11", "DEDUP-12")
+def recover(lane: Lane, *, may_be_forgotten: bool) -> tuple[Lane, ...]:
+    """The topic was closed and loaded again: its highest ids are those of the entries stored (DEDUP-12).
+
+    Whatever the last snapshot was, or whether one failed (DEDUP-11): the entries behind it are replayed. Only a
+    producer that a full snapshot had no room for may be forgotten (DEDUP-10). Entries whose answers never came may
+    have been lost with the broker; the lanes without them are possible already.
+    """
+    found = replace(lane, pushed=lane.written, persisted=lane.written, failed=False, cut=False, moved=True)
+    if not may_be_forgotten:
+        return (found,)
+    return (found, replace(found, pushed=NONE, persisted=NONE, since=len(found.kept)))
+
+
+@carries("DEDUP-01")
+def switch(lane: Lane) -> Lane:
+    """Deduplication was switched on or off: what came before is no longer counted."""
+    return replace(lane, pushed=NONE, persisted=NONE, since=len(lane.kept), failed=False, moved=False)
+
+
+@carries("DEDUP-02", "DEDUP-03", "DEDUP-04", "DEDUP-12")
+def read_back(lane: Lane, found: Sequence[LoggedEntry]) -> tuple[Lane, ...]:
+    """The log was read when nothing was in flight: it holds the lane's entries, each once, in order, where they were."""
+    if len(found) != len(lane.kept):
+        return ()
+    for kept, logged in zip(lane.kept, found, strict=True):
+        if kept.entry != logged.entry or kept.position not in (None, logged.position):
+            return ()
+    settled = tuple(Kept(logged.entry, logged.position) for logged in found)
+    return (settle(replace(lane, kept=settled), all_answered=True),)

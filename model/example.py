@@ -1,0 +1,214 @@
+"""One example judged: the state of all topics and sessions, operation by operation.
+
+This is the whole model as a machine meets it: :func:`judge` takes the state before, an operation, its outcome and the
+late answers that came on the way, and answers with the state after it or with the rule that was broken. It is pure, so
+that a history that was written down is judged again, later and elsewhere, with the same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from model import topic_view
+from model.dedup import NONE, Circumstances
+from model.judgement import Allowed, Broken
+from model.operations import (
+    Answer,
+    AnyOperation,
+    AnyOutcome,
+    Cleared,
+    ClearFailpoints,
+    Client,
+    CloseProducer,
+    CrashProducer,
+    Created,
+    CreateTopic,
+    Entry,
+    FailpointKind,
+    Kill,
+    Late,
+    LogRead,
+    Opened,
+    OpenProducer,
+    ReadLog,
+    ReadSnapshot,
+    Restart,
+    Send,
+    Sent,
+    SetFailpoint,
+    Skipped,
+    SnapshotRead,
+    SwitchDeduplication,
+    Unload,
+)
+from model.topic_view import TopicView
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A producer session: on which topic, under which name, by which client, and what it sent without waiting."""
+
+    topic: str
+    producer: str
+    client: Client
+    pending: tuple[tuple[Entry, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """What is known of one example: its topics, its sessions, the failpoints that are on, the known deviations."""
+
+    known: frozenset[str] = frozenset()
+    topics: Mapping[str, TopicView] = field(default_factory=dict)
+    sessions: Mapping[str, Session] = field(default_factory=dict)
+    failpoints: frozenset[tuple[str, FailpointKind]] = frozenset()
+
+    @property
+    def size(self) -> int:
+        """The number of lane states held as possible, over all topics."""
+        return sum(view.size for view in self.topics.values())
+
+    def with_topic(self, name: str, view: TopicView) -> Example:
+        """The same example with another view of one topic."""
+        return replace(self, topics={**self.topics, name: view})
+
+    def with_session(self, name: str, session: Session) -> Example:
+        """The same example with another state of one session."""
+        return replace(self, sessions={**self.sessions, name: session})
+
+
+Judgement = Allowed[Example] | Broken
+
+WRITE_FAILURES: frozenset[FailpointKind] = frozenset({"write-fails", "write-fails-late"})
+"""The failpoints that make writes fail."""
+
+
+def judge(state: Example, operation: AnyOperation, outcome: AnyOutcome, late: tuple[Late, ...] = ()) -> Judgement:
+    """What this operation with this outcome leaves possible; the late answers are judged before it."""
+    exercised: tuple[str, ...] = ()
+    deviations: tuple[str, ...] = ()
+    steps: list[Callable[[Example], Judgement]] = [_late_step(answers) for answers in late]
+    steps.append(lambda before: _judge_one(before, operation, outcome))
+    for step in steps:
+        judged = step(state)
+        if isinstance(judged, Broken):
+            return judged
+        state = judged.state
+        exercised += judged.exercised
+        deviations += judged.deviations
+    return Allowed(state, exercised, deviations)
+
+
+def _late_step(late: Late) -> Callable[[Example], Judgement]:
+    def step(state: Example) -> Judgement:
+        session = state.sessions[late.session]
+        entries, rest = session.pending[0], session.pending[1:]
+        state = state.with_session(late.session, replace(session, pending=rest))
+        return _judge_answers(state, session, entries, late.answers, is_late=True)
+
+    return step
+
+
+def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Judgement:
+    if isinstance(outcome, Skipped):
+        return Allowed(state)
+    match operation:
+        case CreateTopic(topic):
+            return _created(state, topic, outcome)
+        case OpenProducer():
+            return _opened(state, operation, outcome)
+        case CloseProducer() | CrashProducer():
+            return Allowed(state)
+        case Send():
+            return _sent(state, operation, outcome)
+        case SwitchDeduplication(topic, on=on):
+            return _on_topic(state, topic, topic_view.switched(state.topics[topic], on=on))
+        case Unload(topic):
+            return _on_topic(state, topic, topic_view.moved(state.topics[topic]))
+        case Restart() | Kill():
+            return _moved(state)
+        case SetFailpoint(topic, kind):
+            return Allowed(replace(state, failpoints=state.failpoints | {(topic, kind)}))
+        case ClearFailpoints():
+            return _cleared(state, outcome)
+        case ReadSnapshot(topic):
+            return _snapshot_read(state, topic, outcome)
+        case ReadLog(topic):
+            return _log_read(state, topic, outcome)
+        case _:
+            assert_never(operation)
+
+
+def _on_topic(state: Example, topic: str, judged: Allowed[TopicView] | Broken) -> Judgement:
+    if isinstance(judged, Broken):
+        return judged
+    return Allowed(state.with_topic(topic, judged.state), judged.exercised, judged.deviations)
+
+
+def _created(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
+    if not isinstance(outcome, Created):
+        return Allowed(state)
+    view = TopicView(enabled=outcome.deduplication, snapshot_room=outcome.snapshot_room, known=state.known)
+    return Allowed(state.with_topic(topic, view))
+
+
+def _opened(state: Example, operation: OpenProducer, outcome: AnyOutcome) -> Judgement:
+    if not isinstance(outcome, Opened):
+        return Allowed(state)
+    session = Session(operation.topic, operation.producer, operation.client)
+    state = state.with_session(operation.session, session)
+    judged = topic_view.opened(state.topics[operation.topic], operation.producer, outcome.last_sequence_id)
+    return _on_topic(state, operation.topic, judged)
+
+
+def _sent(state: Example, operation: Send, outcome: AnyOutcome) -> Judgement:
+    session = state.sessions[operation.session]
+    if not operation.wait:
+        return Allowed(
+            state.with_session(operation.session, replace(session, pending=(*session.pending, operation.entries)))
+        )
+    if not isinstance(outcome, Sent):
+        return Allowed(state)
+    return _judge_answers(state, session, operation.entries, outcome.answers, is_late=False)
+
+
+def _judge_answers(
+    state: Example, session: Session, entries: tuple[Entry, ...], answers: tuple[Answer, ...], *, is_late: bool
+) -> Judgement:
+    view = state.topics[session.topic]
+    others = (other.written(session.producer) for name, other in state.topics.items() if name != session.topic)
+    view = replace(view, elsewhere={session.producer: max(others, default=NONE)})
+    kinds = {kind for topic, kind in state.failpoints if topic == session.topic}
+    # pulsar-client sends again by itself what was not confirmed when it lost its connection or its producer.
+    may_be_resent = session.client == "official" and (is_late or bool(kinds - {"snapshot-fails"}))
+    around = Circumstances(may_fail=bool(kinds & WRITE_FAILURES), may_be_resent=may_be_resent)
+    return _on_topic(state, session.topic, topic_view.sent(view, session.producer, entries, answers, around))
+
+
+def _moved(state: Example) -> Judgement:
+    for name, view in state.topics.items():
+        state = state.with_topic(name, topic_view.moved(view).state)
+    return Allowed(replace(state, failpoints=frozenset()))
+
+
+def _cleared(state: Example, outcome: AnyOutcome) -> Judgement:
+    if not isinstance(outcome, Cleared):
+        return Allowed(state)
+    for fired in outcome.fired:
+        if fired.kind == "snapshot-fails" and fired.times:
+            state = state.with_topic(fired.topic, replace(state.topics[fired.topic], snapshot_failed=True))
+    return Allowed(replace(state, failpoints=frozenset()))
+
+
+def _snapshot_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
+    if not isinstance(outcome, SnapshotRead):
+        return Allowed(state)
+    return _on_topic(state, topic, topic_view.snapshot_read(state.topics[topic], outcome.position, outcome.producers))
+
+
+def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
+    if not isinstance(outcome, LogRead):
+        return Allowed(state)
+    return _on_topic(state, topic, topic_view.log_read(state.topics[topic], outcome.entries))

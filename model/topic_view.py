@@ -1,0 +1,229 @@
+"""A topic with deduplication as its clients see it: all lanes together, judged operation by operation.
+
+Each function takes the view before, an operation with its outcome, and answers with the view after it (``Allowed``) or
+with the rule that was broken (``Broken``). What one lane allows is :mod:`model.dedup`, which rule is to blame
+:mod:`model.blame`; here is what needs the whole topic: positions, the snapshot, who else is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from model import blame, dedup
+from model.catalogue import carries
+from model.dedup import FRESH, NONE, Circumstances, Lanes
+from model.judgement import Allowed, Broken
+from model.log import Position
+from model.operations import Answer, Duplicate, Entry, LoggedEntry, Refused, Stored, Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class TopicView:
+    """What is known of one topic.
+
+    ``enabled``: deduplication is on. ``snapshot_room``: how many producers a snapshot holds. ``elsewhere``: for each
+    producer name, the highest id that it had stored on another topic. ``snapshot_failed``: a snapshot's write failed.
+    ``known``: the deviations that are reported apart.
+    """
+
+    enabled: bool
+    snapshot_room: int
+    known: frozenset[str] = frozenset()
+    lanes: Mapping[str, Lanes] = field(default_factory=dict)
+    elsewhere: Mapping[str, int] = field(default_factory=dict)
+    last_position: Position | None = None
+    snapshot_failed: bool = False
+    moves: int = 0
+
+    def lane(self, producer: str) -> Lanes:
+        """The possible states of a producer's lane; a fresh one where nothing is known of it."""
+        return self.lanes.get(producer, FRESH)
+
+    def written(self, producer: str) -> int:
+        """The highest id that this producer certainly has stored here and that deduplication counts."""
+        return min(lane.written for lane in self.lane(producer))
+
+    @property
+    def size(self) -> int:
+        """The number of lane states that are held as possible: the measure that must stay small."""
+        return sum(len(lanes) for lanes in self.lanes.values())
+
+    def with_lane(self, producer: str, lanes: Lanes) -> TopicView:
+        """The same view with another lane."""
+        return replace(self, lanes={**self.lanes, producer: lanes})
+
+    def on_each_lane(self, change: Callable[[dedup.Lane], Iterable[dedup.Lane]]) -> TopicView:
+        """The same view with each state of each lane replaced by those that ``change`` gives."""
+        changed = {
+            name: frozenset(after for lane in lanes for after in change(lane)) for name, lanes in self.lanes.items()
+        }
+        return replace(self, lanes=changed)
+
+
+def sent(
+    view: TopicView, producer: str, entries: Sequence[Entry], answers: Sequence[Answer], around: Circumstances
+) -> Allowed[TopicView] | Broken:
+    """A producer sent these entries, one behind the other, and these answers came."""
+    around = replace(around, enabled=view.enabled)
+    exercised: list[str] = []
+    deviations: list[str] = []
+    lanes = view.lane(producer)
+    for entry, answer in zip(entries, answers, strict=True):
+        if (broken := _position_follows(view, answer)) is not None:
+            return broken
+        after = frozenset(new for lane in lanes for new in dedup.send(lane, entry, answer, around))
+        if not after:
+            broken = blame.for_answer(lanes, entry, answer, others=_others(view, producer), enabled=view.enabled)
+            if broken.deviation is None or broken.deviation not in view.known:
+                return broken
+            deviations.append(broken.deviation)
+            after = lanes
+        exercised.extend(_exercised_by(view, producer, lanes, entry, answer))
+        lanes = after
+        if isinstance(answer, Stored):
+            view = replace(view, last_position=answer.position)
+    all_answered = not any(isinstance(answer, Unknown) for answer in answers)
+    lanes = frozenset(dedup.settle(lane, all_answered=all_answered) for lane in lanes)
+    return Allowed(view.with_lane(producer, lanes), tuple(exercised), tuple(deviations))
+
+
+@carries("DEDUP-02")
+def _position_follows(view: TopicView, answer: Answer) -> Broken | None:
+    if not isinstance(answer, Stored) or view.last_position is None or answer.position > view.last_position:
+        return None
+    return Broken("DEDUP-02", f"an entry was stored at {answer.position}, which is not behind {view.last_position}")
+
+
+@carries("DEDUP-07")
+def _others(view: TopicView, producer: str) -> int:
+    """The highest id that another producer has here, or this one elsewhere: it must not matter (DEDUP-07)."""
+    here = [view.written(name) for name in view.lanes if name != producer]
+    return max([*here, view.elsewhere.get(producer, NONE)], default=NONE)
+
+
+def _exercised_by(view: TopicView, producer: str, lanes: Lanes, entry: Entry, answer: Answer) -> list[str]:
+    """The rules that this answer put to the test, in every state that was possible before it."""
+
+    def always(holds: Callable[[dedup.Lane], bool]) -> bool:
+        return all(holds(lane) for lane in lanes)
+
+    rules: list[str] = []
+    if not view.enabled:
+        if isinstance(answer, Stored) and always(lambda lane: any(k.entry.highest >= entry.lowest for k in lane.kept)):
+            rules.append("DEDUP-01")
+        return rules
+    match answer:
+        case Stored():
+            rules.append("DEDUP-02")
+            if always(lambda lane: NONE < lane.written < entry.lowest - 1):
+                rules.append("DEDUP-08")
+            if _others(view, producer) >= entry.lowest:
+                rules.append("DEDUP-07")
+            if always(lambda lane: lane.failed and lane.pushed >= entry.lowest):
+                rules.append("DEDUP-06")
+            if always(lambda lane: _is_about_something_old(lane, entry)):
+                rules.append("DEDUP-14")
+        case Duplicate():
+            rules.append("DEDUP-03")
+            if any(lane.since == 0 for lane in lanes) and view.moves == 0:
+                rules.append("DEDUP-01")
+        case Refused(dedup.UNKNOWN_STATUS):
+            rules += ["DEDUP-04", "DEDUP-05"]
+        case _:
+            pass
+    if isinstance(answer, Stored | Duplicate) and always(lambda lane: lane.moved and lane.written != NONE):
+        rules.append("DEDUP-12")
+        if view.snapshot_failed:
+            rules.append("DEDUP-11")
+    return rules
+
+
+def _is_about_something_old(lane: dedup.Lane, entry: Entry) -> bool:
+    business = {message.business_id for message in entry.messages}
+    return any(message.business_id in business for kept in lane.kept for message in kept.entry.messages)
+
+
+def opened(view: TopicView, producer: str, last_sequence_id: int | None) -> Allowed[TopicView] | Broken:
+    """A producer was opened under this name and learnt this id (None: its client does not tell)."""
+    lanes = view.lane(producer)
+    if last_sequence_id is None or not view.enabled:
+        return Allowed(view.with_lane(producer, lanes))
+    after = frozenset(new for lane in lanes for new in dedup.opened(lane, last_sequence_id))
+    if not after:
+        return blame.for_opening(lanes, last_sequence_id)
+    rules: list[str] = []
+    if all(lane.written != NONE for lane in after):
+        rules.append("DEDUP-09")
+        if all(lane.moved for lane in lanes):
+            rules.append("DEDUP-12")
+            if view.snapshot_failed:
+                rules.append("DEDUP-11")
+    return Allowed(view.with_lane(producer, after), tuple(rules))
+
+
+def moved(view: TopicView) -> Allowed[TopicView]:
+    """The topic was closed and loaded again, or its broker was killed: every lane is recovered from the log."""
+    crowded = len(view.lanes) > view.snapshot_room
+    after = view.on_each_lane(lambda lane: dedup.recover(lane, may_be_forgotten=crowded)) if view.enabled else view
+    return Allowed(replace(after, moves=view.moves + 1))
+
+
+def switched(view: TopicView, *, on: bool) -> Allowed[TopicView]:
+    """Deduplication was switched, and the broker says that it is so now."""
+    if on == view.enabled:
+        return Allowed(view)
+    return Allowed(replace(view.on_each_lane(lambda lane: (dedup.switch(lane),)), enabled=on))
+
+
+@carries("DEDUP-07", "DEDUP-13")
+def log_read(view: TopicView, entries: Sequence[LoggedEntry]) -> Allowed[TopicView] | Broken:
+    """The whole log was read back while nothing was in flight."""
+    for before, after in pairwise(entries):
+        if after.position <= before.position:
+            return Broken("DEDUP-02", f"the log has {after.position} behind {before.position}")
+    by_producer: dict[str, list[LoggedEntry]] = {name: [] for name in view.lanes}
+    for logged in entries:
+        if logged.producer not in by_producer:
+            return Broken("DEDUP-07", f"the log has an entry of {logged.producer}, which never sent to this topic")
+        by_producer[logged.producer].append(logged)
+    for name, found in by_producer.items():
+        lanes = view.lanes[name]
+        after_lanes = frozenset(new for lane in lanes for new in dedup.read_back(lane, found))
+        if not after_lanes:
+            return blame.for_log(lanes, name, found, moves=view.moves, enabled=view.enabled)
+        view = view.with_lane(name, after_lanes)
+    return Allowed(view)
+
+
+@carries("DEDUP-10")
+def snapshot_read(view: TopicView, position: Position, producers: Mapping[str, int]) -> Allowed[TopicView] | Broken:
+    """The stored snapshot was read: for each producer in it, the highest id persisted, up to its position or later.
+
+    What it says may be newer than its position (the replay does not mind), never older, and never of what was not
+    persisted. A producer may be missing only if it has nothing up to the position, or there are too many for the room.
+    """
+    if len(producers) > view.snapshot_room:
+        return Broken("DEDUP-10", f"the snapshot holds {len(producers)} producers, more than {view.snapshot_room}")
+    for name, highest in producers.items():
+        if all(highest > lane.written for lane in view.lane(name)):
+            top = max(lane.written for lane in view.lane(name))
+            return Broken("DEDUP-10", f"the snapshot has {highest} for {name}, of which only {top} was persisted")
+    for name, lanes in view.lanes.items():
+        up_to = min(_written_up_to(lane, position) for lane in lanes)
+        if name in producers and producers[name] < up_to:
+            because = (
+                f"the snapshot at {position} has {producers[name]} for {name}, whose {up_to} is stored before that"
+            )
+            return Broken("DEDUP-10", because)
+        if name not in producers and up_to != NONE and len(view.lanes) <= view.snapshot_room:
+            return Broken(
+                "DEDUP-10", f"the snapshot at {position} leaves out {name}, whose {up_to} is stored before that"
+            )
+    return Allowed(view, ("DEDUP-10",) if producers else ())
+
+
+def _written_up_to(lane: dedup.Lane, position: Position) -> int:
+    ids = (k.entry.highest for k in lane.kept[lane.since :] if k.position is not None and k.position <= position)
+    return max(ids, default=NONE)
