@@ -44,3 +44,7 @@ requirements: $(VENV)/.test
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis reports *.egg-info
+
+# The Python of the wire's messages is generated and committed: users need no protoc. A test holds it against its source.
+proto: $(VENV)/.test
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc -I. --python_out=. --mypy_out=. conformance/systems/protocol.proto

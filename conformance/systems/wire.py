@@ -1,0 +1,162 @@
+"""Our small client of Pulsar's binary protocol, for checks that need to see and say exactly what is on the wire.
+
+It does what it is told, once: no retries, no reconnecting of producers and consumers, no batching or numbering of its
+own. Everything that waits has a deadline. It speaks without authentication and encryption.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from conformance.systems import protocol_pb2 as pb
+from conformance.systems.connection import Connection
+from conformance.systems.deadline import Deadline
+from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused, error_name
+from conformance.systems.pump import pump_of_this_thread
+from conformance.systems.wire_producer import WireProducer
+from conformance.trouble import Trouble
+
+MAX_LOOKUP_HOPS: Final = 10
+"""How many redirections of one look-up are followed."""
+
+_Type = pb.BaseCommand
+
+
+class WireClient:
+    """One client process, as a broker sees it: a connection to each broker it needs, and what is open on them.
+
+    Not for use by several threads at once.
+    """
+
+    def __init__(self, service_url: str, *, listener_name: str | None = None) -> None:
+        """Make a client that is not connected yet; :meth:`connect` is what one usually wants."""
+        self._service_url = service_url
+        self._listener_name = listener_name
+        self._pump = pump_of_this_thread()
+        self._connections: dict[str, Connection] = {}
+        self._producers: list[WireProducer] = []
+        self._ended: str | None = None
+        self._last_id = 0
+
+    @classmethod
+    def connect(cls, service_url: str, *, timeout_s: float, listener_name: str | None = None) -> WireClient:
+        """Connect to ``pulsar://host:port``; ``listener_name`` is the advertised listener that look-ups ask for.
+
+        Raises :class:`ConnectionLost`, :class:`NoAnswer`, :class:`ServerRefused`.
+        """
+        client = cls(service_url, listener_name=listener_name)
+        client._connection_to(service_url, Deadline.after(timeout_s))
+        return client
+
+    def lookup(self, topic: str, *, timeout_s: float) -> str:
+        """Find the broker that owns a topic, connect to it, and give its address; it makes the owner load the topic.
+
+        Raises :class:`ConnectionLost`, :class:`NoAnswer`, :class:`ServerRefused`.
+        """
+        return self._owner(topic, Deadline.after(timeout_s)).address
+
+    def partitions(self, topic: str, *, timeout_s: float) -> int:
+        """Give how many partitions a topic has; 0 for one without. Errors as for :meth:`lookup`."""
+        connection = self._connection_to(self._service_url, deadline := Deadline.after(timeout_s))
+        request_id = connection.next_request_id()
+        ask = pb.CommandPartitionedTopicMetadata(topic=topic, request_id=request_id)
+        command = pb.BaseCommand(type=_Type.PARTITIONED_METADATA, partitioned_metadata=ask)
+        answer = connection.request(command, request_id, deadline, what=f"asking for the partitions of {topic}")
+        response = answer.partitioned_metadata_response
+        if response.response == response.Failed:
+            raise ServerRefused(error_name(response.error), response.message)
+        return response.partitions
+
+    def open_producer(self, topic: str, *, name: str | None, timeout_s: float) -> WireProducer:
+        """Open a producer on a topic, under a name of ours or, with None, one that the broker makes up.
+
+        Raises :class:`ServerRefused`, e.g. ``ProducerBusy`` while the name is connected, :class:`ConnectionLost`,
+        :class:`NoAnswer`.
+        """
+        deadline = Deadline.after(timeout_s)
+        connection = self._owner(topic, deadline)
+        producer_id, request_id = self._next_id(), connection.next_request_id()
+        ask = pb.CommandProducer(
+            topic=topic,
+            producer_id=producer_id,
+            request_id=request_id,
+            producer_name=name,
+            user_provided_producer_name=name is not None,
+        )
+        command = pb.BaseCommand(type=_Type.PRODUCER, producer=ask)
+        answer = connection.request(command, request_id, deadline, what=f"opening producer {name or ''} on {topic}")
+        producer = WireProducer(connection, producer_id, answer.producer_success)
+        self._producers.append(producer)
+        return producer
+
+    def flush(self, *, timeout_s: float = 10.0) -> None:
+        """Wait until the system has taken everything that was sent. Errors: ``ConnectionLost``, ``NoAnswer``."""
+        deadline = Deadline.after(timeout_s)
+        for connection in self._connections.values():
+            connection.flush(deadline)
+
+    def pump(self) -> None:
+        """Take in what has arrived, without waiting."""
+        self._pump.turn()
+
+    def close(self, *, timeout_s: float = 10.0) -> None:
+        """Close what is open in good order, then the connections. A broker that does not take part is no hindrance."""
+        deadline = Deadline.after(timeout_s)
+        for producer in self._producers:
+            try:
+                producer.close(timeout_s=deadline.left_s)
+            except (ConnectionLost, NoAnswer, ServerRefused):
+                continue
+        self._ended = "this client was closed"
+        for connection in self._connections.values():
+            connection.close()
+
+    def abort(self) -> None:
+        """Cut all connections at once, without a goodbye: to the brokers, this process died."""
+        self._ended = "this client died"
+        for connection in self._connections.values():
+            connection.abort()
+
+    # -------------------------------------------------------------------------------------------------- in private
+
+    def _connection_to(self, broker_url: str, deadline: Deadline, *, through: str | None = None) -> Connection:
+        """Give the connection to this broker, a new one where there is none (any more)."""
+        if self._ended is not None:
+            raise ConnectionLost(self._ended)
+        connection = self._connections.get(broker_url)
+        if connection is None or not connection.is_open:
+            connection = Connection.open(broker_url, self._pump, deadline, through=through)
+            self._connections[broker_url] = connection
+        return connection
+
+    def _owner(self, topic: str, deadline: Deadline) -> Connection:
+        service_url, authoritative = self._service_url, False
+        for _ in range(MAX_LOOKUP_HOPS):
+            connection = self._connection_to(service_url, deadline)
+            response = self._ask_owner(connection, topic, deadline, authoritative=authoritative)
+            service_url, authoritative = response.broker_service_url, response.authoritative
+            if response.response == response.Connect:
+                # A standalone broker, too, wants its clients to stay with the address that they know it by.
+                through = self._service_url if response.proxy_through_service_url else None
+                return self._connection_to(service_url, deadline, through=through)
+        raise Trouble(f"the brokers sent the look-up of {topic} on more than {MAX_LOOKUP_HOPS} times")
+
+    def _ask_owner(
+        self, connection: Connection, topic: str, deadline: Deadline, *, authoritative: bool
+    ) -> pb.CommandLookupTopicResponse:
+        request_id = connection.next_request_id()
+        ask = pb.CommandLookupTopic(
+            topic=topic,
+            request_id=request_id,
+            authoritative=authoritative,
+            advertised_listener_name=self._listener_name,
+        )
+        command = pb.BaseCommand(type=_Type.LOOKUP, lookup=ask)
+        answer = connection.request(command, request_id, deadline, what=f"looking up {topic}")
+        if answer.lookup_response.response == pb.CommandLookupTopicResponse.Failed:
+            raise ServerRefused(error_name(answer.lookup_response.error), answer.lookup_response.message)
+        return answer.lookup_response
+
+    def _next_id(self) -> int:
+        self._last_id += 1
+        return self._last_id

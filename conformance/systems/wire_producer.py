@@ -1,0 +1,178 @@
+"""A producer of the wire client: what is sent is exactly what was asked for, and every answer is kept as it came.
+
+Nothing is repeated, reordered, numbered or held back here; that is what the official client is for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from conformance.systems import protocol_pb2 as pb
+from conformance.systems.connection import Connection
+from conformance.systems.deadline import Deadline
+from conformance.systems.frames import Frame, encode_batch, encode_frame
+from conformance.systems.outcomes import ConnectionLost, Lost, Receipt, SendError, SendOutcome, error_name, position_of
+
+_Type = pb.BaseCommand
+
+
+class SendTicket:
+    """One entry on its way: ask the producer for its answer."""
+
+    __slots__ = ("outcome", "sequence_id")
+
+    def __init__(self, sequence_id: int) -> None:
+        self.sequence_id: Final = sequence_id
+        """The sequence id it was sent with; of a batch, the first one."""
+        self.outcome: SendOutcome | None = None
+        """What is known of it; None while it is in flight."""
+
+
+class WireProducer:
+    """An open producer; made by :meth:`conformance.systems.wire.WireClient.open_producer`."""
+
+    def __init__(self, connection: Connection, producer_id: int, success: pb.CommandProducerSuccess) -> None:
+        self.name: Final = success.producer_name
+        """Its name, the broker's choice where none was asked for."""
+        self.last_sequence_id: Final = success.last_sequence_id
+        """The highest sequence id that the broker said, when it was opened, to have of this name; -1 for none."""
+        self.unexpected: Final[list[Receipt | SendError]] = []
+        """Answers that belong to nothing in flight; a broker has no reason to send any."""
+        self._connection = connection
+        self._id = producer_id
+        self._closed: str | None = None
+        self._in_flight: dict[int, deque[SendTicket]] = {}
+        connection.add_producer(producer_id, self)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can send: neither side closed it, and its connection is there."""
+        return self._closed is None
+
+    def send(
+        self,
+        sequence_id: int,
+        payload: bytes,
+        *,
+        highest_sequence_id: int | None = None,
+        properties: Mapping[str, str] | None = None,
+        partition_key: str | None = None,
+        metadata: pb.MessageMetadata | None = None,
+    ) -> SendTicket:
+        """Send one entry and do not wait; on a closed producer the ticket is lost from the start.
+
+        Several may be in flight, also with one sequence id: their answers are handed out in the order of sending, since
+        nothing in an answer tells them apart. ``metadata`` overrides any of the fields that are set here.
+        """
+        message = pb.MessageMetadata(
+            producer_name=self.name,
+            sequence_id=sequence_id,
+            publish_time=time.time_ns() // 1_000_000,
+            partition_key=partition_key,
+            highest_sequence_id=highest_sequence_id,
+        )
+        for key, value in (properties or {}).items():
+            message.properties.add(key=key, value=value)
+        if metadata is not None:
+            message.MergeFrom(metadata)
+        return self._send(message, payload)
+
+    def send_batch(
+        self, messages: Sequence[tuple[int, bytes]], *, metadata: pb.MessageMetadata | None = None
+    ) -> SendTicket:
+        """Send ``(sequence id, payload)`` of one or more messages as one batch entry; otherwise like :meth:`send`."""
+        ids = [sequence_id for sequence_id, _ in messages]
+        batch = pb.MessageMetadata(
+            producer_name=self.name,
+            sequence_id=ids[0],
+            highest_sequence_id=ids[-1],
+            publish_time=time.time_ns() // 1_000_000,
+            num_messages_in_batch=len(ids),
+        )
+        if metadata is not None:
+            batch.MergeFrom(metadata)
+        payload = encode_batch((pb.SingleMessageMetadata(sequence_id=i), payload) for i, payload in messages)
+        return self._send(batch, payload)
+
+    def answer(self, ticket: SendTicket, *, timeout_s: float) -> SendOutcome:
+        """Wait for what becomes of a send.
+
+        Raises :class:`conformance.systems.outcomes.NoAnswer` if nothing is known in time; it may be asked again.
+        """
+        pump = self._connection.pump
+        what = f"the answer to sequence id {ticket.sequence_id} of producer {self.name}"
+        pump.wait(lambda: ticket.outcome is not None, Deadline.after(timeout_s), what=what)
+        assert ticket.outcome is not None
+        return ticket.outcome
+
+    def close(self, *, timeout_s: float) -> None:
+        """Close it in good order; nothing to do if it is closed already. What is unanswered then is lost.
+
+        Raises ``ConnectionLost``, ``NoAnswer`` or ``ServerRefused``.
+        """
+        if not self.is_open:
+            return
+        request_id = self._connection.next_request_id()
+        close = pb.CommandCloseProducer(producer_id=self._id, request_id=request_id)
+        command = pb.BaseCommand(type=_Type.CLOSE_PRODUCER, close_producer=close)
+        self._connection.request(command, request_id, Deadline.after(timeout_s), what=f"closing producer {self.name}")
+        self._end("this client closed the producer")
+        self._connection.remove_producer(self._id)
+
+    def on_frame(self, frame: Frame) -> None:
+        """Take an answer to a send, or the broker's closing of this producer; the connection calls it."""
+        command = frame.command
+        if command.type == _Type.SEND_RECEIPT:
+            receipt = command.send_receipt
+            position = position_of(receipt.message_id) if receipt.HasField("message_id") else None
+            self._take(receipt.sequence_id, Receipt(receipt.sequence_id, receipt.highest_sequence_id, position))
+        elif command.type == _Type.SEND_ERROR:
+            error = command.send_error
+            self._take(error.sequence_id, SendError(error_name(error.error), error.message))
+        else:
+            self._end("the broker closed the producer")
+
+    def on_lost(self, reason: str) -> None:
+        """Learn that the connection is gone; the connection calls it."""
+        self._end(reason)
+
+    def _send(self, metadata: pb.MessageMetadata, payload: bytes) -> SendTicket:
+        send = pb.CommandSend(producer_id=self._id, sequence_id=metadata.sequence_id)
+        if metadata.HasField("highest_sequence_id"):
+            send.highest_sequence_id = metadata.highest_sequence_id
+        if metadata.HasField("num_messages_in_batch"):
+            send.num_messages = metadata.num_messages_in_batch
+        if metadata.num_chunks_from_msg > 1:
+            send.is_chunk = True
+        ticket = SendTicket(metadata.sequence_id)
+        frame = encode_frame(pb.BaseCommand(type=_Type.SEND, send=send), metadata, payload)
+        with self._connection.pump.lock:
+            if self._closed is not None:
+                ticket.outcome = Lost(self._closed)
+                return ticket
+            self._in_flight.setdefault(ticket.sequence_id, deque()).append(ticket)
+            try:
+                self._connection.send(frame)
+            except ConnectionLost as lost:
+                self._end(str(lost))
+        return ticket
+
+    def _take(self, sequence_id: int, outcome: Receipt | SendError) -> None:
+        waiting = self._in_flight.get(sequence_id)
+        if not waiting:
+            self.unexpected.append(outcome)
+            return
+        waiting.popleft().outcome = outcome
+        if not waiting:
+            del self._in_flight[sequence_id]
+
+    def _end(self, reason: str) -> None:
+        if self._closed is None:
+            self._closed = reason
+        for tickets in self._in_flight.values():
+            for ticket in tickets:
+                ticket.outcome = Lost(self._closed)
+        self._in_flight.clear()
