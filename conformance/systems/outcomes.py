@@ -38,7 +38,7 @@ class Receipt:
     """The broker confirmed a send.
 
     ``position`` is where the entry is stored; None says that the broker took it for a duplicate (DEDUP-03).
-    ``highest_sequence_id`` is the confirmed batch's last one, as far as the broker tells; 0 where it does not.
+    ``highest_sequence_id`` is a confirmed batch's last one; for a single message a broker says 0, or -1.
     """
 
     sequence_id: int
@@ -72,7 +72,7 @@ def error_name(code: int) -> str:
 
 def position_of(message_id: pb.MessageIdData) -> Position | None:
     """Read a position as it is on the wire, where -1 is the largest unsigned number; None for -1:-1."""
-    ledger, entry = _signed(message_id.ledger_id), _signed(message_id.entry_id)
+    ledger, entry = signed(message_id.ledger_id), signed(message_id.entry_id)
     return None if ledger < 0 and entry < 0 else Position(ledger, entry)
 
 
@@ -87,5 +87,6 @@ _ERROR_NAMES: Final[dict[int, str]] = {number: name for name, number in pb.Serve
 _TWO_TO_64: Final = 2**64
 
 
-def _signed(number: int) -> int:
+def signed(number: int) -> int:
+    """Read a number that the protocol has as unsigned and the broker as signed: it writes -1 for none."""
     return number - _TWO_TO_64 if number >= 2**63 else number

@@ -6,20 +6,24 @@ own. Everything that waits has a deadline. It speaks without authentication and 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from conformance.systems import protocol_pb2 as pb
 from conformance.systems.connection import Connection
 from conformance.systems.deadline import Deadline
-from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused, error_name
+from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused, error_name, message_id_of
 from conformance.systems.pump import pump_of_this_thread
+from conformance.systems.wire_consumer import KeyShared, Kind, WireConsumer
 from conformance.systems.wire_producer import WireProducer
 from conformance.trouble import Trouble
+from model.log import Position
 
 MAX_LOOKUP_HOPS: Final = 10
 """How many redirections of one look-up are followed."""
 
 _Type = pb.BaseCommand
+_START: Final = {"earliest": Position(-1, -1), "latest": Position(2**63 - 1, 2**63 - 1)}
+"""How a reader says from where on: the protocol's two positions that no entry has."""
 
 
 class WireClient:
@@ -34,7 +38,7 @@ class WireClient:
         self._listener_name = listener_name
         self._pump = pump_of_this_thread()
         self._connections: dict[str, Connection] = {}
-        self._producers: list[WireProducer] = []
+        self._open: list[WireProducer | WireConsumer] = []
         self._ended: str | None = None
         self._last_id = 0
 
@@ -74,20 +78,49 @@ class WireClient:
         :class:`NoAnswer`.
         """
         deadline = Deadline.after(timeout_s)
-        connection = self._owner(topic, deadline)
-        producer_id, request_id = self._next_id(), connection.next_request_id()
-        ask = pb.CommandProducer(
-            topic=topic,
-            producer_id=producer_id,
-            request_id=request_id,
-            producer_name=name,
-            user_provided_producer_name=name is not None,
-        )
-        command = pb.BaseCommand(type=_Type.PRODUCER, producer=ask)
-        answer = connection.request(command, request_id, deadline, what=f"opening producer {name or ''} on {topic}")
-        producer = WireProducer(connection, producer_id, answer.producer_success)
-        self._producers.append(producer)
+        producer = WireProducer(self._owner(topic, deadline), self._next_id())
+        producer.open(topic, name=name, deadline=deadline)
+        self._open.append(producer)
         return producer
+
+    def subscribe(
+        self,
+        topic: str,
+        subscription: str,
+        *,
+        kind: Kind,
+        durable: bool = True,
+        initial: Literal["earliest", "latest"] = "latest",
+        start_after: Position | None = None,
+        consumer_name: str | None = None,
+        priority: int | None = None,
+        key_shared: KeyShared | None = None,
+        replicated: bool | None = None,
+        timeout_s: float,
+    ) -> WireConsumer:
+        """Subscribe to a topic; nothing is delivered before the consumer's first permits.
+
+        ``initial`` counts where the subscription is new, ``start_after`` where it is not durable (a reader's): the
+        first message is then the one after it. Raises :class:`ServerRefused`, e.g. ``ConsumerBusy``,
+        :class:`ConnectionLost`, :class:`NoAnswer`.
+        """
+        deadline = Deadline.after(timeout_s)
+        consumer = WireConsumer(self._owner(topic, deadline), self._next_id())
+        ask = pb.CommandSubscribe(
+            topic=topic,
+            subscription=subscription,
+            sub_type=pb.CommandSubscribe.SubType.Value(kind),
+            consumer_name=consumer_name,
+            priority_level=priority,
+            durable=durable,
+            initial_position=pb.CommandSubscribe.Earliest if initial == "earliest" else pb.CommandSubscribe.Latest,
+            start_message_id=None if durable else message_id_of(start_after or _START[initial]),
+            replicate_subscription_state=replicated,
+            key_shared_meta=key_shared.to_wire() if key_shared is not None else None,
+        )
+        consumer.subscribe(ask, deadline)
+        self._open.append(consumer)
+        return consumer
 
     def flush(self, *, timeout_s: float = 10.0) -> None:
         """Wait until the system has taken everything that was sent. Errors: ``ConnectionLost``, ``NoAnswer``."""
@@ -102,9 +135,9 @@ class WireClient:
     def close(self, *, timeout_s: float = 10.0) -> None:
         """Close what is open in good order, then the connections. A broker that does not take part is no hindrance."""
         deadline = Deadline.after(timeout_s)
-        for producer in self._producers:
+        for endpoint in self._open:
             try:
-                producer.close(timeout_s=deadline.left_s)
+                endpoint.close(timeout_s=deadline.left_s)
             except (ConnectionLost, NoAnswer, ServerRefused):
                 continue
         self._ended = "this client was closed"

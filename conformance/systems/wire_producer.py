@@ -14,7 +14,17 @@ from conformance.systems import protocol_pb2 as pb
 from conformance.systems.connection import Connection
 from conformance.systems.deadline import Deadline
 from conformance.systems.frames import Frame, encode_batch, encode_frame
-from conformance.systems.outcomes import ConnectionLost, Lost, Receipt, SendError, SendOutcome, error_name, position_of
+from conformance.systems.outcomes import (
+    ConnectionLost,
+    Lost,
+    Receipt,
+    SendError,
+    SendOutcome,
+    error_name,
+    position_of,
+    signed,
+)
+from conformance.trouble import Trouble
 
 _Type = pb.BaseCommand
 
@@ -34,10 +44,10 @@ class SendTicket:
 class WireProducer:
     """An open producer; made by :meth:`conformance.systems.wire.WireClient.open_producer`."""
 
-    def __init__(self, connection: Connection, producer_id: int, success: pb.CommandProducerSuccess) -> None:
-        self.name: Final = success.producer_name
+    def __init__(self, connection: Connection, producer_id: int) -> None:
+        self.name = ""
         """Its name, the broker's choice where none was asked for."""
-        self.last_sequence_id: Final = success.last_sequence_id
+        self.last_sequence_id = -1
         """The highest sequence id that the broker said, when it was opened, to have of this name; -1 for none."""
         self.unexpected: Final[list[Receipt | SendError]] = []
         """Answers that belong to nothing in flight; a broker has no reason to send any."""
@@ -45,7 +55,28 @@ class WireProducer:
         self._id = producer_id
         self._closed: str | None = None
         self._in_flight: dict[int, deque[SendTicket]] = {}
+        # Before the broker is asked: it may close the producer right behind its success.
         connection.add_producer(producer_id, self)
+
+    def open(self, topic: str, *, name: str | None, deadline: Deadline) -> None:
+        """Ask the broker for it, once, before anything else; the client calls it. Errors as for ``open_producer``."""
+        request_id = self._connection.next_request_id()
+        ask = pb.CommandProducer(
+            topic=topic,
+            producer_id=self._id,
+            request_id=request_id,
+            producer_name=name,
+            user_provided_producer_name=name is not None,
+        )
+        command = pb.BaseCommand(type=_Type.PRODUCER, producer=ask)
+        what = f"opening producer {name or ''} on {topic}"
+        try:
+            answer = self._connection.request(command, request_id, deadline, what=what)
+        except Trouble:
+            self._end("it was never opened")
+            raise
+        self.name = answer.producer_success.producer_name
+        self.last_sequence_id = answer.producer_success.last_sequence_id
 
     @property
     def is_open(self) -> bool:
@@ -120,7 +151,6 @@ class WireProducer:
         command = pb.BaseCommand(type=_Type.CLOSE_PRODUCER, close_producer=close)
         self._connection.request(command, request_id, Deadline.after(timeout_s), what=f"closing producer {self.name}")
         self._end("this client closed the producer")
-        self._connection.remove_producer(self._id)
 
     def on_frame(self, frame: Frame) -> None:
         """Take an answer to a send, or the broker's closing of this producer; the connection calls it."""
@@ -128,7 +158,7 @@ class WireProducer:
         if command.type == _Type.SEND_RECEIPT:
             receipt = command.send_receipt
             position = position_of(receipt.message_id) if receipt.HasField("message_id") else None
-            self._take(receipt.sequence_id, Receipt(receipt.sequence_id, receipt.highest_sequence_id, position))
+            self._take(receipt.sequence_id, Receipt(receipt.sequence_id, signed(receipt.highest_sequence_id), position))
         elif command.type == _Type.SEND_ERROR:
             error = command.send_error
             self._take(error.sequence_id, SendError(error_name(error.error), error.message))
@@ -172,6 +202,7 @@ class WireProducer:
     def _end(self, reason: str) -> None:
         if self._closed is None:
             self._closed = reason
+            self._connection.remove_producer(self._id)
         for tickets in self._in_flight.values():
             for ticket in tickets:
                 ticket.outcome = Lost(self._closed)

@@ -1,0 +1,96 @@
+"""Reads a topic back, entry by entry: what is stored, as against what was confirmed.
+
+A reader sees what consumers may see: markers are left out by the broker, and so is what was trimmed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from conformance.systems import protocol_pb2 as pb
+from conformance.systems.deadline import Deadline
+from conformance.systems.outcomes import NoAnswer
+from conformance.systems.wire import WireClient
+from conformance.systems.wire_consumer import Delivery, WireConsumer
+from model.log import Position
+
+_PERMITS: Final = 1000
+"""How many messages the broker may be ahead: an example's whole log in one go, a long log in bounded memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedEntry:
+    """One entry of a topic's log."""
+
+    position: Position
+    metadata: pb.MessageMetadata
+    messages: tuple[tuple[int, bytes], ...]
+    """Sequence id and payload: of the message, or of each of the batch."""
+
+    @property
+    def producer_name(self) -> str:
+        """Who sent it."""
+        return self.metadata.producer_name
+
+    @property
+    def sequence_id(self) -> int:
+        """What it was sent with; of a batch, its first one."""
+        return self.metadata.sequence_id
+
+    @property
+    def highest_sequence_id(self) -> int:
+        """The last sequence id of a batch; the only one, where the entry does not say that there are more."""
+        return max(self.metadata.sequence_id, self.metadata.highest_sequence_id)
+
+
+def read_log(client: WireClient, topic: str, *, timeout_s: float) -> list[LoggedEntry]:
+    """Read a topic from its beginning to what is its end when the reading begins, in the order of delivery.
+
+    A send that is still on its way inside the broker may come to stand behind that. Raises ``ServerRefused``,
+    ``ConnectionLost``, ``NoAnswer``.
+    """
+    deadline = Deadline.after(timeout_s)
+    reader = client.subscribe(
+        topic,
+        f"read-log-{uuid.uuid4().hex}",
+        kind="Exclusive",
+        durable=False,
+        initial="earliest",
+        timeout_s=deadline.left_s,
+    )
+    reader.flow(_PERMITS)
+    last = reader.last_message_id(timeout_s=deadline.left_s)
+    entries = [] if last is None else [_entry(group) for group in _read_up_to(last, reader, deadline)]
+    reader.close(timeout_s=deadline.left_s)
+    return entries
+
+
+def _read_up_to(last: Position, reader: WireConsumer, deadline: Deadline) -> Iterator[list[Delivery]]:
+    """Give the deliveries of each entry, up to the last one."""
+    for _, group in itertools.groupby(_receive_up_to(last, reader, deadline), key=lambda delivery: delivery.position):
+        yield list(group)
+
+
+def _receive_up_to(last: Position, reader: WireConsumer, deadline: Deadline) -> Iterator[Delivery]:
+    for taken in itertools.count(1):
+        delivery = reader.receive(timeout_s=deadline.left_s)
+        if delivery is None:
+            raise NoAnswer(f"the log's last entry is {last}; after {taken - 1} messages nothing more came")
+        yield delivery
+        if delivery.position >= last and delivery.batch_index in (-1, delivery.batch_size - 1):
+            return
+        if taken % (_PERMITS // 2) == 0:
+            reader.flow(_PERMITS // 2)
+
+
+def _entry(deliveries: list[Delivery]) -> LoggedEntry:
+    first = deliveries[0]
+    return LoggedEntry(
+        position=first.position,
+        metadata=first.metadata,
+        messages=tuple((delivery.sequence_id, delivery.payload) for delivery in deliveries),
+    )
