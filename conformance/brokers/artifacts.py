@@ -7,24 +7,23 @@ for. What is in a file (unpacking, starting) is not this module's business.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import re
 import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
 from jgo.maven import MavenContext
 from jgo.util import http
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from conformance.brokers.cache import cache_folder
+from conformance.brokers.cache import cache_folder, sole_maker
 from conformance.trouble import Trouble
 
 _log = logging.getLogger(__name__)
@@ -56,6 +55,7 @@ class Coordinates:
 class _Checksum:
     kind: str
     digest: str
+    file: Path
 
 
 class _NotThere(Exception):
@@ -75,12 +75,10 @@ def artifact(group: str, name: str, version: str, *, packaging: str = "jar", cla
     for part in (group, name, version, packaging, classifier or "none"):
         if not _COORDINATE.fullmatch(part):
             raise Trouble(f"{part!r} cannot be part of the coordinates of an artifact.")
-    folder = cache_folder("artifacts", group, name, version)
-    remote = _remote(wanted)
-    copy = folder / str(remote.filename)
-    with FileLock(f"{copy}.lock"):
+    copy = cache_folder("artifacts", group, name, version) / str(_remote(wanted).filename)
+    with sole_maker(copy) as workshop:
         if not copy.exists():
-            _obtain(wanted, copy)
+            _obtain(wanted, workshop, copy)
         _verify(wanted, copy)
     return copy
 
@@ -91,44 +89,44 @@ def _remote(wanted: Coordinates, suffix: str = "") -> Any:
     return component.artifact(classifier=wanted.classifier or "", packaging=wanted.packaging + suffix)
 
 
-def _obtain(wanted: Coordinates, copy: Path) -> None:
-    """Put the file and the checksum published for it into the cache, each complete from the moment it is there."""
-    with tempfile.TemporaryDirectory(dir=copy.parent, prefix="partial-") as partial:
-        staged = Path(partial, copy.name)
-        checksum = _published_checksum(wanted, staged.parent)
-        if not _reuse_of_maven(wanted, staged, checksum):
-            try:
-                _download(wanted, "", staged)
-            except _NotThere:
-                raise Trouble(f"Maven Central has no {wanted}.") from None
-        if checksum is not None:
-            staged.with_name("checksum").replace(_checksum_file(copy, checksum.kind))
-        staged.replace(copy)
-
-
-def _published_checksum(wanted: Coordinates, folder: Path) -> _Checksum | None:
-    """Return the strongest checksum that the repository has for the file, and leave it in ``folder/checksum``."""
-    for kind in _CHECKSUMS:
-        file = folder / "checksum"
+def _obtain(wanted: Coordinates, workshop: Path, copy: Path) -> None:
+    """Put the checksum published for the file and then the file into the cache, each in one step."""
+    made = workshop / copy.name
+    checksum = _fetch_checksum(wanted, made)
+    if checksum is None or not _take_from_maven(wanted, checksum, made):
         try:
-            _download(wanted, f".{kind}", file)
+            _download(wanted, "", made)
         except _NotThere:
-            continue
-        return _read_checksum(file, kind)
+            raise Trouble(f"Maven Central has no {wanted}.") from None
+    if checksum is not None:
+        checksum.file.replace(copy.with_name(checksum.file.name))
+    made.replace(copy)
+
+
+def _fetch_checksum(wanted: Coordinates, made: Path) -> _Checksum | None:
+    """Fetch the strongest checksum that is published for the file, into a file beside it."""
+    for kind in _CHECKSUMS:
+        with contextlib.suppress(_NotThere):
+            _download(wanted, f".{kind}", made.with_name(f"{made.name}.{kind}"))
+            return _checksum_beside(made)
     return None
 
 
-def _checksum_file(copy: Path, kind: str) -> Path:
-    return copy.with_name(f"{copy.name}.{kind}")
+def _checksum_beside(file: Path) -> _Checksum | None:
+    """Return the checksum in the cache for a file: its digest in hexadecimal, with or without a name after it.
 
-
-def _read_checksum(file: Path, kind: str) -> _Checksum:
-    """Read a published checksum: the digest in hexadecimal, with or without a file name after it."""
-    words = file.read_text("ascii", errors="replace").split()
-    length = hashlib.new(kind).digest_size * 2
-    if not words or not re.fullmatch(rf"[0-9a-fA-F]{{{length}}}", words[0]):
-        raise Trouble(f"What was published as {kind} checksum of {file.name} is not one.")
-    return _Checksum(kind=kind, digest=words[0].lower())
+    Raises:
+        Trouble: something else was published as its checksum.
+    """
+    for kind in _CHECKSUMS:
+        beside = file.with_name(f"{file.name}.{kind}")
+        if beside.exists():
+            digest = beside.read_text("ascii", errors="replace").partition(" ")[0].strip().lower()
+            if not re.fullmatch(rf"[0-9a-f]{{{hashlib.new(kind).digest_size * 2}}}", digest):
+                beside.unlink()
+                raise Trouble(f"What was published as the {kind} checksum of {file.name} is none.")
+            return _Checksum(kind=kind, digest=digest, file=beside)
+    return None
 
 
 def _digest(file: Path, kind: str) -> str:
@@ -138,29 +136,24 @@ def _digest(file: Path, kind: str) -> str:
 
 def _verify(wanted: Coordinates, copy: Path) -> None:
     """Compare the cached file with its checksum; remove both when they differ."""
-    for kind in _CHECKSUMS:
-        file = _checksum_file(copy, kind)
-        if not file.exists():
-            continue
-        expected = _read_checksum(file, kind)
-        actual = _digest(copy, kind)
-        if actual != expected.digest:
-            copy.unlink()
-            file.unlink()
-            raise Trouble(
-                f"{copy} is not the published {wanted}: its {kind} checksum is {actual} instead of {expected.digest}. "
-                "The file was removed; try again."
-            )
-        return
-    _log.warning("Maven Central publishes no checksum for %s: the file is used unverified.", wanted)
+    checksum = _checksum_beside(copy)
+    if checksum is None:
+        _log.warning("Maven Central publishes no checksum for %s: the file is used unverified.", wanted)
+    elif (actual := _digest(copy, checksum.kind)) != checksum.digest:
+        copy.unlink()
+        checksum.file.unlink()
+        raise Trouble(
+            f"{copy} is not the published {wanted}: its {checksum.kind} checksum is {actual} instead of "
+            f"{checksum.digest}. The file was removed; try again."
+        )
 
 
-def _reuse_of_maven(wanted: Coordinates, staged: Path, checksum: _Checksum | None) -> bool:
+def _take_from_maven(wanted: Coordinates, checksum: _Checksum, made: Path) -> bool:
     """Copy the file from the local repository of Maven, if that has it and it is the published one."""
     local: Path = _remote(wanted).cached_path
-    if checksum is None or not local.is_file() or _digest(local, checksum.kind) != checksum.digest:
+    if not local.is_file() or _digest(local, checksum.kind) != checksum.digest:
         return False
-    shutil.copyfile(local, staged)
+    shutil.copyfile(local, made)
     return True
 
 

@@ -6,9 +6,13 @@ It only names folders and makes them; what is put into them is the business of t
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import platformdirs
+from filelock import FileLock
 
 from conformance.trouble import Trouble
 
@@ -31,3 +35,21 @@ def cache_folder(*parts: str) -> Path:
     except OSError as error:
         raise Trouble(f"The cache folder {folder} cannot be made: {error.strerror}.") from error
     return folder
+
+
+@contextmanager
+def sole_maker(destination: Path) -> Iterator[Path]:
+    """Hold the lock on making ``destination`` and yield an empty folder beside it to make it in.
+
+    What is made is to be moved to ``destination`` in one step, so that it is there completely or not at all. The folder
+    is removed at the end, or, should this process be killed, by the next that comes to make the same.
+    """
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    workshop = destination.with_name(f"{destination.name}.partial")
+    with FileLock(f"{destination}.lock"):
+        shutil.rmtree(workshop, ignore_errors=True)
+        workshop.mkdir()
+        try:
+            yield workshop
+        finally:
+            shutil.rmtree(workshop, ignore_errors=True)

@@ -11,6 +11,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from conformance.brokers.interface import Addresses, AgentAddress, Capability
 from conformance.brokers.java import find_java
@@ -28,6 +29,31 @@ _POLL_S = 0.05
 _EXCERPT_LINES = 20
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Site:
+    """What a broker keeps from its first start until it is stopped, through restarts and kills."""
+
+    process: GuardedProcess
+    ports: Ports
+
+    @property
+    def addresses(self) -> Addresses:
+        return Addresses(
+            service_url=f"pulsar://{HOST}:{self.ports.service}", admin_url=f"http://{HOST}:{self.ports.admin}"
+        )
+
+    def settings(self) -> dict[str, str]:
+        """Return, by names of ``broker.conf``, where the broker listens and a name that no other cluster has."""
+        return {
+            "clusterName": f"conformance-{self.process.folder.name}",
+            "bindAddress": HOST,
+            "advertisedAddress": HOST,
+            "brokerServicePort": str(self.ports.service),
+            "webServicePort": str(self.ports.admin),
+            "allowEphemeralPorts": "true",  # or the bookie ignores its port and takes a random one
+        }
+
+
 class DistributionBroker:
     """A standalone broker of an unpacked distribution.
 
@@ -43,26 +69,29 @@ class DistributionBroker:
         settings: Mapping[str, str] | None = None,
         with_agent: bool = True,
     ) -> None:
-        self.name = name or release.version
         self._release = release
-        self._with_agent = with_agent
+        self._name = name or release.version
         self._settings = suite_settings(settings or {})
-        self._process: GuardedProcess | None = None
-        self._ports: Ports | None = None
+        self._with_agent = with_agent
+        self._site: _Site | None = None
         self._version: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The version, or ``dist:FOLDER``."""
+        return self._name
 
     @property
     def version(self) -> str:
         """The release that the running broker itself reports."""
         if self._version is None:
-            raise Trouble(f"The broker {self.name} has not been started.")
+            raise self._not_started()
         return self._version
 
     @property
     def addresses(self) -> Addresses:
         """Where it listens, from its first start until it is stopped."""
-        ports = self._known_ports()
-        return Addresses(service_url=f"pulsar://{HOST}:{ports.service}", admin_url=f"http://{HOST}:{ports.admin}")
+        return self._started().addresses
 
     @property
     def configuration(self) -> Mapping[str, str]:
@@ -72,17 +101,15 @@ class DistributionBroker:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """All of them, but for SIGKILL where the release does not recover, and defects without the agent."""
-        found = {Capability.RESTART, Capability.PAUSE}
-        if self._release.survives_kill:
-            found.add(Capability.KILL)
-        if self._with_agent:
-            found.add(Capability.DEFECTS)
-        return frozenset(found)
+        lacking = set() if self._release.survives_kill else {Capability.KILL}
+        if not self._with_agent:
+            lacking.add(Capability.DEFECTS)
+        return frozenset(Capability) - lacking
 
     @property
     def agent(self) -> AgentAddress | None:
         """Where Byteman listens, if it was asked for."""
-        return AgentAddress(host=HOST, port=self._known_ports().agent) if self._with_agent else None
+        return AgentAddress(host=HOST, port=self._started().ports.agent) if self._with_agent else None
 
     def start(self) -> None:
         """Start the broker, on the data it has if it was killed, and wait until it is ready.
@@ -90,29 +117,24 @@ class DistributionBroker:
         Raises:
             Trouble: it ended, or was not ready in time; the message has the end of its log. Nothing of it is left.
         """
-        if self._process is None:
-            self._process = GuardedProcess()
-            self._ports = Ports.chosen()
+        if self._site is None:
+            self._site = _Site(process=GuardedProcess(), ports=Ports.chosen())
         try:
-            self._launch(self._process, self._known_ports())
+            self._launch(self._site)
         except BaseException:
             self.stop()
             raise
 
     def restart(self) -> None:
-        """End the broker with SIGTERM, which lets it close its ledgers, and start it again."""
-        process = self._running()
-        process.send_signal(signal.SIGTERM)
-        self._await_end(process)
+        """End the broker with SIGTERM, upon which it unloads its topics, and start it again."""
+        self._end(signal.SIGTERM)
         self.start()
 
     def kill(self) -> None:
         """End the broker with SIGKILL; its data stays for the next start."""
         if Capability.KILL not in self.capabilities:
             raise Trouble(f"The standalone broker of {self.name} does not come back after a kill: use a restart.")
-        process = self._running()
-        process.send_signal(signal.SIGKILL)
-        self._await_end(process)
+        self._end(signal.SIGKILL)
 
     def pause(self) -> None:
         """Freeze the broker; its connections stay open."""
@@ -125,80 +147,68 @@ class DistributionBroker:
     def is_alive(self) -> bool:
         """Whether the broker runs and answers; one that is paused does not."""
         return (
-            self._process is not None
-            and self._process.exit_status() is None
-            and Probe(self.addresses.admin_url).version() is not None
+            self._site is not None
+            and self._site.process.exit_status() is None
+            and Probe(self._site.addresses.admin_url).version() is not None
         )
 
     def stop(self) -> None:
-        """End the broker at once and remove its run folder, with the log."""
-        if self._process is not None:
-            self._process.close()
-            self._process = None
+        """End the broker at once and remove its run folder, with data and log."""
+        if self._site is not None:
+            self._site.process.close()
+            self._site = None
 
     def log_tail(self, *, lines: int = 50) -> str:
-        """Return the last lines of what the broker wrote, while it is not stopped."""
-        if self._process is None or not self._process.log.exists():
+        """Return the last lines of what the broker wrote, until it is stopped."""
+        if self._site is None or not self._site.process.log.exists():
             return ""
-        with self._process.log.open(encoding="utf-8", errors="replace") as log:
+        with self._site.process.log.open(encoding="utf-8", errors="replace") as log:
             return "".join(deque(log, maxlen=lines))
 
-    def _launch(self, process: GuardedProcess, ports: Ports) -> None:
-        cluster = f"conformance-{process.folder.name}"
-        write_configuration(self._release, process.folder, self._settings | _place(ports, cluster))
-        process.start(command(self._release, find_java(), process.folder, ports, with_agent=self._with_agent))
-        probe = Probe(self.addresses.admin_url)
-        # Only the process that was started just now knows a cluster of this name: nobody else is taken for it.
-        self._await("ready", _START_DEADLINE_S, lambda: cluster in (probe.clusters() or ()) and probe.is_ready())
+    def _launch(self, site: _Site) -> None:
+        process = site.process
+        settings = site.settings() | self._settings
+        write_configuration(self._release, process.folder, settings)
+        process.start(command(self._release, find_java(), process.folder, site.ports, with_agent=self._with_agent))
+        probe = Probe(site.addresses.admin_url)
+
+        def is_ready() -> bool:
+            self._running()
+            # Only the broker that was started just now knows a cluster of this name: nobody else is taken for it.
+            return settings["clusterName"] in (probe.clusters() or ()) and probe.is_ready()
+
+        self._await("ready", _START_DEADLINE_S, is_ready)
+        missing = site.ports.of_standalone(with_agent=self._with_agent) - process.listening_ports()
+        if missing:
+            raise Trouble(f"The broker {self.name} does not listen on its port {min(missing)}. {self._said()}")
         self._version = probe.version()
+
+    def _end(self, number: signal.Signals) -> None:
+        process = self._running()
+        process.send_signal(number)
+        self._await("ended", _END_DEADLINE_S, lambda: process.exit_status() is not None)
 
     def _await(self, what: str, deadline_s: float, condition: Callable[[], bool]) -> None:
         end = time.monotonic() + deadline_s
         while not condition():
-            status = self._running_or_ended().exit_status()
-            if status is not None:
-                raise Trouble(
-                    f"The broker {self.name} ended with status {status} instead of being {what}. {self._said()}"
-                )
             if time.monotonic() > end:
                 raise Trouble(f"The broker {self.name} was not {what} within {deadline_s:g} s. {self._said()}")
             time.sleep(_POLL_S)
 
-    def _await_end(self, process: GuardedProcess) -> None:
-        end = time.monotonic() + _END_DEADLINE_S
-        while process.exit_status() is None:
-            if time.monotonic() > end:
-                raise Trouble(f"The broker {self.name} did not end within {_END_DEADLINE_S:g} s. {self._said()}")
-            time.sleep(_POLL_S)
-
     def _running(self) -> GuardedProcess:
-        process = self._running_or_ended()
+        process = self._started().process
         status = process.exit_status()
         if status is not None:
-            raise Trouble(f"The broker {self.name} has ended by itself with status {status}. {self._said()}")
+            raise Trouble(f"The broker {self.name} is not running, it ended with status {status}. {self._said()}")
         return process
 
-    def _running_or_ended(self) -> GuardedProcess:
-        if self._process is None:
-            raise Trouble(f"The broker {self.name} has not been started.")
-        return self._process
+    def _started(self) -> _Site:
+        if self._site is None:
+            raise self._not_started()
+        return self._site
 
-    def _known_ports(self) -> Ports:
-        if self._ports is None:
-            raise Trouble(f"The broker {self.name} has not been started.")
-        return self._ports
+    def _not_started(self) -> Trouble:
+        return Trouble(f"The broker {self.name} has not been started.")
 
     def _said(self) -> str:
         return f"The end of its log:\n{self.log_tail(lines=_EXCERPT_LINES)}"
-
-
-def _place(ports: Ports, cluster: str) -> dict[str, str]:
-    """Return the settings that say where this one broker listens and what its cluster is called."""
-    return {
-        "clusterName": cluster,
-        "bindAddress": HOST,
-        "advertisedAddress": HOST,
-        "brokerServicePort": str(ports.service),
-        "webServicePort": str(ports.admin),
-        "allowEphemeralPorts": "true",  # or the bookie ignores its port and takes a random one
-    }

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from conformance.brokers.artifacts import artifact
+from conformance.brokers.agent import agent_jar, agent_options
+from conformance.brokers.configuration import configured
 from conformance.brokers.java import Java
 from conformance.brokers.ports import HOST, free_ports
 from conformance.brokers.release import Release
 
-_BYTEMAN_VERSION = "4.0.26"
 _HEAP = ("-Xms64m", "-Xmx512m", "-XX:MaxDirectMemorySize=256m")
 _QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xshare:auto")
 _OPENED_PACKAGES = (
@@ -40,6 +40,10 @@ class Ports:
     zookeeper: int
     agent: int
 
+    def of_standalone(self, *, with_agent: bool) -> frozenset[int]:
+        """Return those on which every release listens, whichever way it keeps its metadata."""
+        return frozenset({self.service, self.admin} | ({self.agent} if with_agent else set()))
+
     @classmethod
     def chosen(cls) -> Ports:
         """Return ports that are free now.
@@ -52,11 +56,10 @@ class Ports:
 
 
 def write_configuration(release: Release, folder: Path, settings: Mapping[str, str]) -> Path:
-    """Write the release's own ``standalone.conf`` into the folder, ``settings`` after it; the last of a name counts."""
+    """Write the release's own ``standalone.conf`` with ``settings`` in it into the folder."""
     file = folder / "standalone.conf"
     shipped = (release.folder / "conf" / "standalone.conf").read_text("utf-8")
-    ours = "".join(f"{name}={value}\n" for name, value in settings.items())
-    file.write_text(f"{shipped}\n\n### Set by pulsar-conformance\n{ours}", "utf-8")  # shipped without a last newline
+    file.write_text(configured(shipped, settings), "utf-8")
     return file
 
 
@@ -73,7 +76,7 @@ def command(release: Release, java: Java, folder: Path, ports: Ports, *, with_ag
         *_HEAP,
         *_QUICK_START,
         *(word for package in _OPENED_PACKAGES for word in ("--add-opens", f"{package}=ALL-UNNAMED")),
-        *(_agent_options(ports.agent) if with_agent else ()),
+        *(agent_options(PurePosixPath(agent_jar()), address=HOST, port=ports.agent) if with_agent else ()),
         f"-Djava.io.tmpdir={temporary}",
         *_properties(folder),
         "-cp",
@@ -81,12 +84,6 @@ def command(release: Release, java: Java, folder: Path, ports: Ports, *, with_ag
         "org.apache.pulsar.PulsarStandaloneStarter",
         *_starter_flags(release, folder, ports),
     ]
-
-
-def _agent_options(port: int) -> tuple[str, ...]:
-    jar = artifact("org.jboss.byteman", "byteman", _BYTEMAN_VERSION)
-    agent = f"-javaagent:{jar}=listener:true,address:{HOST},port:{port},boot:{jar}"
-    return agent, "-Dorg.jboss.byteman.transform.all"
 
 
 def _properties(folder: Path) -> tuple[str, ...]:

@@ -78,9 +78,16 @@ class GuardedProcess:
         status: int | None = self._ask({"do": "status"})["exit"]
         return status
 
-    def pids(self) -> tuple[int, int | None]:
-        """Return the process ids of the guardian and of the process, for tests of their end."""
-        return self._guardian.pid, self._ask({"do": "status"})["pid"]
+    def listening_ports(self) -> frozenset[int]:
+        """Return the TCP ports on which the process itself listens; none once it has ended."""
+        status = self._ask({"do": "status"})
+        if status["pid"] is None or status["exit"] is not None:
+            return frozenset()
+        try:
+            sockets = psutil.Process(status["pid"]).net_connections("tcp")
+        except psutil.NoSuchProcess:
+            return frozenset()
+        return frozenset(socket.laddr.port for socket in sockets if socket.status == psutil.CONN_LISTEN)
 
     def close(self) -> None:
         """End the process with SIGKILL and remove its folder. Safe to call twice."""

@@ -7,11 +7,9 @@ without links there is none that points out. It does not look at what the archiv
 from __future__ import annotations
 
 import tarfile
-import tempfile
 from pathlib import Path, PurePosixPath
 
-from filelock import FileLock
-
+from conformance.brokers.cache import sole_maker
 from conformance.trouble import Trouble
 
 
@@ -23,12 +21,10 @@ def unpacked(archive: Path, folder: Path) -> Path:
     Raises:
         Trouble: an entry would leave the folder or is a device, or the archive is damaged.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{folder}.lock"):
+    with sole_maker(folder) as workshop:
         if not folder.exists():
-            with tempfile.TemporaryDirectory(dir=folder.parent, prefix="partial-") as partial:
-                _extract(archive, Path(partial))
-                _top_folder(archive, Path(partial)).replace(folder)
+            _extract(archive, workshop)
+            _top_folder(archive, workshop).replace(folder)
     return folder
 
 
