@@ -6,6 +6,9 @@ They travel as JSON lines, one event a line, and are kept with the report, so a 
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
 import msgspec
 
 from conformance.history.document import Violation
@@ -110,3 +113,22 @@ def encode(event: AnyEvent) -> bytes:
 def decode(line: bytes) -> AnyEvent:
     """The event of one line; msgspec.ValidationError or DecodeError for anything else."""
     return _decoder.decode(line)
+
+
+class Teller:
+    """Writes events where a run's events go; without a file they go nowhere (plain pytest needs none)."""
+
+    def __init__(self, path: Path | None, *, began: float) -> None:
+        """``path`` may be a file or a named pipe; ``began`` is the run's beginning on the monotonic clock."""
+        self._file = path.open("ab", buffering=0) if path is not None else None
+        self._began = began
+
+    @property
+    def now_s(self) -> float:
+        """Seconds since the run began."""
+        return round(time.monotonic() - self._began, 3)
+
+    def __call__(self, event: AnyEvent) -> None:
+        """Tell one event."""
+        if self._file is not None:
+            self._file.write(encode(event))

@@ -224,7 +224,7 @@ def switch(lane: Lane) -> Lane:
 
 @carries("DEDUP-02", "DEDUP-03", "DEDUP-04", "DEDUP-12")
 def read_back(lane: Lane, found: Sequence[LoggedEntry]) -> tuple[Lane, ...]:
-    """The log was read when nothing was in flight: it holds the lane's entries, each once, in order, where they were."""
+    """The log was read when nothing was in flight: it holds the lane's entries, each once, in order, in place."""
     if len(found) != len(lane.kept):
         return ()
     for kept, logged in zip(lane.kept, found, strict=True):

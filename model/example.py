@@ -182,7 +182,7 @@ def _judge_answers(
     view = replace(view, elsewhere={session.producer: max(others, default=NONE)})
     kinds = {kind for topic, kind in state.failpoints if topic == session.topic}
     # pulsar-client sends again by itself what was not confirmed when it lost its connection or its producer.
-    may_be_resent = session.client == "official" and (is_late or bool(kinds - {"snapshot-fails"}))
+    may_be_resent = session.client == "official" and (is_late or bool(kinds - {"snapshot-write-fails"}))
     around = Circumstances(may_fail=bool(kinds & WRITE_FAILURES), may_be_resent=may_be_resent)
     return _on_topic(state, session.topic, topic_view.sent(view, session.producer, entries, answers, around))
 
@@ -197,7 +197,7 @@ def _cleared(state: Example, outcome: AnyOutcome) -> Judgement:
     if not isinstance(outcome, Cleared):
         return Allowed(state)
     for fired in outcome.fired:
-        if fired.kind == "snapshot-fails" and fired.times:
+        if fired.kind == "snapshot-write-fails" and fired.times:
             state = state.with_topic(fired.topic, replace(state.topics[fired.topic], snapshot_failed=True))
     return Allowed(replace(state, failpoints=frozenset()))
 

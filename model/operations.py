@@ -19,7 +19,15 @@ Client = Literal["wire", "official"]
 Scope = Literal["namespace", "topic"]
 """Where a policy is set."""
 
-FailpointKind = Literal["write-fails", "write-slow", "write-fails-late", "snapshot-fails", "confirmation-lost"]
+FailpointKind = Literal[
+    "write-fails",
+    "write-fails-late",
+    "write-slow",
+    "snapshot-write-fails",
+    "snapshot-slow",
+    "confirmation-lost",
+    "ledger-close-slow",
+]
 """The failures inside the broker that a history can ask for."""
 
 
@@ -34,7 +42,7 @@ Switch = Literal[
 
 
 class CreateTopic(Operation, frozen=True):
-    """A fresh topic. In a namespace of its own, the namespace's policy can be switched later without touching others."""
+    """A fresh topic. In a namespace of its own, the policy of that can be switched later without touching others."""
 
     topic: str
     deduplication: Switch = "namespace-on"

@@ -6,7 +6,6 @@ Nothing is repeated, reordered, numbered or held back here; that is what the off
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -32,11 +31,13 @@ _Type = pb.BaseCommand
 class SendTicket:
     """One entry on its way: ask the producer for its answer."""
 
-    __slots__ = ("outcome", "sequence_id")
+    __slots__ = ("highest_sequence_id", "outcome", "sequence_id")
 
-    def __init__(self, sequence_id: int) -> None:
+    def __init__(self, sequence_id: int, highest_sequence_id: int) -> None:
         self.sequence_id: Final = sequence_id
         """The sequence id it was sent with; of a batch, the first one."""
+        self.highest_sequence_id: Final = highest_sequence_id
+        """The same; of a batch, the last one."""
         self.outcome: SendOutcome | None = None
         """What is known of it; None while it is in flight."""
 
@@ -54,7 +55,7 @@ class WireProducer:
         self._connection = connection
         self._id = producer_id
         self._closed: str | None = None
-        self._in_flight: dict[int, deque[SendTicket]] = {}
+        self._in_flight: list[SendTicket] = []
         # Before the broker is asked: it may close the producer right behind its success.
         connection.add_producer(producer_id, self)
 
@@ -95,8 +96,8 @@ class WireProducer:
     ) -> SendTicket:
         """Send one entry and do not wait; on a closed producer the ticket is lost from the start.
 
-        Several may be in flight, also with one sequence id: their answers are handed out in the order of sending, since
-        nothing in an answer tells them apart. ``metadata`` overrides any of the fields that are set here.
+        Several may be in flight, also with one sequence id, and nothing in an answer tells those apart: receipts are
+        handed out in the order of sending, errors in the opposite one. ``metadata`` overrides any of the fields that are set here.
         """
         message = pb.MessageMetadata(
             producer_name=self.name,
@@ -161,7 +162,7 @@ class WireProducer:
             self._take(receipt.sequence_id, Receipt(receipt.sequence_id, signed(receipt.highest_sequence_id), position))
         elif command.type == _Type.SEND_ERROR:
             error = command.send_error
-            self._take(error.sequence_id, SendError(error_name(error.error), error.message))
+            self._refuse(error.sequence_id, SendError(error_name(error.error), error.message))
         else:
             self._end("the broker closed the producer")
 
@@ -177,33 +178,43 @@ class WireProducer:
             send.num_messages = metadata.num_messages_in_batch
         if metadata.num_chunks_from_msg > 1:
             send.is_chunk = True
-        ticket = SendTicket(metadata.sequence_id)
+        ticket = SendTicket(metadata.sequence_id, max(metadata.sequence_id, metadata.highest_sequence_id))
         frame = encode_frame(pb.BaseCommand(type=_Type.SEND, send=send), metadata, payload)
         with self._connection.pump.lock:
             if self._closed is not None:
                 ticket.outcome = Lost(self._closed)
                 return ticket
-            self._in_flight.setdefault(ticket.sequence_id, deque()).append(ticket)
+            self._in_flight.append(ticket)
             try:
                 self._connection.send(frame)
             except ConnectionLost as lost:
                 self._end(str(lost))
         return ticket
 
-    def _take(self, sequence_id: int, outcome: Receipt | SendError) -> None:
-        waiting = self._in_flight.get(sequence_id)
-        if not waiting:
+    def _confirm(self, receipt: Receipt) -> None:
+        """Give a receipt to the first send with its id: of several, that is the one that is stored."""
+        waiting = (ticket for ticket in self._in_flight if ticket.sequence_id == receipt.sequence_id)
+        self._take(next(waiting, None), receipt)
+
+    def _refuse(self, sequence_id: int, error: SendError) -> None:
+        """Give an error to the last send with its id, the broker naming a batch that it refuses by the highest one.
+
+        Of several in flight, the first may be stored yet; those behind it are refused meanwhile.
+        """
+        waiting = (ticket for ticket in reversed(self._in_flight) if ticket.highest_sequence_id == sequence_id)
+        self._take(next(waiting, None), error)
+
+    def _take(self, ticket: SendTicket | None, outcome: Receipt | SendError) -> None:
+        if ticket is None:
             self.unexpected.append(outcome)
             return
-        waiting.popleft().outcome = outcome
-        if not waiting:
-            del self._in_flight[sequence_id]
+        self._in_flight.remove(ticket)
+        ticket.outcome = outcome
 
     def _end(self, reason: str) -> None:
         if self._closed is None:
             self._closed = reason
             self._connection.remove_producer(self._id)
-        for tickets in self._in_flight.values():
-            for ticket in tickets:
-                ticket.outcome = Lost(self._closed)
+        for ticket in self._in_flight:
+            ticket.outcome = Lost(self._closed)
         self._in_flight.clear()

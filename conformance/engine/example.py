@@ -1,0 +1,59 @@
+"""One example while it runs: what a machine performs its operations on.
+
+It never raises into Hypothesis. Once a rule is broken, the budget is used up, or trouble happened, the example is over:
+further operations do nothing, and the engine deals with what there is after the machine has ended. Hypothesis would
+otherwise run a failing example again by itself, and a real broker is not deterministic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from conformance.history.document import Violation
+from conformance.lockstep.lockstep import Lockstep, RuleBroken
+from conformance.trouble import Trouble
+from model.operations import AnyOperation
+
+
+class RunningExample:
+    """An example on the run's broker."""
+
+    def __init__(
+        self, lockstep: Lockstep, *, is_time_up: Callable[[], bool], on_end: Callable[[RunningExample], None]
+    ) -> None:
+        self.lockstep = lockstep
+        self.violation: Violation | None = None
+        self.trouble: Trouble | None = None
+        self._is_time_up = is_time_up
+        self._on_end = on_end
+        self._over = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether further operations would do nothing."""
+        return self._over
+
+    def do(self, operation: AnyOperation) -> None:
+        """Perform and judge one operation, unless the example is over."""
+        if self._over or self._is_time_up():
+            self._over = True
+            return
+        self._guarded(lambda: self.lockstep.do(operation))
+
+    def end(self) -> None:
+        """Settle and read back what there is, then close the sessions."""
+        if not self._over and self.lockstep.steps:
+            self._guarded(self.lockstep.finish)
+        self._over = True
+        self.lockstep.performer.close()
+        self._on_end(self)
+
+    def _guarded(self, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except RuleBroken as broken:
+            self.violation = broken.violation
+            self._over = True
+        except Trouble as trouble:
+            self.trouble = trouble
+            self._over = True

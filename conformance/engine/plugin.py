@@ -1,0 +1,150 @@
+"""Gives pytest the options of a run and the run itself, so that machines are ordinary tests.
+
+Plain ``pytest --broker …`` needs none of the options: each machine then runs one round. ``check`` passes all of them.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conformance import events
+from conformance.brokers.interface import Broker
+from conformance.brokers.select import parse_broker
+from conformance.engine.defect import switched_on
+from conformance.engine.machines import Machine
+from conformance.engine.run import Plan, Run
+from conformance.lockstep.world import World
+from conformance.trouble import Trouble
+from model.catalogue import select
+
+MARK = "machine"
+"""The marker of tests that run a machine; its argument is the :class:`Machine`."""
+
+SUITE_SETTINGS = {
+    "brokerDeduplicationEnabled": "true",
+    "brokerDeduplicationMaxNumberOfProducers": "6",
+    "brokerDeduplicationSnapshotIntervalSeconds": "1",
+}
+"""What the machines need besides the settings of all brokers: the broker's own default on, and snapshots that fill."""
+
+_plan = pytest.StashKey[Plan]()
+_teller = pytest.StashKey[events.Teller]()
+_began = pytest.StashKey[float]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of a run."""
+    group = parser.getgroup("pulsar-conformance")
+    group.addoption("--seed", type=int, default=None, help="the seed that everything random follows from")
+    group.addoption("--budget-s", type=float, default=None, help="seconds for everything, the broker's start included")
+    group.addoption("--rules", default=None, help="the rules to decide: ids and families, separated by commas")
+    group.addoption("--known", default="", help="names of deviations that are known, separated by commas")
+    group.addoption("--defect", default=None, help="the seeded defect to switch on")
+    group.addoption("--report", type=Path, default=Path("reports/pytest"), help="the folder for histories")
+    group.addoption("--events", type=Path, default=None, help="where to tell what happens, as JSON lines")
+    group.addoption("--setting", action="append", default=[], metavar="NAME=VALUE", help="a broker setting")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the plan of the run; bad options end pytest with one sentence."""
+    config.addinivalue_line("markers", f"{MARK}(machine): runs a machine on the session's broker")
+    try:
+        settings = dict(_setting(text) for text in config.getoption("--setting"))
+        chosen = config.getoption("--rules")
+        rules = frozenset(rule.id for rule in select(chosen)) if chosen else frozenset[str]()
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from error
+    seed = config.getoption("--seed")
+    config.stash[_began] = time.monotonic()
+    config.stash[_teller] = events.Teller(config.getoption("--events"), began=config.stash[_began])
+    config.stash[_plan] = Plan(
+        broker=config.getoption("--broker"),
+        seed=secrets.randbits(32) if seed is None else seed,
+        rules=rules,
+        report=config.getoption("--report"),
+        budget_s=config.getoption("--budget-s"),
+        known=frozenset(name for name in config.getoption("--known").split(",") if name),
+        defect=config.getoption("--defect"),
+        settings={**SUITE_SETTINGS, **settings},
+    )
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise ValueError(f"a setting is written NAME=VALUE, not {text!r}")
+    return name, value
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Name the seed first: a run that is to be repeated needs it."""
+    return f"pulsar-conformance: seed {config.stash[_plan].seed}"
+
+
+def machine_of(item: pytest.Item) -> Machine | None:
+    """The machine that a test runs, if it runs one."""
+    mark = item.get_closest_marker(MARK)
+    return mark.args[0] if mark else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out machines that decide none of the rules asked for."""
+    rules = config.stash[_plan].rules
+    wanted = []
+    for item in items:
+        machine = machine_of(item)
+        if machine is None or not rules or rules & set(machine.decides):
+            wanted.append(item)
+    items[:] = wanted
+
+
+@pytest.fixture(scope="session")
+def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
+    """The run: the broker that ``--broker`` names, started for the machines; trouble ends the session with status 2."""
+    config = request.config
+    plan, tell = config.stash[_plan], config.stash[_teller]
+    plan.report.mkdir(parents=True, exist_ok=True)
+    broker: Broker | None = None
+    try:
+        tell(events.Phase(at_s=tell.now_s, what=f"starting the broker {plan.broker}"))
+        broker = parse_broker(plan.broker, settings=plan.settings)
+        broker.start()
+        world = World(broker, run=f"{plan.seed:x}-{int(time.time()):x}")
+        run = Run(plan, world, tell, began=config.stash[_began])
+        machines = [machine for item in request.session.items if (machine := machine_of(item))]
+        run.expect(machines)
+        tell(_started(plan, broker, world, machines, tell))
+        with switched_on(broker, plan.defect):
+            yield run
+        tell(events.RunFinished(at_s=tell.now_s, operations=run.operations))
+        world.close()
+    except Trouble as trouble:
+        tail = broker.log_tail() if broker is not None else ""
+        tell(events.TroubleHappened(at_s=tell.now_s, sentence=str(trouble), log_tail=tail))
+        pytest.exit(str(trouble), returncode=2)
+    finally:
+        if broker is not None:
+            broker.stop()
+
+
+def _started(
+    plan: Plan, broker: Broker, world: World, machines: list[Machine], tell: events.Teller
+) -> events.RunStarted:
+    return events.RunStarted(
+        at_s=tell.now_s,
+        release=broker.version,
+        broker=plan.broker,
+        clients=world.clients,
+        seed=plan.seed,
+        budget_s=plan.budget_s or 0.0,
+        rules=tuple(sorted(plan.rules)),
+        machines=tuple(machine.name for machine in machines),
+        settings=dict(broker.configuration),
+        known=tuple(sorted(plan.known)),
+        defect=plan.defect,
+    )

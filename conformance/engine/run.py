@@ -1,0 +1,264 @@
+"""One run: machines on one started broker, until their share of the budget is used up.
+
+It tells what happens as events and leaves the verdicts to whoever reads them. It writes, into the report folder, the
+journal of everything that was done and a history for each violation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+
+from conformance import events
+from conformance.engine.example import RunningExample
+from conformance.engine.machines import Machine
+from conformance.engine.minimise import Attempt, minimise
+from conformance.history import document
+from conformance.history.document import History, Replays, Violation
+from conformance.history.journal import Journal
+from conformance.lockstep.lockstep import Lockstep, RuleBroken
+from conformance.lockstep.performer import Performer
+from conformance.lockstep.real import RealPerformer
+from conformance.lockstep.world import World
+from conformance.trouble import Trouble
+from model.example import Example
+from model.operations import AnyOperation, Send
+
+MINIMISE_SHARE = 0.25
+"""At most this part of what is left of the budget goes into making one violation's history short."""
+MINIMISE_WITHOUT_BUDGET_S = 60.0
+"""The same, in seconds, where there is no budget."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a run is asked to do. ``budget_s`` counts from the run's beginning; None runs each machine for one round."""
+
+    broker: str
+    seed: int
+    rules: frozenset[str]
+    report: Path
+    budget_s: float | None = None
+    known: frozenset[str] = frozenset()
+    defect: str | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Found:
+    """A violation as it was found, waiting to be made short."""
+
+    machine: Machine
+    attempt: Attempt
+    violation: Violation
+    path: Path
+
+
+class Run:
+    """Runs machines on a world, one after the other."""
+
+    def __init__(self, plan: Plan, world: World, tell: events.Teller, *, began: float) -> None:
+        self.plan = plan
+        self.operations = 0
+        self.trouble: Trouble | None = None
+        self._found: list[Found] = []
+        self._world = world
+        self._tell = tell
+        self._began = began
+        self._deadline = began + plan.budget_s if plan.budget_s is not None else None
+        self._shares_left = 0.0
+        self._journal = Journal(plan.report / "journal.jsonl")
+        self._examples = 0
+
+    def expect(self, machines: Sequence[Machine]) -> None:
+        """Say which machines will be run, so that each gets its share of the budget."""
+        self._shares_left = sum(machine.share for machine in machines)
+
+    def explore(self, machine: Machine) -> list[Violation]:
+        """Run a machine for its share of the budget; the violations that it found, known deviations left out."""
+        missing = machine.needs - self._world.broker.capabilities
+        if missing:
+            why = f"this broker cannot be asked to {', '.join(sorted(need.value for need in missing))}"
+            for rule in machine.decides:
+                self._tell(events.NotExercisable(at_s=self._tell.now_s, rule=rule, why=why))
+            self._shares_left -= machine.share
+            return []
+        self._tell(events.Phase(at_s=self._tell.now_s, what=machine.name))
+        until = self._until(machine)
+        found: list[Found] = []
+        number = 0
+        while True:
+            self._round(machine, number, until, found)
+            number += 1
+            if until is None or time.monotonic() >= until or self._must_stop(found) or self.trouble is not None:
+                break
+        self._shares_left -= machine.share
+        for one in found:
+            self._minimise(one)
+        if self.trouble is not None:
+            raise self.trouble
+        return [one.violation for one in found]
+
+    def _must_stop(self, found: list[Found]) -> bool:
+        """With a defect on, one violation is all that is wanted."""
+        return bool(found) and self.plan.defect is not None
+
+    def _until(self, machine: Machine) -> float | None:
+        if self._deadline is None:
+            return None
+        now = time.monotonic()
+        share = machine.share / self._shares_left if self._shares_left > 0 else 1.0
+        return now + max(0.0, self._deadline - now) * min(1.0, share)
+
+    def _round(self, machine: Machine, number: int, until: float | None, found: list[Found]) -> None:
+        """One round of Hypothesis: ``machine.examples`` examples from a seed that follows from the run's."""
+
+        def is_time_up() -> bool:
+            return (until is not None and time.monotonic() >= until) or self._must_stop(found)
+
+        def begin() -> RuleBasedStateMachine:
+            return machine.factory(self._begin(machine, is_time_up, found))
+
+        seeded = seed(derived_seed(self.plan.seed, machine.name, number))(begin)
+        run_state_machine_as_test(
+            # Hypothesis takes any function that gives a machine; its annotation only speaks of classes.
+            cast("type[RuleBasedStateMachine]", seeded),
+            settings=settings(
+                max_examples=machine.examples,
+                stateful_step_count=machine.steps,
+                phases=(Phase.generate,),
+                database=None,
+                deadline=None,
+                print_blob=False,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+
+    def _begin(self, machine: Machine, is_time_up: Callable[[], bool], found: list[Found]) -> RunningExample:
+        if self.trouble is None and not is_time_up():
+            self._examples += 1
+            self._journal.begin(self._examples, machine.name)
+        return RunningExample(
+            self._lockstep(RealPerformer(self._world)),
+            is_time_up=lambda: self.trouble is not None or is_time_up(),
+            on_end=lambda example: self._ended(machine, example, found),
+        )
+
+    def _lockstep(self, performer: Performer) -> Lockstep:
+        return Lockstep(performer, Example(known=self.plan.known), record=self._journal.record)
+
+    def _ended(self, machine: Machine, example: RunningExample, found: list[Found]) -> None:
+        lockstep = example.lockstep
+        operations = sum(weight(step.operation) for step in lockstep.steps)
+        self.operations += operations
+        if example.trouble is not None:
+            self.trouble = self.trouble or example.trouble
+        if not lockstep.steps:
+            return
+        self._tell(
+            events.ExampleFinished(
+                at_s=self._tell.now_s,
+                machine=machine.name,
+                operations=operations,
+                exercised=dict(lockstep.exercised),
+                deviations=dict(lockstep.deviations),
+            )
+        )
+        if example.violation is not None:
+            self._keep(machine, Attempt(tuple(lockstep.steps), example.violation), found)
+
+    def _keep(self, machine: Machine, attempt: Attempt, found: list[Found]) -> None:
+        """Write a violation's history; of those alike, only the first is made short later."""
+        violation = attempt.violation
+        assert violation is not None
+        is_new = all(
+            (f.violation.rule, f.violation.deviation) != (violation.rule, violation.deviation) for f in self._found
+        )
+        if not is_new:
+            return
+        path = self.plan.report / f"{violation.rule}-{len(self._found) + 1}.json"
+        document.write(self._history(machine, attempt), path)
+        one = Found(machine, attempt, violation, path)
+        found.append(one)
+        self._found.append(one)
+        self._tell(
+            events.ViolationFound(
+                at_s=self._tell.now_s,
+                machine=machine.name,
+                violation=violation,
+                history=str(path),
+                operations=self.operations,
+            )
+        )
+
+    def _history(self, machine: Machine, attempt: Attempt, replays: Replays | None = None) -> History:
+        broker = self._world.broker
+        return History(
+            machine=machine.name,
+            release=broker.version,
+            broker=self.plan.broker,
+            clients=self._world.clients,
+            seed=self.plan.seed,
+            settings=dict(broker.configuration),
+            steps=attempt.steps,
+            violation=attempt.violation,
+            defect=self.plan.defect,
+            replays=replays,
+            minimal=replays is not None,
+        )
+
+    def _minimise(self, one: Found) -> None:
+        self._tell(events.Phase(at_s=self._tell.now_s, what=f"making the history of {one.violation.rule} short"))
+        shortest = minimise(one.attempt, self._attempt, limit_s=self._limit_s())
+        path = one.path.with_name(f"{one.path.stem}-minimal.json")
+        replays = Replays(tries=shortest.tries, came_back=shortest.came_back)
+        document.write(self._history(one.machine, shortest.attempt, replays), path)
+        self._tell(
+            events.ViolationMinimised(
+                at_s=self._tell.now_s,
+                original=str(one.path),
+                history=str(path),
+                steps=len(shortest.attempt.steps),
+                tries=shortest.tries,
+                came_back=shortest.came_back,
+            )
+        )
+
+    def _limit_s(self) -> float:
+        if self._deadline is None:
+            return MINIMISE_WITHOUT_BUDGET_S
+        return max(0.0, self._deadline - time.monotonic()) * MINIMISE_SHARE
+
+    def _attempt(self, operations: Sequence[AnyOperation]) -> Attempt:
+        return perform(operations, self._lockstep(RealPerformer(self._world)))
+
+
+def perform(operations: Sequence[AnyOperation], lockstep: Lockstep) -> Attempt:
+    """Perform a whole sequence of operations as one example, finish it, and say what it came to; Trouble passes."""
+    violation: Violation | None = None
+    try:
+        for operation in operations:
+            lockstep.do(operation)
+        lockstep.finish()
+    except RuleBroken as broken:
+        violation = broken.violation
+    finally:
+        lockstep.performer.close()
+    return Attempt(tuple(lockstep.steps), violation)
+
+
+def weight(operation: AnyOperation) -> int:
+    """How many operations one counts for: a send as many as it has entries."""
+    return len(operation.entries) if isinstance(operation, Send) else 1
+
+
+def derived_seed(seed: int, machine: str, number: int) -> int:
+    """The seed of one round of one machine: a run's seed decides all of them."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{machine}/{number}".encode()).digest()[:8])

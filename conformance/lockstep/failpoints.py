@@ -1,0 +1,63 @@
+"""The failpoints of one example: set by the words of a history, cleared together, with how often each one fired."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from conformance.brokers.interface import AgentAddress
+from conformance.faults.failpoints import (
+    Armed,
+    ConfirmationLost,
+    Fault,
+    LedgerCloseSlow,
+    SnapshotSlow,
+    SnapshotWriteFails,
+    WriteFails,
+    WriteSlow,
+    arm,
+)
+from model.operations import FailpointKind
+
+
+class Failpoints:
+    """What is armed in a broker now."""
+
+    def __init__(self, address: AgentAddress) -> None:
+        self._address = address
+        self._armed: list[tuple[str, FailpointKind, Armed]] = []
+
+    def set(self, topic: str, kind: FailpointKind, *, count: int, delay_ms: int) -> None:
+        """Arm a failpoint on a topic, by its full name."""
+        fault = fault_of(topic, kind, count=count, delay_ms=delay_ms)
+        self._armed.append((topic, kind, arm(self._address, fault)))
+
+    def clear(self) -> list[tuple[str, FailpointKind, int]]:
+        """Disarm everything; for each, the topic, the kind, and how often it fired."""
+        fired = [(topic, kind, armed.disarm()) for topic, kind, armed in self._armed]
+        self._armed.clear()
+        return fired
+
+    def forget(self) -> None:
+        """The broker's process is another one: nothing is armed in it."""
+        self._armed.clear()
+
+
+def fault_of(topic: str, kind: FailpointKind, *, count: int, delay_ms: int) -> Fault:
+    """The fault that these words of a history mean."""
+    match kind:
+        case "write-fails":
+            return WriteFails(topic=topic, count=count)
+        case "write-fails-late":
+            return WriteFails(topic=topic, count=count)
+        case "write-slow":
+            return WriteSlow(topic=topic, count=count, delay_ms=delay_ms)
+        case "snapshot-write-fails":
+            return SnapshotWriteFails(topic=topic, count=count)
+        case "snapshot-slow":
+            return SnapshotSlow(topic=topic, count=count, delay_ms=delay_ms)
+        case "confirmation-lost":
+            return ConfirmationLost(topic=topic, count=count)
+        case "ledger-close-slow":
+            return LedgerCloseSlow(topic=topic, count=count, delay_ms=delay_ms)
+        case _:
+            assert_never(kind)

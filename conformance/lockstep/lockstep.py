@@ -1,0 +1,130 @@
+"""One example in lockstep: perform an operation, write it down, then judge it.
+
+The step is on disk before it is judged, so that a history survives whatever judging, or the end of this process, does.
+Which operations are performed is chosen elsewhere, except for the last ones (:func:`finishing`), which settle what is
+unknown and read everything back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from conformance.history.document import Step, Violation
+from conformance.lockstep.performer import Performer
+from model.dedup import Lane
+from model.example import Example, judge
+from model.judgement import Broken
+from model.operations import (
+    AnyOperation,
+    AnyOutcome,
+    ClearFailpoints,
+    CloseProducer,
+    CrashProducer,
+    Entry,
+    Message,
+    Opened,
+    OpenProducer,
+    ReadLog,
+    ReadSnapshot,
+    Send,
+)
+
+BARRIER = "barrier"
+"""The producer whose one confirmed message shows that all writes before it are through."""
+
+
+class RuleBroken(Exception):
+    """What was observed is not allowed."""
+
+    def __init__(self, violation: Violation) -> None:
+        super().__init__(f"{violation.rule}: {violation.because}")
+        self.violation = violation
+
+
+@dataclass(slots=True)
+class Lockstep:
+    """One example on one performer; ``record`` is called with each step before it is judged."""
+
+    performer: Performer
+    state: Example
+    record: Callable[[Step], None] = lambda _: None
+    steps: list[Step] = field(default_factory=list)
+    exercised: Counter[str] = field(default_factory=Counter)
+    deviations: Counter[str] = field(default_factory=Counter)
+    largest_state: int = 0
+    _began: float = field(default_factory=time.perf_counter)
+
+    def do(self, operation: AnyOperation) -> AnyOutcome:
+        """Perform one operation, write it down and judge it; RuleBroken when no state allows what was observed."""
+        invoked = time.perf_counter()
+        outcome, late = self.performer.perform(operation)
+        step = Step(
+            operation=operation,
+            outcome=outcome,
+            late=late,
+            invoked_ms=round((invoked - self._began) * 1000, 3),
+            completed_ms=round((time.perf_counter() - self._began) * 1000, 3),
+        )
+        self.steps.append(step)
+        self.record(step)
+        judged = judge(self.state, operation, outcome, late)
+        if isinstance(judged, Broken):
+            raise RuleBroken(self._violation(judged))
+        self.state = judged.state
+        self.exercised.update(judged.exercised)
+        self.deviations.update(judged.deviations)
+        self.largest_state = max(self.largest_state, self.state.size)
+        return outcome
+
+    def finish(self) -> None:
+        """Settle what is unknown, read logs and snapshots back and judge them."""
+        for operation in finishing(self):
+            self.do(operation)
+
+    def _violation(self, broken: Broken) -> Violation:
+        return Violation(
+            rule=broken.rule, because=broken.because, deviation=broken.deviation, step=len(self.steps), evidence=()
+        )
+
+
+def finishing(lockstep: Lockstep) -> Iterator[AnyOperation]:
+    """The operations that end an example, each chosen when the one before it is done.
+
+    A producer of which something is unknown is opened once more: the broker lets it in only when it is through with the
+    connection before. A message that is confirmed then shows that all writes before it have ended, for the log has one
+    order. What is read back after it is all there will ever be.
+    """
+    if lockstep.state.failpoints:
+        yield ClearFailpoints()
+    live = _live_sessions(lockstep.steps)
+    for topic, view in list(lockstep.state.topics.items()):
+        unsettled = [name for name, lanes in view.lanes.items() if len(lanes) > 1 or _has_gaps(lanes)]
+        for name in unsettled:
+            if (topic, name) not in live:
+                yield OpenProducer(session=f"again-{topic}-{name}", topic=topic, producer=name)
+        if unsettled or any(session.pending for session in lockstep.state.sessions.values()):
+            yield OpenProducer(session=f"{BARRIER}-{topic}", topic=topic, producer=BARRIER)
+            yield Send(session=f"{BARRIER}-{topic}", entries=(Entry((Message(1, BARRIER),)),))
+        yield ReadLog(topic)
+        yield ReadSnapshot(topic)
+
+
+def _has_gaps(lanes: frozenset[Lane]) -> bool:
+    return any(kept.position is None for lane in lanes for kept in lane.kept)
+
+
+def _live_sessions(steps: list[Step]) -> set[tuple[str, str]]:
+    """The (topic, producer) pairs that have an open session."""
+    opened: dict[str, tuple[str, str]] = {}
+    for step in steps:
+        match step.operation:
+            case OpenProducer(session=session, topic=topic, producer=producer) if isinstance(step.outcome, Opened):
+                opened[session] = (topic, producer)
+            case CloseProducer(session) | CrashProducer(session):
+                opened.pop(session, None)
+            case _:
+                pass
+    return set(opened.values())

@@ -1,0 +1,27 @@
+"""What can carry out operations: the real system, or, in tests of the suite itself, the reference model.
+
+A performer says what it saw and judges nothing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from model.operations import AnyOperation, AnyOutcome, Late
+
+
+class Performed(NamedTuple):
+    """What came of an operation, and of earlier sends that were collected on the way to it."""
+
+    outcome: AnyOutcome
+    late: tuple[Late, ...] = ()
+
+
+class Performer(Protocol):
+    """Carries out the operations of one example."""
+
+    def perform(self, operation: AnyOperation) -> Performed:
+        """Carry out one operation and say what was seen; Trouble when that cannot be said."""
+
+    def close(self) -> None:
+        """End all sessions of the example. What it made on the broker stays."""

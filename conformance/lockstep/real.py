@@ -1,0 +1,295 @@
+"""Carries out the operations of one example on a real broker.
+
+Names of the history (``t0``, ``s1``) become real ones here. An operation whose session or topic is not there is skipped
+and says so: histories are shortened by leaving operations out, and the rest must still mean something.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Final, assert_never
+
+from conformance.brokers.interface import Capability
+from conformance.lockstep.performer import Performed
+from conformance.lockstep.sessions import ANSWER_TIMEOUT_S, ProducerSession, WireSession
+from conformance.lockstep.world import World
+from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
+from conformance.systems.read_log import read_log
+from conformance.trouble import Trouble
+from model.log import Position
+from model.operations import (
+    AnyOperation,
+    Cleared,
+    ClearFailpoints,
+    CloseProducer,
+    CrashProducer,
+    Created,
+    CreateTopic,
+    Done,
+    Entry,
+    Fired,
+    Kill,
+    Late,
+    LoggedEntry,
+    LogRead,
+    Message,
+    Opened,
+    OpenProducer,
+    ReadLog,
+    ReadSnapshot,
+    Refused,
+    Restart,
+    Send,
+    Sent,
+    SetFailpoint,
+    Skipped,
+    SnapshotRead,
+    SwitchDeduplication,
+    Unload,
+)
+
+DEDUPLICATION_CURSOR: Final = "pulsar.dedup"
+POLICY_TIMEOUT_S: Final = 20.0
+"""How long a policy may take until the topic says that it follows it."""
+BACK_TIMEOUT_S: Final = 30.0
+"""How long a topic may take to let a producer in again, after its broker was away or a write failed."""
+RETRIABLE: Final = frozenset({"ServiceNotReady", "MetadataError", "PersistenceError", "TopicTemporaryError"})
+"""Refusals of a producer that only say: not yet."""
+
+
+class RealPerformer:
+    """The performer of one example on a world's broker."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._example = world.fresh()
+        self._topics: dict[str, str] = {}
+        self._sessions: dict[str, ProducerSession] = {}
+        self._names: dict[str, tuple[str, str]] = {}
+
+    def perform(self, operation: AnyOperation) -> Performed:
+        """Carry out one operation and say what was seen."""
+        try:
+            return self._perform(operation)
+        except (ConnectionLost, NoAnswer) as error:
+            self._world.assert_alive()
+            raise Trouble(f"the broker is up, but {type(operation).__name__} failed: {error}") from error
+
+    def _perform(self, operation: AnyOperation) -> Performed:
+        match operation:
+            case CreateTopic():
+                return self._create_topic(operation)
+            case OpenProducer():
+                return self._open(operation)
+            case CloseProducer(session):
+                return self._leave(session, lambda live: live.close(), wait=True)
+            case CrashProducer(session):
+                return self._leave(session, lambda live: live.crash(), wait=False)
+            case Send():
+                return self._send(operation)
+            case SwitchDeduplication():
+                return self._switch(operation)
+            case Unload(topic):
+                return self._unload(topic)
+            case Restart():
+                return self._bounce(Capability.RESTART, self._world.broker.restart)
+            case Kill():
+                return self._bounce(Capability.KILL, self._kill)
+            case SetFailpoint():
+                return self._set_failpoint(operation)
+            case ClearFailpoints():
+                return self._clear_failpoints()
+            case ReadSnapshot(topic):
+                return self._read_snapshot(topic)
+            case ReadLog(topic):
+                return self._read_log(topic)
+            case _:
+                assert_never(operation)
+
+    # ------------------------------------------------------------------------------------------- topics and policies
+
+    def _create_topic(self, operation: CreateTopic) -> Performed:
+        namespace = self._world.namespace_for(operation.deduplication)
+        name = f"persistent://{namespace}/e{self._example}-{operation.topic}"
+        self._world.admin.create_topic(name)
+        self._topics[operation.topic] = name
+        on = self._world.is_on(operation.deduplication)
+        if operation.deduplication.startswith("topic-"):
+            self._world.admin.set_topic_deduplication(name, on)
+        if operation.deduplication not in ("namespace-on", "namespace-off"):
+            self._await_status(name, on=on)
+        return Performed(Created(deduplication=on, snapshot_room=self._world.snapshot_room))
+
+    def _switch(self, operation: SwitchDeduplication) -> Performed:
+        name = self._topics.get(operation.topic)
+        if name is None:
+            return Performed(Skipped("there is no such topic"))
+        late = self._collect(self._sessions_on(name))
+        if operation.scope == "topic":
+            self._world.admin.set_topic_deduplication(name, operation.on)
+        elif "-own-" in name:
+            self._world.admin.set_namespace_deduplication(_namespace_of(name), operation.on)
+        else:
+            return Performed(Skipped("the topic shares its namespace"), late)
+        self._await_status(name, on=operation.on)
+        return Performed(Done(), late)
+
+    def _await_status(self, name: str, *, on: bool) -> None:
+        wanted = "Enabled" if on else "Disabled"
+        status = self._poll(lambda: self._world.admin.stats(name).deduplication_status, lambda s: s == wanted)
+        if status != wanted:
+            raise Trouble(f"deduplication of a topic should be {wanted} by its policy, and is {status} still")
+
+    def _poll(self, ask: Callable[[], str | None], good: Callable[[str | None], bool]) -> str | None:
+        deadline = time.monotonic() + POLICY_TIMEOUT_S
+        pause_s = 0.002
+        while not good(answer := ask()) and time.monotonic() < deadline:
+            time.sleep(pause_s)
+            pause_s = min(0.1, pause_s * 2)
+        return answer
+
+    def _unload(self, topic: str) -> Performed:
+        name = self._topics.get(topic)
+        if name is None:
+            return Performed(Skipped("there is no such topic"))
+        self._world.admin.unload(name)
+        sessions = self._sessions_on(name)
+        late = self._collect(sessions)
+        for session in sessions:
+            self._drop_if_wire(session)
+        return Performed(Done(), late)
+
+    def _bounce(self, capability: Capability, bounce: Callable[[], None]) -> Performed:
+        if capability not in self._world.broker.capabilities:
+            return Performed(Skipped(f"this broker cannot be asked to {capability.value}"))
+        bounce()
+        self._world.forget_connections()
+        late = self._collect(list(self._sessions))
+        for session in list(self._sessions):
+            self._drop_if_wire(session)
+        return Performed(Done(), late)
+
+    def _kill(self) -> None:
+        self._world.broker.kill()
+        self._world.broker.start()
+
+    # ------------------------------------------------------------------------------------------------------ sessions
+
+    def _open(self, operation: OpenProducer) -> Performed:
+        name = self._topics.get(operation.topic)
+        if name is None:
+            return Performed(Skipped("there is no such topic"))
+        late = self._collect([operation.session]) if operation.session in self._sessions else ()
+        if operation.session in self._sessions:
+            self._sessions.pop(operation.session).close()
+        taken = (name, operation.producer) in {self._names[session] for session in self._sessions}
+        kind = WireSession
+        deadline = time.monotonic() + BACK_TIMEOUT_S
+        while True:
+            try:
+                live = kind(self._world.broker.addresses.service_url, name, operation.producer)
+                break
+            except ServerRefused as refused:
+                may_pass = refused.code in RETRIABLE or (refused.code == "ProducerBusy" and not taken)
+                if not may_pass or time.monotonic() > deadline:
+                    return Performed(Refused(refused.code, refused.message), late)
+                time.sleep(0.005)
+        self._sessions[operation.session] = live
+        self._names[operation.session] = (name, operation.producer)
+        return Performed(Opened(live.last_sequence_id), late)
+
+    def _leave(self, session: str, leave: Callable[[ProducerSession], None], *, wait: bool) -> Performed:
+        live = self._sessions.get(session)
+        if live is None:
+            return Performed(Skipped("there is no such session"))
+        late = self._collect([session]) if wait else ()
+        leave(live)
+        late += self._collect([session])
+        del self._sessions[session]
+        return Performed(Done(), late)
+
+    def _send(self, operation: Send) -> Performed:
+        live = self._sessions.get(operation.session)
+        if live is None:
+            return Performed(Skipped("there is no such session"))
+        if not operation.wait:
+            live.send(operation.entries)
+            return Performed(Sent(()))
+        late = self._collect([operation.session])
+        live.send(operation.entries)
+        return Performed(Sent(live.collect()), late)
+
+    def _collect(self, sessions: Iterable[str]) -> tuple[Late, ...]:
+        late: list[Late] = []
+        for session in sessions:
+            live = self._sessions[session]
+            while live.pending:
+                late.append(Late(session, live.collect()))
+        return tuple(late)
+
+    def _sessions_on(self, topic: str) -> list[str]:
+        return [session for session, live in self._sessions.items() if live.topic == topic]
+
+    def _drop_if_wire(self, session: str) -> None:
+        """The wire client does not open its producers again by itself: the session ended with the topic's move."""
+        live = self._sessions[session]
+        if isinstance(live, WireSession):
+            live.crash()
+            del self._sessions[session]
+
+    # ---------------------------------------------------------------------------------------------------- failpoints
+
+    def _set_failpoint(self, operation: SetFailpoint) -> Performed:
+        name = self._topics.get(operation.topic)
+        if name is None:
+            return Performed(Skipped("there is no such topic"))
+        if self._world.failpoints is None:
+            return Performed(Skipped("this broker has no agent"))
+        late = self._collect(self._sessions_on(name))
+        self._world.failpoints.set(name, operation.kind, count=operation.count, delay_ms=operation.delay_ms)
+        return Performed(Done(), late)
+
+    def _clear_failpoints(self) -> Performed:
+        if self._world.failpoints is None:
+            return Performed(Skipped("this broker has no agent"))
+        late = self._collect(list(self._sessions))
+        names = {real: name for name, real in self._topics.items()}
+        fired = self._world.failpoints.clear()
+        return Performed(Cleared(tuple(Fired(names[topic], kind, times) for topic, kind, times in fired)), late)
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    def _read_snapshot(self, topic: str) -> Performed:
+        name = self._topics.get(topic)
+        if name is None:
+            return Performed(Skipped("there is no such topic"))
+        late = self._collect(self._sessions_on(name))
+        cursor = self._world.admin.internal_stats(name).cursors.get(DEDUPLICATION_CURSOR)
+        if cursor is None:
+            return Performed(Skipped("there is no snapshot cursor"), late)
+        position = Position.parse(cursor.mark_delete_position)
+        return Performed(SnapshotRead(position, {name: int(i) for name, i in cursor.properties.items()}), late)
+
+    def _read_log(self, topic: str) -> Performed:
+        name = self._topics.get(topic)
+        if name is None:
+            return Performed(Skipped("there is no such topic"))
+        late = self._collect(self._sessions_on(name))
+        found = read_log(self._world.reader, name, timeout_s=ANSWER_TIMEOUT_S)
+        entries = (LoggedEntry(e.position, e.producer_name, _entry(e.messages)) for e in found)
+        return Performed(LogRead(tuple(entries)), late)
+
+    def close(self) -> None:
+        """End all sessions."""
+        for live in self._sessions.values():
+            live.crash()
+        self._sessions.clear()
+
+
+def _entry(messages: Iterable[tuple[int, bytes]]) -> Entry:
+    return Entry(tuple(Message(sequence_id, payload.decode(errors="replace")) for sequence_id, payload in messages))
+
+
+def _namespace_of(topic: str) -> str:
+    return "/".join(topic.removeprefix("persistent://").split("/")[:2])

@@ -1,0 +1,99 @@
+"""What the examples of one run share: the broker, the namespaces, a connection for reading, the failpoints.
+
+A world hands out fresh names and never cleans up: brokers of our own are thrown away, and on others the namespaces of a
+run have a name of their own.
+"""
+
+from __future__ import annotations
+
+import itertools
+from importlib import metadata
+from typing import assert_never
+
+from conformance.brokers.interface import Broker
+from conformance.lockstep.failpoints import Failpoints
+from conformance.systems.admin import Admin
+from conformance.systems.wire import WireClient
+from conformance.trouble import Trouble
+from model.operations import Switch
+
+TENANT = "public"
+CONNECT_TIMEOUT_S = 10.0
+
+
+class World:
+    """A started broker, ready for examples. Not for use by several threads at once."""
+
+    def __init__(self, broker: Broker, *, run: str) -> None:
+        """``run`` is a word that no other run on this broker uses."""
+        self.broker = broker
+        self.admin = Admin(broker.addresses.admin_url)
+        self._run = run
+        self._numbers = itertools.count(1)
+        self._reader: WireClient | None = None
+        self.failpoints = Failpoints(broker.agent) if broker.agent is not None else None
+        self.clients = {"wire": metadata.version("pulsar-conformance"), "official": metadata.version("pulsar-client")}
+        runtime = self.admin.runtime_configuration()
+        self.snapshot_room = int(runtime.get("brokerDeduplicationMaxNumberOfProducers", "10000"))
+        self.snapshot_interval_entries = int(runtime.get("brokerDeduplicationEntriesInterval", "1000"))
+        self.broker_default = runtime.get("brokerDeduplicationEnabled", "false") == "true"
+        for name, deduplication in (("on", True), ("off", False), ("default", None)):
+            self._make_namespace(f"{TENANT}/pc-{run}-{name}", deduplication)
+
+    def _make_namespace(self, namespace: str, deduplication: bool | None) -> None:
+        self.admin.create_namespace(namespace)
+        # Without it, ledgers whose messages are all acknowledged are trimmed, which looks like loss.
+        self.admin.set_retention(namespace, size_mb=-1, time_minutes=-1)
+        if deduplication is not None:
+            self.admin.set_namespace_deduplication(namespace, deduplication)
+
+    def fresh(self) -> int:
+        """A number that was not given before."""
+        return next(self._numbers)
+
+    def namespace_for(self, switch: Switch) -> str:
+        """The namespace of a new topic whose deduplication is switched like this; made first if it has its own."""
+        match switch:
+            case "broker":
+                return f"{TENANT}/pc-{self._run}-default"
+            case "namespace-on" | "topic-off":
+                return f"{TENANT}/pc-{self._run}-on"
+            case "namespace-off" | "topic-on":
+                return f"{TENANT}/pc-{self._run}-off"
+            case "own-namespace-on" | "own-namespace-off":
+                namespace = f"{TENANT}/pc-{self._run}-own-{self.fresh()}"
+                self._make_namespace(namespace, switch == "own-namespace-on")
+                return namespace
+            case _:
+                assert_never(switch)
+
+    def is_on(self, switch: Switch) -> bool:
+        """Whether deduplication should be on for a topic that is switched like this."""
+        return self.broker_default if switch == "broker" else switch.endswith("-on")
+
+    @property
+    def reader(self) -> WireClient:
+        """A connection for reading logs back, shared by all examples and made anew after the broker was away."""
+        if self._reader is None:
+            self._reader = WireClient.connect(self.broker.addresses.service_url, timeout_s=CONNECT_TIMEOUT_S)
+        return self._reader
+
+    def forget_connections(self) -> None:
+        """The broker was away: its connections are gone, and what was armed in it."""
+        if self.failpoints is not None:
+            self.failpoints.forget()
+        if self._reader is not None:
+            self._reader.abort()
+            self._reader = None
+
+    def assert_alive(self) -> None:
+        """Trouble if the broker's process is gone or does not answer: then nothing observed is evidence of a rule."""
+        if not self.broker.is_alive():
+            raise Trouble("the broker is gone")
+        if not self.admin.is_healthy():
+            raise Trouble("the broker does not answer its admin interface any more")
+
+    def close(self) -> None:
+        """Close the world's own connections."""
+        self.forget_connections()
+        self.admin.close()

@@ -1,0 +1,282 @@
+"""The machines of document 000: producers of fixed names, explicit sequence ids, and what happens to their topics.
+
+Three machines share their rules. The main one moves topics by unloading them, which is quick. The one with failures sets
+failpoints inside the broker. The one with kills restarts and kills the broker, and so has few and short examples.
+"""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from conformance.engine.example import RunningExample
+from model.operations import (
+    AnyOperation,
+    ClearFailpoints,
+    Client,
+    CloseProducer,
+    CrashProducer,
+    CreateTopic,
+    FailpointKind,
+    Kill,
+    OpenProducer,
+    ReadSnapshot,
+    Restart,
+    Scope,
+    Send,
+    SetFailpoint,
+    Switch,
+    SwitchDeduplication,
+    Unload,
+)
+from stateful.plan import Pick, Plan, PlannedSession
+
+TOPICS = ("t0", "t1")
+CROWD = 8
+"""Producers of a crowd: more than a snapshot holds on the brokers that the suite starts."""
+
+PICKS: st.SearchStrategy[Pick] = st.sampled_from(
+    [
+        Pick(),
+        Pick(),
+        Pick(),
+        Pick(offset=3),
+        Pick(about_old=True),
+        Pick(again=1),
+        Pick(again=1),
+        Pick(again=2),
+        Pick(again=5),
+        Pick(offset=-1),
+        Pick(offset=-3),
+        Pick(size=2),
+        Pick(size=4),
+        Pick(offset=-1, size=2),
+        Pick(offset=-2, size=4),
+    ]
+)
+BURSTS: st.SearchStrategy[list[Pick]] = st.lists(PICKS, min_size=1, max_size=6)
+INDEXES = st.integers(0, 63)
+CLIENTS: st.SearchStrategy[Client] = st.sampled_from(["wire"])
+PRODUCERS = st.sampled_from(["p0", "p1", "p2"])
+SWITCHES: st.SearchStrategy[Switch] = st.sampled_from(
+    [
+        "namespace-on",
+        "namespace-on",
+        "namespace-on",
+        "broker",
+        "namespace-off",
+        "topic-on",
+        "topic-off",
+        "own-namespace-on",
+    ]
+)
+
+
+class Producers(RuleBasedStateMachine):
+    """What all machines of this document do: producers open, send, close, crash and come back."""
+
+    def __init__(self, example: RunningExample) -> None:
+        super().__init__()
+        self.example = example
+        self.plan = Plan()
+        self.topics: tuple[str, ...] = ()
+
+    def do(self, operation: AnyOperation) -> None:
+        """Perform one operation."""
+        self.example.do(operation)
+
+    def teardown(self) -> None:
+        """End the example."""
+        self.example.end()
+
+    def topic(self, index: int) -> str:
+        """One of the topics."""
+        return self.topics[index % len(self.topics)]
+
+    def session(self, index: int) -> PlannedSession:
+        """One of the sessions that should be open; a new one where there is none."""
+        if not self.plan.sessions:
+            return self.open(self.topic(index), "p0", "wire")
+        return self.plan.sessions[index % len(self.plan.sessions)]
+
+    def open(self, topic: str, producer: str, client: Client) -> PlannedSession:
+        """Open a producer; where its name is taken, the broker must refuse it and the plan does not count on it."""
+        session = PlannedSession(self.plan.session_name(), topic, producer, client)
+        is_taken = self.plan.is_taken(topic, producer)
+        self.do(OpenProducer(session=session.name, topic=topic, producer=producer, client=client))
+        if not is_taken:
+            self.plan.sessions.append(session)
+        return session
+
+    def leave(self, session: PlannedSession, operation: CloseProducer | CrashProducer) -> None:
+        """Close or crash a session."""
+        self.do(operation)
+        self.plan.sessions.remove(session)
+
+    @rule(topic=INDEXES, producer=PRODUCERS, client=CLIENTS)
+    def open_producer(self, topic: int, producer: str, client: Client) -> None:
+        """Open a producer, whether or not its name is taken."""
+        self.open(self.topic(topic), producer, client)
+
+    @rule(index=INDEXES, burst=BURSTS)
+    def send(self, index: int, burst: list[Pick]) -> None:
+        """Send entries, all in flight at once, and wait for the answers."""
+        session = self.session(index)
+        self.do(Send(session=session.name, entries=self.plan.entries(session, burst)))
+
+    @rule(index=INDEXES, burst=BURSTS)
+    def send_again(self, index: int, burst: list[Pick]) -> None:
+        """The same; sending is what the machine should mostly do."""
+        self.send(index, burst)
+
+    @rule(index=INDEXES)
+    def close(self, index: int) -> None:
+        """Close a producer in good order."""
+        session = self.session(index)
+        self.leave(session, CloseProducer(session=session.name))
+
+    @rule(index=INDEXES, burst=BURSTS, comes_back=st.booleans())
+    def crash_while_sending(self, index: int, burst: list[Pick], comes_back: bool) -> None:
+        """Cut a producer's connection while it sends; it may come back under its name at once."""
+        session = self.session(index)
+        self.do(Send(session=session.name, entries=self.plan.entries(session, burst), wait=False))
+        self.leave(session, CrashProducer(session=session.name))
+        if comes_back:
+            self.open(session.topic, session.producer, "wire")
+
+
+class DeduplicationMachine(Producers):
+    """Topics that are unloaded and switched, in all the ways in which deduplication is switched."""
+
+    @initialize(first=SWITCHES, second=st.none() | SWITCHES)
+    def create_topics(self, first: Switch, second: Switch | None) -> None:
+        """One topic or two, each with a producer to begin with."""
+        switches = (first,) if second is None else (first, second)
+        self.topics = TOPICS[: len(switches)]
+        for topic, switch in zip(self.topics, switches, strict=True):
+            self.do(CreateTopic(topic=topic, deduplication=switch))
+            self.open(topic, "p0", "wire")
+
+    @rule(index=INDEXES, burst=BURSTS, in_flight=st.booleans())
+    def unload(self, index: int, burst: list[Pick], in_flight: bool) -> None:
+        """Unload a topic, while one of its producers sends or while nothing is in flight."""
+        topic = self.topic(index)
+        wire = [s for s in self.plan.sessions if s.topic == topic and s.client == "wire"]
+        if in_flight and wire:
+            session = wire[index % len(wire)]
+            self.do(Send(session=session.name, entries=self.plan.entries(session, burst), wait=False))
+        self.do(Unload(topic=topic))
+        self.plan.drop_wire_sessions(topic)
+
+    @rule(index=INDEXES, scope=st.sampled_from(["topic", "namespace"]), on=st.booleans())
+    def switch(self, index: int, scope: Scope, on: bool) -> None:
+        """Switch deduplication by a policy."""
+        self.do(SwitchDeduplication(topic=self.topic(index), scope=scope, on=on))
+
+    @rule(index=INDEXES)
+    def crowd(self, index: int) -> None:
+        """More producers than a snapshot holds send one message each."""
+        for number in range(CROWD):
+            producer = f"c{number}"
+            if not self.plan.is_taken(self.topic(index), producer):
+                session = self.open(self.topic(index), producer, "wire")
+                self.do(Send(session=session.name, entries=self.plan.entries(session, [Pick()])))
+                self.leave(session, CloseProducer(session=session.name))
+
+    @rule(index=INDEXES)
+    def read_snapshot(self, index: int) -> None:
+        """Look at the snapshot that is stored now."""
+        self.do(ReadSnapshot(topic=self.topic(index)))
+
+
+class FailuresMachine(Producers):
+    """Writes and snapshots that fail inside the broker, and producers that come back after it."""
+
+    @initialize()
+    def create_topic(self) -> None:
+        """One topic, deduplication on."""
+        self.topics = TOPICS[:1]
+        self.do(CreateTopic(topic="t0", deduplication="namespace-on"))
+        self.open("t0", "p0", "wire")
+
+    @rule(
+        index=INDEXES,
+        burst=BURSTS,
+        kind=st.sampled_from(["write-fails", "write-fails-late", "confirmation-lost"]),
+        count=st.integers(1, 3),
+        waits=st.booleans(),
+    )
+    def fail_writes(self, index: int, burst: list[Pick], kind: FailpointKind, count: int, waits: bool) -> None:
+        """Send new messages, each also while it is in flight, into failing writes; come back, and send all of it again."""
+        session = self.session(index)
+        entries = self.plan.entries(session, [Pick(), Pick(again=1), *burst])
+        self.do(SetFailpoint(topic=session.topic, kind=kind, count=count, delay_ms=30))
+        self.do(Send(session=session.name, entries=entries, wait=waits))
+        self.leave(session, CrashProducer(session=session.name))
+        if waits:
+            self.do(ClearFailpoints())
+        again = self.open(session.topic, session.producer, "wire")
+        self.do(ClearFailpoints())
+        self.do(Send(session=again.name, entries=entries))
+
+    @rule(index=INDEXES, burst=BURSTS, delay_ms=st.sampled_from([5, 30]))
+    def slow_writes(self, index: int, burst: list[Pick], delay_ms: int) -> None:
+        """While a write is slow, its message is sent again; when it is over, once more."""
+        session = self.session(index)
+        entries = self.plan.entries(session, [Pick(), Pick(again=1), *burst])
+        self.do(SetFailpoint(topic=session.topic, kind="write-slow", count=2, delay_ms=delay_ms))
+        self.do(Send(session=session.name, entries=entries))
+        self.do(ClearFailpoints())
+        self.do(Send(session=session.name, entries=entries[:2]))
+
+    @rule(index=INDEXES, entries=st.integers(5, 12))
+    def fail_snapshots(self, index: int, entries: int) -> None:
+        """Snapshots fail while entries are stored; then the topic is unloaded and everything is sent again."""
+        session = self.session(index)
+        sent = self.plan.entries(session, [Pick()] * entries)
+        self.do(SetFailpoint(topic=session.topic, kind="snapshot-write-fails", count=100))
+        self.do(Send(session=session.name, entries=sent))
+        self.do(ClearFailpoints())
+        self.do(Unload(topic=session.topic))
+        self.plan.drop_wire_sessions(session.topic)
+        again = self.open(session.topic, session.producer, "wire")
+        self.do(Send(session=again.name, entries=sent))
+
+    @rule(index=INDEXES)
+    def read_snapshot(self, index: int) -> None:
+        """Look at the snapshot that is stored now."""
+        self.do(ReadSnapshot(topic=self.topic(index)))
+
+
+class KillsMachine(Producers):
+    """The broker is restarted and killed, with messages in flight or without."""
+
+    @initialize()
+    def create_topic(self) -> None:
+        """One topic, deduplication on."""
+        self.topics = TOPICS[:1]
+        self.do(CreateTopic(topic="t0", deduplication="namespace-on"))
+        self.open("t0", "p0", "wire")
+
+    def bounce(self, operation: Kill | Restart, burst: list[Pick]) -> None:
+        """Send, take the broker away while that is in flight, and come back."""
+        session = self.session(0)
+        entries = self.plan.entries(session, [Pick(), *burst])
+        self.do(Send(session=session.name, entries=entries))
+        self.do(Send(session=session.name, entries=self.plan.entries(session, burst), wait=False))
+        self.do(operation)
+        self.plan.drop_wire_sessions()
+        again = self.open(session.topic, session.producer, "wire")
+        self.do(Send(session=again.name, entries=entries))
+
+    @precondition(lambda self: self.topics)
+    @rule(burst=BURSTS)
+    def kill(self, burst: list[Pick]) -> None:
+        """Kill the broker."""
+        self.bounce(Kill(), burst)
+
+    @precondition(lambda self: self.topics)
+    @rule(burst=BURSTS)
+    def restart(self, burst: list[Pick]) -> None:
+        """Restart the broker in good order."""
+        self.bounce(Restart(), burst)

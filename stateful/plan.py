@@ -1,0 +1,88 @@
+"""What a machine plans: names, open sessions, the ids that it has used. Nothing that the system answered.
+
+Hypothesis must be able to choose again what it chose, so a machine's choices depend on its earlier choices only. A plan
+may therefore be wrong about the system (a session that it counts as open may have been refused): the performer skips
+what cannot be done, and says so in the history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from model.operations import Client, Entry, Message
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """How to choose one entry, relative to what its producer has sent to the topic.
+
+    ``again`` > 0 repeats the entry that was sent that many entries ago. Otherwise the first id is the highest used, plus
+    one, plus ``offset``: a gap where it is positive, an id that was used (or skipped) where it is negative. ``size`` > 1
+    makes a batch. ``about_old``: the message is about something that an earlier one was about.
+    """
+
+    again: int = 0
+    offset: int = 0
+    size: int = 1
+    about_old: bool = False
+
+
+@dataclass(slots=True)
+class Lane:
+    """What was sent by one producer name to one topic: the entries, and the highest id."""
+
+    highest: int = 0
+    entries: list[Entry] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSession:
+    """A session that should be open."""
+
+    name: str
+    topic: str
+    producer: str
+    client: Client
+
+
+@dataclass(slots=True)
+class Plan:
+    """The plan of one example."""
+
+    sessions: list[PlannedSession] = field(default_factory=list)
+    lanes: dict[tuple[str, str], Lane] = field(default_factory=dict)
+    _messages: int = 0
+    _sessions: int = 0
+
+    def session_name(self) -> str:
+        """A session name that was not used before."""
+        self._sessions += 1
+        return f"s{self._sessions}"
+
+    def is_taken(self, topic: str, producer: str) -> bool:
+        """Whether a session of this name on this topic should be open."""
+        return any((s.topic, s.producer) == (topic, producer) for s in self.sessions)
+
+    def drop_wire_sessions(self, topic: str | None = None) -> None:
+        """The topic (None: every topic) was moved: wire sessions ended, pulsar-client's open again by themselves."""
+        self.sessions = [s for s in self.sessions if s.client == "official" or topic not in (None, s.topic)]
+
+    def entries(self, session: PlannedSession, picks: Sequence[Pick]) -> tuple[Entry, ...]:
+        """The entries that these picks come to for this session."""
+        return tuple(self._entry(self.lanes.setdefault((session.topic, session.producer), Lane()), p) for p in picks)
+
+    def _entry(self, lane: Lane, pick: Pick) -> Entry:
+        if pick.again and lane.entries:
+            return lane.entries[-min(pick.again, len(lane.entries))]
+        first = max(1, lane.highest + 1 + pick.offset)
+        entry = Entry(tuple(self._message(lane, first + i, about_old=pick.about_old) for i in range(pick.size)))
+        lane.highest = max(lane.highest, entry.highest)
+        lane.entries.append(entry)
+        return entry
+
+    def _message(self, lane: Lane, sequence_id: int, *, about_old: bool) -> Message:
+        if about_old and lane.entries:
+            return Message(sequence_id, lane.entries[0].messages[0].business_id)
+        self._messages += 1
+        return Message(sequence_id, f"b{self._messages}")

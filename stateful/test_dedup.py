@@ -1,0 +1,52 @@
+"""The machines of document 000, as tests: each runs for its share of the budget on the session's broker."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.brokers.interface import Capability
+from conformance.engine.machines import Machine
+from conformance.engine.run import Run
+from stateful.dedup import DeduplicationMachine, FailuresMachine, KillsMachine
+
+MACHINES = (
+    Machine(
+        name="deduplication",
+        factory=DeduplicationMachine,
+        decides=(
+            "DEDUP-01",
+            "DEDUP-02",
+            "DEDUP-03",
+            "DEDUP-07",
+            "DEDUP-08",
+            "DEDUP-09",
+            "DEDUP-10",
+            "DEDUP-12",
+            "DEDUP-14",
+        ),
+        share=4.0,
+    ),
+    Machine(
+        name="deduplication-failures",
+        factory=FailuresMachine,
+        decides=("DEDUP-04", "DEDUP-05", "DEDUP-06", "DEDUP-09", "DEDUP-11", "DEDUP-12"),
+        needs=frozenset({Capability.DEFECTS}),
+        share=4.0,
+        steps=10,
+    ),
+    Machine(
+        name="deduplication-kills",
+        factory=KillsMachine,
+        decides=("DEDUP-12",),
+        needs=frozenset({Capability.KILL, Capability.RESTART}),
+        share=2.0,
+        steps=3,
+        examples=2,
+    ),
+)
+
+
+@pytest.mark.parametrize("machine", [pytest.param(m, marks=pytest.mark.machine(m), id=m.name) for m in MACHINES])
+def test_no_rule_is_broken_by(machine: Machine, conformance_run: Run) -> None:
+    violations = conformance_run.explore(machine)
+    assert not violations, "\n".join(f"{v.rule}: {v.because}" for v in violations)
