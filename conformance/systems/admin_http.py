@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import msgspec
 import urllib3
-from urllib3.exceptions import HTTPError, MaxRetryError, TimeoutError
+from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError, TimeoutError
 from urllib3.util import Retry, Timeout
 
 from conformance.systems.outcomes import ConnectionLost, NoAnswer
@@ -62,7 +62,8 @@ class AdminHttp:
             response = self._pool.request(method, url, body=data, headers=headers)
         except HTTPError as error:
             cause = error.reason if isinstance(error, MaxRetryError) else error
-            kind = NoAnswer if isinstance(cause, TimeoutError) else ConnectionLost
+            timed_out = isinstance(cause, TimeoutError) and not isinstance(cause, NewConnectionError)
+            kind = NoAnswer if timed_out else ConnectionLost
             raise kind(f"{method} {url}: {cause}") from None
         if response.status >= 300:
             raise AdminError(f"{method} {path}", response.status, _reason(response))
