@@ -97,7 +97,7 @@ class WireProducer:
         """Send one entry and do not wait; on a closed producer the ticket is lost from the start.
 
         Several may be in flight, also with one sequence id, and nothing in an answer tells those apart: receipts are
-        handed out in the order of sending, errors in the opposite one. ``metadata`` overrides any of the fields that are set here.
+        handed out in the order of sending, errors in the opposite one. ``metadata`` overrides what is set here.
         """
         message = pb.MessageMetadata(
             producer_name=self.name,
@@ -159,7 +159,7 @@ class WireProducer:
         if command.type == _Type.SEND_RECEIPT:
             receipt = command.send_receipt
             position = position_of(receipt.message_id) if receipt.HasField("message_id") else None
-            self._take(receipt.sequence_id, Receipt(receipt.sequence_id, signed(receipt.highest_sequence_id), position))
+            self._confirm(Receipt(receipt.sequence_id, signed(receipt.highest_sequence_id), position))
         elif command.type == _Type.SEND_ERROR:
             error = command.send_error
             self._refuse(error.sequence_id, SendError(error_name(error.error), error.message))
