@@ -238,6 +238,8 @@ def encode_batch(messages: Iterable[tuple[pb.SingleMessageMetadata, bytes]]) -> 
 
 def decode_batch(payload: bytes, count: int) -> Sequence[tuple[pb.SingleMessageMetadata, bytes]]:
     """Take a batch of ``count`` messages apart; raise :class:`MalformedFrame` unless it is exactly that."""
+    if count < 0:
+        raise MalformedFrame(f"a batch says it has {count} messages")
     messages = []
     at = 0
     for index in range(count):
