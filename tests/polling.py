@@ -1,0 +1,16 @@
+"""Waiting in tests: for something, and never longer than a deadline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+_POLL_S = 0.02
+
+
+def eventually(condition: Callable[[], object], *, deadline_s: float = 20.0) -> None:
+    """Return when the condition holds; fail the test if it does not within the deadline."""
+    end = time.monotonic() + deadline_s
+    while not condition():
+        assert time.monotonic() < end, f"did not come true within {deadline_s:g} s: {condition}"
+        time.sleep(_POLL_S)
