@@ -1,0 +1,180 @@
+"""The command line: reads what the user asks, hands it to :mod:`conformance.commands`, and ends with a status.
+
+0: held; 1: a rule was violated; 2: the run failed, left a rule unexercised, or was asked for something that is not
+there (one sentence on standard error); 130: interrupted. It decides nothing itself.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import click
+from rich.console import Console
+
+from conformance.commands import check as checking
+from conformance.commands import listings
+from conformance.commands import replay as replaying
+from conformance.commands.engine import Engine
+from conformance.commands.folders import bugs_kept_in
+from conformance.commands.options import Duration, Machines, Rules, Setting
+from conformance.known import KnownDeviation, read, shipped
+from conformance.trouble import Trouble
+from model.catalogue import Rule
+
+NAME = "pulsar-conformance"
+FAILED = 2
+"""The exit status of everything that is no verdict."""
+
+_LARGEST_SEED = 2**32 - 1
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name=NAME)
+def cli() -> None:
+    """Says, rule by rule, whether an Apache Pulsar release keeps its word."""
+
+
+@cli.command()
+@click.option("--broker", default="4.0.8", show_default=True, help="VERSION, dist:FOLDER, container:TAG or URLs.")
+@click.option("--rules", type=Rules(), default="DEDUP", show_default=True, help="Ids or families of rules.")
+@click.option("--budget", type=Duration(), default="4m", show_default=True, help="How long to run: 90s, 10m, 2h.")
+@click.option("--seed", type=click.IntRange(0, _LARGEST_SEED), help="Repeats a run's choices.  [default: a new one]")
+@click.option("--known", metavar="FILE|none", help="Known deviations, or none of them.  [default: those shipped]")
+@click.option("--report", type=click.Path(path_type=Path, file_okay=False), help="Folder for the report.")
+@click.option("--json", "json_", type=click.Path(path_type=Path, dir_okay=False), help="Write the verdicts as JSON.")
+@click.option("--defect", help="Switch a seeded defect on in the broker.")
+@click.option("--machines", type=Machines(), default=(), help="Run only these machines.")
+@click.option("--setting", "settings", type=Setting(), multiple=True, help="A setting of the broker; may be repeated.")
+@click.pass_obj
+def check(
+    engine: Engine,
+    broker: str,
+    rules: tuple[Rule, ...],
+    budget: float,
+    seed: int | None,
+    known: str | None,
+    report: Path | None,
+    json_: Path | None,
+    defect: str | None,
+    machines: tuple[str, ...],
+    settings: tuple[tuple[str, str], ...],
+) -> int:
+    """Run the state machines against a broker and give every rule its verdict."""
+    if json_ is not None and not json_.parent.is_dir():
+        raise Trouble(f"{json_} cannot be written, because there is no folder {json_.parent}")
+    if seed is None:
+        seed = secrets.randbelow(_LARGEST_SEED + 1)
+    asked = checking.Asked(
+        broker=broker,
+        rules=rules,
+        budget_s=budget,
+        seed=seed,
+        known=_known(known),
+        report=report,
+        json=json_,
+        defect=defect,
+        machines=machines,
+        settings=settings,
+        command=shlex.join([NAME, *sys.argv[1:]]),
+    )
+    out, err = _consoles()
+    out.print(f"Seed {seed}, broker {broker}, {len(rules)} rules, budget {budget:g} s", markup=False, highlight=False)
+    return checking.check(asked, engine, out=out, err=err)
+
+
+@cli.command()
+@click.argument("history", type=click.Path(path_type=Path))
+@click.option("--broker", required=True, help="VERSION, dist:FOLDER, container:TAG or URLs.")
+@click.option("--times", type=click.IntRange(1, 1000), default=5, show_default=True, help="How often.")
+@click.option("--budget", type=Duration(), default="5m", show_default=True, help="How long at most: 90s, 10m, 2h.")
+@click.option("--report", type=click.Path(path_type=Path, file_okay=False), help="Folder for what the run writes.")
+@click.option("--setting", "settings", type=Setting(), multiple=True, help="A setting of the broker; may be repeated.")
+@click.pass_obj
+def replay(
+    engine: Engine,
+    history: Path,
+    broker: str,
+    times: int,
+    budget: float,
+    report: Path | None,
+    settings: tuple[tuple[str, str], ...],
+) -> int:
+    """Run one saved HISTORY again, step by step."""
+    asked = replaying.Asked(
+        history=history, broker=broker, times=times, budget_s=budget, report=report, settings=settings
+    )
+    out, err = _consoles()
+    return replaying.replay(asked, engine, out=out, err=err)
+
+
+@cli.command()
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+def rules(as_json: bool) -> None:
+    """List the rules."""
+    if as_json:
+        click.echo(listings.rules_as_json())
+    else:
+        listings.list_rules(_consoles()[0])
+
+
+@cli.command()
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+def defects(as_json: bool) -> None:
+    """List the seeded defects, for check --defect."""
+    if as_json:
+        click.echo(listings.defects_as_json())
+    else:
+        listings.list_defects(_consoles()[0])
+
+
+def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -> NoReturn:
+    """Run the command line and end the process; tests give another engine."""
+    sys.exit(_status(arguments, engine or Engine()))
+
+
+def _status(arguments: Sequence[str] | None, engine: Engine) -> int:
+    try:
+        with bugs_kept_in(None):
+            status = cli.main(arguments, prog_name=NAME, standalone_mode=False, obj=engine)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return FAILED
+    except click.ClickException as error:
+        return _failed(error.format_message())
+    except Trouble as trouble:
+        return _failed(str(trouble))
+    except (click.Abort, KeyboardInterrupt):
+        return checking.INTERRUPTED
+    except BrokenPipeError:  # whoever read our output has gone, as in `... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    return status if isinstance(status, int) else 0
+
+
+def _failed(sentence: str) -> int:
+    click.echo(f"{NAME}: {sentence}", err=True)
+    return FAILED
+
+
+def _known(text: str | None) -> tuple[KnownDeviation, ...]:
+    match text:
+        case None:
+            return shipped()
+        case "none":
+            return ()
+        case _:
+            return read(Path(text))
+
+
+def _consoles() -> tuple[Console, Console]:
+    return Console(highlight=False), Console(stderr=True, highlight=False)
+
+
+if __name__ == "__main__":
+    main()

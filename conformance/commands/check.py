@@ -1,0 +1,109 @@
+"""``check``: runs the machines against a broker, and says rule by rule what came of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from conformance.commands.engine import Engine, Order
+from conformance.commands.folders import bugs_kept_in, report_folder
+from conformance.commands.supervisor import Ending, events_file, supervise
+from conformance.events import AnyEvent, decode
+from conformance.faults import catalogue
+from conformance.known import KnownDeviation, known_of
+from conformance.report import data, junit, table
+from conformance.report.account import Account, stories
+from conformance.report.progress import display
+from conformance.verdicts import verdicts
+from model.catalogue import Rule
+
+INTERRUPTED = 130
+"""The exit status of a run that the user ended."""
+
+_RELEASE = re.compile(r"(?:container:)?(\d+\.\d+\.\d+[0-9A-Za-z.-]*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the user asked of ``check``, and how (``command``), to be told in the report."""
+
+    broker: str
+    rules: Sequence[Rule]
+    budget_s: float
+    seed: int
+    known: tuple[KnownDeviation, ...]
+    report: Path | None
+    json: Path | None
+    defect: str | None
+    machines: Sequence[str]
+    settings: Sequence[tuple[str, str]]
+    command: str
+
+
+def check(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
+    """Run, show progress on ``err``, print the table on ``out``, write the reports; returns the exit status."""
+    if asked.defect is not None:
+        catalogue.find(asked.defect)
+    engine.obtain(asked.broker)
+    folder = report_folder(asked.report, asked.broker, str(asked.seed))
+    with bugs_kept_in(folder):
+        return _check(asked, folder, engine, out=out, err=err)
+
+
+def _check(asked: Asked, folder: Path, engine: Engine, *, out: Console, err: Console) -> int:
+    command = [*engine.command, *_order(asked, folder).options()]
+    with display(asked.rules, budget_s=asked.budget_s, console=err) as shown:
+        ending = supervise(command, folder=folder, budget_s=asked.budget_s, watcher=shown)
+    account = tell(asked, folder)
+    table.show(account, out)
+    _write(account, folder, asked.json)
+    out.print(f"Report: {folder}", soft_wrap=True, markup=False, highlight=False)
+    return INTERRUPTED if ending is Ending.INTERRUPTED else account.verdicts.exit_status
+
+
+def tell(asked: Asked, folder: Path) -> Account:
+    """The account of the run whose events are in ``folder``."""
+    judged = verdicts(read_events(folder), asked.rules, asked.known)
+    return Account(
+        verdicts=judged,
+        known=asked.known,
+        stories=stories(judged, folder=folder, broker=asked.broker),
+        broker=asked.broker,
+        seed=asked.seed,
+        budget_s=asked.budget_s,
+        defect=asked.defect,
+        command=asked.command,
+    )
+
+
+def read_events(folder: Path) -> Iterator[AnyEvent]:
+    """The events of a run, as its supervisor kept them."""
+    with events_file(folder).open("rb") as kept:
+        for line in kept:
+            yield decode(line)
+
+
+def _order(asked: Asked, folder: Path) -> Order:
+    named = _RELEASE.fullmatch(asked.broker)
+    return Order(
+        broker=asked.broker,
+        seed=asked.seed,
+        budget_s=asked.budget_s,
+        rules=asked.rules,
+        report=folder,
+        known=known_of(asked.known, named[1] if named else None),
+        defect=asked.defect,
+        machines=asked.machines,
+        settings=asked.settings,
+    )
+
+
+def _write(account: Account, folder: Path, json: Path | None) -> None:
+    data.write(account, folder / "verdicts.json")
+    if json is not None:
+        data.write(account, json)
+    junit.write(account, folder / "junit.xml")

@@ -1,0 +1,83 @@
+"""How the engine is started: pytest, in a process of its own, with the suite's plugin and the machines by name.
+
+Nothing of the machines is imported here; pytest finds them. The configuration of whatever project the user stands in
+is kept out of it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.known import KnownDeviation
+from model.catalogue import Rule
+
+PYTEST = (
+    *(sys.executable, "-m", "pytest"),
+    *("-p", "conformance.commands.lifeline"),
+    *("-p", "conformance.pytest_plugin"),
+    *("-p", "conformance.engine.plugin"),
+    *("-p", "no:cacheprovider"),
+    *("-c", os.devnull),
+    *("--pyargs", "stateful"),
+)
+"""The engine's command, to which its options are appended."""
+
+
+def _obtain(broker: str) -> None:
+    """Fetch what a broker needs. Imported here because the libraries behind it take half a second to load."""
+    from conformance.brokers.select import parse_broker
+
+    parse_broker(broker)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """What runs the machines: the command to start it, and what must be had before its time begins to count.
+
+    ``obtain`` takes the text after ``--broker``; Trouble when there is no such broker or it cannot be had.
+    """
+
+    command: tuple[str, ...] = PYTEST
+    obtain: Callable[[str], None] = _obtain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What the engine is asked to do. ``replay``: a history, and how many times to run it, instead of the machines."""
+
+    broker: str
+    seed: int
+    budget_s: float
+    rules: Sequence[Rule]
+    report: Path
+    known: Iterable[KnownDeviation] = ()
+    defect: str | None = None
+    machines: Sequence[str] = ()
+    settings: Sequence[tuple[str, str]] = ()
+    replay: tuple[Path, int] | None = None
+
+    def options(self) -> list[str]:
+        """The options of the engine's command line that say so."""
+        told = [
+            *("--rootdir", str(self.report)),
+            *("--broker", self.broker),
+            *("--seed", str(self.seed)),
+            *("--budget-s", f"{self.budget_s:g}"),
+            *("--rules", ",".join(rule.id for rule in self.rules)),
+            *("--known", ",".join(deviation.name for deviation in self.known)),
+            *("--report", str(self.report)),
+        ]
+        if self.defect is not None:
+            told += ["--defect", self.defect]
+        if self.machines:
+            told += ["-k", " or ".join(self.machines)]
+        for name, value in self.settings:
+            told += ["--setting", f"{name}={value}"]
+        if self.replay is not None:
+            history, times = self.replay
+            told += ["--replay", str(history), "--times", str(times)]
+        return told

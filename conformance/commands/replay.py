@@ -1,0 +1,79 @@
+"""``replay``: runs one saved history again, step by step, as many times as asked, and says how often it came back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from conformance.commands.check import INTERRUPTED, read_events
+from conformance.commands.engine import Engine, Order
+from conformance.commands.folders import bugs_kept_in, report_folder
+from conformance.commands.supervisor import Ending, supervise
+from conformance.events import AnyEvent, ExampleFinished, TroubleHappened, ViolationFound
+from conformance.history import document
+from conformance.history.document import History
+from conformance.report.progress import display
+from conformance.report.words import explain
+from model.catalogue import CATALOGUE, RULES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the user asked of ``replay``."""
+
+    history: Path
+    broker: str
+    times: int
+    budget_s: float
+    report: Path | None
+    settings: tuple[tuple[str, str], ...]
+
+
+def replay(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
+    """Tell the history, run it, say how often a rule broke.
+
+    Returns 1 when one broke at least once, 0 when the history ran as often as asked and none did, 2 otherwise.
+    """
+    history = document.read(asked.history)
+    engine.obtain(asked.broker)
+    folder = report_folder(asked.report, "replay", asked.history.stem, asked.broker)
+    with bugs_kept_in(folder):
+        return _replay(asked, history, folder, engine, out=out, err=err)
+
+
+def _replay(asked: Asked, history: History, folder: Path, engine: Engine, *, out: Console, err: Console) -> int:
+    for telling in explain(history):
+        out.print(Text(str(telling)))
+    rules = (RULES[history.violation.rule],) if history.violation else CATALOGUE
+    order = Order(
+        broker=asked.broker,
+        seed=history.seed,
+        budget_s=asked.budget_s,
+        rules=rules,
+        report=folder,
+        defect=history.defect,
+        settings=tuple({**history.settings, **dict(asked.settings)}.items()),
+        replay=(asked.history.absolute(), asked.times),
+    )
+    with display(rules, budget_s=asked.budget_s, console=err) as shown:
+        ending = supervise([*engine.command, *order.options()], folder=folder, budget_s=asked.budget_s, watcher=shown)
+    status = _say(list(read_events(folder)), history, asked, out)
+    return INTERRUPTED if ending is Ending.INTERRUPTED else status
+
+
+def _say(events: list[AnyEvent], history: History, asked: Asked, out: Console) -> int:
+    broke = [event for event in events if isinstance(event, ViolationFound)]
+    tries = len(broke) + sum(isinstance(event, ExampleFinished) for event in events)
+    for number, found in enumerate(broke, start=1):
+        out.print(Text(f"{number}. {found.violation.rule} was broken: {found.violation.because}", style="red"))
+    for event in events:
+        if isinstance(event, TroubleHappened):
+            out.print(Text(f"Trouble: {event.sentence}", style="yellow"))
+    expected = f" It was found to break {history.violation.rule}." if history.violation else ""
+    out.print(Text(f"A rule was broken in {len(broke)} of {tries} replays.{expected}", style="bold"))
+    if broke:
+        return 1
+    return 0 if tries == asked.times else 2

@@ -1,0 +1,91 @@
+"""Known deviations: where a release is known to differ from a document, as data.
+
+The files beside this module are shipped; ``--known FILE`` reads another one of the same form. Each entry names the
+deviation, the rule that it breaks, the releases, what is seen, the cause in the broker's or client's code, the upstream
+issue where there is one, and a minimal history that replays. Whether a deviation was met is the verdicts' business, and
+its switch is the model's. Nothing stands on such a list that the suite itself did.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from conformance.trouble import Trouble
+from model.catalogue import RULES
+
+SHIPPED = Path(__file__).parent
+"""Where the files are that the suite ships."""
+
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_RELEASE = re.compile(r"\d+(\.\d+)+")
+
+
+class KnownDeviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One deviation; ``releases`` are version specifiers (``">=2.5,<4.1"``), and one that matches is enough."""
+
+    name: str = msgspec.field(name="deviation")
+    rule: str
+    releases: tuple[str, ...]
+    summary: str
+    cause: str
+    upstream: str | None = None
+    history: str | None = None
+
+    def concerns(self, release: str) -> bool:
+        """Whether it is known of this release; a milestone or snapshot counts as the release that it leads to."""
+        number = _RELEASE.match(release)
+        if number is None:
+            return False
+        return any(SpecifierSet(specifier).contains(number[0]) for specifier in self.releases)
+
+
+def shipped() -> tuple[KnownDeviation, ...]:
+    """All deviations that the suite ships. Trouble when its files are broken."""
+    return tuple(deviation for path in sorted(SHIPPED.glob("*.json")) for deviation in read(path))
+
+
+def read(path: Path) -> tuple[KnownDeviation, ...]:
+    """The deviations of one file: a JSON list of objects. Trouble, in one sentence, when it is not that."""
+    try:
+        deviations = msgspec.json.decode(path.read_bytes(), type=tuple[KnownDeviation, ...])
+    except OSError as error:
+        raise Trouble(f"cannot read {path}: {error.strerror}") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise Trouble(f"{path} is not a list of known deviations: {error}") from error
+    for deviation in deviations:
+        _validate(deviation, path)
+    return deviations
+
+
+def known_of(deviations: Iterable[KnownDeviation], release: str | None) -> tuple[KnownDeviation, ...]:
+    """Those that concern a release; all of them where the release is not known yet."""
+    return tuple(deviation for deviation in deviations if release is None or deviation.concerns(release))
+
+
+def _validate(deviation: KnownDeviation, path: Path) -> None:
+    if not _NAME.fullmatch(deviation.name):
+        raise Trouble(
+            f"{path}: a deviation's name is words of small letters joined by '-', which {deviation.name!r} is not"
+        )
+    if deviation.rule not in RULES:
+        raise Trouble(f"{path}: the deviation {deviation.name} breaks {deviation.rule!r}, which is not a rule")
+    if not deviation.releases:
+        raise Trouble(f"{path}: the deviation {deviation.name} names no release")
+    for specifier in deviation.releases:
+        if not _specifies_releases(specifier):
+            raise Trouble(
+                f"{path}: {specifier!r}, of the deviation {deviation.name}, does not specify releases; "
+                'write "==4.0.8" or ">=2.5,<4.1"'
+            )
+
+
+def _specifies_releases(specifier: str) -> bool:
+    try:
+        return bool(list(SpecifierSet(specifier)))
+    except InvalidSpecifier:
+        return False

@@ -1,0 +1,142 @@
+"""All that a report tells of: the verdicts, the histories behind them, and how to see each violation again.
+
+It reads the files of histories once for all reports. A history that cannot be read is told as such, and hides no
+verdict.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import assert_never
+
+from conformance.history import document
+from conformance.history.document import History, Replays
+from conformance.known import KnownDeviation
+from conformance.report.words import Telling, explain
+from conformance.trouble import Trouble
+from conformance.verdicts import Finding, Held, ModelOnly, NotExercised, RuleVerdict, Verdicts, Violated
+from model.catalogue import Rule
+
+FINDINGS_AT_MOST = 3
+"""How many findings of one rule are told with their histories; of more, the number is given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """One finding with its history: the file, and what is in it, or why that cannot be told."""
+
+    finding: Finding
+    path: Path
+    history: History | None
+    problem: str | None
+    command: str
+
+    @property
+    def tellings(self) -> tuple[Telling, ...]:
+        """The history in words, step by step."""
+        return explain(self.history) if self.history is not None else ()
+
+    @property
+    def replays(self) -> Replays | None:
+        """How often it came back, as the run told or else as its file does."""
+        if self.finding.replays is None and self.history is not None:
+            return self.history.replays
+        return self.finding.replays
+
+    @property
+    def came_back(self) -> str:
+        """The same, as half a sentence."""
+        if self.replays is None:
+            return "it was not replayed"
+        return f"it came back in {self.replays.came_back} of {self.replays.tries} replays"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """A run as reports tell it; ``command`` is what the user ran, ``broker`` what stood after ``--broker``."""
+
+    verdicts: Verdicts
+    known: tuple[KnownDeviation, ...]
+    stories: dict[str, tuple[Story, ...]]
+    broker: str
+    seed: int
+    budget_s: float
+    defect: str | None
+    command: str
+
+    def deviation(self, name: str) -> KnownDeviation | None:
+        """The known deviation of that name, if there is one."""
+        return next((deviation for deviation in self.known if deviation.name == name), None)
+
+    def history_of(self, verdict: Violated) -> str | None:
+        """The file of the history that shows a violation, as a user names it here and now."""
+        told = self.stories.get(verdict.rule.id, ())
+        return str(told[0].path) if told else None
+
+
+def stories(verdicts: Verdicts, *, folder: Path, broker: str) -> dict[str, tuple[Story, ...]]:
+    """The stories of all violations by rule, the most important first and at most a few of each."""
+    return {
+        verdict.rule.id: tuple(
+            _story(finding, folder, broker) for finding in _first(verdict.findings, FINDINGS_AT_MOST)
+        )
+        for verdict in verdicts.rules
+        if isinstance(verdict, Violated)
+    }
+
+
+def _first(findings: Sequence[Finding], at_most: int) -> list[Finding]:
+    return sorted(findings, key=lambda finding: finding.known)[:at_most]
+
+
+def _story(finding: Finding, folder: Path, broker: str) -> Story:
+    path = _from_here(folder / finding.history)
+    try:
+        history, problem = document.read(path), None
+    except Trouble as trouble:
+        history, problem = None, str(trouble)
+    command = shlex.join(["pulsar-conformance", "replay", str(path), "--broker", broker])
+    return Story(finding=finding, path=path, history=history, problem=problem, command=command)
+
+
+def _from_here(path: Path) -> Path:
+    """The path as short as it can be written from the working directory."""
+    try:
+        return path.absolute().relative_to(Path.cwd())
+    except ValueError:
+        return path
+
+
+def title(rule: Rule) -> str:
+    """A rule's statement without the signs of emphasis that the catalogue keeps from the documents."""
+    return rule.statement.replace("*", "")
+
+
+def label(verdict: RuleVerdict) -> str:
+    """What a verdict is called in tables."""
+    match verdict:
+        case Held():
+            return "held"
+        case Violated(known=True):
+            return "known deviation"
+        case Violated():
+            return "violated"
+        case NotExercised():
+            return "not exercised"
+        case ModelOnly():
+            return "model only"
+        case _:
+            assert_never(verdict)
+
+
+def because(verdict: Violated, account: Account) -> str:
+    """Why a rule counts as violated, in one sentence."""
+    name = verdict.deviation
+    if verdict.worst is not None:
+        return verdict.worst.violation.because + (f" (deviation {name})" if name else "")
+    deviation = account.deviation(name) if name else None
+    times = sum(verdict.sightings.values())
+    return f"{deviation.summary if deviation else name} (deviation {name}, met {times} times)"

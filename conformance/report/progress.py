@@ -1,0 +1,196 @@
+"""Shows a run while it goes on: rules ticking off, operations a second, the time that is left.
+
+On a terminal as a display that stays in place, elsewhere (a CI log) as plain lines. It goes to standard error, so that
+the table on standard output stands alone. It judges nothing: a rule ticks off when it was exercised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Protocol, Self, assert_never
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from conformance.events import (
+    AnyEvent,
+    ExampleFinished,
+    NotExercisable,
+    Phase,
+    RunFinished,
+    RunStarted,
+    TroubleHappened,
+    ViolationFound,
+    ViolationMinimised,
+)
+from model.catalogue import Rule
+
+PLAIN_EVERY_S = 15.0
+"""How often a plain display says how far the run is when nothing else happens, in seconds."""
+
+
+class Display(Protocol):
+    """A watcher of a run that has to be opened and closed."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def take(self, event: AnyEvent) -> None:
+        """Something happened."""
+
+    def tick(self, elapsed_s: float) -> None:
+        """Time has passed, in seconds since the engine was started."""
+
+
+def display(rules: Sequence[Rule], *, budget_s: float, console: Console) -> Display:
+    """The display that suits the console."""
+    state = _State(rules, budget_s)
+    return _LiveDisplay(state, console) if console.is_terminal else _PlainDisplay(state, console)
+
+
+class _State:
+    """How far a run is."""
+
+    def __init__(self, rules: Sequence[Rule], budget_s: float) -> None:
+        self.rules = rules
+        self.budget_s = budget_s
+        self.exercised: set[str] = set()
+        self.violated: set[str] = set()
+        self.operations = 0
+        self.phase = "Starting"
+        self.elapsed_s = 0.0
+        self._operations_since_s: float | None = None
+
+    @property
+    def reached(self) -> str:
+        asked = {rule.id for rule in self.rules}
+        return f"{len(asked & (self.exercised | self.violated))} of {len(asked)} rules exercised"
+
+    @property
+    def speed(self) -> str:
+        since_s = self.elapsed_s - (self._operations_since_s or 0.0)
+        return f"{self.operations / since_s:.0f}/s" if self.operations and since_s > 0 else "-/s"
+
+    @property
+    def time_left(self) -> str:
+        minutes, seconds = divmod(max(0, round(self.budget_s - self.elapsed_s)), 60)
+        return f"{minutes}:{seconds:02} left"
+
+    def take(self, event: AnyEvent) -> str | None:
+        """Note an event; returns a line that tells it, where it deserves one."""
+        match event:
+            case RunStarted(release=release, machines=machines, at_s=at_s):
+                self._operations_since_s = at_s
+                return f"Pulsar {release} is up; machines: {', '.join(machines)}"
+            case Phase(what=what):
+                self.phase = what
+                return what
+            case ExampleFinished(operations=operations, exercised=exercised):
+                self.operations += operations
+                new = sorted(rule for rule, times in exercised.items() if times and rule not in self.exercised)
+                self.exercised.update(new)
+                return f"{', '.join(new)} exercised ({self.reached})" if new else None
+            case ViolationFound(violation=violation, operations=operations):
+                self.operations = max(self.operations, operations)
+                self.violated.add(violation.rule)
+                return f"VIOLATION of {violation.rule}: {violation.because}"
+            case ViolationMinimised(steps=steps, tries=tries, came_back=came_back):
+                return f"its history was shortened to {steps} steps; it came back in {came_back} of {tries} replays"
+            case NotExercisable(rule=rule, why=why):
+                return f"{rule} cannot be exercised: {why}"
+            case TroubleHappened(sentence=sentence):
+                return f"TROUBLE: {sentence}"
+            case RunFinished(operations=operations):
+                self.operations = max(self.operations, operations)
+                return "the machines are through"
+            case _:
+                assert_never(event)
+
+
+class _PlainDisplay:
+    def __init__(self, state: _State, console: Console) -> None:
+        self._state = state
+        self._console = console
+        self._said_s = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def take(self, event: AnyEvent) -> None:
+        self._state.elapsed_s = max(self._state.elapsed_s, event.at_s)
+        line = self._state.take(event)
+        if line is not None:
+            self._say(line)
+
+    def tick(self, elapsed_s: float) -> None:
+        state = self._state
+        state.elapsed_s = max(state.elapsed_s, elapsed_s)
+        if elapsed_s - self._said_s >= PLAIN_EVERY_S:
+            self._say(f"{state.operations} operations, {state.speed}; {state.reached}; {state.time_left}")
+
+    def _say(self, line: str) -> None:
+        self._said_s = self._state.elapsed_s
+        self._console.print(Text(f"[{self._said_s:4.0f} s] {line}"), soft_wrap=True)
+
+
+class _LiveDisplay:
+    def __init__(self, state: _State, console: Console) -> None:
+        self._state = state
+        self._spinner = Spinner("dots")
+        self._live = Live(
+            console=console, refresh_per_second=8, transient=True, get_renderable=self._picture, redirect_stdout=False
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def take(self, event: AnyEvent) -> None:
+        line = self._state.take(event)
+        match event:
+            case ViolationFound():
+                self._live.console.print(Text(line or "", style="bold red"))
+            case TroubleHappened():
+                self._live.console.print(Text(line or "", style="yellow"))
+            case _:
+                pass
+
+    def tick(self, elapsed_s: float) -> None:
+        self._state.elapsed_s = elapsed_s
+
+    def _picture(self) -> RenderableType:
+        state = self._state
+        self._spinner.update(text=Text(state.phase, overflow="ellipsis", no_wrap=True))
+        numbers = f"{state.operations} operations  {state.speed}  {state.reached}  {state.time_left}"
+        return Group(*self._families(), self._spinner, Text(numbers, style="dim"))
+
+    def _families(self) -> list[Text]:
+        lines: dict[str, Text] = {}
+        for rule in self._state.rules:
+            line = lines.setdefault(rule.family, Text(f"{rule.family:6}", style="bold"))
+            line.append(self._mark(rule))
+        return list(lines.values())
+
+    def _mark(self, rule: Rule) -> Text:
+        number = rule.id.partition("-")[2]
+        if rule.id in self._state.violated:
+            return Text(f" ✗{number}", style="bold red")
+        if rule.id in self._state.exercised:
+            return Text(f" ✓{number}", style="not bold green")
+        return Text(f" ·{number}", style="not bold dim")

@@ -1,0 +1,281 @@
+"""Folds the events of a run into one verdict for each rule, and the verdicts into an exit status.
+
+Held, violated, not exercised, failed to run: four things, never two. The fold is pure: it sees nothing but events, the
+rules that were asked for and the deviations that are known, so a run can be judged again from the file of its events.
+
+What wins, when several things happened (false before unknown before true):
+
+1. A violation that was found is a violation, whatever failed afterwards: its history is on disk. Status 1.
+2. Trouble, and a rule that the run should have decided but did not exercise, leave the question open. Status 2.
+3. Everything asked for was exercised and held; a *known* deviation is reported apart and fails nothing. Status 0.
+
+A run without its last event did not end by itself and is trouble. A deviation that was tolerated is known only on the
+releases that it is listed for; on any other it counts as a violation. No verdict is drawn here from text or logs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from conformance.events import (
+    AnyEvent,
+    ExampleFinished,
+    NotExercisable,
+    Phase,
+    RunFinished,
+    RunStarted,
+    TroubleHappened,
+    ViolationFound,
+    ViolationMinimised,
+)
+from conformance.history.document import Replays, Violation
+from conformance.known import KnownDeviation
+from model.catalogue import RULES, Decided, Rule
+
+NEVER_REACHED = "no example came to it within the budget"
+"""Why a rule was not exercised when the run says nothing more about it."""
+
+ENDED_EARLY = "the run ended before an example came to it"
+"""The same, when there was trouble."""
+
+UNFINISHED = "The run ended without saying that it was finished."
+"""The trouble of a run whose last event is missing and that tells of no other trouble."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One violation as it was found: by which machine, the file of its shortest history, how often it came back."""
+
+    machine: str
+    violation: Violation
+    history: str
+    operations: int
+    replays: Replays | None = None
+    steps: int | None = None
+    known: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """The rule was exercised, and nothing contradicted it."""
+
+    rule: Rule
+    exercised: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violated:
+    """The rule was broken: found with a history, or seen as a deviation that the model was told to know, or both.
+
+    ``known`` is true only when every one of these is a known deviation of this release. ``sightings`` counts, for each
+    deviation by name, how often the machines met it and went on.
+    """
+
+    rule: Rule
+    exercised: int
+    findings: tuple[Finding, ...]
+    sightings: dict[str, int] = field(default_factory=dict)
+    known: bool
+
+    @property
+    def worst(self) -> Finding | None:
+        """The finding to show where there is room for one: one that is not known, if there is."""
+        return min(self.findings, key=lambda finding: finding.known, default=None)
+
+    @property
+    def deviation(self) -> str | None:
+        """The deviation's name, where the violation has one."""
+        if self.worst is not None:
+            return self.worst.violation.deviation
+        return next(iter(self.sightings), None)
+
+    @property
+    def history(self) -> str | None:
+        """The file that shows it."""
+        return self.worst.history if self.worst is not None else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotExercised:
+    """The run did nothing that could have broken the rule: this is not a pass."""
+
+    rule: Rule
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelOnly:
+    """No real broker can show the rule: exploration of the model decides it, and it blocks no run."""
+
+    rule: Rule
+
+
+RuleVerdict = Held | Violated | NotExercised | ModelOnly
+"""What a run can say of one rule."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdicts:
+    """All that a run has to say: a verdict for each rule asked for (and each other one that was broken), and trouble.
+
+    ``unseen`` names the known deviations of this release that the run exercised the rule of, but did not meet.
+    """
+
+    started: RunStarted | None
+    rules: tuple[RuleVerdict, ...]
+    unseen: tuple[KnownDeviation, ...]
+    troubles: tuple[TroubleHappened, ...]
+    operations: int
+    seconds: float
+
+    @property
+    def release(self) -> str | None:
+        """The release that the broker itself reported; None when the run never came so far."""
+        return self.started.release if self.started is not None else None
+
+    @property
+    def exit_status(self) -> int:
+        """0, 1 or 2, as the head of this module says."""
+        if any(isinstance(verdict, Violated) and not verdict.known for verdict in self.rules):
+            return 1
+        if self.troubles or any(isinstance(verdict, NotExercised) for verdict in self.rules):
+            return 2
+        return 0
+
+
+def times_exercised(verdict: RuleVerdict) -> int:
+    """How often the run exercised the rule."""
+    return verdict.exercised if isinstance(verdict, Held | Violated) else 0
+
+
+def verdicts(events: Iterable[AnyEvent], rules: Sequence[Rule], known: Sequence[KnownDeviation] = ()) -> Verdicts:
+    """Judge a run by its events.
+
+    ``rules`` are those asked for; ``known`` the deviations that the engine was told to know, each of which counts as
+    known only where its releases include the one that the run reports.
+    """
+    told = _Told()
+    for event in events:
+        told.take(event)
+    listed = {deviation.name: deviation for deviation in known}
+    in_force = {name for name, deviation in listed.items() if told.release is None or deviation.concerns(told.release)}
+    troubles = told.all_troubles(listed)
+    return Verdicts(
+        started=told.started,
+        rules=tuple(_judge(rule, told, listed, in_force) for rule in _to_judge(rules, told, listed)),
+        unseen=tuple(
+            listed[name] for name in sorted(in_force) if told.exercised[listed[name].rule] and not told.has_met(name)
+        ),
+        troubles=troubles,
+        operations=told.operations,
+        seconds=told.seconds,
+    )
+
+
+class _Told:
+    """What the events told, gathered in one pass."""
+
+    def __init__(self) -> None:
+        self.started: RunStarted | None = None
+        self.finished = False
+        self.seconds = 0.0
+        self.operations = 0
+        self.exercised: Counter[str] = Counter()
+        self.met: Counter[str] = Counter()
+        self.not_exercisable: dict[str, str] = {}
+        self.troubles: list[TroubleHappened] = []
+        self._found: list[ViolationFound] = []
+        self._minimised: dict[str, ViolationMinimised] = {}
+
+    @property
+    def release(self) -> str | None:
+        return self.started.release if self.started is not None else None
+
+    @property
+    def violated(self) -> set[str]:
+        return {found.violation.rule for found in self._found}
+
+    def take(self, event: AnyEvent) -> None:
+        self.seconds = max(self.seconds, event.at_s)
+        match event:
+            case RunStarted():
+                self.started = event
+            case Phase():
+                pass
+            case ExampleFinished():
+                self.operations += event.operations
+                self.exercised.update(event.exercised)
+                self.met.update(event.deviations)
+            case ViolationFound():
+                self.operations = max(self.operations, event.operations)
+                self._found.append(event)
+            case ViolationMinimised():
+                self._minimised[event.original] = event
+            case NotExercisable():
+                self.not_exercisable.setdefault(event.rule, event.why)
+            case TroubleHappened():
+                self.troubles.append(event)
+            case RunFinished():
+                self.finished = True
+                self.operations = max(self.operations, event.operations)
+            case _:
+                assert_never(event)
+
+    def has_met(self, deviation: str) -> bool:
+        return self.met[deviation] > 0 or any(found.violation.deviation == deviation for found in self._found)
+
+    def findings(self, rule: str, in_force: set[str]) -> tuple[Finding, ...]:
+        return tuple(self._finding(found, in_force) for found in self._found if found.violation.rule == rule)
+
+    def _finding(self, found: ViolationFound, in_force: set[str]) -> Finding:
+        minimised = self._minimised.get(found.history)
+        shown = found.history
+        if minimised is not None:
+            shown = minimised.history
+        return Finding(
+            machine=found.machine,
+            violation=found.violation,
+            history=shown,
+            operations=found.operations,
+            replays=None if minimised is None else Replays(tries=minimised.tries, came_back=minimised.came_back),
+            steps=None if minimised is None else minimised.steps,
+            known=found.violation.deviation in in_force,
+        )
+
+    def all_troubles(self, listed: dict[str, KnownDeviation]) -> tuple[TroubleHappened, ...]:
+        """What was told, and what the events themselves give away."""
+        found = list(self.troubles)
+        for name in sorted(set(self.met) - set(listed)):
+            sentence = f"The engine tolerated the deviation {name}, which it was not told to know."
+            found.append(TroubleHappened(at_s=self.seconds, sentence=sentence))
+        for rule in sorted(self.violated - set(RULES)):
+            sentence = f"The engine reported a violation of {rule}, which is not in the catalogue."
+            found.append(TroubleHappened(at_s=self.seconds, sentence=sentence))
+        if not self.finished and not self.troubles:
+            found.append(TroubleHappened(at_s=self.seconds, sentence=UNFINISHED))
+        return tuple(found)
+
+
+def _to_judge(rules: Sequence[Rule], told: _Told, listed: dict[str, KnownDeviation]) -> tuple[Rule, ...]:
+    """The rules asked for, and after them those that nobody asked for but that were broken all the same."""
+    asked = {rule.id for rule in rules}
+    broken = told.violated | {listed[name].rule for name in told.met if name in listed}
+    return (*rules, *(RULES[rule] for rule in sorted(broken - asked) if rule in RULES))
+
+
+def _judge(rule: Rule, told: _Told, listed: dict[str, KnownDeviation], in_force: set[str]) -> RuleVerdict:
+    findings = told.findings(rule.id, in_force)
+    sightings = {name: told.met[name] for name in sorted(told.met) if name in listed and listed[name].rule == rule.id}
+    exercised = told.exercised[rule.id]
+    if findings or sightings:
+        known = all(finding.known for finding in findings) and set(sightings) <= in_force
+        return Violated(rule=rule, exercised=exercised, findings=findings, sightings=sightings, known=known)
+    if rule.decided_by == (Decided.MODEL,):
+        return ModelOnly(rule=rule)
+    if exercised:
+        return Held(rule=rule, exercised=exercised)
+    otherwise = NEVER_REACHED if told.finished else ENDED_EARLY
+    return NotExercised(rule=rule, why=told.not_exercisable.get(rule.id, otherwise))

@@ -1,0 +1,1 @@
+"""Tests of the command line, on an engine that follows a script."""

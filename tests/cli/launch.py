@@ -1,0 +1,13 @@
+"""Starts the command line with the scripted engine: ``python -m tests.cli.launch SCENARIO ARGUMENTS…``."""
+
+from __future__ import annotations
+
+import sys
+
+from conformance.cli import main
+from conformance.commands.engine import Engine
+
+if __name__ == "__main__":
+    _, scenario, *arguments = sys.argv
+    engine = Engine(command=(sys.executable, "-m", "tests.cli.scripted_engine", scenario), obtain=lambda _: None)
+    main(arguments, engine)

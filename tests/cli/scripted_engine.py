@@ -1,0 +1,188 @@
+"""An engine that follows a script: it writes events where it is told to, and behaves as badly as its scenario says.
+
+Run as ``python -m tests.cli.scripted_engine SCENARIO … --events PATH --lifeline FD``. Whatever the scenario, it starts
+a child that stays, and leaves both process ids in the report's folder: nothing of it may be there afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from conformance.commands import lifeline
+from conformance.events import AnyEvent, NotExercisable, Phase, TroubleHappened, encode
+from conformance.history import document
+from tests.report import samples
+
+FOREVER_S = 600.0
+"""Longer than any test waits."""
+
+
+class Script:
+    """What a scenario has at hand."""
+
+    def __init__(self, events: IO[bytes], report: Path, rules: list[str], times: int) -> None:
+        self._events = events
+        self.report = report
+        self.rules = rules
+        self.times = times
+
+    def tell(self, *events: AnyEvent) -> None:
+        """Write events, at once."""
+        for event in events:
+            self._events.write(encode(event))
+        self._events.flush()
+
+    def write(self, raw: bytes) -> None:
+        """Write something that may be no event."""
+        self._events.write(raw)
+        self._events.flush()
+
+    def exercise_all(self) -> None:
+        """Exercise every rule asked for, in two examples."""
+        half = len(self.rules) // 2
+        for at_s, rules in ((6.0, self.rules[:half]), (7.0, self.rules[half:])):
+            self.tell(samples.example(at_s, **{rule.replace("-", "_"): 3 for rule in rules}))
+
+
+def holds(script: Script) -> None:
+    """Every rule is exercised and holds."""
+    script.tell(Phase(at_s=0.1, what="Starting the broker"), samples.STARTED)
+    script.exercise_all()
+    script.tell(samples.finished())
+
+
+def leaves_out(script: Script) -> None:
+    """One rule is not exercised, and the run says why."""
+    script.rules.remove("DEDUP-04")
+    script.tell(samples.STARTED, NotExercisable(at_s=5.0, rule="DEDUP-04", why="no write can fail in this broker"))
+    script.exercise_all()
+    script.tell(samples.finished())
+
+
+def violates(script: Script) -> None:
+    """A rule is broken, and its history shortened."""
+    _write_histories(script)
+    script.tell(samples.STARTED)
+    script.exercise_all()
+    script.tell(samples.FOUND, samples.MINIMISED, samples.finished())
+    sys.exit(1)
+
+
+def deviates(script: Script) -> None:
+    """A known deviation is met and tolerated."""
+    script.tell(samples.STARTED)
+    script.exercise_all()
+    script.tell(samples.example(8.5, deviations=12), samples.finished())
+
+
+def crashes(script: Script) -> None:
+    """The process dies in the middle."""
+    print("the last thing it printed", flush=True)
+    script.tell(samples.STARTED)
+    script.exercise_all()
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def leaves(script: Script) -> None:
+    """It ends in good order but too early."""
+    script.tell(samples.STARTED)
+
+
+def has_trouble(script: Script) -> None:
+    """It tells of trouble and ends."""
+    script.tell(TroubleHappened(at_s=1.0, sentence="The broker did not start within 60 s.", log_tail="<no heap>"))
+    sys.exit(2)
+
+
+def babbles(script: Script) -> None:
+    """What it writes is not all events."""
+    script.tell(samples.STARTED)
+    script.write(b'{"event": "Nonsense"}\nno json \xff\n\n')
+    script.exercise_all()
+    script.tell(samples.finished())
+
+
+def fails_silently(script: Script) -> None:
+    """It says that all is well and then ends with a failure."""
+    holds(script)
+    sys.exit(1)
+
+
+def works_until_stopped(script: Script) -> None:
+    """It goes on for ever, and finishes in good order when it is asked to."""
+    script.tell(samples.STARTED)
+    script.exercise_all()
+    try:
+        time.sleep(FOREVER_S)
+    except KeyboardInterrupt:
+        script.tell(samples.finished())
+
+
+def hangs(script: Script) -> None:
+    """It cannot be asked to stop."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    script.tell(samples.STARTED)
+    time.sleep(FOREVER_S)
+
+
+def replays(script: Script) -> None:
+    """The violation comes back every second time."""
+    script.tell(samples.STARTED)
+    for number in range(script.times):
+        script.tell(samples.FOUND if number % 2 == 0 else samples.example())
+    script.tell(samples.finished())
+    sys.exit(1)
+
+
+SCENARIOS: dict[str, Callable[[Script], None]] = {
+    scenario.__name__: scenario
+    for scenario in (
+        holds,
+        leaves_out,
+        violates,
+        deviates,
+        crashes,
+        leaves,
+        has_trouble,
+        babbles,
+        fails_silently,
+        works_until_stopped,
+        hangs,
+        replays,
+    )
+}
+
+
+def _write_histories(script: Script) -> None:
+    (script.report / "histories").mkdir(exist_ok=True)
+    for path in (samples.FOUND.history, samples.MINIMISED.history):
+        document.write(samples.history(), script.report / path)
+
+
+def main() -> None:
+    """Follow the script."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("scenario", choices=SCENARIOS)
+    parser.add_argument("--events", required=True)
+    parser.add_argument("--lifeline", type=int, required=True)
+    parser.add_argument("--report", type=Path, required=True)
+    parser.add_argument("--rules", required=True)
+    parser.add_argument("--times", type=int, default=1)
+    given, _ = parser.parse_known_args()
+    lifeline.hold(given.lifeline)
+    child = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({FOREVER_S})"])
+    (given.report / "pids").write_text(f"{os.getpid()} {child.pid}\n")
+    with Path(given.events).open("wb") as events:
+        SCENARIOS[given.scenario](Script(events, given.report, given.rules.split(","), given.times))
+
+
+if __name__ == "__main__":
+    main()

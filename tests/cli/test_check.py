@@ -1,0 +1,212 @@
+"""``check`` on an engine that follows a script: status, table, reports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+
+from conformance.commands.supervisor import events_file
+from conformance.events import RunFinished, RunStarted, decode
+from tests.cli.running import Ran, are_gone, engine_pids, run
+from tests.report.samples import QUIRK
+
+
+def check(scenario: str, folder: Path, *arguments: str) -> Ran:
+    return run(scenario, "check", "--seed", "7", "--report", "report", *arguments, folder=folder)
+
+
+def verdicts(folder: Path) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads((folder / "report" / "verdicts.json").read_text())
+    return read
+
+
+def known_file(folder: Path) -> str:
+    path = folder / "known.json"
+    path.write_bytes(msgspec.json.encode([QUIRK]))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "status"),
+    [
+        ("holds", 0),
+        ("leaves_out", 2),
+        ("violates", 1),
+        ("deviates", 2),
+        ("crashes", 2),
+        ("leaves", 2),
+        ("has_trouble", 2),
+        ("babbles", 2),
+        ("fails_silently", 2),
+    ],
+)
+def test_the_status_says_what_came_of_it_and_nothing_is_left_behind(scenario: str, status: int, tmp_path: Path) -> None:
+    assert check(scenario, tmp_path).status == status
+    assert {rule["id"] for rule in verdicts(tmp_path)["rules"]} == {f"DEDUP-{number:02}" for number in range(1, 19)}
+    assert are_gone(engine_pids(tmp_path / "report"))
+
+
+def test_the_table_of_a_run_in_which_all_held(tmp_path: Path) -> None:
+    ran = check("holds", tmp_path, "--rules", "DEDUP-01,DEDUP-03")
+    assert (
+        ran.out
+        == f"""\
+Seed 7, broker 4.0.8, 2 rules, budget 240 s
+
+Pulsar 4.0.8: 500 operations in 20 s, seed 7
+Rule      Verdict  Exercised
+DEDUP-01  held             3  Deduplication is switched per broker, namespace a…
+DEDUP-03  held             3  A sequence id at or below persisted is a duplicat…
+
+2 rules: 2 held.
+Report: {tmp_path}/report"""
+    )
+
+
+def test_the_table_of_a_run_with_a_violation(tmp_path: Path) -> None:
+    ran = check("violates", tmp_path, "--rules", "DEDUP-03")
+    assert (
+        ran.out
+        == f"""\
+Seed 7, broker 4.0.8, 1 rules, budget 240 s
+
+Pulsar 4.0.8: 500 operations in 20 s, seed 7
+Rule      Verdict   Exercised
+DEDUP-03  violated          3  sequence id 4 of producer p0 was stored again at
+                               3:2 although it stands at 3:1
+
+DEDUP-03: A sequence id at or below persisted is a duplicate: confirmed to the
+  producer, not stored, never delivered.
+  Found by Deduplication: sequence id 4 of producer p0 was stored again at 3:2
+    although it stands at 3:1.
+    1. the suite creates topic t0, in a namespace that switches deduplication
+      on: deduplication is on, a snapshot holds 10 producers.
+    2. producer p0 (session s1, wire client) opens on topic t0: open; the broker
+      says that it has no sequence id of this name.
+    3. producer p0 (session s1, wire client) sends 3 (b3): stored at 3:0.
+    4. producer p0 (session s1, wire client) sends 4 (b4), batch 5..7 (b5, b6,
+      b7), all in flight at once, and does not wait for the answers.
+    5. producer p0 (session s1, wire client) crashes: its connection is cut
+      without a goodbye. Before that, producer p0 (session s1, wire client)
+      collected the answers that it had not waited for: stored at 3:1; whether
+      it took effect is unknown, because the connection was cut before the
+      answer.
+    6. the broker is killed (SIGKILL) and started again on the same data.
+    7. producer p0 (session s2, pulsar-client) opens on topic t0: open; this
+      client does not tell the highest sequence id.
+    8. producer p0 (session s2, pulsar-client) sends 4 (b4): stored at 3:2.
+    9. producer p0 (session s2, pulsar-client) sends 3 (b3): the broker confirms
+      it as a duplicate.
+    10. the suite reads the log of topic t0 back: 2 entries: 3:0 p0 3 (b3); 3:1
+      p0 4 (b4).
+  Step 8 breaks the rule. Evidence:
+    3:1 p0 4 (b4)
+    3:2 p0 4 (b4)
+  To see it again (it came back in 4 of 5 replays):
+    pulsar-conformance replay report/histories/1-minimal.json --broker 4.0.8
+
+1 rules: 1 violated.
+Report: {tmp_path}/report"""
+    )
+
+
+def test_progress_goes_to_standard_error_in_plain_lines(tmp_path: Path) -> None:
+    ran = check("holds", tmp_path, "--rules", "DEDUP-01,DEDUP-03")
+    assert ran.err.splitlines() == [
+        "[   0 s] Starting the broker",
+        "[   5 s] Pulsar 4.0.8 is up; machines: Deduplication",
+        "[   6 s] DEDUP-01 exercised (1 of 2 rules exercised)",
+        "[   7 s] DEDUP-03 exercised (2 of 2 rules exercised)",
+        "[  20 s] the machines are through",
+    ]
+
+
+def test_the_json_has_the_form_of_the_design(tmp_path: Path) -> None:
+    check("violates", tmp_path, "--rules", "DEDUP-01,DEDUP-03,REPL-06", "--json", "out.json")
+    assert json.loads((tmp_path / "out.json").read_text()) == {
+        "release": "4.0.8",
+        "seed": 7,
+        "rules": [
+            {"id": "DEDUP-01", "verdict": "held", "exercised": 3, "deviation": None, "history": None},
+            {
+                "id": "DEDUP-03",
+                "verdict": "violated",
+                "exercised": 3,
+                "deviation": None,
+                "history": "report/histories/1-minimal.json",
+                "known": False,
+            },
+            {"id": "REPL-06", "verdict": "model-only", "exercised": 0, "deviation": None, "history": None},
+        ],
+        "operations": 500,
+        "seconds": 20.0,
+        "trouble": [],
+        "unseen": [],
+    }
+
+
+def test_a_known_deviation_is_reported_apart_and_fails_nothing(tmp_path: Path) -> None:
+    ran = check("deviates", tmp_path, "--known", known_file(tmp_path))
+    (told,) = [rule for rule in verdicts(tmp_path)["rules"] if rule["verdict"] == "violated"]
+    assert (ran.status, told["id"], told["deviation"], told["known"]) == (0, "DEDUP-03", QUIRK.name, True)
+    assert "18 rules: 17 held, 1 known deviation." in ran.out
+
+
+def test_a_known_deviation_that_was_not_seen_is_said(tmp_path: Path) -> None:
+    ran = check("holds", tmp_path, "--known", known_file(tmp_path))
+    assert ran.status == 0
+    assert f"The known deviation {QUIRK.name} (DEDUP-03) was not seen in this run." in ran.out
+    assert verdicts(tmp_path)["unseen"] == [QUIRK.name]
+
+
+def test_a_crash_of_the_engine_is_told_with_what_it_printed(tmp_path: Path) -> None:
+    ran = check("crashes", tmp_path)
+    assert "Trouble: The engine ended with signal SIGSEGV before it was finished." in ran.out
+    assert "  | the last thing it printed" in ran.out
+    assert "last thing" in (tmp_path / "report" / "engine.log").read_text()
+
+
+def test_the_events_are_kept_and_can_be_read_again(tmp_path: Path) -> None:
+    check("babbles", tmp_path)
+    kept = [decode(line) for line in events_file(tmp_path / "report").read_bytes().splitlines()]
+    assert isinstance(kept[0], RunStarted)
+    assert any(isinstance(event, RunFinished) for event in kept)
+
+
+def junit(folder: Path) -> ElementTree.Element:
+    return ElementTree.parse(folder / "report" / "junit.xml").getroot()[0]
+
+
+def test_junit_has_a_failure_for_a_violation(tmp_path: Path) -> None:
+    check("violates", tmp_path)
+    suite = junit(tmp_path)
+    (failure,) = suite.iter("failure")
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("18", "1", "0")
+    assert "8. producer p0 (session s2, pulsar-client) sends 4 (b4): stored at 3:2." in (failure.text or "")
+
+
+def test_junit_skips_what_was_not_exercised_or_is_known(tmp_path: Path) -> None:
+    check("leaves_out", tmp_path)
+    (skipped,) = junit(tmp_path).iter("skipped")
+    assert skipped.get("message") == "not exercised: no write can fail in this broker"
+    check("deviates", tmp_path, "--known", known_file(tmp_path))
+    (skipped,) = junit(tmp_path).iter("skipped")
+    assert (skipped.get("message") or "").startswith(f"known deviation: {QUIRK.summary}")
+
+
+def test_junit_has_an_error_for_trouble(tmp_path: Path) -> None:
+    check("has_trouble", tmp_path)
+    (error,) = junit(tmp_path).iter("error")
+    assert error.get("message") == "The broker did not start within 60 s."
+    assert "<no heap>" in (error.text or "")
+
+
+def test_a_seed_is_chosen_and_printed_first_when_none_is_given(tmp_path: Path) -> None:
+    ran = run("holds", "check", folder=tmp_path)
+    seed = ran.out.splitlines()[0].removeprefix("Seed ").partition(",")[0]
+    assert (tmp_path / "reports" / f"4.0.8-{seed}" / "verdicts.json").exists()

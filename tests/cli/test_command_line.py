@@ -1,0 +1,121 @@
+"""What the command line says when it is asked for lists, for help, or for something that is not there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conformance.faults.catalogue import defects
+from conformance.history import document
+from model.catalogue import CATALOGUE
+from tests.cli.running import run
+from tests.report.samples import history
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ["check", "--rules", "DEDUP-99"],
+            "Invalid value for '--rules': there is no rule and no family of rules named 'DEDUP-99'; "
+            "`pulsar-conformance rules` lists them",
+        ),
+        (
+            ["check", "--budget", "soon"],
+            "Invalid value for '--budget': 'soon' is no time; write it like 90s, 10m or 2h",
+        ),
+        (
+            ["check", "--budget", "0s"],
+            "Invalid value for '--budget': '0s' is no time; write it like 90s, 10m or 2h",
+        ),
+        (
+            ["check", "--setting", "maxMessageSize"],
+            "Invalid value for '--setting': 'maxMessageSize' is no setting; write it like maxMessageSize=10240",
+        ),
+        (
+            ["check", "--machines", "a-b"],
+            "Invalid value for '--machines': 'a-b' does not name machines; write words separated by commas",
+        ),
+        (["check", "--known", "missing.json"], "cannot read missing.json: No such file or directory"),
+        (
+            ["check", "--json", "nowhere/out.json"],
+            "nowhere/out.json cannot be written, because there is no folder nowhere",
+        ),
+        (["check", "--report", "taken"], "Invalid value for '--report': Directory 'taken' is a file."),
+        (
+            ["check", "--report", "taken/below"],
+            "the report cannot be written to taken/below: Not a directory",
+        ),
+        (["replay", "missing.json", "--broker", "4.0.8"], "cannot read missing.json: No such file or directory"),
+        (["replay", "history.json"], "Missing option '--broker'."),
+        (["chek"], "No such command 'chek'. Did you mean 'check'?"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_status_2(arguments: list[str], sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "taken").touch()
+    ran = run("holds", *arguments, folder=tmp_path)
+    assert ran.err.splitlines() == [f"pulsar-conformance: {sentence}"]
+    assert ran.status == 2
+
+
+def test_a_defect_that_does_not_exist_is_one_sentence(tmp_path: Path) -> None:
+    ran = run("holds", "check", "--defect", "no-such", folder=tmp_path)
+    assert (ran.status, len(ran.err.splitlines())) == (2, 1)
+    assert "'no-such'" in ran.err
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"machine": 1}', "\x00"])
+def test_a_file_that_is_no_history_is_one_sentence(text: str, tmp_path: Path) -> None:
+    (tmp_path / "history.json").write_text(text)
+    ran = run("replays", "replay", "history.json", "--broker", "4.0.8", folder=tmp_path)
+    assert ran.err.startswith("pulsar-conformance: history.json is not a history of this suite: ")
+    assert (ran.status, len(ran.err.splitlines())) == (2, 1)
+
+
+def test_a_bug_of_the_suite_is_one_sentence_and_its_traceback_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "report" / "junit.xml").mkdir(parents=True)
+    ran = run("holds", "check", "--report", "report", folder=tmp_path)
+    last = ran.err.splitlines()[-1]
+    kept = tmp_path / "report" / "traceback.txt"
+    assert last.startswith("pulsar-conformance: the suite itself failed (IsADirectoryError: ")
+    assert last.endswith(f"the traceback of this bug is in {kept}")
+    assert "Traceback" in kept.read_text()
+    assert "Traceback" not in ran.err
+    assert ran.status == 2
+
+
+def test_rules_are_listed_for_people(tmp_path: Path) -> None:
+    ran = run("holds", "rules", folder=tmp_path)
+    assert ran.status == 0
+    assert all(rule.id in ran.out for rule in CATALOGUE)
+    assert max(len(line) for line in ran.out.splitlines()) <= 80
+
+
+def test_rules_are_listed_for_programs(tmp_path: Path) -> None:
+    listed = json.loads(run("holds", "rules", "--json", folder=tmp_path).out)
+    assert [rule["id"] for rule in listed] == [rule.id for rule in CATALOGUE]
+    assert listed[0]["decided_by"] == ["wire"]
+
+
+def test_defects_are_listed(tmp_path: Path) -> None:
+    listed = json.loads(run("holds", "defects", "--json", folder=tmp_path).out)
+    assert [defect["id"] for defect in listed] == [defect.name for defect in defects()]
+    assert run("holds", "defects", folder=tmp_path).status == 0
+
+
+def test_without_a_command_it_explains_itself(tmp_path: Path) -> None:
+    ran = run("holds", folder=tmp_path)
+    assert ran.status == 2
+    assert "check" in ran.err
+    assert "replay" in ran.err
+
+
+def test_replay_tells_the_history_and_how_often_it_came_back(tmp_path: Path) -> None:
+    document.write(history(), tmp_path / "history.json")
+    ran = run("replays", "replay", "history.json", "--broker", "4.0.8", "--times", "3", folder=tmp_path)
+    lines = ran.out.splitlines()
+    assert lines[0].startswith("1. the suite creates topic t0")
+    assert lines[-1].startswith("A rule was broken in 2 of 3 replays.")
+    assert ran.status == 1

@@ -1,0 +1,1 @@
+"""Tests of verdicts, words and reports."""

@@ -1,0 +1,78 @@
+"""The lists of known deviations."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.known import known_of, read, shipped
+from conformance.trouble import Trouble
+from tests.report.samples import QUIRK
+
+ENTRY = {
+    "deviation": "stores-twice",
+    "rule": "DEDUP-03",
+    "releases": ["==4.0.*", ">=2.11,<3"],
+    "summary": "what is seen",
+    "cause": "why",
+}
+
+
+def written(folder: Path, *entries: dict[str, Any]) -> Path:
+    path = folder / "known.json"
+    path.write_text(json.dumps(entries))
+    return path
+
+
+def test_what_is_shipped_can_be_read() -> None:
+    names = [deviation.name for deviation in shipped()]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("release", "concerned"),
+    [("4.0.8", True), ("2.11.0", True), ("3.3.6", False), ("4.0.0-SNAPSHOT", True), ("5.0.0-M1", False), ("?", False)],
+)
+def test_one_matching_specifier_is_enough(tmp_path: Path, release: str, concerned: bool) -> None:
+    (deviation,) = read(written(tmp_path, ENTRY))
+    assert deviation.concerns(release) is concerned
+
+
+def test_while_the_release_is_not_known_all_may_concern_it() -> None:
+    assert known_of([QUIRK], None) == (QUIRK,)
+    assert known_of([QUIRK], "2.11.0") == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"rule": "DEDUP-99"}, "DEDUP-99"),
+        ({"deviation": "Stores Twice"}, "Stores Twice"),
+        ({"releases": []}, "names no release"),
+        ({"releases": [""]}, "does not specify releases"),
+        ({"releases": ["four"]}, "'four'"),
+        ({"sumary": "a slip"}, "sumary"),
+        ({"cause": None}, "is not a list of known deviations"),
+    ],
+)
+def test_a_wrong_entry_is_one_clear_sentence(tmp_path: Path, change: dict[str, Any], complaint: str) -> None:
+    path = written(tmp_path, ENTRY | change)
+    with pytest.raises(Trouble, match=complaint) as raised:
+        read(path)
+    assert str(path) in str(raised.value)
+
+
+@pytest.mark.parametrize("raw", [b"", b"{}", b"[", b"\xff\xfe"])
+def test_a_file_that_is_no_list_is_one_clear_sentence(tmp_path: Path, raw: bytes) -> None:
+    path = tmp_path / "known.json"
+    path.write_bytes(raw)
+    with pytest.raises(Trouble, match="is not a list of known deviations"):
+        read(path)
+
+
+def test_a_file_that_is_not_there_is_one_clear_sentence(tmp_path: Path) -> None:
+    with pytest.raises(Trouble, match="No such file"):
+        read(tmp_path / "missing.json")

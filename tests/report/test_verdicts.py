@@ -1,0 +1,185 @@
+"""The fold from events to verdicts, and the exit status."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.events import AnyEvent, NotExercisable, Phase, TroubleHappened
+from conformance.history.document import Replays
+from conformance.verdicts import (
+    ENDED_EARLY,
+    NEVER_REACHED,
+    UNFINISHED,
+    Held,
+    ModelOnly,
+    NotExercised,
+    RuleVerdict,
+    Verdicts,
+    Violated,
+    times_exercised,
+    verdicts,
+)
+from model.catalogue import RULES, select
+from tests.report.samples import FOUND, MINIMISED, QUIRK, STARTED, example, finished, run
+
+TROUBLE = TroubleHappened(at_s=9.5, sentence="The disk is full.")
+BOTH = example(DEDUP_01=2, DEDUP_03=5)
+
+
+def judge(*events: AnyEvent, rules: str = "DEDUP-01,DEDUP-03", known: bool = False) -> Verdicts:
+    return verdicts(events, select(rules), (QUIRK,) if known else ())
+
+
+def of(judged: Verdicts, rule: str) -> RuleVerdict:
+    return next(verdict for verdict in judged.rules if verdict.rule.id == rule)
+
+
+def test_rules_that_were_exercised_and_not_broken_held() -> None:
+    judged = judge(*run(BOTH, Phase(at_s=9, what="more"), example(DEDUP_03=1)))
+    assert judged.rules == (Held(rule=RULES["DEDUP-01"], exercised=2), Held(rule=RULES["DEDUP-03"], exercised=6))
+    assert (judged.exit_status, judged.troubles, judged.release) == (0, (), "4.0.8")
+    assert (judged.operations, judged.seconds) == (500, 20.0)
+
+
+def test_a_rule_that_no_example_came_to_is_no_pass() -> None:
+    judged = judge(*run(example(DEDUP_01=1, DEDUP_03=0)))
+    assert of(judged, "DEDUP-03") == NotExercised(rule=RULES["DEDUP-03"], why=NEVER_REACHED)
+    assert judged.exit_status == 2
+
+
+def test_a_rule_that_cannot_be_exercised_says_why() -> None:
+    judged = judge(*run(example(DEDUP_01=1), NotExercisable(at_s=9, rule="DEDUP-03", why="it cannot be killed")))
+    assert of(judged, "DEDUP-03") == NotExercised(rule=RULES["DEDUP-03"], why="it cannot be killed")
+
+
+def test_a_rule_that_was_exercised_after_all_held() -> None:
+    judged = judge(*run(BOTH, NotExercisable(at_s=9, rule="DEDUP-03", why="one of the machines could not")))
+    assert of(judged, "DEDUP-03") == Held(rule=RULES["DEDUP-03"], exercised=5)
+
+
+def test_a_rule_that_only_the_model_decides_blocks_nothing() -> None:
+    judged = judge(*run(BOTH), rules="DEDUP-01,REPL-06")
+    assert of(judged, "REPL-06") == ModelOnly(rule=RULES["REPL-06"])
+    assert judged.exit_status == 0
+
+
+def test_a_violation_is_told_by_its_shortened_history() -> None:
+    judged = judge(*run(BOTH, FOUND, MINIMISED))
+    verdict = of(judged, "DEDUP-03")
+    assert isinstance(verdict, Violated)
+    assert (verdict.known, verdict.deviation, verdict.history) == (False, None, MINIMISED.history)
+    assert verdict.worst is not None
+    assert verdict.worst.replays == Replays(tries=5, came_back=4)
+    assert judged.exit_status == 1
+
+
+def test_a_violation_that_could_not_be_shortened_keeps_its_history() -> None:
+    verdict = of(judge(*run(BOTH, FOUND)), "DEDUP-03")
+    assert isinstance(verdict, Violated)
+    assert verdict.history == FOUND.history
+
+
+def test_a_violation_of_a_rule_that_nobody_asked_for_is_told_all_the_same() -> None:
+    judged = judge(*run(BOTH, FOUND), rules="DEDUP-01")
+    assert [verdict.rule.id for verdict in judged.rules] == ["DEDUP-01", "DEDUP-03"]
+    assert judged.exit_status == 1
+
+
+def test_a_known_deviation_that_was_tolerated_is_told_apart() -> None:
+    judged = judge(*run(BOTH, example(deviations=3), example(deviations=4)), known=True)
+    verdict = of(judged, "DEDUP-03")
+    assert isinstance(verdict, Violated)
+    assert (verdict.known, verdict.deviation, verdict.sightings) == (True, QUIRK.name, {QUIRK.name: 7})
+    assert (judged.exit_status, judged.unseen) == (0, ())
+
+
+def deviating(name: str) -> AnyEvent:
+    return FOUND.__replace__(violation=FOUND.violation.__replace__(deviation=name))
+
+
+def test_a_known_deviation_that_was_found_with_its_history_fails_nothing() -> None:
+    judged = judge(*run(BOTH, deviating(QUIRK.name)), known=True)
+    assert judged.exit_status == 0
+
+
+def test_a_named_deviation_that_is_not_known_fails() -> None:
+    judged = judge(*run(BOTH, deviating(QUIRK.name)))
+    verdict = of(judged, "DEDUP-03")
+    assert isinstance(verdict, Violated)
+    assert (verdict.known, verdict.deviation, judged.exit_status) == (False, QUIRK.name, 1)
+
+
+def test_a_known_deviation_does_not_hide_a_violation_beside_it() -> None:
+    judged = judge(*run(BOTH, deviating(QUIRK.name), FOUND, example(deviations=3)), known=True)
+    verdict = of(judged, "DEDUP-03")
+    assert isinstance(verdict, Violated)
+    assert (verdict.known, verdict.deviation, judged.exit_status) == (False, None, 1)
+
+
+@pytest.mark.parametrize("events", [(example(deviations=1),), (deviating(QUIRK.name),)])
+def test_a_deviation_is_known_only_of_its_releases(events: tuple[AnyEvent, ...]) -> None:
+    newer = STARTED.__replace__(release="4.1.0")
+    judged = judge(newer, BOTH, *events, finished(), known=True)
+    assert judged.exit_status == 1
+
+
+def test_a_known_deviation_that_was_not_seen_is_named() -> None:
+    assert judge(*run(BOTH), known=True).unseen == (QUIRK,)
+
+
+@pytest.mark.parametrize("release", ["2.11.0", "4.1.0"])
+def test_a_deviation_of_other_releases_is_not_missed(release: str) -> None:
+    assert judge(STARTED.__replace__(release=release), BOTH, finished(), known=True).unseen == ()
+
+
+def test_a_deviation_of_a_rule_that_was_not_exercised_is_not_missed() -> None:
+    assert judge(*run(example(DEDUP_01=2)), known=True).unseen == ()
+
+
+def test_a_deviation_that_the_engine_was_not_told_of_is_trouble() -> None:
+    judged = judge(*run(BOTH, example(deviations=1)))
+    assert judged.exit_status == 2
+    assert [QUIRK.name in trouble.sentence for trouble in judged.troubles] == [True]
+
+
+def test_a_run_that_does_not_say_that_it_finished_is_trouble() -> None:
+    judged = judge(STARTED, BOTH)
+    assert [trouble.sentence for trouble in judged.troubles] == [UNFINISHED]
+    assert judged.exit_status == 2
+
+
+def test_a_run_without_events_is_trouble() -> None:
+    judged = judge()
+    assert (judged.exit_status, judged.release, judged.operations) == (2, None, 0)
+    assert of(judged, "DEDUP-01") == NotExercised(rule=RULES["DEDUP-01"], why=ENDED_EARLY)
+
+
+def test_trouble_is_never_a_pass() -> None:
+    judged = judge(*run(BOTH, TROUBLE))
+    assert (judged.exit_status, judged.troubles) == (2, (TROUBLE,))
+
+
+def test_trouble_told_by_the_run_is_told_once() -> None:
+    assert judge(STARTED, TROUBLE).troubles == (TROUBLE,)
+
+
+@pytest.mark.parametrize("rest", [(TROUBLE,), (TROUBLE, finished()), ()])
+def test_a_violation_counts_whatever_failed_afterwards(rest: tuple[AnyEvent, ...]) -> None:
+    assert judge(STARTED, example(DEDUP_01=1), FOUND, *rest).exit_status == 1
+
+
+def test_a_violation_of_a_rule_that_does_not_exist_is_trouble() -> None:
+    stranger = FOUND.__replace__(violation=FOUND.violation.__replace__(rule="DEDUP-99"))
+    judged = judge(*run(BOTH, stranger))
+    assert judged.exit_status == 2
+    assert "DEDUP-99" in judged.troubles[0].sentence
+
+
+def test_operations_are_counted_as_far_as_a_run_came() -> None:
+    judged = judge(STARTED, example(operations=30), FOUND, example(operations=30))
+    assert judged.operations == FOUND.operations + 30
+
+
+def test_only_rules_that_ran_were_exercised() -> None:
+    judged = judge(*run(example(DEDUP_01=2), FOUND), rules="DEDUP-01,DEDUP-02,DEDUP-03,REPL-06")
+    assert [times_exercised(verdict) for verdict in judged.rules] == [2, 0, 0, 0]

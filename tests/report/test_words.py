@@ -1,0 +1,178 @@
+"""Histories told in words."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from conformance.report.words import ADMIN, BROKER, LISTED_AT_MOST, LeftOut, Tone, actors, cut, explain
+from model.log import Position
+from model.operations import (
+    AnyOperation,
+    AnyOutcome,
+    Cleared,
+    ClearFailpoints,
+    CloseProducer,
+    CrashProducer,
+    Created,
+    CreateTopic,
+    Done,
+    Duplicate,
+    FailpointKind,
+    Fired,
+    Kill,
+    LoggedEntry,
+    LogRead,
+    Opened,
+    OpenProducer,
+    ReadLog,
+    ReadSnapshot,
+    Refused,
+    Restart,
+    Send,
+    Sent,
+    SetFailpoint,
+    Skipped,
+    SnapshotRead,
+    Stored,
+    Switch,
+    SwitchDeduplication,
+    Unknown,
+    Unload,
+)
+from tests.report.samples import STEPS, answers, entry, history, step
+
+OPENED = step(OpenProducer("s1", "t0", "p0"), Opened(4))
+
+TOLD_OPERATIONS: list[tuple[AnyOperation, str]] = [
+    (
+        CreateTopic("t0", "own-namespace-off"),
+        "the suite creates topic t0, in a namespace of its own, which switches deduplication off.",
+    ),
+    (OpenProducer("s1", "t0", "p0", "official"), "producer p0 (session s1, pulsar-client) opens on topic t0."),
+    (CloseProducer("s1"), "producer p0 (session s1, wire client) closes in good order."),
+    (
+        CrashProducer("s1"),
+        "producer p0 (session s1, wire client) crashes: its connection is cut without a goodbye.",
+    ),
+    (Send("s1", (entry(4),)), "producer p0 (session s1, wire client) sends 4 (b4)."),
+    (
+        SwitchDeduplication("t0", "topic", on=False),
+        "the suite switches deduplication of topic t0 off, by a policy of the topic.",
+    ),
+    (Unload("t0"), "the broker unloads topic t0, to load it again for whoever asks for it next."),
+    (Restart(), "the broker is stopped gracefully and started again on the same data."),
+    (Kill(), "the broker is killed (SIGKILL) and started again on the same data."),
+    (
+        SetFailpoint("t0", "write-slow", 2, 50),
+        "the broker is made to fail on topic t0, 2 times: "
+        "an entry is stored, but the broker learns of it late, by 50 ms (write-slow).",
+    ),
+    (ClearFailpoints(), "the broker is no longer made to fail."),
+    (ReadSnapshot("t0"), "the suite reads the stored deduplication snapshot of topic t0."),
+    (ReadLog("t0"), "the suite reads the log of topic t0 back."),
+]
+
+TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
+    (Created(deduplication=False, snapshot_room=1), "deduplication is off, a snapshot holds 1 producer"),
+    (
+        Cleared((Fired("t0", "write-fails", 1), Fired("t1", "write-slow", 0))),
+        "write-fails on topic t0 fired once; write-slow on topic t1 fired never",
+    ),
+    (Done(), ""),
+    (Skipped("s1 was never opened"), "not performed, because s1 was never opened"),
+    (Refused("ProducerBusy", "it is connected"), "refused with ProducerBusy (it is connected)"),
+    (Unknown("the connection was cut"), "whether it took effect is unknown, because the connection was cut"),
+    (Stored(Position(3, 1)), "stored at 3:1"),
+    (Duplicate(), "the broker confirms it as a duplicate"),
+    (Sent((Stored(Position(3, 1)), Duplicate())), "stored at 3:1; the broker confirms it as a duplicate"),
+    (Opened(4), "open; the broker says that its highest sequence id is 4"),
+    (LogRead((LoggedEntry(Position(3, 0), "p0", entry(4, 5)),)), "1 entry: 3:0 p0 batch 4..5 (b4, b5)"),
+    (SnapshotRead(Position(3, 0), {"p0": 4}), "taken at 3:0, with p0 at 4"),
+]
+
+
+def sentence(operation: AnyOperation, outcome: AnyOutcome | None = None) -> str:
+    return str(explain(history(OPENED, step(operation, outcome)))[-1])
+
+
+@pytest.mark.parametrize(("operation", "told"), TOLD_OPERATIONS)
+def test_an_operation_is_told(operation: AnyOperation, told: str) -> None:
+    assert sentence(operation) == f"2. {told}"
+
+
+@pytest.mark.parametrize(("outcome", "told"), TOLD_OUTCOMES)
+def test_an_outcome_is_told(outcome: AnyOutcome, told: str) -> None:
+    assert explain(history(step(Kill(), outcome)))[0].came == told
+
+
+def test_every_operation_and_every_outcome_is_told() -> None:
+    assert {type(operation) for operation, _ in TOLD_OPERATIONS} == set(get_args(AnyOperation))
+    assert {type(outcome) for outcome, _ in TOLD_OUTCOMES} == set(get_args(AnyOutcome))
+
+
+@pytest.mark.parametrize("kind", get_args(FailpointKind))
+def test_every_failpoint_is_told(kind: FailpointKind) -> None:
+    assert sentence(SetFailpoint("t0", kind)).endswith(f" ({kind}).")
+
+
+@pytest.mark.parametrize("switch", get_args(Switch))
+def test_every_switch_of_deduplication_is_told(switch: Switch) -> None:
+    assert ("deduplication" in sentence(CreateTopic("t0", switch))) is True
+
+
+def test_an_answer_stands_beside_the_entry_that_it_is_for() -> None:
+    several = Send("s1", (entry(4), entry(5, 6), entry(7)))
+    assert sentence(several, answers(Duplicate(), Stored(Position(3, 1)))) == (
+        "2. producer p0 (session s1, wire client) sends 4 (b4), batch 5..6 (b5, b6), 7 (b7), all in flight at once: "
+        "4, the broker confirms it as a duplicate; 5 to 6, stored at 3:1; no answer came for the other 1."
+    )
+
+
+def test_an_answer_that_was_not_awaited_is_told_where_it_came() -> None:
+    told = [str(telling) for telling in explain(history(*STEPS))]
+    assert told[3].endswith("all in flight at once, and does not wait for the answers.")
+    assert told[4].endswith(
+        "Before that, producer p0 (session s1, wire client) collected the answers that it had not waited for: "
+        "stored at 3:1; whether it took effect is unknown, because the connection was cut before the answer."
+    )
+
+
+def test_an_awaited_answer_that_never_came_is_told() -> None:
+    assert sentence(Send("s1", (entry(4),)), answers()).endswith("sends 4 (b4): no answer came.")
+
+
+def test_a_session_that_was_never_opened_is_told() -> None:
+    assert str(explain(history(step(CloseProducer("s9"))))[0]) == (
+        "1. session s9, which was never opened, closes in good order."
+    )
+
+
+def test_a_very_long_log_is_told_by_its_ends() -> None:
+    entries = tuple(LoggedEntry(Position(3, number), "p0", entry(number)) for number in range(1000))
+    came = explain(history(step(ReadLog("t0"), LogRead(entries))))[0].came
+    assert came.startswith("1000 entries: 3:0 p0 0 (b0); ")
+    assert f"… {1000 - LISTED_AT_MOST} more …" in came
+    assert came.endswith("; 3:999 p0 999 (b999)")
+
+
+def test_a_long_history_is_cut_in_the_middle() -> None:
+    told = explain(history(*(step(Kill()) for _ in range(100))))
+    kept = cut(told, at_most=30)
+    assert (kept[:10], kept[10], kept[11:]) == (told[:10], LeftOut(first=11, last=80), told[80:])
+    assert str(kept[10]) == "… 70 steps, 11 to 80, are left out here …"
+
+
+def test_a_short_history_is_told_whole() -> None:
+    told = explain(history())
+    assert cut(told, at_most=len(told)) == told
+
+
+def test_lanes_are_the_sessions_in_the_order_of_their_first_act_then_the_broker_and_the_suite() -> None:
+    assert actors(explain(history())) == ("s1", "s2", BROKER, ADMIN)
+
+
+def test_a_send_has_the_tone_of_its_worst_answer() -> None:
+    several = step(Send("s1", (entry(4), entry(5))), answers(Unknown("cut"), Stored(Position(3, 1))))
+    assert explain(history(OPENED, several))[1].tone is Tone.UNKNOWN
