@@ -13,7 +13,6 @@ import logging
 import re
 import shutil
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -174,20 +173,17 @@ def _download_once(wanted: Coordinates, suffix: str, destination: Path) -> None:
     remote = _remote(wanted, suffix)
     folder = remote.component.path_prefix.as_posix()
     address = f"{remote.context.remote_repos['central']}/{folder}/{remote.filename}"
-    with http.get(address, stream=True, timeout=_ANSWER_DEADLINE_S) as response, destination.open("wb") as content:
+    as_it_is = {"Accept-Encoding": "identity"}  # a gzipped file must not be taken for one gzipped on the way
+    with http.get(address, stream=True, timeout=_ANSWER_DEADLINE_S, headers=as_it_is) as response:
         if response.status_code == 404:
             raise _NotThere
         response.raise_for_status()
         size_bytes = int(response.headers.get("content-length", 0))
-        with _progress(shown=not suffix) as bar:
+        with destination.open("wb") as content, _progress(shown=not suffix) as bar:
             task = bar.add_task(remote.filename, total=size_bytes or None)
-            _copy(response, content.write, lambda count: bar.advance(task, count))
-
-
-def _copy(response: Any, write: Callable[[bytes], int], advance: Callable[[int], None]) -> None:
-    for chunk in response.iter_content(chunk_size=_CHUNK_BYTES):
-        write(chunk)
-        advance(len(chunk))
+            for chunk in response.iter_content(chunk_size=_CHUNK_BYTES):
+                content.write(chunk)
+                bar.advance(task, len(chunk))
 
 
 def _progress(*, shown: bool) -> Progress:

@@ -6,11 +6,19 @@ without links there is none that points out. It does not look at what the archiv
 
 from __future__ import annotations
 
+import gzip
 import tarfile
+import zlib
 from pathlib import Path, PurePosixPath
 
 from conformance.brokers.cache import sole_maker
 from conformance.trouble import Trouble
+
+_CHUNK_BYTES = 1 << 20
+
+
+class _Unsafe(Exception):
+    """An entry that is not unpacked; ``str()`` of it says which and why."""
 
 
 def unpacked(archive: Path, folder: Path) -> Path:
@@ -30,18 +38,22 @@ def unpacked(archive: Path, folder: Path) -> Path:
 
 def _extract(archive: Path, folder: Path) -> None:
     try:
-        with tarfile.open(archive, "r:gz") as tar:
+        with gzip.open(archive) as content, tarfile.open(fileobj=content, mode="r:") as tar:
             tar.extractall(folder, filter=_safe)
-    except (tarfile.TarError, EOFError, OSError) as error:
+            while content.read(_CHUNK_BYTES):  # gzip compares its own checksum only when it is read to its end
+                pass
+    except _Unsafe as reason:
+        raise Trouble(f"The archive {archive} is refused: {reason}.") from None
+    except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
         raise Trouble(f"{archive} cannot be unpacked: {error}.") from error
 
 
 def _safe(entry: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
     name = PurePosixPath(entry.name)
     if name.is_absolute() or ".." in name.parts:
-        raise Trouble(f"The archive is refused: its entry {entry.name!r} would leave the folder it is unpacked into.")
+        raise _Unsafe(f"its entry {entry.name!r} would leave the folder it is unpacked into")
     if not (entry.isreg() or entry.isdir()):
-        raise Trouble(f"The archive is refused: its entry {entry.name!r} is neither a file nor a folder.")
+        raise _Unsafe(f"its entry {entry.name!r} is neither a file nor a folder")
     return tarfile.data_filter(entry, folder)  # sees to owners and permissions
 
 
