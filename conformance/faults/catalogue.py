@@ -1,0 +1,110 @@
+"""The failpoints and seeded defects there are: the rule files beside this module, read into values.
+
+A file holds one of them: a header of comment lines (``# key: value``), then Byteman rules, all of whose names begin
+with ``failpoint NAME`` or ``defect NAME``. Nothing is switched on here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from conformance.faults.byteman import rule_names
+from conformance.trouble import Trouble
+
+_HEADER = re.compile(r"# (?P<key>[a-z]+): (?P<value>.+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failpoint:
+    """A fault that a running broker can be told to have, on one topic and so many times.
+
+    ``releases``: the beginnings of the versions it is written for, empty for every one. ``text``: its Byteman rules.
+    """
+
+    name: str
+    summary: str
+    releases: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defect:
+    """A small bug that a running broker can be given, on all topics, until it is taken out again.
+
+    ``breaks``: the rule of the catalogue that does not hold any more. ``releases`` and ``text`` as for a failpoint.
+    """
+
+    name: str
+    breaks: str
+    summary: str
+    releases: tuple[str, ...]
+    text: str
+
+
+def is_for(fault: Failpoint | Defect, release: str) -> bool:
+    """Whether it is written for this release, e.g. ``4.0.8``."""
+    return not fault.releases or any(release == begin or release.startswith(begin) for begin in fault.releases)
+
+
+@cache
+def failpoints() -> tuple[Failpoint, ...]:
+    """All failpoints, by name."""
+    return tuple(fault for fault in _all() if isinstance(fault, Failpoint))
+
+
+@cache
+def defects() -> tuple[Defect, ...]:
+    """All seeded defects, by name."""
+    return tuple(fault for fault in _all() if isinstance(fault, Defect))
+
+
+def find(name: str) -> Defect:
+    """The defect of this name; :class:`~conformance.trouble.Trouble` that lists them when there is none."""
+    for defect in defects():
+        if defect.name == name:
+            return defect
+    raise Trouble(f"there is no defect '{name}'; there are: {', '.join(defect.name for defect in defects())}")
+
+
+def find_failpoint(name: str) -> Failpoint:
+    """The failpoint of this name; KeyError when there is none (names of failpoints are no user's input)."""
+    return {failpoint.name: failpoint for failpoint in failpoints()}[name]
+
+
+def parse(file_name: str, text: str) -> Failpoint | Defect:
+    """Read one rule file; ``ValueError`` says what is wrong with it."""
+    header = dict(_read_header(text))
+    kinds = header.keys() & {"failpoint", "defect"}
+    if len(kinds) != 1 or "summary" not in header:
+        raise ValueError(f"{file_name}: its header needs 'failpoint' or 'defect', and 'summary'")
+    kind = kinds.pop()
+    name, releases = header[kind], tuple(header.get("releases", "").replace(",", " ").split())
+    if file_name != f"{name}.btm":
+        raise ValueError(f"{file_name}: its header says that it is '{name}'")
+    rules = rule_names(text)
+    if not rules or not all(rule.startswith(f"{kind} {name}") for rule in rules):
+        raise ValueError(f"{file_name}: its rules need names that begin with '{kind} {name}'; found {rules}")
+    if kind == "failpoint":
+        return Failpoint(name=name, summary=header["summary"], releases=releases, text=text)
+    if "breaks" not in header:
+        raise ValueError(f"{file_name}: its header does not say which rule it breaks")
+    return Defect(name=name, breaks=header["breaks"], summary=header["summary"], releases=releases, text=text)
+
+
+def _read_header(text: str) -> Iterable[tuple[str, str]]:
+    """The ``# key: value`` lines at the top of a file."""
+    for line in text.splitlines():
+        found = _HEADER.fullmatch(line)
+        if found is None:
+            return
+        yield found["key"], found["value"]
+
+
+def _all() -> list[Failpoint | Defect]:
+    files = (file for file in resources.files("conformance.faults").joinpath("rules").iterdir())
+    rules = (parse(file.name, file.read_text(encoding="utf-8")) for file in files if file.name.endswith(".btm"))
+    return sorted(rules, key=lambda fault: fault.name)

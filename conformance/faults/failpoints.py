@@ -1,0 +1,186 @@
+"""Failpoints: a fault at one place inside a running broker, on one topic, the next so many times.
+
+A failpoint's rules are put into the broker once and then sleep: arming one sets a system property that they look up by
+the topic's name, which takes a millisecond where loading rules takes a hundred. Each time one fires it leaves a mark in
+the broker's properties, so that a fault that was armed and did not happen can be told from one that did. What the
+broker then ought to do is for the model to say; faults of whole topics, connections and processes are elsewhere.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import ClassVar
+from urllib.parse import quote_plus
+
+from conformance.brokers.interface import AgentAddress
+from conformance.faults.byteman import Agent
+from conformance.faults.catalogue import find_failpoint
+
+MAX_COUNT = 999_999
+MAX_DELAY_MS = 999_999
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OnTopic:
+    """What all failpoints have: the topic (``name`` or ``persistent://tenant/namespace/name``), and how many times."""
+
+    topic: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteFails(_OnTopic):
+    """The next ``count`` entries are not stored: their writes fail.
+
+    The broker then refuses every send until the writes in flight are over, and disconnects the topic's producers.
+    """
+
+    name: ClassVar[str] = "write-fails"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteSlow(_OnTopic):
+    """The next ``count`` entries are stored, but their writes stay in flight for ``delay_ms`` (from when stored).
+
+    Order is kept: entries stored after a slow one wait for it.
+    """
+
+    name: ClassVar[str] = "write-slow"
+    delay_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotWriteFails(_OnTopic):
+    """The next ``count`` attempts to persist a deduplication snapshot fail."""
+
+    name: ClassVar[str] = "snapshot-write-fails"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotSlow(_OnTopic):
+    """The next ``count`` deduplication snapshots are taken in time, and written ``delay_ms`` late."""
+
+    name: ClassVar[str] = "snapshot-slow"
+    delay_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrashBeforeConfirmation(_OnTopic):
+    """The broker's process ends, as by SIGKILL, between storing the ``count``-th entry from now and confirming it.
+
+    It takes the marks of this firing with it: that the process is gone is the sign.
+    """
+
+    name: ClassVar[str] = "crash-before-confirmation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmationLost(_OnTopic):
+    """The next ``count`` entries are stored and recorded, but their producers' connections close before the receipt."""
+
+    name: ClassVar[str] = "confirmation-lost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerCloseSlow(_OnTopic):
+    """The next ``count`` ledgers that become full take ``delay_ms`` to close.
+
+    Their last entry is stored and readable, and the broker counts it among the confirmed entries; its producer and
+    the deduplication state learn of it after the closing.
+    """
+
+    name: ClassVar[str] = "ledger-close-slow"
+    delay_ms: int
+
+
+Fault = (
+    WriteFails
+    | WriteSlow
+    | SnapshotWriteFails
+    | SnapshotSlow
+    | CrashBeforeConfirmation
+    | ConfirmationLost
+    | LedgerCloseSlow
+)
+"""Every fault that can be armed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Armed:
+    """A fault that was armed in a broker."""
+
+    address: AgentAddress
+    fault: Fault
+    token: str
+
+    def fired(self) -> int:
+        """How many times it has happened so far; trouble when the broker's process is gone."""
+        return len(_marks(Agent(self.address), self.token))
+
+    def disarm(self) -> int:
+        """Take it back, and return how many times it happened; a delay that has begun still runs to its end.
+
+        Trouble when it never happened because its rules do not fit the broker's code.
+        """
+        agent = Agent(self.address)
+        agent.set_properties({_key(self.fault): ""})
+        marks = _marks(agent, self.token)
+        agent.set_properties(dict.fromkeys(marks, ""))
+        if not marks:
+            agent.check({self.fault.name: find_failpoint(self.fault.name).text})
+        return len(marks)
+
+
+def arm(address: AgentAddress, fault: Fault) -> Armed:
+    """Arm a fault; it replaces one of the same kind on the same topic. Nothing is left of it after a restart.
+
+    Raises ``ValueError`` for a count or delay out of range, :class:`~conformance.trouble.Trouble` where the agent does
+    not do it.
+    """
+    delay_ms = fault.delay_ms if isinstance(fault, WriteSlow | SnapshotSlow | LedgerCloseSlow) else 0
+    if not (1 <= fault.count <= MAX_COUNT and 0 <= delay_ms <= MAX_DELAY_MS):
+        raise ValueError(f"a failpoint's count is 1 to {MAX_COUNT}, its delay 0 to {MAX_DELAY_MS} ms: {fault}")
+    agent = Agent(address)
+    _install(agent, fault.name)
+    token = uuid.uuid4().hex
+    agent.set_properties({_key(fault): f"{fault.count:06} {delay_ms:06} {token}"})
+    return Armed(address=address, fault=fault, token=token)
+
+
+@contextmanager
+def armed(address: AgentAddress, fault: Fault) -> Iterator[Armed]:
+    """Arm a fault for the length of a block, at whose end the broker must still be there."""
+    with_fault = arm(address, fault)
+    try:
+        yield with_fault
+    finally:
+        with_fault.disarm()
+
+
+def _install(agent: Agent, name: str) -> None:
+    """See to it that a failpoint's rules, in this version, are in the broker's process."""
+    failpoint = find_failpoint(name)
+    key, digest = f"conformance.installed:{name}", sha256(failpoint.text.encode()).hexdigest()
+    if agent.properties().get(key) != digest:
+        agent.load({name: failpoint.text})
+        agent.set_properties({key: digest})
+
+
+def _marks(agent: Agent, token: str) -> list[str]:
+    return [name for name in agent.properties() if name.startswith(f"conformance.hit:{token}:")]
+
+
+def _key(fault: Fault) -> str:
+    """The property that the rules of a failpoint look up: its name, and the topic's as managed ledgers are named."""
+    place = fault.topic.removeprefix("persistent://")
+    tenant, namespace, local = place.split("/") if place.count("/") == 2 else ("public", "default", place)
+    return f"conformance.{fault.name}:{tenant}/{namespace}/persistent/{_encoded(local)}"
+
+
+def _encoded(local_name: str) -> str:
+    """A topic's own name as Pulsar encodes it in a managed ledger's name: Java's URL encoding."""
+    return quote_plus(local_name, safe="*").replace("~", "%7E")

@@ -1,0 +1,127 @@
+"""The client of the Byteman agent, against the agent of a real broker (and against peers that are none)."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from conformance.brokers.interface import AgentAddress
+from conformance.faults.byteman import Agent
+from conformance.trouble import Trouble
+from tests.faults.bench import Bench, is_stored
+from tests.polling import eventually
+
+DEDUPLICATION = "org.apache.pulsar.broker.service.persistent.MessageDeduplication"
+
+
+def rule(name: str, *, location: str = "AT ENTRY", body: str = 'IF true\nDO debug("reached")') -> dict[str, str]:
+    """A script with one rule on the check for duplicates."""
+    text = f"RULE {name}\nCLASS {DEDUPLICATION}\nMETHOD isDuplicate\n{location}\n{body}\nENDRULE\n"
+    return {name: text}
+
+
+def loaded(agent: Agent, name: str) -> bool:
+    return name in [each.name for each in agent.rules()]
+
+
+def test_a_rule_is_loaded_reached_and_deleted_in_well_under_a_second(bench: Bench) -> None:
+    agent, producer = Agent(bench.agent), bench.producer()
+    began = time.monotonic()
+    agent.load(rule("test: loaded"))
+    assert time.monotonic() - began < 1
+    assert is_stored(bench.send(producer, 1))
+    seen = next(each for each in agent.rules() if each.name == "test: loaded")
+    assert seen.injected
+    assert seen.reached
+    assert seen.problem is None
+    agent.delete(rule("test: loaded"))
+    assert not loaded(agent, "test: loaded")
+
+
+def test_a_rule_that_does_not_parse_is_trouble_in_the_agents_words_and_is_not_kept(bench: Bench) -> None:
+    agent = Agent(bench.agent)
+    bench.producer()
+    with pytest.raises(Trouble, match=r"'test: unparsable'.*line 6 : invalid expression"):
+        agent.load(rule("test: unparsable", body="IF true\nDO new String().length()"))
+    assert not loaded(agent, "test: unparsable")
+
+
+def test_a_rule_that_does_not_fit_the_code_is_trouble_and_is_not_kept(bench: Bench) -> None:
+    agent = Agent(bench.agent)
+    bench.producer()
+    with pytest.raises(Trouble, match="no matching injection point"):
+        agent.load(rule("test: nowhere", location="AFTER WRITE nosuchfield"))
+    assert not loaded(agent, "test: nowhere")
+
+
+def test_a_rule_that_is_badly_typed_is_found_once_it_was_reached(bench: Bench) -> None:
+    agent, producer = Agent(bench.agent), bench.producer()
+    script = rule("test: badly typed", body="IF true\nDO RETURN 5")
+    agent.load(script)
+    agent.check(script)
+    assert is_stored(bench.send(producer, 1)), "a rule that is badly typed does nothing"
+    with pytest.raises(Trouble, match=r"'test: badly typed'.*type"):
+        agent.check(script)
+    agent.delete(script)
+
+
+def test_text_that_is_no_rule_is_trouble_in_the_agents_words(bench: Bench) -> None:
+    with pytest.raises(Trouble, match="invalid text outside of RULE/ENDRULE"):
+        Agent(bench.agent).load({"test": "hello"})
+
+
+def test_deleting_a_rule_that_is_not_there_is_trouble(bench: Bench) -> None:
+    with pytest.raises(Trouble, match="failed to find loaded rule with name test: absent"):
+        Agent(bench.agent).delete(rule("test: absent"))
+
+
+def test_properties_are_set_read_and_removed_in_milliseconds(bench: Bench) -> None:
+    agent = Agent(bench.agent)
+    began = time.monotonic()
+    for _ in range(20):
+        agent.set_properties({"test:a": "1 = one", "test:b": "2"})
+    assert time.monotonic() - began < 1
+    assert {"test:a": "1 = one", "test:b": "2"}.items() <= agent.properties().items()
+    agent.set_properties({"test:a": "", "test:b": ""})
+    assert not any(name.startswith("test:") for name in agent.properties())
+
+
+def test_a_line_break_cannot_smuggle_a_second_command_in(bench: Bench) -> None:
+    with pytest.raises(ValueError, match="line break"):
+        Agent(bench.agent).set_properties({"test": "1\nDELETEALL"})
+
+
+def test_an_agent_that_is_not_there_is_trouble() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = AgentAddress(host="127.0.0.1", port=server.getsockname()[1])
+    with pytest.raises(Trouble, match="cannot be reached"):
+        Agent(address).rules()
+
+
+@contextmanager
+def listening(*, backlog: int = 1) -> Iterator[tuple[socket.socket, AgentAddress]]:
+    with socket.create_server(("127.0.0.1", 0), backlog=backlog) as server:
+        yield server, AgentAddress(host="127.0.0.1", port=server.getsockname()[1])
+
+
+def test_an_agent_that_never_answers_is_trouble_after_the_deadline() -> None:
+    with listening() as (_, address):
+        began = time.monotonic()
+        with pytest.raises(Trouble, match=r"did not answer within 0\.2 s"):
+            Agent(address, timeout_s=0.2).rules()
+        assert 0.15 < time.monotonic() - began < 2
+
+
+def test_a_paused_broker_is_trouble_after_the_deadline_and_no_trouble_after_it(bench: Bench) -> None:
+    agent = Agent(bench.agent, timeout_s=0.3)
+    bench.broker.pause()
+    try:
+        with pytest.raises(Trouble, match="did not answer"):
+            agent.properties()
+    finally:
+        bench.broker.resume()
+    eventually(agent.properties)

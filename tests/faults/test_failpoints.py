@@ -1,0 +1,151 @@
+"""Failpoints in a real broker: what each does, that it does so on its topic only, and only as often as it was told."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from conformance.faults.byteman import Agent
+from conformance.faults.failpoints import (
+    ConfirmationLost,
+    CrashBeforeConfirmation,
+    LedgerCloseSlow,
+    SnapshotSlow,
+    SnapshotWriteFails,
+    WriteFails,
+    WriteSlow,
+    arm,
+    armed,
+)
+from conformance.systems.outcomes import Lost, SendError
+from tests.faults.bench import Bench, is_duplicate, is_stored
+from tests.polling import eventually
+
+
+def test_a_failed_write_is_not_stored_and_the_next_try_is(bench: Bench) -> None:
+    producer = bench.producer()
+    assert is_stored(bench.send(producer, 1))
+    with armed(bench.agent, WriteFails(topic=bench.topic)) as fault:
+        assert isinstance(bench.send(producer, 2), Lost | SendError)
+        assert fault.fired() == 1
+        producer = bench.producer()
+        assert producer.last_sequence_id == 1
+        assert is_stored(bench.send(producer, 2)), "a failpoint fires as often as it was told, and no more"
+        assert fault.fired() == 1
+    assert bench.stored() == [("p", 1), ("p", 2)]
+
+
+def test_a_failpoint_leaves_other_topics_alone_also_those_whose_names_begin_alike(bench: Bench) -> None:
+    longer = bench.topic + "-2"
+    with armed(bench.agent, WriteFails(topic=bench.topic)) as fault:
+        assert is_stored(bench.send(bench.producer(topic=longer), 1))
+        assert fault.fired() == 0
+
+
+def test_a_fault_that_was_taken_back_does_not_happen_and_says_so(bench: Bench) -> None:
+    fault = arm(bench.agent, WriteFails(topic=bench.topic, count=3))
+    assert fault.disarm() == 0
+    assert is_stored(bench.send(bench.producer(), 1))
+    assert fault.fired() == 0
+
+
+def test_topics_have_their_faults_at_the_same_time_each_with_its_own_count(bench: Bench) -> None:
+    other = bench.topic + "~ü*"
+    with (
+        armed(bench.agent, WriteFails(topic=bench.topic)) as first,
+        armed(bench.agent, WriteFails(topic=other, count=2)) as second,
+    ):
+        for topic in (bench.topic, other, other):
+            assert not is_stored(bench.send(bench.producer(topic=topic), 1))
+        assert (first.fired(), second.fired()) == (1, 2)
+
+
+def test_arming_a_fault_takes_milliseconds_once_its_rules_are_there(bench: Bench) -> None:
+    arm(bench.agent, WriteFails(topic=bench.topic)).disarm()
+    began = time.monotonic()
+    for _ in range(10):
+        arm(bench.agent, WriteFails(topic=bench.topic)).disarm()
+    assert time.monotonic() - began < 1
+    assert not any(bench.namespace in name for name in Agent(bench.agent).properties()), "nothing is left of them"
+
+
+@pytest.mark.parametrize("fault", [{"count": 0}, {"count": 1_000_000}, {"delay_ms": -1}, {"delay_ms": 1_000_000}])
+def test_a_count_or_delay_out_of_range_is_refused(bench: Bench, fault: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="count is 1 to"):
+        arm(bench.agent, WriteSlow(topic=bench.topic, **{"delay_ms": 10, **fault}))
+
+
+def test_a_slow_write_is_in_flight_for_its_delay_and_writes_behind_it_keep_their_order(bench: Bench) -> None:
+    producer, other = bench.producer(), bench.producer("q", topic=bench.topic + "-2")
+    with armed(bench.agent, WriteSlow(topic=bench.topic, delay_ms=800)) as fault:
+        began = time.monotonic()
+        slow, behind = producer.send(1, b"1"), producer.send(2, b"2")
+        again = producer.send(1, b"1")
+        assert isinstance(bench.answer(producer, again), SendError), "whether it is a duplicate is not known yet"
+        assert is_stored(bench.send(other, 1, 2, 3)), "other topics go on"
+        assert time.monotonic() - began < 0.7
+        assert is_stored(bench.answer(producer, slow))
+        assert time.monotonic() - began > 0.75
+        assert is_stored(bench.answer(producer, behind))
+        assert fault.fired() == 1
+    assert bench.stored() == [("p", 1), ("p", 2)]
+    assert is_duplicate(bench.send(producer, 1))
+
+
+def test_a_lost_confirmation_leaves_the_entry_stored_and_known(bench: Bench) -> None:
+    producer = bench.producer()
+    with armed(bench.agent, ConfirmationLost(topic=bench.topic)) as fault:
+        assert isinstance(bench.send(producer, 1), Lost)
+        assert fault.fired() == 1
+    producer = bench.producer()
+    assert producer.last_sequence_id == 1
+    assert is_duplicate(bench.send(producer, 1))
+    assert bench.stored() == [("p", 1)]
+
+
+def test_a_snapshot_that_cannot_be_written_is_written_with_the_next_one(bench: Bench) -> None:
+    producer = bench.producer()
+    with armed(bench.agent, SnapshotWriteFails(topic=bench.topic)) as fault:
+        bench.send(producer, *range(1, 6))
+        eventually(lambda: fault.fired() == 1)
+    bench.send(producer, *range(6, 11))
+    eventually(lambda: bench.snapshot() == {"p": 10})
+
+
+def test_a_slow_snapshot_becomes_visible_late_and_as_it_was_taken(bench: Bench) -> None:
+    producer = bench.producer()
+    with armed(bench.agent, SnapshotSlow(topic=bench.topic, delay_ms=800)) as fault:
+        began = time.monotonic()
+        bench.send(producer, *range(1, 6))
+        eventually(lambda: fault.fired() == 1)
+        bench.send(producer, 6)
+        assert bench.snapshot() == {}
+        eventually(lambda: bench.snapshot() == {"p": 5})
+        assert time.monotonic() - began > 0.75
+
+
+def test_a_ledger_that_is_slow_to_close_holds_back_the_confirmation_of_its_last_entry(bench: Bench) -> None:
+    producer = bench.producer()
+    with armed(bench.agent, LedgerCloseSlow(topic=bench.topic, delay_ms=800)) as fault:
+        bench.send(producer, 1, 2, 3, 4)
+        assert fault.fired() == 0
+        began = time.monotonic()
+        assert is_stored(bench.send(producer, 5))
+        assert time.monotonic() - began > 0.75
+        assert fault.fired() == 1
+    assert is_stored(bench.send(producer, 6))
+
+
+def test_a_crash_before_the_confirmation_leaves_the_entry_stored(bench: Bench) -> None:
+    producer = bench.producer()
+    bench.send(producer, 1)
+    fault = arm(bench.agent, CrashBeforeConfirmation(topic=bench.topic, count=2))
+    bench.send(producer, 2)
+    assert isinstance(bench.send(producer, 3), Lost)
+    bench.restart_after_crash()
+    producer = bench.producer()
+    assert producer.last_sequence_id == 3
+    assert is_duplicate(bench.send(producer, 3))
+    assert bench.stored() == [("p", 1), ("p", 2), ("p", 3)]
+    assert fault.fired() == 0, "nothing of a failpoint survives the process"
