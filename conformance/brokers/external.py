@@ -13,15 +13,18 @@ from conformance.brokers.interface import Addresses, AgentAddress, Capability
 from conformance.brokers.probe import Probe
 from conformance.trouble import Trouble
 
-_START_DEADLINE_S = 20.0
 _POLL_S = 0.1
 
 
 class ExternalBroker:
-    """A cluster that runs already, at ``pulsar://host:port`` and ``http://host:port``."""
+    """A cluster that runs already, at ``pulsar://host:port`` and ``http://host:port``.
 
-    def __init__(self, addresses: Addresses) -> None:
+    ``deadline_s`` is how long ``start`` waits for it to answer.
+    """
+
+    def __init__(self, addresses: Addresses, *, deadline_s: float = 20.0) -> None:
         self._addresses = addresses
+        self._deadline_s = deadline_s
         self._probe = Probe(addresses.admin_url)
         self._version: str | None = None
 
@@ -63,11 +66,11 @@ class ExternalBroker:
         Raises:
             Trouble: nothing like a broker answered at the admin address in time.
         """
-        end = time.monotonic() + _START_DEADLINE_S
+        end = time.monotonic() + self._deadline_s
         while (version := self._probe.version()) is None:
             if time.monotonic() > end:
                 raise Trouble(
-                    f"No broker answered at {self._addresses.admin_url} within {_START_DEADLINE_S:g} s "
+                    f"No broker answered at {self._addresses.admin_url} within {self._deadline_s:g} s "
                     "when asked for its version."
                 )
             time.sleep(_POLL_S)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
@@ -24,6 +25,7 @@ from tests.polling import eventually
 MakeBroker = Callable[[], Broker]
 
 _CLIENT_DEADLINE_MS = 20_000
+_PREFIX = f"persistent://public/default/{uuid.uuid4().hex}-"
 
 
 class BrokerContract:
@@ -125,9 +127,9 @@ def started(broker: Broker) -> Iterator[Broker]:
 
 
 def publish(broker: Broker, topic: str, payloads: list[str]) -> None:
-    """Send the payloads, one after the other, to a topic that no other test uses."""
+    """Send the payloads, one after the other, to a topic that is new in this run."""
     with _client(broker) as client:
-        producer = client.create_producer(f"persistent://public/default/{topic}", batching_enabled=False)
+        producer = client.create_producer(_PREFIX + topic, batching_enabled=False)
         for payload in payloads:
             producer.send(payload.encode())
 
@@ -135,7 +137,7 @@ def publish(broker: Broker, topic: str, payloads: list[str]) -> None:
 def read(broker: Broker, topic: str) -> list[str]:
     """Return all payloads in the topic."""
     with _client(broker) as client:
-        reader = client.create_reader(f"persistent://public/default/{topic}", pulsar.MessageId.earliest)
+        reader = client.create_reader(_PREFIX + topic, pulsar.MessageId.earliest)
         payloads = []
         while reader.has_message_available():
             payloads.append(reader.read_next(_CLIENT_DEADLINE_MS).data().decode())

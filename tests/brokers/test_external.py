@@ -1,0 +1,44 @@
+"""Tests of the external broker: the contract of all brokers, on the session's broker taken as somebody else's."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from conformance.brokers.external import ExternalBroker
+from conformance.brokers.interface import Addresses, Broker
+from conformance.brokers.ports import HOST, free_ports
+from conformance.trouble import Trouble
+from tests.brokers.contract import BrokerContract, MakeBroker
+
+
+@pytest.fixture(scope="module")
+def broker(broker: Broker) -> Broker:
+    """The session's broker from outside."""
+    external = ExternalBroker(broker.addresses)
+    external.start()
+    return external
+
+
+@pytest.fixture(scope="module")
+def make_broker(broker: Broker) -> MakeBroker:
+    return lambda: ExternalBroker(broker.addresses)
+
+
+class TestContract(BrokerContract):
+    """An external broker is a broker."""
+
+
+def test_stopping_leaves_it_running(broker: Broker) -> None:
+    broker.stop()
+    assert broker.is_alive()
+
+
+def test_nobody_at_the_address_is_one_sentence_after_a_while() -> None:
+    service, admin = free_ports(2)
+    addresses = Addresses(service_url=f"pulsar://{HOST}:{service}", admin_url=f"http://{HOST}:{admin}")
+    began = time.monotonic()
+    with pytest.raises(Trouble, match=rf"^No broker answered at http://{HOST}:{admin} within [^\n]*$"):
+        ExternalBroker(addresses, deadline_s=0.5).start()
+    assert time.monotonic() - began < 10

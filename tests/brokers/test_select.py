@@ -1,0 +1,59 @@
+"""Tests of what may be written after ``--broker``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.brokers.container import ContainerBroker
+from conformance.brokers.external import ExternalBroker
+from conformance.brokers.interface import Addresses
+from conformance.brokers.select import parse_broker
+from conformance.trouble import Trouble
+
+
+@pytest.mark.parametrize("text", ["pulsar://h:6650,http://h:8080", "pulsar://h:6650/,http://h:8080/"])
+def test_two_addresses_are_a_running_cluster(text: str) -> None:
+    broker = parse_broker(text)
+    assert isinstance(broker, ExternalBroker)
+    assert broker.addresses == Addresses(service_url="pulsar://h:6650", admin_url="http://h:8080")
+    assert broker.name == "pulsar://h:6650,http://h:8080"
+
+
+def test_a_container_is_named_by_tag_or_image() -> None:
+    official, own = parse_broker("container:4.0.8"), parse_broker("container:registry.example:5000/mine:1")
+    assert isinstance(official, ContainerBroker)
+    assert isinstance(own, ContainerBroker)
+    assert "4.0.8" in official.name
+    assert "registry.example:5000/mine:1" in own.name
+
+
+@pytest.mark.parametrize("folder", ["", "nowhere", "{here}"])
+def test_a_folder_without_a_distribution_is_refused_in_one_sentence(tmp_path: Path, folder: str) -> None:
+    with pytest.raises(Trouble, match=r"^[^\n]*dist[^\n]*$"):
+        parse_broker(f"dist:{folder.format(here=tmp_path)}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "latest",
+        "4.0",
+        "4.0.8\n",
+        "v4.0.8",
+        "../4.0.8",
+        "4.0.8/..",
+        "dist:",
+        "container:",
+        "pulsar://h:6650",
+        "http://h:8080,pulsar://h:6650",
+        "pulsar://h,http://h:8080",
+        "pulsar+ssl://h:6651,https://h:8443",
+        "pulsar://h:6650,http://h:8080/admin",
+    ],
+)
+def test_anything_else_is_refused_in_one_sentence_that_says_what_may_be_written(text: str) -> None:
+    with pytest.raises(Trouble, match=r"^.* names no broker: write a version \(4\.0\.8\), [^\n]*$"):
+        parse_broker(text)
