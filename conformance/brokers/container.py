@@ -1,0 +1,231 @@
+"""The broker in a container: the official image of a release, or any other with Pulsar at ``/pulsar``.
+
+It starts, freezes, kills and ends the container, and knows when the broker in it is ready. The data lives in the
+container, from start to start, and goes with it. How the container is made is said in :mod:`.containers.standalone`,
+where images come from in :mod:`.containers.image`; what a rule means is none of its business.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from testcontainers.core.container import DockerContainer
+
+from conformance.brokers.containers.engine import DockerException, connect
+from conformance.brokers.containers.image import require_image
+from conformance.brokers.containers.leftovers import Claim, remove_leftovers
+from conformance.brokers.containers.standalone import HOME, Ports, cluster_name, standalone_container
+from conformance.brokers.interface import Addresses, AgentAddress, Capability
+from conformance.brokers.ports import HOST
+from conformance.brokers.probe import Probe
+from conformance.brokers.release import Release
+from conformance.brokers.settings import suite_settings
+from conformance.trouble import Trouble
+
+_START_DEADLINE_S = 120.0
+_END_DEADLINE_S = 60.0
+_POLL_S = 0.05
+_EXCERPT_LINES = 20
+_ALIVE = ("running", "paused")
+"""What the engine calls a container whose process is there."""
+
+
+class ContainerBroker:
+    """A standalone broker in a container of ``image``.
+
+    ``settings`` go on top of :mod:`conformance.brokers.settings`, by their names in ``broker.conf``. ``with_agent``
+    loads Byteman into the broker, which defects and failpoints need.
+    """
+
+    def __init__(self, image: str, *, settings: Mapping[str, str] | None = None, with_agent: bool = True) -> None:
+        self.name = f"container:{image}"
+        self._image = image
+        self._with_agent = with_agent
+        self._settings = suite_settings(settings or {})
+        self._claim: Claim | None = None
+        self._ports: Ports | None = None
+        self._container: DockerContainer | None = None
+        self._version: str | None = None
+
+    @property
+    def version(self) -> str:
+        """The release that the running broker itself reports."""
+        if self._version is None:
+            raise self._not_started()
+        return self._version
+
+    @property
+    def addresses(self) -> Addresses:
+        """Where it listens, from its first start until it is stopped."""
+        ports = self._known_ports()
+        return Addresses(service_url=f"pulsar://{HOST}:{ports.service}", admin_url=f"http://{HOST}:{ports.admin}")
+
+    @property
+    def configuration(self) -> Mapping[str, str]:
+        """The settings that the suite gave it, without the addresses and names that differ from run to run."""
+        return dict(self._settings)
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """All of them, but for SIGKILL where the release (known once it runs) does not recover, and for the agent's."""
+        found = {Capability.RESTART, Capability.PAUSE}
+        if self._version is None or Release(folder=Path(HOME), version=self._version).survives_kill:
+            found.add(Capability.KILL)
+        if self._with_agent:
+            found.add(Capability.DEFECTS)
+        return frozenset(found)
+
+    @property
+    def agent(self) -> AgentAddress | None:
+        """Where Byteman listens, if it was asked for."""
+        return AgentAddress(host=HOST, port=self._known_ports().agent) if self._with_agent else None
+
+    def start(self) -> None:
+        """Start the broker, on the data it has if it was killed, and wait until it is ready.
+
+        Raises:
+            Trouble: no engine answers, the image cannot be had, the broker ended or was not ready in time; then the
+                message has the end of its log. Nothing of it is left.
+        """
+        try:
+            with self._engine_asked_to("start"):
+                if self._container is None:
+                    self._make()
+                else:
+                    self._await_end()  # of one that crashed, the engine may take a moment to notice
+                    self._made().start()
+                self._await_ready()
+        except BaseException:
+            with contextlib.suppress(Trouble):  # what went wrong first is what counts
+                self.stop()
+            raise
+
+    def restart(self) -> None:
+        """End the broker with SIGTERM, which lets it close its ledgers, and start it again."""
+        with self._engine_asked_to("stop"):
+            self._running().kill("SIGTERM")
+            self._await_end()
+        self.start()
+
+    def kill(self) -> None:
+        """End the broker with SIGKILL; its data stays for the next start."""
+        if Capability.KILL not in self.capabilities:
+            raise Trouble(f"The standalone broker of {self.name} does not come back after a kill: use a restart.")
+        with self._engine_asked_to("kill"):
+            self._running().kill("SIGKILL")
+            self._await_end()
+
+    def pause(self) -> None:
+        """Freeze the broker; its connections stay open."""
+        with self._engine_asked_to("pause"):
+            self._running().pause()
+
+    def resume(self) -> None:
+        """Let a frozen broker go on."""
+        with self._engine_asked_to("resume"):
+            self._running().unpause()
+
+    def is_alive(self) -> bool:
+        """Whether the broker runs and answers; one that is paused does not."""
+        if self._container is None:
+            return False
+        with self._engine_asked_to("look at"):
+            return self._state() == "running" and Probe(self.addresses.admin_url).version() is not None
+
+    def stop(self) -> None:
+        """End the broker at once and remove its container, with its data and its log."""
+        container, claim = self._container, self._claim
+        self._container = self._claim = None
+        try:
+            if container is not None:
+                with self._engine_asked_to("remove"):
+                    container.stop()
+        finally:
+            if claim is not None:
+                claim.release()
+
+    def log_tail(self, *, lines: int = 50) -> str:
+        """Return the last lines of what the broker wrote, while it is not stopped."""
+        if self._container is None:
+            return ""
+        with self._engine_asked_to("read the log of"):
+            log: bytes = self._made().logs(tail=lines)
+        return log.decode(errors="replace")
+
+    def _make(self) -> None:
+        client = connect()
+        remove_leftovers(client)
+        require_image(client, self._image)
+        self._claim = Claim()
+        self._ports = Ports.chosen()
+        self._container = standalone_container(
+            client,
+            self._image,
+            claim=self._claim,
+            ports=self._ports,
+            settings=self._settings,
+            with_agent=self._with_agent,
+        )
+        self._container.start()
+
+    def _await_ready(self) -> None:
+        assert self._claim is not None
+        cluster = cluster_name(self._claim)
+        probe = Probe(self.addresses.admin_url)
+        end = time.monotonic() + _START_DEADLINE_S
+        # Only the broker that was started just now knows a cluster of this name: nobody else is taken for it.
+        while not (cluster in (probe.clusters() or ()) and probe.is_ready()):
+            if self._state() != "running":
+                raise Trouble(f"The broker {self.name} ended instead of being ready. {self._said()}")
+            if time.monotonic() > end:
+                raise Trouble(f"The broker {self.name} was not ready within {_START_DEADLINE_S:g} s. {self._said()}")
+            time.sleep(_POLL_S)
+        self._version = probe.version()
+
+    def _await_end(self) -> None:
+        end = time.monotonic() + _END_DEADLINE_S
+        while self._state() in _ALIVE:
+            if time.monotonic() > end:
+                raise Trouble(f"The broker {self.name} did not end within {_END_DEADLINE_S:g} s. {self._said()}")
+            time.sleep(_POLL_S)
+
+    @contextlib.contextmanager
+    def _engine_asked_to(self, do: str) -> Iterator[None]:
+        """Make trouble of what the engine, or the way to it, refuses."""
+        try:
+            yield
+        except (DockerException, OSError) as error:  # what `requests` raises on a lost connection is an OSError
+            raise Trouble(f"The container engine could not {do} {self.name}: {error}") from error
+
+    def _running(self) -> Any:
+        container = self._made()
+        if self._state() not in _ALIVE:
+            raise Trouble(f"The broker {self.name} has ended by itself. {self._said()}")
+        return container
+
+    def _state(self) -> str:
+        """Return what the engine calls the container now: running, paused, exited, ..."""
+        container = self._made()
+        container.reload()
+        return str(container.status)
+
+    def _made(self) -> Any:
+        """Return the engine's own container, which knows more verbs than testcontainers'."""
+        if self._container is None:
+            raise self._not_started()
+        return self._container.get_wrapped_container()
+
+    def _known_ports(self) -> Ports:
+        if self._ports is None:
+            raise self._not_started()
+        return self._ports
+
+    def _not_started(self) -> Trouble:
+        return Trouble(f"The broker {self.name} has not been started.")
+
+    def _said(self) -> str:
+        return f"The end of its log:\n{self.log_tail(lines=_EXCERPT_LINES)}"
