@@ -48,3 +48,8 @@ clean:
 # The Python of the wire's messages is generated and committed: users need no protoc. A test holds it against its source.
 proto: $(VENV)/.test
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc -I. --python_out=. --mypy_out=. conformance/systems/protocol.proto
+
+# Container brokers on the engine that answers, or on one that is installed and started for it where that may be done
+# (root on Debian or Ubuntu); the image is the official one, or built here where no registry answers. Skips where neither can be.
+test-container: $(VENV)/.test
+	@$(BIN)/python -m conformance.brokers.containers --or-skip 4.0.8 $(BIN)/python -m pytest tests/brokers/test_container.py
