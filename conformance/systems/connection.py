@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Mapping
 from typing import Final, Protocol
 from urllib.parse import urlsplit
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
 
 from conformance.systems import protocol_pb2 as pb
 from conformance.systems.deadline import Deadline
@@ -50,7 +54,33 @@ _TO_CONSUMERS: Final = {
     _Type.ACTIVE_CONSUMER_CHANGE: "active_consumer_change",
     _Type.REACHED_END_OF_TOPIC: "reached_end_of_topic",
 }
-_PONG: Final = encode_frame(pb.BaseCommand(type=_Type.PONG, pong=pb.CommandPong()))
+_BODIES: Final[Mapping[object, FieldDescriptor]] = {
+    field.message_type: field for field in pb.BaseCommand.DESCRIPTOR.oneofs_by_name["body"].fields
+}
+
+
+def command_of(body: Message) -> pb.BaseCommand:
+    """Put a command's body into the envelope, under its type."""
+    field = _BODIES[body.DESCRIPTOR]
+    return pb.BaseCommand(type=field.number, **{field.name: body})  # type: ignore[arg-type]
+
+
+_PONG: Final = encode_frame(command_of(pb.CommandPong()))
+
+
+Request = (
+    pb.CommandAck
+    | pb.CommandCloseConsumer
+    | pb.CommandCloseProducer
+    | pb.CommandGetLastMessageId
+    | pb.CommandLookupTopic
+    | pb.CommandPartitionedTopicMetadata
+    | pb.CommandProducer
+    | pb.CommandSeek
+    | pb.CommandSubscribe
+    | pb.CommandUnsubscribe
+)
+"""The commands that are answered under their number."""
 
 
 class Endpoint(Protocol):
@@ -111,9 +141,19 @@ class Connection:
             if len(self._unsent) == len(frame):
                 self._write()
 
-    def send_command(self, command: pb.BaseCommand) -> None:
-        """Send a command that nothing follows."""
-        self.send(encode_frame(command))
+    def tell(self, body: Message) -> None:
+        """Send a command that nothing follows and nobody answers. Errors as for :meth:`send`."""
+        self.send(encode_frame(command_of(body)))
+
+    def ask(self, body: Request, deadline: Deadline, *, what: str) -> pb.BaseCommand:
+        """Send a request under a number of its own and wait for its answer.
+
+        Raises :class:`ServerRefused` for an ERROR, :class:`ConnectionLost` and :class:`NoAnswer`; ``what`` was asked
+        stands in their texts.
+        """
+        self._requests += 1
+        body.request_id = self._requests
+        return self._ask(body, self._requests, deadline, what=what)
 
     def flush(self, deadline: Deadline) -> None:
         """Wait until the system has taken everything; it may be on its way still."""
@@ -121,39 +161,6 @@ class Connection:
             lambda: not self._unsent or not self.is_open, deadline, what=f"{self.address} takes what is sent"
         )
         self._check_open()
-
-    def next_request_id(self) -> int:
-        """Give a number that no request on this connection had before."""
-        self._requests += 1
-        return self._requests
-
-    def start_request(self, command: pb.BaseCommand, request_id: int) -> None:
-        """Send a request whose answer will be taken with :meth:`finish_request`."""
-        with self.pump.lock:
-            self._awaited.add(request_id)
-            self.send_command(command)
-
-    def finish_request(self, request_id: int, deadline: Deadline, *, what: str) -> pb.BaseCommand:
-        """Wait for a request's answer.
-
-        Raises :class:`ServerRefused` for an ERROR, :class:`ConnectionLost` and :class:`NoAnswer`; ``what`` was asked
-        stands in their texts.
-        """
-        try:
-            self.pump.wait(lambda: request_id in self._answers or not self.is_open, deadline, what=what)
-            answer = self._answers.pop(request_id, None)
-        finally:
-            self._awaited.discard(request_id)
-        if answer is None:
-            raise ConnectionLost(f"{what}: {self._lost}")
-        if answer.type == _Type.ERROR:
-            raise ServerRefused(error_name(answer.error.error), answer.error.message)
-        return answer
-
-    def request(self, command: pb.BaseCommand, request_id: int, deadline: Deadline, *, what: str) -> pb.BaseCommand:
-        """Send a request and wait for its answer; errors as for :meth:`finish_request`."""
-        self.start_request(command, request_id)
-        return self.finish_request(request_id, deadline, what=what)
 
     def add_producer(self, producer_id: int, producer: Endpoint) -> None:
         """Hand this producer its frames from now on."""
@@ -192,11 +199,24 @@ class Connection:
         connect = pb.CommandConnect(client_version=CLIENT_VERSION, protocol_version=PROTOCOL_VERSION)
         if proxied:
             connect.proxy_to_broker_url = "{}:{}".format(*parse_service_url(self.address))
-        command = pb.BaseCommand(type=_Type.CONNECT, connect=connect)
-        answer = self.request(command, _HANDSHAKE, deadline, what=f"connecting to {self.address}")
+        answer = self._ask(connect, _HANDSHAKE, deadline, what=f"connecting to {self.address}")
         if answer.type != _Type.CONNECTED:
             raise ServerRefused("AuthenticationError", "the broker asks for an authentication that the suite has not")
         self.max_message_size_bytes = answer.connected.max_message_size
+
+    def _ask(self, body: Message, request_id: int, deadline: Deadline, *, what: str) -> pb.BaseCommand:
+        self._awaited.add(request_id)
+        try:
+            self.tell(body)
+            self.pump.wait(lambda: request_id in self._answers or not self.is_open, deadline, what=what)
+        finally:
+            self._awaited.discard(request_id)
+            answer = self._answers.pop(request_id, None)
+        if answer is None:
+            raise ConnectionLost(f"{what}: {self._lost}")
+        if answer.type == _Type.ERROR:
+            raise ServerRefused(error_name(answer.error.error), answer.error.message)
+        return answer
 
     def _check_open(self) -> None:
         if self._lost is not None:

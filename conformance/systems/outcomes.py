@@ -24,6 +24,11 @@ class ServerRefused(Trouble):
         self.message = message
         """What the broker says of it."""
 
+    @property
+    def may_pass(self) -> bool:
+        """Whether it is one of the errors after which a client is to look up and ask again."""
+        return self.code in _MAY_PASS
+
 
 class ConnectionLost(Trouble):
     """The connection, or the producer's or consumer's place on it, is gone: what was asked may have taken effect."""
@@ -82,6 +87,9 @@ def message_id_of(position: Position, *, batch_index: int = -1) -> pb.MessageIdD
         ledger_id=position.ledger % _TWO_TO_64, entry_id=position.entry % _TWO_TO_64, batch_index=batch_index
     )
 
+
+_MAY_PASS: Final = frozenset({"MetadataError", "PersistenceError", "ServiceNotReady", "TooManyRequests"})
+"""A topic that is just being moved: release 2.11 answers PersistenceError where later ones say ServiceNotReady."""
 
 _ERROR_NAMES: Final[dict[int, str]] = {number: name for name, number in pb.ServerError.items()}
 _TWO_TO_64: Final = 2**64

@@ -75,10 +75,13 @@ class Pump:
                     raise NoAnswer(f"no answer in time: {what}")
                 self._turn(deadline.left_s)
 
-    def turn(self) -> None:
-        """Take what has arrived and give what can be sent, without waiting."""
+    def turn(self, for_s: float = 0.0) -> None:
+        """Take what has arrived and give what can be sent; with ``for_s``, go on with that for so many seconds."""
+        deadline = Deadline.after(for_s)
         with self.lock:
             self._turn(0)
+            while not deadline.passed:
+                self._turn(deadline.left_s)
 
     def _turn(self, timeout_s: float) -> None:
         for descriptor, events in self._poll.poll(math.ceil(timeout_s * 1000)):

@@ -13,13 +13,16 @@ from typing import Final
 
 from conformance.systems import protocol_pb2 as pb
 from conformance.systems.deadline import Deadline
-from conformance.systems.outcomes import NoAnswer
+from conformance.systems.outcomes import NoAnswer, ServerRefused
 from conformance.systems.wire import WireClient
 from conformance.systems.wire_consumer import Delivery, WireConsumer
 from model.log import Position
 
 _PERMITS: Final = 1000
 """How many messages the broker may be ahead: an example's whole log in one go, a long log in bounded memory."""
+
+_PAUSE_S: Final = 0.02
+"""How long to leave a topic alone that is not ready."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,23 +53,34 @@ class LoggedEntry:
 def read_log(client: WireClient, topic: str, *, timeout_s: float) -> list[LoggedEntry]:
     """Read a topic from its beginning to what is its end when the reading begins, in the order of delivery.
 
-    A send that is still on its way inside the broker may come to stand behind that. Raises ``ServerRefused``,
-    ``ConnectionLost``, ``NoAnswer``.
+    A send that is still on its way inside the broker may come to stand behind that. A topic that is just being loaded
+    is asked for again. Raises ``ServerRefused``, ``ConnectionLost``, ``NoAnswer``.
     """
     deadline = Deadline.after(timeout_s)
-    reader = client.subscribe(
-        topic,
-        f"read-log-{uuid.uuid4().hex}",
-        kind="Exclusive",
-        durable=False,
-        initial="earliest",
-        timeout_s=deadline.left_s,
-    )
-    reader.flow(_PERMITS)
-    last = reader.last_message_id(timeout_s=deadline.left_s)
-    entries = [] if last is None else [_entry(group) for group in _read_up_to(last, reader, deadline)]
-    reader.close(timeout_s=deadline.left_s)
-    return entries
+    reader = _open_reader(client, topic, deadline)
+    try:
+        reader.flow(_PERMITS)
+        last = reader.last_message_id(timeout_s=deadline.left_s)
+        return [] if last is None else [_entry(group) for group in _read_up_to(last, reader, deadline)]
+    finally:
+        reader.close(timeout_s=deadline.left_s)
+
+
+def _open_reader(client: WireClient, topic: str, deadline: Deadline) -> WireConsumer:
+    while True:
+        try:
+            return client.subscribe(
+                topic,
+                f"read-log-{uuid.uuid4().hex}",
+                kind="Exclusive",
+                durable=False,
+                initial="earliest",
+                timeout_s=deadline.left_s,
+            )
+        except ServerRefused as refused:
+            if not refused.may_pass or deadline.passed:
+                raise
+        client.pump(for_s=_PAUSE_S)
 
 
 def _read_up_to(last: Position, reader: WireConsumer, deadline: Deadline) -> Iterator[list[Delivery]]:

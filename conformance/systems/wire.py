@@ -21,7 +21,6 @@ from model.log import Position
 MAX_LOOKUP_HOPS: Final = 10
 """How many redirections of one look-up are followed."""
 
-_Type = pb.BaseCommand
 _START: Final = {"earliest": Position(-1, -1), "latest": Position(2**63 - 1, 2**63 - 1)}
 """How a reader says from where on: the protocol's two positions that no entry has."""
 
@@ -62,10 +61,8 @@ class WireClient:
     def partitions(self, topic: str, *, timeout_s: float) -> int:
         """Give how many partitions a topic has; 0 for one without. Errors as for :meth:`lookup`."""
         connection = self._connection_to(self._service_url, deadline := Deadline.after(timeout_s))
-        request_id = connection.next_request_id()
-        ask = pb.CommandPartitionedTopicMetadata(topic=topic, request_id=request_id)
-        command = pb.BaseCommand(type=_Type.PARTITIONED_METADATA, partitioned_metadata=ask)
-        answer = connection.request(command, request_id, deadline, what=f"asking for the partitions of {topic}")
+        ask = pb.CommandPartitionedTopicMetadata(topic=topic)
+        answer = connection.ask(ask, deadline, what=f"asking for the partitions of {topic}")
         response = answer.partitioned_metadata_response
         if response.response == response.Failed:
             raise ServerRefused(error_name(response.error), response.message)
@@ -128,9 +125,9 @@ class WireClient:
         for connection in self._connections.values():
             connection.flush(deadline)
 
-    def pump(self) -> None:
-        """Take in what has arrived, without waiting."""
-        self._pump.turn()
+    def pump(self, *, for_s: float = 0.0) -> None:
+        """Take in what has arrived and, for so many seconds, what still arrives."""
+        self._pump.turn(for_s)
 
     def close(self, *, timeout_s: float = 10.0) -> None:
         """Close what is open in good order, then the connections. A broker that does not take part is no hindrance."""
@@ -177,15 +174,10 @@ class WireClient:
     def _ask_owner(
         self, connection: Connection, topic: str, deadline: Deadline, *, authoritative: bool
     ) -> pb.CommandLookupTopicResponse:
-        request_id = connection.next_request_id()
         ask = pb.CommandLookupTopic(
-            topic=topic,
-            request_id=request_id,
-            authoritative=authoritative,
-            advertised_listener_name=self._listener_name,
+            topic=topic, authoritative=authoritative, advertised_listener_name=self._listener_name
         )
-        command = pb.BaseCommand(type=_Type.LOOKUP, lookup=ask)
-        answer = connection.request(command, request_id, deadline, what=f"looking up {topic}")
+        answer = connection.ask(ask, deadline, what=f"looking up {topic}")
         if answer.lookup_response.response == pb.CommandLookupTopicResponse.Failed:
             raise ServerRefused(error_name(answer.lookup_response.error), answer.lookup_response.message)
         return answer.lookup_response

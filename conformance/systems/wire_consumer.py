@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from conformance.systems import protocol_pb2 as pb
-from conformance.systems.connection import Connection
+from conformance.systems.connection import Connection, Request
 from conformance.systems.deadline import Deadline
 from conformance.systems.frames import Frame, decode_batch
 from conformance.systems.outcomes import (
     ConnectionLost,
+    NoAnswer,
     ServerRefused,
     error_name,
     message_id_of,
@@ -116,12 +117,14 @@ class WireConsumer:
 
     def subscribe(self, ask: pb.CommandSubscribe, deadline: Deadline) -> None:
         """Ask the broker for it, once, before anything else; the client calls it. Errors as for its ``subscribe``."""
-        request_id = self._connection.next_request_id()
-        ask.consumer_id, ask.request_id = self._id, request_id
-        command = pb.BaseCommand(type=_Type.SUBSCRIBE, subscribe=ask)
-        what = f"subscribing {ask.subscription} to {ask.topic}"
+        ask.consumer_id = self._id
         try:
-            self._connection.request(command, request_id, deadline, what=what)
+            self._connection.ask(ask, deadline, what=f"subscribing {ask.subscription} to {ask.topic}")
+        except NoAnswer:
+            # It may be subscribed still, and would take what nobody receives.
+            self._connection.tell(pb.CommandCloseConsumer(consumer_id=self._id, request_id=0))
+            self._end("it was never subscribed")
+            raise
         except Trouble:
             self._end("it was never subscribed")
             raise
@@ -134,8 +137,7 @@ class WireConsumer:
     def flow(self, permits: int) -> None:
         """Permit the broker to send this many messages more. Raises :class:`ConnectionLost`."""
         self._check_open()
-        flow = pb.CommandFlow(consumer_id=self._id, message_permits=permits)
-        self._connection.send_command(pb.BaseCommand(type=_Type.FLOW, flow=flow))
+        self._connection.tell(pb.CommandFlow(consumer_id=self._id, message_permits=permits))
 
     def receive(self, *, timeout_s: float) -> Delivery | None:
         """Give the next message, waiting for it; None if none comes in time.
@@ -175,15 +177,13 @@ class WireConsumer:
         :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`.
         """
         self._check_open()
-        request_id = self._connection.next_request_id() if with_receipt else None
         kind = pb.CommandAck.Cumulative if cumulative else pb.CommandAck.Individual
         ids = [_acknowledged_id(position) for position in positions]
-        ack = pb.CommandAck(consumer_id=self._id, ack_type=kind, message_id=ids, request_id=request_id)
-        command = pb.BaseCommand(type=_Type.ACK, ack=ack)
-        if request_id is None:
-            self._connection.send_command(command)
+        ack = pb.CommandAck(consumer_id=self._id, ack_type=kind, message_id=ids)
+        if not with_receipt:
+            self._connection.tell(ack)
             return
-        answer = self._request(command, request_id, Deadline.after(timeout_s), what="an acknowledgment")
+        answer = self._ask(ack, timeout_s, what="an acknowledgment")
         if answer.ack_response.HasField("error"):
             raise ServerRefused(error_name(answer.ack_response.error), answer.ack_response.message)
 
@@ -193,9 +193,7 @@ class WireConsumer:
         ids = [message_id_of(position) for position in positions or ()]
         if positions is not None and not ids:
             return  # an empty list would mean everything on the wire
-        again = pb.CommandRedeliverUnacknowledgedMessages(consumer_id=self._id, message_ids=ids)
-        command = pb.BaseCommand(type=_Type.REDELIVER_UNACKNOWLEDGED_MESSAGES, redeliver_unacknowledged_messages=again)
-        self._connection.send_command(command)
+        self._connection.tell(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=self._id, message_ids=ids))
 
     def seek(
         self, position: Position | None = None, *, publish_time_ms: int | None = None, timeout_s: float = 10.0
@@ -204,34 +202,25 @@ class WireConsumer:
 
         Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`.
         """
-        request_id = self._connection.next_request_id()
         seek = pb.CommandSeek(
             consumer_id=self._id,
-            request_id=request_id,
             message_id=None if position is None else message_id_of(position),
             message_publish_time=publish_time_ms,
         )
-        command = pb.BaseCommand(type=_Type.SEEK, seek=seek)
-        self._request(command, request_id, Deadline.after(timeout_s), what="a seek")
+        self._ask(seek, timeout_s, what="a seek")
 
     def last_message_id(self, *, timeout_s: float = 10.0) -> Position | None:
         """Give the position of the topic's last entry for consumers; None if there is none.
 
         Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`.
         """
-        request_id = self._connection.next_request_id()
-        ask = pb.CommandGetLastMessageId(consumer_id=self._id, request_id=request_id)
-        command = pb.BaseCommand(type=_Type.GET_LAST_MESSAGE_ID, get_last_message_id=ask)
-        answer = self._request(command, request_id, Deadline.after(timeout_s), what="the last message id")
+        answer = self._ask(pb.CommandGetLastMessageId(consumer_id=self._id), timeout_s, what="the last message id")
         last = position_of(answer.get_last_message_id_response.last_message_id)
         return None if last is None or last.entry < 0 else last
 
     def unsubscribe(self, *, timeout_s: float = 10.0) -> None:
         """Remove the subscription, and this consumer with it. Errors as for :meth:`close`."""
-        request_id = self._connection.next_request_id()
-        leave = pb.CommandUnsubscribe(consumer_id=self._id, request_id=request_id)
-        command = pb.BaseCommand(type=_Type.UNSUBSCRIBE, unsubscribe=leave)
-        self._request(command, request_id, Deadline.after(timeout_s), what="unsubscribing")
+        self._ask(pb.CommandUnsubscribe(consumer_id=self._id), timeout_s, what="unsubscribing")
         self._end("this client unsubscribed")
 
     def close(self, *, timeout_s: float = 10.0) -> None:
@@ -241,10 +230,7 @@ class WireConsumer:
         """
         if not self.is_open:
             return
-        request_id = self._connection.next_request_id()
-        close = pb.CommandCloseConsumer(consumer_id=self._id, request_id=request_id)
-        command = pb.BaseCommand(type=_Type.CLOSE_CONSUMER, close_consumer=close)
-        self._request(command, request_id, Deadline.after(timeout_s), what="closing a consumer")
+        self._ask(pb.CommandCloseConsumer(consumer_id=self._id), timeout_s, what="closing a consumer")
         self._end("this client closed the consumer")
 
     def on_frame(self, frame: Frame) -> None:
@@ -263,9 +249,9 @@ class WireConsumer:
         """Learn that the connection is gone; the connection calls it."""
         self._end(reason)
 
-    def _request(self, command: pb.BaseCommand, request_id: int, deadline: Deadline, *, what: str) -> pb.BaseCommand:
+    def _ask(self, body: Request, timeout_s: float, *, what: str) -> pb.BaseCommand:
         self._check_open()
-        return self._connection.request(command, request_id, deadline, what=what)
+        return self._connection.ask(body, Deadline.after(timeout_s), what=what)
 
     def _unpack(self, frame: Frame) -> None:
         assert frame.metadata is not None, "the codec gives every MESSAGE its metadata"

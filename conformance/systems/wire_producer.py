@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from conformance.systems import protocol_pb2 as pb
-from conformance.systems.connection import Connection
+from conformance.systems.connection import Connection, command_of
 from conformance.systems.deadline import Deadline
 from conformance.systems.frames import Frame, encode_batch, encode_frame
 from conformance.systems.outcomes import (
     ConnectionLost,
     Lost,
+    NoAnswer,
     Receipt,
     SendError,
     SendOutcome,
@@ -56,23 +57,25 @@ class WireProducer:
         self._id = producer_id
         self._closed: str | None = None
         self._in_flight: list[SendTicket] = []
+        self._refused: list[SendTicket] = []
         # Before the broker is asked: it may close the producer right behind its success.
         connection.add_producer(producer_id, self)
 
     def open(self, topic: str, *, name: str | None, deadline: Deadline) -> None:
         """Ask the broker for it, once, before anything else; the client calls it. Errors as for ``open_producer``."""
-        request_id = self._connection.next_request_id()
         ask = pb.CommandProducer(
             topic=topic,
             producer_id=self._id,
-            request_id=request_id,
             producer_name=name,
             user_provided_producer_name=name is not None,
         )
-        command = pb.BaseCommand(type=_Type.PRODUCER, producer=ask)
-        what = f"opening producer {name or ''} on {topic}"
         try:
-            answer = self._connection.request(command, request_id, deadline, what=what)
+            answer = self._connection.ask(ask, deadline, what=f"opening producer {name or ''} on {topic}")
+        except NoAnswer:
+            # It may be opened still, and would keep its name from everybody else.
+            self._connection.tell(pb.CommandCloseProducer(producer_id=self._id, request_id=0))
+            self._end("it was never opened")
+            raise
         except Trouble:
             self._end("it was never opened")
             raise
@@ -147,10 +150,8 @@ class WireProducer:
         """
         if not self.is_open:
             return
-        request_id = self._connection.next_request_id()
-        close = pb.CommandCloseProducer(producer_id=self._id, request_id=request_id)
-        command = pb.BaseCommand(type=_Type.CLOSE_PRODUCER, close_producer=close)
-        self._connection.request(command, request_id, Deadline.after(timeout_s), what=f"closing producer {self.name}")
+        close = pb.CommandCloseProducer(producer_id=self._id)
+        self._connection.ask(close, Deadline.after(timeout_s), what=f"closing producer {self.name}")
         self._end("this client closed the producer")
 
     def on_frame(self, frame: Frame) -> None:
@@ -179,7 +180,7 @@ class WireProducer:
         if metadata.num_chunks_from_msg > 1:
             send.is_chunk = True
         ticket = SendTicket(metadata.sequence_id, max(metadata.sequence_id, metadata.highest_sequence_id))
-        frame = encode_frame(pb.BaseCommand(type=_Type.SEND, send=send), metadata, payload)
+        frame = encode_frame(command_of(send), metadata, payload)
         with self._connection.pump.lock:
             if self._closed is not None:
                 ticket.outcome = Lost(self._closed)
@@ -192,9 +193,23 @@ class WireProducer:
         return ticket
 
     def _confirm(self, receipt: Receipt) -> None:
-        """Give a receipt to the first send with its id: of several, that is the one that is stored."""
+        """Give a receipt to the first send with its id: of several, that is the one that is stored.
+
+        A single message and a batch that ends with its id are refused in the same words, so an error may have been
+        given to the one that is confirmed now. It goes to the other then.
+        """
         waiting = (ticket for ticket in self._in_flight if ticket.sequence_id == receipt.sequence_id)
-        self._take(next(waiting, None), receipt)
+        ticket = next(waiting, None)
+        if ticket is not None:
+            self._take(ticket, receipt)
+            return
+        for refused in reversed(self._refused):
+            if refused.sequence_id == receipt.sequence_id and isinstance(error := refused.outcome, SendError):
+                refused.outcome = receipt
+                self._refused.remove(refused)
+                self._refuse(refused.highest_sequence_id, error)
+                return
+        self.unexpected.append(receipt)
 
     def _refuse(self, sequence_id: int, error: SendError) -> None:
         """Give an error to the last send with its id, the broker naming a batch that it refuses by the highest one.
@@ -202,14 +217,18 @@ class WireProducer:
         Of several in flight, the first may be stored yet; those behind it are refused meanwhile.
         """
         waiting = (ticket for ticket in reversed(self._in_flight) if ticket.highest_sequence_id == sequence_id)
-        self._take(next(waiting, None), error)
-
-    def _take(self, ticket: SendTicket | None, outcome: Receipt | SendError) -> None:
+        ticket = next(waiting, None)
         if ticket is None:
-            self.unexpected.append(outcome)
+            self.unexpected.append(error)
             return
+        self._refused.append(ticket)
+        self._take(ticket, error)
+
+    def _take(self, ticket: SendTicket, outcome: Receipt | SendError) -> None:
         self._in_flight.remove(ticket)
         ticket.outcome = outcome
+        if not self._in_flight:
+            self._refused.clear()
 
     def _end(self, reason: str) -> None:
         if self._closed is None:
