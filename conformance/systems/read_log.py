@@ -67,6 +67,7 @@ def read_log(client: WireClient, topic: str, *, timeout_s: float) -> list[Logged
 
 
 def _open_reader(client: WireClient, topic: str, deadline: Deadline) -> WireConsumer:
+    refused: ServerRefused | None = None
     while True:
         try:
             return client.subscribe(
@@ -77,9 +78,12 @@ def _open_reader(client: WireClient, topic: str, deadline: Deadline) -> WireCons
                 initial="earliest",
                 timeout_s=deadline.left_s,
             )
-        except ServerRefused as refused:
-            if not refused.may_pass or deadline.passed:
+        except ServerRefused as error:
+            if not error.may_pass:
                 raise
+            refused = error
+        except NoAnswer as none:
+            raise refused or none from None
         client.pump(for_s=_PAUSE_S)
 
 
