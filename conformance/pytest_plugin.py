@@ -22,7 +22,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--broker",
         default=DEFAULT_BROKER,
         metavar="BROKER",
-        help=f"what to run against: a version or dist:FOLDER (default: {DEFAULT_BROKER})",
+        help="what to run against: a version, dist:FOLDER, container:TAG, container:IMAGE, "
+        f"or pulsar://host:port,http://host:port (default: {DEFAULT_BROKER})",
     )
 
 

@@ -44,7 +44,8 @@ def parse_broker(text: str, *, settings: Mapping[str, str] | None = None, with_a
             from conformance.brokers.container import ContainerBroker  # slow to import, and seldom needed
 
             is_tag = "/" not in image and ":" not in image
-            return ContainerBroker(f"{_OFFICIAL_IMAGE}:{image}" if is_tag else image, settings=settings)
+            whole = f"{_OFFICIAL_IMAGE}:{image}" if is_tag else image
+            return ContainerBroker(whole, settings=settings, with_agent=with_agent)
     raise Trouble(
         f"{text!r} names no broker: write a version (4.0.8), dist:FOLDER, container:TAG, container:IMAGE, "
         "or the addresses of a running one (pulsar://host:port,http://host:port)."

@@ -64,7 +64,7 @@ class BrokerContract:
         publish(broker, "paused", ["one"])
         broker.pause()
         try:
-            assert not broker.is_alive()
+            eventually(lambda: not broker.is_alive())
         finally:
             broker.resume()
         eventually(broker.is_alive)
