@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from model import dedup
-from model.dedup import NONE, OVERLAPPING_BATCH_DROPPED, UNKNOWN_STATUS, Lane, Lanes
+from model.dedup import NONE, UNKNOWN_STATUS, Lane, Lanes
 from model.judgement import Broken
 from model.operations import Answer, Duplicate, Entry, LoggedEntry, Refused, Stored, Unknown
 
@@ -40,15 +40,13 @@ def _for_stored(lane: Lane, entry: Entry, what: str) -> Broken:
         if lane.moved:
             return Broken("DEDUP-12", f"{what} once more after the topic was loaded again, though {highest}")
         return Broken("DEDUP-03", f"{what}, though {highest}")
-    if dedup.overlaps(lane, entry):
+    if dedup.overlaps(lane, entry.lowest, entry.highest):
         return Broken("DEDUP-03", f"{what}, though {highest} and it begins at or below that")
     return Broken("DEDUP-04", f"{what}, though a write of {lane.pushed} was pending or had failed")
 
 
 def _for_duplicate(lane: Lane, entry: Entry, others: int) -> Broken:
     what = f"{entry} was confirmed as a duplicate and not stored, though the highest id stored is {lane.written}"
-    if dedup.overlaps(lane, entry) and lane.written >= entry.lowest:
-        return Broken("DEDUP-02", f"{what}: the messages above that are lost", OVERLAPPING_BATCH_DROPPED)
     if lane.failed and lane.pushed >= entry.lowest:
         return Broken("DEDUP-04", f"{what} and the write of {lane.pushed} had not succeeded")
     if others >= entry.highest:
@@ -59,7 +57,7 @@ def _for_duplicate(lane: Lane, entry: Entry, others: int) -> Broken:
 
 
 def _for_refusal(lane: Lane, entry: Entry, code: str, error: str) -> Broken:
-    if dedup.is_duplicate(lane, entry):
+    if dedup.is_duplicate(lane, entry.highest):
         rule = "DEDUP-05" if code == UNKNOWN_STATUS else "DEDUP-03"
         return Broken(rule, f"{entry} was refused ({error}), though {lane.written} is stored and nothing was in flight")
     if lane.failed:
@@ -110,7 +108,7 @@ def _for_extra(lane: Lane, producer: str, logged: LoggedEntry, *, enabled: bool)
     what = f"the log has {logged.entry} of {producer} at {logged.position}, which was not confirmed as stored there"
     if not enabled:
         return Broken("DEDUP-01", what)
-    stored_already = any(k.entry.highest >= logged.entry.highest for k in lane.kept[lane.since :])
+    stored_already = any(k.highest >= logged.entry.highest for k in lane.kept[lane.since :])
     return Broken("DEDUP-03" if stored_already else "DEDUP-04", what)
 
 

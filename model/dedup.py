@@ -11,8 +11,10 @@ markers of replication. Chunks of one message share a sequence id and have a mod
 
 Batches: the document speaks of single messages. A batch is one entry with a lowest and a highest sequence id; it is new
 when the lowest is above *pushed*, a duplicate when the highest is at or below *persisted*. A batch that overlaps cannot
-be confirmed without losing or repeating a message, so it may only be refused. (Releases confirm it without storing it:
-the deviation ``overlapping-batch-dropped``.)
+be confirmed without losing or repeating a message, so it may only be refused.
+
+Deviations of releases are lanes too: a lane that is possible only because of one says so in ``shown``. When no other
+lane is left, the deviation was seen (:func:`model.topic_view.account_for`).
 """
 
 from __future__ import annotations
@@ -22,14 +24,12 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from model.catalogue import carries
+from model.deviations import BATCH_END_UNSENT, OVERLAPPING_BATCH_DROPPED, PENDING_ID_TOLD
 from model.log import Position
 from model.operations import Answer, Duplicate, Entry, LoggedEntry, Refused, Stored, Unknown
 
 NONE = -1
 """The sequence id of a producer of which nothing is known."""
-
-OVERLAPPING_BATCH_DROPPED = "overlapping-batch-dropped"
-"""A batch that begins at or below *persisted* and ends above it is confirmed as a duplicate; its new part is lost."""
 
 UNKNOWN_STATUS = "UnknownStatus"
 """The code of a refusal that says: it cannot be told yet whether this is a duplicate (DEDUP-04)."""
@@ -42,6 +42,13 @@ class Kept:
     entry: Entry
     position: Position | None = None
     told: bool = False
+    ends: int | None = None
+    """The id that the broker takes for its highest, where that is another one than the highest in it."""
+
+    @property
+    def highest(self) -> int:
+        """The highest id that the broker counts."""
+        return self.entry.highest if self.ends is None else self.ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +58,8 @@ class Lane:
     ``persisted`` is what is at least persisted: while writes are in flight it may be anything up to ``written``.
     ``since`` is the number of entries that deduplication does not count, being older than its switching on.
     ``failed``: a write failed, and *pushed* may or may not have fallen back. ``cut``: the broker listens no more to
-    the entries that are being sent. ``moved``: nothing was observed yet since the topic was recovered.
+    the entries that are being sent. ``moved``: nothing was observed yet since the topic was recovered. ``shown``: the
+    deviations without which this lane would not be possible.
     """
 
     kept: tuple[Kept, ...] = ()
@@ -61,20 +69,25 @@ class Lane:
     failed: bool = False
     cut: bool = False
     moved: bool = False
+    shown: frozenset[str] = frozenset()
 
     @property
     def written(self) -> int:
         """The highest sequence id among the entries that deduplication counts; -1 for none."""
-        return max((kept.entry.highest for kept in self.kept[self.since :]), default=NONE)
+        return max((kept.highest for kept in self.kept[self.since :]), default=NONE)
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What else is known about a send: may a write fail; may the client itself have sent it more than once."""
+    """What else is known about a send.
+
+    ``enabled``: deduplication is on. ``may_fail``: a write may fail. ``by_pulsar_client``: the client sends again by
+    itself what was not confirmed, after an error too, and tells nobody; and it does not say where its batches end.
+    """
 
     enabled: bool = True
     may_fail: bool = False
-    may_be_resent: bool = False
+    by_pulsar_client: bool = False
 
 
 Lanes = frozenset[Lane]
@@ -85,11 +98,11 @@ FRESH: Lanes = frozenset({Lane()})
 
 def send(lane: Lane, entry: Entry, answer: Answer, around: Circumstances) -> tuple[Lane, ...]:
     """The lanes that are possible after this entry was sent and this answer came; none: the answer is not allowed."""
-    if around.may_be_resent and not isinstance(answer, Unknown):
-        first = (lane, *send(lane, entry, Unknown("a first try"), replace(around, may_be_resent=False)))
-        again = [replace(before, cut=False) for before in first]
-        return tuple(lane for before in again for lane in _send_once(before, entry, answer, around))
-    return _send_once(lane, entry, answer, around)
+    before = [lane]
+    if around.by_pulsar_client and around.enabled and not isinstance(answer, Unknown):
+        tried = _send_once(lane, entry, Unknown("an earlier try"), around)
+        before += [replace(found, cut=False) for found in tried]
+    return tuple(after for found in before for after in _send_once(found, entry, answer, around))
 
 
 def _send_once(lane: Lane, entry: Entry, answer: Answer, around: Circumstances) -> tuple[Lane, ...]:
@@ -97,73 +110,82 @@ def _send_once(lane: Lane, entry: Entry, answer: Answer, around: Circumstances) 
         return (lane,) if isinstance(answer, Unknown) else ()
     if not around.enabled:
         return _send_unjudged(lane, entry, answer, around)
+    lanes = _judge(lane, entry, entry.highest, answer, around)
+    if around.by_pulsar_client and entry.is_batch:
+        endless = replace(lane, shown=lane.shown | {BATCH_END_UNSENT})
+        lanes += _judge(endless, entry, entry.lowest, answer, around)
+    return lanes
+
+
+def _judge(lane: Lane, entry: Entry, highest: int, answer: Answer, around: Circumstances) -> tuple[Lane, ...]:
+    """What the broker may do with an entry whose highest id it takes to be ``highest``."""
     match answer:
         case Stored(position):
-            return (_store(lane, entry, position),) if is_new(lane, entry) else ()
+            return (_store(lane, entry, highest, position),) if is_new(lane, entry.lowest) else ()
         case Duplicate():
-            return (replace(lane, moved=False),) if is_duplicate(lane, entry) else ()
+            if is_duplicate(lane, highest):
+                return (replace(lane, moved=False),)
+            is_dropped = overlaps(lane, entry.lowest, highest) and entry.lowest <= lane.written
+            return (replace(lane, shown=lane.shown | {OVERLAPPING_BATCH_DROPPED}),) if is_dropped else ()
         case Refused(code):
-            return _refuse(lane, entry, code, around)
+            return _refuse(lane, entry.lowest, highest, code, around)
         case Unknown():
-            return tuple(_lose_sight(lane, entry, around))
+            return tuple(_lose_sight(lane, entry, highest, around))
         case _:
             assert_never(answer)
 
 
 @carries("DEDUP-02", "DEDUP-06", "DEDUP-08", "DEDUP-12", "DEDUP-14")
-def is_new(lane: Lane, entry: Entry) -> bool:
+def is_new(lane: Lane, lowest: int) -> bool:
     """Above *pushed*, or, after a failed write, above what was written, to which *pushed* falls back (DEDUP-06).
 
     Only the number counts: neither gaps (DEDUP-08) nor what the message is about (DEDUP-14). After a recovery *pushed*
     is the highest id of the entries stored (DEDUP-12).
     """
-    return entry.lowest > (lane.written if lane.failed else lane.pushed)
+    return lowest > (lane.written if lane.failed else lane.pushed)
 
 
 @carries("DEDUP-03", "DEDUP-05")
-def is_duplicate(lane: Lane, entry: Entry) -> bool:
+def is_duplicate(lane: Lane, highest: int) -> bool:
     """At or below *persisted*, which follows the writes (DEDUP-05) and so may by now be all that was written."""
-    return entry.highest <= max(lane.persisted, lane.written)
+    return highest <= max(lane.persisted, lane.written)
 
 
 @carries("DEDUP-04", "DEDUP-05")
-def is_of_unknown_status(lane: Lane, entry: Entry) -> bool:
+def is_of_unknown_status(lane: Lane, lowest: int, highest: int) -> bool:
     """Above *persisted*, at or below *pushed*: only while a write is in flight or has failed (DEDUP-05)."""
-    return lane.persisted < entry.highest and entry.lowest <= lane.pushed
+    return lane.persisted < highest and lowest <= lane.pushed
 
 
-def overlaps(lane: Lane, entry: Entry) -> bool:
+def overlaps(lane: Lane, lowest: int, highest: int) -> bool:
     """A batch whose first message is not new, and whose last one is."""
-    return entry.lowest <= lane.pushed < entry.highest
+    return lowest <= lane.pushed < highest
 
 
-def _store(lane: Lane, entry: Entry, position: Position | None) -> Lane:
-    kept = (*lane.kept, Kept(entry, position))
-    return replace(lane, kept=kept, pushed=max(lane.pushed, entry.highest), moved=False)
+def _store(lane: Lane, entry: Entry, highest: int, position: Position | None) -> Lane:
+    kept = Kept(entry, position, ends=highest if highest != entry.highest else None)
+    return replace(lane, kept=(*lane.kept, kept), pushed=max(lane.pushed, highest), moved=False)
 
 
-def _refuse(lane: Lane, entry: Entry, code: str, around: Circumstances) -> tuple[Lane, ...]:
+def _refuse(lane: Lane, lowest: int, highest: int, code: str, around: Circumstances) -> tuple[Lane, ...]:
     """A refusal stores nothing and confirms nothing: of an unknown status, of an overlap, or of a write that failed."""
     if code == UNKNOWN_STATUS:
-        return (lane,) if is_of_unknown_status(lane, entry) else ()
-    if overlaps(lane, entry):
+        return (lane,) if is_of_unknown_status(lane, lowest, highest) else ()
+    if overlaps(lane, lowest, highest):
         return (lane,)
-    return (_fail(lane, entry),) if around.may_fail else ()
+    return (_fail(lane, highest),) if around.may_fail else ()
 
 
-def _fail(lane: Lane, entry: Entry) -> Lane:
-    return replace(lane, pushed=max(lane.pushed, entry.highest), failed=True)
+def _fail(lane: Lane, highest: int) -> Lane:
+    return replace(lane, pushed=max(lane.pushed, highest), failed=True)
 
 
-def _lose_sight(lane: Lane, entry: Entry, around: Circumstances) -> Iterable[Lane]:
+def _lose_sight(lane: Lane, entry: Entry, highest: int, around: Circumstances) -> Iterable[Lane]:
     """No answer: the broker never saw the entry (nor those behind it), or did, and stored it if it was new."""
     yield replace(lane, cut=True)
-    if is_new(lane, entry):
-        yield _store(lane, entry, None)
-    else:
-        yield lane
+    yield _store(lane, entry, highest, None) if is_new(lane, entry.lowest) else lane
     if around.may_fail:
-        yield _fail(lane, entry)
+        yield _fail(lane, highest)
 
 
 @carries("DEDUP-01")
@@ -194,12 +216,15 @@ def settle(lane: Lane, *, all_answered: bool) -> Lane:
 
 
 @carries("DEDUP-09", "DEDUP-12")
-def opened(lane: Lane, last_sequence_id: int) -> tuple[Lane, ...]:
+def opened(lane: Lane, last_sequence_id: int, *, may_fail: bool) -> tuple[Lane, ...]:
     """A reopened producer learns the highest id stored for it; no other lane could have told it this."""
-    if last_sequence_id != lane.written:
-        return ()
-    kept = tuple(replace(k, told=True) if k.position is None else k for k in lane.kept)
-    return (replace(lane, kept=kept, pushed=lane.written, failed=False, moved=False),)
+    possible = (lane, *without_pending(lane)) if may_fail else (lane,)
+    return tuple(_told(found) for found in possible if found.written == last_sequence_id)
+
+
+def _told(lane: Lane) -> Lane:
+    kept = tuple(replace(k, told=k.position is None) for k in lane.kept)
+    return replace(lane, kept=kept, pushed=lane.written, failed=False, moved=False)
 
 
 @carries("DEDUP-10", "DEDUP-11", "DEDUP-12")
@@ -208,12 +233,25 @@ def recover(lane: Lane, *, may_be_forgotten: bool) -> tuple[Lane, ...]:
 
     Whatever the last snapshot was, or whether one failed (DEDUP-11): the entries behind it are replayed. Only a
     producer that a full snapshot had no room for may be forgotten (DEDUP-10). Entries whose answers never came may
-    have been lost with the broker; the lanes without them are possible already.
+    have been lost with the broker; the lanes without them are possible already, but for those of which a producer was
+    told that they are stored.
     """
-    found = replace(lane, pushed=lane.written, persisted=lane.written, failed=False, cut=False, moved=True)
-    if not may_be_forgotten:
-        return (found,)
-    return (found, replace(found, pushed=NONE, persisted=NONE, since=len(found.kept)))
+    lanes = [_recovered(possible) for possible in (lane, *without_pending(lane))]
+    if may_be_forgotten:
+        lanes += [replace(found, pushed=NONE, persisted=NONE, since=len(found.kept)) for found in lanes]
+    return tuple(lanes)
+
+
+def _recovered(lane: Lane) -> Lane:
+    return replace(lane, pushed=lane.written, persisted=lane.written, failed=False, cut=False, moved=True)
+
+
+def without_pending(lane: Lane) -> Iterable[Lane]:
+    """The same lane when its last writes, of which a producer was told but which nobody saw confirmed, failed."""
+    kept = lane.kept
+    while kept and kept[-1].told:
+        kept = kept[:-1]
+        yield replace(lane, kept=kept, since=min(lane.since, len(kept)), shown=lane.shown | {PENDING_ID_TOLD})
 
 
 @carries("DEDUP-01")
@@ -230,5 +268,5 @@ def read_back(lane: Lane, found: Sequence[LoggedEntry]) -> tuple[Lane, ...]:
     for kept, logged in zip(lane.kept, found, strict=True):
         if kept.entry != logged.entry or kept.position not in (None, logged.position):
             return ()
-    settled = tuple(Kept(logged.entry, logged.position) for logged in found)
+    settled = tuple(replace(k, position=e.position, told=False) for k, e in zip(lane.kept, found, strict=True))
     return (settle(replace(lane, kept=settled), all_answered=True),)

@@ -41,6 +41,7 @@ from model.operations import (
     Skipped,
     SnapshotRead,
     SwitchDeduplication,
+    Switched,
     Unload,
 )
 from model.topic_view import TopicView
@@ -89,7 +90,9 @@ def judge(state: Example, operation: AnyOperation, outcome: AnyOutcome, late: tu
     """What this operation with this outcome leaves possible; the late answers are judged before it."""
     exercised: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
-    steps: list[Callable[[Example], Judgement]] = [_late_step(answers) for answers in late]
+    # A topic that is closed fails the writes that are in flight; they were not confirmed, and may be sent again.
+    may_fail = isinstance(operation, Unload | Restart | Kill)
+    steps: list[Callable[[Example], Judgement]] = [_late_step(answers, may_fail=may_fail) for answers in late]
     steps.append(lambda before: _judge_one(before, operation, outcome))
     for step in steps:
         judged = step(state)
@@ -101,12 +104,14 @@ def judge(state: Example, operation: AnyOperation, outcome: AnyOutcome, late: tu
     return Allowed(state, exercised, deviations)
 
 
-def _late_step(late: Late) -> Callable[[Example], Judgement]:
+def _late_step(late: Late, *, may_fail: bool) -> Callable[[Example], Judgement]:
     def step(state: Example) -> Judgement:
         session = state.sessions[late.session]
         entries, rest = session.pending[0], session.pending[1:]
         state = state.with_session(late.session, replace(session, pending=rest))
-        return _judge_answers(state, session, entries, late.answers, is_late=True)
+        around = _circumstances(state, session)
+        around = replace(around, may_fail=may_fail or around.may_fail)
+        return _judge_answers(state, session, entries, late.answers, around)
 
     return step
 
@@ -123,8 +128,8 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> 
             return Allowed(state)
         case Send():
             return _sent(state, operation, outcome)
-        case SwitchDeduplication(topic, on=on):
-            return _on_topic(state, topic, topic_view.switched(state.topics[topic], on=on))
+        case SwitchDeduplication(topic):
+            return _switched(state, topic, outcome)
         case Unload(topic):
             return _on_topic(state, topic, topic_view.moved(state.topics[topic]))
         case Restart() | Kill():
@@ -154,12 +159,23 @@ def _created(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
     return Allowed(state.with_topic(topic, view))
 
 
+def _switched(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
+    if not isinstance(outcome, Switched):
+        return Allowed(state)
+    return _on_topic(state, topic, topic_view.switched(state.topics[topic], on=outcome.deduplication))
+
+
 def _opened(state: Example, operation: OpenProducer, outcome: AnyOutcome) -> Judgement:
     if not isinstance(outcome, Opened):
         return Allowed(state)
     session = Session(operation.topic, operation.producer, operation.client)
     state = state.with_session(operation.session, session)
-    judged = topic_view.opened(state.topics[operation.topic], operation.producer, outcome.last_sequence_id)
+    judged = topic_view.opened(
+        state.topics[operation.topic],
+        operation.producer,
+        outcome.last_sequence_id,
+        may_fail=_writes_may_fail(state, operation.topic),
+    )
     return _on_topic(state, operation.topic, judged)
 
 
@@ -171,19 +187,24 @@ def _sent(state: Example, operation: Send, outcome: AnyOutcome) -> Judgement:
         )
     if not isinstance(outcome, Sent):
         return Allowed(state)
-    return _judge_answers(state, session, operation.entries, outcome.answers, is_late=False)
+    return _judge_answers(state, session, operation.entries, outcome.answers, _circumstances(state, session))
+
+
+def _circumstances(state: Example, session: Session) -> Circumstances:
+    may_fail = _writes_may_fail(state, session.topic)
+    return Circumstances(may_fail=may_fail, by_pulsar_client=session.client == "official")
+
+
+def _writes_may_fail(state: Example, topic: str) -> bool:
+    return any(name == topic and kind in WRITE_FAILURES for name, kind in state.failpoints)
 
 
 def _judge_answers(
-    state: Example, session: Session, entries: tuple[Entry, ...], answers: tuple[Answer, ...], *, is_late: bool
+    state: Example, session: Session, entries: tuple[Entry, ...], answers: tuple[Answer, ...], around: Circumstances
 ) -> Judgement:
     view = state.topics[session.topic]
     others = (other.written(session.producer) for name, other in state.topics.items() if name != session.topic)
     view = replace(view, elsewhere={session.producer: max(others, default=NONE)})
-    kinds = {kind for topic, kind in state.failpoints if topic == session.topic}
-    # pulsar-client sends again by itself what was not confirmed when it lost its connection or its producer.
-    may_be_resent = session.client == "official" and (is_late or bool(kinds - {"snapshot-write-fails"}))
-    around = Circumstances(may_fail=bool(kinds & WRITE_FAILURES), may_be_resent=may_be_resent)
     return _on_topic(state, session.topic, topic_view.sent(view, session.producer, entries, answers, around))
 
 

@@ -14,6 +14,7 @@ from itertools import pairwise
 from model import blame, dedup
 from model.catalogue import carries
 from model.dedup import FRESH, NONE, Circumstances, Lanes
+from model.deviations import DEVIATIONS
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import Answer, Duplicate, Entry, LoggedEntry, Refused, Stored, Unknown
@@ -75,11 +76,12 @@ def sent(
             return broken
         after = frozenset(new for lane in lanes for new in dedup.send(lane, entry, answer, around))
         if not after:
-            broken = blame.for_answer(lanes, entry, answer, others=_others(view, producer), enabled=view.enabled)
-            if broken.deviation is None or broken.deviation not in view.known:
-                return broken
-            deviations.append(broken.deviation)
-            after = lanes
+            return blame.for_answer(lanes, entry, answer, others=_others(view, producer), enabled=view.enabled)
+        accounted = account_for(after, view.known)
+        if isinstance(accounted, Broken):
+            return accounted
+        after, shown = accounted
+        deviations.extend(shown)
         exercised.extend(_exercised_by(view, producer, lanes, entry, answer))
         lanes = after
         if isinstance(answer, Stored):
@@ -111,7 +113,7 @@ def _exercised_by(view: TopicView, producer: str, lanes: Lanes, entry: Entry, an
 
     rules: list[str] = []
     if not view.enabled:
-        if isinstance(answer, Stored) and always(lambda lane: any(k.entry.highest >= entry.lowest for k in lane.kept)):
+        if isinstance(answer, Stored) and always(lambda lane: any(k.highest >= entry.lowest for k in lane.kept)):
             rules.append("DEDUP-01")
         return rules
     match answer:
@@ -145,14 +147,20 @@ def _is_about_something_old(lane: dedup.Lane, entry: Entry) -> bool:
     return any(message.business_id in business for kept in lane.kept for message in kept.entry.messages)
 
 
-def opened(view: TopicView, producer: str, last_sequence_id: int | None) -> Allowed[TopicView] | Broken:
+def opened(
+    view: TopicView, producer: str, last_sequence_id: int | None, *, may_fail: bool
+) -> Allowed[TopicView] | Broken:
     """A producer was opened under this name and learnt this id (None: its client does not tell)."""
     lanes = view.lane(producer)
     if last_sequence_id is None or not view.enabled:
         return Allowed(view.with_lane(producer, lanes))
-    after = frozenset(new for lane in lanes for new in dedup.opened(lane, last_sequence_id))
+    after = frozenset(new for lane in lanes for new in dedup.opened(lane, last_sequence_id, may_fail=may_fail))
     if not after:
         return blame.for_opening(lanes, last_sequence_id)
+    accounted = account_for(after, view.known)
+    if isinstance(accounted, Broken):
+        return accounted
+    after, deviations = accounted
     rules: list[str] = []
     if all(lane.written != NONE for lane in after):
         rules.append("DEDUP-09")
@@ -160,7 +168,22 @@ def opened(view: TopicView, producer: str, last_sequence_id: int | None) -> Allo
             rules.append("DEDUP-12")
             if view.snapshot_failed:
                 rules.append("DEDUP-11")
-    return Allowed(view.with_lane(producer, after), tuple(rules))
+    return Allowed(view.with_lane(producer, after), tuple(rules), deviations)
+
+
+def account_for(lanes: Lanes, known: frozenset[str]) -> tuple[Lanes, tuple[str, ...]] | Broken:
+    """The lanes, and the deviations that were seen: those without which nothing would be possible.
+
+    As long as some lane needs none, none was seen. Otherwise the lane with the fewest tells which were; if one of them
+    is not known, its rule is broken. What was told once is not told again.
+    """
+    shown = min((lane.shown for lane in lanes), key=lambda names: (len(names - known), len(names), sorted(names)))
+    if not shown:
+        return lanes, ()
+    for name in sorted(shown - known):
+        deviation = DEVIATIONS[name]
+        return Broken(deviation.rule, deviation.how, name)
+    return frozenset(replace(lane, shown=frozenset()) for lane in lanes if lane.shown <= known), tuple(sorted(shown))
 
 
 def moved(view: TopicView) -> Allowed[TopicView]:
@@ -183,6 +206,7 @@ def log_read(view: TopicView, entries: Sequence[LoggedEntry]) -> Allowed[TopicVi
     for before, after in pairwise(entries):
         if after.position <= before.position:
             return Broken("DEDUP-02", f"the log has {after.position} behind {before.position}")
+    deviations: tuple[str, ...] = ()
     by_producer: dict[str, list[LoggedEntry]] = {name: [] for name in view.lanes}
     for logged in entries:
         if logged.producer not in by_producer:
@@ -193,8 +217,13 @@ def log_read(view: TopicView, entries: Sequence[LoggedEntry]) -> Allowed[TopicVi
         after_lanes = frozenset(new for lane in lanes for new in dedup.read_back(lane, found))
         if not after_lanes:
             return blame.for_log(lanes, name, found, moves=view.moves, enabled=view.enabled)
+        accounted = account_for(after_lanes, view.known)
+        if isinstance(accounted, Broken):
+            return accounted
+        after_lanes, shown = accounted
+        deviations += shown
         view = view.with_lane(name, after_lanes)
-    return Allowed(view)
+    return Allowed(view, (), deviations)
 
 
 @carries("DEDUP-10")
@@ -225,5 +254,5 @@ def snapshot_read(view: TopicView, position: Position, producers: Mapping[str, i
 
 
 def _written_up_to(lane: dedup.Lane, position: Position) -> int:
-    ids = (k.entry.highest for k in lane.kept[lane.since :] if k.position is not None and k.position <= position)
+    ids = (k.highest for k in lane.kept[lane.since :] if k.position is not None and k.position <= position)
     return max(ids, default=NONE)

@@ -56,7 +56,7 @@ PICKS: st.SearchStrategy[Pick] = st.sampled_from(
 )
 BURSTS: st.SearchStrategy[list[Pick]] = st.lists(PICKS, min_size=1, max_size=6)
 INDEXES = st.integers(0, 63)
-CLIENTS: st.SearchStrategy[Client] = st.sampled_from(["wire"])
+CLIENTS: st.SearchStrategy[Client] = st.sampled_from(["wire", "wire", "wire", "official"])
 PRODUCERS = st.sampled_from(["p0", "p1", "p2"])
 SWITCHES: st.SearchStrategy[Switch] = st.sampled_from(
     [
@@ -148,9 +148,12 @@ class Producers(RuleBasedStateMachine):
 class DeduplicationMachine(Producers):
     """Topics that are unloaded and switched, in all the ways in which deduplication is switched."""
 
-    @initialize(first=SWITCHES, second=st.none() | SWITCHES)
-    def create_topics(self, first: Switch, second: Switch | None) -> None:
-        """One topic or two, each with a producer to begin with."""
+    crowded = False
+
+    @initialize(first=SWITCHES, second=st.none() | SWITCHES, crowded=st.sampled_from([False] * 5 + [True]))
+    def create_topics(self, first: Switch, second: Switch | None, crowded: bool) -> None:
+        """One topic or two, each with a producer to begin with; in few examples, crowds will come."""
+        self.crowded = crowded
         switches = (first,) if second is None else (first, second)
         self.topics = TOPICS[: len(switches)]
         for topic, switch in zip(self.topics, switches, strict=True):
@@ -173,6 +176,7 @@ class DeduplicationMachine(Producers):
         """Switch deduplication by a policy."""
         self.do(SwitchDeduplication(topic=self.topic(index), scope=scope, on=on))
 
+    @precondition(lambda self: self.crowded)
     @rule(index=INDEXES)
     def crowd(self, index: int) -> None:
         """More producers than a snapshot holds send one message each."""

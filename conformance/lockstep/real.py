@@ -12,8 +12,9 @@ from typing import Final, assert_never
 
 from conformance.brokers.interface import Capability
 from conformance.lockstep.performer import Performed
-from conformance.lockstep.sessions import ANSWER_TIMEOUT_S, ProducerSession, WireSession
+from conformance.lockstep.sessions import ANSWER_TIMEOUT_S, OfficialSession, ProducerSession, WireSession
 from conformance.lockstep.world import World
+from conformance.systems.admin_types import CursorStats
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.systems.read_log import read_log
 from conformance.trouble import Trouble
@@ -46,6 +47,7 @@ from model.operations import (
     Skipped,
     SnapshotRead,
     SwitchDeduplication,
+    Switched,
     Unload,
 )
 
@@ -65,6 +67,7 @@ class RealPerformer:
         self._world = world
         self._example = world.fresh()
         self._topics: dict[str, str] = {}
+        self._topic_policies: dict[str, bool] = {}
         self._sessions: dict[str, ProducerSession] = {}
         self._names: dict[str, tuple[str, str]] = {}
 
@@ -117,6 +120,7 @@ class RealPerformer:
         on = self._world.is_on(operation.deduplication)
         if operation.deduplication.startswith("topic-"):
             self._world.admin.set_topic_deduplication(name, on)
+            self._topic_policies[name] = on
         if operation.deduplication not in ("namespace-on", "namespace-off"):
             self._await_status(name, on=on)
         return Performed(Created(deduplication=on, snapshot_room=self._world.snapshot_room))
@@ -128,12 +132,14 @@ class RealPerformer:
         late = self._collect(self._sessions_on(name))
         if operation.scope == "topic":
             self._world.admin.set_topic_deduplication(name, operation.on)
+            self._topic_policies[name] = operation.on
         elif "-own-" in name:
             self._world.admin.set_namespace_deduplication(_namespace_of(name), operation.on)
         else:
             return Performed(Skipped("the topic shares its namespace"), late)
-        self._await_status(name, on=operation.on)
-        return Performed(Done(), late)
+        on = self._topic_policies.get(name, operation.on)
+        self._await_status(name, on=on)
+        return Performed(Switched(on), late)
 
     def _await_status(self, name: str, *, on: bool) -> None:
         wanted = "Enabled" if on else "Disabled"
@@ -184,7 +190,7 @@ class RealPerformer:
         if operation.session in self._sessions:
             self._sessions.pop(operation.session).close()
         taken = (name, operation.producer) in {self._names[session] for session in self._sessions}
-        kind = WireSession
+        kind = WireSession if operation.client == "wire" else OfficialSession
         deadline = time.monotonic() + BACK_TIMEOUT_S
         while True:
             try:
@@ -265,11 +271,26 @@ class RealPerformer:
         if name is None:
             return Performed(Skipped("there is no such topic"))
         late = self._collect(self._sessions_on(name))
-        cursor = self._world.admin.internal_stats(name).cursors.get(DEDUPLICATION_CURSOR)
+        cursor = self._settled_cursor(name)
         if cursor is None:
             return Performed(Skipped("there is no snapshot cursor"), late)
-        position = Position.parse(cursor.mark_delete_position)
-        return Performed(SnapshotRead(position, {name: int(i) for name, i in cursor.properties.items()}), late)
+        return Performed(SnapshotRead(Position.parse(cursor.mark_delete_position), cursor.properties), late)
+
+    def _settled_cursor(self, name: str) -> CursorStats | None:
+        """The snapshot's cursor as it is stored.
+
+        While a snapshot is being written, the broker shows the new position with the old properties, so it is read
+        until it is twice the same and no write of it is waiting for the cursor's ledger.
+        """
+        deadline = time.monotonic() + POLICY_TIMEOUT_S
+        before: CursorStats | None = None
+        while True:
+            cursor = self._world.admin.internal_stats(name).cursors.get(DEDUPLICATION_CURSOR)
+            if cursor is None or (cursor == before and cursor.state != "SwitchingLedger"):
+                return cursor
+            if time.monotonic() > deadline:
+                raise Trouble("the cursor of the deduplication snapshot does not settle")
+            before = cursor
 
     def _read_log(self, topic: str) -> Performed:
         name = self._topics.get(topic)

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Protocol
 
+from conformance.systems.deadline import Deadline
+from conformance.systems.official import OfficialClient, OfficialTicket
 from conformance.systems.outcomes import ConnectionLost, Lost, NoAnswer, Receipt, SendError, SendOutcome, ServerRefused
 from conformance.systems.wire import WireClient
 from conformance.systems.wire_producer import SendTicket, WireProducer
@@ -18,8 +21,8 @@ from model.operations import Answer, Duplicate, Entry, Refused, Stored, Unknown
 ANSWER_TIMEOUT_S = 10.0
 """How long a broker that is up may take to answer; far beyond anything that was seen."""
 
-NO_ANSWER = "NoAnswer"
-"""The code of a refusal that never came: the connection stayed open, the broker is up, and nobody answered."""
+NO_ANSWER = Refused("NoAnswer", f"the connection stayed open, and nothing came in {ANSWER_TIMEOUT_S:g} s")
+"""What stands for an answer that never came. No rule allows a broker that is up to be silent."""
 
 
 class ProducerSession(Protocol):
@@ -91,14 +94,13 @@ class WireSession:
         return self._producer.send_batch([(m.sequence_id, m.business_id.encode()) for m in entry.messages])
 
     def collect(self) -> tuple[Answer, ...]:
-        """Wait for the answers to the oldest send."""
-        return tuple(self._answer(ticket) for ticket in self._pending.popleft())
-
-    def _answer(self, ticket: SendTicket) -> Answer:
-        try:
-            return answer_of(self._producer.answer(ticket, timeout_s=ANSWER_TIMEOUT_S))
-        except NoAnswer:
-            return Refused(NO_ANSWER, f"nothing came in {ANSWER_TIMEOUT_S:g} s")
+        """Wait for the answers to the oldest send; which answer belongs to which entry is sure when all are there."""
+        tickets = self._pending.popleft()
+        deadline = Deadline.after(ANSWER_TIMEOUT_S)
+        with suppress(NoAnswer):
+            for ticket in tickets:
+                self._producer.answer(ticket, timeout_s=deadline.left_s)
+        return tuple(NO_ANSWER if ticket.outcome is None else answer_of(ticket.outcome) for ticket in tickets)
 
     def close(self) -> None:
         """Close producer and connection; a broker that does not take part is no hindrance."""
@@ -111,6 +113,68 @@ class WireSession:
 
     def crash(self) -> None:
         """Reset the connection; what is in flight is then lost."""
+        self._client.abort()
+
+
+class OfficialSession:
+    """A session of pulsar-client, with a client of its own. It reconnects, and sends again, by itself."""
+
+    def __init__(self, service_url: str, topic: str, producer: str) -> None:
+        """Connect and open; errors as :meth:`OfficialClient.open_producer` has them."""
+        self.topic = topic
+        self._client = OfficialClient(service_url, timeout_s=ANSWER_TIMEOUT_S)
+        try:
+            self._producer = self._client.open_producer(topic, name=producer, batching=True)
+        except BaseException:
+            self._client.abort()
+            raise
+        self._pending: deque[list[Sequence[OfficialTicket]]] = deque()
+        self._is_open = True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this side closed it: whatever the broker does, the client comes back."""
+        return self._is_open
+
+    @property
+    def last_sequence_id(self) -> int | None:
+        """Hidden: what the client tells is its own counting."""
+        return None
+
+    @property
+    def pending(self) -> int:
+        """How many sends were not collected yet."""
+        return len(self._pending)
+
+    def send(self, entries: Sequence[Entry]) -> None:
+        """Have each entry sent as a batch of its messages, without waiting in between."""
+        batches = ([(m.sequence_id, m.business_id.encode()) for m in entry.messages] for entry in entries)
+        self._pending.append([self._producer.send_batch(batch) for batch in batches])
+
+    def collect(self) -> tuple[Answer, ...]:
+        """Wait for the answers to the oldest send; all messages of a batch have the same.
+
+        A client that was cut off tells nothing more of what it had in flight.
+        """
+        deadline = Deadline.after(ANSWER_TIMEOUT_S if self._is_open else 0.0)
+        return tuple(self._answer(tickets[0], deadline) for tickets in self._pending.popleft())
+
+    def _answer(self, ticket: OfficialTicket, deadline: Deadline) -> Answer:
+        try:
+            return answer_of(self._producer.answer(ticket, timeout_s=deadline.left_s))
+        except NoAnswer:
+            return NO_ANSWER if self._is_open else Unknown("this client cut the connection")
+
+    def close(self) -> None:
+        """Close producer and client; a broker that does not take part is no hindrance."""
+        self._is_open = False
+        with suppress(ConnectionLost, NoAnswer, ServerRefused):
+            self._producer.close()
+        self._client.abort()
+
+    def crash(self) -> None:
+        """Cut the client's connections; what is in flight is then lost."""
+        self._is_open = False
         self._client.abort()
 
 

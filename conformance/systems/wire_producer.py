@@ -56,8 +56,7 @@ class WireProducer:
         self._connection = connection
         self._id = producer_id
         self._closed: str | None = None
-        self._in_flight: list[SendTicket] = []
-        self._refused: list[SendTicket] = []
+        self._recent: list[SendTicket] = []
         # Before the broker is asked: it may close the producer right behind its success.
         connection.add_producer(producer_id, self)
 
@@ -185,55 +184,53 @@ class WireProducer:
             if self._closed is not None:
                 ticket.outcome = Lost(self._closed)
                 return ticket
-            self._in_flight.append(ticket)
+            if all(earlier.outcome is not None for earlier in self._recent):
+                self._recent.clear()
+            self._recent.append(ticket)
             try:
                 self._connection.send(frame)
             except ConnectionLost as lost:
                 self._end(str(lost))
         return ticket
 
-    def _confirm(self, receipt: Receipt) -> None:
-        """Give a receipt to the first send with its id: of several, that is the one that is stored.
+    # Nothing in an answer tells sends of one id apart, and the broker's answers overtake one another: the receipt of
+    # the one that is stored may come behind those of its duplicates. Of several, the first is the one that is stored,
+    # and errors belong to the last, so an answer that was given to the wrong one moves on when the right one comes.
 
-        A single message and a batch that ends with its id are refused in the same words, so an error may have been
-        given to the one that is confirmed now. It goes to the other then.
-        """
-        waiting = (ticket for ticket in self._in_flight if ticket.sequence_id == receipt.sequence_id)
-        ticket = next(waiting, None)
-        if ticket is not None:
-            self._take(ticket, receipt)
+    def _confirm(self, receipt: Receipt) -> None:
+        """Give a receipt to the first send with its id that has none of an entry that is stored."""
+        alike = [ticket for ticket in self._recent if ticket.sequence_id == receipt.sequence_id]
+        open_to = alike if receipt.position is not None else [t for t in alike if t.outcome is None]
+        ticket = next((t for t in open_to if not _is_stored(t.outcome)), None)
+        if ticket is None:
+            self.unexpected.append(receipt)
             return
-        for refused in reversed(self._refused):
-            if refused.sequence_id == receipt.sequence_id and isinstance(error := refused.outcome, SendError):
-                refused.outcome = receipt
-                self._refused.remove(refused)
-                self._refuse(refused.highest_sequence_id, error)
-                return
-        self.unexpected.append(receipt)
+        moved, ticket.outcome = ticket.outcome, receipt
+        match moved:
+            case Receipt():
+                self._confirm(moved)
+            case SendError():
+                self._refuse(ticket.highest_sequence_id, moved)
+            case _:
+                pass
 
     def _refuse(self, sequence_id: int, error: SendError) -> None:
-        """Give an error to the last send with its id, the broker naming a batch that it refuses by the highest one.
-
-        Of several in flight, the first may be stored yet; those behind it are refused meanwhile.
-        """
-        waiting = (ticket for ticket in reversed(self._in_flight) if ticket.highest_sequence_id == sequence_id)
-        ticket = next(waiting, None)
-        if ticket is None:
-            self.unexpected.append(error)
-            return
-        self._refused.append(ticket)
-        self._take(ticket, error)
-
-    def _take(self, ticket: SendTicket, outcome: Receipt | SendError) -> None:
-        self._in_flight.remove(ticket)
-        ticket.outcome = outcome
-        if not self._in_flight:
-            self._refused.clear()
+        """Give an error to the last unanswered send with its id; a batch is refused by its highest one."""
+        for ticket in reversed(self._recent):
+            if ticket.highest_sequence_id == sequence_id and ticket.outcome is None:
+                ticket.outcome = error
+                return
+        self.unexpected.append(error)
 
     def _end(self, reason: str) -> None:
         if self._closed is None:
             self._closed = reason
             self._connection.remove_producer(self._id)
-        for ticket in self._in_flight:
-            ticket.outcome = Lost(self._closed)
-        self._in_flight.clear()
+        for ticket in self._recent:
+            if ticket.outcome is None:
+                ticket.outcome = Lost(self._closed)
+        self._recent.clear()
+
+
+def _is_stored(outcome: SendOutcome | None) -> bool:
+    return isinstance(outcome, Receipt) and outcome.position is not None

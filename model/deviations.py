@@ -1,0 +1,48 @@
+"""Deviations: where a release, or its client, is known to differ from a document, by name.
+
+A deviation is a switch of the model: the states that it makes possible are held beside the others, marked with its
+name. Which releases have it, since when, and what upstream says of it is data that ships with the suite
+(``conformance/known``); here is only what the model must know: the rule that it breaks, and how.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """A named way of breaking a rule."""
+
+    name: str
+    rule: str
+    how: str
+
+
+OVERLAPPING_BATCH_DROPPED = "overlapping-batch-dropped"
+PENDING_ID_TOLD = "pending-id-told"
+BATCH_END_UNSENT = "batch-end-unsent"
+
+DEVIATIONS: dict[str, Deviation] = {
+    deviation.name: deviation
+    for deviation in (
+        Deviation(
+            OVERLAPPING_BATCH_DROPPED,
+            "DEDUP-02",
+            "a batch that begins at or below the highest id persisted and ends above it is confirmed as a duplicate; "
+            "its new messages are not stored",
+        ),
+        Deviation(
+            PENDING_ID_TOLD,
+            "DEDUP-09",
+            "a reopened producer is told the highest id pushed, of a write that is in flight and fails afterwards",
+        ),
+        Deviation(
+            BATCH_END_UNSENT,
+            "DEDUP-03",
+            "pulsar-client does not send the highest id of a batch, so the broker counts only the lowest, and stores "
+            "what the batch held once more when it comes alone",
+        ),
+    )
+}
+"""All deviations that the model knows."""
