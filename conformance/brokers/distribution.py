@@ -83,7 +83,7 @@ class DistributionBroker:
 
     @property
     def version(self) -> str:
-        """The release that the running broker itself reports."""
+        """The release that the running broker itself reports, or that of its jars where it reports none."""
         if self._version is None:
             raise self._not_started()
         return self._version
@@ -149,7 +149,7 @@ class DistributionBroker:
         return (
             self._site is not None
             and self._site.process.exit_status() is None
-            and Probe(self._site.addresses.admin_url).version() is not None
+            and Probe(self._site.addresses.admin_url).clusters() is not None
         )
 
     def stop(self) -> None:
@@ -181,7 +181,7 @@ class DistributionBroker:
         missing = site.ports.of_standalone(with_agent=self._with_agent) - process.listening_ports()
         if missing:
             raise Trouble(f"The broker {self.name} does not listen on its port {min(missing)}. {self._said()}")
-        self._version = probe.version()
+        self._version = probe.version() or self._release.version
 
     def _end(self, number: signal.Signals) -> None:
         process = self._running()

@@ -29,6 +29,9 @@ _OPENED_PACKAGES = (
 )
 """What Pulsar, BookKeeper and Netty reach by reflection; the releases' own script opens the same."""
 
+_UNSAFE_IS_ASKED_FOR = 23
+"""The first Java that wants to be told that direct memory access (Netty's buffers) is allowed."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
@@ -76,6 +79,8 @@ def command(release: Release, java: Java, folder: Path, ports: Ports, *, with_ag
         *_HEAP,
         *_QUICK_START,
         *(word for package in _OPENED_PACKAGES for word in ("--add-opens", f"{package}=ALL-UNNAMED")),
+        "--enable-native-access=ALL-UNNAMED",
+        *(("--sun-misc-unsafe-memory-access=allow",) if java.major >= _UNSAFE_IS_ASKED_FOR else ()),
         *(agent_options(PurePosixPath(agent_jar()), address=HOST, port=ports.agent) if with_agent else ()),
         f"-Djava.io.tmpdir={temporary}",
         *_properties(folder),

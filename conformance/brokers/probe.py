@@ -6,10 +6,12 @@ The typed admin client is in ``conformance.systems``; this is only what starting
 from __future__ import annotations
 
 import json
+import re
 
 import urllib3
 
 _ANSWER_DEADLINE_S = 2.0
+_VERSION = re.compile(r"\d+\.\d+\.\S+")
 _TOPIC = "persistent/public/default/is-it-ready"
 """Looked up, never created: a look-up only finds the broker that would own it."""
 
@@ -22,9 +24,10 @@ class Probe:
         self._http = urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(total=_ANSWER_DEADLINE_S))
 
     def version(self) -> str | None:
-        """Return the release that the broker reports, e.g. ``4.0.8``."""
+        """Return the release that the broker reports, e.g. ``4.0.8``; the oldest (2.6, say) report none."""
         answer = self._get("/admin/v2/brokers/version")
-        return None if answer is None else answer.decode().strip()
+        found = None if answer is None else _VERSION.fullmatch(answer.decode("ascii", errors="replace").strip())
+        return found[0] if found else None
 
     def clusters(self) -> list[str] | None:
         """Return the names of the clusters that the broker knows, its own among them."""

@@ -51,8 +51,13 @@ def fetched_release(version: str) -> Release:
     Raises:
         Trouble: there is none of that version, or it cannot be fetched, verified or unpacked.
     """
-    archive = artifact("org.apache.pulsar", "pulsar-server-distribution", version, packaging="tar.gz", classifier="bin")
-    return release_in(unpacked(archive, cache_folder("releases") / version))
+    folder = cache_folder("releases") / version
+    if not folder.exists():
+        archive = artifact(
+            "org.apache.pulsar", "pulsar-server-distribution", version, packaging="tar.gz", classifier="bin"
+        )
+        unpacked(archive, folder)
+    return release_in(folder)
 
 
 def release_in(folder: Path) -> Release:

@@ -44,6 +44,7 @@ NEAR: Mapping[str, Setting] = {
     "brokerDeduplicationSnapshotFrequencyInSeconds": Setting("1", "snapshots due by time are looked for often"),
     "acknowledgmentAtBatchIndexLevelEnabled": Setting("true", "documents 003 and 004 speak of messages in batches"),
     "topicLevelPoliciesEnabled": Setting("true", "deduplication is switched per topic; off by default before 2.11"),
+    "systemTopicEnabled": Setting("true", "topic policies are kept in one; off by default before 2.11"),
 }
 """Thresholds lowered, and features on, so that short histories reach what the rules speak of."""
 
