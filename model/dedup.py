@@ -44,6 +44,11 @@ class Kept:
     told: bool = False
     ends: int | None = None
     """The id that the broker takes for its highest, where that is another one than the highest in it."""
+    is_endless: bool = False
+    """A batch that was sent without its highest id: what the broker counts of it is at least its lowest."""
+    maybe: int | None = None
+    """It may not be there: it was sent in this send without deduplication, and no answer came. Those behind it in the
+    same send are not there either, then."""
 
     @property
     def highest(self) -> int:
@@ -70,6 +75,8 @@ class Lane:
     cut: bool = False
     moved: bool = False
     shown: frozenset[str] = frozenset()
+    unanswered: int = 0
+    """How many sends were not answered."""
 
     @property
     def written(self) -> int:
@@ -163,8 +170,11 @@ def overlaps(lane: Lane, lowest: int, highest: int) -> bool:
 
 
 def _store(lane: Lane, entry: Entry, highest: int, position: Position | None) -> Lane:
+    # Only the last entry decides what is new, so how an earlier batch was counted makes no difference any more.
+    earlier = tuple(k if k.ends is None else replace(k, ends=None, is_endless=True) for k in lane.kept)
     kept = Kept(entry, position, ends=highest if highest != entry.highest else None)
-    return replace(lane, kept=(*lane.kept, kept), pushed=max(lane.pushed, highest), moved=False)
+    shown = lane.shown if kept.ends is not None else lane.shown - {BATCH_END_UNSENT}
+    return replace(lane, kept=(*earlier, kept), pushed=max(lane.pushed, highest), moved=False, shown=shown)
 
 
 def _refuse(lane: Lane, lowest: int, highest: int, code: str, around: Circumstances) -> tuple[Lane, ...]:
@@ -199,7 +209,8 @@ def _send_unjudged(lane: Lane, entry: Entry, answer: Answer, around: Circumstanc
         case Refused():
             return (lane,) if around.may_fail else ()
         case Unknown():
-            return (replace(lane, cut=True), _keep(lane, entry, None), *((lane,) if around.may_fail else ()))
+            kept = (*lane.kept, Kept(entry, maybe=lane.unanswered))
+            return (replace(lane, kept=kept),)
         case _:
             assert_never(answer)
 
@@ -211,7 +222,7 @@ def _keep(lane: Lane, entry: Entry, position: Position | None) -> Lane:
 def settle(lane: Lane, *, all_answered: bool) -> Lane:
     """The entries of one send are through. Where all were answered nothing is in flight: *persisted* has followed."""
     if not all_answered:
-        return replace(lane, cut=False)
+        return replace(lane, cut=False, unanswered=lane.unanswered + 1)
     return replace(lane, cut=False, persisted=max(lane.persisted, lane.written))
 
 
@@ -263,10 +274,29 @@ def switch(lane: Lane) -> Lane:
 @carries("DEDUP-02", "DEDUP-03", "DEDUP-04", "DEDUP-12")
 def read_back(lane: Lane, found: Sequence[LoggedEntry]) -> tuple[Lane, ...]:
     """The log was read when nothing was in flight: it holds the lane's entries, each once, in order, in place."""
-    if len(found) != len(lane.kept):
+    settled = _match(lane.kept, found)
+    if settled is None:
         return ()
-    for kept, logged in zip(lane.kept, found, strict=True):
-        if kept.entry != logged.entry or kept.position not in (None, logged.position):
-            return ()
-    settled = tuple(replace(k, position=e.position, told=False) for k, e in zip(lane.kept, found, strict=True))
-    return (settle(replace(lane, kept=settled), all_answered=True),)
+    return (settle(replace(lane, kept=settled, since=_counted_from(lane, settled)), all_answered=True),)
+
+
+def _match(kept: Sequence[Kept], found: Sequence[LoggedEntry]) -> tuple[Kept, ...] | None:
+    """The entries that are there, with their positions; None where the log cannot be what is left of ``kept``.
+
+    What may be missing is taken for there as long as the rest can still match, which needs a look back at times.
+    """
+    if not kept:
+        return None if found else ()
+    first = kept[0]
+    if found and first.entry == found[0].entry and first.position in (None, found[0].position):
+        rest = _match(kept[1:], found[1:])
+        if rest is not None:
+            return (replace(first, position=found[0].position, told=False, maybe=None), *rest)
+    if first.maybe is None:
+        return None
+    return _match([k for k in kept if k.maybe != first.maybe], found)
+
+
+def _counted_from(lane: Lane, settled: Sequence[Kept]) -> int:
+    """Where counting begins in what is left: as many counted entries are left as there were, none of them uncertain."""
+    return len(settled) - (len(lane.kept) - lane.since)

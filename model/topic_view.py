@@ -254,5 +254,9 @@ def snapshot_read(view: TopicView, position: Position, producers: Mapping[str, i
 
 
 def _written_up_to(lane: dedup.Lane, position: Position) -> int:
-    ids = (k.highest for k in lane.kept[lane.since :] if k.position is not None and k.position <= position)
+    ids = (
+        k.entry.lowest if k.is_endless else k.highest
+        for k in lane.kept[lane.since :]
+        if k.position is not None and k.position <= position
+    )
     return max(ids, default=NONE)

@@ -27,6 +27,11 @@ class Pick:
     size: int = 1
     about_old: bool = False
 
+    @property
+    def is_rising(self) -> bool:
+        """Whether all its ids are above those that were used."""
+        return self.again == 0 and self.offset >= 0
+
 
 @dataclass(slots=True)
 class Lane:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from conformance.history.document import Step, Violation
 from conformance.lockstep.performer import Performer
+from conformance.trouble import Trouble
 from model.dedup import Lane
 from model.example import Example, judge
 from model.judgement import Broken
@@ -32,6 +33,8 @@ from model.operations import (
     Send,
 )
 
+MAX_STATES = 10_000
+"""How many states may be possible at once. A few dozen are the most that was seen."""
 BARRIER = "barrier"
 """The producer whose one confirmed message shows that all writes before it are through."""
 
@@ -77,6 +80,8 @@ class Lockstep:
         self.exercised.update(judged.exercised)
         self.deviations.update(judged.deviations)
         self.largest_state = max(self.largest_state, self.state.size)
+        if self.largest_state > MAX_STATES:
+            raise Trouble(f"the model holds more than {MAX_STATES} states as possible")
         return outcome
 
     def finish(self) -> None:

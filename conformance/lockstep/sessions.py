@@ -138,8 +138,8 @@ class OfficialSession:
 
     @property
     def last_sequence_id(self) -> int | None:
-        """Hidden: what the client tells is its own counting."""
-        return None
+        """What the broker said on opening; later the client would tell its own counting."""
+        return self._producer.last_sequence_id
 
     @property
     def pending(self) -> int:
