@@ -24,6 +24,7 @@ from conformance.commands.engine import Engine
 from conformance.commands.folders import bugs_kept_in
 from conformance.commands.options import Duration, Machines, Rules, Setting
 from conformance.known import KnownDeviation, read, shipped
+from conformance.report.words import count
 from conformance.trouble import Trouble
 from model.catalogue import Rule
 
@@ -84,7 +85,11 @@ def check(
         command=shlex.join([NAME, *sys.argv[1:]]),
     )
     out, err = _consoles()
-    out.print(f"Seed {seed}, broker {broker}, {len(rules)} rules, budget {budget:g} s", markup=False, highlight=False)
+    out.print(
+        f"Seed {seed}, broker {broker}, {count(len(rules), 'rule', 'rules')}, budget {budget:g} s",
+        markup=False,
+        highlight=False,
+    )
     return checking.check(asked, engine, out=out, err=err)
 
 

@@ -15,7 +15,7 @@ from conformance.commands.supervisor import Ending, events_file, supervise
 from conformance.events import AnyEvent, decode
 from conformance.faults import catalogue
 from conformance.known import KnownDeviation, known_of
-from conformance.report import data, junit, table
+from conformance.report import data, junit, page, table
 from conformance.report.account import Account, stories
 from conformance.report.progress import display
 from conformance.verdicts import verdicts
@@ -61,7 +61,7 @@ def _check(asked: Asked, folder: Path, engine: Engine, *, out: Console, err: Con
     account = tell(asked, folder)
     table.show(account, out)
     _write(account, folder, asked.json)
-    out.print(f"Report: {folder}", soft_wrap=True, markup=False, highlight=False)
+    out.print(f"Report: {folder / 'report.html'}", soft_wrap=True, markup=False, highlight=False)
     return INTERRUPTED if ending is Ending.INTERRUPTED else account.verdicts.exit_status
 
 
@@ -107,3 +107,4 @@ def _write(account: Account, folder: Path, json: Path | None) -> None:
     if json is not None:
         data.write(account, json)
     junit.write(account, folder / "junit.xml")
+    page.write(account, folder / "report.html")

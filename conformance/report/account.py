@@ -20,6 +20,9 @@ from conformance.trouble import Trouble
 from conformance.verdicts import Finding, Held, ModelOnly, NotExercised, RuleVerdict, Verdicts, Violated
 from model.catalogue import Rule
 
+LABELS = ("held", "violated", "known deviation", "not exercised", "model only")
+"""What verdicts are called in tables, in the order of a summary."""
+
 FINDINGS_AT_MOST = 3
 """How many findings of one rule are told with their histories; of more, the number is given."""
 

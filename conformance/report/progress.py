@@ -128,20 +128,19 @@ class _PlainDisplay:
         pass
 
     def take(self, event: AnyEvent) -> None:
-        self._state.elapsed_s = max(self._state.elapsed_s, event.at_s)
         line = self._state.take(event)
         if line is not None:
-            self._say(line)
+            self._say(line, event.at_s)
 
     def tick(self, elapsed_s: float) -> None:
         state = self._state
-        state.elapsed_s = max(state.elapsed_s, elapsed_s)
+        state.elapsed_s = elapsed_s
         if elapsed_s - self._said_s >= PLAIN_EVERY_S:
-            self._say(f"{state.operations} operations, {state.speed}; {state.reached}; {state.time_left}")
+            self._say(f"{state.operations} operations, {state.speed}; {state.reached}; {state.time_left}", elapsed_s)
 
-    def _say(self, line: str) -> None:
-        self._said_s = self._state.elapsed_s
-        self._console.print(Text(f"[{self._said_s:4.0f} s] {line}"), soft_wrap=True)
+    def _say(self, line: str, at_s: float) -> None:
+        self._said_s = max(self._said_s, at_s)
+        self._console.print(Text(f"[{at_s:4.0f} s] {line}"), soft_wrap=True)
 
 
 class _LiveDisplay:

@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from conformance.events import TroubleHappened
-from conformance.report.account import Account, Story, because, label, title
-from conformance.report.words import cut
+from conformance.report.account import LABELS, Account, Story, because, label, title
+from conformance.report.words import count, cut
 from conformance.verdicts import Held, ModelOnly, NotExercised, RuleVerdict, Violated, times_exercised
 
 STEPS_AT_MOST = 30
@@ -57,9 +57,9 @@ def headline(account: Account) -> str:
 def summary(account: Account) -> str:
     """How many rules got which verdict, in one line."""
     counted = Counter(label(verdict) for verdict in account.verdicts.rules)
-    told = ", ".join(f"{number} {name}" for name, number in counted.items())
+    told = ", ".join(f"{counted[name]} {name}" for name in LABELS if counted[name])
     trouble = ", and there was trouble" if account.verdicts.troubles else ""
-    return f"{len(account.verdicts.rules)} rules: {told}{trouble}."
+    return f"{count(counted.total(), 'rule', 'rules')}: {told}{trouble}."
 
 
 def _table(account: Account) -> Table:

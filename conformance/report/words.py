@@ -42,6 +42,7 @@ from model.operations import (
     Stored,
     Switch,
     SwitchDeduplication,
+    Switched,
     Unknown,
     Unload,
 )
@@ -89,7 +90,7 @@ class Telling:
 
     def __str__(self) -> str:
         came = f": {self.came}" if self.came else ""
-        late = f" Before that, {self.late}." if self.late else ""
+        late = f" Before that came {self.late}." if self.late else ""
         return f"{self.step}. {self.subject} {self.did}{came}.{late}"
 
 
@@ -140,7 +141,7 @@ def _telling(number: int, step: Step, sessions: Mapping[str, OpenProducer]) -> T
         subject=subject,
         did=did,
         came=_came_of(step.operation, step.outcome),
-        late="; ".join(_late(late, sessions) for late in step.late),
+        late="; ".join(_late(late) for late in step.late),
         tone=_tone(step.outcome),
         invoked_ms=step.invoked_ms,
         completed_ms=step.completed_ms,
@@ -162,9 +163,9 @@ def _who_did_what(operation: AnyOperation, sessions: Mapping[str, OpenProducer])
             assert_never(operation)
 
 
-def _late(late: Late, sessions: Mapping[str, OpenProducer]) -> str:
-    answers = "; ".join(_outcome(answer) for answer in late.answers) or "none came"
-    return f"{_producer(late.session, sessions)} collected the answers that it had not waited for: {answers}"
+def _late(late: Late) -> str:
+    answers = "; ".join(_outcome(answer) for answer in late.answers) or "none"
+    return f"answers to session {late.session} that it had not waited for: {answers}"
 
 
 def _producer(session: str, sessions: Mapping[str, OpenProducer]) -> str:
@@ -280,7 +281,9 @@ def _outcome(outcome: AnyOutcome) -> str:
         case Done():
             return ""
         case Created(deduplication=on, snapshot_room=room):
-            return f"deduplication is {'on' if on else 'off'}, a snapshot holds {_count(room, 'producer', 'producers')}"
+            return f"deduplication is {'on' if on else 'off'}, a snapshot holds {count(room, 'producer', 'producers')}"
+        case Switched(deduplication=on):
+            return f"deduplication is {'on' if on else 'off'} now"
         case Cleared(fired=()):
             return "none was on"
         case Cleared(fired=fired):
@@ -307,7 +310,7 @@ def _outcome(outcome: AnyOutcome) -> str:
             return "it is empty"
         case LogRead(entries=entries):
             told = [f"{logged.position} {logged.producer} {logged.entry}" for logged in entries]
-            return f"{_count(len(entries), 'entry', 'entries')}: " + "; ".join(_listed(told))
+            return f"{count(len(entries), 'entry', 'entries')}: " + "; ".join(_listed(told))
         case SnapshotRead(position=position, producers=producers):
             told = [f"{name} at {highest}" for name, highest in producers.items()]
             return f"taken at {position}, with " + (", ".join(_listed(told)) or "no producer")
@@ -328,7 +331,7 @@ def _tone(outcome: AnyOutcome) -> Tone:
         case Sent(answers=answers):
             tones = {_tone(answer) for answer in answers}
             return next((tone for tone in reversed(Tone) if tone in tones), Tone.PLAIN)
-        case Created() | Cleared() | Done() | Skipped() | Opened() | LogRead() | SnapshotRead():
+        case Created() | Switched() | Cleared() | Done() | Skipped() | Opened() | LogRead() | SnapshotRead():
             return Tone.PLAIN
         case _:
             assert_never(outcome)
@@ -346,5 +349,6 @@ def _times(number: int) -> str:
     return {0: "never", 1: "once"}.get(number, f"{number} times")
 
 
-def _count(number: int, one: str, many: str) -> str:
+def count(number: int, one: str, many: str) -> str:
+    """A number and what it counts, in the singular or the plural."""
     return f"{number} {one if number == 1 else many}"

@@ -64,7 +64,7 @@ DEDUP-01  held             3  Deduplication is switched per broker, namespace aâ
 DEDUP-03  held             3  A sequence id at or below persisted is a duplicatâ€¦
 
 2 rules: 2 held.
-Report: {tmp_path}/report"""
+Report: {tmp_path}/report/report.html"""
     )
 
 
@@ -73,7 +73,7 @@ def test_the_table_of_a_run_with_a_violation(tmp_path: Path) -> None:
     assert (
         ran.out
         == f"""\
-Seed 7, broker 4.0.8, 1 rules, budget 240 s
+Seed 7, broker 4.0.8, 1 rule, budget 240 s
 
 Pulsar 4.0.8: 500 operations in 20 s, seed 7
 Rule      Verdict   Exercised
@@ -92,10 +92,9 @@ DEDUP-03: A sequence id at or below persisted is a duplicate: confirmed to the
     4. producer p0 (session s1, wire client) sends 4 (b4), batch 5..7 (b5, b6,
       b7), all in flight at once, and does not wait for the answers.
     5. producer p0 (session s1, wire client) crashes: its connection is cut
-      without a goodbye. Before that, producer p0 (session s1, wire client)
-      collected the answers that it had not waited for: stored at 3:1; whether
-      it took effect is unknown, because the connection was cut before the
-      answer.
+      without a goodbye. Before that came answers to session s1 that it had not
+      waited for: stored at 3:1; whether it took effect is unknown, because the
+      connection was cut before the answer.
     6. the broker is killed (SIGKILL) and started again on the same data.
     7. producer p0 (session s2, pulsar-client) opens on topic t0: open; this
       client does not tell the highest sequence id.
@@ -110,8 +109,8 @@ DEDUP-03: A sequence id at or below persisted is a duplicate: confirmed to the
   To see it again (it came back in 4 of 5 replays):
     pulsar-conformance replay report/histories/1-minimal.json --broker 4.0.8
 
-1 rules: 1 violated.
-Report: {tmp_path}/report"""
+1 rule: 1 violated.
+Report: {tmp_path}/report/report.html"""
     )
 
 

@@ -38,6 +38,7 @@ from model.operations import (
     Stored,
     Switch,
     SwitchDeduplication,
+    Switched,
     Unknown,
     Unload,
 )
@@ -80,6 +81,7 @@ TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
         Cleared((Fired("t0", "write-fails", 1), Fired("t1", "write-slow", 0))),
         "write-fails on topic t0 fired once; write-slow on topic t1 fired never",
     ),
+    (Switched(deduplication=True), "deduplication is on now"),
     (Done(), ""),
     (Skipped("s1 was never opened"), "not performed, because s1 was never opened"),
     (Refused("ProducerBusy", "it is connected"), "refused with ProducerBusy (it is connected)"),
@@ -134,7 +136,7 @@ def test_an_answer_that_was_not_awaited_is_told_where_it_came() -> None:
     told = [str(telling) for telling in explain(history(*STEPS))]
     assert told[3].endswith("all in flight at once, and does not wait for the answers.")
     assert told[4].endswith(
-        "Before that, producer p0 (session s1, wire client) collected the answers that it had not waited for: "
+        "Before that came answers to session s1 that it had not waited for: "
         "stored at 3:1; whether it took effect is unknown, because the connection was cut before the answer."
     )
 

@@ -1,0 +1,181 @@
+"""The verdicts as one HTML page that stands alone: no script, no font, no picture from anywhere else.
+
+Everything that comes from a run is escaped, and everything that can be long is cut and says so, so that the page stays
+a few megabytes at worst. Light or dark follows the reader's system, and it reads on a phone. Looks are in the template
+and its style sheet; here is only what they are given.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import quote
+
+import jinja2
+from markupsafe import Markup, escape
+
+from conformance.report.account import Account, Story, because, label
+from conformance.report.table import headline, summary
+from conformance.report.words import LeftOut, Telling, Tone, actors, cut
+from conformance.verdicts import ModelOnly, NotExercised, RuleVerdict, Violated, times_exercised
+
+STORIES_AT_MOST = 20
+"""How many histories are told step by step in one page; of more, the files are named."""
+
+STEPS_AT_MOST = 100
+"""How many steps of one history are told."""
+
+LINES_AT_MOST = 40
+"""How many lines of evidence, or last lines of a log, are shown."""
+
+TEXT_AT_MOST = 1000
+"""How many characters of one text that came from a run are shown."""
+
+_SIGNS = {Tone.PLAIN: "", Tone.STORED: "✓ ", Tone.DUPLICATE: "= ", Tone.REFUSED: "✕ ", Tone.UNKNOWN: "? "}
+_EMPHASIS = re.compile(r"\*([^*]+)\*")
+_HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """A rule with its verdict."""
+
+    verdict: RuleVerdict
+    label: str
+    exercised: int
+    remark: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lanes:
+    """A history side by side: a lane for each actor (its name and its heading), and the steps that are told."""
+
+    actors: tuple[tuple[str, str], ...]
+    steps: tuple[Telling | LeftOut, ...]
+    breaks_at: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """A finding with its history in lanes; without lanes where the page has no room left for them."""
+
+    story: Story
+    file: str
+    lanes: _Lanes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Violation:
+    """A broken rule with its findings; ``others`` counts those that are not told."""
+
+    verdict: Violated
+    because: str
+    told: tuple[_Told, ...]
+    others: int
+
+
+def write(account: Account, path: Path) -> None:
+    """Write the page, replacing what is there."""
+    path.write_text(page(account, folder=path.parent, when=datetime.now(UTC)), encoding="utf-8")
+
+
+def page(account: Account, *, folder: Path, when: datetime) -> str:
+    """The page for a report in ``folder``, as of ``when``."""
+    return _template().render(
+        account=account,
+        verdicts=account.verdicts,
+        headline=headline(account),
+        summary=summary(account),
+        status=account.verdicts.exit_status,
+        rows=[_row(verdict, account) for verdict in account.verdicts.rules],
+        violations=list(_violations(account, folder)),
+        when=when.strftime("%Y-%m-%d %H:%M UTC"),
+        style=Markup((_HERE / "page.css").read_text("utf-8")),  # ours, and nothing of a run is in it
+    )
+
+
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "emphasised": emphasised,
+        "shortened": shortened,
+        "first_lines": lambda lines: _lines(lines, keep_last=False),
+        "last_lines": lambda text: _lines(text.splitlines(), keep_last=True),
+        "sign": lambda tone: _SIGNS[tone],
+        "slug": lambda text: text.replace(" ", "-"),
+    }
+    environment.tests["left_out"] = lambda step: isinstance(step, LeftOut)
+    return environment.get_template("page.html.j2")
+
+
+def _row(verdict: RuleVerdict, account: Account) -> _Row:
+    remark = ""
+    if isinstance(verdict, NotExercised):
+        remark = verdict.why
+    elif isinstance(verdict, Violated):
+        remark = because(verdict, account)
+    elif isinstance(verdict, ModelOnly):
+        remark = "No broker can show it: exploration of the model decides it."
+    return _Row(verdict=verdict, label=label(verdict), exercised=times_exercised(verdict), remark=remark)
+
+
+def _violations(account: Account, folder: Path) -> Iterable[_Violation]:
+    room = STORIES_AT_MOST
+    for verdict in account.verdicts.rules:
+        if isinstance(verdict, Violated):
+            stories = account.stories[verdict.rule.id]
+            told = tuple(_told(story, folder, in_lanes=at < room) for at, story in enumerate(stories))
+            room = max(0, room - len(stories))
+            others = len(verdict.findings) - len(stories)
+            yield _Violation(verdict=verdict, because=because(verdict, account), told=told, others=others)
+
+
+def _told(story: Story, folder: Path, *, in_lanes: bool) -> _Told:
+    file = quote(os.path.relpath(story.path, folder))
+    return _Told(story=story, file=file, lanes=_lanes(story) if in_lanes and story.history is not None else None)
+
+
+def _lanes(story: Story) -> _Lanes:
+    tellings = story.tellings
+    steps = cut(tellings, at_most=STEPS_AT_MOST)
+    headings = {telling.actor: telling.subject for telling in reversed(tellings)}
+    violation = story.history.violation if story.history is not None else None
+    return _Lanes(
+        actors=tuple((actor, headings[actor]) for actor in actors(steps)),
+        steps=steps,
+        breaks_at=violation.step if violation is not None else None,
+    )
+
+
+def emphasised(statement: str) -> Markup:
+    """A statement of the catalogue as HTML, with what stands between asterisks emphasised."""
+    parts = _EMPHASIS.split(statement)
+    return Markup().join(
+        Markup("<em>{}</em>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts)
+    )
+
+
+def shortened(text: str) -> str:
+    """A text that came from a run, cut where it is very long."""
+    if len(text) <= TEXT_AT_MOST:
+        return text
+    return f"{text[:TEXT_AT_MOST]} … ({len(text) - TEXT_AT_MOST} characters more)"
+
+
+def _lines(lines: Sequence[str], *, keep_last: bool) -> str:
+    kept = lines[-LINES_AT_MOST:] if keep_last else lines[:LINES_AT_MOST]
+    told = [shortened(line) for line in kept]
+    if len(kept) < len(lines):
+        note = f"… {len(lines) - len(kept)} lines more …"
+        told = [note, *told] if keep_last else [*told, note]
+    return "\n".join(told)
