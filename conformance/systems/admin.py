@@ -29,7 +29,6 @@ from model.log import Position
 
 __all__ = ["Admin", "AdminError"]
 
-_HEADER_PREFIX: Final = "x-pulsar-"
 _EARLIEST: Final = {"ledgerId": -1, "entryId": -1}
 _LATEST: Final = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
 
@@ -93,7 +92,7 @@ class Admin:
         return self._http.get(f"{topic_path(topic)}/lastMessageId", StoredPosition).position
 
     def read_entry(self, topic: str, position: Position) -> RestEntry:
-        """Read one entry of the log, whoever acknowledged it; an error of status 404 if there is none there."""
+        """Read one entry of the log, whoever acknowledged it; an error of status 404 (2.11: 500) if there is none."""
         return self._entry(f"{topic_path(topic)}/ledger/{position.ledger}/entry/{position.entry}")
 
     # ------------------------------------------------------------------------------------------------ subscriptions
@@ -229,16 +228,10 @@ class Admin:
 
     def _entry(self, path: str) -> RestEntry:
         response = self._http.request("GET", path)
-        headers = {
-            name.lower().removeprefix(_HEADER_PREFIX): value
-            for name, value in response.headers.items()
-            if name.lower().startswith(_HEADER_PREFIX)
-        }
         try:
-            position = Position.parse(headers["message-id"])
+            return RestEntry.of(response.headers, response.data)
         except (KeyError, ValueError):
-            raise Trouble(f"GET {path}: an entry without a position") from None
-        return RestEntry(position=position, payload=response.data, headers=headers)
+            raise Trouble(f"GET {path}: not an entry, or one without a position") from None
 
 
 def _subscription_path(topic: str, subscription: str) -> str:

@@ -103,7 +103,7 @@ def _reason(response: urllib3.BaseHTTPResponse) -> str:
     try:
         return msgspec.json.decode(response.data, type=_Reason).reason
     except msgspec.DecodeError:
-        return response.data[:200].decode(errors="replace") or response.reason or ""
+        return " ".join(response.data[:400].decode(errors="replace").split()) or response.reason or ""
 
 
 class _Reason(msgspec.Struct):

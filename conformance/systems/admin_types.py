@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from msgspec import Struct, field, json
 
@@ -197,13 +197,32 @@ class InternalInfo(Answer, frozen=True):
 # ------------------------------------------------------------------------------------------------ entries and policies
 
 
+_PREFIX: Final = "x-pulsar-"
+_PROPERTY: Final = "PROPERTY-"
+_NO_PROPERTIES: Final = frozenset({"TOTAL-CHUNKS", "CHUNK-ID"})
+
+
 class RestEntry(Struct, frozen=True, kw_only=True):
     """An entry as the REST interface gives it: its payload as it is stored, and the rest of it in headers."""
 
     position: Position
     payload: bytes
     headers: Mapping[str, str]
-    """In lower case, without ``x-pulsar-``."""
+    """In lower case, without ``x-pulsar-``, properties apart."""
+    properties: Mapping[str, str]
+    """Its properties; of a single message only, a batch has them within."""
+
+    @classmethod
+    def of(cls, headers: Mapping[str, str], payload: bytes) -> Self:
+        """Read an answer; raises KeyError or ValueError if it is none of an entry."""
+        told = {name[len(_PREFIX) :]: value for name, value in headers.items() if name.lower().startswith(_PREFIX)}
+        plain = {name.lower(): value for name, value in told.items()}
+        if "property" in plain:
+            properties = json.decode(plain["property"], type=dict[str, str])
+        else:  # before 3.0 each has a header of its own, and a chunk's numbers look like two more
+            each = {name[len(_PROPERTY) :]: value for name, value in told.items() if name.startswith(_PROPERTY)}
+            properties = {name: value for name, value in each.items() if name not in _NO_PROPERTIES}
+        return cls(position=Position.parse(plain["message-id"]), payload=payload, headers=plain, properties=properties)
 
     @property
     def producer_name(self) -> str | None:
@@ -249,11 +268,6 @@ class RestEntry(Struct, frozen=True, kw_only=True):
     def replicated_from(self) -> str | None:
         """The cluster that it came from."""
         return self.headers.get("replicated-from")
-
-    @property
-    def properties(self) -> dict[str, str]:
-        """Its properties; of a single message only, a batch has them within."""
-        return json.decode(self.headers.get("property", "{}"), type=dict[str, str])
 
     @property
     def messages(self) -> tuple[bytes, ...]:

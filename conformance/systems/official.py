@@ -54,9 +54,10 @@ class OfficialTicket:
         self._answered = threading.Event()
 
     def settle(self, outcome: SendOutcome) -> None:
-        """Say what became of it; for the client's own thread."""
-        self.outcome = outcome
-        self._answered.set()
+        """Say what became of it; what is said first counts."""
+        if self.outcome is None:
+            self.outcome = outcome
+            self._answered.set()
 
     def wait(self, timeout_s: float) -> SendOutcome | None:
         """Give what became of it, waiting for that; None if nothing is known in time."""
@@ -72,6 +73,7 @@ class OfficialProducer:
         self.name: Final[str] = producer.producer_name()
         self.last_sequence_id: Final[int] = producer.last_sequence_id()
         """What the broker said when it was opened; -1 for none. Later the client counts on its own."""
+        self._in_flight: set[OfficialTicket] = set()
 
     def send(
         self,
@@ -92,7 +94,9 @@ class OfficialProducer:
         def answered(result: Any, message_id: Any) -> None:
             # On the client's thread, where an exception would end the process.
             ticket.settle(_send_outcome(sequence_id, result, message_id))
+            self._in_flight.discard(ticket)
 
+        self._in_flight.add(ticket)
         self._producer.send_async(
             payload,
             answered,
@@ -127,6 +131,12 @@ class OfficialProducer:
     def close(self) -> None:
         """Close it in good order; what is unanswered then is lost. Errors as for ``open_producer``."""
         _call("closing a producer", self._producer.close)
+        self.give_up("this client closed the producer")
+
+    def give_up(self, reason: str) -> None:
+        """Say of all that is unanswered that it is lost: a client that ends does not answer what it held."""
+        while self._in_flight:
+            self._in_flight.pop().settle(Lost(reason))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +229,7 @@ class OfficialClient:
             logger=pulsar.FileLogger(level, str(log_file or os.devnull)),
             listener_name=listener_name,
         )
+        self._producers: list[OfficialProducer] = []
 
     def __enter__(self) -> Self:
         return self
@@ -240,7 +251,7 @@ class OfficialClient:
 
         Raises :class:`ServerRefused`, e.g. ``ProducerBusy``, :class:`ConnectionLost`, :class:`NoAnswer`.
         """
-        producer = _call(
+        opened = _call(
             f"opening producer {name or ''} on {topic}",
             self._client.create_producer,
             topic,
@@ -251,7 +262,9 @@ class OfficialClient:
             batching_max_publish_delay_ms=_NEVER_MS,
             chunking_enabled=chunking,
         )
-        return OfficialProducer(producer)
+        producer = OfficialProducer(opened)
+        self._producers.append(producer)
+        return producer
 
     def subscribe(
         self,
@@ -297,10 +310,16 @@ class OfficialClient:
     def close(self) -> None:
         """Close everything in good order. Errors as for :meth:`open_producer`."""
         _call("closing a client", self._client.close)
+        self._give_up("this client was closed")
 
     def abort(self) -> None:
         """Cut the connections without closing what is open: to the broker, this process ended. Safe to call twice."""
         self._client.shutdown()
+        self._give_up("this client died")
+
+    def _give_up(self, reason: str) -> None:
+        for producer in self._producers:
+            producer.give_up(reason)
 
 
 _KINDS: Final[Mapping[Kind, Any]] = {

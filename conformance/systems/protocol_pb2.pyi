@@ -982,7 +982,7 @@ class CommandSubscribe(_message.Message):
     consumer_epoch: _builtins.int
     @_builtins.property
     def start_message_id(self) -> Global___MessageIdData:
-        """The first message wanted is the one after it."""
+        """For a subscription that is not durable: the first entry wanted, which a broker gives whole if it is a batch."""
 
     @_builtins.property
     def metadata(self) -> _containers.RepeatedCompositeFieldContainer[Global___KeyValue]: ...

@@ -77,7 +77,7 @@ class WireClient:
         deadline = Deadline.after(timeout_s)
         producer = WireProducer(self._owner(topic, deadline), self._next_id())
         producer.open(topic, name=name, deadline=deadline)
-        self._open.append(producer)
+        self._keep(producer)
         return producer
 
     def subscribe(
@@ -98,7 +98,7 @@ class WireClient:
         """Subscribe to a topic; nothing is delivered before the consumer's first permits.
 
         ``initial`` counts where the subscription is new, ``start_after`` where it is not durable (a reader's): the
-        first message is then the one after it. Raises :class:`ServerRefused`, e.g. ``ConsumerBusy``,
+        first entry is then the one after it. Raises :class:`ServerRefused`, e.g. ``ConsumerBusy``,
         :class:`ConnectionLost`, :class:`NoAnswer`.
         """
         deadline = Deadline.after(timeout_s)
@@ -111,12 +111,12 @@ class WireClient:
             priority_level=priority,
             durable=durable,
             initial_position=pb.CommandSubscribe.Earliest if initial == "earliest" else pb.CommandSubscribe.Latest,
-            start_message_id=None if durable else message_id_of(start_after or _START[initial]),
+            start_message_id=None if durable else message_id_of(_first_wanted(start_after, initial)),
             replicate_subscription_state=replicated,
             key_shared_meta=key_shared.to_wire() if key_shared is not None else None,
         )
         consumer.subscribe(ask, deadline)
-        self._open.append(consumer)
+        self._keep(consumer)
         return consumer
 
     def flush(self, *, timeout_s: float = 10.0) -> None:
@@ -182,6 +182,18 @@ class WireClient:
             raise ServerRefused(error_name(answer.lookup_response.error), answer.lookup_response.message)
         return answer.lookup_response
 
+    def _keep(self, endpoint: WireProducer | WireConsumer) -> None:
+        """Remember what has to be closed with the client; a client that lives long opens and closes a lot."""
+        self._open = [it for it in self._open if it.is_open]
+        self._open.append(endpoint)
+
     def _next_id(self) -> int:
         self._last_id += 1
         return self._last_id
+
+
+def _first_wanted(start_after: Position | None, initial: Literal["earliest", "latest"]) -> Position:
+    """The entry that a reader names: brokers take one step back from it and read what follows."""
+    if start_after is None:
+        return _START[initial]
+    return Position(start_after.ledger, start_after.entry + 1)

@@ -140,13 +140,14 @@ def test_an_unload_closes_the_producer_and_leaves_the_connection(client: WireCli
 
 
 def test_what_is_unanswered_at_an_unload_is_lost_or_confirmed_and_the_log_agrees(
-    client: WireClient, admin: Admin, topic: str
+    client: WireClient, another: WireClient, admin: Admin, topic: str
 ) -> None:
+    # Release 2.11 closes the whole connection when sends come in for a producer that it just closed.
     producer = opened(client, topic)
     tickets = [producer.send(i, b"x") for i in range(1, 200)]
     admin.unload(topic)
     outcomes = [producer.answer(ticket, timeout_s=TIMEOUT_S) for ticket in tickets]
-    logged = {entry.position for entry in read_log(client, topic, timeout_s=TIMEOUT_S)}
+    logged = {entry.position for entry in read_log(another, topic, timeout_s=TIMEOUT_S)}
     told = {outcome.position for outcome in outcomes if isinstance(outcome, Receipt)}
     assert told <= logged
     assert all(isinstance(outcome, Receipt | Lost) for outcome in outcomes)
