@@ -43,6 +43,17 @@ class WriteFails(_OnTopic):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WriteFailsLate(_OnTopic):
+    """The next ``count`` entries are in flight for ``delay_ms``, and are not stored then: their writes fail.
+
+    Entries that come while one of them is in flight fail behind it.
+    """
+
+    name: ClassVar[str] = "write-fails-late"
+    delay_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteSlow(_OnTopic):
     """The next ``count`` entries are stored, but their writes stay in flight for ``delay_ms`` (from when stored).
 
@@ -99,6 +110,7 @@ class LedgerCloseSlow(_OnTopic):
 
 Fault = (
     WriteFails
+    | WriteFailsLate
     | WriteSlow
     | SnapshotWriteFails
     | SnapshotSlow
@@ -141,7 +153,7 @@ def arm(address: AgentAddress, fault: Fault) -> Armed:
     Raises ``ValueError`` for a count or delay out of range, :class:`~conformance.trouble.Trouble` where the agent does
     not do it.
     """
-    delay_ms = fault.delay_ms if isinstance(fault, WriteSlow | SnapshotSlow | LedgerCloseSlow) else 0
+    delay_ms = fault.delay_ms if isinstance(fault, WriteFailsLate | WriteSlow | SnapshotSlow | LedgerCloseSlow) else 0
     if not (1 <= fault.count <= MAX_COUNT and 0 <= delay_ms <= MAX_DELAY_MS):
         raise ValueError(f"a failpoint's count is 1 to {MAX_COUNT}, its delay 0 to {MAX_DELAY_MS} ms: {fault}")
     agent = Agent(address)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import uuid
+from collections.abc import Callable
 
 from conformance.brokers.interface import AgentAddress, Broker
 from conformance.systems.admin import Admin
@@ -17,7 +19,7 @@ TIMEOUT_S = 10.0
 
 
 class Bench:
-    """A namespace and a topic of its own, where deduplication is on."""
+    """A namespace and a topic of its own: deduplication is on, snapshots come every five entries and never by time."""
 
     def __init__(self, broker: Broker, *, deduplication: bool = True) -> None:
         assert broker.agent is not None
@@ -27,7 +29,7 @@ class Bench:
         self.namespace = f"public/faults-{uuid.uuid4().hex[:12]}"
         self.topic = f"persistent://{self.namespace}/topic"
         policies = NamespacePolicies(
-            retention=Retention(), deduplication=deduplication, deduplication_snapshot_interval_s=1
+            retention=Retention(), deduplication=deduplication, deduplication_snapshot_interval_s=0
         )
         self.admin.create_namespace(self.namespace, policies)
         self.client = self._connect()
@@ -66,6 +68,10 @@ class Bench:
         cursor = self.admin.internal_stats(self.topic).cursors.get("pulsar.dedup")
         return {} if cursor is None else cursor.properties
 
+    def has_deduplication_status(self, status: str) -> bool:
+        """Whether the broker says this of deduplication on the topic, e.g. ``Enabled``."""
+        return self.admin.stats(self.topic).deduplication_status == status
+
     def unload(self) -> None:
         """Have the broker close the topic; whoever opens it next recovers it."""
         self.admin.unload(self.topic)
@@ -74,6 +80,11 @@ class Bench:
         """Wait until the broker's process is gone, and bring it back."""
         eventually(lambda: not self.broker.is_alive())
         self.broker.start()
+        self.reconnect()
+
+    def reconnect(self) -> None:
+        """Drop the client's connections, and begin anew."""
+        self.client.abort()
         self.client = self._connect()
 
     def close(self) -> None:
@@ -93,3 +104,13 @@ def is_stored(outcome: SendOutcome) -> bool:
 def is_duplicate(outcome: SendOutcome) -> bool:
     """Whether the broker says that it had the message already."""
     return isinstance(outcome, Receipt) and outcome.position is None
+
+
+def becomes(condition: Callable[[], bool], *, within_s: float = 2.0) -> bool:
+    """Whether something comes true, where a defect may keep it from doing so."""
+    end = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True

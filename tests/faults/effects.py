@@ -1,0 +1,195 @@
+"""What each seeded defect does, as an experiment with one observation: the sound broker's, and the defective one's.
+
+These say that the defects are real. That the machines find them without being told where to look is tested elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from conformance.faults.failpoints import SnapshotWriteFails, WriteFails, WriteSlow, armed
+from conformance.systems.outcomes import Receipt, SendOutcome
+from tests.faults.bench import TIMEOUT_S, Bench, becomes
+from tests.polling import eventually
+
+Observation = object
+Experiment = Callable[[Bench], Observation]
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """An experiment, and what comes of it without and with the defect."""
+
+    experiment: Experiment
+    sound: Observation
+    defective: Observation
+
+
+def word(outcome: SendOutcome) -> str:
+    """What the broker made of a send, as its producer sees it."""
+    if isinstance(outcome, Receipt):
+        return "stored" if outcome.position else "duplicate"
+    return "failed"
+
+
+def ids(bench: Bench) -> list[int]:
+    """The sequence ids in the log."""
+    return [sequence_id for _, sequence_id in bench.stored()]
+
+
+def sending(*sequence_ids: int) -> Experiment:
+    """Send ids one after the other: the last answer, and the log."""
+
+    def experiment(bench: Bench) -> Observation:
+        return word(bench.send(bench.producer(), *sequence_ids)), ids(bench)
+
+    return experiment
+
+
+def sending_twice_in_flight(bench: Bench) -> Observation:
+    """Send an id again while its first write is on its way: both answers (nothing in them tells whose), and the log."""
+    producer = bench.producer()
+    with armed(bench.agent, WriteSlow(topic=bench.topic, delay_ms=300)) as fault:
+        tickets = [producer.send(1, b"first"), producer.send(1, b"second")]
+        for ticket in tickets:
+            bench.answer(producer, ticket)
+        assert fault.fired() == 1
+    # Asked for again, now that both are there: the client hands an answer on when a later one fits better.
+    return sorted(word(bench.answer(producer, ticket)) for ticket in tickets), ids(bench)
+
+
+def sending_again_after_a_failed_write(bench: Bench) -> Observation:
+    """Have a write fail, come back and send the same id: the first and the second answer, and the log."""
+    with armed(bench.agent, WriteFails(topic=bench.topic)) as fault:
+        first = word(bench.send(bench.producer(), 1))
+        assert fault.fired() == 1
+    # The broker disconnects the producer of a failed write; a defect may leave it, and then it has to make room.
+    bench.reconnect()
+    return first, word(bench.send(bench.producer(), 1)), ids(bench)
+
+
+def sending_one_of_a_batch_again(bench: Bench) -> Observation:
+    """Send a batch, then one of its messages by itself: the answer, and the log."""
+    producer = bench.producer()
+    batch = producer.send_batch([(1, b"1"), (2, b"2"), (3, b"3")])
+    assert word(bench.answer(producer, batch)) == "stored"
+    return word(bench.send(producer, 2)), ids(bench)
+
+
+def sending_under_another_name(bench: Bench) -> Observation:
+    """Send a lower id under another name: the answer, and the log."""
+    assert word(bench.send(bench.producer("p"), 5)) == "stored"
+    return word(bench.send(bench.producer("q"), 3)), bench.stored()
+
+
+def coming_back(bench: Bench) -> Observation:
+    """Close a producer and open it again: what it is told, and the answer to its last id sent again."""
+    producer = bench.producer()
+    bench.send(producer, 1)
+    producer.close(timeout_s=TIMEOUT_S)
+    producer = bench.producer()
+    return producer.last_sequence_id, word(bench.send(producer, 1))
+
+
+def recovering(count: int) -> Experiment:
+    """Send ids from 1, close the topic and open it again: what the producer is told, and what its last id comes to."""
+
+    def experiment(bench: Bench) -> Observation:
+        bench.send(bench.producer(), *range(1, count + 1))
+        if count >= 5:
+            eventually(bench.snapshot)
+        bench.unload()
+        producer = bench.producer()
+        return producer.last_sequence_id, word(bench.send(producer, count))
+
+    return experiment
+
+
+def snapshot_of_two_producers(bench: Bench) -> Observation:
+    """The snapshot after five entries of two producers."""
+    bench.send(bench.producer("p"), 1)
+    bench.send(bench.producer("q"), 1, 2, 3, 4)
+    eventually(bench.snapshot)
+    return bench.snapshot()
+
+
+def snapshot_with_a_write_in_flight(bench: Bench) -> Observation:
+    """The snapshot that the fifth entry causes while the sixth has been pushed and not been recorded."""
+    producer = bench.producer()
+    bench.send(producer, 1, 2, 3, 4)
+    with armed(bench.agent, WriteSlow(topic=bench.topic, delay_ms=300)) as fault:
+        tickets = [producer.send(5, b"5"), producer.send(6, b"6")]
+        assert [word(bench.answer(producer, ticket)) for ticket in tickets] == ["stored", "stored"]
+        assert fault.fired() == 1
+    eventually(bench.snapshot)
+    return bench.snapshot()
+
+
+def sending_again_after_a_failed_snapshot(bench: Bench) -> Observation:
+    """Have a snapshot fail, and send the last id again."""
+    producer = bench.producer()
+    with armed(bench.agent, SnapshotWriteFails(topic=bench.topic)) as fault:
+        bench.send(producer, 1, 2, 3, 4, 5)
+        eventually(lambda: fault.fired() == 1)
+    return word(bench.send(producer, 5))
+
+
+def switching_while_loaded(bench: Bench) -> Observation:
+    """Switch deduplication off and on again on a loaded topic: whether it follows."""
+    bench.send(bench.producer(), 1)
+    followed = []
+    for enabled, status in ((False, "Disabled"), (True, "Enabled")):
+        bench.admin.set_namespace_deduplication(bench.namespace, enabled)
+        followed.append(becomes(partial(bench.has_deduplication_status, status)))
+    return followed
+
+
+def taking_over_a_subscription(bench: Bench) -> Observation:
+    """Have a consumer leave without acknowledging what it got: the first message that the next one gets."""
+    bench.send(bench.producer(), 1, 2)
+    received = []
+    for _ in range(2):
+        consumer = bench.client.subscribe(bench.topic, "s", kind="Exclusive", initial="earliest", timeout_s=TIMEOUT_S)
+        consumer.flow(1)
+        delivery = consumer.receive(timeout_s=TIMEOUT_S)
+        assert delivery is not None
+        received.append(delivery.sequence_id)
+        consumer.close(timeout_s=TIMEOUT_S)
+    return received
+
+
+EFFECTS: dict[str, Effect] = {
+    "check-removed": Effect(sending(1, 2, 1), ("duplicate", [1, 2]), ("stored", [1, 2, 1])),
+    "equal-id-stored-again": Effect(sending(1, 2, 1, 2), ("duplicate", [1, 2]), ("stored", [1, 2, 2])),
+    "duplicate-refused": Effect(sending(1, 1), ("duplicate", [1]), ("failed", [1])),
+    "duplicate-stored-too": Effect(sending(1, 1, 2), ("stored", [1, 2]), ("stored", [1, 1, 2])),
+    "duplicate-lowers-the-id": Effect(sending(1, 2, 3, 1, 3), ("duplicate", [1, 2, 3]), ("stored", [1, 2, 3, 3])),
+    "gap-refused": Effect(sending(1, 3), ("stored", [1, 3]), ("failed", [1])),
+    "persisted-never-raised": Effect(sending(1, 1), ("duplicate", [1]), ("failed", [1])),
+    "unknown-confirmed": Effect(sending_twice_in_flight, (["failed", "stored"], [1]), (["duplicate", "stored"], [1])),
+    "unknown-stored": Effect(sending_twice_in_flight, (["failed", "stored"], [1]), (["stored", "stored"], [1, 1])),
+    "pushed-not-reset": Effect(sending_again_after_a_failed_write, ("failed", "stored", [1]), ("failed", "failed", [])),
+    "persisted-raised-early": Effect(
+        sending_again_after_a_failed_write, ("failed", "stored", [1]), ("failed", "duplicate", [])
+    ),
+    "failed-write-confirmed": Effect(
+        sending_again_after_a_failed_write, ("failed", "stored", [1]), ("duplicate", "failed", [])
+    ),
+    "confirmed-not-stored": Effect(sending(*range(1, 9)), ("stored", [*range(1, 9)]), ("stored", [*range(1, 7), 8])),
+    "batch-highest-ignored": Effect(sending_one_of_a_batch_again, ("duplicate", [1, 2, 3]), ("stored", [1, 2, 3, 2])),
+    "producers-as-one": Effect(sending_under_another_name, ("stored", [("p", 5), ("q", 3)]), ("duplicate", [("p", 5)])),
+    "producer-forgotten": Effect(coming_back, (1, "duplicate"), (-1, "stored")),
+    "last-id-always-none": Effect(coming_back, (1, "duplicate"), (-1, "duplicate")),
+    "last-id-too-high": Effect(coming_back, (1, "duplicate"), (2, "duplicate")),
+    "switch-ignored": Effect(switching_while_loaded, [True, True], [False, True]),
+    "replay-skipped": Effect(recovering(8), (8, "duplicate"), (5, "stored")),
+    "replay-one-late": Effect(recovering(6), (6, "duplicate"), (5, "stored")),
+    "snapshot-ahead-of-its-map": Effect(recovering(5), (5, "duplicate"), (4, "stored")),
+    "snapshot-forgets-a-producer": Effect(snapshot_of_two_producers, {"p": 1, "q": 4}, {"q": 4}),
+    "snapshot-of-pushed": Effect(snapshot_with_a_write_in_flight, {"p": 5}, {"p": 6}),
+    "snapshot-failure-clears-state": Effect(sending_again_after_a_failed_snapshot, "duplicate", "stored"),
+    "redelivery-forgotten": Effect(taking_over_a_subscription, [1, 1], [1, 2]),
+}
+"""For each defect, by its name, how its effect is seen."""

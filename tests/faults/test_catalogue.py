@@ -1,0 +1,67 @@
+"""The rule files, read into values."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.faults import failpoints as failpoints_module
+from conformance.faults.byteman import rule_names
+from conformance.faults.catalogue import Defect, Failpoint, defects, failpoints, find, find_failpoint, is_for, parse
+from conformance.trouble import Trouble
+from model.catalogue import CATALOGUE
+
+GOOD = "# defect: x\n# breaks: DEDUP-03\n# summary: It does.\n# releases: 3.3, 4.\nRULE defect x\nENDRULE\n"
+
+
+def test_every_defect_breaks_a_rule_of_the_catalogue_and_says_how_in_a_sentence() -> None:
+    rules = {rule.id for rule in CATALOGUE}
+    for defect in defects():
+        assert defect.breaks in rules, defect.name
+        assert defect.summary.endswith("."), defect.name
+
+
+def test_there_are_at_least_twelve_defects_and_no_name_or_rule_is_there_twice() -> None:
+    assert len(defects()) >= 12
+    faults: list[Defect | Failpoint] = [*defects(), *failpoints()]
+    names = [fault.name for fault in faults]
+    assert len(names) == len(set(names))
+    rules = [rule for fault in faults for rule in rule_names(fault.text)]
+    assert len(rules) == len(set(rules))
+
+
+def test_every_failpoint_can_be_armed() -> None:
+    kinds = failpoints_module.Fault.__args__
+    assert sorted(kind.name for kind in kinds) == [failpoint.name for failpoint in failpoints()]
+
+
+def test_a_fault_is_found_by_its_name() -> None:
+    assert [find(defect.name) for defect in defects()] == list(defects())
+    assert find_failpoint("write-fails").name == "write-fails"
+
+
+def test_an_unknown_defect_is_one_sentence_that_lists_those_there_are() -> None:
+    with pytest.raises(Trouble, match=f"there is no defect 'nonsense'; there are: .*{defects()[-1].name}"):
+        find("nonsense")
+
+
+def test_a_file_is_read_with_its_header() -> None:
+    fault = parse("x.btm", GOOD)
+    assert (fault.name, fault.summary, fault.releases) == ("x", "It does.", ("3.3", "4."))
+    assert [is_for(fault, release) for release in ("2.11.0", "3.3.6", "4.0.8")] == [False, True, True]
+    assert is_for(parse("x.btm", GOOD.replace("# releases: 3.3, 4.\n", "")), "2.11.0")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("# defect: x\n", "", "its header needs 'failpoint' or 'defect'"),
+        ("# summary: It does.\n", "", "and 'summary'"),
+        ("# breaks: DEDUP-03\n", "", "does not say which rule it breaks"),
+        ("# defect: x\n", "# defect: y\n", "its header says that it is 'y'"),
+        ("RULE defect x", "RULE y", "need names that begin with 'defect x'"),
+        ("RULE defect x\nENDRULE\n", "", r"found \(\)"),
+    ],
+)
+def test_a_file_that_is_not_as_it_should_be_is_refused(old: str, new: str, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        parse("x.btm", GOOD.replace(old, new))

@@ -1,0 +1,87 @@
+"""Every seeded defect in a real broker: its effect is seen while it is on, and only then."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from conformance.brokers.interface import Broker
+from conformance.faults.byteman import Agent
+from conformance.faults.catalogue import Defect, defects, find, is_for
+from conformance.faults.defects import is_on, switch_off, switch_on, switched, was_reached
+from conformance.trouble import Trouble
+from tests.faults.bench import Bench
+from tests.faults.effects import EFFECTS, Experiment, Observation
+
+MISFIT = Defect(
+    name="misfit",
+    breaks="DEDUP-03",
+    summary="A rule that is badly typed.",
+    releases=(),
+    text=find("check-removed").text.replace("defect check-removed", "defect misfit").replace("NotDup", "NoSuchAnswer"),
+)
+
+
+def observe(broker: Broker, experiment: Experiment) -> Observation:
+    """Make an experiment on a topic of its own."""
+    bench = Bench(broker)
+    try:
+        return experiment(bench)
+    finally:
+        bench.close()
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_on(broker: Broker) -> Iterator[None]:
+    """Take out what a failed test left in the broker."""
+    yield
+    assert broker.agent is not None
+    for defect in defects():
+        switch_off(broker.agent, defect)
+
+
+def test_every_defect_has_its_experiment() -> None:
+    assert sorted(EFFECTS) == [defect.name for defect in defects()]
+
+
+@pytest.mark.parametrize("defect", defects(), ids=lambda defect: defect.name)
+def test_a_defect_has_its_effect_while_it_is_on_and_only_then(broker: Broker, defect: Defect) -> None:
+    if not is_for(defect, broker.version):
+        pytest.skip(f"not written for {broker.version}")
+    assert broker.agent is not None
+    effect = EFFECTS[defect.name]
+    assert observe(broker, effect.experiment) == effect.sound
+    with switched(broker.agent, defect):
+        assert observe(broker, effect.experiment) == effect.defective
+        assert was_reached(broker.agent, defect)
+    assert observe(broker, effect.experiment) == effect.sound
+
+
+def test_switching_takes_well_under_a_second_and_may_be_repeated(bench: Bench) -> None:
+    defect = find("check-removed")
+    bench.send(bench.producer(), 1)
+    began = time.monotonic()
+    switch_on(bench.agent, defect)
+    switch_on(bench.agent, defect)
+    assert is_on(bench.agent, defect)
+    switch_off(bench.agent, defect)
+    switch_off(bench.agent, defect)
+    assert not is_on(bench.agent, defect)
+    assert time.monotonic() - began < 1
+
+
+def test_a_defect_that_was_never_reached_says_so(bench: Bench) -> None:
+    with switched(bench.agent, find("pushed-not-reset")):
+        bench.send(bench.producer(), 1)
+        assert not was_reached(bench.agent, find("pushed-not-reset"))
+
+
+def test_a_defect_that_does_not_fit_the_broker_is_trouble_and_is_taken_out(bench: Bench) -> None:
+    switch_on(bench.agent, MISFIT)
+    bench.send(bench.producer(), 1)
+    with pytest.raises(Trouble, match="'defect misfit'"):
+        switch_off(bench.agent, MISFIT)
+    assert not is_on(bench.agent, MISFIT)
+    assert "defect misfit" not in [rule.name for rule in Agent(bench.agent).rules()]
