@@ -7,9 +7,9 @@ documents; whether something was right is not its business.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from conformance.history.document import History, Step
 from model.operations import (
@@ -70,9 +70,17 @@ class Tone(enum.Enum):
     UNKNOWN = "unknown"
 
 
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One thing that came of an operation, in words; a send has as many as it has entries."""
+
+    words: str
+    tone: Tone = Tone.PLAIN
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telling:
-    """One step, told: ``actor`` did ``did``, and ``came`` came of it.
+    """One step, told: ``actor`` did ``did``, and ``results`` came of it.
 
     ``late`` tells what arrived before it, for earlier operations whose answers nobody awaited. ``subject`` is who the
     actor is, for a sentence of its own; a lane that is headed by the actor needs only ``did``.
@@ -82,16 +90,21 @@ class Telling:
     actor: str
     subject: str
     did: str
-    came: str
+    results: tuple[Result, ...]
     late: str = ""
-    tone: Tone = Tone.PLAIN
     invoked_ms: float = 0.0
     completed_ms: float = 0.0
 
+    @property
+    def tone(self) -> Tone:
+        """The tone of its worst result."""
+        tones = {result.tone for result in self.results}
+        return next(tone for tone in reversed(Tone) if tone in tones or tone is Tone.PLAIN)
+
     def __str__(self) -> str:
-        came = f": {self.came}" if self.came else ""
+        came = "; ".join(result.words for result in self.results)
         late = f" Before that came {self.late}." if self.late else ""
-        return f"{self.step}. {self.subject} {self.did}{came}.{late}"
+        return f"{self.step}. {self.subject} {self.did}{': ' if came else ''}{came}.{late}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,9 +153,8 @@ def _telling(number: int, step: Step, sessions: Mapping[str, OpenProducer]) -> T
         actor=actor,
         subject=subject,
         did=did,
-        came=_came_of(step.operation, step.outcome),
+        results=_results(step.operation, step.outcome),
         late="; ".join(_late(late) for late in step.late),
-        tone=_tone(step.outcome),
         invoked_ms=step.invoked_ms,
         completed_ms=step.completed_ms,
     )
@@ -258,18 +270,20 @@ def _switched(switch: Switch) -> str:
             assert_never(switch)
 
 
-def _came_of(operation: AnyOperation, outcome: AnyOutcome) -> str:
+def _results(operation: AnyOperation, outcome: AnyOutcome) -> tuple[Result, ...]:
     """The outcome, with each answer beside the entry that it is for."""
     if not isinstance(operation, Send) or not isinstance(outcome, Sent):
-        return _outcome(outcome)
+        words = _outcome(outcome)
+        return (Result(words, _tone(outcome)),) if words else ()
     if not outcome.answers:
-        return "" if not operation.wait else "no answer came"
-    if len(operation.entries) == 1 == len(outcome.answers):
-        return _outcome(outcome.answers[0])
+        return (Result("no answer came"),) if operation.wait else ()
+    if len(operation.entries) == 1:
+        return tuple(Result(_outcome(answer), _tone(answer)) for answer in outcome.answers)
     answered = zip(operation.entries, outcome.answers, strict=False)
-    told = [f"{_ids(entry)}, {_outcome(answer)}" for entry, answer in answered]
+    told = [Result(f"{_ids(entry)}, {_outcome(answer)}", _tone(answer)) for entry, answer in answered]
     missing = len(operation.entries) - len(outcome.answers)
-    return "; ".join(_listed(told)) + (f"; no answer came for the other {missing}" if missing > 0 else "")
+    silence = [Result(f"no answer came for the other {missing}")] if missing > 0 else []
+    return (*_ends(told, Result), *silence)
 
 
 def _ids(entry: Entry) -> str:
@@ -328,21 +342,23 @@ def _tone(outcome: AnyOutcome) -> Tone:
             return Tone.REFUSED
         case Unknown():
             return Tone.UNKNOWN
-        case Sent(answers=answers):
-            tones = {_tone(answer) for answer in answers}
-            return next((tone for tone in reversed(Tone) if tone in tones), Tone.PLAIN)
-        case Created() | Switched() | Cleared() | Done() | Skipped() | Opened() | LogRead() | SnapshotRead():
-            return Tone.PLAIN
         case _:
-            assert_never(outcome)
+            return Tone.PLAIN
 
 
-def _listed(told: Sequence[str]) -> list[str]:
-    """The parts to list one by one; of very many, the first and the last."""
+T = TypeVar("T")
+
+
+def _ends(told: Sequence[T], note: Callable[[str], T]) -> list[T]:
+    """The parts to tell one by one; of very many, the first and the last, and a note on the others between them."""
     if len(told) <= LISTED_AT_MOST:
         return list(told)
     half = LISTED_AT_MOST // 2
-    return [*told[:half], f"… {len(told) - 2 * half} more …", *told[-half:]]
+    return [*told[:half], note(f"… {len(told) - 2 * half} more …"), *told[-half:]]
+
+
+def _listed(told: Sequence[str]) -> list[str]:
+    return _ends(told, str)
 
 
 def _times(number: int) -> str:

@@ -106,7 +106,7 @@ def test_an_operation_is_told(operation: AnyOperation, told: str) -> None:
 
 @pytest.mark.parametrize(("outcome", "told"), TOLD_OUTCOMES)
 def test_an_outcome_is_told(outcome: AnyOutcome, told: str) -> None:
-    assert explain(history(step(Kill(), outcome)))[0].came == told
+    assert sentence(Kill(), outcome).removeprefix(sentence(Kill())[:-1]).removeprefix(": ") == f"{told}."
 
 
 def test_every_operation_and_every_outcome_is_told() -> None:
@@ -153,7 +153,7 @@ def test_a_session_that_was_never_opened_is_told() -> None:
 
 def test_a_very_long_log_is_told_by_its_ends() -> None:
     entries = tuple(LoggedEntry(Position(3, number), "p0", entry(number)) for number in range(1000))
-    came = explain(history(step(ReadLog("t0"), LogRead(entries))))[0].came
+    came = explain(history(step(ReadLog("t0"), LogRead(entries))))[0].results[0].words
     assert came.startswith("1000 entries: 3:0 p0 0 (b0); ")
     assert f"… {1000 - LISTED_AT_MOST} more …" in came
     assert came.endswith("; 3:999 p0 999 (b999)")
@@ -177,4 +177,6 @@ def test_lanes_are_the_sessions_in_the_order_of_their_first_act_then_the_broker_
 
 def test_a_send_has_the_tone_of_its_worst_answer() -> None:
     several = step(Send("s1", (entry(4), entry(5))), answers(Unknown("cut"), Stored(Position(3, 1))))
-    assert explain(history(OPENED, several))[1].tone is Tone.UNKNOWN
+    told = explain(history(OPENED, several))[1]
+    assert [result.tone for result in told.results] == [Tone.UNKNOWN, Tone.STORED]
+    assert told.tone is Tone.UNKNOWN
