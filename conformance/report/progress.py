@@ -32,6 +32,10 @@ PLAIN_EVERY_S = 15.0
 """How often a plain display says how far the run is when nothing else happens, in seconds."""
 
 
+LIVE_EVERY_S = 0.1
+"""How often a live display is drawn again, in seconds."""
+
+
 class Display(Protocol):
     """A watcher of a run that has to be opened and closed."""
 
@@ -87,7 +91,8 @@ class _State:
         match event:
             case RunStarted(release=release, machines=machines, at_s=at_s):
                 self._operations_since_s = at_s
-                return f"Pulsar {release} is up; machines: {', '.join(machines)}"
+                self.phase = f"Pulsar {release} is up; machines: {', '.join(machines)}"
+                return self.phase
             case Phase(what=what):
                 self.phase = what
                 return what
@@ -147,9 +152,8 @@ class _LiveDisplay:
     def __init__(self, state: _State, console: Console) -> None:
         self._state = state
         self._spinner = Spinner("dots")
-        self._live = Live(
-            console=console, refresh_per_second=8, transient=True, get_renderable=self._picture, redirect_stdout=False
-        )
+        self._live = Live(console=console, auto_refresh=False, transient=True, get_renderable=self._picture)
+        self._refreshed_s = 0.0
 
     def __enter__(self) -> Self:
         self._live.start()
@@ -172,6 +176,9 @@ class _LiveDisplay:
 
     def tick(self, elapsed_s: float) -> None:
         self._state.elapsed_s = elapsed_s
+        if elapsed_s - self._refreshed_s >= LIVE_EVERY_S:
+            self._refreshed_s = elapsed_s
+            self._live.refresh()
 
     def _picture(self) -> RenderableType:
         state = self._state

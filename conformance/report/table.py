@@ -124,7 +124,8 @@ def _show_story(story: Story, console: Console) -> None:
     for telling in cut(story.tellings, at_most=STEPS_AT_MOST):
         _say(console, str(telling), indent=4)
     if story.history is not None and story.history.violation is not None:
-        _say(console, f"Step {story.history.violation.step} breaks the rule. Evidence:", indent=2)
+        evidence = " Evidence:" if violation.evidence else ""
+        _say(console, f"Step {story.history.violation.step} breaks the rule.{evidence}", indent=2)
     for line in violation.evidence[:EVIDENCE_AT_MOST]:
         _say(console, line, indent=4)
     if story.problem is not None:

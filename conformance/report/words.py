@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TypeVar, assert_never
 
 from conformance.history.document import History, Step
@@ -176,8 +177,11 @@ def _who_did_what(operation: AnyOperation, sessions: Mapping[str, OpenProducer])
 
 
 def _late(late: Late) -> str:
-    answers = "; ".join(_outcome(answer) for answer in late.answers) or "none"
-    return f"answers to session {late.session} that it had not waited for: {answers}"
+    answers = [
+        f"{_outcome(answer)}{f' ({times} times)' if (times := len(list(alike))) > 1 else ''}"
+        for answer, alike in groupby(late.answers)
+    ]
+    return f"answers to session {late.session} that it had not waited for: {'; '.join(answers) or 'none'}"
 
 
 def _producer(session: str, sessions: Mapping[str, OpenProducer]) -> str:
@@ -307,7 +311,7 @@ def _outcome(outcome: AnyOutcome) -> str:
         case Refused(code=code, message=message):
             return f"refused with {code}" + (f" ({message})" if message else "")
         case Unknown(why=why):
-            return f"whether it took effect is unknown, because {why}"
+            return f"unknown, because {why}"
         case Stored(position=position):
             return f"stored at {position}"
         case Duplicate():

@@ -93,8 +93,8 @@ DEDUP-03: A sequence id at or below persisted is a duplicate: confirmed to the
       b7), all in flight at once, and does not wait for the answers.
     5. producer p0 (session s1, wire client) crashes: its connection is cut
       without a goodbye. Before that came answers to session s1 that it had not
-      waited for: stored at 3:1; whether it took effect is unknown, because the
-      connection was cut before the answer.
+      waited for: stored at 3:1; unknown, because the connection was cut before
+      the answer.
     6. the broker is killed (SIGKILL) and started again on the same data.
     7. producer p0 (session s2, pulsar-client) opens on topic t0: open; this
       client does not tell the highest sequence id.

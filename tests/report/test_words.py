@@ -22,6 +22,7 @@ from model.operations import (
     FailpointKind,
     Fired,
     Kill,
+    Late,
     LoggedEntry,
     LogRead,
     Opened,
@@ -85,7 +86,7 @@ TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
     (Done(), ""),
     (Skipped("s1 was never opened"), "not performed, because s1 was never opened"),
     (Refused("ProducerBusy", "it is connected"), "refused with ProducerBusy (it is connected)"),
-    (Unknown("the connection was cut"), "whether it took effect is unknown, because the connection was cut"),
+    (Unknown("the connection was cut"), "unknown, because the connection was cut"),
     (Stored(Position(3, 1)), "stored at 3:1"),
     (Duplicate(), "the broker confirms it as a duplicate"),
     (Sent((Stored(Position(3, 1)), Duplicate())), "stored at 3:1; the broker confirms it as a duplicate"),
@@ -137,7 +138,16 @@ def test_an_answer_that_was_not_awaited_is_told_where_it_came() -> None:
     assert told[3].endswith("all in flight at once, and does not wait for the answers.")
     assert told[4].endswith(
         "Before that came answers to session s1 that it had not waited for: "
-        "stored at 3:1; whether it took effect is unknown, because the connection was cut before the answer."
+        "stored at 3:1; unknown, because the connection was cut before the answer."
+    )
+
+
+def test_late_answers_that_are_alike_are_counted() -> None:
+    cut_off = Unknown("it was cut")
+    late = Late("s1", (cut_off, cut_off, Duplicate(), cut_off))
+    told = str(explain(history(OPENED, step(CrashProducer("s1"), late=(late,))))[1])
+    assert told.endswith(
+        "unknown, because it was cut (2 times); the broker confirms it as a duplicate; unknown, because it was cut."
     )
 
 
