@@ -22,12 +22,11 @@ _HEADER = re.compile(r"# (?P<key>[a-z]+): (?P<value>.+)")
 class Failpoint:
     """A fault that a running broker can be told to have, on one topic and so many times.
 
-    ``releases``: the beginnings of the versions it is written for, empty for every one. ``text``: its Byteman rules.
+    ``text``: its Byteman rules.
     """
 
     name: str
     summary: str
-    releases: tuple[str, ...]
     text: str
 
 
@@ -35,19 +34,13 @@ class Failpoint:
 class Defect:
     """A small bug that a running broker can be given, on all topics, until it is taken out again.
 
-    ``breaks``: the rule of the catalogue that does not hold any more. ``releases`` and ``text`` as for a failpoint.
+    ``breaks``: the rule of the catalogue that does not hold any more. ``text``: its Byteman rules.
     """
 
     name: str
     breaks: str
     summary: str
-    releases: tuple[str, ...]
     text: str
-
-
-def is_for(fault: Failpoint | Defect, release: str) -> bool:
-    """Whether it is written for this release, e.g. ``4.0.8``."""
-    return not fault.releases or any(release == begin or release.startswith(begin) for begin in fault.releases)
 
 
 @cache
@@ -82,17 +75,17 @@ def parse(file_name: str, text: str) -> Failpoint | Defect:
     if len(kinds) != 1 or "summary" not in header:
         raise ValueError(f"{file_name}: its header needs 'failpoint' or 'defect', and 'summary'")
     kind = kinds.pop()
-    name, releases = header[kind], tuple(header.get("releases", "").replace(",", " ").split())
+    name = header[kind]
     if file_name != f"{name}.btm":
         raise ValueError(f"{file_name}: its header says that it is '{name}'")
     rules = rule_names(text)
     if not rules or not all(rule.startswith(f"{kind} {name}") for rule in rules):
         raise ValueError(f"{file_name}: its rules need names that begin with '{kind} {name}'; found {rules}")
     if kind == "failpoint":
-        return Failpoint(name=name, summary=header["summary"], releases=releases, text=text)
+        return Failpoint(name=name, summary=header["summary"], text=text)
     if "breaks" not in header:
         raise ValueError(f"{file_name}: its header does not say which rule it breaks")
-    return Defect(name=name, breaks=header["breaks"], summary=header["summary"], releases=releases, text=text)
+    return Defect(name=name, breaks=header["breaks"], summary=header["summary"], text=text)
 
 
 def _read_header(text: str) -> Iterable[tuple[str, str]]:

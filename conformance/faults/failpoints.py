@@ -34,12 +34,14 @@ class _OnTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteFails(_OnTopic):
-    """The next ``count`` entries are not stored: their writes fail.
+    """The writes of the next ``count`` entries fail, each after ``delay_ms`` in flight; nothing of them is stored.
 
-    The broker then refuses every send until the writes in flight are over, and disconnects the topic's producers.
+    So do the writes behind them until the broker has recovered: it refuses every send while writes are in flight, then
+    disconnects the topic's producers.
     """
 
     name: ClassVar[str] = "write-fails"
+    delay_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from conformance.faults.failpoints import (
     SnapshotSlow,
     SnapshotWriteFails,
     WriteFails,
+    WriteFailsLate,
     WriteSlow,
     arm,
 )
@@ -48,7 +49,7 @@ def fault_of(topic: str, kind: FailpointKind, *, count: int, delay_ms: int) -> F
         case "write-fails":
             return WriteFails(topic=topic, count=count)
         case "write-fails-late":
-            return WriteFails(topic=topic, count=count)
+            return WriteFailsLate(topic=topic, count=count, delay_ms=delay_ms)
         case "write-slow":
             return WriteSlow(topic=topic, count=count, delay_ms=delay_ms)
         case "snapshot-write-fails":
