@@ -131,8 +131,8 @@ def _judge(lane: Lane, entry: Entry, highest: int, answer: Answer, around: Circu
             return (_store(lane, entry, highest, position),) if is_new(lane, entry.lowest) else ()
         case Duplicate():
             if is_duplicate(lane, highest):
-                return (replace(lane, moved=False),)
-            is_dropped = overlaps(lane, entry.lowest, highest) and entry.lowest <= lane.written
+                return (replace(lane, persisted=max(lane.persisted, highest), moved=False),)
+            is_dropped = entry.lowest <= lane.written < highest
             return (replace(lane, shown=lane.shown | {OVERLAPPING_BATCH_DROPPED}),) if is_dropped else ()
         case Refused(code):
             return _refuse(lane, entry.lowest, highest, code, around)
@@ -220,10 +220,16 @@ def _keep(lane: Lane, entry: Entry, position: Position | None) -> Lane:
 
 
 def settle(lane: Lane, *, all_answered: bool) -> Lane:
-    """The entries of one send are through. Where all were answered nothing is in flight: *persisted* has followed."""
-    if not all_answered:
-        return replace(lane, cut=False, unanswered=lane.unanswered + 1)
-    return replace(lane, cut=False, persisted=max(lane.persisted, lane.written))
+    """The entries of one send are through: *persisted* is at least what was confirmed, or stands before that.
+
+    The log has one order, so the writes before one that is confirmed are over. Behind it, writes of which nobody was
+    told may be in flight.
+    """
+    counted = lane.kept[lane.since :]
+    confirmed = max((n for n, kept in enumerate(counted, start=1) if kept.position is not None), default=0)
+    persisted = max((kept.highest for kept in counted[:confirmed]), default=NONE)
+    unanswered = lane.unanswered + (not all_answered)
+    return replace(lane, cut=False, persisted=max(lane.persisted, persisted), unanswered=unanswered)
 
 
 @carries("DEDUP-09", "DEDUP-12")

@@ -40,6 +40,7 @@ from model.operations import (
     SetFailpoint,
     Skipped,
     SnapshotRead,
+    Stored,
     SwitchDeduplication,
     Switched,
     Unload,
@@ -59,12 +60,17 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """What is known of one example: its topics, its sessions, the failpoints that are on, the known deviations."""
+    """What is known of one example: its topics, its sessions, the failpoints that are on, the known deviations.
+
+    ``lingering``: topics on which a failpoint was on, and where a write that it holds may be in flight still. A write
+    that is confirmed later ends that, because the log has one order.
+    """
 
     known: frozenset[str] = frozenset()
     topics: Mapping[str, TopicView] = field(default_factory=dict)
     sessions: Mapping[str, Session] = field(default_factory=dict)
     failpoints: frozenset[tuple[str, FailpointKind]] = frozenset()
+    lingering: frozenset[str] = frozenset()
 
     @property
     def size(self) -> int:
@@ -196,6 +202,8 @@ def _circumstances(state: Example, session: Session) -> Circumstances:
 
 
 def _writes_may_fail(state: Example, topic: str) -> bool:
+    if topic in state.lingering:
+        return True
     return any(name == topic and kind in WRITE_FAILURES for name, kind in state.failpoints)
 
 
@@ -205,13 +213,16 @@ def _judge_answers(
     view = state.topics[session.topic]
     others = (other.written(session.producer) for name, other in state.topics.items() if name != session.topic)
     view = replace(view, elsewhere={session.producer: max(others, default=NONE)})
-    return _on_topic(state, session.topic, topic_view.sent(view, session.producer, entries, answers, around))
+    judged = _on_topic(state, session.topic, topic_view.sent(view, session.producer, entries, answers, around))
+    if isinstance(judged, Allowed) and any(isinstance(answer, Stored) for answer in answers):
+        return replace(judged, state=replace(judged.state, lingering=judged.state.lingering - {session.topic}))
+    return judged
 
 
 def _moved(state: Example) -> Judgement:
     for name, view in state.topics.items():
         state = state.with_topic(name, topic_view.moved(view).state)
-    return Allowed(replace(state, failpoints=frozenset()))
+    return Allowed(replace(state, failpoints=frozenset(), lingering=frozenset()))
 
 
 def _cleared(state: Example, outcome: AnyOutcome) -> Judgement:
@@ -220,7 +231,8 @@ def _cleared(state: Example, outcome: AnyOutcome) -> Judgement:
     for fired in outcome.fired:
         if fired.kind == "snapshot-write-fails" and fired.times:
             state = state.with_topic(fired.topic, replace(state.topics[fired.topic], snapshot_failed=True))
-    return Allowed(replace(state, failpoints=frozenset()))
+    held = {topic for topic, kind in state.failpoints if kind in WRITE_FAILURES}
+    return Allowed(replace(state, failpoints=frozenset(), lingering=state.lingering | held))
 
 
 def _snapshot_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:

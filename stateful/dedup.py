@@ -1,10 +1,12 @@
 """The machines of document 000: producers of fixed names, explicit sequence ids, and what happens to their topics.
 
-Three machines share their rules. The main one moves topics by unloading them, which is quick. The one with failures sets
-failpoints inside the broker. The one with kills restarts and kills the broker, and so has few and short examples.
+Three machines share their rules. The main one moves topics by unloading them, which is quick. The one with failures
+sets failpoints inside the broker. The one with kills restarts and kills the broker, and so has few and short examples.
 """
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -75,6 +77,8 @@ SWITCHES: st.SearchStrategy[Switch] = st.sampled_from(
 class Producers(RuleBasedStateMachine):
     """What all machines of this document do: producers open, send, close, crash and come back."""
 
+    clients: ClassVar[tuple[Client, ...]] = ("wire", "official")
+
     def __init__(self, example: RunningExample) -> None:
         super().__init__()
         self.example = example
@@ -101,6 +105,7 @@ class Producers(RuleBasedStateMachine):
 
     def open(self, topic: str, producer: str, client: Client) -> PlannedSession:
         """Open a producer; where its name is taken, the broker must refuse it and the plan does not count on it."""
+        client = client if client in self.clients else "wire"
         session = PlannedSession(self.plan.session_name(), topic, producer, client)
         is_taken = self.plan.is_taken(topic, producer)
         self.do(OpenProducer(session=session.name, topic=topic, producer=producer, client=client))
@@ -201,7 +206,12 @@ class DeduplicationMachine(Producers):
 
 
 class FailuresMachine(Producers):
-    """Writes and snapshots that fail inside the broker, and producers that come back after it."""
+    """Writes and snapshots that fail inside the broker, and producers that come back after it.
+
+    The wire client only: pulsar-client hides what happens here, and does not end when ids repeat in flight.
+    """
+
+    clients: ClassVar[tuple[Client, ...]] = ("wire",)
 
     @initialize()
     def create_topic(self) -> None:
@@ -218,7 +228,7 @@ class FailuresMachine(Producers):
         waits=st.booleans(),
     )
     def fail_writes(self, index: int, burst: list[Pick], kind: FailpointKind, count: int, waits: bool) -> None:
-        """Send new messages, each also while it is in flight, into failing writes; come back, and send all of it again."""
+        """Send new messages into failing writes, one of them twice; come back, and send all of it again."""
         session = self.session(index)
         entries = self.plan.entries(session, [Pick(), Pick(again=1), *burst])
         self.do(SetFailpoint(topic=session.topic, kind=kind, count=count, delay_ms=30))

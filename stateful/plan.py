@@ -17,9 +17,9 @@ from model.operations import Client, Entry, Message
 class Pick:
     """How to choose one entry, relative to what its producer has sent to the topic.
 
-    ``again`` > 0 repeats the entry that was sent that many entries ago. Otherwise the first id is the highest used, plus
-    one, plus ``offset``: a gap where it is positive, an id that was used (or skipped) where it is negative. ``size`` > 1
-    makes a batch. ``about_old``: the message is about something that an earlier one was about.
+    ``again`` > 0 repeats the entry that was sent that many entries ago. Otherwise the first id is the highest used,
+    plus one, plus ``offset``: a gap where it is positive, an id that was used (or skipped) where it is negative.
+    ``size`` > 1 makes a batch. ``about_old``: the message is about something that an earlier one was about.
     """
 
     again: int = 0

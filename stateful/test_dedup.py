@@ -48,5 +48,6 @@ MACHINES = (
 
 @pytest.mark.parametrize("machine", [pytest.param(m, marks=pytest.mark.machine(m), id=m.name) for m in MACHINES])
 def test_no_rule_is_broken_by(machine: Machine, conformance_run: Run) -> None:
+    """The machine finds no violation that is not a known deviation."""
     violations = conformance_run.explore(machine)
     assert not violations, "\n".join(f"{v.rule}: {v.because}" for v in violations)

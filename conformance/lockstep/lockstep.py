@@ -31,12 +31,16 @@ from model.operations import (
     ReadLog,
     ReadSnapshot,
     Send,
+    Sent,
+    Stored,
 )
 
 MAX_STATES = 10_000
 """How many states may be possible at once. A few dozen are the most that was seen."""
 BARRIER = "barrier"
 """The producer whose one confirmed message shows that all writes before it are through."""
+BARRIERS = 20
+"""How many of its messages may fail: more than a failpoint ever makes fail."""
 
 
 class RuleBroken(Exception):
@@ -104,32 +108,57 @@ def finishing(lockstep: Lockstep) -> Iterator[AnyOperation]:
     """
     if lockstep.state.failpoints:
         yield ClearFailpoints()
-    live = _live_sessions(lockstep.steps)
-    for topic, view in list(lockstep.state.topics.items()):
-        unsettled = [name for name, lanes in view.lanes.items() if len(lanes) > 1 or _has_gaps(lanes)]
-        for name in unsettled:
-            if (topic, name) not in live:
-                yield OpenProducer(session=f"again-{topic}-{name}", topic=topic, producer=name)
-        if unsettled or any(session.pending for session in lockstep.state.sessions.values()):
-            yield OpenProducer(session=f"{BARRIER}-{topic}", topic=topic, producer=BARRIER)
-            yield Send(session=f"{BARRIER}-{topic}", entries=(Entry((Message(1, BARRIER),)),))
+    for topic in list(lockstep.state.topics):
+        if any(session.pending for session in lockstep.state.sessions.values()) or _unsettled(lockstep.state, topic):
+            yield from _reopening(lockstep, topic)
+            yield from _barrier(lockstep, topic)
+            yield from _reopening(lockstep, topic)
         yield ReadLog(topic)
         yield ReadSnapshot(topic)
+
+
+def _unsettled(state: Example, topic: str) -> list[str]:
+    """The producers of which something is unknown."""
+    lanes = state.topics[topic].lanes
+    return [name for name in lanes if name != BARRIER and (len(lanes[name]) > 1 or _has_gaps(lanes[name]))]
+
+
+def _reopening(lockstep: Lockstep, topic: str) -> Iterator[AnyOperation]:
+    for producer in _unsettled(lockstep.state, topic):
+        session = f"again-{topic}-{producer}"
+        for live in _live_sessions(lockstep.steps, topic, producer):
+            yield CloseProducer(live)
+        yield OpenProducer(session=session, topic=topic, producer=producer)
+
+
+def _barrier(lockstep: Lockstep, topic: str) -> Iterator[AnyOperation]:
+    """Messages of a producer of its own until one is confirmed; writes that fail yet close it a few times at most."""
+    session = f"{BARRIER}-{topic}"
+    for number in range(1, BARRIERS + 1):
+        yield OpenProducer(session=session, topic=topic, producer=BARRIER)
+        yield Send(session=session, entries=(Entry((Message(number, f"{BARRIER}{number}"),)),))
+        match lockstep.steps[-1].outcome:
+            case Sent(answers=(Stored(),)):
+                return
+            case _:
+                yield CrashProducer(session)
+    raise Trouble(f"nothing that was sent to a topic was confirmed in {BARRIERS} tries")
 
 
 def _has_gaps(lanes: frozenset[Lane]) -> bool:
     return any(kept.position is None for lane in lanes for kept in lane.kept)
 
 
-def _live_sessions(steps: list[Step]) -> set[tuple[str, str]]:
-    """The (topic, producer) pairs that have an open session."""
-    opened: dict[str, tuple[str, str]] = {}
+def _live_sessions(steps: list[Step], topic: str, producer: str) -> list[str]:
+    """The sessions of a producer that were opened and not left."""
+    live: list[str] = []
     for step in steps:
         match step.operation:
-            case OpenProducer(session=session, topic=topic, producer=producer) if isinstance(step.outcome, Opened):
-                opened[session] = (topic, producer)
+            case OpenProducer(session=session) if isinstance(step.outcome, Opened):
+                if (step.operation.topic, step.operation.producer) == (topic, producer):
+                    live.append(session)
             case CloseProducer(session) | CrashProducer(session):
-                opened.pop(session, None)
+                live = [name for name in live if name != session]
             case _:
                 pass
-    return set(opened.values())
+    return live

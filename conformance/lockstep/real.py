@@ -302,7 +302,9 @@ class RealPerformer:
         return Performed(LogRead(tuple(entries)), late)
 
     def close(self) -> None:
-        """End all sessions."""
+        """End all sessions, and disarm what was armed."""
+        if self._world.failpoints is not None:
+            self._world.failpoints.clear()
         for live in self._sessions.values():
             live.crash()
         self._sessions.clear()

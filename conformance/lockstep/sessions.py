@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from conformance.systems.deadline import Deadline
 from conformance.systems.official import OfficialClient, OfficialTicket
@@ -100,7 +100,8 @@ class WireSession:
         with suppress(NoAnswer):
             for ticket in tickets:
                 self._producer.answer(ticket, timeout_s=deadline.left_s)
-        return tuple(NO_ANSWER if ticket.outcome is None else answer_of(ticket.outcome) for ticket in tickets)
+        answers = [NO_ANSWER if ticket.outcome is None else answer_of(ticket.outcome) for ticket in tickets]
+        return in_order_of_judging([(t.sequence_id, t.highest_sequence_id) for t in tickets], answers)
 
     def close(self) -> None:
         """Close producer and connection; a broker that does not take part is no hindrance."""
@@ -176,6 +177,34 @@ class OfficialSession:
         """Cut the client's connections; what is in flight is then lost."""
         self._is_open = False
         self._client.abort()
+
+
+def in_order_of_judging(ids: Sequence[tuple[int, int]], answers: Sequence[Answer]) -> tuple[Answer, ...]:
+    """The answers to sends in flight, those of the same ids in the order in which a broker comes to them.
+
+    On the wire nothing tells the answers to one id apart. The first of them is stored (or fails, or is lost), what
+    comes while its write is in flight is of unknown status, and only what comes after that is a duplicate.
+    """
+
+    def turn(answer: Answer) -> int:
+        match answer:
+            case Stored():
+                return 0
+            case Refused(code):
+                return 3 if code == UNKNOWN_STATUS else 1
+            case Unknown():
+                return 2
+            case Duplicate():
+                return 4
+            case _:
+                assert_never(answer)
+
+    ordered = list(answers)
+    for alike in set(ids):
+        places = [place for place, id_ in enumerate(ids) if id_ == alike]
+        for place, answer in zip(places, sorted((answers[p] for p in places), key=turn), strict=True):
+            ordered[place] = answer
+    return tuple(ordered)
 
 
 def answer_of(outcome: SendOutcome) -> Answer:

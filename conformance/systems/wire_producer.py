@@ -200,8 +200,10 @@ class WireProducer:
     def _confirm(self, receipt: Receipt) -> None:
         """Give a receipt to the first send with its id that has none of an entry that is stored."""
         alike = [ticket for ticket in self._recent if ticket.sequence_id == receipt.sequence_id]
-        open_to = alike if receipt.position is not None else [t for t in alike if t.outcome is None]
-        ticket = next((t for t in open_to if not _is_stored(t.outcome)), None)
+        waiting = [t for t in alike if t.outcome is None or isinstance(t.outcome, SendError)]
+        ticket = next((t for t in alike if not _is_stored(t.outcome)), None)
+        if receipt.position is None:
+            ticket = min(waiting, key=lambda t: t.outcome is not None, default=None)
         if ticket is None:
             self.unexpected.append(receipt)
             return
