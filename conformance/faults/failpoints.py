@@ -34,24 +34,20 @@ class _OnTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteFails(_OnTopic):
-    """The writes of the next ``count`` entries fail, each after ``delay_ms`` in flight; nothing of them is stored.
+    """The writes of the next ``count`` entries fail, and nothing of them is stored.
 
     So do the writes behind them until the broker has recovered: it refuses every send while writes are in flight, then
     disconnects the topic's producers.
     """
 
     name: ClassVar[str] = "write-fails"
-    delay_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteFailsLate(_OnTopic):
-    """The next ``count`` entries are in flight for ``delay_ms``, and are not stored then: their writes fail.
+    """As :class:`WriteFails` (and it replaces one on the same topic), after ``delay_ms`` in flight."""
 
-    Entries that come while one of them is in flight fail behind it.
-    """
-
-    name: ClassVar[str] = "write-fails-late"
+    name: ClassVar[str] = "write-fails"
     delay_ms: int
 
 

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from conformance.brokers.interface import Capability
 from conformance.faults.byteman import Agent
 from conformance.faults.failpoints import (
     ConfirmationLost,
@@ -14,6 +15,7 @@ from conformance.faults.failpoints import (
     SnapshotSlow,
     SnapshotWriteFails,
     WriteFails,
+    WriteFailsLate,
     WriteSlow,
     arm,
     armed,
@@ -34,6 +36,32 @@ def test_a_failed_write_is_not_stored_and_the_next_try_is(bench: Bench) -> None:
         assert is_stored(bench.send(producer, 2)), "a failpoint fires as often as it was told, and no more"
         assert fault.fired() == 1
     assert bench.stored() == [("p", 1), ("p", 2)]
+
+
+def test_a_failing_write_is_in_flight_for_its_delay_and_those_behind_it_fail_too(bench: Bench) -> None:
+    producer = bench.producer()
+    bench.send(producer, 1)
+    with armed(bench.agent, WriteFailsLate(topic=bench.topic, delay_ms=500)) as fault:
+        began = time.monotonic()
+        failing = [producer.send(sequence_id, b"%d" % sequence_id) for sequence_id in (2, 3)]
+        eventually(lambda: fault.fired() == 1)
+        again = producer.send(2, b"2")
+        assert isinstance(bench.answer(producer, again), SendError), "whether it is a duplicate is not known yet"
+        assert all(isinstance(bench.answer(producer, ticket), Lost | SendError) for ticket in failing)
+        assert time.monotonic() - began > 0.45
+    producer = bench.producer()
+    assert producer.last_sequence_id == 1
+    assert is_stored(bench.send(producer, 2, 3))
+    assert bench.stored() == [("p", 1), ("p", 2), ("p", 3)]
+
+
+def test_no_write_that_is_sent_in_one_go_with_a_failing_one_is_stored_without_it(bench: Bench) -> None:
+    producer = bench.producer()
+    with armed(bench.agent, WriteFails(topic=bench.topic)):
+        for ticket in [producer.send(sequence_id, b"") for sequence_id in range(1, 100)]:
+            assert not is_stored(bench.answer(producer, ticket))
+    assert is_stored(bench.send(bench.producer(), 1))
+    assert bench.stored() == [("p", 1)]
 
 
 def test_a_failpoint_leaves_other_topics_alone_also_those_whose_names_begin_alike(bench: Bench) -> None:
@@ -138,6 +166,8 @@ def test_a_ledger_that_is_slow_to_close_holds_back_the_confirmation_of_its_last_
 
 
 def test_a_crash_before_the_confirmation_leaves_the_entry_stored(bench: Bench) -> None:
+    if Capability.KILL not in bench.broker.capabilities:
+        pytest.skip(f"{bench.broker.name} does not come back from a crash")
     producer = bench.producer()
     bench.send(producer, 1)
     fault = arm(bench.agent, CrashBeforeConfirmation(topic=bench.topic, count=2))
