@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
+from msgspec import Struct
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
@@ -26,3 +28,29 @@ class Position:
         """Read ``ledger:entry``, as the broker's REST interface writes positions; ValueError for anything else."""
         ledger, _, entry = text.partition(":")
         return cls(int(ledger), int(entry))
+
+
+class Ledgers(Struct, frozen=True):
+    """The ledgers of a topic as its one writer fills them, one after the other (ACK-06).
+
+    Each takes ``room`` entries; ``used`` of them are taken in the ``current`` one. A broker's ledger ids rise with
+    gaps, these rise by one: only their order says anything.
+    """
+
+    room: int
+    current: int = 0
+    used: int = 0
+
+    @property
+    def next_position(self) -> Position:
+        """Where the next entry will stand: in the current ledger, or at the beginning of the next if that is full."""
+        return Position(self.current + 1, 0) if self.used >= self.room else Position(self.current, self.used)
+
+    def after_append(self) -> Ledgers:
+        """The ledgers once that entry stands there."""
+        position = self.next_position
+        return Ledgers(self.room, position.ledger, position.entry + 1)
+
+    def taken_over(self) -> Ledgers:
+        """The ledgers of whoever loads the topic next: what was written is closed, and a new ledger is begun."""
+        return Ledgers(self.room, self.current + 1)

@@ -1,0 +1,169 @@
+"""Variants of the reference: the document's topic with one thing done differently.
+
+They show what each sentence of the document is there for. A variant is a value of switches; ``DOCUMENT`` has none on.
+:data:`VARIANTS` names each, says what it does and where it comes from: a *defect* is one that a broker could have, a
+*release* is what a released broker really does, an *assumption* is one that the document makes silently of the log or
+of its clients, a *reading* is a sentence of the document taken by its letter.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from msgspec import Struct
+
+
+class Variant(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
+    """What a topic does differently from the document; by default nothing."""
+
+    judged_when_off: bool = False
+    no_check: bool = False
+    strict_less_than: bool = False
+    overlapping_batch_dropped: bool = False
+    batch_end_unsent: bool = False
+    shared_maps: bool = False
+    duplicate_refused: bool = False
+    unknown_confirmed: bool = False
+    unknown_stored: bool = False
+    reset_on_unknown: bool = False
+    persisted_before_write: bool = False
+    pushed_after_write: bool = False
+    switched_on_in_flight: bool = False
+    no_reset_after_failure: bool = False
+    sessions_survive_failure: bool = False
+    later_writes_succeed: bool = False
+    failed_write_stored: bool = False
+    pending_id_told: bool = False
+    snapshot_of_pushed: bool = False
+    snapshot_not_cut: bool = False
+    snapshot_position_ahead: bool = False
+    failed_snapshot_forgets: bool = False
+    recovery_without_replay: bool = False
+    replay_skips_one: bool = False
+    replay_counts_lowest: bool = False
+    inactive_forgotten: bool = False
+
+
+DOCUMENT = Variant()
+"""The topic as the document has it."""
+
+
+class Origin(enum.Enum):
+    """Where a variant comes from."""
+
+    DEFECT = "a defect"
+    RELEASE = "what releases do"
+    ASSUMPTION = "an assumption of the document"
+    READING = "the document by its letter"
+
+
+class NamedVariant(Struct, frozen=True, kw_only=True):
+    """A variant with its name, what it does in one sentence, its origin, and for a release's the place in its code.
+
+    The name of what releases do is that of the deviation, where :mod:`model.deviations` has one.
+    """
+
+    name: str
+    what: str
+    origin: Origin
+    variant: Variant
+    code: str = ""
+
+
+def _named(switch: str, origin: Origin, what: str, code: str = "") -> NamedVariant:
+    variant = Variant(**{switch: True})
+    return NamedVariant(name=switch.replace("_", "-"), what=what, origin=origin, variant=variant, code=code)
+
+
+VARIANTS: tuple[NamedVariant, ...] = (
+    _named("judged_when_off", Origin.DEFECT, "Entries are judged although deduplication is off."),
+    _named("no_check", Origin.DEFECT, "Every entry is taken for new."),
+    _named(
+        "strict_less_than",
+        Origin.READING,
+        "An id equal to the highest pushed is taken for new: the prose's '<' for the code's '<='.",
+    ),
+    _named(
+        "overlapping_batch_dropped",
+        Origin.RELEASE,
+        "A batch is judged by its lowest id: one that begins at or below persisted and ends above it is confirmed, and "
+        "its new part is not stored. The document's own listing does it too.",
+        "MessageDeduplication.java:455,468 (4.0.8)",
+    ),
+    _named(
+        "batch_end_unsent",
+        Origin.RELEASE,
+        "pulsar-client does not send the highest id of a batch, so the broker counts its lowest only.",
+        "CommandSend without highest_sequence_id",
+    ),
+    _named("shared_maps", Origin.DEFECT, "All producers share one highest id."),
+    _named("duplicate_refused", Origin.DEFECT, "A duplicate is answered with an error instead of a confirmation."),
+    _named("unknown_confirmed", Origin.DEFECT, "An entry of unknown status is confirmed as a duplicate."),
+    _named("unknown_stored", Origin.DEFECT, "An entry of unknown status is stored."),
+    _named(
+        "reset_on_unknown",
+        Origin.READING,
+        "Pushed falls back to persisted whenever an entry is of unknown status, as the document says, and not after a "
+        "failed write, as the broker does.",
+    ),
+    _named("persisted_before_write", Origin.DEFECT, "Persisted rises before the write, together with pushed."),
+    _named("pushed_after_write", Origin.DEFECT, "Pushed rises after the write, together with persisted."),
+    _named(
+        "switched_on_in_flight",
+        Origin.RELEASE,
+        "An entry that was on its way when deduplication was switched on raises persisted, but not pushed, which is "
+        "asked first.",
+        "MessageDeduplication.java:454,533 (4.0.8)",
+    ),
+    _named("no_reset_after_failure", Origin.DEFECT, "Pushed stays where it is after a failed write."),
+    _named(
+        "sessions_survive_failure",
+        Origin.ASSUMPTION,
+        "Producers stay connected after a failed write: what they sent behind it is taken before it comes again.",
+    ),
+    _named(
+        "later_writes_succeed",
+        Origin.ASSUMPTION,
+        "A write behind one that failed may still succeed.",
+    ),
+    _named(
+        "failed_write_stored",
+        Origin.ASSUMPTION,
+        "A write is reported as failed, although its entry stands in the log.",
+    ),
+    _named(
+        "pending_id_told",
+        Origin.RELEASE,
+        "A producer that connects is told the highest id pushed, though a write in flight may still fail.",
+        "MessageDeduplication.java:657 (4.0.8)",
+    ),
+    _named("snapshot_of_pushed", Origin.DEFECT, "The snapshot is of pushed instead of persisted."),
+    _named("snapshot_not_cut", Origin.DEFECT, "The snapshot holds more producers than there is room for."),
+    _named(
+        "snapshot_position_ahead",
+        Origin.RELEASE,
+        "The timer's snapshot takes the log's end for its position when the newest entry already stands there, but "
+        "has not yet raised persisted: for as long as a full ledger takes to close.",
+        "MessageDeduplication.java:673, OpAddEntry.java:273,279 (4.0.8)",
+    ),
+    _named("failed_snapshot_forgets", Origin.DEFECT, "A snapshot that cannot be stored empties both maps."),
+    _named("recovery_without_replay", Origin.DEFECT, "Recovery takes the snapshot alone."),
+    _named("replay_skips_one", Origin.DEFECT, "The replay begins one entry too late."),
+    _named("replay_counts_lowest", Origin.DEFECT, "The replay takes a batch's lowest id for its highest."),
+    _named(
+        "inactive_forgotten",
+        Origin.RELEASE,
+        "A producer that was away for a configured time (six hours by default) is forgotten.",
+        "MessageDeduplication.java:625 (4.0.8)",
+    ),
+)
+"""Every variant there is."""
+
+BY_NAME: dict[str, NamedVariant] = {named.name: named for named in VARIANTS}
+
+
+def named(name: str) -> NamedVariant:
+    """The variant of this name; ValueError, with one sentence, where there is none."""
+    if name not in BY_NAME:
+        raise ValueError(f"there is no variant named {name!r}; there are {', '.join(BY_NAME)}")
+    return BY_NAME[name]

@@ -1,0 +1,1 @@
+"""Tests of the reference model, its explorations and its observer."""
