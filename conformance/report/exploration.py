@@ -25,7 +25,7 @@ def _lines(named: NamedExploration[S, L], found: Exploration[S, L]) -> Iterator[
     yield f"{named.name}: {named.what}"
     yield f"  {_size(found)}"
     if found.held and not found.counterexamples:
-        yield "  In every one of them:"
+        yield "  In every one of them:" if found.complete else "  In what was seen:"
         yield from (f"    {_statement(statement)}" for statement in found.held)
     elif found.held:
         yield f"  {count(len(found.held), 'statement holds', 'statements hold')} in every one of them."
@@ -38,6 +38,8 @@ def _lines(named: NamedExploration[S, L], found: Exploration[S, L]) -> Iterator[
             steps = count(len(counterexample.path.labels), "step", "steps")
             yield f"  Broken after {steps}: {_statement(counterexample.broken)}"
     yield from _endings(found)
+    for statement in found.unexercised:
+        yield f"  Not put to the test: {_statement(statement)}"
     if found.untaken:
         yield f"  Never happened: {', '.join(sorted(found.untaken))}."
 
