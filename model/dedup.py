@@ -42,6 +42,8 @@ class Kept:
     entry: Entry
     position: Position | None = None
     told: bool = False
+    is_fragile: bool = False
+    """Its write may be in flight and fail yet."""
     ends: int | None = None
     """The id that the broker takes for its highest, where that is another one than the highest in it."""
     is_endless: bool = False
@@ -169,10 +171,10 @@ def overlaps(lane: Lane, lowest: int, highest: int) -> bool:
     return lowest <= lane.pushed < highest
 
 
-def _store(lane: Lane, entry: Entry, highest: int, position: Position | None) -> Lane:
+def _store(lane: Lane, entry: Entry, highest: int, position: Position | None, *, is_fragile: bool = False) -> Lane:
     # Only the last entry decides what is new, so how an earlier batch was counted makes no difference any more.
     earlier = tuple(k if k.ends is None else replace(k, ends=None, is_endless=True) for k in lane.kept)
-    kept = Kept(entry, position, ends=highest if highest != entry.highest else None)
+    kept = Kept(entry, position, is_fragile=is_fragile, ends=highest if highest != entry.highest else None)
     shown = lane.shown if kept.ends is not None else lane.shown - {BATCH_END_UNSENT}
     return replace(lane, kept=(*earlier, kept), pushed=max(lane.pushed, highest), moved=False, shown=shown)
 
@@ -192,8 +194,15 @@ def _fail(lane: Lane, highest: int) -> Lane:
 
 def _lose_sight(lane: Lane, entry: Entry, highest: int, around: Circumstances) -> Iterable[Lane]:
     """No answer: the broker never saw the entry (nor those behind it), or did, and stored it if it was new."""
+    if lane.failed and not around.by_pulsar_client:
+        # The producer of a write that failed is closed: what it sent behind that is not stored.
+        yield _fail(lane, highest)
+        return
     yield replace(lane, cut=True)
-    yield _store(lane, entry, highest, None) if is_new(lane, entry.lowest) else lane
+    if not is_new(lane, entry.lowest):
+        yield lane
+        return
+    yield _store(lane, entry, highest, None, is_fragile=around.may_fail)
     if around.may_fail:
         yield _fail(lane, highest)
 
@@ -233,9 +242,9 @@ def settle(lane: Lane, *, all_answered: bool) -> Lane:
 
 
 @carries("DEDUP-09", "DEDUP-12")
-def opened(lane: Lane, last_sequence_id: int, *, may_fail: bool) -> tuple[Lane, ...]:
+def opened(lane: Lane, last_sequence_id: int) -> tuple[Lane, ...]:
     """A reopened producer learns the highest id stored for it; no other lane could have told it this."""
-    possible = (lane, *without_pending(lane)) if may_fail else (lane,)
+    possible = (lane, *without_pending(lane, only_fragile=True))
     return tuple(_told(found) for found in possible if found.written == last_sequence_id)
 
 
@@ -253,7 +262,7 @@ def recover(lane: Lane, *, may_be_forgotten: bool) -> tuple[Lane, ...]:
     have been lost with the broker; the lanes without them are possible already, but for those of which a producer was
     told that they are stored.
     """
-    lanes = [_recovered(possible) for possible in (lane, *without_pending(lane))]
+    lanes = [_recovered(possible) for possible in (lane, *without_pending(lane, only_fragile=False))]
     if may_be_forgotten:
         lanes += [replace(found, pushed=NONE, persisted=NONE, since=len(found.kept)) for found in lanes]
     return tuple(lanes)
@@ -263,10 +272,10 @@ def _recovered(lane: Lane) -> Lane:
     return replace(lane, pushed=lane.written, persisted=lane.written, failed=False, cut=False, moved=True)
 
 
-def without_pending(lane: Lane) -> Iterable[Lane]:
+def without_pending(lane: Lane, *, only_fragile: bool) -> Iterable[Lane]:
     """The same lane when its last writes, of which a producer was told but which nobody saw confirmed, failed."""
     kept = lane.kept
-    while kept and kept[-1].told:
+    while kept and kept[-1].told and (kept[-1].is_fragile or not only_fragile):
         kept = kept[:-1]
         yield replace(lane, kept=kept, since=min(lane.since, len(kept)), shown=lane.shown | {PENDING_ID_TOLD})
 
@@ -280,10 +289,12 @@ def switch(lane: Lane) -> Lane:
 @carries("DEDUP-02", "DEDUP-03", "DEDUP-04", "DEDUP-12")
 def read_back(lane: Lane, found: Sequence[LoggedEntry]) -> tuple[Lane, ...]:
     """The log was read when nothing was in flight: it holds the lane's entries, each once, in order, in place."""
-    settled = _match(lane.kept, found)
-    if settled is None:
-        return ()
-    return (settle(replace(lane, kept=settled, since=_counted_from(lane, settled)), all_answered=True),)
+    for possible in (lane, *without_pending(lane, only_fragile=True)):
+        settled = _match(possible.kept, found)
+        if settled is not None:
+            since = _counted_from(possible, settled)
+            return (settle(replace(possible, kept=settled, since=since), all_answered=True),)
+    return ()
 
 
 def _match(kept: Sequence[Kept], found: Sequence[LoggedEntry]) -> tuple[Kept, ...] | None:
@@ -297,7 +308,7 @@ def _match(kept: Sequence[Kept], found: Sequence[LoggedEntry]) -> tuple[Kept, ..
     if found and first.entry == found[0].entry and first.position in (None, found[0].position):
         rest = _match(kept[1:], found[1:])
         if rest is not None:
-            return (replace(first, position=found[0].position, told=False, maybe=None), *rest)
+            return (replace(first, position=found[0].position, told=False, is_fragile=False, maybe=None), *rest)
     if first.maybe is None:
         return None
     return _match([k for k in kept if k.maybe != first.maybe], found)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from model import blame, dedup
+from model.answers import hand_out
 from model.catalogue import carries
 from model.dedup import FRESH, NONE, Circumstances, Lanes
 from model.deviations import DEVIATIONS
@@ -68,34 +69,60 @@ def sent(
 ) -> Allowed[TopicView] | Broken:
     """A producer sent these entries, one behind the other, and these answers came."""
     around = replace(around, enabled=view.enabled)
-    exercised: list[str] = []
-    deviations: list[str] = []
-    lanes = view.lane(producer)
-    for entry, answer in zip(entries, answers, strict=True):
-        if (broken := _position_follows(view, answer)) is not None:
-            return broken
-        after = frozenset(new for lane in lanes for new in dedup.send(lane, entry, answer, around))
-        if not after:
-            return blame.for_answer(lanes, entry, answer, others=_others(view, producer), enabled=view.enabled)
-        accounted = account_for(after, view.known)
-        if isinstance(accounted, Broken):
-            return accounted
-        after, shown = accounted
-        deviations.extend(shown)
-        exercised.extend(_exercised_by(view, producer, lanes, entry, answer))
-        lanes = after
-        if isinstance(answer, Stored):
-            view = replace(view, last_position=answer.position)
+    before = view.lane(producer)
+    if (broken := _positions_follow(view, answers)) is not None:
+        return broken
+
+    def take(lanes: Lanes, entry: Entry, answer: Answer) -> Lanes:
+        return frozenset(new for lane in lanes for new in dedup.send(lane, entry, answer, around))
+
+    ways = list(hand_out(before, entries, answers, take))
+    if not ways:
+        return _blame(view, producer, entries, answers, take)
     all_answered = not any(isinstance(answer, Unknown) for answer in answers)
-    lanes = frozenset(dedup.settle(lane, all_answered=all_answered) for lane in lanes)
-    return Allowed(view.with_lane(producer, lanes), tuple(exercised), tuple(deviations))
+    after = frozenset(dedup.settle(lane, all_answered=all_answered) for lanes, _ in ways for lane in lanes)
+    accounted = account_for(after, view.known)
+    if isinstance(accounted, Broken):
+        return accounted
+    after, deviations = accounted
+    exercised: list[str] = []
+    lanes = before
+    for entry, answer in zip(entries, ways[0][1], strict=True):
+        exercised.extend(_exercised_by(view, producer, lanes, entry, answer))
+        lanes = take(lanes, entry, answer)
+    positions = [answer.position for answer in answers if isinstance(answer, Stored)]
+    view = replace(view, last_position=max(positions, default=view.last_position))
+    return Allowed(view.with_lane(producer, after), tuple(exercised), deviations)
+
+
+def _blame(
+    view: TopicView,
+    producer: str,
+    entries: Sequence[Entry],
+    answers: Sequence[Answer],
+    take: Callable[[Lanes, Entry, Answer], Lanes],
+) -> Broken:
+    """The rule that is broken by the first answer, as they were handed out, that nothing allows."""
+    lanes = view.lane(producer)
+    others = _others(view, producer)
+    for entry, answer in zip(entries, answers, strict=True):
+        after = take(lanes, entry, answer)
+        if not after:
+            return blame.for_answer(lanes, entry, answer, others=others, enabled=view.enabled)
+        lanes = after
+    return Broken("DEDUP-02", "no way to hand out the answers to these sends is allowed")
 
 
 @carries("DEDUP-02")
-def _position_follows(view: TopicView, answer: Answer) -> Broken | None:
-    if not isinstance(answer, Stored) or view.last_position is None or answer.position > view.last_position:
-        return None
-    return Broken("DEDUP-02", f"an entry was stored at {answer.position}, which is not behind {view.last_position}")
+def _positions_follow(view: TopicView, answers: Sequence[Answer]) -> Broken | None:
+    """A new entry stands behind all that was confirmed before it was sent, and no two at one position."""
+    positions = [answer.position for answer in answers if isinstance(answer, Stored)]
+    for position in positions:
+        if view.last_position is not None and position <= view.last_position:
+            return Broken("DEDUP-02", f"an entry was stored at {position}, which is not behind {view.last_position}")
+    if len(set(positions)) < len(positions):
+        return Broken("DEDUP-02", f"two entries were confirmed at one position, of {sorted(positions)}")
+    return None
 
 
 @carries("DEDUP-07")
@@ -147,14 +174,12 @@ def _is_about_something_old(lane: dedup.Lane, entry: Entry) -> bool:
     return any(message.business_id in business for kept in lane.kept for message in kept.entry.messages)
 
 
-def opened(
-    view: TopicView, producer: str, last_sequence_id: int | None, *, may_fail: bool
-) -> Allowed[TopicView] | Broken:
+def opened(view: TopicView, producer: str, last_sequence_id: int | None) -> Allowed[TopicView] | Broken:
     """A producer was opened under this name and learnt this id (None: its client does not tell)."""
     lanes = view.lane(producer)
     if last_sequence_id is None or not view.enabled:
         return Allowed(view.with_lane(producer, lanes))
-    after = frozenset(new for lane in lanes for new in dedup.opened(lane, last_sequence_id, may_fail=may_fail))
+    after = frozenset(new for lane in lanes for new in dedup.opened(lane, last_sequence_id))
     if not after:
         return blame.for_opening(lanes, last_sequence_id)
     accounted = account_for(after, view.known)

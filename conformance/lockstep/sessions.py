@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Protocol, assert_never
+from typing import Protocol
 
 from conformance.systems.deadline import Deadline
 from conformance.systems.official import OfficialClient, OfficialTicket
@@ -94,14 +94,13 @@ class WireSession:
         return self._producer.send_batch([(m.sequence_id, m.business_id.encode()) for m in entry.messages])
 
     def collect(self) -> tuple[Answer, ...]:
-        """Wait for the answers to the oldest send; which answer belongs to which entry is sure when all are there."""
+        """Wait for the answers to the oldest send; until all are there, one may be given to another entry yet."""
         tickets = self._pending.popleft()
         deadline = Deadline.after(ANSWER_TIMEOUT_S)
         with suppress(NoAnswer):
             for ticket in tickets:
                 self._producer.answer(ticket, timeout_s=deadline.left_s)
-        answers = [NO_ANSWER if ticket.outcome is None else answer_of(ticket.outcome) for ticket in tickets]
-        return in_order_of_judging([(t.sequence_id, t.highest_sequence_id) for t in tickets], answers)
+        return tuple(NO_ANSWER if ticket.outcome is None else answer_of(ticket.outcome) for ticket in tickets)
 
     def close(self) -> None:
         """Close producer and connection; a broker that does not take part is no hindrance."""
@@ -177,34 +176,6 @@ class OfficialSession:
         """Cut the client's connections; what is in flight is then lost."""
         self._is_open = False
         self._client.abort()
-
-
-def in_order_of_judging(ids: Sequence[tuple[int, int]], answers: Sequence[Answer]) -> tuple[Answer, ...]:
-    """The answers to sends in flight, those of the same ids in the order in which a broker comes to them.
-
-    On the wire nothing tells the answers to one id apart. The first of them is stored (or fails, or is lost), what
-    comes while its write is in flight is of unknown status, and only what comes after that is a duplicate.
-    """
-
-    def turn(answer: Answer) -> int:
-        match answer:
-            case Stored():
-                return 0
-            case Refused(code):
-                return 3 if code == UNKNOWN_STATUS else 1
-            case Unknown():
-                return 2
-            case Duplicate():
-                return 4
-            case _:
-                assert_never(answer)
-
-    ordered = list(answers)
-    for alike in set(ids):
-        places = [place for place, id_ in enumerate(ids) if id_ == alike]
-        for place, answer in zip(places, sorted((answers[p] for p in places), key=turn), strict=True):
-            ordered[place] = answer
-    return tuple(ordered)
 
 
 def answer_of(outcome: SendOutcome) -> Answer:
