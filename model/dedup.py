@@ -130,7 +130,8 @@ def _judge(lane: Lane, entry: Entry, highest: int, answer: Answer, around: Circu
     """What the broker may do with an entry whose highest id it takes to be ``highest``."""
     match answer:
         case Stored(position):
-            return (_store(lane, entry, highest, position),) if is_new(lane, entry.lowest) else ()
+            is_next = is_new(lane, entry.lowest) and _is_behind(lane, position)
+            return (_store(lane, entry, highest, position),) if is_next else ()
         case Duplicate():
             if is_duplicate(lane, highest):
                 return (replace(lane, persisted=max(lane.persisted, highest), moved=False),)
@@ -207,12 +208,18 @@ def _lose_sight(lane: Lane, entry: Entry, highest: int, around: Circumstances) -
         yield _fail(lane, highest)
 
 
+def _is_behind(lane: Lane, position: Position) -> bool:
+    """Whether a position is behind those of the lane, as that of a later entry is."""
+    known = (kept.position for kept in reversed(lane.kept) if kept.position is not None)
+    return (last := next(known, None)) is None or position > last
+
+
 @carries("DEDUP-01")
 def _send_unjudged(lane: Lane, entry: Entry, answer: Answer, around: Circumstances) -> tuple[Lane, ...]:
     """Deduplication is off: whatever is sent is stored (DEDUP-01)."""
     match answer:
         case Stored(position):
-            return (_keep(lane, entry, position),)
+            return (_keep(lane, entry, position),) if _is_behind(lane, position) else ()
         case Duplicate():
             return ()
         case Refused():

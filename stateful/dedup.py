@@ -74,8 +74,8 @@ SWITCHES: st.SearchStrategy[Switch] = st.sampled_from(
 )
 
 
-class Producers(RuleBasedStateMachine):
-    """What all machines of this document do: producers open, send, close, crash and come back."""
+class OnTopics(RuleBasedStateMachine):
+    """What all machines of this document are made of; no rules of its own."""
 
     clients: ClassVar[tuple[Client, ...]] = ("wire", "official")
 
@@ -117,6 +117,10 @@ class Producers(RuleBasedStateMachine):
         """Close or crash a session."""
         self.do(operation)
         self.plan.sessions.remove(session)
+
+
+class Producers(OnTopics):
+    """Producers that open, send, close, crash and come back."""
 
     @rule(topic=INDEXES, producer=PRODUCERS, client=CLIENTS)
     def open_producer(self, topic: int, producer: str, client: Client) -> None:
@@ -269,35 +273,40 @@ class FailuresMachine(Producers):
         self.do(ReadSnapshot(topic=self.topic(index)))
 
 
-class KillsMachine(Producers):
-    """The broker is restarted and killed, with messages in flight or without."""
+class KillsMachine(OnTopics):
+    """The broker is restarted and killed, with messages in flight or without; there is time for little else."""
 
-    @initialize()
-    def create_topic(self) -> None:
-        """One topic, deduplication on."""
-        self.topics = TOPICS[:1]
-        self.do(CreateTopic(topic="t0", deduplication="namespace-on"))
-        self.open("t0", "p0", "wire")
+    @initialize(second=st.booleans())
+    def create_topics(self, second: bool) -> None:
+        """One topic or two, deduplication on."""
+        self.topics = TOPICS[: 1 + second]
+        for topic in self.topics:
+            self.do(CreateTopic(topic=topic, deduplication="namespace-on"))
 
-    def bounce(self, operation: Kill | Restart, burst: list[Pick]) -> None:
-        """Send, take the broker away while that is in flight, and come back."""
-        session = self.session(0)
-        entries = self.plan.entries(session, [Pick(), *burst])
-        self.do(Send(session=session.name, entries=entries))
-        self.do(Send(session=session.name, entries=self.plan.entries(session, burst), wait=False))
+    def bounce(self, operation: Kill | Restart, producers: list[str], burst: list[Pick]) -> None:
+        """Send, take the broker away while more is in flight, come back, and send again what was confirmed."""
+        sent = []
+        for topic in self.topics:
+            for producer in producers:
+                if not self.plan.is_taken(topic, producer):
+                    self.open(topic, producer, "wire")
+        for session in list(self.plan.sessions):
+            entries = self.plan.entries(session, [Pick(), *burst])
+            self.do(Send(session=session.name, entries=entries))
+            self.do(Send(session=session.name, entries=self.plan.entries(session, burst), wait=False))
+            sent.append((session, entries))
         self.do(operation)
         self.plan.drop_wire_sessions()
-        again = self.open(session.topic, session.producer, "wire")
-        self.do(Send(session=again.name, entries=entries))
+        for session, entries in sent:
+            again = self.open(session.topic, session.producer, "wire")
+            self.do(Send(session=again.name, entries=entries))
 
-    @precondition(lambda self: self.topics)
-    @rule(burst=BURSTS)
-    def kill(self, burst: list[Pick]) -> None:
+    @rule(producers=st.lists(PRODUCERS, min_size=1, max_size=3, unique=True), burst=BURSTS)
+    def kill(self, producers: list[str], burst: list[Pick]) -> None:
         """Kill the broker."""
-        self.bounce(Kill(), burst)
+        self.bounce(Kill(), producers, burst)
 
-    @precondition(lambda self: self.topics)
-    @rule(burst=BURSTS)
-    def restart(self, burst: list[Pick]) -> None:
+    @rule(producers=st.lists(PRODUCERS, min_size=1, max_size=3, unique=True), burst=BURSTS)
+    def restart(self, producers: list[str], burst: list[Pick]) -> None:
         """Restart the broker in good order."""
-        self.bounce(Restart(), burst)
+        self.bounce(Restart(), producers, burst)
