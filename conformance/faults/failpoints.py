@@ -64,7 +64,11 @@ class WriteSlow(_OnTopic):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotWriteFails(_OnTopic):
-    """The next ``count`` attempts to persist a deduplication snapshot fail."""
+    """The next ``count`` attempts to persist a deduplication snapshot fail.
+
+    Not every snapshot is persisted: a cursor's first one is, later ones as often as the broker's setting
+    ``managedLedgerDefaultMarkDeleteRateLimit`` lets it (0.1 a second as shipped, 0 for every time).
+    """
 
     name: ClassVar[str] = "snapshot-write-fails"
 
