@@ -65,12 +65,21 @@ class TopicView:
 
 
 def sent(
-    view: TopicView, producer: str, entries: Sequence[Entry], answers: Sequence[Answer], around: Circumstances
+    view: TopicView,
+    producer: str,
+    entries: Sequence[Entry],
+    answers: Sequence[Answer],
+    around: Circumstances,
+    *,
+    behind: Position | None,
 ) -> Allowed[TopicView] | Broken:
-    """A producer sent these entries, one behind the other, and these answers came."""
+    """A producer sent these entries, one behind the other, and these answers came.
+
+    ``behind`` is the last position that was confirmed on the topic before they were sent.
+    """
     around = replace(around, enabled=view.enabled)
     before = view.lane(producer)
-    if (broken := _positions_follow(view, answers)) is not None:
+    if (broken := _positions_follow(answers, behind)) is not None:
         return broken
 
     def take(lanes: Lanes, entry: Entry, answer: Answer) -> Lanes:
@@ -91,7 +100,9 @@ def sent(
         exercised.extend(_exercised_by(view, producer, lanes, entry, answer))
         lanes = take(lanes, entry, answer)
     positions = [answer.position for answer in answers if isinstance(answer, Stored)]
-    view = replace(view, last_position=max(positions, default=view.last_position))
+    if view.last_position is not None:
+        positions.append(view.last_position)
+    view = replace(view, last_position=max(positions, default=None))
     return Allowed(view.with_lane(producer, after), tuple(exercised), deviations)
 
 
@@ -114,12 +125,12 @@ def _blame(
 
 
 @carries("DEDUP-02")
-def _positions_follow(view: TopicView, answers: Sequence[Answer]) -> Broken | None:
+def _positions_follow(answers: Sequence[Answer], behind: Position | None) -> Broken | None:
     """A new entry stands behind all that was confirmed before it was sent, and no two at one position."""
     positions = [answer.position for answer in answers if isinstance(answer, Stored)]
     for position in positions:
-        if view.last_position is not None and position <= view.last_position:
-            return Broken("DEDUP-02", f"an entry was stored at {position}, which is not behind {view.last_position}")
+        if behind is not None and position <= behind:
+            return Broken("DEDUP-02", f"an entry was stored at {position}, which is not behind {behind}")
     if len(set(positions)) < len(positions):
         return Broken("DEDUP-02", f"two entries were confirmed at one position, of {sorted(positions)}")
     return None
