@@ -7,6 +7,7 @@ to :attr:`DistributionBroker.agent`.
 
 from __future__ import annotations
 
+import logging
 import signal
 import time
 from collections import deque
@@ -18,10 +19,13 @@ from conformance.brokers.java import find_java
 from conformance.brokers.launch import Ports, command, write_configuration
 from conformance.brokers.ports import HOST
 from conformance.brokers.probe import Probe
+from conformance.brokers.registration import is_caught
 from conformance.brokers.release import Release
 from conformance.brokers.runs import GuardedProcess
 from conformance.brokers.settings import suite_settings
 from conformance.trouble import Trouble
+
+_log = logging.getLogger(__name__)
 
 _START_DEADLINE_S = 120.0
 _END_DEADLINE_S = 60.0
@@ -121,6 +125,10 @@ class DistributionBroker:
             self._site = _Site(process=GuardedProcess(), ports=Ports.chosen())
         try:
             self._launch(self._site)
+            while is_caught(self._site.process.output()):
+                _log.info("The bookie of %s is caught in losing its registration: once more, gracefully.", self.name)
+                self._end(signal.SIGTERM)
+                self._launch(self._site)
         except BaseException:
             self.stop()
             raise

@@ -49,6 +49,7 @@ class GuardedProcess:
             bufsize=0,  # so that select sees everything that has not been read
             start_new_session=True,  # Ctrl-C in the suite's terminal does not reach it
         )
+        self._output_begins = 0
         self._requests = 0
         self._answer_to(0)
 
@@ -57,12 +58,19 @@ class GuardedProcess:
         """The file that the process's output is appended to."""
         return self.folder / "broker.log"
 
+    def output(self) -> bytes:
+        """Return what the process that was started last has written."""
+        with self.log.open("rb") as log:
+            log.seek(self._output_begins)
+            return log.read()
+
     def start(self, command: list[str]) -> None:
         """Run the command in the run folder.
 
         Raises:
             Trouble: it cannot be started, or the one before it is still running.
         """
+        self._output_begins = self.log.stat().st_size if self.log.exists() else 0
         self._ask({"do": "start", "command": command, "folder": str(self.folder), "log": str(self.log)})
 
     def send_signal(self, number: signal.Signals) -> None:

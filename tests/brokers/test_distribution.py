@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -77,9 +77,8 @@ def test_a_broker_that_cannot_start_is_trouble_at_once_with_the_end_of_its_log(d
 def test_a_broker_that_ended_by_itself_is_trouble_for_whoever_asks_something_of_it(distribution: str) -> None:
     with started(parse_broker(distribution)) as broker:
         all_traces(psutil.Process())[-1].java.kill()
-        eventually(lambda: not broker.is_alive())
-        with pytest.raises(Trouble, match="ended with status -9"):
-            broker.pause()
+        eventually(lambda: "ended with status -9" in complaint(broker.resume))
+        assert not broker.is_alive()
 
 
 def test_a_folder_that_is_no_distribution_is_refused(tmp_path: Path) -> None:
@@ -93,6 +92,15 @@ def test_releases_before_3_2_are_not_killed_because_they_do_not_come_back(versio
     assert (Capability.KILL in broker.capabilities) == can_be_killed
     with pytest.raises(Trouble, match="not been started" if can_be_killed else "does not come back after a kill"):
         broker.kill()
+
+
+def complaint(operation: Callable[[], None]) -> str:
+    """Return what it is in trouble about, if it is."""
+    try:
+        operation()
+    except Trouble as trouble:
+        return str(trouble)
+    return ""
 
 
 def runtime_configuration(broker: Broker) -> dict[str, str]:

@@ -51,6 +51,14 @@ def test_what_a_process_writes_is_in_the_log_and_how_it_ended_is_known(guarded: 
     assert guarded.log.read_text() == "said\n"
 
 
+def test_the_output_of_a_process_is_told_from_that_of_the_one_before_it(guarded: GuardedProcess) -> None:
+    for number in ("one", "two"):
+        guarded.start([sys.executable, "-c", f"print('{number}')"])
+        eventually(lambda: guarded.exit_status() == 0)
+        assert guarded.output() == number.encode() + b"\n"
+    assert guarded.log.read_text() == "one\ntwo\n"
+
+
 def test_a_process_is_started_again_in_the_same_folder_after_it_ended(guarded: GuardedProcess) -> None:
     for count in (1, 2):
         guarded.start([sys.executable, "-c", "open('kept', 'a').write('x')"])
