@@ -15,7 +15,7 @@ import pytest
 from conformance import events
 from conformance.brokers.interface import Broker
 from conformance.brokers.select import parse_broker
-from conformance.engine.defect import switched_on
+from conformance.engine.defect import defect_for, give
 from conformance.engine.machines import Machine
 from conformance.engine.run import Plan, Run
 from conformance.lockstep.world import World
@@ -114,13 +114,14 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
         tell(events.Phase(at_s=tell.now_s, what=f"starting the broker {plan.broker}"))
         broker = parse_broker(plan.broker, settings=plan.settings)
         broker.start()
-        world = World(broker, run=f"{plan.seed:x}-{int(time.time()):x}")
+        defect = defect_for(broker, plan.defect)
+        give(broker, defect)
+        world = World(broker, run=f"{plan.seed:x}-{int(time.time()):x}", on_start=lambda started: give(started, defect))
         run = Run(plan, world, tell, began=config.stash[_began])
         machines = [machine for item in request.session.items if (machine := machine_of(item))]
         run.expect(machines)
         tell(_started(plan, broker, world, machines, tell))
-        with switched_on(broker, plan.defect):
-            yield run
+        yield run
         tell(events.RunFinished(at_s=tell.now_s, operations=run.operations))
         world.close()
     except Trouble as trouble:

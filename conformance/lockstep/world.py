@@ -7,6 +7,7 @@ run have a name of their own.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from importlib import metadata
 from typing import assert_never
 
@@ -24,9 +25,10 @@ CONNECT_TIMEOUT_S = 10.0
 class World:
     """A started broker, ready for examples. Not for use by several threads at once."""
 
-    def __init__(self, broker: Broker, *, run: str) -> None:
-        """``run`` is a word that no other run on this broker uses."""
+    def __init__(self, broker: Broker, *, run: str, on_start: Callable[[Broker], None] = lambda _: None) -> None:
+        """``run`` is a word that no other run on this broker uses; ``on_start`` is done after each later start."""
         self.broker = broker
+        self._on_start = on_start
         self.admin = Admin(broker.addresses.admin_url)
         self._run = run
         self._numbers = itertools.count(1)
@@ -77,6 +79,11 @@ class World:
         if self._reader is None:
             self._reader = WireClient.connect(self.broker.addresses.service_url, timeout_s=CONNECT_TIMEOUT_S)
         return self._reader
+
+    def broker_came_back(self) -> None:
+        """The broker was away and is there again: another process, which has none of what was done to the old one."""
+        self.forget_connections()
+        self._on_start(self.broker)
 
     def forget_connections(self) -> None:
         """The broker was away: its connections are gone, and what was armed in it."""
