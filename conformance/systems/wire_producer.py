@@ -225,13 +225,14 @@ class WireProducer:
         self.unexpected.append(error)
 
     def _end(self, reason: str) -> None:
-        if self._closed is None:
-            self._closed = reason
-            self._connection.remove_producer(self._id)
-        for ticket in self._recent:
-            if ticket.outcome is None:
-                ticket.outcome = Lost(self._closed)
-        self._recent.clear()
+        with self._connection.pump.lock:
+            if self._closed is None:
+                self._closed = reason
+                self._connection.remove_producer(self._id)
+            for ticket in self._recent:
+                if ticket.outcome is None:
+                    ticket.outcome = Lost(self._closed)
+            self._recent.clear()
 
 
 def _is_stored(outcome: SendOutcome | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.systems.admin import Admin
-from conformance.systems.outcomes import NoAnswer, ServerRefused
+from conformance.systems.outcomes import NoAnswer, Receipt, ServerRefused
 from conformance.systems.read_log import read_log
 from conformance.systems.wire import WireClient
 from conformance.systems.wire_producer import WireProducer
@@ -16,8 +16,8 @@ TIMEOUT_S = 10.0
 def write(client: WireClient, topic: str, first: int, last: int) -> WireProducer:
     """Store one message for each of these ids."""
     producer = client.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
-    for ticket in [producer.send(i, b"x%d" % i) for i in range(first, last + 1)]:
-        producer.answer(ticket, timeout_s=TIMEOUT_S)
+    tickets = [producer.send(i, b"x%d" % i) for i in range(first, last + 1)]
+    assert all(isinstance(producer.answer(ticket, timeout_s=TIMEOUT_S), Receipt) for ticket in tickets)
     return producer
 
 
@@ -50,8 +50,7 @@ def test_a_log_longer_than_a_readers_permits_is_read_whole(client: WireClient, t
     for size in sizes:
         tickets.append(producer.send_batch([(i, b"%d" % i) for i in range(first, first + size)]))
         first += size
-    for ticket in tickets:
-        producer.answer(ticket, timeout_s=TIMEOUT_S)
+    assert all(isinstance(producer.answer(ticket, timeout_s=TIMEOUT_S), Receipt) for ticket in tickets)
     entries = read_log(client, topic, timeout_s=30)
     assert [len(entry.messages) for entry in entries] == sizes
     assert [i for entry in entries for i, _ in entry.messages] == list(range(1, first))
