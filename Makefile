@@ -31,6 +31,16 @@ $(VENV)/.test: requirements/test.txt $(VENV)/.run
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/test.txt
 	@touch $@
 
+# The main job: a released Pulsar as a local process, every rule that the suite can decide, and a report in reports/.
+BROKER ?= 4.0.8
+check: $(VENV)/.run
+	@$(BIN)/pulsar-conformance check --broker $(BROKER)
+
+# The suite's own tests: lint, types, then everything from the model to real brokers.
+test: lint
+	@echo "== tests"
+	@$(BIN)/python -m pytest tests
+
 lint: $(VENV)/.test
 	@echo "== lint and types"
 	@$(BIN)/ruff check .

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance import events
+from conformance import events, known
 from conformance.brokers.interface import Broker
 from conformance.brokers.select import parse_broker
 from conformance.engine.defect import defect_for, give
@@ -43,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--seed", type=int, default=None, help="the seed that everything random follows from")
     group.addoption("--budget-s", type=float, default=None, help="seconds for everything, the broker's start included")
     group.addoption("--rules", default=None, help="the rules to decide: ids and families, separated by commas")
-    group.addoption("--known", default="", help="names of deviations that are known, separated by commas")
+    group.addoption("--known", default=None, help="names of known deviations, by commas (default: those shipped)")
     group.addoption("--defect", default=None, help="the seeded defect to switch on")
     group.addoption("--report", type=Path, default=Path("reports/pytest"), help="the folder for histories")
     group.addoption("--events", type=Path, default=None, help="where to tell what happens, as JSON lines")
@@ -68,10 +68,17 @@ def pytest_configure(config: pytest.Config) -> None:
         rules=rules,
         report=config.getoption("--report"),
         budget_s=config.getoption("--budget-s"),
-        known=frozenset(name for name in config.getoption("--known").split(",") if name),
+        known=_names(config.getoption("--known")),
         defect=config.getoption("--defect"),
         settings={**SUITE_SETTINGS, **settings},
     )
+
+
+def _names(text: str | None) -> frozenset[str]:
+    """The names that are written with commas; without any, those of the shipped deviations."""
+    if text is None:
+        return frozenset(deviation.name for deviation in known.shipped())
+    return frozenset(name for name in text.split(",") if name)
 
 
 def _setting(text: str) -> tuple[str, str]:
