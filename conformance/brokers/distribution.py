@@ -119,8 +119,11 @@ class DistributionBroker:
         """Start the broker, on the data it has if it was killed, and wait until it is ready.
 
         Raises:
-            Trouble: it ended, or was not ready in time; the message has the end of its log. Nothing of it is left.
+            Trouble: it runs already; or it ended, or was not ready in time: then the message has the end of its log,
+                and nothing of it is left.
         """
+        if self._site is not None and self._site.process.exit_status() is None:
+            raise Trouble(f"The broker {self.name} runs already.")
         if self._site is None:
             self._site = _Site(process=GuardedProcess(), ports=Ports.chosen())
         try:

@@ -57,6 +57,12 @@ def test_its_settings_reach_the_broker_and_its_bookie(broker: Broker) -> None:
         assert of_broker.get(name) == value or f'"{name}" : "{value}"' in of_bookie, name
 
 
+def test_starting_one_that_runs_is_trouble_and_leaves_it_running(broker: Broker) -> None:
+    with pytest.raises(Trouble, match="runs already"):
+        broker.start()
+    assert broker.is_alive()
+
+
 def test_settings_are_overridden_by_name_and_the_agent_may_be_left_out(distribution: str) -> None:
     broker = parse_broker(distribution, settings={"brokerDeduplicationEntriesInterval": "7"}, with_agent=False)
     with started(broker):
