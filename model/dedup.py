@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from model.catalogue import carries
-from model.deviations import BATCH_END_UNSENT, OVERLAPPING_BATCH_DROPPED, PENDING_ID_TOLD
+from model.deviations import BATCH_END_UNSENT, OVERLAPPING_BATCH_DROPPED, PENDING_ID_TOLD, RECOVERY_RACE
 from model.log import Position
 from model.operations import Answer, Duplicate, Entry, LoggedEntry, Refused, Stored, Unknown
 
@@ -77,6 +77,8 @@ class Lane:
     cut: bool = False
     moved: bool = False
     shown: frozenset[str] = frozenset()
+    is_behind: bool = False
+    """The recovery is still going on behind what the broker says and does (the deviation ``recovery-race``)."""
     unanswered: int = 0
     """How many sends were not answered."""
 
@@ -251,17 +253,19 @@ def settle(lane: Lane, *, all_answered: bool) -> Lane:
 @carries("DEDUP-09", "DEDUP-12")
 def opened(lane: Lane, last_sequence_id: int) -> tuple[Lane, ...]:
     """A reopened producer learns the highest id stored for it; no other lane could have told it this."""
+    if lane.is_behind and last_sequence_id == lane.pushed:
+        return (replace(lane, moved=False),)
     possible = (lane, *without_pending(lane, only_fragile=True))
     return tuple(_told(found) for found in possible if found.written == last_sequence_id)
 
 
 def _told(lane: Lane) -> Lane:
     kept = tuple(replace(k, told=k.position is None) for k in lane.kept)
-    return replace(lane, kept=kept, pushed=lane.written, failed=False, moved=False)
+    return replace(lane, kept=kept, pushed=lane.written, failed=False, moved=False, is_behind=False)
 
 
 @carries("DEDUP-10", "DEDUP-11", "DEDUP-12")
-def recover(lane: Lane, *, may_be_forgotten: bool) -> tuple[Lane, ...]:
+def recover(lane: Lane, *, may_be_forgotten: bool, may_race: bool) -> tuple[Lane, ...]:
     """The topic was closed and loaded again: its highest ids are those of the entries stored (DEDUP-12).
 
     Whatever the last snapshot was, or whether one failed (DEDUP-11): the entries behind it are replayed. Only a
@@ -270,13 +274,23 @@ def recover(lane: Lane, *, may_be_forgotten: bool) -> tuple[Lane, ...]:
     told that they are stored.
     """
     lanes = [_recovered(possible) for possible in (lane, *without_pending(lane, only_fragile=False))]
+    if may_race:
+        lanes += [racing for found in lanes for racing in _racing(found)]
     if may_be_forgotten:
         lanes += [replace(found, pushed=NONE, persisted=NONE, since=len(found.kept)) for found in lanes]
     return tuple(lanes)
 
 
 def _recovered(lane: Lane) -> Lane:
-    return replace(lane, pushed=lane.written, persisted=lane.written, failed=False, cut=False, moved=True)
+    return replace(
+        lane, pushed=lane.written, persisted=lane.written, failed=False, cut=False, moved=True, is_behind=False
+    )
+
+
+def _racing(lane: Lane) -> Iterable[Lane]:
+    """The same lane when only some of its entries were replayed by the time that producers were let in."""
+    for known in {NONE, *(kept.highest for kept in lane.kept[lane.since :])} - {lane.written}:
+        yield replace(lane, pushed=known, persisted=known, is_behind=True, shown=lane.shown | {RECOVERY_RACE})
 
 
 def without_pending(lane: Lane, *, only_fragile: bool) -> Iterable[Lane]:

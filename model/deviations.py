@@ -22,6 +22,9 @@ class Deviation:
 OVERLAPPING_BATCH_DROPPED = "overlapping-batch-dropped"
 PENDING_ID_TOLD = "pending-id-told"
 BATCH_END_UNSENT = "batch-end-unsent"
+PENDING_ID_TRUSTED = "pending-id-trusted"
+
+RECOVERY_RACE = "recovery-race"
 
 DEVIATIONS: dict[str, Deviation] = {
     deviation.name: deviation
@@ -38,10 +41,22 @@ DEVIATIONS: dict[str, Deviation] = {
             "a reopened producer is told the highest id pushed, of a write that is in flight and fails afterwards",
         ),
         Deviation(
+            RECOVERY_RACE,
+            "DEDUP-12",
+            "a topic with a policy of its own lets producers in before its deduplication has recovered: they are told "
+            "too low an id, and what they send again is stored again",
+        ),
+        Deviation(
             BATCH_END_UNSENT,
             "DEDUP-03",
             "pulsar-client does not send the highest id of a batch, so the broker counts only the lowest, and stores "
             "what the batch held once more when it comes alone",
+        ),
+        Deviation(
+            PENDING_ID_TRUSTED,
+            "DEDUP-13",
+            "a source that goes on from the id that it was told on opening loses a message: that id was of a write in "
+            "flight, which failed afterwards",
         ),
     )
 }

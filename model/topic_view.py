@@ -27,6 +27,7 @@ class TopicView:
 
     ``enabled``: deduplication is on. ``snapshot_room``: how many producers a snapshot holds. ``elsewhere``: for each
     producer name, the highest id that it had stored on another topic. ``snapshot_failed``: a snapshot's write failed.
+    ``has_policy``: the topic has a policy of its own.
     ``known``: the deviations that are reported apart.
     """
 
@@ -37,6 +38,7 @@ class TopicView:
     elsewhere: Mapping[str, int] = field(default_factory=dict)
     last_position: Position | None = None
     snapshot_failed: bool = False
+    has_policy: bool = False
     moves: int = 0
 
     def lane(self, producer: str) -> Lanes:
@@ -225,7 +227,11 @@ def account_for(lanes: Lanes, known: frozenset[str]) -> tuple[Lanes, tuple[str, 
 def moved(view: TopicView) -> Allowed[TopicView]:
     """The topic was closed and loaded again, or its broker was killed: every lane is recovered from the log."""
     crowded = len(view.lanes) > view.snapshot_room
-    after = view.on_each_lane(lambda lane: dedup.recover(lane, may_be_forgotten=crowded)) if view.enabled else view
+    after = (
+        view.on_each_lane(lambda lane: dedup.recover(lane, may_be_forgotten=crowded, may_race=view.has_policy))
+        if view.enabled
+        else view
+    )
     return Allowed(replace(after, moves=view.moves + 1))
 
 
