@@ -11,9 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from model import topic_view
+from model import effectively_once, topic_view
+from model.applications import ApplicationOperation, StartSource
 from model.dedup import NONE, Circumstances
+from model.effectively_once import Applications, Writes
 from model.judgement import Allowed, Broken
+from model.log import Position
 from model.operations import (
     Answer,
     AnyOperation,
@@ -49,13 +52,21 @@ from model.topic_view import TopicView
 
 
 @dataclass(frozen=True, slots=True)
+class Pending:
+    """Entries that were sent and not awaited, and the last position that was confirmed on the topic before that."""
+
+    entries: tuple[Entry, ...]
+    behind: Position | None
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     """A producer session: on which topic, under which name, by which client, and what it sent without waiting."""
 
     topic: str
     producer: str
     client: Client
-    pending: tuple[tuple[Entry, ...], ...] = ()
+    pending: tuple[Pending, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +82,7 @@ class Example:
     sessions: Mapping[str, Session] = field(default_factory=dict)
     failpoints: frozenset[tuple[str, FailpointKind]] = frozenset()
     lingering: frozenset[str] = frozenset()
+    applications: Applications = field(default_factory=Applications)
 
     @property
     def size(self) -> int:
@@ -113,11 +125,11 @@ def judge(state: Example, operation: AnyOperation, outcome: AnyOutcome, late: tu
 def _late_step(late: Late, *, may_fail: bool) -> Callable[[Example], Judgement]:
     def step(state: Example) -> Judgement:
         session = state.sessions[late.session]
-        entries, rest = session.pending[0], session.pending[1:]
+        pending, rest = session.pending[0], session.pending[1:]
         state = state.with_session(late.session, replace(session, pending=rest))
         around = _circumstances(state, session)
         around = replace(around, may_fail=may_fail or around.may_fail)
-        return _judge_answers(state, session, entries, late.answers, around)
+        return _judge_answers(state, session, pending, late.answers, around)
 
     return step
 
@@ -125,23 +137,26 @@ def _late_step(late: Late, *, may_fail: bool) -> Callable[[Example], Judgement]:
 def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Judgement:
     if isinstance(outcome, Skipped):
         return Allowed(state)
+    if isinstance(operation, ApplicationOperation):
+        return _by_application(state, operation, outcome)
     match operation:
-        case CreateTopic(topic):
-            return _created(state, topic, outcome)
+        case CreateTopic():
+            return _created(state, operation, outcome)
         case OpenProducer():
             return _opened(state, operation, outcome)
         case CloseProducer() | CrashProducer():
             return Allowed(state)
         case Send():
             return _sent(state, operation, outcome)
-        case SwitchDeduplication(topic):
-            return _switched(state, topic, outcome)
+        case SwitchDeduplication():
+            return _switched(state, operation, outcome)
         case Unload(topic):
+            state = replace(state, applications=effectively_once.moved(state.applications, topic))
             return _on_topic(state, topic, topic_view.moved(state.topics[topic]))
         case Restart() | Kill():
             return _moved(state)
         case SetFailpoint(topic, kind):
-            return Allowed(replace(state, failpoints=state.failpoints | {(topic, kind)}))
+            return _failpoint_set(state, topic, kind)
         case ClearFailpoints():
             return _cleared(state, outcome)
         case ReadSnapshot(topic):
@@ -158,17 +173,24 @@ def _on_topic(state: Example, topic: str, judged: Allowed[TopicView] | Broken) -
     return Allowed(state.with_topic(topic, judged.state), judged.exercised, judged.deviations)
 
 
-def _created(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
+def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Judgement:
     if not isinstance(outcome, Created):
         return Allowed(state)
-    view = TopicView(enabled=outcome.deduplication, snapshot_room=outcome.snapshot_room, known=state.known)
-    return Allowed(state.with_topic(topic, view))
+    view = TopicView(
+        enabled=outcome.deduplication,
+        snapshot_room=outcome.snapshot_room,
+        known=state.known,
+        has_policy=operation.deduplication.startswith("topic-"),
+    )
+    return Allowed(state.with_topic(operation.topic, view))
 
 
-def _switched(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
+def _switched(state: Example, operation: SwitchDeduplication, outcome: AnyOutcome) -> Judgement:
     if not isinstance(outcome, Switched):
         return Allowed(state)
-    return _on_topic(state, topic, topic_view.switched(state.topics[topic], on=outcome.deduplication))
+    view = state.topics[operation.topic]
+    view = replace(view, has_policy=view.has_policy or operation.scope == "topic")
+    return _on_topic(state, operation.topic, topic_view.switched(view, on=outcome.deduplication))
 
 
 def _opened(state: Example, operation: OpenProducer, outcome: AnyOutcome) -> Judgement:
@@ -176,24 +198,18 @@ def _opened(state: Example, operation: OpenProducer, outcome: AnyOutcome) -> Jud
         return Allowed(state)
     session = Session(operation.topic, operation.producer, operation.client)
     state = state.with_session(operation.session, session)
-    judged = topic_view.opened(
-        state.topics[operation.topic],
-        operation.producer,
-        outcome.last_sequence_id,
-        may_fail=_writes_may_fail(state, operation.topic),
-    )
+    judged = topic_view.opened(state.topics[operation.topic], operation.producer, outcome.last_sequence_id)
     return _on_topic(state, operation.topic, judged)
 
 
 def _sent(state: Example, operation: Send, outcome: AnyOutcome) -> Judgement:
     session = state.sessions[operation.session]
+    pending = Pending(operation.entries, state.topics[session.topic].last_position)
     if not operation.wait:
-        return Allowed(
-            state.with_session(operation.session, replace(session, pending=(*session.pending, operation.entries)))
-        )
+        return Allowed(state.with_session(operation.session, replace(session, pending=(*session.pending, pending))))
     if not isinstance(outcome, Sent):
         return Allowed(state)
-    return _judge_answers(state, session, operation.entries, outcome.answers, _circumstances(state, session))
+    return _judge_answers(state, session, pending, outcome.answers, _circumstances(state, session))
 
 
 def _circumstances(state: Example, session: Session) -> Circumstances:
@@ -208,12 +224,13 @@ def _writes_may_fail(state: Example, topic: str) -> bool:
 
 
 def _judge_answers(
-    state: Example, session: Session, entries: tuple[Entry, ...], answers: tuple[Answer, ...], around: Circumstances
+    state: Example, session: Session, sent: Pending, answers: tuple[Answer, ...], around: Circumstances
 ) -> Judgement:
     view = state.topics[session.topic]
     others = (other.written(session.producer) for name, other in state.topics.items() if name != session.topic)
     view = replace(view, elsewhere={session.producer: max(others, default=NONE)})
-    judged = _on_topic(state, session.topic, topic_view.sent(view, session.producer, entries, answers, around))
+    told = topic_view.sent(view, session.producer, sent.entries, answers, around, behind=sent.behind)
+    judged = _on_topic(state, session.topic, told)
     if isinstance(judged, Allowed) and any(isinstance(answer, Stored) for answer in answers):
         return replace(judged, state=replace(judged.state, lingering=judged.state.lingering - {session.topic}))
     return judged
@@ -222,7 +239,14 @@ def _judge_answers(
 def _moved(state: Example) -> Judgement:
     for name, view in state.topics.items():
         state = state.with_topic(name, topic_view.moved(view).state)
-    return Allowed(replace(state, failpoints=frozenset(), lingering=frozenset()))
+    applications = effectively_once.moved(state.applications)
+    return Allowed(replace(state, failpoints=frozenset(), lingering=frozenset(), applications=applications))
+
+
+def _failpoint_set(state: Example, topic: str, kind: FailpointKind) -> Judgement:
+    if kind in WRITE_FAILURES:
+        state = replace(state, applications=effectively_once.writes_may_fail(state.applications, topic))
+    return Allowed(replace(state, failpoints=state.failpoints | {(topic, kind)}))
 
 
 def _cleared(state: Example, outcome: AnyOutcome) -> Judgement:
@@ -236,7 +260,7 @@ def _cleared(state: Example, outcome: AnyOutcome) -> Judgement:
 
 
 def _snapshot_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
-    if not isinstance(outcome, SnapshotRead):
+    if not isinstance(outcome, SnapshotRead) or state.applications.has(topic):
         return Allowed(state)
     return _on_topic(state, topic, topic_view.snapshot_read(state.topics[topic], outcome.position, outcome.producers))
 
@@ -244,4 +268,24 @@ def _snapshot_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement
 def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
     if not isinstance(outcome, LogRead):
         return Allowed(state)
-    return _on_topic(state, topic, topic_view.log_read(state.topics[topic], outcome.entries))
+    view, before = state.topics[topic], state.applications
+    judged = effectively_once.log_read(before, topic, outcome.entries, state.known, deduplication=view.enabled)
+    if isinstance(judged, Broken):
+        return judged
+    others = [logged for logged in outcome.entries if logged.producer not in before.on(topic)]
+    after = _on_topic(replace(state, applications=judged.state), topic, topic_view.log_read(view, others))
+    if isinstance(after, Broken):
+        return after
+    return Allowed(after.state, judged.exercised + after.exercised, judged.deviations + after.deviations)
+
+
+def _by_application(state: Example, operation: ApplicationOperation, outcome: AnyOutcome) -> Judgement:
+    topic = operation.topic if isinstance(operation, StartSource) else ""
+    may_fail = any(name == topic and kind in WRITE_FAILURES for name, kind in state.failpoints)
+    writes = Writes(may_fail=may_fail, may_linger=topic in state.lingering)
+    judged = effectively_once.judge(state.applications, operation, outcome, writes)
+    if isinstance(judged, Broken):
+        return judged
+    over = effectively_once.topic_without_lingering_writes(state.applications, operation, outcome)
+    state = replace(state, applications=judged.state, lingering=state.lingering - {over})
+    return Allowed(state, judged.exercised, judged.deviations)

@@ -11,10 +11,13 @@ from typing import Literal
 
 from msgspec import Struct
 
+from model.applications import ApplicationOperation, ApplicationOutcome
 from model.log import Position
-
-Client = Literal["wire", "official"]
-"""Which client speaks for a session: our own on the binary protocol, or pulsar-client."""
+from model.vocabulary import Client as Client
+from model.vocabulary import Entry as Entry
+from model.vocabulary import Message as Message
+from model.vocabulary import Operation as Operation
+from model.vocabulary import Outcome as Outcome
 
 Scope = Literal["namespace", "topic"]
 """Where a policy is set."""
@@ -29,10 +32,6 @@ FailpointKind = Literal[
     "ledger-close-slow",
 ]
 """The failures inside the broker that a history can ask for."""
-
-
-class Operation(Struct, frozen=True, tag_field="op", tag=True):
-    """What all operations have in common: nothing but that they are values with a name."""
 
 
 Switch = Literal[
@@ -67,38 +66,6 @@ class CrashProducer(Operation, frozen=True):
     """Cut a session's connection without a goodbye, with whatever it has in flight."""
 
     session: str
-
-
-class Message(Struct, frozen=True):
-    """One message: its sequence id and the business id that its payload carries."""
-
-    sequence_id: int
-    business_id: str
-
-
-class Entry(Struct, frozen=True):
-    """What becomes one entry of the log: a single message, or a batch of several, ids rising."""
-
-    messages: tuple[Message, ...]
-
-    @property
-    def lowest(self) -> int:
-        """The lowest sequence id in it."""
-        return self.messages[0].sequence_id
-
-    @property
-    def highest(self) -> int:
-        """The highest sequence id in it."""
-        return self.messages[-1].sequence_id
-
-    @property
-    def is_batch(self) -> bool:
-        """Whether it holds more than one message."""
-        return len(self.messages) > 1
-
-    def __str__(self) -> str:
-        ids = str(self.lowest) if not self.is_batch else f"batch {self.lowest}..{self.highest}"
-        return f"{ids} ({', '.join(m.business_id for m in self.messages)})"
 
 
 class Send(Operation, frozen=True):
@@ -167,15 +134,17 @@ class Fired(Struct, frozen=True):
     times: int
 
 
-class Outcome(Struct, frozen=True, tag_field="outcome", tag=True):
-    """What all outcomes have in common: nothing but that they are values with a name."""
-
-
 class Created(Outcome, frozen=True):
     """A topic is there; whether deduplication is on, and how many producers its snapshot holds, the broker says."""
 
     deduplication: bool
     snapshot_room: int
+
+
+class Switched(Outcome, frozen=True):
+    """A policy was set; whether deduplication is on now (the topic's own policy goes before its namespace's)."""
+
+    deduplication: bool
 
 
 class Cleared(Outcome, frozen=True):
@@ -275,10 +244,24 @@ AnyOperation = (
     | ClearFailpoints
     | ReadSnapshot
     | ReadLog
+    | ApplicationOperation
 )
 """Every operation there is: what a history's file may hold, and what every performer must know."""
 
 AnyOutcome = (
-    Created | Cleared | Done | Skipped | Refused | Unknown | Stored | Duplicate | Sent | Opened | LogRead | SnapshotRead
+    Created
+    | Switched
+    | Cleared
+    | Done
+    | Skipped
+    | Refused
+    | Unknown
+    | Stored
+    | Duplicate
+    | Sent
+    | Opened
+    | LogRead
+    | SnapshotRead
+    | ApplicationOutcome
 )
 """Every outcome there is."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from conformance.history.document import Step, Violation
 from conformance.lockstep.performer import Performer
 from conformance.trouble import Trouble
+from model import effectively_once
 from model.dedup import Lane
 from model.example import Example, judge
 from model.judgement import Broken
@@ -109,12 +110,15 @@ def finishing(lockstep: Lockstep) -> Iterator[AnyOperation]:
     if lockstep.state.failpoints:
         yield ClearFailpoints()
     for topic in list(lockstep.state.topics):
+        yield from effectively_once.settling(lambda: lockstep.state.applications, topic)
         if any(session.pending for session in lockstep.state.sessions.values()) or _unsettled(lockstep.state, topic):
             yield from _reopening(lockstep, topic)
             yield from _barrier(lockstep, topic)
             yield from _reopening(lockstep, topic)
         yield ReadLog(topic)
-        yield ReadSnapshot(topic)
+        if not lockstep.state.applications.has(topic):
+            yield ReadSnapshot(topic)
+        yield from effectively_once.winding_up(lockstep.state.applications, topic)
 
 
 def _unsettled(state: Example, topic: str) -> list[str]:

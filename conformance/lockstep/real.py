@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, assert_never
 
 from conformance.brokers.interface import Capability
+from conformance.lockstep.applications import Applications
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S, OfficialSession, ProducerSession, WireSession
 from conformance.lockstep.world import World
@@ -18,6 +19,7 @@ from conformance.systems.admin_types import CursorStats
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.systems.read_log import read_log
 from conformance.trouble import Trouble
+from model.applications import ApplicationOperation
 from model.log import Position
 from model.operations import (
     AnyOperation,
@@ -70,6 +72,7 @@ class RealPerformer:
         self._topic_policies: dict[str, bool] = {}
         self._sessions: dict[str, ProducerSession] = {}
         self._names: dict[str, tuple[str, str]] = {}
+        self._applications = Applications(world, self._topics)
 
     def perform(self, operation: AnyOperation) -> Performed:
         """Carry out one operation and say what was seen."""
@@ -80,6 +83,8 @@ class RealPerformer:
             raise Trouble(f"the broker is up, but {type(operation).__name__} failed: {error}") from error
 
     def _perform(self, operation: AnyOperation) -> Performed:
+        if isinstance(operation, ApplicationOperation):
+            return Performed(self._applications.perform(operation))
         match operation:
             case CreateTopic():
                 return self._create_topic(operation)
@@ -170,7 +175,7 @@ class RealPerformer:
         if capability not in self._world.broker.capabilities:
             return Performed(Skipped(f"this broker cannot be asked to {capability.value}"))
         bounce()
-        self._world.forget_connections()
+        self._world.broker_came_back()
         late = self._collect(list(self._sessions))
         for session in list(self._sessions):
             self._drop_if_wire(session)
@@ -308,6 +313,7 @@ class RealPerformer:
         for live in self._sessions.values():
             live.crash()
         self._sessions.clear()
+        self._applications.close()
 
 
 def _entry(messages: Iterable[tuple[int, bytes]]) -> Entry:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import assert_never
 
+from conformance.applications.starter import Starter
 from conformance.brokers.interface import Broker
 from conformance.lockstep.failpoints import Failpoints
 from conformance.systems.admin import Admin
@@ -33,6 +34,7 @@ class World:
         self._run = run
         self._numbers = itertools.count(1)
         self._reader: WireClient | None = None
+        self.starter = Starter()
         self.failpoints = Failpoints(broker.agent) if broker.agent is not None else None
         self.clients = {"wire": metadata.version("pulsar-conformance"), "official": metadata.version("pulsar-client")}
         runtime = self.admin.runtime_configuration()
@@ -103,4 +105,5 @@ class World:
     def close(self) -> None:
         """Close the world's own connections."""
         self.forget_connections()
+        self.starter.close()
         self.admin.close()

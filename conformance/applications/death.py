@@ -1,0 +1,30 @@
+"""How a program dies: by its own hand, with SIGKILL, at the message and the point that were chosen for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from conformance.applications.words import Dying, Line, Order
+from model.applications import Death, Point
+
+
+class Fate:
+    """What is to become of one run of a program."""
+
+    def __init__(self, death: Death | None, line: Line[Order]) -> None:
+        self.received = 0
+        """How many messages this run has received."""
+        self._death = death
+        self._line = line
+
+    def receive(self) -> None:
+        """One message more."""
+        self.received += 1
+        self.reach("received")
+
+    def reach(self, point: Point) -> None:
+        """Die here, if it is here."""
+        if self._death is not None and (self.received, point) == (self._death.message, self._death.point):
+            self._line.say(Dying(self.received))
+            os.kill(os.getpid(), signal.SIGKILL)

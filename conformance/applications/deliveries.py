@@ -1,0 +1,35 @@
+"""What both scenarios' programs have in common as consumers of the wire client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from conformance.systems.deadline import Deadline
+from conformance.systems.outcomes import ServerRefused
+from conformance.systems.wire import WireClient
+from conformance.systems.wire_consumer import Delivery, WireConsumer
+from model.applications import Delivered
+
+PAUSE_S: Final = 0.005
+"""How long to leave a broker alone that did not let a consumer in."""
+
+
+def open_consumer(subscribe: Callable[[], WireConsumer], client: WireClient, deadline: Deadline) -> WireConsumer:
+    """Subscribe, again and again while the topic is being loaded or the consumer that died is not noticed to be gone.
+
+    Raises what ``subscribe`` does: a refusal that will not pass, or any once the deadline is over.
+    """
+    while True:
+        try:
+            return subscribe()
+        except ServerRefused as refused:
+            if deadline.passed or not (refused.may_pass or refused.code == "ConsumerBusy"):
+                raise
+        client.pump(for_s=PAUSE_S)
+
+
+def to_message(delivery: Delivery) -> Delivered:
+    """A delivery as the model has it; a batch of one message is a message that stands alone."""
+    index = delivery.batch_index if delivery.batch_size > 1 else -1
+    return Delivered(delivery.position, index, delivery.payload.decode(errors="replace"))

@@ -1,0 +1,60 @@
+"""Carries out the operations of applications on a real broker: sources, subscribers, programs.
+
+Each kind has a module of its own; this one knows the topics' real names and that an application that got nowhere is
+evidence of a rule only if the broker is up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from conformance.lockstep.sources import Sources
+from conformance.lockstep.world import World
+from model.applications import (
+    ApplicationOperation,
+    Consume,
+    CrashSource,
+    Drain,
+    FinishSource,
+    ReadDatabase,
+    RunReader,
+    RunSubscriber,
+    StartSource,
+    Stuck,
+)
+from model.operations import AnyOutcome, Skipped
+
+
+class Applications:
+    """The applications of one example."""
+
+    def __init__(self, world: World, topics: Mapping[str, str]) -> None:
+        """``topics``: the names of the history to the real ones; it fills up while the example goes on."""
+        self._world = world
+        self._topics = topics
+        self._sources = Sources(world.starter, world.broker.addresses.service_url)
+
+    def perform(self, operation: ApplicationOperation) -> AnyOutcome:
+        """Carry out one operation and say what was seen."""
+        outcome = self._perform(operation)
+        if isinstance(outcome, Stuck):
+            self._world.assert_alive()
+        return outcome
+
+    def _perform(self, operation: ApplicationOperation) -> AnyOutcome:
+        match operation:
+            case StartSource(topic=topic):
+                if topic not in self._topics:
+                    return Skipped("there is no such topic")
+                return self._sources.start(operation, self._topics[topic])
+            case FinishSource() | CrashSource():
+                return self._sources.end(operation)
+            case Consume() | Drain() | RunReader() | RunSubscriber() | ReadDatabase():
+                return Skipped("not yet")
+            case _:
+                assert_never(operation)
+
+    def close(self) -> None:
+        """End all of them at once."""
+        self._sources.close()

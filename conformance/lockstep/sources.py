@@ -1,0 +1,187 @@
+"""Sources on a real broker: applications that send everything they have, again and again, until it is confirmed.
+
+What survives a source's death is what an application would keep elsewhere: what there is to send, and how far it was
+confirmed. A life is single-threaded: it sends when it begins, and moves on whenever somebody waits for it. How the two
+clients differ is in :mod:`conformance.lockstep.links`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from conformance.applications.starter import Starter
+from conformance.lockstep.links import Link, Ticket, open_link
+from conformance.systems.deadline import Deadline
+from conformance.systems.outcomes import ConnectionLost, NoAnswer, Receipt, ServerRefused
+from model.applications import Confirmed, CrashSource, FinishSource, SourceEnded, SourceStarted, StartSource, Stuck
+from model.log import Position
+from model.operations import AnyOutcome, Skipped
+from model.vocabulary import Client, Entry
+
+LIFE_TIMEOUT_S: Final[dict[Client, float]] = {"wire": 20.0, "official": 60.0}
+"""How long a source may take to have everything confirmed while nothing fails any more; far beyond what was seen.
+
+pulsar-client waits ever longer between its attempts while a broker is away.
+"""
+PAUSE_S: Final = 0.005
+"""How long to leave a broker alone that did not let a source in."""
+
+
+@dataclass(slots=True)
+class _Application:
+    """What a source keeps over its lives."""
+
+    topic: str
+    entries: list[Entry] = field(default_factory=list)
+    confirmed: set[int] = field(default_factory=set)
+    life: Life | None = None
+
+    def to_send(self, operation: StartSource, told: int) -> Sequence[Entry]:
+        """What a new life has to send, in the source's order, once ``entries`` has what it comes to in it."""
+        match operation.goes_on:
+            case "with-new-only":
+                return operation.entries
+            case "from-told-id":
+                return [entry for entry in self.entries if entry.lowest > told]
+            case "from-checkpoint":
+                return self.entries[max(0, self._checkpoint() - operation.back) :]
+
+    def _checkpoint(self) -> int:
+        """How many entries were confirmed before the first one that was not."""
+        confirmed = (entry.lowest in self.confirmed for entry in self.entries)
+        return next((number for number, is_confirmed in enumerate(confirmed) if not is_confirmed), len(self.entries))
+
+
+class Sources:
+    """The sources of one example."""
+
+    def __init__(self, starter: Starter, service_url: str) -> None:
+        self._starter = starter
+        self._service_url = service_url
+        self._all: dict[str, _Application] = {}
+
+    def start(self, operation: StartSource, topic: str) -> AnyOutcome:
+        """Begin a life on a topic, by its full name."""
+        source = self._all.setdefault(operation.source, _Application(topic))
+        if source.life is not None:
+            return Skipped("the source lives")
+        if source.topic != topic:
+            return Skipped("the source belongs to another topic")
+        try:
+            life = Life(self._opener(operation, topic), LIFE_TIMEOUT_S[operation.client])
+        except NotLetIn as error:
+            return Stuck(str(error))
+        source.entries += operation.entries
+        source.life = life
+        life.send(source.to_send(operation, life.told))
+        return SourceStarted(life.told)
+
+    def _opener(self, operation: StartSource, topic: str) -> Callable[[float], Link]:
+        place = (self._service_url, topic, operation.source)
+        return lambda timeout_s: open_link(operation.client, self._starter, *place, timeout_s)
+
+    def end(self, operation: FinishSource | CrashSource) -> AnyOutcome:
+        """Let a life go on until all, or as much as is asked for, is confirmed, and end it."""
+        source = self._all.get(operation.source)
+        if source is None or source.life is None:
+            return Skipped("the source does not live")
+        life, source.life = source.life, None
+        error = life.go_on(operation.confirmed if isinstance(operation, CrashSource) else None)
+        if error is None and isinstance(operation, FinishSource):
+            life.close()
+        else:
+            life.crash()
+        source.confirmed |= life.confirmed.keys()
+        if error is not None:
+            return Stuck(error)
+        confirmed = tuple(Confirmed(sequence_id, position) for sequence_id, position in life.confirmed.items())
+        return SourceEnded(confirmed, left=life.left, came_back=life.came_back)
+
+    def close(self) -> None:
+        """End all lives at once."""
+        for source in self._all.values():
+            if source.life is not None:
+                source.life.crash()
+                source.life = None
+
+
+class NotLetIn(Exception):
+    """A producer could not be opened in good time."""
+
+
+class Life:
+    """One life of a source: a producer that is opened again whenever something goes wrong, and what it has to send."""
+
+    def __init__(self, open_once: Callable[[float], Link], timeout_s: float) -> None:
+        """``open_once`` opens a link, within so many seconds. :class:`NotLetIn` if it cannot in ``timeout_s``."""
+        self.confirmed: dict[int, Position | None] = {}
+        """The entries that were confirmed, by their lowest ids, and where they are; None for duplicates."""
+        self.came_back = 0
+        """How often the producer had to be opened again."""
+        self._open_once = open_once
+        self._timeout_s = timeout_s
+        self._unconfirmed: deque[Entry] = deque()
+        self._in_flight: deque[Ticket] = deque()
+        self._link: Link = self._open(Deadline.after(timeout_s))
+        self.told = self._link.last_sequence_id
+        """The sequence id that the broker said it had when this life began."""
+
+    @property
+    def left(self) -> int:
+        """How many entries are not confirmed."""
+        return len(self._unconfirmed)
+
+    def send(self, entries: Sequence[Entry]) -> None:
+        """Send entries, all in flight at once, without waiting."""
+        self._unconfirmed += entries
+        self._in_flight += [self._link.send(entry) for entry in entries]
+
+    def go_on(self, count: int | None) -> str | None:
+        """Wait, and send again, until so many entries (None: all) are confirmed; why it was not done in good time."""
+        deadline = Deadline.after(self._timeout_s)
+        what = "nothing went wrong"
+        while self._unconfirmed and (count is None or len(self.confirmed) < count):
+            if deadline.passed:
+                return f"{len(self._unconfirmed)} entries are not confirmed; the last trouble was that {what}"
+            try:
+                outcome = self._link.answer(self._in_flight[0], timeout_s=deadline.left_s)
+            except NoAnswer as error:
+                outcome, what = None, str(error)
+            if isinstance(outcome, Receipt):
+                self.confirmed[self._unconfirmed.popleft().lowest] = outcome.position
+                self._in_flight.popleft()
+                continue
+            what = str(outcome) if outcome is not None else what
+            try:
+                self._come_back(deadline)
+            except NotLetIn as error:
+                return str(error)
+        return None
+
+    def _come_back(self, deadline: Deadline) -> None:
+        """Open the producer again, and send from the first entry on that was not confirmed."""
+        self._link.abort()
+        self._link = self._open(deadline)
+        self.came_back += 1
+        self._in_flight = deque(self._link.send(entry) for entry in self._unconfirmed)
+
+    def _open(self, deadline: Deadline) -> Link:
+        while True:
+            try:
+                return self._open_once(deadline.left_s)
+            except (ServerRefused, ConnectionLost, NoAnswer) as error:
+                if deadline.passed:
+                    raise NotLetIn(f"the producer is not let in: {error}") from error
+            time.sleep(PAUSE_S)
+
+    def close(self) -> None:
+        """End it in good order."""
+        self._link.close()
+
+    def crash(self) -> None:
+        """Cut its connection; what is in flight may or may not arrive."""
+        self._link.abort()

@@ -1,0 +1,32 @@
+"""What is left of a subscription, by the broker's own account: the entries that it holds to be unacknowledged.
+
+It is read off the cursor, position by position, because counters of messages cannot tell which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from conformance.systems.admin_types import InternalStats
+from model.log import Position
+
+
+def unacknowledged(stats: InternalStats, subscription: str) -> frozenset[Position]:
+    """The entries of a topic that a subscription has not acknowledged; KeyError where there is no such subscription."""
+    cursor = stats.cursors[subscription]
+    mark_delete = Position.parse(cursor.mark_delete_position)
+    ranges = cursor.acknowledged_ranges
+    return frozenset(
+        position
+        for position in _entries(stats)
+        if position > mark_delete and not any(one.after < position <= one.last for one in ranges)
+    )
+
+
+def _entries(stats: InternalStats) -> Iterator[Position]:
+    """Every position up to the last entry that is confirmed; the ledger that is written to does not know its number."""
+    last = Position.parse(stats.last_confirmed_entry)
+    for ledger in stats.ledgers:
+        count = last.entry + 1 if ledger.ledger_id == last.ledger else ledger.entries
+        if ledger.ledger_id <= last.ledger:
+            yield from (Position(ledger.ledger_id, entry) for entry in range(count))

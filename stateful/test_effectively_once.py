@@ -1,0 +1,26 @@
+"""The machines of document 000's applications, as tests: each runs for its share of the budget."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.engine.machines import Machine
+from conformance.engine.run import Run
+from stateful.effectively_once import ApplicationsMachine
+
+MACHINES = (
+    Machine(
+        name="effectively-once",
+        factory=ApplicationsMachine,
+        decides=("DEDUP-13", "DEDUP-15", "DEDUP-16", "DEDUP-17", "DEDUP-18"),
+        share=4.0,
+        steps=8,
+    ),
+)
+
+
+@pytest.mark.parametrize("machine", [pytest.param(m, marks=pytest.mark.machine(m), id=m.name) for m in MACHINES])
+def test_no_rule_is_broken_by(machine: Machine, conformance_run: Run) -> None:
+    """Whatever the machine finds is a failure, unless it is known."""
+    violations = conformance_run.explore(machine)
+    assert not violations, "\n".join(f"{v.rule}: {v.because}" for v in violations)
