@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
-from hypothesis import HealthCheck, Phase, seed, settings
+import hypothesis
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from conformance import events
@@ -123,22 +124,10 @@ class Run:
         def is_time_up() -> bool:
             return (until is not None and time.monotonic() >= until) or self._must_stop(found)
 
-        def begin() -> RuleBasedStateMachine:
-            return machine.factory(self._begin(machine, is_time_up, found))
-
-        seeded = seed(derived_seed(self.plan.seed, machine.name, number))(begin)
-        run_state_machine_as_test(
-            # Hypothesis takes any function that gives a machine; its annotation only speaks of classes.
-            cast("type[RuleBasedStateMachine]", seeded),
-            settings=settings(
-                max_examples=machine.examples,
-                stateful_step_count=machine.steps,
-                phases=(Phase.generate,),
-                database=None,
-                deadline=None,
-                print_blob=False,
-                suppress_health_check=list(HealthCheck),
-            ),
+        run_round(
+            machine,
+            lambda: self._begin(machine, is_time_up, found),
+            seed=derived_seed(self.plan.seed, machine.name, number),
         )
 
     def _begin(self, machine: Machine, is_time_up: Callable[[], bool], found: list[Found]) -> RunningExample:
@@ -238,6 +227,28 @@ class Run:
 
     def _attempt(self, operations: Sequence[AnyOperation]) -> Attempt:
         return perform(operations, self._lockstep(RealPerformer(self._world)))
+
+
+def run_round(machine: Machine, begin: Callable[[], RunningExample], *, seed: int) -> None:
+    """Have Hypothesis choose ``machine.examples`` examples, each performed on what ``begin`` gives."""
+
+    def factory() -> RuleBasedStateMachine:
+        return machine.factory(begin())
+
+    seeded = hypothesis.seed(seed)(factory)
+    run_state_machine_as_test(
+        # Hypothesis takes any function that gives a machine; its annotation only speaks of classes.
+        cast("type[RuleBasedStateMachine]", seeded),
+        settings=settings(
+            max_examples=machine.examples,
+            stateful_step_count=machine.steps,
+            phases=(Phase.generate,),
+            database=None,
+            deadline=None,
+            print_blob=False,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
 
 
 def perform(operations: Sequence[AnyOperation], lockstep: Lockstep) -> Attempt:
