@@ -24,7 +24,7 @@ from conformance.commands.engine import Engine
 from conformance.commands.folders import bugs_kept_in
 from conformance.commands.options import Duration, Machines, Rules, Setting
 from conformance.known import KnownDeviation, read, shipped
-from conformance.report.words import count
+from conformance.report.lists import count
 from conformance.trouble import Trouble
 from model.catalogue import Rule
 
@@ -136,6 +136,20 @@ def defects(as_json: bool) -> None:
         click.echo(listings.defects_as_json())
     else:
         listings.list_defects(_consoles()[0])
+
+
+@cli.command()
+@click.option("--variant", metavar="NAME", help="Explore the model with one thing done differently.")
+@click.option("--list", "only_list", is_flag=True, help="List the variants.")
+def explore(variant: str | None, only_list: bool) -> int:
+    """Explore every reachable state of the model, in small configurations."""
+    from conformance.commands import explore as exploring  # here, because networkx takes its time to load
+
+    out, _ = _consoles()
+    if only_list:
+        exploring.list_variants(out)
+        return 0
+    return exploring.explore(variant, out)
 
 
 def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -> NoReturn:

@@ -74,7 +74,7 @@ class Order:
         if self.defect is not None:
             told += ["--defect", self.defect]
         if self.machines:
-            told += ["-k", " or ".join(self.machines)]
+            told += ["-k", " or ".join(f"[{name}]" for name in self.machines)]  # a machine is its test's parameter
         for name, value in self.settings:
             told += ["--setting", f"{name}={value}"]
         if self.replay is not None:

@@ -12,7 +12,7 @@ from model.catalogue import Rule, select
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>s|m|h)")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _SETTING = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)=(?P<value>[^\r\n]*)")
-_MACHINE = re.compile(r"\w+")
+_MACHINE = re.compile(r"\w+(-\w+)*")
 
 
 class Duration(click.ParamType[float]):

@@ -21,6 +21,7 @@ from types import FrameType
 from typing import BinaryIO, Protocol
 
 import msgspec
+import pytest
 
 from conformance.events import (
     AnyEvent,
@@ -33,7 +34,10 @@ from conformance.events import (
 )
 
 GRACE_SHARE = 0.05
-"""What an engine may take to stop once its budget is used up, as a share of the budget: all ends within 10 % of it."""
+"""What an engine may take to stop when its budget is used up, as a share of it: all ends within 10 % of it."""
+
+GRACE_AT_LEAST_S = 1.0
+"""Every engine gets this long to stop, in seconds, however small its budget is."""
 
 GRACE_AT_MOST_S = 20.0
 """No engine gets longer than this to stop, in seconds, neither at the end of its budget nor after Ctrl-C."""
@@ -210,7 +214,7 @@ class _Run:
     def to_the_end(self) -> Ending:
         """Follow the engine until it has ended and everything that it wrote is read."""
         ending = Ending.BY_ITSELF
-        kill_at_s = float("inf")
+        grace_s, ask_at_s, kill_at_s = 0.0, float("inf"), float("inf")
         while not self._engine.has_ended():
             for line in self._engine.lines():
                 self._take(line)
@@ -218,8 +222,11 @@ class _Run:
             if ending is Ending.BY_ITSELF:
                 ending = self._why_stop()
                 if ending is not Ending.BY_ITSELF:
-                    kill_at_s = self.elapsed_s + self._grace_s(ending)
-                    self._engine.ask_to_stop()
+                    grace_s, ask_at_s = self._grace_s(ending), self.elapsed_s
+                    kill_at_s = ask_at_s + grace_s
+            if self.elapsed_s >= ask_at_s:
+                self._engine.ask_to_stop()
+                ask_at_s += grace_s / 2  # once more, because a library may have swallowed the first
             if self.elapsed_s > kill_at_s or self._interrupts.count > 1:
                 self._killed = True
                 break
@@ -237,7 +244,7 @@ class _Run:
     def _grace_s(self, ending: Ending) -> float:
         if ending is Ending.INTERRUPTED:
             return GRACE_AT_MOST_S
-        return min(GRACE_AT_MOST_S, GRACE_SHARE * self._budget_s)
+        return max(GRACE_AT_LEAST_S, min(GRACE_AT_MOST_S, GRACE_SHARE * self._budget_s))
 
     def _take(self, line: bytes) -> None:
         try:
@@ -273,6 +280,8 @@ class _Run:
         if not self._finished and ending is Ending.OUT_OF_TIME:
             how = "did not stop either and was killed" if self._killed else "stopped only when it was asked to"
             return f"The engine was not finished at the end of its budget of {self._budget_s:g} s, and {how}."
+        if status == pytest.ExitCode.NO_TESTS_COLLECTED:
+            return "The engine found no machine to run: none has that name, or none decides what was asked for."
         if not self._finished and not self._troubled:
             return f"The engine ended with {_status(status)} before it was finished."
         explained = status == 0 or (status == 1 and self._violations) or self._troubled

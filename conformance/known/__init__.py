@@ -16,12 +16,11 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from conformance.trouble import Trouble
-from model.catalogue import RULES
+from model.deviations import DEVIATIONS
 
 SHIPPED = Path(__file__).parent
 """Where the files are that the suite ships."""
 
-_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _RELEASE = re.compile(r"\d+(\.\d+)+")
 
 
@@ -68,12 +67,11 @@ def known_of(deviations: Iterable[KnownDeviation], release: str | None) -> tuple
 
 
 def _validate(deviation: KnownDeviation, path: Path) -> None:
-    if not _NAME.fullmatch(deviation.name):
-        raise Trouble(
-            f"{path}: a deviation's name is words of small letters joined by '-', which {deviation.name!r} is not"
-        )
-    if deviation.rule not in RULES:
-        raise Trouble(f"{path}: the deviation {deviation.name} breaks {deviation.rule!r}, which is not a rule")
+    modelled = DEVIATIONS.get(deviation.name)
+    if modelled is None:
+        raise Trouble(f"{path}: the model knows no deviation {deviation.name!r}; it knows {', '.join(DEVIATIONS)}")
+    if deviation.rule != modelled.rule:
+        raise Trouble(f"{path}: the deviation {deviation.name} breaks {modelled.rule}, not {deviation.rule!r}")
     if not deviation.releases:
         raise Trouble(f"{path}: the deviation {deviation.name} names no release")
     for specifier in deviation.releases:

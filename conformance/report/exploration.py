@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import TypeVar
 
-from conformance.report.words import count
+from conformance.report.lists import count
 from model.explore import Counterexample, Exploration, Label, NamedExploration, Path, Statement
 
 S = TypeVar("S", bound=Hashable)

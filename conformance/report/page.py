@@ -19,8 +19,9 @@ import jinja2
 from markupsafe import Markup, escape
 
 from conformance.report.account import Account, Story, because, label
+from conformance.report.results import Tone
 from conformance.report.table import headline, summary
-from conformance.report.words import LeftOut, Telling, Tone, actors, cut
+from conformance.report.words import LeftOut, Telling, actors, cut
 from conformance.verdicts import ModelOnly, NotExercised, RuleVerdict, Violated, times_exercised
 
 STORIES_AT_MOST = 20

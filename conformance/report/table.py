@@ -15,7 +15,8 @@ from rich.text import Text
 
 from conformance.events import TroubleHappened
 from conformance.report.account import LABELS, Account, Story, because, label, title
-from conformance.report.words import count, cut
+from conformance.report.lists import count
+from conformance.report.words import cut
 from conformance.verdicts import Held, ModelOnly, NotExercised, RuleVerdict, Violated, times_exercised
 
 STEPS_AT_MOST = 30

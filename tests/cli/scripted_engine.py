@@ -7,6 +7,7 @@ a child that stays, and leaves both process ids in the report's folder: nothing 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import subprocess
@@ -116,6 +117,12 @@ def fails_silently(script: Script) -> None:
     sys.exit(1)
 
 
+def finds_no_machine(script: Script) -> None:
+    """It ends as pytest does when there is nothing to run."""
+    del script
+    sys.exit(5)
+
+
 def works_until_stopped(script: Script) -> None:
     """It goes on for ever, and finishes in good order when it is asked to."""
     script.tell(samples.STARTED)
@@ -124,6 +131,17 @@ def works_until_stopped(script: Script) -> None:
         time.sleep(FOREVER_S)
     except KeyboardInterrupt:
         script.tell(samples.finished())
+
+
+def swallows_the_first_signal(script: Script) -> None:
+    """It has to be asked to stop twice."""
+    script.tell(samples.STARTED)
+    with contextlib.suppress(KeyboardInterrupt):
+        time.sleep(FOREVER_S)
+    script.exercise_all()
+    with contextlib.suppress(KeyboardInterrupt):
+        time.sleep(FOREVER_S)
+    script.tell(samples.finished())
 
 
 def hangs(script: Script) -> None:
@@ -154,7 +172,9 @@ SCENARIOS: dict[str, Callable[[Script], None]] = {
         has_trouble,
         babbles,
         fails_silently,
+        finds_no_machine,
         works_until_stopped,
+        swallows_the_first_signal,
         hangs,
         replays,
     )

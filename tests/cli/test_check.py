@@ -43,6 +43,7 @@ def known_file(folder: Path) -> str:
         ("has_trouble", 2),
         ("babbles", 2),
         ("fails_silently", 2),
+        ("finds_no_machine", 2),
     ],
 )
 def test_the_status_says_what_came_of_it_and_nothing_is_left_behind(scenario: str, status: int, tmp_path: Path) -> None:
@@ -168,6 +169,11 @@ def test_a_crash_of_the_engine_is_told_with_what_it_printed(tmp_path: Path) -> N
     assert "Trouble: The engine ended with signal SIGSEGV before it was finished." in ran.out
     assert "  | the last thing it printed" in ran.out
     assert "last thing" in (tmp_path / "report" / "engine.log").read_text()
+
+
+def test_an_engine_without_a_machine_says_so(tmp_path: Path) -> None:
+    ran = check("finds_no_machine", tmp_path, "--machines", "no-such")
+    assert "Trouble: The engine found no machine to run: none has that name" in ran.out
 
 
 def test_the_events_are_kept_and_can_be_read_again(tmp_path: Path) -> None:

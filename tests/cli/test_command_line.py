@@ -10,6 +10,7 @@ import pytest
 from conformance.faults.catalogue import defects
 from conformance.history import document
 from model.catalogue import CATALOGUE
+from model.variants import VARIANTS
 from tests.cli.running import run
 from tests.report.samples import history
 
@@ -35,8 +36,8 @@ from tests.report.samples import history
             "Invalid value for '--setting': 'maxMessageSize' is no setting; write it like maxMessageSize=10240",
         ),
         (
-            ["check", "--machines", "a-b"],
-            "Invalid value for '--machines': 'a-b' does not name machines; write words separated by commas",
+            ["check", "--machines", "a b"],
+            "Invalid value for '--machines': 'a b' does not name machines; write words separated by commas",
         ),
         (["check", "--known", "missing.json"], "cannot read missing.json: No such file or directory"),
         (
@@ -103,6 +104,22 @@ def test_defects_are_listed(tmp_path: Path) -> None:
     listed = json.loads(run("holds", "defects", "--json", folder=tmp_path).out)
     assert [defect["id"] for defect in listed] == [defect.name for defect in defects()]
     assert run("holds", "defects", folder=tmp_path).status == 0
+
+
+def test_variants_of_the_model_are_listed_and_explored(tmp_path: Path) -> None:
+    listed = run("holds", "explore", "--list", folder=tmp_path)
+    assert listed.status == 0
+    names = {line.split()[0] for line in listed.out.splitlines() if not line.startswith(" ")}
+    assert names == {variant.name for variant in VARIANTS}
+    found = run("holds", "explore", "--variant", "no-check", folder=tmp_path)
+    assert found.status == 0
+    assert "Broken: no message is stored twice" in found.out
+
+
+def test_a_variant_that_does_not_exist_is_one_sentence(tmp_path: Path) -> None:
+    ran = run("holds", "explore", "--variant", "no-such", folder=tmp_path)
+    assert (ran.status, len(ran.err.splitlines())) == (2, 1)
+    assert "no-such" in ran.err
 
 
 def test_without_a_command_it_explains_itself(tmp_path: Path) -> None:

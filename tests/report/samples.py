@@ -5,6 +5,7 @@ from __future__ import annotations
 from conformance.events import AnyEvent, ExampleFinished, RunFinished, RunStarted, ViolationFound, ViolationMinimised
 from conformance.history.document import History, Step, Violation
 from conformance.known import KnownDeviation
+from model.deviations import BATCH_END_UNSENT
 from model.log import Position
 from model.operations import (
     Answer,
@@ -58,7 +59,7 @@ MINIMISED = ViolationMinimised(
 )
 
 QUIRK = KnownDeviation(
-    name="stores-twice",
+    name=BATCH_END_UNSENT,
     rule="DEDUP-03",
     releases=(">=3.0,<4.1",),
     summary="A duplicate that is sent while its topic is unloaded is stored again",

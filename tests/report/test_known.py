@@ -10,10 +10,11 @@ import pytest
 
 from conformance.known import known_of, read, shipped
 from conformance.trouble import Trouble
+from model.deviations import BATCH_END_UNSENT
 from tests.report.samples import QUIRK
 
 ENTRY = {
-    "deviation": "stores-twice",
+    "deviation": BATCH_END_UNSENT,
     "rule": "DEDUP-03",
     "releases": ["==4.0.*", ">=2.11,<3"],
     "summary": "what is seen",
@@ -49,8 +50,8 @@ def test_while_the_release_is_not_known_all_may_concern_it() -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"rule": "DEDUP-99"}, "DEDUP-99"),
-        ({"deviation": "Stores Twice"}, "Stores Twice"),
+        ({"rule": "DEDUP-02"}, "breaks DEDUP-03, not 'DEDUP-02'"),
+        ({"deviation": "no-such"}, f"knows no deviation 'no-such'; it knows .*{BATCH_END_UNSENT}"),
         ({"releases": []}, "names no release"),
         ({"releases": [""]}, "does not specify releases"),
         ({"releases": ["four"]}, "'four'"),

@@ -6,7 +6,33 @@ from typing import get_args
 
 import pytest
 
-from conformance.report.words import ADMIN, BROKER, LISTED_AT_MOST, LeftOut, Tone, actors, cut, explain
+from conformance.report.deeds import BROKER, SUITE
+from conformance.report.lists import LISTED_AT_MOST
+from conformance.report.results import Tone
+from conformance.report.words import LeftOut, actors, cut, explain
+from model.applications import (
+    Confirmed,
+    Consume,
+    CrashSource,
+    DatabaseRead,
+    Death,
+    Delivered,
+    Drain,
+    Drained,
+    FinishSource,
+    GoesOn,
+    Point,
+    Ran,
+    ReadDatabase,
+    Received,
+    RunReader,
+    RunSubscriber,
+    SourceEnded,
+    SourceStarted,
+    StartSource,
+    Stuck,
+    Then,
+)
 from model.log import Position
 from model.operations import (
     AnyOperation,
@@ -74,6 +100,36 @@ TOLD_OPERATIONS: list[tuple[AnyOperation, str]] = [
     (ClearFailpoints(), "the broker is no longer made to fail."),
     (ReadSnapshot("t0"), "the suite reads the stored deduplication snapshot of topic t0."),
     (ReadLog("t0"), "the suite reads the log of topic t0 back."),
+    (
+        StartSource("a", "t0", (entry(3), entry(4, 5)), back=1),
+        "source a begins a life on topic t0 (wire client), goes on behind what was confirmed to it, "
+        "sending its last confirmed entry again, with 3 (b3), batch 4..5 (b4, b5).",
+    ),
+    (FinishSource("a"), "source a sends again until all is confirmed, and ends in good order."),
+    (
+        CrashSource("a", 2),
+        "source a dies, its connection cut, once 2 entries of this life are confirmed to it.",
+    ),
+    (
+        Consume("c0", "t0", "sub", 3, acks=(True, False), then="crashes", kind="Shared"),
+        "consumer c0 receives up to 3 messages of subscription sub (Shared) of topic t0 with the wire client "
+        "and acknowledges entries in turn: yes, no, then dies with its connection cut.",
+    ),
+    (
+        Drain("t0", "sub"),
+        "the suite cuts off whoever is connected, and receives and acknowledges all that is left of "
+        "subscription sub (Exclusive) of topic t0.",
+    ),
+    (
+        RunReader("r", "t0", Death(2, "committed")),
+        "program r reads topic t0, storing its last message id and its state in one transaction, "
+        "and kills itself at message 2, right after the commit.",
+    ),
+    (
+        RunSubscriber("r", "t0"),
+        "program r consumes topic t0, storing business ids and its state in one transaction.",
+    ),
+    (ReadDatabase("r"), "the suite reads the database of program r."),
 ]
 
 TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
@@ -93,6 +149,19 @@ TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
     (Opened(4), "open; the broker says that its highest sequence id is 4"),
     (LogRead((LoggedEntry(Position(3, 0), "p0", entry(4, 5)),)), "1 entry: 3:0 p0 batch 4..5 (b4, b5)"),
     (SnapshotRead(Position(3, 0), {"p0": 4}), "taken at 3:0, with p0 at 4"),
+    (SourceStarted(-1), "open; the broker says that it has no sequence id of this name"),
+    (
+        SourceEnded((Confirmed(3, Position(3, 0)), Confirmed(4, None)), left=1, came_back=2),
+        "confirmed: 3 at 3:0, 4 as a duplicate; 1 entry left unconfirmed; it had to open again 2 times",
+    ),
+    (
+        Received((Delivered(Position(3, 0), -1, "b1"), Delivered(Position(3, 1), 0, "b2")), (Position(3, 0),)),
+        "2 messages (3:0 b1, 3:1[0] b2); acknowledged: 3:0",
+    ),
+    (Drained(()), "0 messages; now nothing is left of it"),
+    (Ran(killed=True, received=3), "it was killed, after 3 messages"),
+    (DatabaseRead((Delivered(Position(3, 0), -1, "b1"),)), "it has applied 1 message (3:0 b1)"),
+    (Stuck("nothing came in 30 s"), "stuck: nothing came in 30 s"),
 ]
 
 
@@ -118,6 +187,22 @@ def test_every_operation_and_every_outcome_is_told() -> None:
 @pytest.mark.parametrize("kind", get_args(FailpointKind))
 def test_every_failpoint_is_told(kind: FailpointKind) -> None:
     assert sentence(SetFailpoint("t0", kind)).endswith(f" ({kind}).")
+
+
+@pytest.mark.parametrize("goes_on", get_args(GoesOn))
+def test_every_way_in_which_a_source_goes_on_is_told(goes_on: GoesOn) -> None:
+    assert "goes on " in sentence(StartSource("a", "t0", (), goes_on))
+
+
+@pytest.mark.parametrize("then", get_args(Then))
+def test_every_end_of_a_consumer_is_told(then: Then) -> None:
+    told = sentence(Consume("c0", "t0", "sub", 1, then=then))
+    assert told.endswith(" and acknowledges each entry.") is (then == "stays")
+
+
+@pytest.mark.parametrize("point", get_args(Point))
+def test_every_death_of_a_program_is_told(point: Point) -> None:
+    assert "kills itself at message 1, " in sentence(RunReader("r", "t0", Death(1, point)))
 
 
 @pytest.mark.parametrize("switch", get_args(Switch))
@@ -182,7 +267,7 @@ def test_a_short_history_is_told_whole() -> None:
 
 
 def test_lanes_are_the_sessions_in_the_order_of_their_first_act_then_the_broker_and_the_suite() -> None:
-    assert actors(explain(history())) == ("s1", "s2", BROKER, ADMIN)
+    assert actors(explain(history())) == ("s1", "s2", BROKER, SUITE)
 
 
 def test_a_send_has_the_tone_of_its_worst_answer() -> None:

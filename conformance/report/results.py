@@ -1,0 +1,184 @@
+"""Outcomes in words: what came of an operation, and of each entry of a send."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import assert_never
+
+from conformance.report.lists import count, ends, joined, times
+from model.applications import (
+    Confirmed,
+    DatabaseRead,
+    Delivered,
+    Drained,
+    Ran,
+    Received,
+    SourceEnded,
+    SourceStarted,
+    Stuck,
+)
+from model.operations import (
+    AnyOperation,
+    AnyOutcome,
+    Cleared,
+    Created,
+    Done,
+    Duplicate,
+    Entry,
+    Late,
+    LogRead,
+    Opened,
+    Refused,
+    Send,
+    Sent,
+    Skipped,
+    SnapshotRead,
+    Stored,
+    Switched,
+    Unknown,
+)
+
+
+class Tone(enum.Enum):
+    """What kind of thing came of an operation; reports colour by it."""
+
+    PLAIN = "plain"
+    STORED = "stored"
+    DUPLICATE = "duplicate"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One thing that came of an operation, in words; a send has as many as it has entries."""
+
+    words: str
+    tone: Tone = Tone.PLAIN
+
+
+def results(operation: AnyOperation, outcome: AnyOutcome) -> tuple[Result, ...]:
+    """The outcome, with each answer beside the entry that it is for."""
+    if not isinstance(operation, Send) or not isinstance(outcome, Sent):
+        words = _outcome(outcome)
+        return (Result(words, _tone(outcome)),) if words else ()
+    if not outcome.answers:
+        return (Result("no answer came"),) if operation.wait else ()
+    if len(operation.entries) == 1:
+        return tuple(Result(_outcome(answer), _tone(answer)) for answer in outcome.answers)
+    answered = zip(operation.entries, outcome.answers, strict=False)
+    told = [Result(f"{_ids(entry)}, {_outcome(answer)}", _tone(answer)) for entry, answer in answered]
+    missing = len(operation.entries) - len(outcome.answers)
+    silence = [Result(f"no answer came for the other {missing}")] if missing > 0 else []
+    return (*ends(told, Result), *silence)
+
+
+def told_late(late: Late) -> str:
+    """Answers that came when nobody waited for them any more; those that are alike are counted."""
+    answers = [
+        f"{_outcome(answer)}{f' ({number} times)' if (number := len(list(alike))) > 1 else ''}"
+        for answer, alike in groupby(late.answers)
+    ]
+    return f"answers to session {late.session} that it had not waited for: {'; '.join(answers) or 'none'}"
+
+
+def _ids(entry: Entry) -> str:
+    return f"{entry.lowest} to {entry.highest}" if entry.is_batch else str(entry.lowest)
+
+
+def _outcome(outcome: AnyOutcome) -> str:
+    match outcome:
+        case Done():
+            return ""
+        case Created(deduplication=on, snapshot_room=room):
+            return f"deduplication is {'on' if on else 'off'}, a snapshot holds {count(room, 'producer', 'producers')}"
+        case Switched(deduplication=on):
+            return f"deduplication is {'on' if on else 'off'} now"
+        case Cleared(fired=()):
+            return "none was on"
+        case Cleared(fired=fired):
+            return "; ".join(f"{one.kind} on topic {one.topic} fired {times(one.times)}" for one in fired)
+        case Skipped(why=why):
+            return f"not performed, because {why}"
+        case Refused(code=code, message=message):
+            return f"refused with {code}" + (f" ({message})" if message else "")
+        case Unknown(why=why):
+            return f"unknown, because {why}"
+        case Stored(position=position):
+            return f"stored at {position}"
+        case Duplicate():
+            return "the broker confirms it as a duplicate"
+        case Sent(answers=answers):
+            return "; ".join(_outcome(answer) for answer in answers) or "no answer"
+        case Opened(last_sequence_id=last) | SourceStarted(told=last):
+            return _opened(last)
+        case LogRead(entries=()):
+            return "it is empty"
+        case LogRead(entries=entries):
+            told = [f"{logged.position} {logged.producer} {logged.entry}" for logged in entries]
+            return f"{count(len(entries), 'entry', 'entries')}: " + joined(told, "; ")
+        case SnapshotRead(position=position, producers=producers):
+            told = [f"{name} at {highest}" for name, highest in producers.items()]
+            return f"taken at {position}, with " + (joined(told) or "no producer")
+        case SourceEnded() | Received() | Drained() | Ran() | DatabaseRead() | Stuck():
+            return _of_application(outcome)
+        case _:
+            assert_never(outcome)
+
+
+def _opened(last: int | None) -> str:
+    if last is None:
+        return "open; this client does not tell the highest sequence id"
+    if last == -1:
+        return "open; the broker says that it has no sequence id of this name"
+    return f"open; the broker says that its highest sequence id is {last}"
+
+
+def _of_application(outcome: SourceEnded | Received | Drained | Ran | DatabaseRead | Stuck) -> str:
+    match outcome:
+        case SourceEnded(confirmed=confirmed, left=left, came_back=came_back):
+            told = joined([_confirmed(one) for one in confirmed]) or "nothing"
+            open_again = f"; it had to open again {times(came_back)}" if came_back else ""
+            return f"confirmed: {told}; {count(left, 'entry', 'entries')} left unconfirmed{open_again}"
+        case Received(messages=messages, acknowledged=acknowledged):
+            return f"{_messages(messages)}; acknowledged: {joined([str(at) for at in acknowledged]) or 'nothing'}"
+        case Drained(messages=messages):
+            return f"{_messages(messages)}; now nothing is left of it"
+        case Ran(killed=killed, received=received):
+            how = "it was killed" if killed else "it ended by itself"
+            return f"{how}, after {count(received, 'message', 'messages')}"
+        case DatabaseRead(applied=applied):
+            return f"it has applied {_messages(applied)}"
+        case Stuck(why=why):
+            return f"stuck: {why}"
+        case _:
+            assert_never(outcome)
+
+
+def _confirmed(one: Confirmed) -> str:
+    return f"{one.sequence_id} at {one.position}" if one.position is not None else f"{one.sequence_id} as a duplicate"
+
+
+def _messages(messages: Sequence[Delivered]) -> str:
+    told = [
+        f"{one.position}{f'[{one.batch_index}]' if one.batch_index >= 0 else ''} {one.business_id}" for one in messages
+    ]
+    number = count(len(messages), "message", "messages")
+    return f"{number} ({joined(told)})" if told else number
+
+
+def _tone(outcome: AnyOutcome) -> Tone:
+    match outcome:
+        case Stored():
+            return Tone.STORED
+        case Duplicate():
+            return Tone.DUPLICATE
+        case Refused() | Stuck():
+            return Tone.REFUSED
+        case Unknown():
+            return Tone.UNKNOWN
+        case _:
+            return Tone.PLAIN
