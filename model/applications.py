@@ -81,7 +81,7 @@ Then = Literal["stays", "closes", "crashes"]
 class Consume(Operation, frozen=True):
     """A consumer receives up to ``count`` messages, fewer only if the broker has no more; it subscribes if it must.
 
-    ``acks`` says for each whole entry that it received, in turn and over and over, whether it acknowledges it.
+    ``acks`` says for each message that it received, in turn and over and over, whether it acknowledges it.
     """
 
     consumer: str
@@ -111,10 +111,10 @@ class Delivered(Struct, frozen=True):
 
 
 class Received(Outcome, frozen=True):
-    """What a consumer received, and the entries of it that it acknowledged."""
+    """What a consumer received, and for what of it an acknowledgment was sent: for a batch, only when it is for all."""
 
     messages: tuple[Delivered, ...]
-    acknowledged: tuple[Position, ...]
+    acknowledged: tuple[Delivered, ...]
 
 
 class Drained(Outcome, frozen=True):

@@ -23,37 +23,32 @@ Messages = frozenset[Delivered]
 class Subscription:
     """What is known of one subscription.
 
-    ``acknowledged``: the entries for which an ack was sent, whether or not it was lost. ``outstanding``: for each
-    consumer, what it received in this life of it and did not acknowledge. ``due``: the same of those that are gone.
+    ``acknowledged``: what an ack was sent for, whether or not it was lost. ``outstanding``: for each consumer, what it
+    received in this life of it and did not acknowledge. ``due``: the same of those that are gone.
     """
 
     topic: str
-    acknowledged: frozenset[Position] = frozenset()
+    acknowledged: Messages = frozenset()
     outstanding: Mapping[str, Messages] = field(default_factory=dict)
     due: Messages = frozenset()
 
 
 def received(
-    subscription: Subscription, operation: Consume, messages: Sequence[Delivered], acknowledged: Sequence[Position]
+    subscription: Subscription, operation: Consume, messages: Sequence[Delivered], acknowledged: Sequence[Delivered]
 ) -> Allowed[Subscription]:
-    """A consumer received messages, and acknowledged some entries."""
-    got = frozenset(messages)
+    """A consumer received messages, and acknowledged some."""
+    got, acks = frozenset(messages), frozenset(acknowledged)
     mine = subscription.outstanding.get(operation.consumer, frozenset())
-    held = {**subscription.outstanding, operation.consumer: _without(mine | got, acknowledged)}
+    held = {**subscription.outstanding, operation.consumer: (mine | got) - acks}
     after = replace(
         subscription,
-        acknowledged=subscription.acknowledged | frozenset(acknowledged),
+        acknowledged=subscription.acknowledged | acks,
         outstanding=held,
-        due=_without(subscription.due - got, acknowledged),
+        due=subscription.due - got - acks,
     )
     if operation.then != "stays":
         after = left(after, operation.consumer)
     return Allowed(after, ("DEDUP-16",) if got & subscription.due else ())
-
-
-def _without(messages: Messages, acknowledged: Iterable[Position]) -> Messages:
-    gone = frozenset(acknowledged)
-    return frozenset(message for message in messages if message.position not in gone)
 
 
 def left(subscription: Subscription, consumer: str) -> Subscription:
@@ -90,11 +85,10 @@ def drained(
     for message in sorted(subscription.due - got, key=_place):
         return Broken("DEDUP-16", f"{_words(message)}, received and not acknowledged, did not come again to {name}")
     for message in messages_of(log or ()):
-        if message.position not in subscription.acknowledged and message not in got:
+        if message not in subscription.acknowledged and message not in got:
             return Broken("DEDUP-16", f"{_words(message)} was never delivered to {name}")
     again = got & subscription.due
-    acknowledged = subscription.acknowledged | {message.position for message in messages}
-    after = replace(subscription, due=frozenset(), acknowledged=acknowledged)
+    after = replace(subscription, due=frozenset(), acknowledged=subscription.acknowledged | got)
     return Allowed(after, ("DEDUP-16",) if again else ())
 
 

@@ -1,8 +1,9 @@
 """The machines of document 000 from its applications' side: sources, subscribers and programs, and what befalls them.
 
 They choose lives: how much a source comes to, where it goes on, what happens while it has messages in flight, and
-whether it dies of it. The main machine unloads topics and has writes fail inside the broker; the one with kills takes
-the broker's process away under all of them at once, and so has few and short examples.
+whether it dies of it; what a consumer acknowledges before it is gone; where a program kills itself. The main machine
+unloads topics and has writes fail inside the broker; the one with kills takes the broker's process away under all of
+them at once, and so has few and short examples.
 """
 
 from __future__ import annotations
@@ -14,9 +15,37 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from conformance.engine.example import RunningExample
-from model.applications import CrashSource, FinishSource, GoesOn, StartSource
-from model.operations import AnyOperation, ClearFailpoints, CreateTopic, SetFailpoint, Unload
+from model.applications import (
+    Consume,
+    CrashSource,
+    Death,
+    FinishSource,
+    GoesOn,
+    Point,
+    RunReader,
+    RunSubscriber,
+    StartSource,
+    SubscriptionKind,
+    Then,
+)
+from model.operations import (
+    AnyOperation,
+    ClearFailpoints,
+    CreateTopic,
+    Kill,
+    Restart,
+    SetFailpoint,
+    Switch,
+    Unload,
+)
 from model.vocabulary import Client, Entry, Message
+
+SOURCES = "t0"
+"""The topic of the sources that are deduplicated, of the subscription and of the reader."""
+DUPLICATES = "t1"
+"""The topic whose log has business ids more than once, and of the program that applies each once."""
+BUSINESS_IDS = 4
+"""How many of them there are on that topic."""
 
 Misfortune = Literal["none", "unload", "write-fails", "write-fails-late", "write-slow", "confirmation-lost"]
 """What may befall a source's topic while it has messages in flight."""
@@ -40,6 +69,19 @@ MISFORTUNES: st.SearchStrategy[Misfortune] = st.sampled_from(
     ["none", "unload", "write-fails", "write-fails-late", "write-slow", "confirmation-lost"]
 )
 INDEXES = st.integers(0, 63)
+CONSUMERS = st.sampled_from(["c0", "c1"])
+CLIENTS: st.SearchStrategy[Client] = st.sampled_from(["wire", "official"])
+KINDS: st.SearchStrategy[SubscriptionKind] = st.sampled_from(["Exclusive", "Shared"])
+ACKS: st.SearchStrategy[tuple[bool, ...]] = st.sampled_from(
+    [(True,), (False,), (True, False), (False, True), (True, True, False), (False, False, True)]
+)
+THENS: st.SearchStrategy[Then] = st.sampled_from(["stays", "closes", "crashes", "crashes"])
+READER_POINTS: st.SearchStrategy[Point] = st.sampled_from(["received", "state-changed", "before-commit", "committed"])
+SUBSCRIBER_POINTS: st.SearchStrategy[Point] = st.sampled_from(
+    ["received", "state-changed", "before-commit", "committed", "acknowledged"]
+)
+READER_DEATHS = st.builds(Death, st.integers(1, 8), READER_POINTS)
+SUBSCRIBER_DEATHS = st.builds(Death, st.integers(1, 8), SUBSCRIBER_POINTS)
 
 
 @dataclass(slots=True)
@@ -59,7 +101,10 @@ class PlannedSource:
     def _entry(self, size: int) -> Entry:
         first = self.highest + 1
         self.highest += size
-        return Entry(tuple(Message(i, f"{self.name}-{i}") for i in range(first, self.highest + 1)))
+        return Entry(tuple(Message(number, self._business_id(number)) for number in range(first, self.highest + 1)))
+
+    def _business_id(self, number: int) -> str:
+        return f"{self.name}-{number % BUSINESS_IDS if self.topic == DUPLICATES else number}"
 
 
 class Applications(RuleBasedStateMachine):
@@ -69,6 +114,7 @@ class Applications(RuleBasedStateMachine):
         super().__init__()
         self.example = example
         self.sources: list[PlannedSource] = []
+        self.kind: SubscriptionKind = "Exclusive"
 
     def do(self, operation: AnyOperation) -> None:
         """Perform one operation."""
@@ -77,6 +123,11 @@ class Applications(RuleBasedStateMachine):
     def teardown(self) -> None:
         """End the example."""
         self.example.end()
+
+    def add_sources(self, topic: str, *habits: Habit) -> None:
+        """Let a topic have sources of these kinds."""
+        for goes_on, client in habits:
+            self.sources.append(PlannedSource(f"a{len(self.sources)}", topic, goes_on, client))
 
     def source(self, index: int) -> PlannedSource:
         """One of the sources."""
@@ -102,16 +153,51 @@ class Applications(RuleBasedStateMachine):
         else:
             self.do(CrashSource(source.name, confirmed=dies_after))
 
+    def receive(self, consumer: str, client: Client, count: int, acks: tuple[bool, ...], then: Then) -> None:
+        """A consumer receives; its name tells which client it is, so that it is always the same."""
+        self.do(
+            Consume(
+                consumer=f"{consumer}-{client}",
+                topic=SOURCES,
+                subscription="s",
+                count=count,
+                acks=acks,
+                then=then,
+                kind=self.kind,
+                client=client,
+            )
+        )
+
 
 class ApplicationsMachine(Applications):
     """Topics that are unloaded, writes that fail, applications that die of it or by themselves."""
 
-    @initialize(first=HABITS, second=st.none() | HABITS)
-    def begin(self, first: Habit, second: Habit | None) -> None:
-        """One topic, with one source or two."""
-        self.do(CreateTopic(topic="t0"))
-        habits = [first] if second is None else [first, second]
-        self.sources = [PlannedSource(f"a{i}", "t0", *habit) for i, habit in enumerate(habits)]
+    @initialize(
+        first=HABITS,
+        second=st.none() | HABITS,
+        repeating=HABITS,
+        switch=st.sampled_from(["namespace-on", "namespace-off"]),
+        kind=KINDS,
+        sizes=SIZES,
+    )
+    def begin(
+        self,
+        first: Habit,
+        second: Habit | None,
+        repeating: Habit,
+        switch: Switch,
+        kind: SubscriptionKind,
+        sizes: list[int],
+    ) -> None:
+        """Two topics, one of them with deduplication on or off, and something in them."""
+        self.kind = kind
+        self.do(CreateTopic(topic=SOURCES))
+        self.do(CreateTopic(topic=DUPLICATES, deduplication=switch))
+        self.add_sources(SOURCES, first, *([] if second is None else [second]))
+        self.add_sources(DUPLICATES, repeating)
+        for source in self.sources:
+            self.start(source, sizes, back=0)
+            self.end(source, None)
 
     @rule(
         index=INDEXES,
@@ -156,3 +242,76 @@ class ApplicationsMachine(Applications):
                 self.do(SetFailpoint(topic=topic, kind=misfortune, count=count, delay_ms=20))
             case "write-fails" | "confirmation-lost":
                 self.do(SetFailpoint(topic=topic, kind=misfortune, count=count))
+
+    @rule(consumer=CONSUMERS, client=CLIENTS, count=st.integers(1, 12), acks=ACKS, then=THENS, unloads=st.booleans())
+    def consume(
+        self, consumer: str, client: Client, count: int, acks: tuple[bool, ...], then: Then, unloads: bool
+    ) -> None:
+        """A consumer receives and acknowledges some of it; it leaves, or its topic is closed, or both."""
+        self.receive(consumer, client, count, acks, then)
+        if unloads:
+            self.do(Unload(SOURCES))
+
+    @rule(death=READER_DEATHS, again=READER_DEATHS, unloads=st.booleans())
+    def read(self, death: Death, again: Death, unloads: bool) -> None:
+        """The program of scenario 1 is killed, and killed once more when it is started again."""
+        self.do(RunReader("reader", SOURCES, death))
+        if unloads:
+            self.do(Unload(SOURCES))
+        self.do(RunReader("reader", SOURCES, again))
+
+    @rule(death=SUBSCRIBER_DEATHS, again=SUBSCRIBER_DEATHS, unloads=st.booleans())
+    def subscribe(self, death: Death, again: Death, unloads: bool) -> None:
+        """The program of scenario 2 is killed, and killed once more when it is started again."""
+        self.do(RunSubscriber("subscriber", DUPLICATES, death))
+        if unloads:
+            self.do(Unload(DUPLICATES))
+        self.do(RunSubscriber("subscriber", DUPLICATES, again))
+
+
+class ApplicationsKillsMachine(Applications):
+    """The broker's process goes away under sources, consumers and programs."""
+
+    @initialize(first=HABITS, second=HABITS, repeating=HABITS, kind=KINDS, sizes=SIZES)
+    def begin(self, first: Habit, second: Habit, repeating: Habit, kind: SubscriptionKind, sizes: list[int]) -> None:
+        """Two topics with something in them."""
+        self.kind = kind
+        self.do(CreateTopic(topic=SOURCES))
+        self.do(CreateTopic(topic=DUPLICATES))
+        self.add_sources(SOURCES, first, second)
+        self.add_sources(DUPLICATES, repeating)
+        for source in self.sources:
+            self.start(source, sizes, back=0)
+            self.end(source, None)
+
+    @rule(
+        operation=st.sampled_from([Kill(), Kill(), Restart()]),
+        sizes=SIZES,
+        back=st.integers(0, 3),
+        dies_after=st.none() | st.integers(0, 6),
+        client=CLIENTS,
+        acks=ACKS,
+        reader_death=READER_DEATHS,
+        subscriber_death=SUBSCRIBER_DEATHS,
+    )
+    def bounce(
+        self,
+        operation: Kill | Restart,
+        sizes: list[int],
+        back: int,
+        dies_after: int | None,
+        client: Client,
+        acks: tuple[bool, ...],
+        reader_death: Death,
+        subscriber_death: Death,
+    ) -> None:
+        """Everybody is in the middle of something when the broker goes away, and goes on when it is back."""
+        self.receive("c0", client, 6, acks, "stays")
+        self.do(RunReader("reader", SOURCES, reader_death))
+        self.do(RunSubscriber("subscriber", DUPLICATES, subscriber_death))
+        for source in self.sources:
+            self.start(source, sizes, back=back)
+        self.do(operation)
+        for source in self.sources:
+            self.end(source, dies_after)
+        self.receive("c0", client, 6, acks, "crashes")

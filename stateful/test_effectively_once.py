@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.brokers.interface import Capability
 from conformance.engine.machines import Machine
 from conformance.engine.run import Run
-from stateful.effectively_once import ApplicationsMachine
+from stateful.effectively_once import ApplicationsKillsMachine, ApplicationsMachine
 
 MACHINES = (
     Machine(
@@ -15,6 +16,15 @@ MACHINES = (
         decides=("DEDUP-13", "DEDUP-15", "DEDUP-16", "DEDUP-17", "DEDUP-18"),
         share=4.0,
         steps=8,
+    ),
+    Machine(
+        name="effectively-once-kills",
+        factory=ApplicationsKillsMachine,
+        decides=("DEDUP-13", "DEDUP-15", "DEDUP-16", "DEDUP-17", "DEDUP-18"),
+        needs=frozenset({Capability.KILL, Capability.RESTART}),
+        share=2.0,
+        steps=2,
+        examples=2,
     ),
 )
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
+from conformance.lockstep.consumers import Consumers
+from conformance.lockstep.programs import Programs
 from conformance.lockstep.sources import Sources
 from conformance.lockstep.world import World
 from model.applications import (
@@ -29,11 +31,14 @@ from model.operations import AnyOutcome, Skipped
 class Applications:
     """The applications of one example."""
 
-    def __init__(self, world: World, topics: Mapping[str, str]) -> None:
+    def __init__(self, world: World, example: int, topics: Mapping[str, str]) -> None:
         """``topics``: the names of the history to the real ones; it fills up while the example goes on."""
         self._world = world
         self._topics = topics
-        self._sources = Sources(world.starter, world.broker.addresses.service_url)
+        addresses = world.broker.addresses
+        self._sources = Sources(world.starter, addresses.service_url)
+        self._consumers = Consumers(world.admin, addresses.service_url)
+        self._programs = Programs(world.starter, addresses, example)
 
     def perform(self, operation: ApplicationOperation) -> AnyOutcome:
         """Carry out one operation and say what was seen."""
@@ -50,11 +55,25 @@ class Applications:
                 return self._sources.start(operation, self._topics[topic])
             case FinishSource() | CrashSource():
                 return self._sources.end(operation)
-            case Consume() | Drain() | RunReader() | RunSubscriber() | ReadDatabase():
-                return Skipped("not yet")
+            case Consume(topic=topic):
+                if topic not in self._topics:
+                    return Skipped("there is no such topic")
+                return self._consumers.consume(operation, self._topics[topic])
+            case Drain(topic=topic):
+                if topic not in self._topics:
+                    return Skipped("there is no such topic")
+                return self._consumers.drain(operation, self._topics[topic])
+            case RunReader(topic=topic) | RunSubscriber(topic=topic):
+                if topic not in self._topics:
+                    return Skipped("there is no such topic")
+                return self._programs.run(operation, self._topics[topic])
+            case ReadDatabase(program):
+                return self._programs.read(program)
             case _:
                 assert_never(operation)
 
     def close(self) -> None:
         """End all of them at once."""
         self._sources.close()
+        self._consumers.close()
+        self._programs.close()

@@ -72,7 +72,7 @@ class RealPerformer:
         self._topic_policies: dict[str, bool] = {}
         self._sessions: dict[str, ProducerSession] = {}
         self._names: dict[str, tuple[str, str]] = {}
-        self._applications = Applications(world, self._topics)
+        self._applications = Applications(world, self._example, self._topics)
 
     def perform(self, operation: AnyOperation) -> Performed:
         """Carry out one operation and say what was seen."""

@@ -144,7 +144,8 @@ def _of_application(outcome: SourceEnded | Received | Drained | Ran | DatabaseRe
             open_again = f"; it had to open again {times(came_back)}" if came_back else ""
             return f"confirmed: {told}; {count(left, 'entry', 'entries')} left unconfirmed{open_again}"
         case Received(messages=messages, acknowledged=acknowledged):
-            return f"{_messages(messages)}; acknowledged: {joined([str(at) for at in acknowledged]) or 'nothing'}"
+            acks = joined([_message(one) for one in acknowledged]) or "nothing"
+            return f"{_messages(messages)}; acknowledged: {acks}"
         case Drained(messages=messages):
             return f"{_messages(messages)}; now nothing is left of it"
         case Ran(killed=killed, received=received):
@@ -163,11 +164,14 @@ def _confirmed(one: Confirmed) -> str:
 
 
 def _messages(messages: Sequence[Delivered]) -> str:
-    told = [
-        f"{one.position}{f'[{one.batch_index}]' if one.batch_index >= 0 else ''} {one.business_id}" for one in messages
-    ]
+    told = [_message(one) for one in messages]
     number = count(len(messages), "message", "messages")
     return f"{number} ({joined(told)})" if told else number
+
+
+def _message(one: Delivered) -> str:
+    within = f"[{one.batch_index}]" if one.batch_index >= 0 else ""
+    return f"{one.position}{within} {one.business_id}"
 
 
 def _tone(outcome: AnyOutcome) -> Tone:

@@ -113,7 +113,7 @@ TOLD_OPERATIONS: list[tuple[AnyOperation, str]] = [
     (
         Consume("c0", "t0", "sub", 3, acks=(True, False), then="crashes", kind="Shared"),
         "consumer c0 receives up to 3 messages of subscription sub (Shared) of topic t0 with the wire client "
-        "and acknowledges entries in turn: yes, no, then dies with its connection cut.",
+        "and acknowledges messages in turn: yes, no, then dies with its connection cut.",
     ),
     (
         Drain("t0", "sub"),
@@ -155,8 +155,11 @@ TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
         "confirmed: 3 at 3:0, 4 as a duplicate; 1 entry left unconfirmed; it had to open again 2 times",
     ),
     (
-        Received((Delivered(Position(3, 0), -1, "b1"), Delivered(Position(3, 1), 0, "b2")), (Position(3, 0),)),
-        "2 messages (3:0 b1, 3:1[0] b2); acknowledged: 3:0",
+        Received(
+            (Delivered(Position(3, 0), -1, "b1"), Delivered(Position(3, 1), 0, "b2")),
+            (Delivered(Position(3, 0), -1, "b1"),),
+        ),
+        "2 messages (3:0 b1, 3:1[0] b2); acknowledged: 3:0 b1",
     ),
     (Drained(()), "0 messages; now nothing is left of it"),
     (Ran(killed=True, received=3), "it was killed, after 3 messages"),
@@ -197,7 +200,7 @@ def test_every_way_in_which_a_source_goes_on_is_told(goes_on: GoesOn) -> None:
 @pytest.mark.parametrize("then", get_args(Then))
 def test_every_end_of_a_consumer_is_told(then: Then) -> None:
     told = sentence(Consume("c0", "t0", "sub", 1, then=then))
-    assert told.endswith(" and acknowledges each entry.") is (then == "stays")
+    assert told.endswith(" and acknowledges each message.") is (then == "stays")
 
 
 @pytest.mark.parametrize("point", get_args(Point))

@@ -1,0 +1,74 @@
+"""The programs of the two scenarios: started for one run at a time, against the database that they left behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from conformance.applications.starter import Starter
+from conformance.applications.store import applied
+from conformance.applications.words import CouldNotGoOn, Dying, Ended, Order, Read, Subscribe
+from conformance.brokers.interface import Addresses
+from conformance.systems.outcomes import NoAnswer
+from conformance.trouble import Trouble
+from model.applications import DatabaseRead, Ran, RunReader, RunSubscriber, Stuck
+from model.operations import AnyOutcome, Skipped
+
+RUN_TIMEOUT_S: Final = 20.0
+"""How long a run of a program may take; far beyond what was seen."""
+GRACE_S: Final = 10.0
+"""How much longer it may take to say that it could not go on."""
+
+
+class Programs:
+    """The programs of one example."""
+
+    def __init__(self, starter: Starter, addresses: Addresses, example: int) -> None:
+        """``example`` tells the databases of this example from those of others."""
+        self._starter = starter
+        self._addresses = addresses
+        self._example = example
+        self._databases: dict[str, Path] = {}
+
+    def run(self, operation: RunReader | RunSubscriber, topic: str) -> AnyOutcome:
+        """Run a program until it ends or dies."""
+        database = self._databases.get(operation.program)
+        if database is None:
+            database = self._starter.folder / f"{self._example}-{operation.program}.db"
+            self._databases[operation.program] = database
+        application = self._starter.run(self._order(operation, topic, database))
+        try:
+            report = application.hear(RUN_TIMEOUT_S + GRACE_S)
+        except NoAnswer as silent:
+            raise Trouble("a program of the suite neither ended nor said why") from silent
+        application.await_end()
+        match report:
+            case Ended(received):
+                return Ran(killed=False, received=received)
+            case Dying(received):
+                return Ran(killed=True, received=received)
+            case CouldNotGoOn(why):
+                return Stuck(why)
+            case _:
+                raise Trouble(f"a program of the suite ended, and had said: {report}")
+
+    def _order(self, operation: RunReader | RunSubscriber, topic: str, database: Path) -> Order:
+        service_url, admin_url = self._addresses.service_url, self._addresses.admin_url
+        if isinstance(operation, RunReader):
+            return Read(service_url, topic, str(database), operation.death, RUN_TIMEOUT_S)
+        name = f"program-{operation.program}"
+        return Subscribe(service_url, admin_url, topic, name, str(database), operation.death, RUN_TIMEOUT_S)
+
+    def read(self, program: str) -> AnyOutcome:
+        """Read a program's database."""
+        database = self._databases.get(program)
+        if database is None:
+            return Skipped("the program never ran")
+        return DatabaseRead(applied(database))
+
+    def close(self) -> None:
+        """Remove the databases."""
+        for database in self._databases.values():
+            for file in database.parent.glob(f"{database.name}*"):
+                file.unlink(missing_ok=True)
+        self._databases.clear()
