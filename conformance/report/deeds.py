@@ -137,11 +137,11 @@ def _consumes(operation: Consume) -> str:
 
 def _acknowledging(acks: tuple[bool, ...]) -> str:
     if all(acks):
-        return " and acknowledges each entry"
+        return " and acknowledges each message"
     if not any(acks):
         return " and acknowledges none"
     pattern = ", ".join("yes" if ack else "no" for ack in acks)
-    return f" and acknowledges entries in turn: {pattern}"
+    return f" and acknowledges messages in turn: {pattern}"
 
 
 def _then(then: Then) -> str:

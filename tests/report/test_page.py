@@ -141,6 +141,13 @@ def test_a_known_deviation_is_explained(tmp_path: Path) -> None:
     assert QUIRK.cause in text
 
 
+@pytest.mark.parametrize(("release", "known"), [("4.0.8", "known"), ("4.1.0", "not known")])
+def test_a_deviation_that_was_found_is_named(release: str, known: str, tmp_path: Path) -> None:
+    found = FOUND.__replace__(violation=FOUND.violation.__replace__(deviation=QUIRK.name))
+    text = read(account(tmp_path, [STARTED.__replace__(release=release), found]), tmp_path).text
+    assert f"The deviation {QUIRK.name}, {known} of this release." in text
+
+
 def test_a_known_deviation_that_was_not_seen_is_told(tmp_path: Path) -> None:
     assert f"known deviation {QUIRK.name} (DEDUP-03) was not seen" in (
         read(account(tmp_path, run(example(DEDUP_03=2))), tmp_path).text
