@@ -98,6 +98,7 @@ def check(
 @click.option("--broker", required=True, help="VERSION, dist:FOLDER, container:TAG or URLs.")
 @click.option("--times", type=click.IntRange(1, 1000), default=5, show_default=True, help="How often.")
 @click.option("--budget", type=Duration(), default="5m", show_default=True, help="How long at most: 90s, 10m, 2h.")
+@click.option("--known", metavar="FILE|none", help="Known deviations, or none of them.  [default: those shipped]")
 @click.option("--report", type=click.Path(path_type=Path, file_okay=False), help="Folder for what the run writes.")
 @click.option("--setting", "settings", type=Setting(), multiple=True, help="A setting of the broker; may be repeated.")
 @click.pass_obj
@@ -107,12 +108,19 @@ def replay(
     broker: str,
     times: int,
     budget: float,
+    known: str | None,
     report: Path | None,
     settings: tuple[tuple[str, str], ...],
 ) -> int:
     """Run one saved HISTORY again, step by step."""
     asked = replaying.Asked(
-        history=history, broker=broker, times=times, budget_s=budget, report=report, settings=settings
+        history=history,
+        broker=broker,
+        times=times,
+        budget_s=budget,
+        known=_known(known),
+        report=report,
+        settings=settings,
     )
     out, err = _consoles()
     return replaying.replay(asked, engine, out=out, err=err)

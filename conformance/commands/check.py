@@ -87,15 +87,20 @@ def read_events(folder: Path) -> Iterator[AnyEvent]:
             yield decode(line)
 
 
+def release_of(broker: str) -> str | None:
+    """The release that the text after ``--broker`` names; None where only the broker itself can say."""
+    named = _RELEASE.fullmatch(broker)
+    return named[1] if named else None
+
+
 def _order(asked: Asked, folder: Path) -> Order:
-    named = _RELEASE.fullmatch(asked.broker)
     return Order(
         broker=asked.broker,
         seed=asked.seed,
         budget_s=asked.budget_s,
         rules=asked.rules,
         report=folder,
-        known=known_of(asked.known, named[1] if named else None),
+        known=known_of(asked.known, release_of(asked.broker)),
         defect=asked.defect,
         machines=asked.machines,
         settings=asked.settings,

@@ -1,20 +1,25 @@
-"""``replay``: runs one saved history again, step by step, as many times as asked, and says how often it came back."""
+"""``replay``: runs one saved history again, step by step, as many times as asked, and says how often it came back.
+
+A known deviation that it shows is tolerated and told, as ``check`` does; with ``--known none`` it breaks its rule.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-from conformance.commands.check import INTERRUPTED, read_events
+from conformance.commands.check import INTERRUPTED, read_events, release_of
 from conformance.commands.engine import Engine, Order
 from conformance.commands.folders import bugs_kept_in, report_folder
 from conformance.commands.supervisor import Ending, supervise
-from conformance.events import AnyEvent, ExampleFinished, TroubleHappened, ViolationFound
+from conformance.events import AnyEvent, ExampleFinished, RunStarted, TroubleHappened, ViolationFound
 from conformance.history import document
 from conformance.history.document import History
+from conformance.known import KnownDeviation, known_of
 from conformance.report.progress import display
 from conformance.report.words import explain
 from model.catalogue import CATALOGUE, RULES
@@ -28,6 +33,7 @@ class Asked:
     broker: str
     times: int
     budget_s: float
+    known: tuple[KnownDeviation, ...]
     report: Path | None
     settings: tuple[tuple[str, str], ...]
 
@@ -54,6 +60,7 @@ def _replay(asked: Asked, history: History, folder: Path, engine: Engine, *, out
         budget_s=asked.budget_s,
         rules=rules,
         report=folder,
+        known=known_of(asked.known, release_of(asked.broker)),
         defect=history.defect,
         settings=tuple({**history.settings, **dict(asked.settings)}.items()),
         replay=(asked.history.absolute(), asked.times),
@@ -66,14 +73,32 @@ def _replay(asked: Asked, history: History, folder: Path, engine: Engine, *, out
 
 def _say(events: list[AnyEvent], history: History, asked: Asked, out: Console) -> int:
     broke = [event for event in events if isinstance(event, ViolationFound)]
-    tries = len(broke) + sum(isinstance(event, ExampleFinished) for event in events)
+    held = [event for event in events if isinstance(event, ExampleFinished)]
+    tries = len(broke) + len(held)
     for number, found in enumerate(broke, start=1):
-        out.print(Text(f"{number}. {found.violation.rule} was broken: {found.violation.because}", style="red"))
+        name = f" (deviation {found.violation.deviation})" if found.violation.deviation else ""
+        out.print(Text(f"{number}. {found.violation.rule} was broken: {found.violation.because}{name}", style="red"))
     for event in events:
         if isinstance(event, TroubleHappened):
             out.print(Text(f"Trouble: {event.sentence}", style="yellow"))
+    is_new = _say_deviations(held, tries, _known_here(asked, events), out)
     expected = f" It was found to break {history.violation.rule}." if history.violation else ""
     out.print(Text(f"A rule was broken in {len(broke)} of {tries} replays.{expected}", style="bold"))
-    if broke:
+    if broke or is_new:
         return 1
     return 0 if tries == asked.times else 2
+
+
+def _known_here(asked: Asked, events: list[AnyEvent]) -> set[str]:
+    """The names of the deviations that are known of the release that the broker says it is."""
+    release = next((event.release for event in events if isinstance(event, RunStarted)), None)
+    return {deviation.name for deviation in known_of(asked.known, release)}
+
+
+def _say_deviations(held: list[ExampleFinished], tries: int, known: set[str], out: Console) -> bool:
+    """Tell which deviations were met and tolerated; whether one of them is not known of this release."""
+    met = Counter(name for event in held for name, times in event.deviations.items() if times)
+    for name, times in met.items():
+        what = "The known deviation" if name in known else "Not known of this release: the deviation"
+        out.print(Text(f"{what} {name} was met in {times} of {tries} replays.", style="magenta"))
+    return not set(met) <= known

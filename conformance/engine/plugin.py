@@ -1,6 +1,7 @@
 """Gives pytest the options of a run and the run itself, so that machines are ordinary tests.
 
-Plain ``pytest --broker …`` needs none of the options: each machine then runs one round. ``check`` passes all of them.
+So is the replay of a saved history (``--replay``), which is run instead of the machines. Plain ``pytest --broker …``
+needs none of the options: each machine then runs one round. ``check`` passes all of them.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from model.catalogue import select
 MARK = "machine"
 """The marker of tests that run a machine; its argument is the :class:`Machine`."""
 
+REPLAY_MARK = "replay"
+"""The marker of the test that replays a saved history."""
+
 SUITE_SETTINGS = {
     "brokerDeduplicationEnabled": "true",
     "brokerDeduplicationMaxNumberOfProducers": "6",
@@ -47,12 +51,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--defect", default=None, help="the seeded defect to switch on")
     group.addoption("--report", type=Path, default=Path("reports/pytest"), help="the folder for histories")
     group.addoption("--events", type=Path, default=None, help="where to tell what happens, as JSON lines")
+    group.addoption("--replay", type=Path, default=None, metavar="FILE", help="replay a history, run no machine")
+    group.addoption("--times", type=int, default=1, help="how often to replay it")
     group.addoption("--setting", action="append", default=[], metavar="NAME=VALUE", help="a broker setting")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the plan of the run; bad options end pytest with one sentence."""
     config.addinivalue_line("markers", f"{MARK}(machine): runs a machine on the session's broker")
+    config.addinivalue_line("markers", f"{REPLAY_MARK}: replays a saved history on the session's broker")
     try:
         settings = dict(_setting(text) for text in config.getoption("--setting"))
         chosen = config.getoption("--rules")
@@ -100,14 +107,18 @@ def machine_of(item: pytest.Item) -> Machine | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out machines that decide none of the rules asked for."""
+    """Leave out machines that decide none of the rules asked for; to replay a history, leave out everything else."""
+    is_replay = config.getoption("--replay") is not None
     rules = config.stash[_plan].rules
-    wanted = []
-    for item in items:
+
+    def is_wanted(item: pytest.Item) -> bool:
+        replays = item.get_closest_marker(REPLAY_MARK) is not None
+        if is_replay or replays:
+            return is_replay and replays
         machine = machine_of(item)
-        if machine is None or not rules or rules & set(machine.decides):
-            wanted.append(item)
-    items[:] = wanted
+        return machine is None or not rules or bool(rules & set(machine.decides))
+
+    items[:] = [item for item in items if is_wanted(item)]
 
 
 @pytest.fixture(scope="session")

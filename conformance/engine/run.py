@@ -104,8 +104,43 @@ class Run:
         for one in found:
             self._minimise(one)
         if self.trouble is not None:
+            self._tell_trouble(self.trouble)
             raise self.trouble
         return [one.violation for one in found]
+
+    def _tell_trouble(self, trouble: Trouble) -> None:
+        tail = self._world.broker.log_tail()
+        self._tell(events.TroubleHappened(at_s=self._tell.now_s, sentence=str(trouble), log_tail=tail))
+
+    def replay(self, history: History, *, times: int) -> list[Violation]:
+        """Perform a saved history so many times, or until the budget is used up; the violation of each that broke."""
+        self._tell(events.Phase(at_s=self._tell.now_s, what="replaying the history"))
+        broke: list[Violation] = []
+        for number in range(1, times + 1):
+            if self._deadline is not None and time.monotonic() >= self._deadline:
+                break
+            self._journal.begin(number, history.machine)
+            lockstep = self._lockstep(RealPerformer(self._world))
+            try:
+                attempt = perform([step.operation for step in history.steps], lockstep)
+            except Trouble as trouble:
+                self._tell_trouble(trouble)
+                raise
+            self._replayed(history, number, lockstep, attempt)
+            if attempt.violation is not None:
+                broke.append(attempt.violation)
+        return broke
+
+    def _replayed(self, history: History, number: int, lockstep: Lockstep, attempt: Attempt) -> None:
+        """Tell of one replay: the violation, with its history, or else that there was none."""
+        operations = sum(weight(step.operation) for step in lockstep.steps)
+        self.operations += operations
+        if attempt.violation is None:
+            self._tell(self._finished(history.machine, operations, lockstep))
+            return
+        path = self.plan.report / f"replay-{number}.json"
+        document.write(self._history(history.machine, attempt), path)
+        self._tell(self._violation_found(history.machine, attempt.violation, path))
 
     def _must_stop(self, found: list[Found]) -> bool:
         """With a defect on, one violation is all that is wanted."""
@@ -151,17 +186,18 @@ class Run:
             self.trouble = self.trouble or example.trouble
         if not lockstep.steps:
             return
-        self._tell(
-            events.ExampleFinished(
-                at_s=self._tell.now_s,
-                machine=machine.name,
-                operations=operations,
-                exercised=dict(lockstep.exercised),
-                deviations=dict(lockstep.deviations),
-            )
-        )
+        self._tell(self._finished(machine.name, operations, lockstep))
         if example.violation is not None:
             self._keep(machine, Attempt(tuple(lockstep.steps), example.violation), found)
+
+    def _finished(self, machine: str, operations: int, lockstep: Lockstep) -> events.ExampleFinished:
+        return events.ExampleFinished(
+            at_s=self._tell.now_s,
+            machine=machine,
+            operations=operations,
+            exercised=dict(lockstep.exercised),
+            deviations=dict(lockstep.deviations),
+        )
 
     def _keep(self, machine: Machine, attempt: Attempt, found: list[Found]) -> None:
         """Write a violation's history; of those alike, only the first is made short later."""
@@ -173,24 +209,25 @@ class Run:
         if not is_new:
             return
         path = self.plan.report / f"{violation.rule}-{len(self._found) + 1}.json"
-        document.write(self._history(machine, attempt), path)
+        document.write(self._history(machine.name, attempt), path)
         one = Found(machine, attempt, violation, path)
         found.append(one)
         self._found.append(one)
-        self._tell(
-            events.ViolationFound(
-                at_s=self._tell.now_s,
-                machine=machine.name,
-                violation=violation,
-                history=str(path),
-                operations=self.operations,
-            )
+        self._tell(self._violation_found(machine.name, violation, path))
+
+    def _violation_found(self, machine: str, violation: Violation, path: Path) -> events.ViolationFound:
+        return events.ViolationFound(
+            at_s=self._tell.now_s,
+            machine=machine,
+            violation=violation,
+            history=str(path),
+            operations=self.operations,
         )
 
-    def _history(self, machine: Machine, attempt: Attempt, replays: Replays | None = None) -> History:
+    def _history(self, machine: str, attempt: Attempt, replays: Replays | None = None) -> History:
         broker = self._world.broker
         return History(
-            machine=machine.name,
+            machine=machine,
             release=broker.version,
             broker=self.plan.broker,
             clients=self._world.clients,
@@ -208,7 +245,7 @@ class Run:
         shortest = minimise(one.attempt, self._attempt, limit_s=self._limit_s())
         path = one.path.with_name(f"{one.path.stem}-minimal.json")
         replays = Replays(tries=shortest.tries, came_back=shortest.came_back)
-        document.write(self._history(one.machine, shortest.attempt, replays), path)
+        document.write(self._history(one.machine.name, shortest.attempt, replays), path)
         self._tell(
             events.ViolationMinimised(
                 at_s=self._tell.now_s,
