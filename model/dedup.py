@@ -135,10 +135,7 @@ def _judge(lane: Lane, entry: Entry, highest: int, answer: Answer, around: Circu
             is_next = is_new(lane, entry.lowest) and _is_behind(lane, position)
             return (_store(lane, entry, highest, position),) if is_next else ()
         case Duplicate():
-            if is_duplicate(lane, highest):
-                return (replace(lane, persisted=max(lane.persisted, highest), moved=False),)
-            is_dropped = entry.lowest <= lane.written < highest
-            return (replace(lane, shown=lane.shown | {OVERLAPPING_BATCH_DROPPED}),) if is_dropped else ()
+            return tuple(_confirm(lane, entry.lowest, highest))
         case Refused(code):
             return _refuse(lane, entry.lowest, highest, code, around)
         case Unknown():
@@ -180,6 +177,14 @@ def _store(lane: Lane, entry: Entry, highest: int, position: Position | None, *,
     kept = Kept(entry, position, is_fragile=is_fragile, ends=highest if highest != entry.highest else None)
     shown = lane.shown if kept.ends is not None else lane.shown - {BATCH_END_UNSENT}
     return replace(lane, kept=(*earlier, kept), pushed=max(lane.pushed, highest), moved=False, shown=shown)
+
+
+def _confirm(lane: Lane, lowest: int, highest: int) -> Iterable[Lane]:
+    """A duplicate: *persisted* has reached its highest id; or, the deviation, only its lowest."""
+    if is_duplicate(lane, highest):
+        yield replace(lane, persisted=max(lane.persisted, highest), moved=False)
+    if lowest < highest and lane.persisted < highest and lowest <= lane.written:
+        yield replace(lane, persisted=max(lane.persisted, lowest), shown=lane.shown | {OVERLAPPING_BATCH_DROPPED})
 
 
 def _refuse(lane: Lane, lowest: int, highest: int, code: str, around: Circumstances) -> tuple[Lane, ...]:
@@ -291,6 +296,15 @@ def _racing(lane: Lane) -> Iterable[Lane]:
     """The same lane when only some of its entries were replayed by the time that producers were let in."""
     for known in {NONE, *(kept.highest for kept in lane.kept[lane.since :])} - {lane.written}:
         yield replace(lane, pushed=known, persisted=known, is_behind=True, shown=lane.shown | {RECOVERY_RACE})
+
+
+def expose(lane: Lane) -> Lane:
+    """Writes may fail from now on, those too that are in flight already."""
+    kept = tuple(
+        replace(k, is_fragile=True) if k.position is None and k.maybe is None and k.highest > lane.persisted else k
+        for k in lane.kept
+    )
+    return replace(lane, kept=kept)
 
 
 def without_pending(lane: Lane, *, only_fragile: bool) -> Iterable[Lane]:

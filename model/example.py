@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from model import effectively_once, topic_view
+from model import dedup, effectively_once, topic_view
 from model.applications import ApplicationOperation, StartSource
 from model.dedup import NONE, Circumstances
 from model.effectively_once import Applications, Writes
@@ -246,6 +246,9 @@ def _moved(state: Example) -> Judgement:
 def _failpoint_set(state: Example, topic: str, kind: FailpointKind) -> Judgement:
     if kind in WRITE_FAILURES:
         state = replace(state, applications=effectively_once.writes_may_fail(state.applications, topic))
+        if topic in state.topics:
+            exposed = state.topics[topic].on_each_lane(lambda lane: (dedup.expose(lane),))
+            state = state.with_topic(topic, exposed)
     return Allowed(replace(state, failpoints=state.failpoints | {(topic, kind)}))
 
 
@@ -253,8 +256,13 @@ def _cleared(state: Example, outcome: AnyOutcome) -> Judgement:
     if not isinstance(outcome, Cleared):
         return Allowed(state)
     for fired in outcome.fired:
-        if fired.kind == "snapshot-write-fails" and fired.times:
-            state = state.with_topic(fired.topic, replace(state.topics[fired.topic], snapshot_failed=True))
+        if not fired.times or fired.topic not in state.topics:
+            continue
+        view = state.topics[fired.topic]
+        if fired.kind == "snapshot-write-fails":
+            state = state.with_topic(fired.topic, replace(view, snapshot_failed=True))
+        elif fired.kind in WRITE_FAILURES:
+            state = state.with_topic(fired.topic, replace(view, write_failed=True))
     held = {topic for topic, kind in state.failpoints if kind in WRITE_FAILURES}
     return Allowed(replace(state, failpoints=frozenset(), lingering=state.lingering | held))
 

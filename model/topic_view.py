@@ -27,6 +27,8 @@ class TopicView:
 
     ``enabled``: deduplication is on. ``snapshot_room``: how many producers a snapshot holds. ``elsewhere``: for each
     producer name, the highest id that it had stored on another topic. ``snapshot_failed``: a snapshot's write failed.
+    ``write_failed``: so did the write of an entry; ``unconfirmed``: for each producer, the highest id that was sent
+    while writes could fail, and not confirmed.
     ``has_policy``: the topic has a policy of its own.
     ``known``: the deviations that are reported apart.
     """
@@ -38,6 +40,8 @@ class TopicView:
     elsewhere: Mapping[str, int] = field(default_factory=dict)
     last_position: Position | None = None
     snapshot_failed: bool = False
+    write_failed: bool = False
+    unconfirmed: Mapping[str, int] = field(default_factory=dict)
     has_policy: bool = False
     moves: int = 0
 
@@ -105,6 +109,9 @@ def sent(
     if view.last_position is not None:
         positions.append(view.last_position)
     view = replace(view, last_position=max(positions, default=None))
+    if around.may_fail:
+        lost = [e.highest for e, a in zip(entries, answers, strict=True) if isinstance(a, Unknown | Refused)]
+        view = replace(view, unconfirmed={**view.unconfirmed, producer: max(lost, default=NONE)})
     return Allowed(view.with_lane(producer, after), tuple(exercised), deviations)
 
 
@@ -163,7 +170,7 @@ def _exercised_by(view: TopicView, producer: str, lanes: Lanes, entry: Entry, an
                 rules.append("DEDUP-08")
             if _others(view, producer) >= entry.lowest:
                 rules.append("DEDUP-07")
-            if always(lambda lane: lane.failed and lane.pushed >= entry.lowest):
+            if view.write_failed and view.unconfirmed.get(producer, NONE) >= entry.lowest:
                 rules.append("DEDUP-06")
             if always(lambda lane: _is_about_something_old(lane, entry)):
                 rules.append("DEDUP-14")

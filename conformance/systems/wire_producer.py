@@ -193,36 +193,31 @@ class WireProducer:
                 self._end(str(lost))
         return ticket
 
-    # Nothing in an answer tells sends of one id apart, and the broker's answers overtake one another: the receipt of
-    # the one that is stored may come behind those of its duplicates. Of several, the first is the one that is stored,
-    # and errors belong to the last, so an answer that was given to the wrong one moves on when the right one comes.
+    # Nothing in an answer tells sends of one id apart: a receipt names the first id of its entry, an error the last,
+    # and answers overtake one another. So an answer that was given to a send moves on to another one like it when
+    # that is what it takes to give every answer to somebody.
 
     def _confirm(self, receipt: Receipt) -> None:
-        """Give a receipt to the first send with its id that has none of an entry that is stored."""
-        alike = [ticket for ticket in self._recent if ticket.sequence_id == receipt.sequence_id]
-        waiting = [t for t in alike if t.outcome is None or isinstance(t.outcome, SendError)]
-        ticket = next((t for t in alike if not _is_stored(t.outcome)), None)
-        if receipt.position is None:
-            ticket = min(waiting, key=lambda t: t.outcome is not None, default=None)
-        if ticket is None:
+        if not self._place(receipt, receipt.sequence_id, set()):
             self.unexpected.append(receipt)
-            return
-        moved, ticket.outcome = ticket.outcome, receipt
-        match moved:
-            case Receipt():
-                self._confirm(moved)
-            case SendError():
-                self._refuse(ticket.highest_sequence_id, moved)
-            case _:
-                pass
 
     def _refuse(self, sequence_id: int, error: SendError) -> None:
-        """Give an error to the last unanswered send with its id; a batch is refused by its highest one."""
-        for ticket in reversed(self._recent):
-            if ticket.highest_sequence_id == sequence_id and ticket.outcome is None:
-                ticket.outcome = error
-                return
-        self.unexpected.append(error)
+        if not self._place(error, sequence_id, set()):
+            self.unexpected.append(error)
+
+    def _place(self, answer: SendOutcome, sequence_id: int, tried: set[SendTicket]) -> bool:
+        """Give an answer to a send that it fits, moving the answer that this one has if need be."""
+        of_error = isinstance(answer, SendError)
+        fitting = [t for t in self._recent if (t.highest_sequence_id if of_error else t.sequence_id) == sequence_id]
+        for ticket in sorted(fitting, key=lambda t: t.outcome is not None):
+            if ticket in tried:
+                continue
+            tried.add(ticket)
+            before = ticket.outcome
+            if before is None or self._place(before, _named(ticket, before), tried):
+                ticket.outcome = answer
+                return True
+        return False
 
     def _end(self, reason: str) -> None:
         with self._connection.pump.lock:
@@ -235,5 +230,6 @@ class WireProducer:
             self._recent.clear()
 
 
-def _is_stored(outcome: SendOutcome | None) -> bool:
-    return isinstance(outcome, Receipt) and outcome.position is not None
+def _named(ticket: SendTicket, outcome: SendOutcome) -> int:
+    """The sequence id by which an answer named the send that it was given to."""
+    return ticket.highest_sequence_id if isinstance(outcome, SendError) else ticket.sequence_id
