@@ -1,0 +1,1 @@
+"""Performers for tests of the lockstep itself: a broker made of reference topics."""

@@ -1,0 +1,92 @@
+"""Runs machines on simulated brokers, as the engine runs them on a real one, and counts what came of it."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import cast
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+
+from conformance.engine.example import RunningExample
+from conformance.engine.machines import MachineFactory
+from conformance.engine.run import derived_seed
+from conformance.history.document import Step, Violation
+from conformance.lockstep.lockstep import Lockstep
+from conformance.lockstep.performer import Performer
+from model.example import Example
+
+MakePerformer = Callable[[random.Random], Performer]
+
+
+@dataclass(slots=True)
+class Campaign:
+    """What many examples came to. ``sizes``: how many states were held as possible before each step."""
+
+    examples: int = 0
+    steps: int = 0
+    sizes: Counter[int] = field(default_factory=Counter)
+    exercised: Counter[str] = field(default_factory=Counter)
+    deviations: Counter[str] = field(default_factory=Counter)
+    found: list[Found] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A violation, how many examples it took until it was found, and the history that shows it."""
+
+    violation: Violation
+    example: int
+    steps: tuple[Step, ...]
+
+
+def play(
+    machine: MachineFactory,
+    performer: MakePerformer,
+    *,
+    examples: int,
+    steps: int = 20,
+    seeded: int = 0,
+    known: frozenset[str] = frozenset(),
+    until_found: bool = False,
+) -> Campaign:
+    """Run a machine for so many examples; trouble is raised, violations are kept."""
+    campaign = Campaign()
+
+    def is_time_up() -> bool:
+        return until_found and bool(campaign.found)
+
+    def on_end(example: RunningExample) -> None:
+        if example.trouble is not None:
+            raise example.trouble
+        if not example.lockstep.steps:
+            return
+        campaign.examples += 1
+        campaign.steps += len(example.lockstep.steps)
+        campaign.exercised.update(example.lockstep.exercised)
+        campaign.deviations.update(example.lockstep.deviations)
+        if example.violation is not None:
+            campaign.found.append(Found(example.violation, campaign.examples, tuple(example.lockstep.steps)))
+
+    def begin() -> RuleBasedStateMachine:
+        chance = random.Random(f"{seeded}/{campaign.examples}")
+        lockstep = Lockstep(performer(chance), Example(known=known))
+        lockstep.record = lambda _: campaign.sizes.update([lockstep.state.size])
+        return machine(RunningExample(lockstep, is_time_up=is_time_up, on_end=on_end))
+
+    run_state_machine_as_test(
+        cast("type[RuleBasedStateMachine]", seed(derived_seed(seeded, "simulated", 0))(begin)),
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            phases=(Phase.generate,),
+            database=None,
+            deadline=None,
+            print_blob=False,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    return campaign

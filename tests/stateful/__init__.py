@@ -1,0 +1,1 @@
+"""The machines on simulated brokers: no false alarm, no miss."""
