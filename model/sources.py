@@ -183,9 +183,9 @@ def log_read(
         deviation = DEVIATIONS[PENDING_ID_TRUSTED]
         because = f"{_why_missing(name, source.owed[lost[0]], found)}: {deviation.how}"
         return Broken(deviation.rule, because, deviation.name)
-    owed_now = tuple(replace(o, given_up=i in lost or o.given_up) for i, o in enumerate(source.owed))
+    told = tuple(replace(o, trusted=False, given_up=True) if i in lost else o for i, o in enumerate(source.owed))
     return Allowed(
-        replace(source, owed=owed_now),
+        replace(source, owed=told),
         () if lost else _exercised_by(source),
         (PENDING_ID_TRUSTED,) if lost else (),
     )

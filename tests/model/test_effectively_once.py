@@ -1,0 +1,444 @@
+"""Document 000 from its applications' side, on histories of a few steps, sound and unsound."""
+
+from __future__ import annotations
+
+import pytest
+
+from model.applications import (
+    Confirmed,
+    Consume,
+    CrashSource,
+    DatabaseRead,
+    Death,
+    Delivered,
+    Drain,
+    Drained,
+    FinishSource,
+    GoesOn,
+    Ran,
+    ReadDatabase,
+    Received,
+    RunReader,
+    RunSubscriber,
+    SourceEnded,
+    SourceStarted,
+    StartSource,
+    Stuck,
+    Then,
+)
+from model.deviations import PENDING_ID_TRUSTED
+from model.effectively_once import settling, winding_up
+from model.example import Example, judge
+from model.judgement import Allowed, Broken
+from model.log import Position
+from model.operations import (
+    AnyOperation,
+    AnyOutcome,
+    Cleared,
+    ClearFailpoints,
+    Created,
+    CreateTopic,
+    Done,
+    Kill,
+    LoggedEntry,
+    LogRead,
+    ReadLog,
+    SetFailpoint,
+    Unload,
+)
+from model.vocabulary import Entry, Message
+
+Step = tuple[AnyOperation, AnyOutcome]
+
+CREATED: Step = (CreateTopic("t0"), Created(deduplication=True, snapshot_room=10))
+
+
+def run(*steps: Step, known: frozenset[str] = frozenset(), created: Step = CREATED) -> Allowed[Example] | Broken:
+    """Judge a history; what was exercised and which deviations were met is that of all steps."""
+    judged: Allowed[Example] | Broken = Allowed(Example(known=known))
+    for operation, outcome in (created, *steps):
+        assert isinstance(judged, Allowed)
+        after = judge(judged.state, operation, outcome)
+        if isinstance(after, Broken):
+            return after
+        judged = Allowed(after.state, judged.exercised + after.exercised, judged.deviations + after.deviations)
+    return judged
+
+
+def broken(judged: Allowed[Example] | Broken) -> tuple[str, str | None]:
+    assert isinstance(judged, Broken), judged
+    return judged.rule, judged.deviation
+
+
+def exercised(judged: Allowed[Example] | Broken) -> tuple[str, ...]:
+    assert isinstance(judged, Allowed), judged
+    return judged.exercised
+
+
+def entry(*ids: int) -> Entry:
+    return Entry(tuple(Message(i, f"b{i}") for i in ids))
+
+
+def start(*entries: Entry | int, goes_on: GoesOn = "from-checkpoint", told: int = -1) -> Step:
+    came = tuple(entry(e) if isinstance(e, int) else e for e in entries)
+    return StartSource("a0", "t0", came, goes_on=goes_on), SourceStarted(told)
+
+
+def confirmed(**ids: int | None) -> tuple[Confirmed, ...]:
+    """``_3=0``: 3 is at 9:0; None for a duplicate."""
+    pairs = ((int(name[1:]), at) for name, at in ids.items())
+    return tuple(Confirmed(i, None if at is None else Position(9, at)) for i, at in pairs)
+
+
+def finish(came_back: int = 0, **ids: int | None) -> Step:
+    return FinishSource("a0"), SourceEnded(confirmed(**ids), left=0, came_back=came_back)
+
+
+def crash(left: int, **ids: int | None) -> Step:
+    return CrashSource("a0", len(ids)), SourceEnded(confirmed(**ids), left=left, came_back=0)
+
+
+def log(*entries: Entry | int) -> Step:
+    whole = (entry(e) if isinstance(e, int) else e for e in entries)
+    return ReadLog("t0"), LogRead(tuple(LoggedEntry(Position(9, at), "a0", e) for at, e in enumerate(whole)))
+
+
+UNLOAD: Step = (Unload("t0"), Done())
+KILL: Step = (Kill(), Done())
+WRITES_FAIL: Step = (SetFailpoint("t0", "write-fails-late", count=1, delay_ms=20), Done())
+CLEAR: Step = (ClearFailpoints(), Cleared(()))
+
+
+# ------------------------------------------------------------------------------------------------- DEDUP-13: replayable
+
+DIED: tuple[Step, ...] = (start(1, entry(2, 3), 4), crash(2, _1=0))
+"""A source that died when 1 of its three entries was confirmed."""
+CAME_BACK: tuple[Step, ...] = (start(5), finish(_2=None, _4=2, _5=3))
+"""It came back; the broker had stored the batch already."""
+WHOLE = log(1, entry(2, 3), 4, 5)
+
+
+def test_a_source_that_died_and_came_back_has_each_entry_once() -> None:
+    assert exercised(run(*DIED, *CAME_BACK, WHOLE)) == ("DEDUP-13",)
+
+
+def test_a_source_that_was_never_interrupted_puts_nothing_to_the_test() -> None:
+    assert exercised(run(start(1, 2), finish(_1=0, _2=1), log(1, 2))) == ()
+
+
+def test_a_source_that_had_to_open_again_within_its_life_was_interrupted() -> None:
+    assert exercised(run(start(1, 2), finish(came_back=1, _1=0, _2=1), log(1, 2))) == ("DEDUP-13",)
+
+
+@pytest.mark.parametrize(
+    "unsound",
+    [
+        pytest.param(log(1, entry(2, 3), 5), id="lost"),
+        pytest.param(log(1, entry(2, 3), entry(2, 3), 4, 5), id="twice"),
+        pytest.param(log(1, entry(2, 3), 4, 5, 1), id="twice-at-the-end"),
+        pytest.param(log(1, 4, entry(2, 3), 5), id="out-of-order"),
+        pytest.param(log(1, 2, 3, 4, 5), id="not-as-it-was-sent"),
+        pytest.param(log(1, entry(2, 3), 4, 5, 6), id="never-sent"),
+    ],
+)
+def test_a_log_that_is_not_the_source_breaks_the_rule(unsound: Step) -> None:
+    assert broken(run(*DIED, *CAME_BACK, unsound)) == ("DEDUP-13", None)
+
+
+def test_an_entry_stands_where_it_was_confirmed() -> None:
+    assert broken(run(start(1, 2), finish(_1=0, _2=7), log(1, 2))) == ("DEDUP-13", None)
+
+
+def test_what_was_not_confirmed_and_not_sent_again_yet_may_be_there_or_not() -> None:
+    assert exercised(run(*DIED, log(1))) == ()
+    assert exercised(run(*DIED, log(1, entry(2, 3)))) == ()
+
+
+@pytest.mark.parametrize("operation", [start(1)[0], FinishSource("a0"), CrashSource("a0", 1)])
+def test_a_source_that_never_gets_through_breaks_the_rule(operation: AnyOperation) -> None:
+    assert broken(run(start(1), (operation, Stuck("1 entry is not confirmed")))) == ("DEDUP-13", None)
+
+
+def test_without_deduplication_nothing_is_promised_to_a_source() -> None:
+    off = (CreateTopic("t0", "namespace-off"), Created(deduplication=False, snapshot_room=10))
+    twice = log(1, entry(2, 3), entry(2, 3), 4, 5)
+    assert exercised(run(*DIED, *CAME_BACK, twice, created=off)) == ()
+
+
+def test_entries_of_others_are_not_held_against_a_source() -> None:
+    both = LogRead((LoggedEntry(Position(9, 0), "a0", entry(1)), LoggedEntry(Position(9, 1), "somebody", entry(1))))
+    assert broken(run(start(1), finish(_1=0), (ReadLog("t0"), both))) == ("DEDUP-07", None)
+
+
+# -------------------------------------------------------------------------- DEDUP-13: going on from the id that is told
+
+TOLD = (start(1, 2, goes_on="from-told-id"), crash(1, _1=0))
+"""A source that died with 2 in flight, …"""
+TRUSTED = start(3, goes_on="from-told-id", told=2)
+"""… and went past it, because the broker said to have it."""
+WITHOUT_2 = log(1, 3)
+
+
+def test_a_source_that_goes_on_from_the_told_id_has_each_entry_once() -> None:
+    assert exercised(run(*TOLD, TRUSTED, finish(_3=2), log(1, 2, 3))) == ("DEDUP-13",)
+
+
+def test_what_was_not_told_is_sent_again() -> None:
+    again = start(3, goes_on="from-told-id", told=1)
+    assert exercised(run(*TOLD, again, finish(_2=1, _3=2), log(1, 2, 3))) == ("DEDUP-13",)
+    assert broken(run(*TOLD, again, finish(_2=1, _3=2), WITHOUT_2)) == ("DEDUP-13", None)
+
+
+def test_an_id_that_was_told_and_is_not_there_breaks_the_rule_where_no_write_can_have_failed() -> None:
+    assert broken(run(*TOLD, TRUSTED, finish(_3=1), WITHOUT_2)) == ("DEDUP-13", None)
+    assert broken(run(*TOLD, UNLOAD, TRUSTED, finish(_3=1), WITHOUT_2)) == ("DEDUP-13", None)
+    assert broken(run(*TOLD, TRUSTED, finish(_3=1), WRITES_FAIL, WITHOUT_2)) == ("DEDUP-13", None)
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        pytest.param((WRITES_FAIL, *TOLD, TRUSTED, finish(_3=1)), id="writes-fail-from-the-start"),
+        pytest.param((WRITES_FAIL, *TOLD, CLEAR, TRUSTED, finish(_3=1)), id="a-held-write-fails-later"),
+        pytest.param((*TOLD, WRITES_FAIL, TRUSTED, finish(_3=1)), id="writes-fail-before-the-telling"),
+        pytest.param((*TOLD, TRUSTED, WRITES_FAIL, finish(_3=1)), id="writes-fail-after-it"),
+        pytest.param((*TOLD, TRUSTED, UNLOAD, finish(_3=1)), id="unloaded-after-it"),
+        pytest.param((*TOLD, TRUSTED, KILL, finish(_3=1)), id="killed-after-it"),
+    ],
+)
+def test_an_id_of_a_write_that_can_have_failed_is_a_deviation(history: tuple[Step, ...]) -> None:
+    assert broken(run(*history, WITHOUT_2)) == ("DEDUP-13", PENDING_ID_TRUSTED)
+    tolerated = run(*history, WITHOUT_2, known=frozenset({PENDING_ID_TRUSTED}))
+    assert isinstance(tolerated, Allowed)
+    assert (tolerated.exercised, tolerated.deviations) == ((), (PENDING_ID_TRUSTED,))
+
+
+def test_the_deviation_is_met_once_however_often_the_log_is_read() -> None:
+    history = (*TOLD, TRUSTED, UNLOAD, finish(_3=1), WITHOUT_2, WITHOUT_2)
+    tolerated = run(*history, known=frozenset({PENDING_ID_TRUSTED}))
+    assert isinstance(tolerated, Allowed)
+    assert tolerated.deviations == (PENDING_ID_TRUSTED,)
+
+
+def test_the_deviation_excuses_only_what_was_trusted() -> None:
+    history = (*TOLD, TRUSTED, UNLOAD, finish(_3=1))
+    assert broken(run(*history, log(2, 3), known=frozenset({PENDING_ID_TRUSTED}))) == ("DEDUP-13", None)
+    assert broken(run(*history, log(1, 3, 2), known=frozenset({PENDING_ID_TRUSTED}))) == ("DEDUP-13", None)
+
+
+def test_a_checkpoint_of_confirmed_entries_is_safe_where_the_told_id_is_not() -> None:
+    died = (WRITES_FAIL, start(1, 2), crash(1, _1=0), CLEAR)
+    safe = (start(3, told=2), UNLOAD, finish(_2=1, _3=2))
+    assert exercised(run(*died, *safe, log(1, 2, 3))) == ("DEDUP-13",)
+    known = frozenset({PENDING_ID_TRUSTED})
+    assert broken(run(*died, *safe, WITHOUT_2, known=known)) == ("DEDUP-13", None)
+
+
+def test_a_write_confirmed_after_the_failpoint_is_off_shows_that_none_is_held_any_more() -> None:
+    """Held writes fail before what comes behind them: with 2 and 3 sent after that, no write of theirs can fail."""
+    over = (WRITES_FAIL, CLEAR, start(1, goes_on="from-told-id"), finish(_1=0))
+    died = (start(2, goes_on="from-told-id", told=1), crash(1))
+    assert broken(run(*over, *died, TRUSTED, finish(_3=1), WITHOUT_2)) == ("DEDUP-13", None)
+
+
+def test_a_duplicate_does_not_show_that_a_trusted_entry_is_stored() -> None:
+    again = (start(told=3), finish(_2=None))
+    history = (*TOLD, TRUSTED, UNLOAD, finish(_3=1), *again, WITHOUT_2)
+    assert broken(run(*history)) == ("DEDUP-13", PENDING_ID_TRUSTED)
+
+
+# ----------------------------------------------------------------------------------------------- DEDUP-15: no replaying
+
+GAVE_UP = (
+    start(1, 2, goes_on="with-new-only"),
+    crash(1, _1=0),
+    start(3, goes_on="with-new-only", told=1),
+    finish(_3=1),
+)
+
+
+def test_a_source_that_cannot_replay_may_lose_what_was_not_confirmed() -> None:
+    assert exercised(run(*GAVE_UP, log(1, 3))) == ("DEDUP-15",)
+    assert exercised(run(*GAVE_UP[:-1], finish(_3=2), log(1, 2, 3))) == ("DEDUP-15",)
+
+
+@pytest.mark.parametrize("unsound", [log(3), log(1), log(1, 3, 3), log(1, 2, 2, 3), log(3, 1), log(2, 1, 3)])
+def test_it_loses_and_doubles_nothing_else(unsound: Step) -> None:
+    assert broken(run(*GAVE_UP, unsound)) == ("DEDUP-15", None)
+
+
+def test_a_source_that_lost_nothing_puts_nothing_to_the_test() -> None:
+    whole = (start(1, goes_on="with-new-only"), finish(_1=0), start(2, goes_on="with-new-only"), finish(_2=1))
+    assert exercised(run(*whole, log(1, 2))) == ()
+
+
+# ------------------------------------------------------------------------------------------- how the example is settled
+
+
+def state_after(*steps: Step) -> Example:
+    judged = run(*steps)
+    assert isinstance(judged, Allowed)
+    return judged.state
+
+
+def test_a_source_with_everything_confirmed_needs_no_further_life() -> None:
+    state = state_after(start(1), finish(_1=0)).applications
+    assert list(settling(lambda: state, "t0")) == []
+
+
+def test_a_source_that_died_lives_once_more_with_a_message_of_its_own() -> None:
+    state = state_after(start(1, 2, goes_on="from-told-id"), crash(1, _1=0)).applications
+    last = StartSource("a0", "t0", (Entry((Message(3, "a0-last"),)),), goes_on="from-told-id")
+    assert list(settling(lambda: state, "t0")) == [last, FinishSource("a0")]
+
+
+def test_a_source_that_lives_is_ended_first() -> None:
+    state = state_after(start(1)).applications
+    assert next(settling(lambda: state, "t0")) == FinishSource("a0")
+
+
+def test_subscriptions_are_drained_and_programs_run_to_the_end() -> None:
+    state = state_after(
+        start(1),
+        finish(_1=0),
+        (Consume("c0", "t0", "s", 1, kind="Shared"), Received((), ())),
+        (RunReader("r", "t0", Death(1, "received")), Ran(killed=True, received=1)),
+        (RunSubscriber("p", "t0"), Ran(killed=False, received=1)),
+    ).applications
+    assert list(winding_up(state, "t0")) == [
+        Drain("t0", "s", "Shared"),
+        RunReader("r", "t0"),
+        ReadDatabase("r"),
+        RunSubscriber("p", "t0"),
+        ReadDatabase("p"),
+    ]
+
+
+# ------------------------------------------------------------------------------------------------ DEDUP-16: subscribers
+
+STORED = (start(1, entry(2, 3)), finish(_1=0, _2=1), log(1, entry(2, 3)))
+M1, M2, M3 = (
+    Delivered(Position(9, 0), -1, "b1"),
+    Delivered(Position(9, 1), 0, "b2"),
+    Delivered(Position(9, 1), 1, "b3"),
+)
+
+
+def consume(*messages: Delivered, acks: tuple[Delivered, ...] = (), then: Then = "stays", by: str = "c0") -> Step:
+    return Consume(by, "t0", "s", 5, then=then), Received(messages, acks)
+
+
+def drain(*messages: Delivered) -> Step:
+    return Drain("t0", "s"), Drained(messages)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        pytest.param((consume(M1, M2, M3, acks=(M1,), then="crashes"),), id="consumer-dies"),
+        pytest.param((consume(M1, M2, M3, acks=(M1,), then="closes"),), id="consumer-closes"),
+        pytest.param((consume(M1, M2, M3, acks=(M1,)), UNLOAD), id="unloaded"),
+        pytest.param((consume(M1, M2, M3, acks=(M1,)), KILL), id="killed"),
+        pytest.param((consume(M1, M2, M3, acks=(M1,)),), id="cut-off"),
+    ],
+)
+def test_what_was_received_and_not_acknowledged_comes_again(failure: tuple[Step, ...]) -> None:
+    assert exercised(run(*STORED, *failure, drain(M2, M3))) == ("DEDUP-16",)
+    assert exercised(run(*STORED, *failure, drain(M1, M2, M3))) == ("DEDUP-16",)
+    assert broken(run(*STORED, *failure, drain(M1))) == ("DEDUP-16", None)
+    assert broken(run(*STORED, *failure, drain(M2))) == ("DEDUP-16", None)
+
+
+def test_another_consumer_may_be_the_one_that_gets_it_again() -> None:
+    died = consume(M1, M2, M3, acks=(M2, M3), then="crashes")
+    again = consume(M1, acks=(M1,), by="c1")
+    assert exercised(run(*STORED, died, again, drain())) == ("DEDUP-16",)
+
+
+def test_what_came_again_and_was_not_acknowledged_is_due_once_more() -> None:
+    died = consume(M1, M2, M3, acks=(M2, M3), then="crashes")
+    assert broken(run(*STORED, died, consume(M1, then="crashes", by="c1"), drain())) == ("DEDUP-16", None)
+
+
+def test_no_message_of_the_log_is_missed() -> None:
+    assert exercised(run(*STORED, drain(M1, M2, M3))) == ()
+    assert broken(run(*STORED, drain(M1, M2))) == ("DEDUP-16", None)
+    assert broken(run(*STORED, consume(M1, acks=(M1,)), drain(M2))) == ("DEDUP-16", None)
+
+
+def test_what_was_sent_after_the_log_was_read_is_not_held_against_it() -> None:
+    assert exercised(run(*STORED, start(4), finish(_4=2), drain(M1, M2, M3))) == ()
+
+
+@pytest.mark.parametrize("operation", [consume()[0], drain()[0]])
+def test_a_consumer_that_waits_in_vain_breaks_the_rule(operation: AnyOperation) -> None:
+    assert broken(run(*STORED, (operation, Stuck("1 entry is not delivered")))) == ("DEDUP-16", None)
+
+
+# ------------------------------------------------------------------------------------- DEDUP-17: scenario 1, the reader
+
+DEATH: Step = (RunReader("r", "t0", Death(2, "before-commit")), Ran(killed=True, received=2))
+THROUGH: Step = (RunReader("r", "t0"), Ran(killed=False, received=2))
+
+
+def database(*messages: Delivered, program: str = "r") -> Step:
+    return ReadDatabase(program), DatabaseRead(messages)
+
+
+def test_a_reader_that_was_killed_has_applied_each_message_once() -> None:
+    assert exercised(run(*STORED, DEATH, THROUGH, database(M1, M2, M3))) == ("DEDUP-17",)
+
+
+def test_a_reader_that_was_never_killed_puts_nothing_to_the_test() -> None:
+    assert exercised(run(*STORED, THROUGH, database(M1, M2, M3))) == ()
+
+
+@pytest.mark.parametrize(
+    "applied",
+    [(M1, M2), (M1, M2, M2, M3), (M2, M1, M3), (M1, M2, M3, Delivered(Position(9, 2), -1, "b4"))],
+    ids=["lost", "twice", "out-of-order", "from-nowhere"],
+)
+def test_a_reader_that_applied_anything_else_breaks_the_rule(applied: tuple[Delivered, ...]) -> None:
+    assert broken(run(*STORED, DEATH, THROUGH, database(*applied))) == ("DEDUP-17", None)
+
+
+def test_nothing_is_said_of_a_reader_that_is_not_through_or_of_a_log_that_is_not_known() -> None:
+    assert exercised(run(*STORED, DEATH, database(M1))) == ()
+    assert exercised(run(*STORED[:2], DEATH, THROUGH, database(M1))) == ()
+    assert exercised(run(*STORED, DEATH, THROUGH, start(4), finish(_4=2), database(M1, M2, M3))) == ()
+
+
+def test_a_reader_that_does_not_get_to_the_end_breaks_the_rule() -> None:
+    assert broken(run(*STORED, (RunReader("r", "t0"), Stuck("nothing came")))) == ("DEDUP-17", None)
+
+
+# --------------------------------------------------------------------------------- DEDUP-18: scenario 2, the subscriber
+
+X1, Y1, X2 = (Delivered(Position(9, at), -1, text) for at, text in enumerate(("x", "y", "x")))
+DOUBLED = (
+    start(*(Entry((Message(i, text),)) for i, text in ((1, "x"), (2, "y"), (3, "x")))),
+    finish(_1=0, _2=1, _3=2),
+    log(*(Entry((Message(i, text),)) for i, text in ((1, "x"), (2, "y"), (3, "x")))),
+)
+SUBSCRIBER_DIED: Step = (RunSubscriber("p", "t0", Death(1, "committed")), Ran(killed=True, received=1))
+SUBSCRIBER_THROUGH: Step = (RunSubscriber("p", "t0"), Ran(killed=False, received=3))
+
+
+def test_a_subscriber_that_was_killed_has_applied_each_business_id_once() -> None:
+    assert exercised(run(*DOUBLED, SUBSCRIBER_DIED, SUBSCRIBER_THROUGH, database(X1, Y1, program="p"))) == ("DEDUP-18",)
+    assert exercised(run(*DOUBLED, SUBSCRIBER_DIED, SUBSCRIBER_THROUGH, database(Y1, X2, program="p"))) == ("DEDUP-18",)
+
+
+def test_without_a_death_or_without_duplicates_nothing_is_put_to_the_test() -> None:
+    assert exercised(run(*DOUBLED, SUBSCRIBER_THROUGH, database(X1, Y1, program="p"))) == ()
+    assert exercised(run(*STORED, SUBSCRIBER_DIED, SUBSCRIBER_THROUGH, database(M1, M2, M3, program="p"))) == ()
+
+
+@pytest.mark.parametrize("applied", [(X1,), (X1, Y1, X2), (X1, Y1, M1)], ids=["lost", "twice", "from-nowhere"])
+def test_a_subscriber_that_applied_anything_else_breaks_the_rule(applied: tuple[Delivered, ...]) -> None:
+    history = (*DOUBLED, SUBSCRIBER_DIED, SUBSCRIBER_THROUGH, database(*applied, program="p"))
+    assert broken(run(*history)) == ("DEDUP-18", None)
+
+
+def test_a_subscriber_that_does_not_get_to_the_end_breaks_the_rule() -> None:
+    assert broken(run(*STORED, (RunSubscriber("p", "t0"), Stuck("nothing came")))) == ("DEDUP-18", None)
