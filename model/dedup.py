@@ -173,7 +173,10 @@ def overlaps(lane: Lane, lowest: int, highest: int) -> bool:
 
 def _store(lane: Lane, entry: Entry, highest: int, position: Position | None, *, is_fragile: bool = False) -> Lane:
     # Only the last entry decides what is new, so how an earlier batch was counted makes no difference any more.
-    earlier = tuple(k if k.ends is None else replace(k, ends=None, is_endless=True) for k in lane.kept)
+    earlier = tuple(
+        replace(k, ends=None, is_endless=True) if k.ends is not None and k.entry.highest <= highest else k
+        for k in lane.kept
+    )
     kept = Kept(entry, position, is_fragile=is_fragile, ends=highest if highest != entry.highest else None)
     shown = lane.shown if kept.ends is not None else lane.shown - {BATCH_END_UNSENT}
     return replace(lane, kept=(*earlier, kept), pushed=max(lane.pushed, highest), moved=False, shown=shown)

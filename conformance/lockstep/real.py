@@ -224,10 +224,14 @@ class RealPerformer:
         live = self._sessions.get(operation.session)
         if live is None:
             return Performed(Skipped("there is no such session"))
+        if not live.is_open and not live.pending:
+            return Performed(Skipped("the session was closed from the other side"))
         if not operation.wait:
             live.send(operation.entries)
             return Performed(Sent(()))
         late = self._collect([operation.session])
+        if not live.is_open:
+            return Performed(Skipped("the session was closed from the other side"), late)
         live.send(operation.entries)
         return Performed(Sent(live.collect()), late)
 

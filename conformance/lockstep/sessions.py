@@ -163,7 +163,11 @@ class OfficialSession:
         try:
             return answer_of(self._producer.answer(ticket, timeout_s=deadline.left_s))
         except NoAnswer:
-            return NO_ANSWER if self._is_open else Unknown("this client cut the connection")
+            if not self._is_open:
+                return Unknown("this client cut the connection")
+            # It waits ever longer between its tries to come back, and would send this behind what comes next.
+            self.crash()
+            return Unknown(f"pulsar-client had no answer in {ANSWER_TIMEOUT_S:g} s, and was ended")
 
     def close(self) -> None:
         """Close producer and client; a broker that does not take part is no hindrance."""

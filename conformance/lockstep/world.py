@@ -26,7 +26,7 @@ CONNECT_TIMEOUT_S = 10.0
 class World:
     """A started broker, ready for examples. Not for use by several threads at once."""
 
-    def __init__(self, broker: Broker, *, run: str, on_start: Callable[[Broker], None] = lambda _: None) -> None:
+    def __init__(self, broker: Broker, *, run: str, on_start: Callable[[], None] = lambda: None) -> None:
         """``run`` is a word that no other run on this broker uses; ``on_start`` is done after each later start."""
         self.broker = broker
         self._on_start = on_start
@@ -85,7 +85,7 @@ class World:
     def broker_came_back(self) -> None:
         """The broker was away and is there again: another process, which has none of what was done to the old one."""
         self.forget_connections()
-        self._on_start(self.broker)
+        self._on_start()
 
     def forget_connections(self) -> None:
         """The broker was away: its connections are gone, and what was armed in it."""
