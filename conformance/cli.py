@@ -18,12 +18,15 @@ import click
 from rich.console import Console
 
 from conformance.commands import check as checking
+from conformance.commands import hunt as hunting
 from conformance.commands import listings
 from conformance.commands import replay as replaying
 from conformance.commands.engine import Engine
 from conformance.commands.folders import bugs_kept_in
 from conformance.commands.options import Duration, Machines, Rules, Setting
+from conformance.faults import catalogue
 from conformance.known import KnownDeviation, read, shipped
+from conformance.report import hunts
 from conformance.report.lists import count
 from conformance.trouble import Trouble
 from model.catalogue import Rule
@@ -31,6 +34,9 @@ from model.catalogue import Rule
 NAME = "pulsar-conformance"
 FAILED = 2
 """The exit status of everything that is no verdict."""
+
+STDOUT = "-"
+"""What stands for standard output where a file may be named."""
 
 _LARGEST_SEED = 2**32 - 1
 
@@ -67,8 +73,8 @@ def check(
     settings: tuple[tuple[str, str], ...],
 ) -> int:
     """Run the state machines against a broker and give every rule its verdict."""
-    if json_ is not None and not json_.parent.is_dir():
-        raise Trouble(f"{json_} cannot be written, because there is no folder {json_.parent}")
+    if json_ is not None:
+        _demand_folder_of(json_)
     if seed is None:
         seed = secrets.randbelow(_LARGEST_SEED + 1)
     asked = checking.Asked(
@@ -137,13 +143,48 @@ def rules(as_json: bool) -> None:
 
 
 @cli.command()
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
-def defects(as_json: bool) -> None:
-    """List the seeded defects, for check --defect."""
-    if as_json:
-        click.echo(listings.defects_as_json())
-    else:
-        listings.list_defects(_consoles()[0])
+@click.argument("names", nargs=-1)
+@click.option("--hunt", is_flag=True, help="See whether the machines find each defect.")
+@click.option("--broker", default="4.0.8", show_default=True, help="Hunt in: VERSION, dist:FOLDER or container:TAG.")
+@click.option("--budget", type=Duration(), default="60s", show_default=True, help="How long to hunt for each: 90s, 2m.")
+@click.option("--seed", type=click.IntRange(0, _LARGEST_SEED), help="Repeats a hunt's choices.  [default: a new one]")
+@click.option("--report", type=click.Path(path_type=Path, file_okay=False), help="Folder for what a hunt writes.")
+@click.option("--json", "json_", is_flag=False, flag_value=STDOUT, metavar="[FILE]", help="For programs.")
+@click.pass_obj
+def defects(
+    engine: Engine,
+    names: tuple[str, ...],
+    hunt: bool,
+    broker: str,
+    budget: float,
+    seed: int | None,
+    report: Path | None,
+    json_: str | None,
+) -> int:
+    """List the seeded defects (all, or those of these NAMES), or hunt them: each must be found by the machines."""
+    chosen = tuple(catalogue.find(name) for name in names) or catalogue.defects()
+    out, err = _consoles()
+    if json_ is not None:
+        _demand_folder_of(Path(json_))
+    if not hunt:
+        if json_ is None:
+            listings.list_defects(chosen, out)
+        else:
+            _write(listings.defects_as_json(chosen), json_)
+        return 0
+    asked = hunting.Asked(
+        defects=chosen,
+        broker=broker,
+        budget_s=budget,
+        seed=secrets.randbelow(_LARGEST_SEED + 1) if seed is None else seed,
+        known=shipped(),
+        report=report,
+    )
+    status, hunted = hunting.hunt(asked, engine, err=err)
+    hunts.show(hunted, err if json_ == STDOUT else out)
+    if json_ is not None:
+        _write(hunts.as_json(hunted, broker=broker, seed=asked.seed, budget_s=budget), json_)
+    return status
 
 
 @cli.command()
@@ -187,6 +228,18 @@ def _status(arguments: Sequence[str] | None, engine: Engine) -> int:
 def _failed(sentence: str) -> int:
     click.echo(f"{NAME}: {sentence}", err=True)
     return FAILED
+
+
+def _demand_folder_of(path: Path) -> None:
+    """Trouble now rather than at the end of a long run."""
+    if not path.parent.is_dir():
+        raise Trouble(f"{path} cannot be written, because there is no folder {path.parent}")
+
+
+def _write(content: bytes, where: str) -> None:
+    """Write to a file, or to standard output."""
+    with click.open_file(where, "wb") as file:
+        file.write(content)
 
 
 def _known(text: str | None) -> tuple[KnownDeviation, ...]:

@@ -69,6 +69,17 @@ class ViolationMinimised(Event, frozen=True, kw_only=True):
     came_back: int
 
 
+class ReplayedSoundly(Event, frozen=True, kw_only=True):
+    """With a seeded defect taken out again, histories of a violation were replayed; in how many of these a rule broke.
+
+    ``original`` is the file of the history as it was found; it was replayed, and what it had been shortened to.
+    """
+
+    original: str
+    tries: int
+    came_back: int
+
+
 class NotExercisable(Event, frozen=True, kw_only=True):
     """A rule that this run cannot exercise (no fault possible on this kind of broker, say), and why."""
 
@@ -95,6 +106,7 @@ AnyEvent = (
     | ExampleFinished
     | ViolationFound
     | ViolationMinimised
+    | ReplayedSoundly
     | NotExercisable
     | TroubleHappened
     | RunFinished

@@ -25,6 +25,7 @@ from conformance.events import (
     ExampleFinished,
     NotExercisable,
     Phase,
+    ReplayedSoundly,
     RunFinished,
     RunStarted,
     TroubleHappened,
@@ -214,6 +215,8 @@ class _Told:
                 self._found.append(event)
             case ViolationMinimised():
                 self._minimised[event.original] = event
+            case ReplayedSoundly():
+                pass
             case NotExercisable():
                 self.not_exercisable.setdefault(event.rule, event.why)
             case TroubleHappened():

@@ -47,7 +47,12 @@ class Engine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What the engine is asked to do. ``replay``: a history, and how many times to run it, instead of the machines."""
+    """What the engine is asked to do.
+
+    ``replay``: a history, and how many times to run it, instead of the machines. ``stop_at_first``: no other machine
+    runs once one has found something. ``shortening_s``: how long histories may be made short, on top of the budget,
+    instead of within it.
+    """
 
     broker: str
     seed: int
@@ -59,6 +64,8 @@ class Order:
     machines: Sequence[str] = ()
     settings: Sequence[tuple[str, str]] = ()
     replay: tuple[Path, int] | None = None
+    stop_at_first: bool = False
+    shortening_s: float | None = None
 
     def options(self) -> list[str]:
         """The options of the engine's command line that say so."""
@@ -80,4 +87,8 @@ class Order:
         if self.replay is not None:
             history, times = self.replay
             told += ["--replay", str(history), "--times", str(times)]
+        if self.stop_at_first:
+            told.append("--exitfirst")
+        if self.shortening_s is not None:
+            told += ["--shortening-s", f"{self.shortening_s:g}"]
         return told

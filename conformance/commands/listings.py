@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -9,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from conformance.faults.catalogue import defects
+from conformance.faults.catalogue import Defect
 from conformance.report.account import title
 from model.catalogue import CATALOGUE, DOCUMENTS
 
@@ -24,10 +25,10 @@ def list_rules(out: Console) -> None:
         out.print(table)
 
 
-def list_defects(out: Console) -> None:
-    """Print every seeded defect, with the rule that it breaks."""
+def list_defects(defects: Iterable[Defect], out: Console) -> None:
+    """Print seeded defects, with the rule that each breaks."""
     table = _table(None)
-    for defect in defects():
+    for defect in defects:
         table.add_row(defect.name, defect.breaks, Text(defect.summary))
     out.print(table)
 
@@ -47,9 +48,9 @@ def rules_as_json() -> bytes:
     )
 
 
-def defects_as_json() -> bytes:
-    """Every seeded defect, as a list of objects with the field ``id`` first."""
-    return _json([{"id": defect.name, "breaks": defect.breaks, "summary": defect.summary} for defect in defects()])
+def defects_as_json(defects: Iterable[Defect]) -> bytes:
+    """Seeded defects, as a list of objects with the field ``id`` first."""
+    return _json([{"id": defect.name, "breaks": defect.breaks, "summary": defect.summary} for defect in defects])
 
 
 def _table(name: str | None) -> Table:

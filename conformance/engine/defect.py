@@ -1,6 +1,9 @@
-"""The seeded defect of a run: found by its name, and given to the broker each time that its process starts."""
+"""The seeded defect of a run: in the broker's process each time that it starts, and taken out of it for comparison."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from conformance.brokers.interface import Broker
 from conformance.faults import catalogue, defects
@@ -8,16 +11,41 @@ from conformance.faults.catalogue import Defect
 from conformance.trouble import Trouble
 
 
-def defect_for(broker: Broker, name: str | None) -> Defect | None:
-    """The defect of that name, if one is asked for; Trouble if there is none, or the broker cannot have any."""
+class SeededDefect:
+    """A defect and the broker that has it."""
+
+    def __init__(self, broker: Broker, defect: Defect) -> None:
+        """Nothing happens yet. Trouble when the broker cannot have any defect."""
+        if broker.agent is None:
+            raise Trouble(f"the broker {broker.name} has no agent inside, which the defect {defect.name} needs")
+        self._agent = broker.agent
+        self._defect = defect
+        self._is_out = False
+
+    def give(self) -> None:
+        """Switch it on in the broker's process, with which it is gone when that ends; not while it is taken out."""
+        if not self._is_out:
+            defects.switch_on(self._agent, self._defect)
+
+    @contextmanager
+    def taken_out(self) -> Iterator[None]:
+        """Have the sound broker for the length of a block.
+
+        Trouble if it turns out that the defect does not fit this broker's code, so that it was never there.
+        """
+        defects.switch_off(self._agent, self._defect)
+        self._is_out = True
+        try:
+            yield
+        finally:
+            self._is_out = False
+            self.give()
+
+
+def seed_defect(broker: Broker, name: str | None) -> SeededDefect | None:
+    """Give the broker the defect of that name, if one is asked for; Trouble if there is none or it cannot have it."""
     if name is None:
         return None
-    if broker.agent is None:
-        raise Trouble(f"the broker {broker.name} has no agent inside, which the defect {name} needs")
-    return catalogue.find(name)
-
-
-def give(broker: Broker, defect: Defect | None) -> None:
-    """Switch the defect on in the broker's process; it is gone whenever that ends."""
-    if defect is not None and broker.agent is not None:
-        defects.switch_on(broker.agent, defect)
+    seeded = SeededDefect(broker, catalogue.find(name))
+    seeded.give()
+    return seeded

@@ -7,6 +7,7 @@ needs none of the options: each machine then runs one round. ``check`` passes al
 from __future__ import annotations
 
 import secrets
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from conformance import events, known
 from conformance.brokers.interface import Broker
 from conformance.brokers.select import parse_broker
-from conformance.engine.defect import defect_for, give
+from conformance.engine.defect import seed_defect
 from conformance.engine.machines import Machine
 from conformance.engine.run import Plan, Run
 from conformance.lockstep.world import World
@@ -46,6 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("pulsar-conformance")
     group.addoption("--seed", type=int, default=None, help="the seed that everything random follows from")
     group.addoption("--budget-s", type=float, default=None, help="seconds for everything, the broker's start included")
+    group.addoption("--shortening-s", type=float, default=None, help="seconds to make a history short, on top of that")
     group.addoption("--rules", default=None, help="the rules to decide: ids and families, separated by commas")
     group.addoption("--known", default=None, help="names of known deviations, by commas (default: those shipped)")
     group.addoption("--defect", default=None, help="the seeded defect to switch on")
@@ -75,6 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
         rules=rules,
         report=config.getoption("--report"),
         budget_s=config.getoption("--budget-s"),
+        shortening_s=config.getoption("--shortening-s"),
         known=_names(config.getoption("--known")),
         defect=config.getoption("--defect"),
         settings={**SUITE_SETTINGS, **settings},
@@ -132,13 +135,15 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
         tell(events.Phase(at_s=tell.now_s, what=f"starting the broker {plan.broker}"))
         broker = parse_broker(plan.broker, settings=plan.settings)
         broker.start()
-        defect = defect_for(broker, plan.defect)
-        give(broker, defect)
-        world = World(broker, run=f"{plan.seed:x}-{int(time.time()):x}", on_start=lambda started: give(started, defect))
-        run = Run(plan, world, tell, began=config.stash[_began])
+        seeded = seed_defect(broker, plan.defect)
+        on_start = seeded.give if seeded is not None else lambda: None
+        world = World(broker, run=f"{plan.seed:x}-{int(time.time()):x}", on_start=on_start)
+        run = Run(plan, world, tell, began=config.stash[_began], seeded=seeded)
         machines = [machine for item in request.session.items if (machine := machine_of(item))]
         run.expect(machines)
         tell(_started(plan, broker, world, machines, tell))
+        # Hypothesis and the clients would swallow the exception that an interrupt raises in the middle of them.
+        signal.signal(signal.SIGINT, lambda _number, _frame: run.interrupt())
         yield run
         tell(events.RunFinished(at_s=tell.now_s, operations=run.operations))
         world.close()

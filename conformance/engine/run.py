@@ -18,9 +18,10 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from conformance import events
+from conformance.engine.defect import SeededDefect
 from conformance.engine.example import RunningExample
 from conformance.engine.machines import Machine
-from conformance.engine.minimise import Attempt, minimise
+from conformance.engine.minimise import FINAL_REPLAYS, Attempt, minimise
 from conformance.history import document
 from conformance.history.document import History, Replays, Violation
 from conformance.history.journal import Journal
@@ -30,23 +31,31 @@ from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
 from conformance.trouble import Trouble
 from model.example import Example
-from model.operations import AnyOperation, Send
+from model.operations import AnyOperation, Kill, Restart, Send
 
 MINIMISE_SHARE = 0.25
 """At most this part of what is left of the budget goes into making one violation's history short."""
+BOUNCE_S = 8.0
+"""How long it takes at least until a broker that was taken away has come back, and what follows is done."""
 MINIMISE_WITHOUT_BUDGET_S = 60.0
 """The same, in seconds, where there is no budget."""
+COMPARISON_S = 20.0
+"""After so many seconds no further replay without the defect is begun, once every history had one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a run is asked to do. ``budget_s`` counts from the run's beginning; None runs each machine for one round."""
+    """What a run is asked to do. ``budget_s`` counts from the run's beginning; None runs each machine for one round.
+
+    ``shortening_s`` is what making one history short may take on top of that; by default it is a part of it.
+    """
 
     broker: str
     seed: int
     rules: frozenset[str]
     report: Path
     budget_s: float | None = None
+    shortening_s: float | None = None
     known: frozenset[str] = frozenset()
     defect: str | None = None
     settings: dict[str, str] = field(default_factory=dict)
@@ -65,18 +74,28 @@ class Found:
 class Run:
     """Runs machines on a world, one after the other."""
 
-    def __init__(self, plan: Plan, world: World, tell: events.Teller, *, began: float) -> None:
+    def __init__(
+        self, plan: Plan, world: World, tell: events.Teller, *, began: float, seeded: SeededDefect | None = None
+    ) -> None:
+        """``seeded``: the defect that the world's broker was given."""
         self.plan = plan
+        self._seeded = seeded
         self.operations = 0
         self.trouble: Trouble | None = None
         self._found: list[Found] = []
         self._world = world
         self._tell = tell
         self._began = began
-        self._deadline = began + plan.budget_s if plan.budget_s is not None else None
+        self._interrupted = False
+        self._longest_bounce_s = 0.0
+        self._deadline = began + plan.budget_s - reserve_s(plan.budget_s) if plan.budget_s is not None else None
         self._shares_left = 0.0
         self._journal = Journal(plan.report / "journal.jsonl")
         self._examples = 0
+
+    def interrupt(self) -> None:
+        """Come to an end soon: the example that is running is the last one, and is not finished."""
+        self._interrupted = True
 
     def expect(self, machines: Sequence[Machine]) -> None:
         """Say which machines will be run, so that each gets its share of the budget."""
@@ -95,12 +114,14 @@ class Run:
         until = self._until(machine)
         found: list[Found] = []
         number = 0
-        while True:
+        while not self._interrupted:
             self._round(machine, number, until, found)
             number += 1
             if until is None or time.monotonic() >= until or self._must_stop(found) or self.trouble is not None:
                 break
         self._shares_left -= machine.share
+        if self._interrupted:
+            raise KeyboardInterrupt
         for one in found:
             self._minimise(one)
         if self.trouble is not None:
@@ -135,6 +156,8 @@ class Run:
         """Tell of one replay: the violation, with its history, or else that there was none."""
         operations = sum(weight(step.operation) for step in lockstep.steps)
         self.operations += operations
+        bounces = (s.completed_ms - s.invoked_ms for s in lockstep.steps if isinstance(s.operation, Kill | Restart))
+        self._longest_bounce_s = max([self._longest_bounce_s, *(took_ms / 1000 for took_ms in bounces)])
         if attempt.violation is None:
             self._tell(self._finished(history.machine, operations, lockstep))
             return
@@ -157,23 +180,32 @@ class Run:
         """One round of Hypothesis: ``machine.examples`` examples from a seed that follows from the run's."""
 
         def is_time_up() -> bool:
-            return (until is not None and time.monotonic() >= until) or self._must_stop(found)
+            return self._interrupted or (until is not None and time.monotonic() >= until) or self._must_stop(found)
 
         run_round(
             machine,
-            lambda: self._begin(machine, is_time_up, found),
+            lambda: self._begin(machine, is_time_up, until, found),
             seed=derived_seed(self.plan.seed, machine.name, number),
         )
 
-    def _begin(self, machine: Machine, is_time_up: Callable[[], bool], found: list[Found]) -> RunningExample:
+    def _begin(
+        self, machine: Machine, is_time_up: Callable[[], bool], until: float | None, found: list[Found]
+    ) -> RunningExample:
         if self.trouble is None and not is_time_up():
             self._examples += 1
             self._journal.begin(self._examples, machine.name)
         return RunningExample(
             self._lockstep(RealPerformer(self._world)),
             is_time_up=lambda: self.trouble is not None or is_time_up(),
+            has_time_for=lambda operation: until is None or time.monotonic() + self._expected_s(operation) <= until,
             on_end=lambda example: self._ended(machine, example, found),
         )
+
+    def _expected_s(self, operation: AnyOperation) -> float:
+        """How long an operation may take: as long as the longest of its kind so far, if it is one that takes long."""
+        if not isinstance(operation, Kill | Restart):
+            return 0.0
+        return max(BOUNCE_S, self._longest_bounce_s)
 
     def _lockstep(self, performer: Performer) -> Lockstep:
         return Lockstep(performer, Example(known=self.plan.known), record=self._journal.record)
@@ -182,6 +214,8 @@ class Run:
         lockstep = example.lockstep
         operations = sum(weight(step.operation) for step in lockstep.steps)
         self.operations += operations
+        bounces = (s.completed_ms - s.invoked_ms for s in lockstep.steps if isinstance(s.operation, Kill | Restart))
+        self._longest_bounce_s = max([self._longest_bounce_s, *(took_ms / 1000 for took_ms in bounces)])
         if example.trouble is not None:
             self.trouble = self.trouble or example.trouble
         if not lockstep.steps:
@@ -256,8 +290,29 @@ class Run:
                 came_back=shortest.came_back,
             )
         )
+        if self._seeded is not None:
+            self._replay_soundly(one, shortest.attempt, self._seeded)
+
+    def _replay_soundly(self, one: Found, shortest: Attempt, seeded: SeededDefect) -> None:
+        """See whether a violation is the defect's doing: replay it, as it was found and made short, without that."""
+        self._tell(events.Phase(at_s=self._tell.now_s, what="replaying it without the defect"))
+        enough = time.monotonic() + COMPARISON_S
+        broke: list[bool] = []
+        with seeded.taken_out():
+            for attempt in (one.attempt, *[shortest] * FINAL_REPLAYS):
+                if len(broke) > 1 and time.monotonic() > enough:
+                    break
+                again = self._attempt([step.operation for step in attempt.steps])
+                broke.append(again.violation is not None)
+        self._tell(
+            events.ReplayedSoundly(
+                at_s=self._tell.now_s, original=str(one.path), tries=len(broke), came_back=sum(broke)
+            )
+        )
 
     def _limit_s(self) -> float:
+        if self.plan.shortening_s is not None:
+            return self.plan.shortening_s
         if self._deadline is None:
             return MINIMISE_WITHOUT_BUDGET_S
         return max(0.0, self._deadline - time.monotonic()) * MINIMISE_SHARE
@@ -305,6 +360,11 @@ def perform(operations: Sequence[AnyOperation], lockstep: Lockstep) -> Attempt:
 def weight(operation: AnyOperation) -> int:
     """How many operations one counts for: a send as many as it has entries."""
     return len(operation.entries) if isinstance(operation, Send) else 1
+
+
+def reserve_s(budget_s: float) -> float:
+    """Seconds of a budget that are kept for the end: the broker is stopped and the reports are written."""
+    return min(8.0, 0.05 * budget_s)
 
 
 def derived_seed(seed: int, machine: str, number: int) -> int:

@@ -20,6 +20,7 @@ from conformance.events import (
     ExampleFinished,
     NotExercisable,
     Phase,
+    ReplayedSoundly,
     RunFinished,
     RunStarted,
     TroubleHappened,
@@ -107,6 +108,8 @@ class _State:
                 return f"VIOLATION of {violation.rule}: {violation.because}"
             case ViolationMinimised(steps=steps, tries=tries, came_back=came_back):
                 return f"its history was shortened to {steps} steps; it came back in {came_back} of {tries} replays"
+            case ReplayedSoundly(tries=tries, came_back=came_back):
+                return f"without the defect a rule broke in {came_back} of {tries} replays"
             case NotExercisable(rule=rule, why=why):
                 return f"{rule} cannot be exercised: {why}"
             case TroubleHappened(sentence=sentence):

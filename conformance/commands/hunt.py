@@ -1,0 +1,82 @@
+"""``defects --hunt``: gives a broker one seeded defect after the other, and sees whether the machines find it.
+
+Each defect gets a run of the engine and a broker of its own, so that none of them sees what another one left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from conformance.commands.check import INTERRUPTED, read_events, release_of
+from conformance.commands.engine import Engine, Order
+from conformance.commands.folders import bugs_kept_in, report_folder
+from conformance.commands.supervisor import Ending, supervise
+from conformance.faults.catalogue import Defect
+from conformance.hunting import Hunted, exit_status, fold
+from conformance.known import KnownDeviation, known_of
+from conformance.report import hunts
+from conformance.report.lists import count
+from model.catalogue import RULES, select
+
+SHORTENING_S = 20.0
+"""How long, in seconds, a history may be made short, after the time in which the defect is to be found."""
+
+AFTERWARDS_S = 60.0
+"""What else a run may take in seconds when its defect was found at the last moment: replays, and ending."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the user asked: ``budget_s`` is for finding one defect, the start of its broker included."""
+
+    defects: Sequence[Defect]
+    broker: str
+    budget_s: float
+    seed: int
+    known: tuple[KnownDeviation, ...]
+    report: Path | None
+
+
+def hunt(asked: Asked, engine: Engine, *, err: Console) -> tuple[int, list[Hunted]]:
+    """Hunt every defect and show progress on ``err``; the exit status, and what each hunt came to."""
+    number_of_defects = count(len(asked.defects), "defect", "defects")
+    err.print(Text(f"Seed {asked.seed}, broker {asked.broker}, {number_of_defects}, {asked.budget_s:g} s for each"))
+    engine.obtain(asked.broker)
+    folder = report_folder(asked.report, "hunt", asked.broker, str(asked.seed))
+    hunted: list[Hunted] = []
+    ending = Ending.BY_ITSELF
+    with bugs_kept_in(folder):
+        for number, defect in enumerate(asked.defects, start=1):
+            place = f"{number}/{len(asked.defects)}"
+            err.print(Text(f"{place} {defect.name} (breaks {defect.breaks}): {defect.summary}"), soft_wrap=True)
+            below = report_folder(folder / defect.name)
+            ending = _run(asked, defect, below, engine, err)
+            if ending is Ending.INTERRUPTED:
+                break
+            hunted.append(fold(defect, read_events(below)))
+    return INTERRUPTED if ending is Ending.INTERRUPTED else exit_status(hunted), hunted
+
+
+def _run(asked: Asked, defect: Defect, folder: Path, engine: Engine, err: Console) -> Ending:
+    order = Order(
+        broker=asked.broker,
+        seed=asked.seed,
+        budget_s=asked.budget_s,
+        rules=select(RULES[defect.breaks].family),
+        report=folder,
+        known=known_of(asked.known, release_of(asked.broker)),
+        defect=defect.name,
+        stop_at_first=True,
+        shortening_s=SHORTENING_S,
+    )
+    return supervise(
+        [*engine.command, *order.options()],
+        folder=folder,
+        budget_s=asked.budget_s + SHORTENING_S + AFTERWARDS_S,
+        watcher=hunts.Progress(err),
+    )

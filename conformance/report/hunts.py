@@ -1,0 +1,160 @@
+"""A hunt for seeded defects, told: line by line while it goes on, at the end as a table and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, assert_never
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from conformance.events import (
+    AnyEvent,
+    Phase,
+    ReplayedSoundly,
+    RunStarted,
+    TroubleHappened,
+    ViolationFound,
+    ViolationMinimised,
+)
+from conformance.hunting import Catch, Failed, Found, Hunted, Missed, NotItsDoing
+from conformance.report.lists import count
+
+
+class Progress:
+    """Says what happens in the run for one defect, a line each time."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def take(self, event: AnyEvent) -> None:
+        """Say what happened, if it matters here."""
+        if (line := _line(event)) is not None:
+            self._console.print(Text(f"  [{event.at_s:4.0f} s] {line}"), soft_wrap=True)
+
+    def tick(self, elapsed_s: float) -> None:
+        """The lines come often enough."""
+
+
+def _line(event: AnyEvent) -> str | None:
+    match event:
+        case RunStarted(release=release):
+            return f"Pulsar {release} is up, with the defect"
+        case Phase(what=what):
+            return what
+        case ViolationFound(machine=machine, violation=violation, operations=operations):
+            found = f"{machine} found it after {operations} operations"
+            return f"{found}: {violation.rule}, {violation.because}"
+        case ViolationMinimised(steps=steps, tries=tries, came_back=came_back):
+            shortened = f"the history was shortened to {count(steps, 'step', 'steps')}"
+            return f"{shortened}; it came back in {came_back} of {tries} replays"
+        case ReplayedSoundly(tries=tries, came_back=came_back):
+            return f"without the defect a rule broke in {came_back} of {tries} replays"
+        case TroubleHappened(sentence=sentence):
+            return f"TROUBLE: {sentence}"
+        case _:
+            return None
+
+
+def show(hunted: Sequence[Hunted], console: Console) -> None:
+    """Print the table, what is wrong with those that were not found, and how many were."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("Defect", no_wrap=True)
+    table.add_column("Breaks", no_wrap=True)
+    table.add_column("Found by")
+    table.add_column("Blamed", no_wrap=True)
+    for heading in ("Operations", "Seconds", "Steps", "Came back"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in hunted:
+        table.add_row(one.defect.name, one.defect.breaks, *_cells(one))
+    console.print()
+    console.print(table)
+    console.print()
+    for one in hunted:
+        if (problem := problem_of(one)) is not None:
+            console.print(Text(f"{one.defect.name}: {problem}.", style="red"))
+    found = sum(isinstance(one, Found) for one in hunted)
+    console.print(Text(f"{found} of {count(len(hunted), 'defect', 'defects')} found.", style="bold"))
+
+
+def _cells(one: Hunted) -> tuple[Text | str, ...]:
+    match one:
+        case Found(catch=catch):
+            return _caught(catch)
+        case NotItsDoing(catch=catch):
+            return (Text("not its doing", style="bold red"), *_caught(catch)[1:])
+        case Missed(operations=operations, seconds=seconds):
+            return Text("not found", style="bold red"), "-", str(operations), f"{seconds:.1f}", "-", "-"
+        case Failed():
+            return Text("trouble", style="yellow"), "-", "-", "-", "-", "-"
+        case _:
+            assert_never(one)
+
+
+def _caught(catch: Catch) -> tuple[str, ...]:
+    came_back = f"{catch.with_defect.came_back} of {catch.with_defect.tries}"
+    return (
+        catch.machine,
+        catch.violation.rule,
+        str(catch.operations),
+        f"{catch.seconds:.1f}",
+        str(catch.steps),
+        came_back,
+    )
+
+
+def problem_of(one: Hunted) -> str | None:
+    """What is wrong, in a sentence without its full stop; None where the defect was found."""
+    match one:
+        case Found():
+            return None
+        case NotItsDoing(catch=catch):
+            times = f"{catch.without.came_back} of {catch.without.tries} replays"
+            return f"{catch.violation.rule} was broken without the defect, too, in {times}: {catch.violation.because}"
+        case Missed():
+            what = one.defect.summary.rstrip(".")
+            return f"the machines did not find it; it should break {one.defect.breaks}: {what}"
+        case Failed(why=why):
+            return why.rstrip(".")
+        case _:
+            assert_never(one)
+
+
+def as_json(hunted: Sequence[Hunted], *, broker: str, seed: int, budget_s: float) -> bytes:
+    """The hunt as one object, indented for people; ``defects`` has one object for each, with its ``result``."""
+    told = {"broker": broker, "seed": seed, "budget_s": budget_s, "defects": [_object(one) for one in hunted]}
+    return msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n"
+
+
+def _object(one: Hunted) -> dict[str, Any]:
+    told: dict[str, Any] = {"id": one.defect.name, "breaks": one.defect.breaks, "result": _result(one)}
+    if isinstance(one, Found | NotItsDoing):
+        catch = one.catch
+        told |= {
+            "machine": catch.machine,
+            "rule": catch.violation.rule,
+            "because": catch.violation.because,
+            "operations": catch.operations,
+            "seconds": round(catch.seconds, 1),
+            "steps": catch.steps,
+            "replays": catch.with_defect,
+            "replays_without_defect": catch.without,
+            "history": catch.history,
+        }
+    return told | {"problem": problem_of(one)}
+
+
+def _result(one: Hunted) -> str:
+    match one:
+        case Found():
+            return "found"
+        case NotItsDoing():
+            return "not-its-doing"
+        case Missed():
+            return "not-found"
+        case Failed():
+            return "trouble"
+        case _:
+            assert_never(one)
