@@ -19,13 +19,20 @@ class RunningExample:
     """An example on the run's broker."""
 
     def __init__(
-        self, lockstep: Lockstep, *, is_time_up: Callable[[], bool], on_end: Callable[[RunningExample], None]
+        self,
+        lockstep: Lockstep,
+        *,
+        is_time_up: Callable[[], bool],
+        on_end: Callable[[RunningExample], None],
+        has_time_for: Callable[[AnyOperation], bool] = lambda _: True,
     ) -> None:
+        """``has_time_for`` says of an operation that takes long whether it can still be done in time."""
         self.lockstep = lockstep
         self.violation: Violation | None = None
         self.trouble: Trouble | None = None
         self._is_time_up = is_time_up
         self._on_end = on_end
+        self._has_time_for = has_time_for
         self._over = False
 
     @property
@@ -35,7 +42,7 @@ class RunningExample:
 
     def do(self, operation: AnyOperation) -> None:
         """Perform and judge one operation, unless the example is over."""
-        if self._over or self._is_time_up():
+        if self._over or self._is_time_up() or not self._has_time_for(operation):
             self._over = True
             return
         self._guarded(lambda: self.lockstep.do(operation))
