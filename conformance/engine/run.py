@@ -89,6 +89,7 @@ class Run:
         self._interrupted = False
         self._longest_bounce_s = 0.0
         self._deadline = began + plan.budget_s - reserve_s(plan.budget_s) if plan.budget_s is not None else None
+        self._machines: tuple[Machine, ...] = ()
         self._shares_left = 0.0
         self._journal = Journal(plan.report / "journal.jsonl")
         self._examples = 0
@@ -99,14 +100,17 @@ class Run:
 
     def expect(self, machines: Sequence[Machine]) -> None:
         """Say which machines will be run, so that each gets its share of the budget."""
+        self._machines = tuple(machines)
         self._shares_left = sum(machine.share for machine in machines)
 
     def explore(self, machine: Machine) -> list[Violation]:
         """Run a machine for its share of the budget; the violations that it found, known deviations left out."""
+        if self.trouble is not None:
+            raise self.trouble
         missing = machine.needs - self._world.broker.capabilities
         if missing:
             why = f"this broker cannot be asked to {', '.join(sorted(need.value for need in missing))}"
-            for rule in machine.decides:
+            for rule in self._only_decided_by(machine):
                 self._tell(events.NotExercisable(at_s=self._tell.now_s, rule=rule, why=why))
             self._shares_left -= machine.share
             return []
@@ -128,6 +132,12 @@ class Run:
             self._tell_trouble(self.trouble)
             raise self.trouble
         return [one.violation for one in found]
+
+    def _only_decided_by(self, machine: Machine) -> list[str]:
+        """The rules that no other machine decides that this broker can run."""
+        able = self._world.broker.capabilities
+        others = {rule for m in self._machines if m is not machine and m.needs <= able for rule in m.decides}
+        return [rule for rule in machine.decides if rule not in others]
 
     def _tell_trouble(self, trouble: Trouble) -> None:
         tail = self._world.broker.log_tail()

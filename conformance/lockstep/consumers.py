@@ -22,7 +22,7 @@ from model.log import Position
 from model.operations import AnyOutcome, Refused, Skipped
 from model.vocabulary import Client
 
-DELIVERY_TIMEOUT_S: Final[dict[Client, float]] = {"wire": 15.0, "official": 60.0}
+DELIVERY_TIMEOUT_S: Final[dict[Client, float]] = {"wire": 10.0, "official": 40.0}
 """How long messages that must come may take; far beyond what was seen. pulsar-client may still be on its way back."""
 PAUSE_S: Final = 0.005
 """How long to leave a broker alone that did not let a consumer in."""

@@ -14,7 +14,7 @@ from conformance.trouble import Trouble
 from model.applications import DatabaseRead, Ran, RunReader, RunSubscriber, Stuck
 from model.operations import AnyOutcome, Skipped
 
-RUN_TIMEOUT_S: Final = 20.0
+RUN_TIMEOUT_S: Final = 10.0
 """How long a run of a program may take; far beyond what was seen."""
 GRACE_S: Final = 10.0
 """How much longer it may take to say that it could not go on."""

@@ -15,6 +15,7 @@ from conformance.lockstep.applications import Applications
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S, OfficialSession, ProducerSession, WireSession
 from conformance.lockstep.world import World
+from conformance.systems.admin_http import AdminError
 from conformance.systems.admin_types import CursorStats
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.systems.read_log import read_log
@@ -164,12 +165,25 @@ class RealPerformer:
         name = self._topics.get(topic)
         if name is None:
             return Performed(Skipped("there is no such topic"))
-        self._world.admin.unload(name)
+        self._unload_surely(name)
         sessions = self._sessions_on(name)
         late = self._collect(sessions)
         for session in sessions:
             self._drop_if_wire(session)
         return Performed(Done(), late)
+
+    def _unload_surely(self, name: str) -> None:
+        """Unload a topic; one that is being loaded again after another unload may refuse it for a moment."""
+        deadline = time.monotonic() + BACK_TIMEOUT_S
+        while True:
+            try:
+                self._world.admin.unload(name)
+            except AdminError as error:
+                if error.status < 500 or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
 
     def _bounce(self, capability: Capability, bounce: Callable[[], None]) -> Performed:
         if capability not in self._world.broker.capabilities:

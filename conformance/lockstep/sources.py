@@ -22,7 +22,7 @@ from model.log import Position
 from model.operations import AnyOutcome, Skipped
 from model.vocabulary import Client, Entry
 
-LIFE_TIMEOUT_S: Final[dict[Client, float]] = {"wire": 20.0, "official": 60.0}
+LIFE_TIMEOUT_S: Final[dict[Client, float]] = {"wire": 10.0, "official": 40.0}
 """How long a source may take to have everything confirmed while nothing fails any more; far beyond what was seen.
 
 pulsar-client waits ever longer between its attempts while a broker is away.

@@ -30,9 +30,16 @@ class AdminError(Trouble):
     """The broker answered an admin request with an error; ``status`` is HTTP's, ``reason`` the broker's words."""
 
     def __init__(self, request: str, status: int, reason: str) -> None:
-        super().__init__(f"{request}: {status} {reason}")
+        super().__init__(f"the broker refused {request} with status {status}: {_sentence(reason)}")
         self.status = status
         self.reason = reason
+
+
+def _sentence(reason: str) -> str:
+    """What an error says, without the trace that brokers put behind it."""
+    _, message, said = reason.partition("Message:")
+    lines = (said if message else reason).strip().splitlines() or ["no reason given"]
+    return lines[0].strip()[:400]
 
 
 class AdminHttp:
