@@ -67,6 +67,11 @@ def _for_refusal(lane: Lane, entry: Entry, code: str, error: str) -> Broken:
     return Broken("DEDUP-02", f"{entry} is new (the highest id stored is {lane.written}) and was refused ({error})")
 
 
+def for_policy(topic: str, deduplication: str) -> Broken:
+    """The rule that is broken when a topic does not follow the policy that switches its deduplication."""
+    return Broken("DEDUP-01", f"deduplication of {topic} was switched by a policy, and is {deduplication} still")
+
+
 def for_opening(lanes: Lanes, last_sequence_id: int) -> Broken:
     """The rule that is broken when a reopened producer is told an id that no state of its lane has."""
     lane = _likeliest(lanes)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from model import dedup, effectively_once, topic_view
+from model import blame, dedup, effectively_once, topic_view
 from model.applications import ApplicationOperation, StartSource
 from model.dedup import NONE, Circumstances
 from model.effectively_once import Applications, Writes
@@ -46,6 +46,7 @@ from model.operations import (
     Stored,
     SwitchDeduplication,
     Switched,
+    Unheeded,
     Unload,
 )
 from model.topic_view import TopicView
@@ -174,6 +175,8 @@ def _on_topic(state: Example, topic: str, judged: Allowed[TopicView] | Broken) -
 
 
 def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Judgement:
+    if isinstance(outcome, Unheeded):
+        return blame.for_policy(operation.topic, outcome.deduplication)
     if not isinstance(outcome, Created):
         return Allowed(state)
     view = TopicView(
@@ -186,6 +189,8 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
 
 
 def _switched(state: Example, operation: SwitchDeduplication, outcome: AnyOutcome) -> Judgement:
+    if isinstance(outcome, Unheeded):
+        return blame.for_policy(operation.topic, outcome.deduplication)
     if not isinstance(outcome, Switched):
         return Allowed(state)
     view = state.topics[operation.topic]

@@ -147,6 +147,12 @@ class Switched(Outcome, frozen=True):
     deduplication: bool
 
 
+class Unheeded(Outcome, frozen=True):
+    """A policy was set, and the broker says that deduplication of the topic is something else still."""
+
+    deduplication: str
+
+
 class Cleared(Outcome, frozen=True):
     """No failpoint is on any more; for each topic and kind that was, how often it really fired."""
 
@@ -251,6 +257,7 @@ AnyOperation = (
 AnyOutcome = (
     Created
     | Switched
+    | Unheeded
     | Cleared
     | Done
     | Skipped

@@ -38,6 +38,7 @@ from model.operations import (
     SnapshotRead,
     Stored,
     Switched,
+    Unheeded,
     Unknown,
 )
 
@@ -97,6 +98,8 @@ def _outcome(outcome: AnyOutcome) -> str:
             return f"deduplication is {'on' if on else 'off'}, a snapshot holds {count(room, 'producer', 'producers')}"
         case Switched(deduplication=on):
             return f"deduplication is {'on' if on else 'off'} now"
+        case Unheeded(deduplication=status):
+            return f"the broker says that deduplication is {status} still"
         case Cleared(fired=()):
             return "none was on"
         case Cleared(fired=fired):

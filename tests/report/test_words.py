@@ -66,6 +66,7 @@ from model.operations import (
     Switch,
     SwitchDeduplication,
     Switched,
+    Unheeded,
     Unknown,
     Unload,
 )
@@ -139,6 +140,7 @@ TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
         "write-fails on topic t0 fired once; write-slow on topic t1 fired never",
     ),
     (Switched(deduplication=True), "deduplication is on now"),
+    (Unheeded("Enabled"), "the broker says that deduplication is Enabled still"),
     (Done(), ""),
     (Skipped("s1 was never opened"), "not performed, because s1 was never opened"),
     (Refused("ProducerBusy", "it is connected"), "refused with ProducerBusy (it is connected)"),
