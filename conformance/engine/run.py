@@ -105,8 +105,7 @@ class Run:
 
     def explore(self, machine: Machine) -> list[Violation]:
         """Run a machine for its share of the budget; the violations that it found, known deviations left out."""
-        if self.trouble is not None:
-            raise self.trouble
+        self._raise_trouble()
         missing = machine.needs - self._world.broker.capabilities
         if missing:
             why = f"this broker cannot be asked to {', '.join(sorted(need.value for need in missing))}"
@@ -130,8 +129,13 @@ class Run:
             self._minimise(one)
         if self.trouble is not None:
             self._tell_trouble(self.trouble)
-            raise self.trouble
+        self._raise_trouble()
         return [one.violation for one in found]
+
+    def _raise_trouble(self) -> None:
+        """After trouble nothing more is run."""
+        if self.trouble is not None:
+            raise self.trouble
 
     def _only_decided_by(self, machine: Machine) -> list[str]:
         """The rules that no other machine decides that this broker can run."""
