@@ -13,6 +13,7 @@ from typing import assert_never
 from model import dedup
 from model.dedup import NONE, UNKNOWN_STATUS, Lane, Lanes
 from model.judgement import Broken
+from model.log import Position
 from model.operations import Answer, Duplicate, Entry, LoggedEntry, Refused, Stored, Unknown
 
 
@@ -82,6 +83,15 @@ def for_opening(lanes: Lanes, last_sequence_id: int) -> Broken:
     if lane.moved:
         return Broken("DEDUP-12", f"{what}; the topic was loaded again just before")
     return Broken("DEDUP-09", what)
+
+
+def for_snapshot(lanes: Lanes, what: str, highest: int, position: Position) -> Broken:
+    """The rule that is broken when no state of a lane has what the snapshot has: nothing too old, nothing made up."""
+    top = max(lane.written for lane in lanes)
+    if highest > top:
+        return Broken("DEDUP-10", f"{what}, of which only {top} was persisted")
+    up_to = min(dedup.written_up_to(lane, position) for lane in lanes)
+    return Broken("DEDUP-10", f"{what}, whose {up_to} is stored before that")
 
 
 def for_log(lanes: Lanes, producer: str, found: Sequence[LoggedEntry], *, moves: int, enabled: bool) -> Broken:

@@ -24,7 +24,14 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from model.catalogue import carries
-from model.deviations import BATCH_END_UNSENT, OVERLAPPING_BATCH_DROPPED, PENDING_ID_TOLD, RECOVERY_RACE
+from model.deviations import (
+    BATCH_END_UNSENT,
+    OVERLAPPING_BATCH_DROPPED,
+    PENDING_ID_TOLD,
+    RECOVERY_RACE,
+    SNAPSHOT_POSITION_AHEAD,
+    SWITCHED_ON_IN_FLIGHT,
+)
 from model.log import Position
 from model.operations import Answer, Duplicate, Entry, LoggedEntry, Refused, Stored, Unknown
 
@@ -48,6 +55,8 @@ class Kept:
     """The id that the broker takes for its highest, where that is another one than the highest in it."""
     is_endless: bool = False
     """A batch that was sent without its highest id: what the broker counts of it is at least its lowest."""
+    is_forgotten: bool = False
+    """The broker has recovered without counting it (the deviation ``snapshot-position-ahead``)."""
     maybe: int | None = None
     """It may not be there: it was sent in this send without deduplication, and no answer came. Those behind it in the
     same send are not there either, then."""
@@ -79,13 +88,25 @@ class Lane:
     shown: frozenset[str] = frozenset()
     is_behind: bool = False
     """The recovery is still going on behind what the broker says and does (the deviation ``recovery-race``)."""
+    lags: bool = False
+    """*Pushed* is below *persisted* (the deviation ``switched-on-in-flight``)."""
     unanswered: int = 0
     """How many sends were not answered."""
 
     @property
     def written(self) -> int:
         """The highest sequence id among the entries that deduplication counts; -1 for none."""
-        return max((kept.highest for kept in self.kept[self.since :]), default=NONE)
+        return max((kept.highest for kept in self.kept[self.since :] if not kept.is_forgotten), default=NONE)
+
+    @property
+    def stored(self) -> int:
+        """The highest sequence id in the log since deduplication is on, whatever the broker counts; -1 for none."""
+        return max((kept.entry.highest for kept in self.kept[self.since :]), default=NONE)
+
+    @property
+    def told(self) -> int:
+        """The id that a producer is told on opening."""
+        return self.pushed if self.lags else self.written
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +115,13 @@ class Circumstances:
 
     ``enabled``: deduplication is on. ``may_fail``: a write may fail. ``by_pulsar_client``: the client sends again by
     itself what was not confirmed, after an error too, and tells nobody; and it does not say where its batches end.
+    ``switched_on``: it was sent while deduplication was off, which was switched on before the answer was there.
     """
 
     enabled: bool = True
     may_fail: bool = False
     by_pulsar_client: bool = False
+    switched_on: bool = False
 
 
 Lanes = frozenset[Lane]
@@ -121,6 +144,8 @@ def _send_once(lane: Lane, entry: Entry, answer: Answer, around: Circumstances) 
         return (lane,) if isinstance(answer, Unknown) else ()
     if not around.enabled:
         return _send_unjudged(lane, entry, answer, around)
+    if around.switched_on:
+        return _send_across_switch(lane, entry, answer, around)
     lanes = _judge(lane, entry, entry.highest, answer, around)
     if around.by_pulsar_client and entry.is_batch:
         endless = replace(lane, shown=lane.shown | {BATCH_END_UNSENT})
@@ -172,14 +197,27 @@ def overlaps(lane: Lane, lowest: int, highest: int) -> bool:
 
 
 def _store(lane: Lane, entry: Entry, highest: int, position: Position | None, *, is_fragile: bool = False) -> Lane:
-    # Only the last entry decides what is new, so how an earlier batch was counted makes no difference any more.
-    earlier = tuple(
-        replace(k, ends=None, is_endless=True) if k.ends is not None and k.entry.highest <= highest else k
-        for k in lane.kept
-    )
+    earlier = tuple(_overtaken(k) if k.entry.highest <= highest else k for k in lane.kept)
     kept = Kept(entry, position, is_fragile=is_fragile, ends=highest if highest != entry.highest else None)
-    shown = lane.shown if kept.ends is not None else lane.shown - {BATCH_END_UNSENT}
-    return replace(lane, kept=(*earlier, kept), pushed=max(lane.pushed, highest), moved=False, shown=shown)
+    shown = lane.shown if entry.lowest <= lane.stored else lane.shown - _OVERTAKEN
+    return replace(
+        lane,
+        kept=(*earlier, kept),
+        pushed=max(lane.pushed, highest),
+        since=len(earlier) if lane.lags and highest < lane.written else lane.since,
+        moved=False,
+        lags=False,
+        shown=shown if kept.ends is None else shown | {BATCH_END_UNSENT},
+    )
+
+
+_OVERTAKEN = frozenset({BATCH_END_UNSENT, SNAPSHOT_POSITION_AHEAD, SWITCHED_ON_IN_FLIGHT})
+"""The deviations of which nothing can be seen any more once an entry is stored behind all ids in the log."""
+
+
+def _overtaken(kept: Kept) -> Kept:
+    """An entry when one with a higher id stands behind it: how the broker counted it makes no difference any more."""
+    return replace(kept, ends=None, is_endless=kept.is_endless or kept.ends is not None, is_forgotten=False)
 
 
 def _confirm(lane: Lane, lowest: int, highest: int) -> Iterable[Lane]:
@@ -241,6 +279,25 @@ def _send_unjudged(lane: Lane, entry: Entry, answer: Answer, around: Circumstanc
             assert_never(answer)
 
 
+@carries("DEDUP-01", "DEDUP-05")
+def _send_across_switch(lane: Lane, entry: Entry, answer: Answer, around: Circumstances) -> tuple[Lane, ...]:
+    """Deduplication was switched on while the entry was on its way.
+
+    Either it came to the broker behind that and was judged, or before it and was not. Then, either it was stored before
+    deduplication was on and does not count, or behind that and counts for both *pushed* and *persisted*; or, the
+    deviation, for *persisted* alone.
+    """
+    lanes = _judge(lane, entry, entry.highest, answer, around)
+    if lane.since == len(lane.kept):
+        lanes += tuple(replace(old, since=len(old.kept)) for old in _send_unjudged(lane, entry, answer, around))
+    if isinstance(answer, Stored) and _is_behind(lane, answer.position):
+        lanes += (_store(lane, entry, entry.highest, answer.position),)
+        if lane.pushed < entry.highest:
+            lagging = _keep(lane, entry, answer.position)
+            lanes += (replace(lagging, lags=True, shown=lane.shown | {SWITCHED_ON_IN_FLIGHT}),)
+    return lanes
+
+
 def _keep(lane: Lane, entry: Entry, position: Position | None) -> Lane:
     return replace(lane, kept=(*lane.kept, Kept(entry, position)))
 
@@ -264,16 +321,16 @@ def opened(lane: Lane, last_sequence_id: int) -> tuple[Lane, ...]:
     if lane.is_behind and last_sequence_id == lane.pushed:
         return (replace(lane, moved=False),)
     possible = (lane, *without_pending(lane, only_fragile=True))
-    return tuple(_told(found) for found in possible if found.written == last_sequence_id)
+    return tuple(_told(found) for found in possible if found.told == last_sequence_id)
 
 
 def _told(lane: Lane) -> Lane:
     kept = tuple(replace(k, told=k.position is None) for k in lane.kept)
-    return replace(lane, kept=kept, pushed=lane.written, failed=False, moved=False, is_behind=False)
+    return replace(lane, kept=kept, pushed=lane.told, failed=False, moved=False, is_behind=False)
 
 
 @carries("DEDUP-10", "DEDUP-11", "DEDUP-12")
-def recover(lane: Lane, *, may_be_forgotten: bool, may_race: bool) -> tuple[Lane, ...]:
+def recover(lane: Lane, *, may_be_forgotten: bool, may_race: bool, ledger_room: int | None = None) -> tuple[Lane, ...]:
     """The topic was closed and loaded again: its highest ids are those of the entries stored (DEDUP-12).
 
     Whatever the last snapshot was, or whether one failed (DEDUP-11): the entries behind it are replayed. Only a
@@ -282,6 +339,8 @@ def recover(lane: Lane, *, may_be_forgotten: bool, may_race: bool) -> tuple[Lane
     told that they are stored.
     """
     lanes = [_recovered(possible) for possible in (lane, *without_pending(lane, only_fragile=False))]
+    if _ends_with_its_ledger(lane, ledger_room):
+        lanes.append(_recovered(_forgetting_the_last(lane)))
     if may_race:
         lanes += [racing for found in lanes for racing in _racing(found)]
     if may_be_forgotten:
@@ -291,8 +350,28 @@ def recover(lane: Lane, *, may_be_forgotten: bool, may_race: bool) -> tuple[Lane
 
 def _recovered(lane: Lane) -> Lane:
     return replace(
-        lane, pushed=lane.written, persisted=lane.written, failed=False, cut=False, moved=True, is_behind=False
+        lane,
+        pushed=lane.written,
+        persisted=lane.written,
+        failed=False,
+        cut=False,
+        moved=True,
+        is_behind=False,
+        lags=False,
+        shown=lane.shown - {SWITCHED_ON_IN_FLIGHT} if lane.lags else lane.shown,
     )
+
+
+def _ends_with_its_ledger(lane: Lane, ledger_room: int | None) -> bool:
+    """Whether its last entry is known to be the last that there was room for in its ledger."""
+    last = lane.kept[-1] if len(lane.kept) > lane.since else None
+    return last is not None and last.position is not None and last.position.entry + 1 == ledger_room
+
+
+def _forgetting_the_last(lane: Lane) -> Lane:
+    """The same lane when the snapshot stands at its last entry without having its id."""
+    kept = (*lane.kept[:-1], replace(lane.kept[-1], is_forgotten=True))
+    return replace(lane, kept=kept, shown=lane.shown | {SNAPSHOT_POSITION_AHEAD})
 
 
 def _racing(lane: Lane) -> Iterable[Lane]:
@@ -321,7 +400,36 @@ def without_pending(lane: Lane, *, only_fragile: bool) -> Iterable[Lane]:
 @carries("DEDUP-01")
 def switch(lane: Lane) -> Lane:
     """Deduplication was switched on or off: what came before is no longer counted."""
-    return replace(lane, pushed=NONE, persisted=NONE, since=len(lane.kept), failed=False, moved=False)
+    return replace(lane, pushed=NONE, persisted=NONE, since=len(lane.kept), failed=False, moved=False, lags=False)
+
+
+@carries("DEDUP-10")
+def in_snapshot(lane: Lane, highest: int, position: Position, *, ledger_room: int | None) -> tuple[Lane, ...]:
+    """A snapshot at this position has this id for the producer; -1: none.
+
+    It is of nothing that was not persisted, and of all that was up to its position. It may be newer than that (the
+    replay does not mind); or, the deviation, have come in between its last entry and the recording of that.
+    """
+    if highest > lane.written:
+        return ()
+    if highest >= written_up_to(lane, position):
+        return (lane,)
+    last = next((n for n in range(lane.since, len(lane.kept)) if lane.kept[n].position == position), None)
+    if last is None or position.entry + 1 != ledger_room:
+        return ()
+    before = replace(lane, kept=lane.kept[:last])
+    is_ahead = highest >= written_up_to(before, position)
+    return (replace(lane, shown=lane.shown | {SNAPSHOT_POSITION_AHEAD}),) if is_ahead else ()
+
+
+def written_up_to(lane: Lane, position: Position) -> int:
+    """The highest id that the broker counts at least, of the entries up to a position."""
+    ids = (
+        k.entry.lowest if k.is_endless else k.highest
+        for k in lane.kept[lane.since :]
+        if k.position is not None and k.position <= position and not k.is_forgotten
+    )
+    return max(ids, default=NONE)
 
 
 @carries("DEDUP-02", "DEDUP-03", "DEDUP-04", "DEDUP-12")

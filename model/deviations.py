@@ -23,8 +23,9 @@ OVERLAPPING_BATCH_DROPPED = "overlapping-batch-dropped"
 PENDING_ID_TOLD = "pending-id-told"
 BATCH_END_UNSENT = "batch-end-unsent"
 PENDING_ID_TRUSTED = "pending-id-trusted"
-
 RECOVERY_RACE = "recovery-race"
+SNAPSHOT_POSITION_AHEAD = "snapshot-position-ahead"
+SWITCHED_ON_IN_FLIGHT = "switched-on-in-flight"
 
 DEVIATIONS: dict[str, Deviation] = {
     deviation.name: deviation
@@ -57,6 +58,18 @@ DEVIATIONS: dict[str, Deviation] = {
             "DEDUP-13",
             "a source that goes on from the id that it was told on opening loses a message: that id was of a write in "
             "flight, which failed afterwards",
+        ),
+        Deviation(
+            SNAPSHOT_POSITION_AHEAD,
+            "DEDUP-12",
+            "a snapshot that is taken by the timer while a full ledger is being closed stands at the last entry of it "
+            "and does not have its id: it is not replayed, and after a recovery the broker does not know it",
+        ),
+        Deviation(
+            SWITCHED_ON_IN_FLIGHT,
+            "DEDUP-03",
+            "an entry that was on its way when deduplication was switched on raises the highest id persisted, but not "
+            "the highest id pushed, which is asked first: sent again, it is stored again",
         ),
     )
 }

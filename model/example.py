@@ -54,10 +54,14 @@ from model.topic_view import TopicView
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Entries that were sent and not awaited, and the last position that was confirmed on the topic before that."""
+    """Entries that were sent and not awaited.
+
+    Before that, ``behind`` was the last position confirmed on the topic, and ``deduplication`` on or off.
+    """
 
     entries: tuple[Entry, ...]
     behind: Position | None
+    deduplication: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +133,7 @@ def _late_step(late: Late, *, may_fail: bool) -> Callable[[Example], Judgement]:
         pending, rest = session.pending[0], session.pending[1:]
         state = state.with_session(late.session, replace(session, pending=rest))
         around = _circumstances(state, session)
-        around = replace(around, may_fail=may_fail or around.may_fail)
+        around = replace(around, may_fail=may_fail or around.may_fail, switched_on=not pending.deduplication)
         return _judge_answers(state, session, pending, late.answers, around)
 
     return step
@@ -182,6 +186,7 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
     view = TopicView(
         enabled=outcome.deduplication,
         snapshot_room=outcome.snapshot_room,
+        ledger_room=outcome.ledger_room,
         known=state.known,
         has_policy=operation.deduplication.startswith("topic-"),
     )
@@ -209,7 +214,8 @@ def _opened(state: Example, operation: OpenProducer, outcome: AnyOutcome) -> Jud
 
 def _sent(state: Example, operation: Send, outcome: AnyOutcome) -> Judgement:
     session = state.sessions[operation.session]
-    pending = Pending(operation.entries, state.topics[session.topic].last_position)
+    view = state.topics[session.topic]
+    pending = Pending(operation.entries, view.last_position, view.enabled)
     if not operation.wait:
         return Allowed(state.with_session(operation.session, replace(session, pending=(*session.pending, pending))))
     if not isinstance(outcome, Sent):

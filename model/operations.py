@@ -80,11 +80,15 @@ class Send(Operation, frozen=True):
 
 
 class SwitchDeduplication(Operation, frozen=True):
-    """Switch deduplication of a topic on or off, by a policy of the topic or of its namespace."""
+    """Switch deduplication of a topic on or off, by a policy of the topic or of its namespace.
+
+    Answers that were not awaited are collected first, unless it is switched on with ``in_flight`` sends.
+    """
 
     topic: str
     scope: Scope
     on: bool
+    in_flight: bool = False
 
 
 class Unload(Operation, frozen=True):
@@ -135,10 +139,12 @@ class Fired(Struct, frozen=True):
 
 
 class Created(Outcome, frozen=True):
-    """A topic is there; whether deduplication is on, and how many producers its snapshot holds, the broker says."""
+    """A topic is there. Whether deduplication is on, how many producers its snapshot holds, and how many entries a
+    ledger of it takes (None: not known), the broker says."""
 
     deduplication: bool
     snapshot_room: int
+    ledger_room: int | None = None
 
 
 class Switched(Outcome, frozen=True):

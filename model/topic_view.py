@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 
 from model import blame, dedup
 from model.answers import hand_out
 from model.catalogue import carries
 from model.dedup import FRESH, NONE, Circumstances, Lanes
-from model.deviations import DEVIATIONS
+from model.deviations import DEVIATIONS, SNAPSHOT_POSITION_AHEAD
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import Answer, Duplicate, Entry, LoggedEntry, Refused, Stored, Unknown
@@ -25,16 +26,17 @@ from model.operations import Answer, Duplicate, Entry, LoggedEntry, Refused, Sto
 class TopicView:
     """What is known of one topic.
 
-    ``enabled``: deduplication is on. ``snapshot_room``: how many producers a snapshot holds. ``elsewhere``: for each
-    producer name, the highest id that it had stored on another topic. ``snapshot_failed``: a snapshot's write failed.
-    ``write_failed``: so did the write of an entry; ``unconfirmed``: for each producer, the highest id that was sent
-    while writes could fail, and not confirmed.
+    ``enabled``: deduplication is on. ``snapshot_room``: how many producers a snapshot holds; ``ledger_room``: how many
+    entries a ledger, where that is known. ``elsewhere``: for each producer name, the highest id that it had stored on
+    another topic. ``snapshot_failed``: a snapshot's write failed. ``write_failed``: so did the write of an entry;
+    ``unconfirmed``: for each producer, the highest id that was sent while writes could fail, and not confirmed.
     ``has_policy``: the topic has a policy of its own.
     ``known``: the deviations that are reported apart.
     """
 
     enabled: bool
     snapshot_room: int
+    ledger_room: int | None = None
     known: frozenset[str] = frozenset()
     lanes: Mapping[str, Lanes] = field(default_factory=dict)
     elsewhere: Mapping[str, int] = field(default_factory=dict)
@@ -83,7 +85,7 @@ def sent(
 
     ``behind`` is the last position that was confirmed on the topic before they were sent.
     """
-    around = replace(around, enabled=view.enabled)
+    around = replace(around, enabled=view.enabled, switched_on=around.switched_on and view.enabled)
     before = view.lane(producer)
     if (broken := _positions_follow(answers, behind)) is not None:
         return broken
@@ -102,7 +104,7 @@ def sent(
     after, deviations = accounted
     exercised: list[str] = []
     lanes = before
-    for entry, answer in zip(entries, ways[0][1], strict=True):
+    for entry, answer in zip(entries, ways[0][1], strict=True) if not around.switched_on else ():
         exercised.extend(_exercised_by(view, producer, lanes, entry, answer))
         lanes = take(lanes, entry, answer)
     positions = [answer.position for answer in answers if isinstance(answer, Stored)]
@@ -234,11 +236,8 @@ def account_for(lanes: Lanes, known: frozenset[str]) -> tuple[Lanes, tuple[str, 
 def moved(view: TopicView) -> Allowed[TopicView]:
     """The topic was closed and loaded again, or its broker was killed: every lane is recovered from the log."""
     crowded = len(view.lanes) > view.snapshot_room
-    after = (
-        view.on_each_lane(lambda lane: dedup.recover(lane, may_be_forgotten=crowded, may_race=view.has_policy))
-        if view.enabled
-        else view
-    )
+    recover = partial(dedup.recover, may_be_forgotten=crowded, may_race=view.has_policy, ledger_room=view.ledger_room)
+    after = view.on_each_lane(recover) if view.enabled else view
     return Allowed(replace(after, moves=view.moves + 1))
 
 
@@ -275,37 +274,33 @@ def log_read(view: TopicView, entries: Sequence[LoggedEntry]) -> Allowed[TopicVi
     return Allowed(view, (), deviations)
 
 
-@carries("DEDUP-10")
 def snapshot_read(view: TopicView, position: Position, producers: Mapping[str, int]) -> Allowed[TopicView] | Broken:
-    """The stored snapshot was read: for each producer in it, the highest id persisted, up to its position or later.
+    """The stored snapshot was read: its position, and for each producer in it the highest id persisted.
 
-    What it says may be newer than its position (the replay does not mind), never older, and never of what was not
-    persisted. A producer may be missing only if it has nothing up to the position, or there are too many for the room.
+    A producer may be missing only if it has nothing up to the position, or there are too many for the room.
     """
     if len(producers) > view.snapshot_room:
         return Broken("DEDUP-10", f"the snapshot holds {len(producers)} producers, more than {view.snapshot_room}")
-    for name, highest in producers.items():
-        if all(highest > lane.written for lane in view.lane(name)):
-            top = max(lane.written for lane in view.lane(name))
-            return Broken("DEDUP-10", f"the snapshot has {highest} for {name}, of which only {top} was persisted")
-    for name, lanes in view.lanes.items():
-        up_to = min(_written_up_to(lane, position) for lane in lanes)
-        if name in producers and producers[name] < up_to:
-            because = (
-                f"the snapshot at {position} has {producers[name]} for {name}, whose {up_to} is stored before that"
+    is_crowded = len(view.lanes) > view.snapshot_room
+    deviations: tuple[str, ...] = ()
+    for name in dict.fromkeys([*view.lanes, *producers]):
+        if is_crowded and name not in producers:
+            continue
+        highest = producers.get(name, NONE)
+        what = f"the snapshot at {position} {f'has {highest} for' if name in producers else 'leaves out'} {name}"
+        room = view.ledger_room
+        after = frozenset(
+            new for lane in view.lane(name) for new in dedup.in_snapshot(lane, highest, position, ledger_room=room)
+        )
+        if not after:
+            return blame.for_snapshot(view.lane(name), what, highest, position)
+        accounted = account_for(after, view.known)
+        if isinstance(accounted, Broken):
+            is_ahead = accounted.deviation == SNAPSHOT_POSITION_AHEAD
+            return (
+                replace(accounted, rule="DEDUP-10", because=f"{what}: {accounted.because}") if is_ahead else accounted
             )
-            return Broken("DEDUP-10", because)
-        if name not in producers and up_to != NONE and len(view.lanes) <= view.snapshot_room:
-            return Broken(
-                "DEDUP-10", f"the snapshot at {position} leaves out {name}, whose {up_to} is stored before that"
-            )
-    return Allowed(view, ("DEDUP-10",) if producers else ())
-
-
-def _written_up_to(lane: dedup.Lane, position: Position) -> int:
-    ids = (
-        k.entry.lowest if k.is_endless else k.highest
-        for k in lane.kept[lane.since :]
-        if k.position is not None and k.position <= position
-    )
-    return max(ids, default=NONE)
+        after, shown = accounted
+        deviations += shown
+        view = view.with_lane(name, after)
+    return Allowed(view, ("DEDUP-10",) if producers else (), deviations)

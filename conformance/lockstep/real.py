@@ -134,13 +134,14 @@ class RealPerformer:
             status = self._status_when_switched(name, on=on)
             if status != STATUS[on]:
                 return Performed(Unheeded(status))
-        return Performed(Created(deduplication=on, snapshot_room=self._world.snapshot_room))
+        world = self._world
+        return Performed(Created(deduplication=on, snapshot_room=world.snapshot_room, ledger_room=world.ledger_room))
 
     def _switch(self, operation: SwitchDeduplication) -> Performed:
         name = self._topics.get(operation.topic)
         if name is None:
             return Performed(Skipped("there is no such topic"))
-        late = self._collect(self._sessions_on(name))
+        late = () if operation.on and operation.in_flight else self._collect(self._sessions_on(name))
         if operation.scope == "topic":
             self._world.admin.set_topic_deduplication(name, operation.on)
             self._topic_policies[name] = operation.on

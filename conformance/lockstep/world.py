@@ -39,6 +39,7 @@ class World:
         self.clients = {"wire": metadata.version("pulsar-conformance"), "official": metadata.version("pulsar-client")}
         runtime = self.admin.runtime_configuration()
         self.snapshot_room = int(runtime.get("brokerDeduplicationMaxNumberOfProducers", "10000"))
+        self.ledger_room = int(runtime.get("managedLedgerMaxEntriesPerLedger", "50000"))
         self.snapshot_interval_entries = int(runtime.get("brokerDeduplicationEntriesInterval", "1000"))
         self.broker_default = runtime.get("brokerDeduplicationEnabled", "false") == "true"
         for name, deduplication in (("on", True), ("off", False), ("default", None)):

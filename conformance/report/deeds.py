@@ -230,8 +230,12 @@ def _deed_of_suite(
     match operation:
         case CreateTopic(topic=topic, deduplication=deduplication):
             return f"creates topic {topic}, {_switched(deduplication)}"
-        case SwitchDeduplication(topic=topic, scope=scope, on=on):
-            return f"switches deduplication of topic {topic} {'on' if on else 'off'}, by a policy of the {scope}"
+        case SwitchDeduplication(topic=topic, scope=scope, on=on, in_flight=in_flight):
+            meanwhile = ", whatever is in flight" if on and in_flight else ""
+            return (
+                f"switches deduplication of topic {topic} {'on' if on else 'off'}, "
+                f"by a policy of the {scope}{meanwhile}"
+            )
         case ReadSnapshot(topic=topic):
             return f"reads the stored deduplication snapshot of topic {topic}"
         case ReadLog(topic=topic):

@@ -1,0 +1,228 @@
+"""What the observer makes of known deviations: each is told apart, none is ever tolerated in silence."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from model.deviations import (
+    BATCH_END_UNSENT,
+    DEVIATIONS,
+    OVERLAPPING_BATCH_DROPPED,
+    PENDING_ID_TOLD,
+    SNAPSHOT_POSITION_AHEAD,
+    SWITCHED_ON_IN_FLIGHT,
+)
+from model.example import Example, judge
+from model.judgement import Allowed, Broken
+from model.log import Position
+from model.operations import (
+    Answer,
+    AnyOperation,
+    AnyOutcome,
+    Client,
+    CrashProducer,
+    Created,
+    CreateTopic,
+    Done,
+    Duplicate,
+    Entry,
+    Late,
+    LoggedEntry,
+    LogRead,
+    Opened,
+    OpenProducer,
+    ReadLog,
+    ReadSnapshot,
+    Refused,
+    Send,
+    Sent,
+    SetFailpoint,
+    SnapshotRead,
+    Stored,
+    SwitchDeduplication,
+    Switched,
+    Unknown,
+    Unload,
+)
+from tests.model.entries import entry
+
+Happened = tuple[AnyOperation, AnyOutcome, tuple[Late, ...]]
+LEDGER_ROOM = 5
+
+
+def created(*, on: bool = True) -> Happened:
+    switch = "own-namespace-on" if on else "own-namespace-off"
+    outcome = Created(deduplication=on, snapshot_room=6, ledger_room=LEDGER_ROOM)
+    return CreateTopic("t0", switch), outcome, ()
+
+
+def opened(told: int, *, session: str = "s1", producer: str = "p0", client: Client = "wire") -> Happened:
+    return OpenProducer(session, "t0", producer, client), Opened(told), ()
+
+
+def sent(*answered: tuple[Entry, Answer], session: str = "s1") -> Happened:
+    return Send(session, tuple(e for e, _ in answered)), Sent(tuple(a for _, a in answered)), ()
+
+
+def in_flight(*entries: Entry, session: str = "s1") -> Happened:
+    return Send(session, entries, wait=False), Sent(()), ()
+
+
+def with_late(happened: Happened, *answers: Answer, session: str = "s1") -> Happened:
+    return happened[0], happened[1], (Late(session, answers),)
+
+
+def at(number: int, *, ledger: int = 1) -> Stored:
+    return Stored(Position(ledger, number))
+
+
+def snapshot(position: Stored, **producers: int) -> Happened:
+    return ReadSnapshot("t0"), SnapshotRead(position.position, producers), ()
+
+
+SWITCHED_ON: Happened = (SwitchDeduplication("t0", "namespace", on=True, in_flight=True), Switched(True), ())
+UNLOADED: Happened = (Unload("t0"), Done(), ())
+FULL_LEDGER = (created(), opened(-1), sent(*((entry(i), at(i - 1)) for i in range(1, LEDGER_ROOM + 1))))
+AWAITED = (created(on=False), opened(-1), in_flight(entry(5)), SWITCHED_ON)
+"""Deduplication was switched on while 5 was on its way."""
+
+
+def judged(*history: Happened, known: str = "") -> Allowed[Example] | Broken:
+    """What a history comes to; of what it exercised and deviated, all of it together."""
+
+    def step(before: Allowed[Example] | Broken, happened: Happened) -> Allowed[Example] | Broken:
+        if isinstance(before, Broken):
+            return before
+        after = judge(before.state, *happened)
+        if isinstance(after, Broken):
+            return after
+        return Allowed(after.state, before.exercised + after.exercised, before.deviations + after.deviations)
+
+    begin: Allowed[Example] | Broken = Allowed(Example(known=frozenset(known.split())))
+    return reduce(step, history, begin)
+
+
+def is_told_apart(deviation: str, *history: Happened) -> bool:
+    """Whether a history breaks a rule by this deviation, and by none before its end; known, it is met once."""
+    before, broken, known = judged(*history[:-1]), judged(*history), judged(*history, known=deviation)
+    assert isinstance(before, Allowed), before
+    assert isinstance(broken, Broken)
+    assert isinstance(known, Allowed), known
+    return broken.deviation == deviation and known.deviations == (deviation,) and not before.deviations
+
+
+def is_sound(*history: Happened) -> bool:
+    """Whether a history is allowed without any deviation."""
+    found = judged(*history, known=" ".join(DEVIATIONS))
+    return isinstance(found, Allowed) and not found.deviations
+
+
+def test_a_batch_that_overlaps_and_is_confirmed_as_a_duplicate_is_dropped() -> None:
+    history = (created(), opened(-1), sent((entry(1), at(0))))
+    assert is_told_apart(OVERLAPPING_BATCH_DROPPED, *history, sent((entry(1, 2), Duplicate())))
+    assert is_sound(*history, sent((entry(1, 2), Refused("UnknownStatus"))))
+
+
+def test_what_a_batch_of_pulsar_client_holds_is_stored_again() -> None:
+    history = (created(), opened(-1, client="official"), sent((entry(1, 2, 3), at(0))))
+    assert is_told_apart(BATCH_END_UNSENT, *history, sent((entry(2), at(1))))
+    assert is_sound(*history, sent((entry(2), Duplicate())))
+    assert is_sound(*history, sent((entry(4), at(1))))
+
+
+def test_of_a_batch_of_pulsar_client_the_snapshot_has_only_the_lowest_id() -> None:
+    history = (created(), opened(-1, client="official"), sent((entry(1, 2, 3), at(0))))
+    assert is_told_apart(BATCH_END_UNSENT, *history, snapshot(at(0), p0=1))
+    assert is_sound(*history, snapshot(at(0), p0=3))
+
+
+def test_the_same_by_the_wire_client_is_a_violation_without_a_name() -> None:
+    history = (created(), opened(-1), sent((entry(1, 2, 3), at(0))), sent((entry(2), at(1))))
+    broken = judged(*history, known=" ".join(DEVIATIONS))
+    assert isinstance(broken, Broken)
+    assert (broken.rule, broken.deviation) == ("DEDUP-03", None)
+
+
+def test_a_producer_is_told_an_id_whose_write_fails_afterwards() -> None:
+    crashed = with_late((CrashProducer("s1"), Done(), ()), Unknown("cut"))
+    failing = (SetFailpoint("t0", "write-fails-late", 1, 100), Done(), ())
+    history = (created(), opened(-1), failing, in_flight(entry(1)), crashed, opened(1, session="s2"))
+    empty = (ReadLog("t0"), LogRead(()), ())
+    assert is_told_apart(PENDING_ID_TOLD, *history, empty)
+    assert is_sound(*history, (ReadLog("t0"), LogRead((LoggedEntry(Position(1, 0), "p0", entry(1)),)), ()))
+
+
+def test_after_a_recovery_the_last_id_of_a_full_ledger_is_not_known() -> None:
+    assert is_told_apart(SNAPSHOT_POSITION_AHEAD, *FULL_LEDGER, UNLOADED, opened(4))
+    assert is_sound(*FULL_LEDGER, UNLOADED, opened(5))
+
+
+def test_after_a_recovery_the_last_id_of_a_full_ledger_is_stored_again() -> None:
+    again = sent((entry(5), at(0, ledger=2)))
+    found = judged(
+        *FULL_LEDGER, UNLOADED, opened(4), again, sent((entry(5), Duplicate())), known=SNAPSHOT_POSITION_AHEAD
+    )
+    assert isinstance(found, Allowed)
+    assert found.deviations == (SNAPSHOT_POSITION_AHEAD,)
+
+
+def test_a_snapshot_stands_at_the_last_entry_of_a_full_ledger_without_its_id() -> None:
+    assert is_told_apart(SNAPSHOT_POSITION_AHEAD, *FULL_LEDGER, snapshot(at(4), p0=4))
+    broken = judged(*FULL_LEDGER, snapshot(at(4), p0=4))
+    assert isinstance(broken, Broken)
+    assert broken.rule == "DEDUP-10"
+
+
+def test_no_other_id_may_be_missing_from_a_snapshot_or_after_a_recovery() -> None:
+    first_of_a_ledger = (created(), opened(-1), sent((entry(1), at(0))))
+    for history in (
+        (*FULL_LEDGER, snapshot(at(4), p0=3)),
+        (*FULL_LEDGER, snapshot(at(3), p0=3)),
+        (*FULL_LEDGER, UNLOADED, opened(3)),
+        (*first_of_a_ledger, snapshot(at(0))),
+        (*first_of_a_ledger, UNLOADED, opened(-1)),
+    ):
+        broken = judged(*history, known=" ".join(DEVIATIONS))
+        assert isinstance(broken, Broken)
+        assert broken.deviation is None
+
+
+def test_once_more_is_stored_behind_it_nothing_is_left_of_a_snapshot_that_was_ahead() -> None:
+    forgotten = judged(*FULL_LEDGER, UNLOADED, opened(4), known=SNAPSHOT_POSITION_AHEAD)
+    assert isinstance(forgotten, Allowed)
+    after = judge(forgotten.state, *sent((entry(6), at(0, ledger=2))))
+    assert isinstance(after, Allowed)
+    again = judge(after.state, *sent((entry(5), Duplicate())))
+    assert isinstance(again, Allowed)
+    assert again.deviations == ()
+
+
+def test_an_entry_in_flight_while_deduplication_is_switched_on_may_count_or_not() -> None:
+    stored = with_late(sent((entry(6), at(1))), at(0))
+    assert is_sound(*AWAITED, stored)
+    assert is_sound(*AWAITED, with_late(sent((entry(5), Duplicate())), at(0)))
+    assert is_sound(*AWAITED, with_late(sent((entry(5), at(1))), at(0)))
+
+
+def test_an_entry_that_counts_as_persisted_is_stored_again() -> None:
+    history = (*AWAITED, with_late(snapshot(at(0), p0=5), at(0)))
+    assert is_told_apart(SWITCHED_ON_IN_FLIGHT, *history, sent((entry(5), at(1))))
+    assert is_told_apart(SWITCHED_ON_IN_FLIGHT, *history, opened(-1, session="s2"))
+    assert is_sound(*history, sent((entry(5), Duplicate())))
+    assert is_sound(*history, opened(5, session="s2"))
+
+
+def test_after_a_recovery_an_entry_that_was_in_flight_at_the_switching_is_a_duplicate() -> None:
+    history = (*AWAITED, with_late(snapshot(at(0), p0=5), at(0)), UNLOADED, opened(5, session="s2"))
+    assert is_sound(*history, sent((entry(5), Duplicate()), session="s2"))
+    broken = judged(*history, sent((entry(5), at(1)), session="s2"), known=" ".join(DEVIATIONS))
+    assert isinstance(broken, Broken)
+    assert broken.deviation is None
+
+
+def test_a_snapshot_rules_out_what_it_does_not_agree_with() -> None:
+    lost = with_late((CrashProducer("s1"), Done(), ()), Unknown("cut"))
+    history = (created(), opened(-1), in_flight(entry(1)), lost, snapshot(at(0), p0=1), opened(-1, session="s2"))
+    broken = judged(*history, known=" ".join(DEVIATIONS))
+    assert isinstance(broken, Broken)
+    assert broken.rule == "DEDUP-09"
