@@ -335,8 +335,7 @@ def recover(lane: Lane, *, may_be_forgotten: bool, may_race: bool, ledger_room: 
 
     Whatever the last snapshot was, or whether one failed (DEDUP-11): the entries behind it are replayed. Only a
     producer that a full snapshot had no room for may be forgotten (DEDUP-10). Entries whose answers never came may
-    have been lost with the broker; the lanes without them are possible already, but for those of which a producer was
-    told that they are stored.
+    have been lost with the broker, those too of which it is known that they were in flight.
     """
     lanes = [_recovered(possible) for possible in (lane, *without_pending(lane, only_fragile=False))]
     if _ends_with_its_ledger(lane, ledger_room):
@@ -390,11 +389,22 @@ def expose(lane: Lane) -> Lane:
 
 
 def without_pending(lane: Lane, *, only_fragile: bool) -> Iterable[Lane]:
-    """The same lane when its last writes, of which a producer was told but which nobody saw confirmed, failed."""
-    kept = lane.kept
-    while kept and kept[-1].told and (kept[-1].is_fragile or not only_fragile):
+    """The same lane when its last writes, which nobody saw confirmed, failed or were lost.
+
+    That a producer was told of one nevertheless is a deviation. Those that can fail without the topic being closed are
+    the fragile ones, and of these the lanes without them are possible already where no producer was told.
+    """
+    kept, shown = lane.kept, lane.shown
+    while kept and _is_pending(lane, kept[-1]) and (not only_fragile or (kept[-1].is_fragile and kept[-1].told)):
+        if kept[-1].told:
+            shown |= {PENDING_ID_TOLD}
         kept = kept[:-1]
-        yield replace(lane, kept=kept, since=min(lane.since, len(kept)), shown=lane.shown | {PENDING_ID_TOLD})
+        yield replace(lane, kept=kept, since=min(lane.since, len(kept)), shown=shown)
+
+
+def _is_pending(lane: Lane, kept: Kept) -> bool:
+    """Whether the write of an entry may be in flight still: it was not confirmed, as stored or as a duplicate."""
+    return kept.position is None and kept.maybe is None and kept.highest > lane.persisted
 
 
 @carries("DEDUP-01")
