@@ -51,7 +51,7 @@ from model.operations import (
 )
 from model.topic import BUSY
 from model.variants import DOCUMENT, Variant
-from tests.lockstep.simulated_broker import Connection, SimulatedBroker
+from tests.lockstep.simulated_broker import LEDGER_ROOM, Connection, SimulatedBroker
 
 BEFORE_THE_FIRST = Position(0, -1)
 """Where a cursor stands that has passed nothing yet."""
@@ -160,7 +160,8 @@ class SimulatedPerformer:
         self.broker.create(operation.topic, deduplication=on)
         of_topic = on if operation.deduplication.startswith("topic-") else None
         self._policies[operation.topic] = Policies(operation.deduplication.startswith("own-"), of_topic)
-        return Performed(Created(deduplication=on, snapshot_room=self.broker.snapshot_room))
+        created = Created(deduplication=on, snapshot_room=self.broker.snapshot_room, ledger_room=LEDGER_ROOM)
+        return Performed(created)
 
     def _switch(self, operation: SwitchDeduplication) -> Performed:
         late = self._collect(self._sessions_on(operation.topic))
@@ -228,10 +229,6 @@ class SimulatedPerformer:
     def _send(self, operation: Send) -> Performed:
         session = self._sessions[operation.session]
         late = self._collect([operation.session]) if operation.wait else ()
-        if session.client == "official" and session.connection.is_closed:
-            opened = self._connect(session.topic, session.producer)
-            assert not isinstance(opened, Refused), "the name of a session is taken by another one"
-            session.connection, _ = opened
         entries = operation.entries
         if session.client == "official" and not self._ends_of_batches:
             entries = tuple(Endless(entry.messages) if entry.is_batch else entry for entry in entries)
@@ -280,12 +277,17 @@ class SimulatedPerformer:
                 yield {**way, place: answer}
 
     def _drop(self, names: Iterable[str]) -> tuple[Late, ...]:
-        """The connections of these sessions ended: collect what came, and forget those of the wire client."""
+        """The connections of these sessions ended: collect what came; pulsar-client comes back, the wire client not."""
         late: list[Late] = []
         for name in names:
+            session = self._sessions[name]
             late += self._collect_now(name)
-            if self._sessions[name].client == "wire":
-                del self._sessions[name]
+            del self._sessions[name]
+            if session.client == "official":
+                opened = self._connect(session.topic, session.producer)
+                assert not isinstance(opened, Refused), "no session has its name, and none may have it"
+                session.connection, _ = opened
+                self._sessions[name] = session
         return tuple(late)
 
     def _sessions_on(self, topic: str) -> list[str]:

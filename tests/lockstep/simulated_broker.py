@@ -19,6 +19,8 @@ from model.topic import NOT_READY, WRITE_FAILED, Topic
 from model.variants import DOCUMENT, Variant
 
 WRITE_FAILURES: tuple[FailpointKind, ...] = ("write-fails", "write-fails-late")
+LEDGER_ROOM = 5
+"""Entries in a ledger, as on the brokers that the suite starts."""
 PATIENCE = 10_000
 """How many things may happen before something that must come is given up: far more than any example needs."""
 
@@ -80,7 +82,7 @@ class SimulatedBroker:
         self._topics[topic] = Hosted(
             reference.new_topic(
                 deduplication=deduplication,
-                entries_per_ledger=5,
+                entries_per_ledger=LEDGER_ROOM,
                 max_producers=self.snapshot_room,
                 variant=self._variant,
             )
