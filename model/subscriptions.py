@@ -36,13 +36,14 @@ class Subscription:
 def received(
     subscription: Subscription, operation: Consume, messages: Sequence[Delivered], acknowledged: Sequence[Delivered]
 ) -> Allowed[Subscription]:
-    """A consumer received messages, and acknowledged some."""
-    got, acks = frozenset(messages), frozenset(acknowledged)
+    """A consumer received messages, and acknowledged some; what was once acknowledged, by anyone, is not due again."""
+    got = frozenset(messages)
+    acks = subscription.acknowledged | frozenset(acknowledged)
     mine = subscription.outstanding.get(operation.consumer, frozenset())
     held = {**subscription.outstanding, operation.consumer: (mine | got) - acks}
     after = replace(
         subscription,
-        acknowledged=subscription.acknowledged | acks,
+        acknowledged=acks,
         outstanding=held,
         due=subscription.due - got - acks,
     )

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from conformance.systems.deadline import Deadline
-from conformance.systems.outcomes import ServerRefused
+from conformance.systems.outcomes import ConnectionLost, ServerRefused
 from conformance.systems.wire import WireClient
 from conformance.systems.wire_consumer import Delivery, WireConsumer
 from model.applications import Delivered
 
 PAUSE_S: Final = 0.005
 """How long to leave a broker alone that did not let a consumer in."""
+
+
+def keep_on(receive: Callable[[], Iterator[Delivery]], deadline: Deadline) -> Iterator[Delivery]:
+    """What is delivered, from a new consumer whenever one was closed; raises what that raised once it is too late."""
+    while True:
+        try:
+            yield from receive()
+        except ConnectionLost:
+            if deadline.passed:
+                raise
+        else:
+            return
 
 
 def open_consumer(subscribe: Callable[[], WireConsumer], client: WireClient, deadline: Deadline) -> WireConsumer:

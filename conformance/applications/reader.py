@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from conformance.applications.death import Fate
-from conformance.applications.deliveries import open_consumer, to_message
+from conformance.applications.deliveries import keep_on, open_consumer, to_message
 from conformance.applications.store import Store
 from conformance.applications.words import CouldNotGoOn, Ended, Line, Order, Read
 from conformance.systems.deadline import Deadline
@@ -21,9 +21,9 @@ _PERMITS: Final = 1000
 
 def read(order: Read, line: Line[Order]) -> None:
     """Go on behind the id in the database, and apply every message up to the topic's end as it is now."""
-    store, fate = Store(Path(order.database)), Fate(order.death, line)
+    store, fate, deadline = Store(Path(order.database)), Fate(order.death, line), Deadline.after(order.timeout_s)
     try:
-        for delivery in _deliveries(order, store.last_message()):
+        for delivery in keep_on(lambda: _deliveries(order, store.last_message(), deadline), deadline):
             fate.receive()
             store.apply_and_keep_id(to_message(delivery), fate.reach)
     except (ConnectionLost, NoAnswer, ServerRefused) as error:
@@ -33,9 +33,8 @@ def read(order: Read, line: Line[Order]) -> None:
     line.say(Ended(fate.received))
 
 
-def _deliveries(order: Read, last: tuple[Position, int] | None) -> Iterator[Delivery]:
+def _deliveries(order: Read, last: tuple[Position, int] | None, deadline: Deadline) -> Iterator[Delivery]:
     """What is behind the last message. If that is part of a batch, its entry is read again: there may be more in it."""
-    deadline = Deadline.after(order.timeout_s)
     client = WireClient(order.service_url)
     start = None if last is None else _behind_what(*last)
     reader = open_consumer(

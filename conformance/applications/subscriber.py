@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from conformance.applications.death import Fate
-from conformance.applications.deliveries import PAUSE_S, open_consumer, to_message
+from conformance.applications.deliveries import PAUSE_S, keep_on, open_consumer, to_message
 from conformance.applications.store import Store
 from conformance.applications.words import CouldNotGoOn, Ended, Line, Order, Subscribe
 from conformance.systems.admin import Admin
@@ -15,7 +15,7 @@ from conformance.systems.backlog import unacknowledged
 from conformance.systems.deadline import Deadline
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.systems.wire import WireClient
-from conformance.systems.wire_consumer import Delivery, WireConsumer
+from conformance.systems.wire_consumer import Delivery
 
 _PERMITS: Final = 1000
 
@@ -24,38 +24,41 @@ def subscribe(order: Subscribe, line: Line[Order]) -> None:
     """Apply every business id once, and acknowledge every message, until the broker says that none is left."""
     store, fate = Store(Path(order.database)), Fate(order.death, line)
     deadline = Deadline.after(order.timeout_s)
-    client = WireClient(order.service_url)
     try:
-        consumer = open_consumer(
-            lambda: client.subscribe(
-                order.topic, order.subscription, kind="Exclusive", initial="earliest", timeout_s=deadline.left_s
-            ),
-            client,
-            deadline,
-        )
-        consumer.flow(_PERMITS)
-        for delivery in _until_nothing_is_left(order, consumer, deadline):
+        for delivery in keep_on(lambda: _until_nothing_is_left(order, fate, deadline), deadline):
             fate.receive()
             store.apply_once(to_message(delivery), fate.reach)
-            if delivery.batch_index in (-1, delivery.batch_size - 1):
-                consumer.ack([delivery.position])
-                fate.reach("acknowledged")
     except (ConnectionLost, NoAnswer, ServerRefused) as error:
         line.say(CouldNotGoOn(str(error)))
         return
-    client.abort()
     store.close()
     line.say(Ended(fate.received))
 
 
-def _until_nothing_is_left(order: Subscribe, consumer: WireConsumer, deadline: Deadline) -> Iterator[Delivery]:
-    """What is delivered; when nothing has come for a moment, the broker is asked whether that was all."""
+def _until_nothing_is_left(order: Subscribe, fate: Fate, deadline: Deadline) -> Iterator[Delivery]:
+    """What is delivered, acknowledged once it was taken; if nothing comes for a moment, the broker says if that is all.
+
+    A batch is acknowledged as a whole, behind the last message of it.
+    """
+    client = WireClient(order.service_url)
+    consumer = open_consumer(
+        lambda: client.subscribe(
+            order.topic, order.subscription, kind="Exclusive", initial="earliest", timeout_s=deadline.left_s
+        ),
+        client,
+        deadline,
+    )
+    consumer.flow(_PERMITS)
     with Admin(order.admin_url) as admin:
         while True:
             delivery = consumer.receive(timeout_s=PAUSE_S)
             if delivery is not None:
                 yield delivery
+                if delivery.batch_index in (-1, delivery.batch_size - 1):
+                    consumer.ack([delivery.position])
+                    fate.reach("acknowledged")
             elif not (left := unacknowledged(admin.internal_stats(order.topic), order.subscription)):
+                client.abort()
                 return
             elif deadline.passed:
                 raise NoAnswer(f"{len(left)} entries are left, from {min(left)} on, and nothing more comes")

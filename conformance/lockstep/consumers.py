@@ -7,12 +7,12 @@ acknowledged nor with a consumer that is there; if they do not come in good time
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections import deque
 from dataclasses import dataclass
 from itertools import cycle
 from typing import Final
 
-from conformance.lockstep.seats import Seat, take_seat
+from conformance.lockstep.seats import PREFETCH, Seat, take_seat
 from conformance.systems.admin import Admin
 from conformance.systems.backlog import unacknowledged
 from conformance.systems.deadline import Deadline
@@ -24,16 +24,39 @@ from model.vocabulary import Client
 
 DELIVERY_TIMEOUT_S: Final[dict[Client, float]] = {"wire": 10.0, "official": 40.0}
 """How long messages that must come may take; far beyond what was seen. pulsar-client may still be on its way back."""
+_DRAIN: Final = "drain"
 PAUSE_S: Final = 0.005
 """How long to leave a broker alone that did not let a consumer in."""
 
 
 @dataclass(slots=True)
 class _Place:
+    """Where a consumer is subscribed, and by which client; ``seat``: the one that it took last."""
+
     topic: str
     subscription: str
     kind: SubscriptionKind
-    seat: Seat
+    client: Client
+    seat: Seat | None = None
+
+    @property
+    def is_seated(self) -> bool:
+        """Whether its seat was not closed."""
+        return self.seat is not None and self.seat.is_open
+
+    def take_seat(self, service_url: str, deadline: Deadline) -> None:
+        """Subscribe once; errors as for :func:`take_seat`."""
+        self.seat = take_seat(self.client, service_url, self.topic, self.subscription, self.kind, deadline.left_s)
+
+    def take(self, at_most: int) -> list[Delivered]:
+        """Receive what has arrived."""
+        arrived = self.seat.arrived if self.seat is not None else deque[Delivered]()
+        return [arrived.popleft() for _ in range(min(at_most, len(arrived)))]
+
+    def leave(self, *, in_good_order: bool) -> None:
+        """Give the seat up."""
+        if self.seat is not None:
+            (self.seat.close if in_good_order else self.seat.abort)()
 
 
 class Consumers:
@@ -51,74 +74,58 @@ class Consumers:
         if not isinstance(place, _Place):
             return place
         received = self._receive(place, operation.count, deadline)
-        if isinstance(received, Stuck):
+        if isinstance(received, Refused | Stuck):
             return received
         chosen = [message for message, is_wanted in zip(received, cycle(operation.acks), strict=False) if is_wanted]
-        acknowledged = place.seat.acknowledge(chosen)
+        acknowledged = place.seat.acknowledge(chosen) if place.seat is not None else []
         if operation.then != "stays":
-            del self._places[operation.consumer]
-            if operation.then == "closes":
-                place.seat.close()
-            else:
-                place.seat.abort()
+            self._places.pop(operation.consumer).leave(in_good_order=operation.then == "closes")
         return Received(tuple(received), tuple(acknowledged))
 
     def _place_of(self, operation: Consume, topic: str, deadline: Deadline) -> _Place | AnyOutcome:
-        """The consumer's place, a new one if it has none (any more); what came instead, if it could not have one."""
+        """The consumer's place, a new one if it has none; what came instead, if it could not have one."""
         place = self._places.get(operation.consumer)
-        if place is not None and not place.seat.is_open:
-            del self._places[operation.consumer]
-            place = None
         if place is not None:
             is_same = (place.topic, place.subscription, place.kind) == (topic, operation.subscription, operation.kind)
             return place if is_same else Skipped("the consumer is subscribed elsewhere")
-        is_taken = any(True for _ in self._seats(topic, operation.subscription))
-        try:
-            seat = self._subscribe(operation.client, topic, operation.subscription, operation.kind, deadline, is_taken)
-        except ServerRefused as refused:
-            return Refused(refused.code, refused.message) if is_taken else Stuck(str(refused))
-        except (ConnectionLost, NoAnswer) as error:
-            return Stuck(str(error))
-        place = _Place(topic, operation.subscription, operation.kind, seat)
-        self._places[operation.consumer] = place
-        return place
+        place = _Place(topic, operation.subscription, operation.kind, operation.client)
+        failed = self._sit_down(place, deadline)
+        if failed is None:
+            self._places[operation.consumer] = place
+        return failed or place
 
-    def _subscribe(
-        self,
-        client: Client,
-        topic: str,
-        subscription: str,
-        kind: SubscriptionKind,
-        deadline: Deadline,
-        is_taken: bool,
-    ) -> Seat:
-        """Subscribe, again and again until the deadline, unless others of ours are the reason that it cannot."""
+    def _sit_down(self, place: _Place, deadline: Deadline) -> Refused | Stuck | None:
+        """Subscribe, again and again until the deadline, unless others of ours are why it cannot; what came instead."""
+        is_taken = bool(self._seats(place.topic, place.subscription))
         while True:
             try:
-                return take_seat(client, self._service_url, topic, subscription, kind, deadline.left_s)
+                place.take_seat(self._service_url, deadline)
+                return None
             except ServerRefused as refused:
-                may_pass = refused.may_pass or (refused.code == "ConsumerBusy" and not is_taken)
-                if deadline.passed or not may_pass:
-                    raise
-            except (ConnectionLost, NoAnswer):
+                if is_taken and refused.code == "ConsumerBusy":
+                    return Refused(refused.code, refused.message)
+                if deadline.passed or not (refused.may_pass or refused.code == "ConsumerBusy"):
+                    return Stuck(f"it is not let in: {refused}")
+            except (ConnectionLost, NoAnswer) as error:
                 if deadline.passed:
-                    raise
+                    return Stuck(f"it is not let in: {error}")
             time.sleep(PAUSE_S)
 
-    def _seats(self, topic: str, subscription: str) -> Iterator[Seat]:
-        for place in self._places.values():
-            if (place.topic, place.subscription) == (topic, subscription) and place.seat.is_open:
-                yield place.seat
+    def _seats(self, topic: str, subscription: str) -> list[Seat]:
+        """The seats of a subscription that nobody closed."""
+        here = (place for place in self._places.values() if (place.topic, place.subscription) == (topic, subscription))
+        return [place.seat for place in here if place.seat is not None and place.seat.is_open]
 
-    def _receive(self, place: _Place, count: int, deadline: Deadline) -> list[Delivered] | Stuck:
+    def _receive(self, place: _Place, count: int, deadline: Deadline) -> list[Delivered] | Refused | Stuck:
         """Up to ``count`` messages; fewer if the broker holds none that is not with one of the consumers already."""
         received: list[Delivered] = []
         while True:
-            seats = list(self._seats(place.topic, place.subscription))
+            if not place.is_seated and (failed := self._sit_down(place, deadline)) is not None:
+                return failed
+            seats = self._seats(place.topic, place.subscription)
             for seat in seats:
                 seat.pump()
-            while place.seat.arrived and len(received) < count:
-                received.append(place.seat.arrived.popleft())
+            received += place.take(count - len(received))
             left = self._left(place.topic, place.subscription) - set().union(*(seat.held for seat in seats))
             if len(received) == count or not left:
                 return received
@@ -130,31 +137,30 @@ class Consumers:
 
     def drain(self, operation: Drain, topic: str) -> AnyOutcome:
         """Cut off whoever is there; then receive and acknowledge until the broker holds nothing unacknowledged."""
-        for name, place in list(self._places.items()):
-            if (place.topic, place.subscription) == (topic, operation.subscription):
-                place.seat.abort()
-                del self._places[name]
+        self._cut_off(topic, operation.subscription)
+        everything = Consume(_DRAIN, topic, operation.subscription, count=PREFETCH, kind=operation.kind)
         deadline = Deadline.after(DELIVERY_TIMEOUT_S["wire"])
-        try:
-            seat = self._subscribe("wire", topic, operation.subscription, operation.kind, deadline, is_taken=False)
-        except (ServerRefused, ConnectionLost, NoAnswer) as error:
-            return Stuck(str(error))
         drained: list[Delivered] = []
-        try:
-            while left := self._left(topic, operation.subscription):
-                seat.pump()
-                arrived = list(seat.arrived)
-                seat.arrived.clear()
-                seat.acknowledge(arrived)
-                drained += arrived
-                if deadline.passed and not arrived:
-                    return Stuck(f"{len(left)} entries are not delivered, from {min(left)} on")
-        finally:
-            seat.abort()
+        while True:
+            received = self.consume(everything, topic)
+            if not isinstance(received, Received):
+                return received
+            drained += received.messages
+            left = self._left(topic, operation.subscription)
+            if not left:
+                break
+            if deadline.passed:
+                return Stuck(f"{len(left)} entries, from {min(left)} on, are acknowledged and yet not gone")
+        self._cut_off(topic, operation.subscription)
         return Drained(tuple(drained))
+
+    def _cut_off(self, topic: str, subscription: str) -> None:
+        for name, place in list(self._places.items()):
+            if (place.topic, place.subscription) == (topic, subscription):
+                self._places.pop(name).leave(in_good_order=False)
 
     def close(self) -> None:
         """Cut all of them off."""
         for place in self._places.values():
-            place.seat.abort()
+            place.leave(in_good_order=False)
         self._places.clear()

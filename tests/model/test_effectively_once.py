@@ -360,6 +360,12 @@ def test_what_came_again_and_was_not_acknowledged_is_due_once_more() -> None:
     assert broken(run(*STORED, died, consume(M1, then="crashes", by="c1"), drain())) == ("DEDUP-16", None)
 
 
+def test_what_one_consumer_acknowledged_is_not_due_if_another_had_it_too() -> None:
+    acked = consume(M1, M2, M3, acks=(M1, M2, M3))
+    late = consume(M1, then="crashes", by="c1")
+    assert exercised(run(*STORED, acked, late, drain())) == ()
+
+
 def test_no_message_of_the_log_is_missed() -> None:
     assert exercised(run(*STORED, drain(M1, M2, M3))) == ()
     assert broken(run(*STORED, drain(M1, M2))) == ("DEDUP-16", None)
