@@ -106,12 +106,16 @@ class Kill(Operation, frozen=True):
 
 
 class SetFailpoint(Operation, frozen=True):
-    """The next ``count`` occasions on this topic fail, inside the broker, in the way that ``kind`` says."""
+    """The next ``count`` occasions on this topic fail, inside the broker, in the way that ``kind`` says.
+
+    ``spared``: of failing writes, how many are let through before that.
+    """
 
     topic: str
     kind: FailpointKind
     count: int = 1
     delay_ms: int = 0
+    spared: int = 0
 
 
 class ClearFailpoints(Operation, frozen=True):

@@ -229,17 +229,24 @@ class FailuresMachine(Producers):
         burst=BURSTS,
         kind=st.sampled_from(["write-fails", "write-fails-late", "confirmation-lost"]),
         count=st.integers(1, 3),
+        spared=st.integers(0, 5),
         waits=st.booleans(),
     )
-    def fail_writes(self, index: int, burst: list[Pick], kind: FailpointKind, count: int, waits: bool) -> None:
-        """Send new messages into failing writes, one of them twice; come back, and send all of it again."""
+    def fail_writes(
+        self, index: int, burst: list[Pick], kind: FailpointKind, count: int, spared: int, waits: bool
+    ) -> None:
+        """Send new messages, of which some fail and one is sent twice; come back, and send all of it again.
+
+        The writes that are spared may make the broker take a snapshot, while others are in flight that will fail.
+        """
         session = self.session(index)
-        entries = self.plan.entries(session, [Pick(), Pick(again=1), *burst])
-        self.do(SetFailpoint(topic=session.topic, kind=kind, count=count, delay_ms=30))
+        entries = self.plan.entries(session, [*[Pick()] * (spared + 1), Pick(again=1), *burst])
+        self.do(SetFailpoint(topic=session.topic, kind=kind, count=count, delay_ms=30, spared=spared))
         self.do(Send(session=session.name, entries=entries, wait=waits))
         self.leave(session, CrashProducer(session=session.name))
         if waits:
             self.do(ClearFailpoints())
+            self.do(ReadSnapshot(topic=session.topic))
         again = self.open(session.topic, session.producer, "wire")
         self.do(ClearFailpoints())
         self.do(Send(session=again.name, entries=entries))

@@ -34,13 +34,14 @@ class _OnTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteFails(_OnTopic):
-    """The writes of the next ``count`` entries fail, and nothing of them is stored.
+    """The writes of the next ``count`` entries behind ``spared`` ones fail, and nothing of them is stored.
 
     So do the writes behind them until the broker has recovered: it refuses every send while writes are in flight, then
     disconnects the topic's producers.
     """
 
     name: ClassVar[str] = "write-fails"
+    spared: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,7 @@ class WriteFailsLate(_OnTopic):
     """As :class:`WriteFails` (and it replaces one on the same topic), after ``delay_ms`` in flight."""
 
     name: ClassVar[str] = "write-fails"
+    spared: int = 0
     delay_ms: int
 
 
@@ -156,12 +158,13 @@ def arm(address: AgentAddress, fault: Fault) -> Armed:
     not do it.
     """
     delay_ms = fault.delay_ms if isinstance(fault, WriteFailsLate | WriteSlow | SnapshotSlow | LedgerCloseSlow) else 0
-    if not (1 <= fault.count <= MAX_COUNT and 0 <= delay_ms <= MAX_DELAY_MS):
+    spared = fault.spared if isinstance(fault, WriteFails | WriteFailsLate) else 0
+    if not (1 <= fault.count <= MAX_COUNT and 0 <= spared <= MAX_COUNT and 0 <= delay_ms <= MAX_DELAY_MS):
         raise ValueError(f"a failpoint's count is 1 to {MAX_COUNT}, its delay 0 to {MAX_DELAY_MS} ms: {fault}")
     agent = Agent(address)
     _install(agent, fault.name)
     token = uuid.uuid4().hex
-    agent.set_properties({_key(fault): f"{fault.count:06} {delay_ms:06} {token}"})
+    agent.set_properties({_key(fault): f"{fault.count:06} {delay_ms:06} {spared:06} {token}"})
     return Armed(address=address, fault=fault, token=token)
 
 

@@ -27,9 +27,9 @@ class Failpoints:
         self._address = address
         self._armed: list[tuple[str, FailpointKind, Armed]] = []
 
-    def set(self, topic: str, kind: FailpointKind, *, count: int, delay_ms: int) -> None:
+    def set(self, topic: str, kind: FailpointKind, *, count: int, delay_ms: int, spared: int) -> None:
         """Arm a failpoint on a topic, by its full name."""
-        fault = fault_of(topic, kind, count=count, delay_ms=delay_ms)
+        fault = fault_of(topic, kind, count=count, delay_ms=delay_ms, spared=spared)
         self._armed.append((topic, kind, arm(self._address, fault)))
 
     def clear(self) -> list[tuple[str, FailpointKind, int]]:
@@ -43,13 +43,13 @@ class Failpoints:
         self._armed.clear()
 
 
-def fault_of(topic: str, kind: FailpointKind, *, count: int, delay_ms: int) -> Fault:
+def fault_of(topic: str, kind: FailpointKind, *, count: int, delay_ms: int, spared: int) -> Fault:
     """The fault that these words of a history mean."""
     match kind:
         case "write-fails":
-            return WriteFails(topic=topic, count=count)
+            return WriteFails(topic=topic, count=count, spared=spared)
         case "write-fails-late":
-            return WriteFailsLate(topic=topic, count=count, delay_ms=delay_ms)
+            return WriteFailsLate(topic=topic, count=count, spared=spared, delay_ms=delay_ms)
         case "write-slow":
             return WriteSlow(topic=topic, count=count, delay_ms=delay_ms)
         case "snapshot-write-fails":

@@ -280,7 +280,9 @@ class RealPerformer:
         if self._world.failpoints is None:
             return Performed(Skipped("this broker has no agent"))
         late = self._collect(self._sessions_on(name))
-        self._world.failpoints.set(name, operation.kind, count=operation.count, delay_ms=operation.delay_ms)
+        self._world.failpoints.set(
+            name, operation.kind, count=operation.count, delay_ms=operation.delay_ms, spared=operation.spared
+        )
         return Performed(Done(), late)
 
     def _clear_failpoints(self) -> Performed:

@@ -195,9 +195,10 @@ def _done_to_broker(operation: Unload | Restart | Kill | SetFailpoint | ClearFai
             return "is stopped gracefully and started again on the same data"
         case Kill():
             return "is killed (SIGKILL) and started again on the same data"
-        case SetFailpoint(topic=topic, kind=kind, count=count, delay_ms=delay_ms):
+        case SetFailpoint(topic=topic, kind=kind, count=number, delay_ms=delay_ms, spared=spared):
             delay = f", by {delay_ms} ms" if delay_ms else ""
-            return f"is made to fail on topic {topic}, {times(count)}: {_failpoint(kind)}{delay} ({kind})"
+            behind = f", behind {count(spared, 'write', 'writes')} that it lets through" if spared else ""
+            return f"is made to fail on topic {topic}, {times(number)}{behind}: {_failpoint(kind)}{delay} ({kind})"
         case ClearFailpoints():
             return "is no longer made to fail"
         case _:

@@ -79,6 +79,7 @@ class Bench:
     def restart_after_crash(self) -> None:
         """Wait until the broker's process is gone, and bring it back."""
         eventually(lambda: not self.broker.is_alive())
+        self.broker.kill()  # it is on its way out, and may not be quite gone
         self.broker.start()
         self.reconnect()
 

@@ -98,6 +98,11 @@ TOLD_OPERATIONS: list[tuple[AnyOperation, str]] = [
         "the broker is made to fail on topic t0, 2 times: "
         "an entry is stored, but the broker learns of it late, by 50 ms (write-slow).",
     ),
+    (
+        SetFailpoint("t0", "write-fails", spared=2),
+        "the broker is made to fail on topic t0, once, behind 2 writes that it lets through: "
+        "a write fails before anything is stored (write-fails).",
+    ),
     (ClearFailpoints(), "the broker is no longer made to fail."),
     (ReadSnapshot("t0"), "the suite reads the stored deduplication snapshot of topic t0."),
     (ReadLog("t0"), "the suite reads the log of topic t0 back."),
