@@ -43,7 +43,7 @@ test: lint
 
 lint: $(VENV)/.test
 	@echo "== lint and types"
-	@$(BIN)/ruff check .
+	@$(BIN)/ruff check --output-format concise .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 

@@ -32,7 +32,7 @@ _decoder = msgspec.json.Decoder(ExampleBegins | JournalStep)
 
 
 class Journal:
-    """Writes the journal. Each line reaches the system at once, so a kill of this process loses none that was written."""
+    """Writes the journal; each line reaches the system at once, so that a kill of this process loses none."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("ab", buffering=0)
