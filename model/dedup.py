@@ -52,7 +52,7 @@ class Kept:
     is_fragile: bool = False
     """Its write may be in flight and fail yet."""
     ends: int | None = None
-    """The id that the broker takes for its highest, where that is another one than the highest in it."""
+    """The id that the broker takes for its highest, where the client did not say."""
     is_endless: bool = False
     """A batch that was sent without its highest id: what the broker counts of it is at least its lowest."""
     is_forgotten: bool = False
@@ -123,11 +123,28 @@ class Circumstances:
     by_pulsar_client: bool = False
     switched_on: bool = False
 
+    def leaves_open(self, entry: Entry) -> bool:
+        """Whether the client does not say where an entry ends."""
+        return self.by_pulsar_client and entry.is_batch
+
 
 Lanes = frozenset[Lane]
 """The possible states of a lane. Empty: impossible."""
 
 FRESH: Lanes = frozenset({Lane()})
+
+
+def simplest(lanes: Iterable[Lane]) -> Lanes:
+    """The lanes without those that are like another one and need more deviations, which are never needed then."""
+    needs: dict[Lane, set[frozenset[str]]] = {}
+    for lane in lanes:
+        needs.setdefault(replace(lane, shown=frozenset()) if lane.shown else lane, set()).add(lane.shown)
+    return frozenset(
+        replace(lane, shown=shown) if shown else lane
+        for lane, ways in needs.items()
+        for shown in ways
+        if not any(other < shown for other in ways)
+    )
 
 
 def send(lane: Lane, entry: Entry, answer: Answer, around: Circumstances) -> tuple[Lane, ...]:
@@ -147,7 +164,7 @@ def _send_once(lane: Lane, entry: Entry, answer: Answer, around: Circumstances) 
     if around.switched_on:
         return _send_across_switch(lane, entry, answer, around)
     lanes = _judge(lane, entry, entry.highest, answer, around)
-    if around.by_pulsar_client and entry.is_batch:
+    if around.leaves_open(entry):
         endless = replace(lane, shown=lane.shown | {BATCH_END_UNSENT})
         lanes += _judge(endless, entry, entry.lowest, answer, around)
     return lanes
@@ -158,7 +175,7 @@ def _judge(lane: Lane, entry: Entry, highest: int, answer: Answer, around: Circu
     match answer:
         case Stored(position):
             is_next = is_new(lane, entry.lowest) and _is_behind(lane, position)
-            return (_store(lane, entry, highest, position),) if is_next else ()
+            return (_store(lane, entry, highest, position, around),) if is_next else ()
         case Duplicate():
             return tuple(_confirm(lane, entry.lowest, highest))
         case Refused(code):
@@ -196,9 +213,10 @@ def overlaps(lane: Lane, lowest: int, highest: int) -> bool:
     return lowest <= lane.pushed < highest
 
 
-def _store(lane: Lane, entry: Entry, highest: int, position: Position | None, *, is_fragile: bool = False) -> Lane:
+def _store(lane: Lane, entry: Entry, highest: int, position: Position | None, around: Circumstances) -> Lane:
     earlier = tuple(_overtaken(k) if k.entry.highest <= highest else k for k in lane.kept)
-    kept = Kept(entry, position, is_fragile=is_fragile, ends=highest if highest != entry.highest else None)
+    is_fragile = around.may_fail and position is None
+    kept = Kept(entry, position, is_fragile=is_fragile, ends=highest if around.leaves_open(entry) else None)
     shown = lane.shown if entry.lowest <= lane.stored else lane.shown - _OVERTAKEN
     return replace(
         lane,
@@ -207,7 +225,7 @@ def _store(lane: Lane, entry: Entry, highest: int, position: Position | None, *,
         since=len(earlier) if lane.lags and highest < lane.written else lane.since,
         moved=False,
         lags=False,
-        shown=shown if kept.ends is None else shown | {BATCH_END_UNSENT},
+        shown=shown if highest == entry.highest else shown | {BATCH_END_UNSENT},
     )
 
 
@@ -251,7 +269,7 @@ def _lose_sight(lane: Lane, entry: Entry, highest: int, around: Circumstances) -
     if not is_new(lane, entry.lowest):
         yield lane
         return
-    yield _store(lane, entry, highest, None, is_fragile=around.may_fail)
+    yield _store(lane, entry, highest, None, around)
     if around.may_fail:
         yield _fail(lane, highest)
 
@@ -291,7 +309,7 @@ def _send_across_switch(lane: Lane, entry: Entry, answer: Answer, around: Circum
     if lane.since == len(lane.kept):
         lanes += tuple(replace(old, since=len(old.kept)) for old in _send_unjudged(lane, entry, answer, around))
     if isinstance(answer, Stored) and _is_behind(lane, answer.position):
-        lanes += (_store(lane, entry, entry.highest, answer.position),)
+        lanes += (_store(lane, entry, entry.highest, answer.position, around),)
         if lane.pushed < entry.highest:
             lagging = _keep(lane, entry, answer.position)
             lanes += (replace(lagging, lags=True, shown=lane.shown | {SWITCHED_ON_IN_FLIGHT}),)
@@ -308,11 +326,12 @@ def settle(lane: Lane, *, all_answered: bool) -> Lane:
     The log has one order, so the writes before one that is confirmed are over. Behind it, writes of which nobody was
     told may be in flight.
     """
-    counted = lane.kept[lane.since :]
-    confirmed = max((n for n, kept in enumerate(counted, start=1) if kept.position is not None), default=0)
-    persisted = max((kept.highest for kept in counted[:confirmed]), default=NONE)
+    places = (n for n, kept in enumerate(lane.kept, start=1) if n > lane.since and kept.position is not None)
+    confirmed = max(places, default=lane.since)
+    persisted = max((kept.highest for kept in lane.kept[lane.since : confirmed]), default=NONE)
+    kept = tuple(replace(k, is_fragile=False) if k.is_fragile and n < confirmed else k for n, k in enumerate(lane.kept))
     unanswered = lane.unanswered + (not all_answered)
-    return replace(lane, cut=False, persisted=max(lane.persisted, persisted), unanswered=unanswered)
+    return replace(lane, kept=kept, cut=False, persisted=max(lane.persisted, persisted), unanswered=unanswered)
 
 
 @carries("DEDUP-09", "DEDUP-12")

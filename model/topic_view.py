@@ -67,7 +67,8 @@ class TopicView:
     def on_each_lane(self, change: Callable[[dedup.Lane], Iterable[dedup.Lane]]) -> TopicView:
         """The same view with each state of each lane replaced by those that ``change`` gives."""
         changed = {
-            name: frozenset(after for lane in lanes for after in change(lane)) for name, lanes in self.lanes.items()
+            name: dedup.simplest(after for lane in lanes for after in change(lane))
+            for name, lanes in self.lanes.items()
         }
         return replace(self, lanes=changed)
 
@@ -97,7 +98,7 @@ def sent(
     if not ways:
         return _blame(view, producer, entries, answers, take)
     all_answered = not any(isinstance(answer, Unknown) for answer in answers)
-    after = frozenset(dedup.settle(lane, all_answered=all_answered) for lanes, _ in ways for lane in lanes)
+    after = dedup.simplest(dedup.settle(lane, all_answered=all_answered) for lanes, _ in ways for lane in lanes)
     accounted = account_for(after, view.known)
     if isinstance(accounted, Broken):
         return accounted
@@ -201,7 +202,7 @@ def opened(view: TopicView, producer: str, last_sequence_id: int | None) -> Allo
     lanes = view.lane(producer)
     if last_sequence_id is None or not view.enabled:
         return Allowed(view.with_lane(producer, lanes))
-    after = frozenset(new for lane in lanes for new in dedup.opened(lane, last_sequence_id))
+    after = dedup.simplest(new for lane in lanes for new in dedup.opened(lane, last_sequence_id))
     if not after:
         return blame.for_opening(lanes, last_sequence_id)
     accounted = account_for(after, view.known)
