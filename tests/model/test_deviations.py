@@ -39,6 +39,7 @@ from model.operations import (
     SetFailpoint,
     SnapshotRead,
     Stored,
+    Switch,
     SwitchDeduplication,
     Switched,
     Unknown,
@@ -51,7 +52,7 @@ LEDGER_ROOM = 5
 
 
 def created(*, on: bool = True) -> Happened:
-    switch = "own-namespace-on" if on else "own-namespace-off"
+    switch: Switch = "own-namespace-on" if on else "own-namespace-off"
     outcome = Created(deduplication=on, snapshot_room=6, ledger_room=LEDGER_ROOM)
     return CreateTopic("t0", switch), outcome, ()
 
