@@ -185,10 +185,11 @@ def _exercised_by(view: TopicView, producer: str, lanes: Lanes, entry: Entry, an
             rules += ["DEDUP-04", "DEDUP-05"]
         case _:
             pass
-    if isinstance(answer, Stored | Duplicate) and always(lambda lane: lane.moved and lane.written != NONE):
+    is_recovered = always(lambda lane: lane.moved and lane.written != NONE)
+    if isinstance(answer, Stored | Duplicate) and is_recovered:
         rules.append("DEDUP-12")
-        if view.snapshot_failed:
-            rules.append("DEDUP-11")
+    if view.snapshot_failed and (isinstance(answer, Duplicate) or (isinstance(answer, Stored) and is_recovered)):
+        rules.append("DEDUP-11")
     return rules
 
 

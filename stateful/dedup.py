@@ -263,12 +263,13 @@ class FailuresMachine(Producers):
 
     @rule(index=INDEXES, entries=st.integers(5, 12))
     def fail_snapshots(self, index: int, entries: int) -> None:
-        """Snapshots fail while entries are stored; then the topic is unloaded and everything is sent again."""
+        """Snapshots fail while entries are stored; everything is sent again, before the topic is unloaded and after."""
         session = self.session(index)
         sent = self.plan.entries(session, [Pick()] * entries)
         self.do(SetFailpoint(topic=session.topic, kind="snapshot-write-fails", count=100))
         self.do(Send(session=session.name, entries=sent))
         self.do(ClearFailpoints())
+        self.do(Send(session=session.name, entries=sent))
         self.do(Unload(topic=session.topic))
         self.plan.drop_wire_sessions(session.topic)
         again = self.open(session.topic, session.producer, "wire")
