@@ -86,8 +86,10 @@ class Lane:
     cut: bool = False
     moved: bool = False
     shown: frozenset[str] = frozenset()
+    may_be_behind: bool = False
+    """The recovery may be going on behind what the broker says and does next (the deviation ``recovery-race``)."""
     is_behind: bool = False
-    """The recovery is still going on behind what the broker says and does (the deviation ``recovery-race``)."""
+    """It does, and some of the lane is not replayed yet."""
     lags: bool = False
     """*Pushed* is below *persisted* (the deviation ``switched-on-in-flight``)."""
     unanswered: int = 0
@@ -149,9 +151,9 @@ def simplest(lanes: Iterable[Lane]) -> Lanes:
 
 def send(lane: Lane, entry: Entry, answer: Answer, around: Circumstances) -> tuple[Lane, ...]:
     """The lanes that are possible after this entry was sent and this answer came; none: the answer is not allowed."""
-    before = [lane]
+    before = _perhaps_behind(lane)
     if around.by_pulsar_client and around.enabled and not isinstance(answer, Unknown):
-        tried = _send_once(lane, entry, Unknown("an earlier try"), around)
+        tried = [after for found in before for after in _send_once(found, entry, Unknown("an earlier try"), around)]
         before += [replace(found, cut=False) for found in tried]
     return tuple(after for found in before for after in _send_once(found, entry, answer, around))
 
@@ -337,10 +339,12 @@ def settle(lane: Lane, *, all_answered: bool) -> Lane:
 @carries("DEDUP-09", "DEDUP-12")
 def opened(lane: Lane, last_sequence_id: int) -> tuple[Lane, ...]:
     """A reopened producer learns the highest id stored for it; no other lane could have told it this."""
-    if lane.is_behind and last_sequence_id == lane.pushed:
-        return (replace(lane, moved=False),)
-    possible = (lane, *without_pending(lane, only_fragile=True))
-    return tuple(_told(found) for found in possible if found.told == last_sequence_id)
+    on_time, *late = _perhaps_behind(lane)
+    if on_time.is_behind and last_sequence_id == on_time.pushed:
+        return (replace(on_time, moved=False),)
+    possible = (on_time, *without_pending(on_time, only_fragile=True))
+    still_late = (replace(found, moved=False) for found in late if found.pushed == last_sequence_id)
+    return (*(_told(found) for found in possible if found.told == last_sequence_id), *still_late)
 
 
 def _told(lane: Lane) -> Lane:
@@ -359,8 +363,7 @@ def recover(lane: Lane, *, may_be_forgotten: bool, may_race: bool, ledger_room: 
     lanes = [_recovered(possible) for possible in (lane, *without_pending(lane, only_fragile=False))]
     if _ends_with_its_ledger(lane, ledger_room):
         lanes.append(_recovered(_forgetting_the_last(lane)))
-    if may_race:
-        lanes += [racing for found in lanes for racing in _racing(found)]
+    lanes = [replace(found, may_be_behind=may_race) for found in lanes]
     if may_be_forgotten:
         lanes += [replace(found, pushed=NONE, persisted=NONE, since=len(found.kept)) for found in lanes]
     return tuple(lanes)
@@ -374,6 +377,7 @@ def _recovered(lane: Lane) -> Lane:
         failed=False,
         cut=False,
         moved=True,
+        may_be_behind=False,
         is_behind=False,
         lags=False,
         shown=lane.shown - {SWITCHED_ON_IN_FLIGHT} if lane.lags else lane.shown,
@@ -392,10 +396,14 @@ def _forgetting_the_last(lane: Lane) -> Lane:
     return replace(lane, kept=kept, shown=lane.shown | {SNAPSHOT_POSITION_AHEAD})
 
 
-def _racing(lane: Lane) -> Iterable[Lane]:
-    """The same lane when only some of its entries were replayed by the time that producers were let in."""
-    for known in {NONE, *(kept.highest for kept in lane.kept[lane.since :])} - {lane.written}:
-        yield replace(lane, pushed=known, persisted=known, is_behind=True, shown=lane.shown | {RECOVERY_RACE})
+def _perhaps_behind(lane: Lane) -> list[Lane]:
+    """The lane, and the same when only some of its entries were replayed by the time that producers were let in."""
+    if not lane.may_be_behind:
+        return [lane]
+    lane = replace(lane, may_be_behind=False)
+    late = replace(lane, is_behind=True, shown=lane.shown | {RECOVERY_RACE})
+    known = {NONE, *(kept.highest for kept in lane.kept[lane.since :])} - {lane.written}
+    return [lane, *(replace(late, pushed=highest, persisted=highest) for highest in known)]
 
 
 def expose(lane: Lane) -> Lane:
