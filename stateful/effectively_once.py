@@ -231,6 +231,36 @@ class ApplicationsMachine(Applications):
         if clears and misfortune not in ("none", "unload"):
             self.do(ClearFailpoints())
 
+    @rule(
+        index=INDEXES,
+        sizes=SIZES,
+        more=SIZES,
+        misfortune=st.sampled_from(["write-fails-late", "write-slow"]),
+        count=st.integers(1, 3),
+        dies_again=st.booleans(),
+        unloads=st.booleans(),
+    )
+    def die_and_come_back(
+        self,
+        index: int,
+        sizes: list[int],
+        more: list[int],
+        misfortune: Misfortune,
+        count: int,
+        dies_again: bool,
+        unloads: bool,
+    ) -> None:
+        """A source dies while its writes are held in the broker, and is back before their fate is known."""
+        source = self.source(index)
+        self.befall(source.topic, misfortune, count)
+        self.start(source, sizes, back=0)
+        self.end(source, 0)
+        self.start(source, more, back=0)
+        if unloads:
+            self.do(Unload(source.topic))
+        self.end(source, 0 if dies_again else None)
+        self.do(ClearFailpoints())
+
     def befall(self, topic: str, misfortune: Misfortune, count: int) -> None:
         """Let something happen to a topic."""
         match misfortune:
