@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 
 from conformance.brokers.interface import AgentAddress, Broker
 from conformance.systems.admin import Admin
@@ -13,6 +14,7 @@ from conformance.systems.outcomes import Receipt, SendOutcome, ServerRefused
 from conformance.systems.read_log import read_log
 from conformance.systems.wire import WireClient
 from conformance.systems.wire_producer import SendTicket, WireProducer
+from conformance.trouble import Trouble
 from tests.polling import eventually
 
 TIMEOUT_S = 10.0
@@ -79,7 +81,8 @@ class Bench:
     def restart_after_crash(self) -> None:
         """Wait until the broker's process is gone, and bring it back."""
         eventually(lambda: not self.broker.is_alive())
-        self.broker.kill()  # it is on its way out, and may not be quite gone
+        with suppress(Trouble):  # it is on its way out, and may be gone by now
+            self.broker.kill()
         self.broker.start()
         self.reconnect()
 
