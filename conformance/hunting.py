@@ -26,7 +26,7 @@ from conformance.history.document import Replays, Violation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catch:
-    """The first violation of a run with a defect.
+    """The violation of a run with a defect that was made short: the first that came back, if one did.
 
     ``operations`` and ``seconds`` are those that the machines took up to it, ``steps`` the length of its ``history``
     made short, ``with_defect`` how often that came back, ``without`` how often histories of it broke a rule of the
@@ -86,7 +86,9 @@ def fold(defect: Defect, events: Iterable[AnyEvent]) -> Hunted:
     """What the events of a run with this defect come to."""
     told = list(events)
     began_s = next((event.at_s for event in told if isinstance(event, RunStarted)), 0.0)
-    found = next((event for event in told if isinstance(event, ViolationFound)), None)
+    shown = {event.original for event in told if isinstance(event, ViolationMinimised)}
+    all_found = [event for event in told if isinstance(event, ViolationFound)]
+    found = next((event for event in all_found if event.history in shown), next(iter(all_found), None))
     if found is not None:
         catch = _catch(found, told, began_s)
         if catch is None:

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 
 import msgspec
 
+from conformance.engine.slices import of_one_topic
 from conformance.history.document import Step, Violation
+from model.applications import StartSource
 from model.operations import AnyOperation, Send
 
 CONFIRMATIONS = 2
@@ -48,6 +50,8 @@ def minimise(original: Attempt, run: RunOperations, *, limit_s: float) -> Shorte
     assert original.violation is not None
     search = _Search(run, original.violation, time.monotonic() + limit_s)
     best = original
+    if not search.is_over:
+        best = search.confirmed(of_one_topic(_operations(original)[: original.violation.step])) or original
     size = max(1, len(best.steps) // 2)
     while not search.is_over:
         shorter = _without_parts(search, best, size)
@@ -71,7 +75,7 @@ def _without_parts(search: _Search, best: Attempt, size: int) -> Attempt:
 
 
 def _without_entries(search: _Search, best: Attempt) -> Attempt:
-    """Leave out single entries of sends, where the rule still breaks without them."""
+    """Leave out single entries of sends and sources, where the rule still breaks without them."""
     for candidate in _fewer_entries(_operations(best)):
         if search.is_over:
             break
@@ -81,7 +85,7 @@ def _without_entries(search: _Search, best: Attempt) -> Attempt:
 
 
 def _entries(attempt: Attempt) -> int:
-    return sum(len(step.operation.entries) for step in attempt.steps if isinstance(step.operation, Send))
+    return sum(len(step.operation.entries) for step in attempt.steps if isinstance(step.operation, Send | StartSource))
 
 
 @dataclass(slots=True)
@@ -99,7 +103,7 @@ class _Search:
         attempt: Attempt | None = None
         for _ in range(CONFIRMATIONS):
             attempt = self.run(operations)
-            if not self._is_same(attempt.violation):
+            if not is_same(attempt.violation, self.wanted):
                 return None
         return attempt
 
@@ -109,18 +113,17 @@ class _Search:
         for _ in range(FINAL_REPLAYS):
             attempt = self.run(_operations(best))
             tries += 1
-            if self._is_same(attempt.violation):
+            if is_same(attempt.violation, self.wanted):
                 came_back += 1
                 best = attempt
             if self.is_over and tries >= CONFIRMATIONS:
                 break
         return Shortest(best, tries, came_back)
 
-    def _is_same(self, violation: Violation | None) -> bool:
-        return violation is not None and (violation.rule, violation.deviation) == (
-            self.wanted.rule,
-            self.wanted.deviation,
-        )
+
+def is_same(violation: Violation | None, wanted: Violation) -> bool:
+    """Whether a violation is of the same rule, and by the same deviation if it has one."""
+    return violation is not None and (violation.rule, violation.deviation) == (wanted.rule, wanted.deviation)
 
 
 def _operations(attempt: Attempt) -> list[AnyOperation]:
@@ -129,7 +132,7 @@ def _operations(attempt: Attempt) -> list[AnyOperation]:
 
 def _fewer_entries(operations: Operations) -> Iterator[Operations]:
     for at, operation in enumerate(operations):
-        if isinstance(operation, Send) and len(operation.entries) > 1:
+        if isinstance(operation, Send | StartSource) and len(operation.entries) > 1:
             for out in range(len(operation.entries)):
                 entries = operation.entries[:out] + operation.entries[out + 1 :]
                 yield [*operations[:at], msgspec.structs.replace(operation, entries=entries), *operations[at + 1 :]]

@@ -21,7 +21,7 @@ from conformance import events
 from conformance.engine.defect import SeededDefect
 from conformance.engine.example import RunningExample
 from conformance.engine.machines import Machine
-from conformance.engine.minimise import FINAL_REPLAYS, Attempt, minimise
+from conformance.engine.minimise import CONFIRMATIONS, FINAL_REPLAYS, Attempt, is_same, minimise
 from conformance.history import document
 from conformance.history.document import History, Replays, Violation
 from conformance.history.journal import Journal
@@ -63,12 +63,13 @@ class Plan:
 
 @dataclass(slots=True)
 class Found:
-    """A violation as it was found, waiting to be made short."""
+    """A violation as it was found, waiting to be made short; ``is_steady`` is None until it was replayed."""
 
     machine: Machine
     attempt: Attempt
     violation: Violation
     path: Path
+    is_steady: bool | None = None
 
 
 class Run:
@@ -120,12 +121,13 @@ class Run:
         while not self._interrupted:
             self._round(machine, number, until, found)
             number += 1
+            self._replay_new(found)
             if until is None or time.monotonic() >= until or self._must_stop(found) or self.trouble is not None:
                 break
         self._shares_left -= machine.share
         if self._interrupted:
             raise KeyboardInterrupt
-        for one in found:
+        for one in self._worth_shortening(found):
             self._minimise(one)
         if self.trouble is not None:
             self._tell_trouble(self.trouble)
@@ -180,8 +182,22 @@ class Run:
         self._tell(self._violation_found(history.machine, attempt.violation, path))
 
     def _must_stop(self, found: list[Found]) -> bool:
-        """With a defect on, one violation is all that is wanted."""
-        return bool(found) and self.plan.defect is not None
+        """With a defect on, one violation that comes back is all that is wanted."""
+        return self._seeded is not None and any(one.is_steady is not False for one in found)
+
+    def _replay_new(self, found: list[Found]) -> None:
+        """With a defect on, see whether what was found comes back; if not, the search goes on."""
+        for one in found:
+            if self._seeded is not None and one.is_steady is None:
+                operations = [step.operation for step in one.attempt.steps]
+                again = (self._attempt(operations).violation for _ in range(CONFIRMATIONS))
+                one.is_steady = all(is_same(violation, one.violation) for violation in again)
+
+    def _worth_shortening(self, found: list[Found]) -> list[Found]:
+        """All, or with a defect on the one that came back; if none did, the first."""
+        if self._seeded is None:
+            return found
+        return [one for one in found if one.is_steady] or found[:1]
 
     def _until(self, machine: Machine) -> float | None:
         if self._deadline is None:
@@ -248,13 +264,10 @@ class Run:
         )
 
     def _keep(self, machine: Machine, attempt: Attempt, found: list[Found]) -> None:
-        """Write a violation's history; of those alike, only the first is made short later."""
+        """Write a violation's history; of those alike, only the first is kept, unless that did not come back."""
         violation = attempt.violation
         assert violation is not None
-        is_new = all(
-            (f.violation.rule, f.violation.deviation) != (violation.rule, violation.deviation) for f in self._found
-        )
-        if not is_new:
+        if any(is_same(violation, one.violation) and one.is_steady is not False for one in self._found):
             return
         path = self.plan.report / f"{violation.rule}-{len(self._found) + 1}.json"
         document.write(self._history(machine.name, attempt), path)

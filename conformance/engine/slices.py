@@ -1,0 +1,72 @@
+"""The part of a history that can have to do with its end: what was done on the same topic.
+
+Topics do not influence one another (DEDUP-07), so most violations are as well seen without the others. Where that is
+not so, the part does not show the violation, and whoever shortens the history keeps the whole of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from model.applications import (
+    Consume,
+    CrashSource,
+    Drain,
+    FinishSource,
+    ReadDatabase,
+    RunReader,
+    RunSubscriber,
+    StartSource,
+)
+from model.operations import (
+    AnyOperation,
+    ClearFailpoints,
+    CloseProducer,
+    CrashProducer,
+    CreateTopic,
+    Kill,
+    OpenProducer,
+    ReadLog,
+    ReadSnapshot,
+    Restart,
+    Send,
+    SetFailpoint,
+    SwitchDeduplication,
+    Unload,
+)
+
+
+def of_one_topic(operations: Sequence[AnyOperation]) -> tuple[AnyOperation, ...]:
+    """The operations on the topic that the last one is about, and those on no topic; all, if that is on no topic."""
+    topics: dict[str, str] = {}
+    about = []
+    for operation in operations:
+        actor, topic = _actor_and_topic(operation)
+        if actor is not None and topic is not None:
+            topics[actor] = topic
+        about.append(topic if topic is not None else topics.get(actor or ""))
+    if not about or about[-1] is None:
+        return tuple(operations)
+    return tuple(one for one, topic in zip(operations, about, strict=True) if topic in (None, about[-1]))
+
+
+def _actor_and_topic(operation: AnyOperation) -> tuple[str | None, str | None]:
+    """Who acts, by a name of the history, and on which topic, where the operation says so."""
+    match operation:
+        case OpenProducer(actor, topic) | StartSource(actor, topic) | Consume(actor, topic):
+            return actor, topic
+        case RunReader(actor, topic) | RunSubscriber(actor, topic):
+            return actor, topic
+        case CloseProducer(actor) | CrashProducer(actor) | Send(actor):
+            return actor, None
+        case FinishSource(actor) | CrashSource(actor) | ReadDatabase(actor):
+            return actor, None
+        case CreateTopic(topic) | SwitchDeduplication(topic) | Unload(topic) | SetFailpoint(topic):
+            return None, topic
+        case ReadSnapshot(topic) | ReadLog(topic) | Drain(topic):
+            return None, topic
+        case Restart() | Kill() | ClearFailpoints():
+            return None, None
+        case _:
+            assert_never(operation)
