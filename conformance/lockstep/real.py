@@ -224,9 +224,18 @@ class RealPerformer:
                 if not may_pass or time.monotonic() > deadline:
                     return Performed(Refused(refused.code, refused.message), late)
                 time.sleep(0.005)
+        late += self._collect(self._wire_sessions_of(name, operation.producer))
         self._sessions[operation.session] = live
         self._names[operation.session] = (name, operation.producer)
         return Performed(Opened(live.last_sequence_id), late)
+
+    def _wire_sessions_of(self, topic: str, producer: str) -> list[str]:
+        """Those that have the name; once another one was let in under it, the broker is through with them."""
+        return [
+            session
+            for session, live in self._sessions.items()
+            if isinstance(live, WireSession) and self._names[session] == (topic, producer)
+        ]
 
     def _leave(self, session: str, leave: Callable[[ProducerSession], None], *, wait: bool) -> Performed:
         live = self._sessions.get(session)
