@@ -268,6 +268,7 @@ class FailuresMachine(Producers):
         sent = self.plan.entries(session, [Pick()] * entries)
         self.do(SetFailpoint(topic=session.topic, kind="snapshot-write-fails", count=100))
         self.do(Send(session=session.name, entries=sent))
+        self.do(ReadSnapshot(topic=session.topic))  # which waits until the failing has happened
         self.do(ClearFailpoints())
         self.do(Send(session=session.name, entries=sent))
         self.do(Unload(topic=session.topic))
