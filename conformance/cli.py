@@ -106,6 +106,7 @@ def check(
 @click.option("--budget", type=Duration(), default="5m", show_default=True, help="How long at most: 90s, 10m, 2h.")
 @click.option("--known", metavar="FILE|none", help="Known deviations, or none of them.  [default: those shipped]")
 @click.option("--report", type=click.Path(path_type=Path, file_okay=False), help="Folder for what the run writes.")
+@click.option("--defect", metavar="NAME|none", help="Switch a seeded defect on.  [default: the history's own]")
 @click.option("--setting", "settings", type=Setting(), multiple=True, help="A setting of the broker; may be repeated.")
 @click.pass_obj
 def replay(
@@ -116,6 +117,7 @@ def replay(
     budget: float,
     known: str | None,
     report: Path | None,
+    defect: str | None,
     settings: tuple[tuple[str, str], ...],
 ) -> int:
     """Run one saved HISTORY again, step by step."""
@@ -127,6 +129,7 @@ def replay(
         known=_known(known),
         report=report,
         settings=settings,
+        defect=defect,
     )
     out, err = _consoles()
     return replaying.replay(asked, engine, out=out, err=err)

@@ -92,7 +92,7 @@ def fold(defect: Defect, events: Iterable[AnyEvent]) -> Hunted:
     if found is not None:
         catch = _catch(found, told, began_s)
         if catch is None:
-            return Failed(defect=defect, why=f"{found.violation.rule} was broken, but then {_why(told)}")
+            return Failed(defect=defect, why=f"{found.violation.rule} was broken, but then: {_why(told)}")
         return NotItsDoing(defect=defect, catch=catch) if catch.without.came_back else Found(defect=defect, catch=catch)
     finished = next((event for event in told if isinstance(event, RunFinished)), None)
     if finished is None or any(isinstance(event, TroubleHappened) for event in told):

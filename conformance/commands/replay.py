@@ -17,6 +17,8 @@ from conformance.commands.engine import Engine, Order
 from conformance.commands.folders import bugs_kept_in, report_folder
 from conformance.commands.supervisor import Ending, supervise
 from conformance.events import AnyEvent, ExampleFinished, RunStarted, TroubleHappened, ViolationFound
+from conformance.faults import catalogue
+from conformance.faults.catalogue import Defect
 from conformance.history import document
 from conformance.history.document import History
 from conformance.known import KnownDeviation, known_of
@@ -24,10 +26,13 @@ from conformance.report.progress import display
 from conformance.report.words import explain
 from model.catalogue import CATALOGUE, RULES
 
+NO_DEFECT = "none"
+"""What stands for no defect, where one may be named."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the user asked of ``replay``."""
+    """What the user asked of ``replay``; ``defect``: the name of one, ``none``, or None for the history's own."""
 
     history: Path
     broker: str
@@ -36,6 +41,7 @@ class Asked:
     known: tuple[KnownDeviation, ...]
     report: Path | None
     settings: tuple[tuple[str, str], ...]
+    defect: str | None
 
 
 def replay(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
@@ -44,13 +50,24 @@ def replay(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
     Returns 1 when one broke at least once, 0 when the history ran as often as asked and none did, 2 otherwise.
     """
     history = document.read(asked.history)
+    defect = _defect(asked.defect, history)
     engine.obtain(asked.broker)
     folder = report_folder(asked.report, "replay", asked.history.stem, asked.broker)
     with bugs_kept_in(folder):
-        return _replay(asked, history, folder, engine, out=out, err=err)
+        return _replay(asked, history, defect, folder, engine, out=out, err=err)
 
 
-def _replay(asked: Asked, history: History, folder: Path, engine: Engine, *, out: Console, err: Console) -> int:
+def _defect(asked: str | None, history: History) -> Defect | None:
+    """The defect to switch on. Trouble where there is none of that name."""
+    name = history.defect if asked is None else asked
+    return None if name in (None, NO_DEFECT) else catalogue.find(name)
+
+
+def _replay(
+    asked: Asked, history: History, defect: Defect | None, folder: Path, engine: Engine, *, out: Console, err: Console
+) -> int:
+    if defect is not None:
+        out.print(Text(f"With the defect {defect.name} switched on: {defect.summary}", style="bold"))
     for telling in explain(history):
         out.print(Text(str(telling)))
     rules = (RULES[history.violation.rule],) if history.violation else CATALOGUE
@@ -61,7 +78,7 @@ def _replay(asked: Asked, history: History, folder: Path, engine: Engine, *, out
         rules=rules,
         report=folder,
         known=known_of(asked.known, release_of(asked.broker)),
-        defect=history.defect,
+        defect=defect.name if defect is not None else None,
         settings=tuple({**history.settings, **dict(asked.settings)}.items()),
         replay=(asked.history.absolute(), asked.times),
     )

@@ -101,7 +101,8 @@ def _story(finding: Finding, folder: Path, broker: str) -> Story:
         history, problem = document.read(path), None
     except Trouble as trouble:
         history, problem = None, str(trouble)
-    command = shlex.join(["pulsar-conformance", "replay", str(path), "--broker", broker])
+    defect = ["--defect", history.defect] if history is not None and history.defect is not None else []
+    command = shlex.join(["pulsar-conformance", "replay", str(path), "--broker", broker, *defect])
     return Story(finding=finding, path=path, history=history, problem=problem, command=command)
 
 

@@ -19,7 +19,7 @@ from conformance.events import (
     ViolationFound,
     ViolationMinimised,
 )
-from conformance.hunting import Catch, Failed, Found, Hunted, Missed, NotItsDoing
+from conformance.hunting import Failed, Found, Hunted, Missed, NotItsDoing
 from conformance.report.lists import count
 
 
@@ -59,16 +59,18 @@ def _line(event: AnyEvent) -> str | None:
 
 
 def show(hunted: Sequence[Hunted], console: Console) -> None:
-    """Print the table, what is wrong with those that were not found, and how many were."""
+    """Print the table, what is wrong with those that were not found, and how many were.
+
+    Operations and seconds are those until it was found, steps those of the history made short, replays how often that
+    came back. Each defect has two lines, so that 80 columns are enough.
+    """
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("Defect", no_wrap=True)
-    table.add_column("Breaks", no_wrap=True)
-    table.add_column("Found by")
-    table.add_column("Blamed", no_wrap=True)
-    for heading in ("Operations", "Seconds", "Steps", "Came back"):
+    for heading in ("Defect", "Breaks", "Blamed"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("Ops", "Secs", "Steps", "Replays"):
         table.add_column(heading, justify="right", no_wrap=True)
     for one in hunted:
-        table.add_row(one.defect.name, one.defect.breaks, *_cells(one))
+        table.add_row(_name(one), one.defect.breaks, *_cells(one))
     console.print()
     console.print(table)
     console.print()
@@ -79,30 +81,33 @@ def show(hunted: Sequence[Hunted], console: Console) -> None:
     console.print(Text(f"{found} of {count(len(hunted), 'defect', 'defects')} found.", style="bold"))
 
 
-def _cells(one: Hunted) -> tuple[Text | str, ...]:
+def _name(one: Hunted) -> Text:
     match one:
         case Found(catch=catch):
-            return _caught(catch)
-        case NotItsDoing(catch=catch):
-            return (Text("not its doing", style="bold red"), *_caught(catch)[1:])
-        case Missed(operations=operations, seconds=seconds):
-            return Text("not found", style="bold red"), "-", str(operations), f"{seconds:.1f}", "-", "-"
+            below, style = f"by {catch.machine}", "green"
+        case NotItsDoing():
+            below, style = "not its doing", "bold red"
+        case Missed():
+            below, style = "not found", "bold red"
         case Failed():
-            return Text("trouble", style="yellow"), "-", "-", "-", "-", "-"
+            below, style = "trouble", "yellow"
         case _:
             assert_never(one)
+    return Text.assemble(one.defect.name, "\n  ", (below, style))
 
 
-def _caught(catch: Catch) -> tuple[str, ...]:
-    came_back = f"{catch.with_defect.came_back} of {catch.with_defect.tries}"
-    return (
-        catch.machine,
-        catch.violation.rule,
-        str(catch.operations),
-        f"{catch.seconds:.1f}",
-        str(catch.steps),
-        came_back,
-    )
+def _cells(one: Hunted) -> tuple[str, ...]:
+    match one:
+        case Found(catch=catch) | NotItsDoing(catch=catch):
+            replays = f"{catch.with_defect.came_back} of {catch.with_defect.tries}"
+            rule, operations = catch.violation.rule, str(catch.operations)
+            return rule, operations, f"{catch.seconds:.1f}", str(catch.steps), replays
+        case Missed(operations=number, seconds=seconds):
+            return "-", str(number), f"{seconds:.1f}", "-", "-"
+        case Failed():
+            return "-", "-", "-", "-", "-"
+        case _:
+            assert_never(one)
 
 
 def problem_of(one: Hunted) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,6 +17,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
+
+import msgspec
 
 from conformance.commands import lifeline
 from conformance.events import AnyEvent, NotExercisable, Phase, TroubleHappened, encode
@@ -29,11 +32,12 @@ FOREVER_S = 600.0
 class Script:
     """What a scenario has at hand."""
 
-    def __init__(self, events: IO[bytes], report: Path, rules: list[str], times: int) -> None:
+    def __init__(self, events: IO[bytes], report: Path, rules: list[str], times: int, defect: str | None) -> None:
         self._events = events
         self.report = report
         self.rules = rules
         self.times = times
+        self.defect = defect
 
     def tell(self, *events: AnyEvent) -> None:
         """Write events, at once."""
@@ -160,6 +164,24 @@ def replays(script: Script) -> None:
     sys.exit(1)
 
 
+def has_a_defect(script: Script) -> None:
+    """A defect is switched on; what comes of it depends on which it is."""
+    script.tell(samples.STARTED)
+    match script.defect:
+        case "check-removed":
+            script.tell(samples.FOUND, samples.MINIMISED, samples.REPLAYED_SOUNDLY, samples.finished())
+            sys.exit(1)
+        case "gap-refused":
+            blamed_wrongly = msgspec.structs.replace(samples.REPLAYED_SOUNDLY, came_back=6)
+            script.tell(samples.FOUND, samples.MINIMISED, blamed_wrongly, samples.finished())
+            sys.exit(1)
+        case "switch-ignored":
+            script.tell(samples.example(7.5), samples.finished())
+        case _:
+            script.tell(samples.FOUND)
+            has_trouble(script)
+
+
 SCENARIOS: dict[str, Callable[[Script], None]] = {
     scenario.__name__: scenario
     for scenario in (
@@ -177,6 +199,7 @@ SCENARIOS: dict[str, Callable[[Script], None]] = {
         swallows_the_first_signal,
         hangs,
         replays,
+        has_a_defect,
     )
 }
 
@@ -196,12 +219,15 @@ def main() -> None:
     parser.add_argument("--report", type=Path, required=True)
     parser.add_argument("--rules", required=True)
     parser.add_argument("--times", type=int, default=1)
+    parser.add_argument("--defect")
     given, _ = parser.parse_known_args()
     lifeline.hold(given.lifeline)
     child = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({FOREVER_S})"])
+    (given.report / "arguments").write_text(shlex.join(sys.argv))
     (given.report / "pids").write_text(f"{os.getpid()} {child.pid}\n")
     with Path(given.events).open("wb") as events:
-        SCENARIOS[given.scenario](Script(events, given.report, given.rules.split(","), given.times))
+        script = Script(events, given.report, given.rules.split(","), given.times, given.defect)
+        SCENARIOS[given.scenario](script)
 
 
 if __name__ == "__main__":

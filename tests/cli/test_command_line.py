@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from conformance.faults.catalogue import defects
@@ -136,3 +137,22 @@ def test_replay_tells_the_history_and_how_often_it_came_back(tmp_path: Path) -> 
     assert lines[0].startswith("1. the suite creates topic t0")
     assert lines[-1].startswith("A rule was broken in 2 of 3 replays.")
     assert ran.status == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ((), "--defect gap-refused"),
+        (("--defect", "check-removed"), "--defect check-removed"),
+        (("--defect", "none"), ""),
+    ],
+)
+def test_a_replay_switches_on_the_defect_of_its_history_or_the_one_that_is_named(
+    asked: tuple[str, ...], expected: str, tmp_path: Path
+) -> None:
+    document.write(msgspec.structs.replace(history(), defect="gap-refused"), tmp_path / "history.json")
+    replay = ("replay", "history.json", "--broker", "4.0.8", "--report", "report")
+    ran = run("replays", *replay, *asked, folder=tmp_path)
+    arguments = (tmp_path / "report" / "arguments").read_text()
+    assert (expected in arguments) if expected else ("--defect" not in arguments)
+    assert ran.out.startswith(f"With the defect {expected.split()[1]} switched on: " if expected else "1. the suite")

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from conformance.events import AnyEvent, ExampleFinished, RunFinished, RunStarted, ViolationFound, ViolationMinimised
+from conformance.events import (
+    AnyEvent,
+    ExampleFinished,
+    ReplayedSoundly,
+    RunFinished,
+    RunStarted,
+    ViolationFound,
+    ViolationMinimised,
+)
 from conformance.history.document import History, Step, Violation
 from conformance.known import KnownDeviation
 from model.deviations import BATCH_END_UNSENT
@@ -57,6 +65,8 @@ FOUND = ViolationFound(
 MINIMISED = ViolationMinimised(
     at_s=11.0, original="histories/1.json", history="histories/1-minimal.json", steps=8, tries=5, came_back=4
 )
+
+REPLAYED_SOUNDLY = ReplayedSoundly(at_s=12.0, original="histories/1.json", tries=6, came_back=0)
 
 QUIRK = KnownDeviation(
     name=BATCH_END_UNSENT,

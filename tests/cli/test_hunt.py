@@ -1,0 +1,75 @@
+"""``defects --hunt`` with an engine that follows a script: what it says of each defect, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import run
+
+TABLE = """
+Defect              Breaks    Blamed    Ops  Secs  Steps  Replays
+check-removed       DEDUP-03  DEDUP-03  120   4.0      8   4 of 5
+  by Deduplication
+gap-refused         DEDUP-08  DEDUP-03  120   4.0      8   4 of 5
+  not its doing
+switch-ignored      DEDUP-01  -         500   2.5      -        -
+  not found
+last-id-too-high    DEDUP-09  -           -     -      -        -
+  trouble
+"""
+
+HUNT = ("defects", "--hunt", "--seed", "7", "--report", "report")
+
+
+def test_a_hunt_tells_each_defect_apart_and_fails_when_one_was_not_found(tmp_path: Path) -> None:
+    names = ("check-removed", "gap-refused", "switch-ignored", "last-id-too-high")
+    ran = run("has_a_defect", *HUNT, *names, "--json", "hunt.json", folder=tmp_path)
+    assert ran.status == 1
+    assert ran.out.startswith(TABLE)
+    assert "DEDUP-03 was broken without the defect, too, in 6 of 6 replays" in " ".join(ran.out.split())
+    assert ran.out.splitlines()[-1] == "1 of 4 defects found."
+    told = json.loads((tmp_path / "hunt.json").read_text())
+    assert [(one["id"], one["result"]) for one in told["defects"]] == list(
+        zip(names, ("found", "not-its-doing", "not-found", "trouble"), strict=True)
+    )
+    assert told["defects"][0]["replays_without_defect"] == {"tries": 6, "came_back": 0}
+    assert told["seed"] == 7
+
+
+def test_a_hunt_that_found_everything_ends_with_0_and_says_how_it_went_on(tmp_path: Path) -> None:
+    ran = run("has_a_defect", *HUNT, "check-removed", "--json", folder=tmp_path)
+    assert ran.status == 0
+    assert json.loads(ran.out)["defects"][0]["result"] == "found"
+    assert "1/1 check-removed (breaks DEDUP-03)" in ran.err
+    assert "Deduplication found it after 120 operations: DEDUP-03" in ran.err
+    assert "1 of 1 defect found." in ran.err, "the table is not on standard output, where the JSON is"
+
+
+def test_a_hunt_that_could_not_be_held_ends_with_2(tmp_path: Path) -> None:
+    ran = run("has_a_defect", *HUNT, "last-id-too-high", folder=tmp_path)
+    assert ran.status == 2
+    assert "DEDUP-03 was broken, but then: The broker did not start within 60 s." in " ".join(ran.out.split())
+
+
+def test_the_engine_is_told_the_defect_and_to_stop_at_the_first_violation(tmp_path: Path) -> None:
+    run("has_a_defect", *HUNT, "check-removed", folder=tmp_path)
+    arguments = (tmp_path / "report" / "check-removed" / "arguments").read_text()
+    assert "--defect check-removed" in arguments
+    assert "--exitfirst" in arguments
+    assert "--seed 7" in arguments
+
+
+@pytest.mark.parametrize("arguments", [("--hunt", "no-such"), ("no-such",)])
+def test_a_defect_that_does_not_exist_is_one_sentence_and_status_2(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    ran = run("has_a_defect", "defects", *arguments, folder=tmp_path)
+    assert ran.err.startswith("pulsar-conformance: there is no defect 'no-such'; there are: batch-highest-ignored, ")
+    assert (ran.status, len(ran.err.splitlines())) == (2, 1)
+
+
+def test_defects_are_listed_by_name(tmp_path: Path) -> None:
+    ran = run("holds", "defects", "gap-refused", folder=tmp_path)
+    assert ran.out.startswith("gap-refused  DEDUP-08  A sequence id is refused")
+    assert "check-removed" not in ran.out
