@@ -1,0 +1,62 @@
+"""What the code itself is held to: the arrows between the rooms, sizes, marks, and what no file may contain."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import model
+from model.catalogue import CATALOGUE, PLACES, RULES
+
+ROOT = Path(__file__).parents[1]
+MOST_LINES_OF_A_FILE = 540
+MOST_LINES_OF_A_FUNCTION = 70
+GENERATED = {"protocol_pb2.py"}
+
+
+def tracked(pattern: str = "*") -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", pattern], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+def sources() -> list[Path]:
+    return [path for path in tracked("*.py") if path.name not in GENERATED]
+
+
+def test_the_arrows_between_the_rooms_go_one_way() -> None:
+    linter = Path(sys.executable).with_name("lint-imports")
+    ran = subprocess.run([linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_file_and_no_function_is_too_long(path: Path) -> None:
+    text = path.read_text()
+    assert text.count("\n") <= MOST_LINES_OF_A_FILE
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or 0) - node.lineno + 1
+            assert length <= MOST_LINES_OF_A_FUNCTION, f"{node.name} has {length} lines"
+
+
+def test_every_mark_names_a_rule_and_every_rule_of_deduplication_has_a_place() -> None:
+    for module in pkgutil.walk_packages(model.__path__, "model."):
+        importlib.import_module(module.name)
+    assert set(PLACES) <= set(RULES)
+    assert {rule.id for rule in CATALOGUE if rule.family == "DEDUP"} <= set(PLACES)
+
+
+def test_no_file_names_a_package_registry() -> None:
+    hosts = re.compile(r"(pypi\.org|pythonhosted|repo1?\.maven|registry\.npmjs|crates\.io|proxy\.golang|deb\.debian)")
+    for path in tracked():
+        if path == Path(__file__).resolve() or path.suffix in {".png"}:
+            continue
+        found = hosts.findall(path.read_text(errors="replace"))
+        assert not found, f"{path.relative_to(ROOT)} has {found}"
