@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import assert_never
 
 from model.catalogue import carries
@@ -219,20 +220,25 @@ def _store(lane: Lane, entry: Entry, highest: int, position: Position | None, ar
     earlier = tuple(_overtaken(k) if k.entry.highest <= highest else k for k in lane.kept)
     is_fragile = around.may_fail and position is None
     kept = Kept(entry, position, is_fragile=is_fragile, ends=highest if around.leaves_open(entry) else None)
-    shown = lane.shown if entry.lowest <= lane.stored else lane.shown - _OVERTAKEN
+    is_over = entry.lowest > lane.stored and not _has_stored_again(lane)
+    shown = lane.shown - _OVERTAKEN if is_over else lane.shown
     return replace(
         lane,
         kept=(*earlier, kept),
         pushed=max(lane.pushed, highest),
-        since=len(earlier) if lane.lags and highest < lane.written else lane.since,
         moved=False,
-        lags=False,
+        lags=lane.lags and highest < lane.written,
         shown=shown if highest == entry.highest else shown | {BATCH_END_UNSENT},
     )
 
 
 _OVERTAKEN = frozenset({BATCH_END_UNSENT, SNAPSHOT_POSITION_AHEAD, SWITCHED_ON_IN_FLIGHT})
 """The deviations of which nothing can be seen any more once an entry is stored behind all ids in the log."""
+
+
+def _has_stored_again(lane: Lane) -> bool:
+    """Whether what the log holds of the lane shows that something was stored again."""
+    return any(after.entry.lowest <= before.entry.highest for before, after in pairwise(lane.kept[lane.since :]))
 
 
 def _overtaken(kept: Kept) -> Kept:
@@ -380,7 +386,7 @@ def _recovered(lane: Lane) -> Lane:
         may_be_behind=False,
         is_behind=False,
         lags=False,
-        shown=lane.shown - {SWITCHED_ON_IN_FLIGHT} if lane.lags else lane.shown,
+        shown=lane.shown - {SWITCHED_ON_IN_FLIGHT} if lane.lags and not _has_stored_again(lane) else lane.shown,
     )
 
 
@@ -447,7 +453,7 @@ def in_snapshot(lane: Lane, highest: int, position: Position, *, ledger_room: in
     It is of nothing that was not persisted, and of all that was up to its position. It may be newer than that (the
     replay does not mind); or, the deviation, have come in between its last entry and the recording of that.
     """
-    if highest > lane.written:
+    if highest > max(lane.written, lane.persisted):
         return ()
     if highest >= written_up_to(lane, position):
         return (lane,)
