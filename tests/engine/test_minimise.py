@@ -1,0 +1,108 @@
+"""Making a history short, on a pretended system that breaks a rule when told to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import cycle
+
+from conformance.engine.minimise import CONFIRMATIONS, FINAL_REPLAYS, Attempt, minimise
+from conformance.history.document import Violation
+from model.operations import AnyOperation, CreateTopic, OpenProducer, ReadLog, Send, Unload
+from tests.report.samples import entry, step
+
+NEEDED: tuple[AnyOperation, ...] = (CreateTopic("t0"), OpenProducer("s1", "t0", "p0"), Send("s1", (entry(3),)))
+NOISE: tuple[AnyOperation, ...] = (
+    CreateTopic("t1"),
+    OpenProducer("s2", "t1", "p0"),
+    Send("s2", (entry(1), entry(2))),
+    Unload("t1"),
+    Unload("t0"),
+    Unload("t0"),
+    Unload("t0"),
+)
+LIMIT_S = 30.0
+
+Breaks = Callable[[Sequence[AnyOperation]], bool]
+
+
+def broken(rule: str = "DEDUP-03", *, at: int = 1) -> Violation:
+    return Violation(rule=rule, because="it was stored again", step=at)
+
+
+def attempt(operations: Sequence[AnyOperation], rule: str | None = "DEDUP-03") -> Attempt:
+    steps = tuple(step(operation) for operation in operations)
+    return Attempt(steps, None if rule is None else broken(rule, at=len(steps)))
+
+
+def system(breaks: Breaks) -> Callable[[Sequence[AnyOperation]], Attempt]:
+    """A system that breaks DEDUP-03 on these operations, and on no others."""
+    return lambda operations: attempt(operations, "DEDUP-03" if breaks(operations) else None)
+
+
+def needs(*operations: AnyOperation) -> Breaks:
+    return lambda performed: all(operation in performed for operation in operations)
+
+
+def sends(sequence_id: int) -> Breaks:
+    return lambda performed: any(isinstance(o, Send) and entry(sequence_id) in o.entries for o in performed)
+
+
+def operations_of(shortest: Attempt) -> tuple[AnyOperation, ...]:
+    return tuple(step.operation for step in shortest.steps)
+
+
+def test_only_what_the_violation_needs_is_left() -> None:
+    shortest = minimise(attempt((*NOISE, *NEEDED)), system(needs(*NEEDED)), limit_s=LIMIT_S)
+    assert operations_of(shortest.attempt) == NEEDED
+    assert (shortest.tries, shortest.came_back) == (FINAL_REPLAYS, FINAL_REPLAYS)
+
+
+def test_entries_of_a_send_are_left_out_too() -> None:
+    long = Send("s1", (entry(1), entry(2), entry(3), entry(4)))
+    shortest = minimise(attempt((*NEEDED[:2], long)), system(sends(3)), limit_s=LIMIT_S)
+    assert operations_of(shortest.attempt) == (Send("s1", (entry(3),)),)
+
+
+def test_other_topics_are_left_out_at_once() -> None:
+    tried: list[int] = []
+
+    def run(operations: Sequence[AnyOperation]) -> Attempt:
+        tried.append(len(operations))
+        return system(needs(*NEEDED))(operations)
+
+    minimise(attempt((*NEEDED, *NOISE, ReadLog("t0"))), run, limit_s=LIMIT_S)
+    assert tried[0] == len(NEEDED) + 4, "three unloads of the topic, and the reading of its log"
+
+
+def test_another_topic_that_matters_is_kept() -> None:
+    wanted = needs(NOISE[0], *NEEDED)
+    shortest = minimise(attempt((*NOISE, *NEEDED)), system(wanted), limit_s=LIMIT_S)
+    assert operations_of(shortest.attempt) == (NOISE[0], *NEEDED)
+
+
+def test_a_part_that_breaks_another_rule_is_not_kept() -> None:
+    def run(operations: Sequence[AnyOperation]) -> Attempt:
+        return attempt(operations, "DEDUP-03" if needs(*NEEDED)(operations) else "DEDUP-09")
+
+    assert operations_of(minimise(attempt((*NOISE, *NEEDED)), run, limit_s=LIMIT_S).attempt) == NEEDED
+
+
+def test_a_part_that_does_not_break_it_every_time_is_not_kept() -> None:
+    flaky: Iterator[bool] = cycle([*[True] * (CONFIRMATIONS - 1), False])
+    shortest = minimise(attempt((*NOISE, *NEEDED)), system(lambda _: next(flaky)), limit_s=LIMIT_S)
+    assert operations_of(shortest.attempt) == (*NOISE, *NEEDED)
+    assert 0 < shortest.came_back < shortest.tries
+
+
+def test_what_never_comes_back_is_reported_whole() -> None:
+    original = attempt((*NOISE, *NEEDED))
+    shortest = minimise(original, system(lambda _: False), limit_s=LIMIT_S)
+    assert shortest.attempt == original
+    assert shortest.came_back == 0
+
+
+def test_without_time_it_is_only_replayed() -> None:
+    original = attempt((*NOISE, *NEEDED))
+    shortest = minimise(original, system(lambda _: True), limit_s=0)
+    assert operations_of(shortest.attempt) == (*NOISE, *NEEDED)
+    assert shortest.tries == CONFIRMATIONS
