@@ -93,10 +93,13 @@ class SimulatedPerformer:
         chance: random.Random,
         *,
         variant: Variant = DOCUMENT,
+        recovery_races: bool = False,
         ends_of_batches: bool = True,
         snapshot_room: int = 5,
     ) -> None:
-        self.broker = SimulatedBroker(chance, variant=variant, snapshot_room=snapshot_room)
+        self.broker = SimulatedBroker(
+            chance, variant=variant, recovery_races=recovery_races, snapshot_room=snapshot_room
+        )
         self._chance = chance
         self._ends_of_batches = ends_of_batches
         self._policies: dict[str, Policies] = {}
@@ -139,7 +142,7 @@ class SimulatedPerformer:
                 return Performed(Done(), self._drop(self._sessions_on(name)))
             case SetFailpoint():
                 late = self._collect(self._sessions_on(name))
-                self.broker.arm(name, operation.kind, operation.count)
+                self.broker.arm(name, operation.kind, count=operation.count, spared=operation.spared)
                 return Performed(Done(), late)
             case ReadSnapshot():
                 return self._read_snapshot(name)
@@ -157,21 +160,21 @@ class SimulatedPerformer:
 
     def _create_topic(self, operation: CreateTopic) -> Performed:
         on = operation.deduplication.endswith("-on")
-        self.broker.create(operation.topic, deduplication=on)
         of_topic = on if operation.deduplication.startswith("topic-") else None
+        self.broker.create(operation.topic, deduplication=on, has_policy=of_topic is not None)
         self._policies[operation.topic] = Policies(operation.deduplication.startswith("own-"), of_topic)
         created = Created(deduplication=on, snapshot_room=self.broker.snapshot_room, ledger_room=LEDGER_ROOM)
         return Performed(created)
 
     def _switch(self, operation: SwitchDeduplication) -> Performed:
-        late = self._collect(self._sessions_on(operation.topic))
+        late = () if operation.on and operation.in_flight else self._collect(self._sessions_on(operation.topic))
         policies = self._policies[operation.topic]
         if operation.scope == "topic":
             policies.of_topic = operation.on
         elif not policies.has_own_namespace:
             return Performed(Skipped("the topic shares its namespace"), late)
         on = operation.on if policies.of_topic is None else policies.of_topic
-        self.broker.switch(operation.topic, on=on)
+        self.broker.switch(operation.topic, on=on, by_its_own_policy=operation.scope == "topic")
         return Performed(Switched(on), late)
 
     def _bounce(self, operation: Restart | Kill) -> Performed:
@@ -229,6 +232,9 @@ class SimulatedPerformer:
     def _send(self, operation: Send) -> Performed:
         session = self._sessions[operation.session]
         late = self._collect([operation.session]) if operation.wait else ()
+        has_heard = self._chance.random() < 0.5
+        if session.connection.is_closed and not session.sends and has_heard:
+            return Performed(Skipped("the session was closed from the other side"), late)
         entries = operation.entries
         if session.client == "official" and not self._ends_of_batches:
             entries = tuple(Endless(entry.messages) if entry.is_batch else entry for entry in entries)
@@ -257,7 +263,7 @@ class SimulatedPerformer:
         late = tuple(Late(name, tuple(next(answers) for _ in send)) for send in session.sends)
         session.sends.clear()
         session.connection.told.clear()
-        session.connection.awaited = 0
+        session.connection.awaited = session.connection.arrived = 0
         return late
 
     def _handed_out(self, entries: Sequence[Entry], told: Sequence[tuple[Entry, Answer]]) -> tuple[Answer, ...]:

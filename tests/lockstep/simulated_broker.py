@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from msgspec.structs import replace
+
 from model import topic as reference
 from model.operations import Answer, Entry, FailpointKind, Opened, Refused, Stored
 from model.topic import NOT_READY, WRITE_FAILED, Topic
@@ -29,13 +31,15 @@ PATIENCE = 10_000
 class Connection:
     """A producer's connection: what the broker has not read of it yet, and what it was told.
 
-    ``is_cut``: its client is gone, and the broker does not know yet. ``is_closed``: the broker is through with it.
+    ``arrived``: the first so many answers cannot be lost any more. ``is_cut``: its client is gone, and the broker does
+    not know yet. ``is_closed``: the broker is through with it.
     """
 
     name: str
     topic: str
     unread: deque[Entry] = field(default_factory=deque)
     told: list[tuple[Entry, Answer]] = field(default_factory=list)
+    arrived: int = 0
     awaited: int = 0
     is_cut: bool = False
     is_closed: bool = False
@@ -52,6 +56,9 @@ class Hosted:
 
     topic: Topic
     dooms: deque[bool] = field(default_factory=deque)
+    has_policy: bool = False
+    is_behind: bool = False
+    """Its recovery is going on while it serves already."""
 
     @property
     def may_reach(self) -> int:
@@ -60,16 +67,35 @@ class Hosted:
         return min(sound, reference.may_reach(self.topic))
 
 
-class SimulatedBroker:
-    """The topics, the connections, the failpoints, and what may happen next."""
+@dataclass(slots=True)
+class Armed:
+    """A failpoint that is on: how many occasions it lets pass, and how many fail then."""
 
-    def __init__(self, chance: random.Random, *, variant: Variant = DOCUMENT, snapshot_room: int = 5) -> None:
+    spared: int
+    left: int
+
+
+class SimulatedBroker:
+    """The topics, the connections, the failpoints, and what may happen next.
+
+    ``recovery_races``: topics with a policy of their own serve before they have recovered.
+    """
+
+    def __init__(
+        self,
+        chance: random.Random,
+        *,
+        variant: Variant = DOCUMENT,
+        recovery_races: bool = False,
+        snapshot_room: int = 5,
+    ) -> None:
         self.snapshot_room = snapshot_room
         self._chance = chance
         self._variant = variant
+        self._recovery_races = recovery_races
         self._topics: dict[str, Hosted] = {}
         self._connections: list[Connection] = []
-        self._armed: dict[tuple[str, FailpointKind], int] = {}
+        self._armed: dict[tuple[str, FailpointKind], Armed] = {}
         self._fired: Counter[tuple[str, FailpointKind]] = Counter()
         self._opened = 0
         # Some brokers write slowly, some read slowly, some take snapshots all the time.
@@ -77,16 +103,15 @@ class SimulatedBroker:
 
     # ------------------------------------------------------------------------------------------ what clients ask for
 
-    def create(self, topic: str, *, deduplication: bool) -> None:
-        """A fresh topic."""
-        self._topics[topic] = Hosted(
-            reference.new_topic(
-                deduplication=deduplication,
-                entries_per_ledger=LEDGER_ROOM,
-                max_producers=self.snapshot_room,
-                variant=self._variant,
-            )
+    def create(self, topic: str, *, deduplication: bool, has_policy: bool) -> None:
+        """A fresh topic; it may have a policy of its own."""
+        fresh = reference.new_topic(
+            deduplication=deduplication,
+            entries_per_ledger=LEDGER_ROOM,
+            max_producers=self.snapshot_room,
+            variant=self._variant,
         )
+        self._topics[topic] = Hosted(fresh, has_policy=has_policy)
 
     def topic(self, name: str) -> Topic:
         """The topic as it is now."""
@@ -111,18 +136,23 @@ class SimulatedBroker:
         if not connection.is_closed:
             connection.unread.extend(entries)
 
-    def switch(self, topic: str, *, on: bool) -> None:
-        """Switch deduplication of a topic, which takes effect when nothing is on the way any more."""
+    def switch(self, topic: str, *, on: bool, by_its_own_policy: bool) -> None:
+        """Switch deduplication of a topic; only what open connections have sent may be on its way meanwhile."""
         hosted = self._topics[topic]
-        self.work_until(lambda: not hosted.topic.in_flight and not self._is_underway(topic))
+        hosted.has_policy = hosted.has_policy or by_its_own_policy
+        self.work_until(lambda: not self._is_haunted(topic))
         hosted.topic = reference.switch_deduplication(hosted.topic, on=on)
 
-    def _is_underway(self, topic: str) -> bool:
-        return any(c.topic == topic and (c.unread or c.is_cut) for c in self._connections)
+    def _is_haunted(self, topic: str) -> bool:
+        """Whether something is on its way that nobody waits for."""
+        in_flight = self._topics[topic].topic.in_flight
+        return any(write.session is None for write in in_flight) or any(
+            connection.topic == topic and connection.is_cut for connection in self._connections
+        )
 
-    def arm(self, topic: str, kind: FailpointKind, count: int) -> None:
-        """The next ``count`` occasions fail."""
-        self._armed[topic, kind] = count
+    def arm(self, topic: str, kind: FailpointKind, *, count: int, spared: int) -> None:
+        """The next ``count`` occasions fail, but for those that are spared before them."""
+        self._armed[topic, kind] = Armed(spared, count)
         self._fired[topic, kind] += 0
 
     def disarm(self) -> dict[tuple[str, FailpointKind], int]:
@@ -133,9 +163,13 @@ class SimulatedBroker:
         return fired
 
     def _fires(self, topic: str, kind: FailpointKind) -> bool:
-        if not self._armed.get((topic, kind)):
+        armed = self._armed.get((topic, kind))
+        if armed is None or not armed.left:
             return False
-        self._armed[topic, kind] -= 1
+        if armed.spared:
+            armed.spared -= 1
+            return False
+        armed.left -= 1
         self._fired[topic, kind] += 1
         return True
 
@@ -173,7 +207,9 @@ class SimulatedBroker:
         for name, hosted in self._topics.items():
             if hosted.topic.in_flight:
                 todo.append((self._writes, partial(self._finish_write, name)))
-            if hosted.topic.snapshot is not None:
+            if hosted.is_behind:
+                todo.append((1.0, partial(self._catch_up, hosted)))
+            elif hosted.topic.snapshot is not None:
                 todo.append((0.2 * self._snapshots, partial(self._take_snapshot, name)))
         return todo
 
@@ -185,23 +221,37 @@ class SimulatedBroker:
             hosted.dooms.append(any(self._fires(connection.topic, kind) for kind in WRITE_FAILURES))
         self._tell(told)
 
-    def _tell(self, told: reference.Heard) -> None:
+    def _tell(self, told: reference.Heard, *, for_certain: bool = False) -> None:
         for message in told:
             for connection in self._connections:
                 if connection.name == message.session:
                     connection.told.append((message.entry, message.answer))
+                    connection.arrived = len(connection.told) if for_certain else connection.arrived
 
     def _finish_write(self, name: str) -> None:
         hosted = self._topics[name]
         fails = hosted.dooms.popleft() or (hosted.topic.failing and not hosted.topic.variant.later_writes_succeed)
+        is_overtaken = not fails and self._is_overtaken_by_a_snapshot(hosted)
         finish = reference.fail_next_write if fails else reference.complete_next_write
+        if is_overtaken:
+            finish = reference.complete_next_write_during_snapshot
         hosted.topic, told = finish(hosted.topic)
         if any(isinstance(t.answer, Stored) for t in told) and self._fires(name, "confirmation-lost"):
             for connection in [c for c in self._connections if c.name == told[0].session]:
                 self._lose(connection)
         else:
-            self._tell(told)
+            self._tell(told, for_certain=is_overtaken)
         self._close_disconnected(name)
+
+    def _is_overtaken_by_a_snapshot(self, hosted: Hosted) -> bool:
+        """Whether a snapshot comes between a write and what it raises, which takes a ledger that is full after it.
+
+        Only where its producer is there: of an entry whose outcome nobody heard of, the observer could not tell.
+        """
+        if not hosted.topic.variant.snapshot_position_ahead or hosted.topic.snapshot is None:
+            return False
+        is_last = hosted.topic.ledgers.next_position.entry + 1 == LEDGER_ROOM
+        return is_last and hosted.topic.in_flight[0].session is not None and self._chance.random() < 0.5
 
     def _take_snapshot(self, name: str) -> None:
         hosted = self._topics[name]
@@ -236,7 +286,9 @@ class SimulatedBroker:
 
     def _lose_answers(self, connection: Connection) -> None:
         arrived = self._chance.choice((0.0, 0.5, 1.0))
-        connection.told = [told for told in connection.told if self._chance.random() < arrived]
+        connection.told = [
+            told for n, told in enumerate(connection.told) if n < connection.arrived or self._chance.random() < arrived
+        ]
 
     def _end(self, connection: Connection) -> None:
         connection.unread.clear()
@@ -286,3 +338,19 @@ class SimulatedBroker:
     def _recover(self, hosted: Hosted, reached: int) -> None:
         hosted.topic = reference.recover(reference.crash(hosted.topic, reached=reached))
         hosted.dooms.clear()
+        hosted.is_behind = self._recovery_races and hosted.has_policy and self._chance.random() < 0.5
+        snapshot = hosted.topic.snapshot
+        if hosted.is_behind and snapshot is not None:
+            replayed = self._chance.randint(0, len(reference.to_replay(hosted.topic, snapshot)))
+            known = snapshot.highest
+            for logged in reference.to_replay(hosted.topic, snapshot)[:replayed]:
+                known = known.raised(logged.producer, logged.entry.highest)
+            hosted.topic = replace(hosted.topic, pushed=known, persisted=known)
+
+    def _catch_up(self, hosted: Hosted) -> None:
+        """The recovery ends: what it found in the log is known at last."""
+        hosted.is_behind = False
+        pushed, persisted = hosted.topic.pushed, hosted.topic.persisted
+        for producer, highest in reference.recovered_ids(hosted.topic).ids:
+            pushed, persisted = pushed.raised(producer, highest), persisted.raised(producer, highest)
+        hosted.topic = replace(hosted.topic, pushed=pushed, persisted=persisted)
