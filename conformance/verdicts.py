@@ -162,7 +162,7 @@ def verdicts(events: Iterable[AnyEvent], rules: Sequence[Rule], known: Sequence[
     for event in events:
         told.take(event)
     listed = {deviation.name: deviation for deviation in known}
-    in_force = {name for name, deviation in listed.items() if told.release is None or deviation.concerns(told.release)}
+    in_force = {name for name, deviation in listed.items() if told.is_concerned_by(deviation)}
     troubles = told.all_troubles(listed)
     return Verdicts(
         started=told.started,
@@ -194,6 +194,9 @@ class _Told:
     @property
     def release(self) -> str | None:
         return self.started.release if self.started is not None else None
+
+    def is_concerned_by(self, deviation: KnownDeviation) -> bool:
+        return self.started is None or deviation.concerns(self.started.release, self.started.clients)
 
     @property
     def violated(self) -> set[str]:

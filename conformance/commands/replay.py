@@ -107,9 +107,11 @@ def _say(events: list[AnyEvent], history: History, asked: Asked, out: Console) -
 
 
 def _known_here(asked: Asked, events: list[AnyEvent]) -> set[str]:
-    """The names of the deviations that are known of the release that the broker says it is."""
-    release = next((event.release for event in events if isinstance(event, RunStarted)), None)
-    return {deviation.name for deviation in known_of(asked.known, release)}
+    """The names of the deviations that are known of the release that the broker says it is, and of our clients."""
+    started = next((event for event in events if isinstance(event, RunStarted)), None)
+    if started is None:
+        return {deviation.name for deviation in asked.known}
+    return {one.name for one in asked.known if one.concerns(started.release, started.clients)}
 
 
 def _say_deviations(held: list[ExampleFinished], tries: int, known: set[str], out: Console) -> bool:

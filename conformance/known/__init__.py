@@ -1,15 +1,16 @@
 """Known deviations: where a release is known to differ from a document, as data.
 
 The files beside this module are shipped; ``--known FILE`` reads another one of the same form. Each entry names the
-deviation, the rule that it breaks, the releases, what is seen, the cause in the broker's or client's code, the upstream
-issue where there is one, and a minimal history that replays. Whether a deviation was met is the verdicts' business, and
-its switch is the model's. Nothing stands on such a list that the suite itself did.
+deviation, the rule that it breaks, the releases (and clients), what is seen, the cause in the broker's or client's
+code, the upstream issue where there is one, and a minimal history that replays, in a file beside the list. Whether a
+deviation was met is the verdicts' business, and its switch is the model's. Nothing stands on such a list that the suite
+itself did.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -25,22 +26,30 @@ _RELEASE = re.compile(r"\d+(\.\d+)+")
 
 
 class KnownDeviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One deviation; ``releases`` are version specifiers (``">=2.5,<4.1"``), and one that matches is enough."""
+    """One deviation.
+
+    ``releases`` are version specifiers (``">=2.5,<4.1"``), and one that matches is enough. ``clients``: the same, one
+    each, for the clients whose deviation it is, by the names that a run tells of them (``official``: pulsar-client).
+    ``history``: the path of a history that shows it; in the file, relative to that.
+    """
 
     name: str = msgspec.field(name="deviation")
     rule: str
     releases: tuple[str, ...]
+    clients: dict[str, str] = {}
     summary: str
     cause: str
     upstream: str | None = None
     history: str | None = None
 
-    def concerns(self, release: str) -> bool:
-        """Whether it is known of this release; a milestone or snapshot counts as the release that it leads to."""
-        number = _RELEASE.match(release)
-        if number is None:
+    def concerns(self, release: str, clients: Mapping[str, str] | None = None) -> bool:
+        """Whether it is known of this release, with these versions of clients (None: whatever they are).
+
+        A milestone or snapshot counts as the release that it leads to.
+        """
+        if not any(_is_among(specifier, release) for specifier in self.releases):
             return False
-        return any(SpecifierSet(specifier).contains(number[0]) for specifier in self.releases)
+        return clients is None or all(_is_among(wanted, clients.get(name, "")) for name, wanted in self.clients.items())
 
 
 def shipped() -> tuple[KnownDeviation, ...]:
@@ -58,12 +67,22 @@ def read(path: Path) -> tuple[KnownDeviation, ...]:
         raise Trouble(f"{path} is not a list of known deviations: {error}") from error
     for deviation in deviations:
         _validate(deviation, path)
-    return deviations
+    return tuple(_with_whole_path(deviation, path.parent) for deviation in deviations)
 
 
 def known_of(deviations: Iterable[KnownDeviation], release: str | None) -> tuple[KnownDeviation, ...]:
     """Those that concern a release; all of them where the release is not known yet."""
     return tuple(deviation for deviation in deviations if release is None or deviation.concerns(release))
+
+
+def _with_whole_path(deviation: KnownDeviation, folder: Path) -> KnownDeviation:
+    history = str(folder / deviation.history) if deviation.history is not None else None
+    return msgspec.structs.replace(deviation, history=history)
+
+
+def _is_among(specifier: str, version: str) -> bool:
+    number = _RELEASE.search(version)
+    return number is not None and SpecifierSet(specifier).contains(number[0])
 
 
 def _validate(deviation: KnownDeviation, path: Path) -> None:
@@ -74,7 +93,9 @@ def _validate(deviation: KnownDeviation, path: Path) -> None:
         raise Trouble(f"{path}: the deviation {deviation.name} breaks {modelled.rule}, not {deviation.rule!r}")
     if not deviation.releases:
         raise Trouble(f"{path}: the deviation {deviation.name} names no release")
-    for specifier in deviation.releases:
+    if deviation.history is not None and not (path.parent / deviation.history).is_file():
+        raise Trouble(f"{path}: the history {deviation.history} of the deviation {deviation.name} is not there")
+    for specifier in (*deviation.releases, *deviation.clients.values()):
         if not _specifies_releases(specifier):
             raise Trouble(
                 f"{path}: {specifier!r}, of the deviation {deviation.name}, does not specify releases; "

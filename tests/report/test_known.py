@@ -42,6 +42,30 @@ def test_one_matching_specifier_is_enough(tmp_path: Path, release: str, concerne
     assert deviation.concerns(release) is concerned
 
 
+@pytest.mark.parametrize(
+    ("clients", "concerned"),
+    [
+        (None, True),
+        ({"official": "3.13.0"}, True),
+        ({"official": "pulsar-client 3.13.0"}, True),
+        ({"official": "3.14.0"}, False),
+        ({"wire": "3.13.0"}, False),
+    ],
+)
+def test_a_client_s_deviation_is_known_of_some_versions_of_it(
+    tmp_path: Path, clients: dict[str, str] | None, concerned: bool
+) -> None:
+    (deviation,) = read(written(tmp_path, ENTRY | {"clients": {"official": "<=3.13.0"}}))
+    assert deviation.concerns("4.0.8", clients) is concerned
+    assert not deviation.concerns("3.3.6", clients)
+
+
+def test_a_history_is_named_relative_to_its_list(tmp_path: Path) -> None:
+    (tmp_path / "one.json").touch()
+    (deviation,) = read(written(tmp_path, ENTRY | {"history": "one.json"}))
+    assert deviation.history == str(tmp_path / "one.json")
+
+
 def test_while_the_release_is_not_known_all_may_concern_it() -> None:
     assert known_of([QUIRK], None) == (QUIRK,)
     assert known_of([QUIRK], "2.11.0") == ()
@@ -55,6 +79,8 @@ def test_while_the_release_is_not_known_all_may_concern_it() -> None:
         ({"releases": []}, "names no release"),
         ({"releases": [""]}, "does not specify releases"),
         ({"releases": ["four"]}, "'four'"),
+        ({"clients": {"official": "newest"}}, "'newest'"),
+        ({"history": "missing.json"}, "the history missing.json of the deviation .* is not there"),
         ({"sumary": "a slip"}, "sumary"),
         ({"cause": None}, "is not a list of known deviations"),
     ],

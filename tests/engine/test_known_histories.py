@@ -1,0 +1,78 @@
+"""The shipped histories, on a real broker: each shows its deviation, reported when it is known, else a violation."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from conformance.brokers.interface import Broker
+from conformance.engine.run import perform
+from conformance.history import document
+from conformance.history.document import Violation
+from conformance.known import KnownDeviation, shipped
+from conformance.lockstep.lockstep import Lockstep
+from conformance.lockstep.real import RealPerformer
+from conformance.lockstep.world import World
+from model.deviations import DEVIATIONS
+from model.example import Example
+
+TRIES = 3
+"""A real broker is not deterministic; the histories come back nearly always."""
+
+SHOWN = [deviation for deviation in shipped() if deviation.history is not None]
+each = pytest.mark.parametrize("deviation", [pytest.param(deviation, id=deviation.name) for deviation in SHOWN])
+
+
+@pytest.fixture(scope="module")
+def world(broker: Broker) -> Iterator[World]:
+    made = World(broker, run=f"known-{uuid.uuid4().hex[:8]}")
+    yield made
+    made.close()
+
+
+def replayed(deviation: KnownDeviation, world: World, *known: str) -> tuple[Violation | None, dict[str, int]]:
+    """What a replay came to: the rule that it broke, and the known deviations that it met."""
+    assert deviation.history is not None
+    history = document.read(Path(deviation.history))
+    lockstep = Lockstep(RealPerformer(world), Example(known=frozenset(known)))
+    attempt = perform([step.operation for step in history.steps], lockstep)
+    return attempt.violation, dict(lockstep.deviations)
+
+
+def test_every_deviation_that_the_model_knows_is_on_the_list() -> None:
+    assert {deviation.name for deviation in shipped()} == set(DEVIATIONS)
+
+
+@each
+def test_its_history_breaks_its_rule_in_its_name(deviation: KnownDeviation, world: World) -> None:
+    for _ in range(TRIES):
+        violation, met = replayed(deviation, world)
+        assert not met
+        if violation is not None:
+            break
+    assert violation is not None
+    assert (violation.rule, violation.deviation) == (deviation.rule, deviation.name)
+
+
+@each
+def test_when_it_is_known_it_is_met_and_nothing_else_is_broken(deviation: KnownDeviation, world: World) -> None:
+    for _ in range(TRIES):
+        violation, met = replayed(deviation, world, deviation.name)
+        assert violation is None, violation
+        if deviation.name in met:
+            break
+    assert set(met) == {deviation.name}
+
+
+@each
+def test_what_is_shipped_is_what_the_suite_recorded(deviation: KnownDeviation) -> None:
+    assert deviation.history is not None
+    history = document.read(Path(deviation.history))
+    assert history.violation is not None
+    assert history.replays is not None
+    assert (history.violation.rule, history.violation.deviation) == (deviation.rule, deviation.name)
+    assert history.violation.step == len(history.steps)
+    assert deviation.concerns(history.release, history.clients)
