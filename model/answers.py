@@ -8,6 +8,7 @@ of them. So the answers to one send are a bag, and every way to hand them out th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import assert_never
 
 from model.dedup import Lanes
@@ -56,3 +57,42 @@ def _hand_out(
         after = take(lanes, entry, answer)
         if after:
             yield from _hand_out(after, rest, bag[:place] + bag[place + 1 :], take, (*way, answer))
+
+
+def furthest(
+    lanes: Lanes, entries: Sequence[Entry], answers: Sequence[Answer], take: Take
+) -> tuple[Lanes, Entry, Answer]:
+    """Where no way of handing out the answers is possible: the first impossible answer on the way that gets furthest.
+
+    With it, what was possible before it, and the entry that it was for.
+    """
+    end = _dead_end(lanes, entries, tuple(zip(entries, answers, strict=True)), take)
+    assert end is not None, "as the answers came they can be handed out, so there is a dead end on that way"
+    return end.lanes, end.entry, end.answer
+
+
+@dataclass(frozen=True, slots=True)
+class _DeadEnd:
+    lanes: Lanes
+    entry: Entry
+    answer: Answer
+    left: int
+
+
+def _dead_end(
+    lanes: Lanes, entries: Sequence[Entry], bag: tuple[tuple[Entry, Answer], ...], take: Take
+) -> _DeadEnd | None:
+    """The dead end that is furthest from here; of several the one whose answers were handed out most as they came."""
+    entry, rest = entries[0], entries[1:]
+    ends: list[_DeadEnd] = []
+    tried: set[Answer] = set()
+    for place, (named, answer) in enumerate(bag):
+        if answer in tried or not could_be_for(answer, named, entry):
+            continue
+        tried.add(answer)
+        after = take(lanes, entry, answer)
+        if not after:
+            ends.append(_DeadEnd(lanes, entry, answer, len(entries)))
+        elif (end := _dead_end(after, rest, bag[:place] + bag[place + 1 :], take)) is not None:
+            ends.append(end)
+    return min(ends, key=lambda end: end.left, default=None)

@@ -8,6 +8,7 @@ decided here: whether a rule is broken is known before any function of this modu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import assert_never
 
 from model import dedup
@@ -17,55 +18,80 @@ from model.log import Position
 from model.operations import Answer, Duplicate, Entry, LoggedEntry, Refused, Stored, Unknown
 
 
-def for_answer(lanes: Lanes, entry: Entry, answer: Answer, *, others: int, enabled: bool) -> Broken:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Background:
+    """What came before on the topic and may be behind it.
+
+    ``others``: the highest id that another producer has here, or this one elsewhere. ``lost``: the highest id of this
+    producer whose write may have failed. ``snapshot_failed``: a snapshot's write failed.
+    """
+
+    enabled: bool = True
+    others: int = NONE
+    lost: int = NONE
+    snapshot_failed: bool = False
+
+
+def for_answer(lanes: Lanes, entry: Entry, answer: Answer, background: Background) -> Broken:
     """The rule that this answer breaks, no state of the lane allowing it."""
     lane = _likeliest(lanes)
-    if not enabled:
+    if not background.enabled:
         return Broken("DEDUP-01", f"deduplication is off, and yet {entry} was not simply stored: {_words(answer)}")
     match answer:
         case Stored(position):
-            return _for_stored(lane, entry, f"{entry} was stored at {position}")
+            return _for_stored(lane, entry, f"{entry} was stored at {position}", background)
         case Duplicate():
-            return _for_duplicate(lane, entry, others)
+            return _for_duplicate(lane, entry, background)
         case Refused(code, message):
-            return _for_refusal(lane, entry, code, f"{code}: {message}" if message else code)
+            return _for_refusal(lane, entry, code, f"{code}: {message}" if message else code, background)
         case Unknown():
             return Broken("DEDUP-02", f"no state of the producer allows that {entry} was sent at all")
         case _:
             assert_never(answer)
 
 
-def _for_stored(lane: Lane, entry: Entry, what: str) -> Broken:
+def _for_stored(lane: Lane, entry: Entry, what: str, background: Background) -> Broken:
     highest = f"{lane.written} is stored already" if lane.written != NONE else "nothing counted is stored"
     if entry.highest <= lane.written:
         if lane.moved:
             return Broken("DEDUP-12", f"{what} once more after the topic was loaded again, though {highest}")
+        if background.snapshot_failed:
+            return Broken("DEDUP-11", f"{what} once more after a snapshot had failed, though {highest}")
         return Broken("DEDUP-03", f"{what}, though {highest}")
     if dedup.overlaps(lane, entry.lowest, entry.highest):
         return Broken("DEDUP-03", f"{what}, though {highest} and it begins at or below that")
     return Broken("DEDUP-04", f"{what}, though a write of {lane.pushed} was pending or had failed")
 
 
-def _for_duplicate(lane: Lane, entry: Entry, others: int) -> Broken:
+def _for_duplicate(lane: Lane, entry: Entry, background: Background) -> Broken:
     what = f"{entry} was confirmed as a duplicate and not stored, though the highest id stored is {lane.written}"
     if lane.failed and lane.pushed >= entry.lowest:
         return Broken("DEDUP-04", f"{what} and the write of {lane.pushed} had not succeeded")
-    if others >= entry.highest:
-        return Broken("DEDUP-07", f"{what} (another producer, or another topic, has {others})")
+    if background.others >= entry.highest:
+        return Broken("DEDUP-07", f"{what} (another producer, or another topic, has {background.others})")
     if lane.moved:
         return Broken("DEDUP-12", f"{what}; the topic was loaded again just before")
+    if background.lost >= entry.lowest:
+        return Broken("DEDUP-06", f"{what}; a write up to {background.lost} had failed before")
+    if dedup.is_about_something_old(lane, entry):
+        return Broken("DEDUP-14", f"{what}; an entry about the same is stored under another id")
     return Broken("DEDUP-02", what)
 
 
-def _for_refusal(lane: Lane, entry: Entry, code: str, error: str) -> Broken:
+def _for_refusal(lane: Lane, entry: Entry, code: str, error: str, background: Background) -> Broken:
     if dedup.is_duplicate(lane, entry.highest):
         rule = "DEDUP-05" if code == UNKNOWN_STATUS else "DEDUP-03"
         return Broken(rule, f"{entry} was refused ({error}), though {lane.written} is stored and nothing was in flight")
-    if lane.failed:
+    if lane.failed or background.lost >= entry.lowest:
         return Broken("DEDUP-06", f"{entry} was refused ({error}) after an earlier write had failed and was over")
+    what = f"{entry} is new (the highest id stored is {lane.written}) and was refused ({error})"
     if lane.moved:
-        return Broken("DEDUP-12", f"{entry} is new and was refused ({error}) after the topic was loaded again")
-    return Broken("DEDUP-02", f"{entry} is new (the highest id stored is {lane.written}) and was refused ({error})")
+        return Broken("DEDUP-12", f"{what} after the topic was loaded again")
+    if NONE < lane.written < entry.lowest - 1:
+        return Broken("DEDUP-08", f"{what}; there is a gap between the two")
+    if code == UNKNOWN_STATUS:
+        return Broken("DEDUP-05", f"{what}, as if a write was in flight")
+    return Broken("DEDUP-02", what)
 
 
 def for_policy(topic: str, deduplication: str) -> Broken:
@@ -73,15 +99,19 @@ def for_policy(topic: str, deduplication: str) -> Broken:
     return Broken("DEDUP-01", f"deduplication of {topic} was switched by a policy, and is {deduplication} still")
 
 
-def for_opening(lanes: Lanes, last_sequence_id: int) -> Broken:
+def for_opening(lanes: Lanes, last_sequence_id: int, background: Background) -> Broken:
     """The rule that is broken when a reopened producer is told an id that no state of its lane has."""
     lane = _likeliest(lanes)
     possible = " or ".join(str(n) for n in sorted({lane.written for lane in lanes}))
     what = f"the reopened producer was told {last_sequence_id}, the highest id stored for it is {possible}"
     if any(k.told for k in lane.kept) and last_sequence_id < lane.written:
         return Broken("DEDUP-09", f"{what}, as it was told itself before")
+    if background.others == last_sequence_id and all(lane.written < last_sequence_id for lane in lanes):
+        return Broken("DEDUP-07", f"{what}; {last_sequence_id} is of another producer, or on another topic")
     if lane.moved:
         return Broken("DEDUP-12", f"{what}; the topic was loaded again just before")
+    if background.snapshot_failed and last_sequence_id < lane.written:
+        return Broken("DEDUP-11", f"{what}; a snapshot had failed before")
     return Broken("DEDUP-09", what)
 
 

@@ -205,6 +205,13 @@ def is_duplicate(lane: Lane, highest: int) -> bool:
     return highest <= max(lane.persisted, lane.written)
 
 
+@carries("DEDUP-14")
+def is_about_something_old(lane: Lane, entry: Entry) -> bool:
+    """Whether something in the lane was about the same business, which must not matter (DEDUP-14)."""
+    business = {message.business_id for message in entry.messages}
+    return any(message.business_id in business for kept in lane.kept for message in kept.entry.messages)
+
+
 @carries("DEDUP-04", "DEDUP-05")
 def is_of_unknown_status(lane: Lane, lowest: int, highest: int) -> bool:
     """Above *persisted*, at or below *pushed*: only while a write is in flight or has failed (DEDUP-05)."""

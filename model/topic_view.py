@@ -13,7 +13,7 @@ from functools import partial
 from itertools import pairwise
 
 from model import blame, dedup
-from model.answers import hand_out
+from model.answers import furthest, hand_out
 from model.catalogue import carries
 from model.dedup import FRESH, NONE, Circumstances, Lanes
 from model.deviations import DEVIATIONS, SNAPSHOT_POSITION_AHEAD
@@ -96,7 +96,7 @@ def sent(
 
     ways = list(hand_out(before, entries, answers, take))
     if not ways:
-        return _blame(view, producer, entries, answers, take)
+        return blame.for_answer(*furthest(before, entries, answers, take), _background(view, producer))
     all_answered = not any(isinstance(answer, Unknown) for answer in answers)
     after = dedup.simplest(dedup.settle(lane, all_answered=all_answered) for lanes, _ in ways for lane in lanes)
     accounted = account_for(after, view.known)
@@ -118,22 +118,14 @@ def sent(
     return Allowed(view.with_lane(producer, after), tuple(exercised), deviations)
 
 
-def _blame(
-    view: TopicView,
-    producer: str,
-    entries: Sequence[Entry],
-    answers: Sequence[Answer],
-    take: Callable[[Lanes, Entry, Answer], Lanes],
-) -> Broken:
-    """The rule that is broken by the first answer, as they were handed out, that nothing allows."""
-    lanes = view.lane(producer)
-    others = _others(view, producer)
-    for entry, answer in zip(entries, answers, strict=True):
-        after = take(lanes, entry, answer)
-        if not after:
-            return blame.for_answer(lanes, entry, answer, others=others, enabled=view.enabled)
-        lanes = after
-    return Broken("DEDUP-02", "no way to hand out the answers to these sends is allowed")
+def _background(view: TopicView, producer: str) -> blame.Background:
+    """What of the topic may be behind something that is not allowed."""
+    return blame.Background(
+        enabled=view.enabled,
+        others=_others(view, producer),
+        lost=view.unconfirmed.get(producer, NONE) if view.write_failed else NONE,
+        snapshot_failed=view.snapshot_failed,
+    )
 
 
 @carries("DEDUP-02")
@@ -175,7 +167,7 @@ def _exercised_by(view: TopicView, producer: str, lanes: Lanes, entry: Entry, an
                 rules.append("DEDUP-07")
             if view.write_failed and view.unconfirmed.get(producer, NONE) >= entry.lowest:
                 rules.append("DEDUP-06")
-            if always(lambda lane: _is_about_something_old(lane, entry)):
+            if always(lambda lane: dedup.is_about_something_old(lane, entry)):
                 rules.append("DEDUP-14")
         case Duplicate():
             rules.append("DEDUP-03")
@@ -193,11 +185,6 @@ def _exercised_by(view: TopicView, producer: str, lanes: Lanes, entry: Entry, an
     return rules
 
 
-def _is_about_something_old(lane: dedup.Lane, entry: Entry) -> bool:
-    business = {message.business_id for message in entry.messages}
-    return any(message.business_id in business for kept in lane.kept for message in kept.entry.messages)
-
-
 def opened(view: TopicView, producer: str, last_sequence_id: int | None) -> Allowed[TopicView] | Broken:
     """A producer was opened under this name and learnt this id (None: its client does not tell)."""
     lanes = view.lane(producer)
@@ -205,7 +192,7 @@ def opened(view: TopicView, producer: str, last_sequence_id: int | None) -> Allo
         return Allowed(view.with_lane(producer, lanes))
     after = dedup.simplest(new for lane in lanes for new in dedup.opened(lane, last_sequence_id))
     if not after:
-        return blame.for_opening(lanes, last_sequence_id)
+        return blame.for_opening(lanes, last_sequence_id, _background(view, producer))
     accounted = account_for(after, view.known)
     if isinstance(accounted, Broken):
         return accounted
