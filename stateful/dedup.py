@@ -37,6 +37,13 @@ TOPICS = ("t0", "t1")
 CROWD = 8
 """Producers of a crowd: more than a snapshot holds on the brokers that the suite starts."""
 
+LEDGER_ROOM = 5
+"""Entries of a ledger on these brokers."""
+SNAPSHOT_INTERVAL = 5
+"""Entries between snapshots on these brokers."""
+SNAPSHOT_AT_LAST_MS = 2500
+"""After so long a snapshot has come by the timer, which looks for topics that are due once a second."""
+
 PICKS: st.SearchStrategy[Pick] = st.sampled_from(
     [
         Pick(),
@@ -216,10 +223,12 @@ class FailuresMachine(Producers):
     """
 
     clients: ClassVar[tuple[Client, ...]] = ("wire",)
+    is_patient = False
 
-    @initialize()
-    def create_topic(self) -> None:
-        """One topic, deduplication on."""
+    @initialize(is_patient=st.sampled_from([False] * 19 + [True]))
+    def create_topic(self, is_patient: bool) -> None:
+        """One topic, deduplication on; in few examples there will be time for what takes a second."""
+        self.is_patient = is_patient
         self.topics = TOPICS[:1]
         self.do(CreateTopic(topic="t0", deduplication="namespace-on"))
         self.open("t0", "p0", "wire")
@@ -275,6 +284,48 @@ class FailuresMachine(Producers):
         self.plan.drop_wire_sessions(session.topic)
         again = self.open(session.topic, session.producer, "wire")
         self.do(Send(session=again.name, entries=sent))
+
+    @precondition(lambda self: self.is_patient)
+    @rule(index=INDEXES, before=st.integers(1, 4))
+    def close_a_ledger_slowly(self, index: int, before: int) -> None:
+        """The timer's snapshot may come while a full ledger is being closed; then the topic is unloaded.
+
+        An unload begins a ledger, and how much is in it before decides which entry is due for a snapshot by number.
+        """
+        session = self.session(index)
+        self.do(Send(session=session.name, entries=self.plan.entries(session, [Pick()] * before)))
+        again = self.unloaded(session)
+        entries = self.plan.entries(again, [Pick()] * LEDGER_ROOM)
+        self.do(SetFailpoint(topic=again.topic, kind="ledger-close-slow", delay_ms=SNAPSHOT_AT_LAST_MS))
+        self.do(Send(session=again.name, entries=entries))
+        self.do(ClearFailpoints())
+        again = self.unloaded(again)
+        self.do(Send(session=again.name, entries=entries[-2:]))
+
+    def unloaded(self, session: PlannedSession) -> PlannedSession:
+        """Unload a session's topic, and open its producer again."""
+        self.do(Unload(topic=session.topic))
+        self.plan.drop_wire_sessions(session.topic)
+        return self.open(session.topic, session.producer, "wire")
+
+    @precondition(lambda self: self.is_patient)
+    @rule(burst=BURSTS, delay_ms=st.sampled_from([5, 300]))
+    def switch_on_in_flight(self, burst: list[Pick], delay_ms: int) -> None:
+        """Deduplication of a topic is switched on while a write is in flight, and its message is sent again.
+
+        In between another producer sends as much as takes a snapshot, from which can be seen what counts as persisted.
+        """
+        topic = f"t{len(self.topics)}"
+        self.topics += (topic,)
+        self.do(CreateTopic(topic=topic, deduplication="own-namespace-off"))
+        first, other = self.open(topic, "p0", "wire"), self.open(topic, "p1", "wire")
+        entries = self.plan.entries(first, [Pick(), *burst])
+        self.do(SetFailpoint(topic=topic, kind="write-slow", delay_ms=delay_ms))
+        self.do(Send(session=first.name, entries=entries, wait=False))
+        self.do(SwitchDeduplication(topic=topic, scope="namespace", on=True, in_flight=True))
+        self.do(Send(session=other.name, entries=self.plan.entries(other, [Pick()] * 2 * SNAPSHOT_INTERVAL)))
+        self.do(ReadSnapshot(topic=topic))
+        self.do(Send(session=first.name, entries=entries))
 
     @rule(index=INDEXES)
     def read_snapshot(self, index: int) -> None:
