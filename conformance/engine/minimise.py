@@ -1,7 +1,8 @@
 """Makes a violation's history short, and says how surely it comes back.
 
 Shortening works on the operations of the history itself, not on the choices that Hypothesis made: a part of a history
-is a history, and performing it again is all it takes. A part is kept only if the same rule breaks in every one of
+is a history, and performing it again is all it takes. How an example is finished follows from the rest, so only what
+comes before that is made shorter. A part is kept only if the same rule breaks in every one of
 ``CONFIRMATIONS`` runs. What does not come back at all is reported whole. Everything is bounded by a deadline.
 """
 
@@ -13,10 +14,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from conformance.engine.slices import of_one_topic
+from conformance.engine.slices import topics_of
 from conformance.history.document import Step, Violation
 from model.applications import StartSource
-from model.operations import AnyOperation, Send
+from model.operations import AnyOperation, Send, Skipped
 
 CONFIRMATIONS = 2
 """In how many runs in a row a shorter history must break the rule to be kept."""
@@ -26,10 +27,16 @@ FINAL_REPLAYS = 5
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What running a sequence of operations came to."""
+    """What running a sequence of operations came to: the steps, of which the first ``chosen`` are these operations."""
 
     steps: tuple[Step, ...]
+    chosen: int
     violation: Violation | None
+
+    @property
+    def operations(self) -> list[AnyOperation]:
+        """The operations that were run; what finished the example is not among them."""
+        return [step.operation for step in self.steps[: self.chosen]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,43 +56,55 @@ def minimise(original: Attempt, run: RunOperations, *, limit_s: float) -> Shorte
     """The shortest history with the same broken rule that can be had within ``limit_s`` seconds."""
     assert original.violation is not None
     search = _Search(run, original.violation, time.monotonic() + limit_s)
-    best = original
-    if not search.is_over:
-        best = search.confirmed(of_one_topic(_operations(original)[: original.violation.step])) or original
-    size = max(1, len(best.steps) // 2)
+    best = search.better(original, _of_one_topic(original))
+    best = search.better(best, _of_what_was_performed(best))
+    size = max(1, best.chosen // 2)
     while not search.is_over:
         shorter = _without_parts(search, best, size)
         if size == 1:
             shorter = _without_entries(search, shorter)
-            if len(shorter.steps) == len(best.steps) and _entries(shorter) == _entries(best):
+            if _length(shorter.operations) == _length(best.operations):
                 break
         best, size = shorter, max(1, size // 2)
     return search.replayed(best)
 
 
+def _of_one_topic(attempt: Attempt) -> Operations:
+    """Only what has to do with the topic of the step that breaks the rule, if it has one."""
+    assert attempt.violation is not None
+    topics = topics_of([step.operation for step in attempt.steps[: attempt.violation.step]])
+    chosen = zip(attempt.operations, topics, strict=False)
+    return [operation for operation, topic in chosen if topics[-1] is None or topic in (None, topics[-1])]
+
+
+def _of_what_was_performed(attempt: Attempt) -> Operations:
+    """Only what could be performed in this attempt."""
+    return [step.operation for step in attempt.steps[: attempt.chosen] if not isinstance(step.outcome, Skipped)]
+
+
 def _without_parts(search: _Search, best: Attempt, size: int) -> Attempt:
     """Leave out each run of ``size`` operations, from the last to the first, where the rule still breaks without it."""
-    start = len(best.steps) - size
+    start = best.chosen - size
     while start >= 0 and not search.is_over:
-        operations = _operations(best)
-        found = search.confirmed([*operations[:start], *operations[start + size :]])
-        best = found or best
-        start = min(start - size, len(best.steps) - size)
+        operations = best.operations
+        best = search.better(best, [*operations[:start], *operations[start + size :]])
+        start = min(start - size, best.chosen - size)
     return best
 
 
 def _without_entries(search: _Search, best: Attempt) -> Attempt:
     """Leave out single entries of sends and sources, where the rule still breaks without them."""
-    for candidate in _fewer_entries(_operations(best)):
-        if search.is_over:
-            break
-        if (found := search.confirmed(candidate)) is not None:
+    for candidate in _fewer_entries(best.operations):
+        found = search.better(best, candidate)
+        if found is not best:
             return _without_entries(search, found)
     return best
 
 
-def _entries(attempt: Attempt) -> int:
-    return sum(len(step.operation.entries) for step in attempt.steps if isinstance(step.operation, Send | StartSource))
+def _length(operations: Operations) -> tuple[int, int]:
+    """How many operations there are, and how many entries they send."""
+    entries = (len(one.entries) for one in operations if isinstance(one, Send | StartSource))
+    return len(operations), sum(entries)
 
 
 @dataclass(slots=True)
@@ -98,20 +117,24 @@ class _Search:
     def is_over(self) -> bool:
         return time.monotonic() > self.deadline
 
-    def confirmed(self, operations: Operations) -> Attempt | None:
-        """The last of the confirming runs, or None if one of them did not break the rule."""
-        attempt: Attempt | None = None
+    def better(self, best: Attempt, operations: Operations) -> Attempt:
+        """What these operations come to, if there is time, they are fewer, and the rule breaks every time."""
+        if _length(operations) >= _length(best.operations):
+            return best
+        attempt = best
         for _ in range(CONFIRMATIONS):
+            if self.is_over:
+                return best
             attempt = self.run(operations)
             if not is_same(attempt.violation, self.wanted):
-                return None
+                return best
         return attempt
 
     def replayed(self, best: Attempt) -> Shortest:
         """Run the shortest history a few times more; the count says how sure it is."""
         tries = came_back = 0
         for _ in range(FINAL_REPLAYS):
-            attempt = self.run(_operations(best))
+            attempt = self.run(best.operations)
             tries += 1
             if is_same(attempt.violation, self.wanted):
                 came_back += 1
@@ -124,10 +147,6 @@ class _Search:
 def is_same(violation: Violation | None, wanted: Violation) -> bool:
     """Whether a violation is of the same rule, and by the same deviation if it has one."""
     return violation is not None and (violation.rule, violation.deviation) == (wanted.rule, wanted.deviation)
-
-
-def _operations(attempt: Attempt) -> list[AnyOperation]:
-    return [step.operation for step in attempt.steps]
 
 
 def _fewer_entries(operations: Operations) -> Iterator[Operations]:

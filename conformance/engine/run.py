@@ -189,8 +189,7 @@ class Run:
         """With a defect on, see whether what was found comes back; if not, the search goes on."""
         for one in found:
             if self._seeded is not None and one.is_steady is None:
-                operations = [step.operation for step in one.attempt.steps]
-                again = (self._attempt(operations).violation for _ in range(CONFIRMATIONS))
+                again = (self._attempt(one.attempt.operations).violation for _ in range(CONFIRMATIONS))
                 one.is_steady = all(is_same(violation, one.violation) for violation in again)
 
     def _worth_shortening(self, found: list[Found]) -> list[Found]:
@@ -252,7 +251,7 @@ class Run:
             return
         self._tell(self._finished(machine.name, operations, lockstep))
         if example.violation is not None:
-            self._keep(machine, Attempt(tuple(lockstep.steps), example.violation), found)
+            self._keep(machine, Attempt(tuple(lockstep.steps), lockstep.chosen, example.violation), found)
 
     def _finished(self, machine: str, operations: int, lockstep: Lockstep) -> events.ExampleFinished:
         return events.ExampleFinished(
@@ -329,7 +328,7 @@ class Run:
             for attempt in (one.attempt, *[shortest] * FINAL_REPLAYS):
                 if len(broke) > 1 and time.monotonic() > enough:
                     break
-                again = self._attempt([step.operation for step in attempt.steps])
+                again = self._attempt(attempt.operations)
                 broke.append(again.violation is not None)
         self._tell(
             events.ReplayedSoundly(
@@ -381,7 +380,7 @@ def perform(operations: Sequence[AnyOperation], lockstep: Lockstep) -> Attempt:
         violation = broken.violation
     finally:
         lockstep.performer.close()
-    return Attempt(tuple(lockstep.steps), violation)
+    return Attempt(tuple(lockstep.steps), lockstep.chosen, violation)
 
 
 def weight(operation: AnyOperation) -> int:

@@ -1,7 +1,7 @@
-"""The part of a history that can have to do with its end: what was done on the same topic.
+"""Which topic each operation of a history is about.
 
 Topics do not influence one another (DEDUP-07), so most violations are as well seen without the others. Where that is
-not so, the part does not show the violation, and whoever shortens the history keeps the whole of it.
+not so, a history of one topic does not show the violation, and whoever shortens it keeps the whole of it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from model.operations import (
 )
 
 
-def of_one_topic(operations: Sequence[AnyOperation]) -> tuple[AnyOperation, ...]:
-    """The operations on the topic that the last one is about, and those on no topic; all, if that is on no topic."""
+def topics_of(operations: Sequence[AnyOperation]) -> list[str | None]:
+    """The topic of each operation, which it names or had been named before by who acts; None if it is about none."""
     topics: dict[str, str] = {}
     about = []
     for operation in operations:
@@ -46,9 +46,7 @@ def of_one_topic(operations: Sequence[AnyOperation]) -> tuple[AnyOperation, ...]
         if actor is not None and topic is not None:
             topics[actor] = topic
         about.append(topic if topic is not None else topics.get(actor or ""))
-    if not about or about[-1] is None:
-        return tuple(operations)
-    return tuple(one for one, topic in zip(operations, about, strict=True) if topic in (None, about[-1]))
+    return about
 
 
 def _actor_and_topic(operation: AnyOperation) -> tuple[str | None, str | None]:

@@ -54,7 +54,10 @@ class RuleBroken(Exception):
 
 @dataclass(slots=True)
 class Lockstep:
-    """One example on one performer; ``record`` is called with each step before it is judged."""
+    """One example on one performer; ``record`` is called with each step before it is judged.
+
+    ``chosen``: how many of the steps were asked for from outside; those behind them finish the example.
+    """
 
     performer: Performer
     state: Example
@@ -63,10 +66,15 @@ class Lockstep:
     exercised: Counter[str] = field(default_factory=Counter)
     deviations: Counter[str] = field(default_factory=Counter)
     largest_state: int = 0
+    chosen: int = 0
     _began: float = field(default_factory=time.perf_counter)
 
     def do(self, operation: AnyOperation) -> AnyOutcome:
         """Perform one operation, write it down and judge it; RuleBroken when no state allows what was observed."""
+        self.chosen += 1
+        return self._do(operation)
+
+    def _do(self, operation: AnyOperation) -> AnyOutcome:
         invoked = time.perf_counter()
         outcome, late = self.performer.perform(operation)
         step = Step(
@@ -92,7 +100,7 @@ class Lockstep:
     def finish(self) -> None:
         """Settle what is unknown, read logs and snapshots back and judge them."""
         for operation in finishing(self):
-            self.do(operation)
+            self._do(operation)
 
     def _violation(self, broken: Broken) -> Violation:
         return Violation(

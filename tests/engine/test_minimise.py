@@ -7,7 +7,7 @@ from itertools import cycle
 
 from conformance.engine.minimise import CONFIRMATIONS, FINAL_REPLAYS, Attempt, minimise
 from conformance.history.document import Violation
-from model.operations import AnyOperation, CreateTopic, OpenProducer, ReadLog, Send, Unload
+from model.operations import AnyOperation, CloseProducer, CreateTopic, OpenProducer, ReadLog, Send, Skipped, Unload
 from tests.report.samples import entry, step
 
 NEEDED: tuple[AnyOperation, ...] = (CreateTopic("t0"), OpenProducer("s1", "t0", "p0"), Send("s1", (entry(3),)))
@@ -20,6 +20,7 @@ NOISE: tuple[AnyOperation, ...] = (
     Unload("t0"),
     Unload("t0"),
 )
+FINISHING = (ReadLog("t0"),)
 LIMIT_S = 30.0
 
 Breaks = Callable[[Sequence[AnyOperation]], bool]
@@ -30,8 +31,9 @@ def broken(rule: str = "DEDUP-03", *, at: int = 1) -> Violation:
 
 
 def attempt(operations: Sequence[AnyOperation], rule: str | None = "DEDUP-03") -> Attempt:
-    steps = tuple(step(operation) for operation in operations)
-    return Attempt(steps, None if rule is None else broken(rule, at=len(steps)))
+    """What these operations come to, on a system that reads the log back at the end."""
+    steps = tuple(step(operation) for operation in (*operations, *FINISHING))
+    return Attempt(steps, len(operations), None if rule is None else broken(rule, at=len(steps)))
 
 
 def system(breaks: Breaks) -> Callable[[Sequence[AnyOperation]], Attempt]:
@@ -48,7 +50,7 @@ def sends(sequence_id: int) -> Breaks:
 
 
 def operations_of(shortest: Attempt) -> tuple[AnyOperation, ...]:
-    return tuple(step.operation for step in shortest.steps)
+    return tuple(shortest.operations)
 
 
 def test_only_what_the_violation_needs_is_left() -> None:
@@ -70,8 +72,27 @@ def test_other_topics_are_left_out_at_once() -> None:
         tried.append(len(operations))
         return system(needs(*NEEDED))(operations)
 
-    minimise(attempt((*NEEDED, *NOISE, ReadLog("t0"))), run, limit_s=LIMIT_S)
-    assert tried[0] == len(NEEDED) + 4, "three unloads of the topic, and the reading of its log"
+    minimise(attempt((*NEEDED, *NOISE)), run, limit_s=LIMIT_S)
+    assert tried[0] == len(NEEDED) + 3, "the topic was unloaded three times"
+
+
+def test_what_could_not_be_performed_is_left_out_at_once() -> None:
+    skipped = step(CloseProducer("s9"), Skipped("there is no such session"))
+    steps = (*(step(operation) for operation in NEEDED), skipped)
+    original = Attempt(steps, len(steps), broken(at=len(steps)))
+    tried: list[Sequence[AnyOperation]] = []
+
+    def run(operations: Sequence[AnyOperation]) -> Attempt:
+        tried.append(operations)
+        return system(needs(*NEEDED))(operations)
+
+    minimise(original, run, limit_s=LIMIT_S)
+    assert tuple(tried[0]) == NEEDED
+
+
+def test_how_an_example_is_finished_does_not_count() -> None:
+    shortest = minimise(attempt((*NOISE, *NEEDED)), system(needs(*NEEDED)), limit_s=LIMIT_S)
+    assert [step.operation for step in shortest.attempt.steps] == [*NEEDED, *FINISHING]
 
 
 def test_another_topic_that_matters_is_kept() -> None:
@@ -105,4 +126,4 @@ def test_without_time_it_is_only_replayed() -> None:
     original = attempt((*NOISE, *NEEDED))
     shortest = minimise(original, system(lambda _: True), limit_s=0)
     assert operations_of(shortest.attempt) == (*NOISE, *NEEDED)
-    assert shortest.tries == CONFIRMATIONS
+    assert shortest.tries == CONFIRMATIONS, "even then it is seen how surely it comes back"

@@ -1,9 +1,9 @@
-"""Cutting a history down to one topic."""
+"""Which topic each operation of a history is about."""
 
 from __future__ import annotations
 
-from conformance.engine.slices import of_one_topic
-from model.applications import CrashSource, FinishSource, StartSource
+from conformance.engine.slices import topics_of
+from model.applications import CrashSource, Drain, FinishSource, ReadDatabase, RunReader, StartSource
 from model.operations import (
     AnyOperation,
     ClearFailpoints,
@@ -12,47 +12,32 @@ from model.operations import (
     Kill,
     OpenProducer,
     ReadLog,
+    Restart,
     Send,
     Unload,
 )
 from tests.report.samples import entry
 
-HERE: tuple[AnyOperation, ...] = (
-    CreateTopic("t0"),
-    OpenProducer("s1", "t0", "p0"),
-    Send("s1", (entry(1),)),
-    StartSource("a0", "t0", (entry(1),)),
-    CrashSource("a0"),
-)
-ELSEWHERE: tuple[AnyOperation, ...] = (
-    CreateTopic("t1"),
-    OpenProducer("s2", "t1", "p0"),
-    Send("s2", (entry(1),)),
-    CloseProducer("s2"),
-    StartSource("a1", "t1", (entry(1),)),
-    FinishSource("a1"),
-    Unload("t1"),
-    ReadLog("t1"),
-)
+
+def test_an_operation_that_names_a_topic_is_about_it() -> None:
+    operations: list[AnyOperation] = [CreateTopic("t0"), Unload("t1"), ReadLog("t0"), Drain("t1", "s")]
+    assert topics_of(operations) == ["t0", "t1", "t0", "t1"]
 
 
-def test_what_was_done_on_other_topics_is_left_out() -> None:
-    assert of_one_topic((*ELSEWHERE, *HERE, ReadLog("t0"))) == (*HERE, ReadLog("t0"))
+def test_what_somebody_does_is_about_the_topic_that_was_named_when_that_one_came() -> None:
+    operations: list[AnyOperation] = [
+        OpenProducer("s1", "t0", "p0"),
+        OpenProducer("s2", "t1", "p0"),
+        Send("s1", (entry(1),)),
+        CloseProducer("s2"),
+        StartSource("a0", "t1", (entry(1),)),
+        CrashSource("a0"),
+        FinishSource("a0"),
+        RunReader("r", "t0"),
+        ReadDatabase("r"),
+    ]
+    assert topics_of(operations) == ["t0", "t1", "t0", "t1", "t1", "t1", "t1", "t0", "t0"]
 
 
-def test_the_last_operation_may_name_its_topic_by_who_acts() -> None:
-    assert of_one_topic((*HERE, *ELSEWHERE, Send("s1", (entry(2),)))) == (*HERE, Send("s1", (entry(2),)))
-    assert of_one_topic((*HERE, *ELSEWHERE, FinishSource("a0"))) == (*HERE, FinishSource("a0"))
-
-
-def test_what_is_on_no_topic_is_kept() -> None:
-    assert of_one_topic((Kill(), *ELSEWHERE, ClearFailpoints(), ReadLog("t0"))) == (
-        Kill(),
-        ClearFailpoints(),
-        ReadLog("t0"),
-    )
-
-
-def test_all_is_kept_where_the_last_operation_is_on_no_topic() -> None:
-    assert of_one_topic((*HERE, *ELSEWHERE, Kill())) == (*HERE, *ELSEWHERE, Kill())
-    assert of_one_topic(()) == ()
+def test_what_is_done_to_the_whole_broker_or_by_nobody_who_came_is_about_no_topic() -> None:
+    assert topics_of([Kill(), Restart(), ClearFailpoints(), Send("s9", ())]) == [None] * 4
