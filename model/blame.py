@@ -104,12 +104,14 @@ def for_opening(lanes: Lanes, last_sequence_id: int, background: Background) -> 
     lane = _likeliest(lanes)
     possible = " or ".join(str(n) for n in sorted({lane.written for lane in lanes}))
     what = f"the reopened producer was told {last_sequence_id}, the highest id stored for it is {possible}"
-    if any(k.told for k in lane.kept) and last_sequence_id < lane.written:
-        return Broken("DEDUP-09", f"{what}, as it was told itself before")
     if background.others == last_sequence_id and all(lane.written < last_sequence_id for lane in lanes):
         return Broken("DEDUP-07", f"{what}; {last_sequence_id} is of another producer, or on another topic")
     if lane.moved:
         return Broken("DEDUP-12", f"{what}; the topic was loaded again just before")
+    if last_sequence_id < lane.written <= lane.persisted and lane.kept[-1].position is None:
+        return Broken("DEDUP-04", f"{what}, because that was confirmed as a duplicate")
+    if any(k.told for k in lane.kept) and last_sequence_id < lane.written:
+        return Broken("DEDUP-09", f"{what}, as it was told itself before")
     if background.snapshot_failed and last_sequence_id < lane.written:
         return Broken("DEDUP-11", f"{what}; a snapshot had failed before")
     return Broken("DEDUP-09", what)
@@ -134,7 +136,7 @@ def for_log(lanes: Lanes, producer: str, found: Sequence[LoggedEntry], *, moves:
             return _for_missing(producer, k, moves=moves)
     for entry in found:
         if logged.count(entry.entry) > max(1, kept.count(entry.entry)) or entry.entry not in kept:
-            return _for_extra(lane, producer, entry, enabled=enabled)
+            return _for_extra(lane, producer, entry, found, moves=moves, enabled=enabled)
     if kept != logged:
         return Broken("DEDUP-08", f"the log has {producer}'s entries in another order: {_listed(logged)}")
     return Broken("DEDUP-02", f"the log has {producer}'s entries at other positions than the broker confirmed")
@@ -149,10 +151,16 @@ def _for_missing(producer: str, kept: dedup.Kept, *, moves: int) -> Broken:
     return Broken(rule, f"the log lacks {kept.entry} of {producer}, which was confirmed {where}as stored")
 
 
-def _for_extra(lane: Lane, producer: str, logged: LoggedEntry, *, enabled: bool) -> Broken:
+def _for_extra(
+    lane: Lane, producer: str, logged: LoggedEntry, found: Sequence[LoggedEntry], *, moves: int, enabled: bool
+) -> Broken:
     what = f"the log has {logged.entry} of {producer} at {logged.position}, which was not confirmed as stored there"
     if not enabled:
         return Broken("DEDUP-01", what)
+    if sum(entry.entry == logged.entry for entry in found) > 1:
+        return Broken("DEDUP-03", what)
+    if moves:
+        return Broken("DEDUP-12", f"{what}, nor known after the topic was loaded again")
     stored_already = any(k.highest >= logged.entry.highest for k in lane.kept[lane.since :])
     return Broken("DEDUP-03" if stored_already else "DEDUP-04", what)
 
