@@ -61,6 +61,14 @@ class Hosted:
     """Its recovery is going on while it serves already."""
 
     @property
+    def forgettable(self) -> list[str]:
+        """The producers that are away, where those are forgotten."""
+        if not self.topic.variant.inactive_forgotten:
+            return []
+        here = dict(self.topic.sessions).values()
+        return [producer for producer in self.topic.persisted.producers if producer not in here]
+
+    @property
     def may_reach(self) -> int:
         """How many of the writes in flight can still get into the log."""
         sound = next((n for n, is_doomed in enumerate(self.dooms) if is_doomed), len(self.dooms))
@@ -207,6 +215,8 @@ class SimulatedBroker:
         for name, hosted in self._topics.items():
             if hosted.topic.in_flight:
                 todo.append((self._writes, partial(self._finish_write, name)))
+            for producer in hosted.forgettable:
+                todo.append((0.1, partial(self._forget, hosted, producer)))
             if hosted.is_behind:
                 todo.append((1.0, partial(self._catch_up, hosted)))
             elif hosted.topic.snapshot is not None:
@@ -252,6 +262,9 @@ class SimulatedBroker:
             return False
         is_last = hosted.topic.ledgers.next_position.entry + 1 == LEDGER_ROOM
         return is_last and hosted.topic.in_flight[0].session is not None and self._chance.random() < 0.5
+
+    def _forget(self, hosted: Hosted, producer: str) -> None:
+        hosted.topic = reference.forget_producer(hosted.topic, producer)
 
     def _take_snapshot(self, name: str) -> None:
         hosted = self._topics[name]
