@@ -62,11 +62,15 @@ class SourceStarted(Outcome, frozen=True):
 
 
 class SourceEnded(Outcome, frozen=True):
-    """A life is over: what was confirmed in it, how many entries were not, and how often it had to open again."""
+    """A life is over: what was confirmed in it, how many entries were not, and how often it had to open again.
+
+    ``stalled``: how often it did so only because pulsar-client, which comes back by itself, was silent for too long.
+    """
 
     confirmed: tuple[Confirmed, ...]
     left: int
     came_back: int
+    stalled: int = 0
 
 
 # ---------------------------------------------------------------------------------------------------------- subscribers

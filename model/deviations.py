@@ -23,6 +23,8 @@ OVERLAPPING_BATCH_DROPPED = "overlapping-batch-dropped"
 PENDING_ID_TOLD = "pending-id-told"
 BATCH_END_UNSENT = "batch-end-unsent"
 PENDING_ID_TRUSTED = "pending-id-trusted"
+CLOSED_BEFORE_OPENED = "closed-before-opened"
+UNLOADED_IN_ROLLOVER = "unloaded-in-rollover"
 RECOVERY_RACE = "recovery-race"
 SNAPSHOT_POSITION_AHEAD = "snapshot-position-ahead"
 SWITCHED_ON_IN_FLIGHT = "switched-on-in-flight"
@@ -58,6 +60,18 @@ DEVIATIONS: dict[str, Deviation] = {
             "DEDUP-13",
             "a source that goes on from the id that it was told on opening loses a message: that id was of a write in "
             "flight, which failed afterwards",
+        ),
+        Deviation(
+            CLOSED_BEFORE_OPENED,
+            "DEDUP-13",
+            "a producer that is closed while it is being opened is told so first, and only then that it is open; what "
+            "it sends is passed over in silence, and pulsar-client waits for ever",
+        ),
+        Deviation(
+            UNLOADED_IN_ROLLOVER,
+            "DEDUP-13",
+            "a topic that is unloaded while it begins a new ledger fails some writes in flight and stores later ones: "
+            "the log has a hole, and what is missing in it passes for a duplicate when it is sent again",
         ),
         Deviation(
             SNAPSHOT_POSITION_AHEAD,

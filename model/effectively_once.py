@@ -42,14 +42,16 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Writes:
-    """How writes to a topic do: some may fail from now on; some that are in flight may fail still."""
+class Around:
+    """What else is known about an operation.
 
-    may_fail: bool = False
-    may_linger: bool = False
+    ``writes_may_fail``: writes to its topic may, from now on; ``writes_may_linger``: those in flight still may.
+    ``known``: the deviations that are reported apart.
+    """
 
-
-SOUND = Writes()
+    writes_may_fail: bool = False
+    writes_may_linger: bool = False
+    known: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +77,13 @@ class Applications:
 Judgement = Allowed[Applications] | Broken
 
 
-def judge(
-    state: Applications, operation: ApplicationOperation, outcome: AnyOutcome, writes: Writes = SOUND
-) -> Judgement:
+def judge(state: Applications, operation: ApplicationOperation, outcome: AnyOutcome, around: Around) -> Judgement:
     """What this operation of an application, which was performed, leaves possible."""
     match operation:
         case StartSource():
-            return _source_started(state, operation, outcome, writes)
+            return _source_started(state, operation, outcome, around)
         case FinishSource(name) | CrashSource(name):
-            return _source_ended(state, name, outcome)
+            return _source_ended(state, name, outcome, around)
         case Consume():
             return _consumed(state, operation, outcome)
         case Drain():
@@ -98,7 +98,7 @@ def judge(
             assert_never(operation)
 
 
-def _source_started(state: Applications, operation: StartSource, outcome: AnyOutcome, writes: Writes) -> Judgement:
+def _source_started(state: Applications, operation: StartSource, outcome: AnyOutcome, around: Around) -> Judgement:
     if isinstance(outcome, Stuck):
         return sources.never_ended(operation.source, outcome.why)
     if not isinstance(outcome, SourceStarted):
@@ -108,8 +108,8 @@ def _source_started(state: Applications, operation: StartSource, outcome: AnyOut
         source,
         operation,
         outcome.told,
-        may_fail=writes.may_fail or writes.may_linger,
-        is_undisturbed=not writes.may_fail,
+        may_fail=around.writes_may_fail or around.writes_may_linger,
+        is_undisturbed=not around.writes_may_fail,
     )
     through = {
         name: replace(program, is_through=program.is_through and program.topic != source.topic)
@@ -119,12 +119,13 @@ def _source_started(state: Applications, operation: StartSource, outcome: AnyOut
     return Allowed(replace(_with_source(state, operation.source, source), programs=through, logs=logs))
 
 
-def _source_ended(state: Applications, name: str, outcome: AnyOutcome) -> Judgement:
+def _source_ended(state: Applications, name: str, outcome: AnyOutcome, around: Around) -> Judgement:
     if isinstance(outcome, Stuck):
         return sources.never_ended(name, outcome.why)
     if not isinstance(outcome, SourceEnded):
         return Allowed(state)
-    return Allowed(_with_source(state, name, sources.ended(state.sources[name], outcome)))
+    judged = sources.ended(state.sources[name], name, outcome, around.known)
+    return _put(judged, lambda new: _with_source(state, name, new))
 
 
 def _with_source(state: Applications, name: str, source: Source) -> Applications:
@@ -189,10 +190,14 @@ def topic_without_lingering_writes(
 
 
 def moved(state: Applications, topic: str | None = None) -> Applications:
-    """A topic (None: every topic) was closed and is loaded again."""
+    """A topic was closed and is loaded again, or, with None, all of them, the broker's process having been away."""
+
+    def source_moved(source: Source) -> Source:
+        return sources.moved(source, was_away=topic is None)
+
     return replace(
         state,
-        sources={name: _if_on(topic, source, sources.moved) for name, source in state.sources.items()},
+        sources={name: _if_on(topic, source, source_moved) for name, source in state.sources.items()},
         subscriptions={key: _if_on(topic, one, subscriptions.moved) for key, one in state.subscriptions.items()},
     )
 

@@ -14,7 +14,7 @@ from typing import assert_never
 from model import blame, dedup, effectively_once, topic_view
 from model.applications import ApplicationOperation, StartSource
 from model.dedup import NONE, Circumstances
-from model.effectively_once import Applications, Writes
+from model.effectively_once import Applications, Around
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import (
@@ -301,8 +301,8 @@ def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
 def _by_application(state: Example, operation: ApplicationOperation, outcome: AnyOutcome) -> Judgement:
     topic = operation.topic if isinstance(operation, StartSource) else ""
     may_fail = any(name == topic and kind in WRITE_FAILURES for name, kind in state.failpoints)
-    writes = Writes(may_fail=may_fail, may_linger=topic in state.lingering)
-    judged = effectively_once.judge(state.applications, operation, outcome, writes)
+    around = Around(writes_may_fail=may_fail, writes_may_linger=topic in state.lingering, known=state.known)
+    judged = effectively_once.judge(state.applications, operation, outcome, around)
     if isinstance(judged, Broken):
         return judged
     over = effectively_once.topic_without_lingering_writes(state.applications, operation, outcome)

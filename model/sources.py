@@ -5,9 +5,11 @@ from the id that the broker tells it on opening, by that id alone. What it may n
 entry: a source that cannot replay gives up what was not confirmed when it died. How it retries meanwhile is its own
 business, and how the broker does it is that of :mod:`model.dedup`: this is the promise as the application sees it.
 
-A deviation: the id that is told may be that of a write that is in flight. If it fails afterwards, a source that went on
-from there has lost that message. It is allowed for only where it can have happened: a failed write was asked for since
-the entry was sent, or the topic was moved after the telling, and in both cases before anything behind it was confirmed.
+Three deviations, each allowed for only where it can have happened. The told id may be that of a write in flight,
+which fails afterwards: a failed write was asked for since the entry was sent, or the topic was moved after the telling,
+both before anything behind it was confirmed. A topic that is moved with writes in flight may leave out some of them and
+store later ones. And pulsar-client may wait for ever, where its producer was closed, by a failed write or with its
+topic, as it was opening.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from model.applications import Confirmed, GoesOn, SourceEnded, StartSource
 from model.catalogue import carries
-from model.deviations import DEVIATIONS, PENDING_ID_TRUSTED
+from model.deviations import CLOSED_BEFORE_OPENED, DEVIATIONS, PENDING_ID_TRUSTED, UNLOADED_IN_ROLLOVER
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import LoggedEntry
@@ -29,7 +31,8 @@ class Owed:
     """An entry that a source came to.
 
     ``trusted``: the source went past it, told by the broker that it is stored. ``may_have_failed``: its last write may
-    have failed. ``given_up``: a source that cannot replay let go of it.
+    have failed. ``was_in_flight``: it may have been when the topic was moved. ``given_up``: a source that cannot replay
+    let go of it.
     """
 
     entry: Entry
@@ -37,6 +40,7 @@ class Owed:
     position: Position | None = None
     trusted: bool = False
     may_have_failed: bool = False
+    was_in_flight: bool = False
     given_up: bool = False
 
     @property
@@ -46,7 +50,7 @@ class Owed:
 
     @property
     def may_be_lost(self) -> bool:
-        """Whether only the deviation explains it, if it is not there."""
+        """Whether the write that the source was told of may have failed."""
         return self.trusted and self.may_have_failed and not self.confirmed
 
 
@@ -55,7 +59,8 @@ class Source:
     """What is known of one source: what it owes, whether it lives, and what it went through.
 
     ``is_undisturbed``: no failing writes were asked for in this life. ``goes_on``: where it last went on.
-    ``interruptions``: how often it had to come back with something unconfirmed.
+    ``interruptions``: how often it had to come back with something unconfirmed. ``may_be_closed``: in this life the
+    broker may have closed its producer. ``was_away``: in this life the broker's process was away.
     """
 
     topic: str
@@ -64,6 +69,8 @@ class Source:
     is_undisturbed: bool = False
     goes_on: GoesOn = "from-checkpoint"
     interruptions: int = 0
+    may_be_closed: bool = False
+    was_away: bool = False
 
     @property
     def is_settled(self) -> bool:
@@ -92,7 +99,15 @@ def started(source: Source, operation: StartSource, told: int, *, may_fail: bool
         owed = (*(_given_up(before) for before in source.owed), *came)
     if operation.goes_on == "from-told-id":
         owed = tuple(_compared_with(told, one, may_fail=may_fail) for one in owed)
-    return replace(source, owed=owed, is_running=True, is_undisturbed=is_undisturbed, goes_on=operation.goes_on)
+    return replace(
+        source,
+        owed=owed,
+        is_running=True,
+        is_undisturbed=is_undisturbed,
+        goes_on=operation.goes_on,
+        may_be_closed=may_fail,
+        was_away=False,
+    )
 
 
 def _given_up(owed: Owed) -> Owed:
@@ -108,8 +123,24 @@ def _compared_with(told: int, owed: Owed, *, may_fail: bool) -> Owed:
     return replace(owed, trusted=False, may_have_failed=may_fail)
 
 
-def ended(source: Source, outcome: SourceEnded) -> Source:
-    """A life is over. What was confirmed in it is stored, and with it what the source trusted to stand before it."""
+@carries("DEDUP-13")
+def ended(source: Source, name: str, outcome: SourceEnded, known: frozenset[str]) -> Allowed[Source] | Broken:
+    """A life is over. What was confirmed in it is stored, and with it what the source trusted to stand before it.
+
+    The client's retries should have been enough. While the broker's process is away it waits ever longer between them.
+    """
+    if not outcome.stalled or source.was_away:
+        return Allowed(_after(source, outcome))
+    if source.may_be_closed and CLOSED_BEFORE_OPENED in known:
+        return Allowed(_after(source, outcome), (), (CLOSED_BEFORE_OPENED,))
+    because = f"source {name} waited in vain for pulsar-client to have a message confirmed"
+    if not source.may_be_closed:
+        return Broken("DEDUP-13", because)
+    deviation = DEVIATIONS[CLOSED_BEFORE_OPENED]
+    return Broken(deviation.rule, f"{because}: {deviation.how}", deviation.name)
+
+
+def _after(source: Source, outcome: SourceEnded) -> Source:
     confirmed = {one.sequence_id: one for one in outcome.confirmed}
     owed = tuple(_with_answer(one, confirmed.get(one.entry.lowest)) for one in source.owed)
     last = max(confirmed, default=0)
@@ -137,13 +168,20 @@ def _settled(owed: Owed) -> Owed:
 def writes_may_fail(source: Source) -> Source:
     """From now on writes to its topic may fail, and so may those that are in flight."""
     owed = tuple(replace(o, may_have_failed=not o.confirmed) for o in source.owed)
-    return replace(source, owed=owed, is_undisturbed=False)
+    return replace(source, owed=owed, is_undisturbed=False, may_be_closed=True)
 
 
-def moved(source: Source) -> Source:
-    """Its topic was closed: a write that was in flight when the source was told of it may have failed."""
-    owed = (replace(o, may_have_failed=True) if o.trusted and not o.confirmed else o for o in source.owed)
-    return replace(source, owed=tuple(owed))
+def moved(source: Source, *, was_away: bool) -> Source:
+    """Its topic was closed: a write that was in flight when the source was told of it may have failed.
+
+    ``was_away``: so was the broker's process.
+    """
+    owed = tuple(o if o.confirmed else _in_flight_when_moved(o) for o in source.owed)
+    return replace(source, owed=owed, may_be_closed=True, was_away=source.was_away or was_away)
+
+
+def _in_flight_when_moved(owed: Owed) -> Owed:
+    return replace(owed, was_in_flight=True, may_have_failed=owed.may_have_failed or owed.trusted)
 
 
 @carries("DEDUP-13")
@@ -164,7 +202,7 @@ def log_read(
     for logged in found:
         if (because := _why_extra(source, name, logged, found)) is not None:
             return _broken(source, because)
-    lost: list[int] = []
+    lost: dict[int, str] = {}
     rest = list(found)
     for number, owed in enumerate(source.owed):
         if rest and rest[0].entry == owed.entry:
@@ -173,22 +211,37 @@ def log_read(
                 return _broken(
                     source, f"{owed.entry} of source {name} is at {at}, and was confirmed at {owed.position}"
                 )
-        elif owed.may_be_lost and owed.entry not in (logged.entry for logged in rest):
-            lost.append(number)
         elif owed.confirmed or owed.trusted:
-            return _broken(source, _why_missing(name, owed, found))
+            excuse = _excuse(owed, source.owed[number + 1 :], [logged.entry for logged in rest], known)
+            if excuse is None:
+                return _broken(source, _why_missing(name, owed, found))
+            lost[number] = excuse
     if rest:
         return _broken(source, _out_of_order(name, rest[0]))
-    if lost and PENDING_ID_TRUSTED not in known:
-        deviation = DEVIATIONS[PENDING_ID_TRUSTED]
-        because = f"{_why_missing(name, source.owed[lost[0]], found)}: {deviation.how}"
-        return Broken(deviation.rule, because, deviation.name)
-    told = tuple(replace(o, trusted=False, given_up=True) if i in lost else o for i, o in enumerate(source.owed))
-    return Allowed(
-        replace(source, owed=told),
-        () if lost else _exercised_by(source),
-        (PENDING_ID_TRUSTED,) if lost else (),
-    )
+    for number, excuse in lost.items():
+        if excuse not in known:
+            deviation = DEVIATIONS[excuse]
+            because = f"{_why_missing(name, source.owed[number], found)}: {deviation.how}"
+            return Broken(deviation.rule, because, deviation.name)
+    after = replace(source, owed=tuple(_let_go(o) if i in lost else o for i, o in enumerate(source.owed)))
+    return Allowed(after, () if lost else _exercised_by(source), tuple(sorted(set(lost.values()))))
+
+
+def _excuse(owed: Owed, behind: Sequence[Owed], rest: Sequence[Entry], known: frozenset[str]) -> str | None:
+    """The deviation, a known one if there is, that explains why an entry that the source takes for stored is missing.
+
+    None if nothing does: it is not missing but out of order, or it cannot have happened.
+    """
+    if owed.entry in rest:
+        return None
+    excuses = [PENDING_ID_TRUSTED] if owed.may_be_lost else []
+    if owed.was_in_flight and owed.position is None and any(o.was_in_flight and o.entry in rest for o in behind):
+        excuses.append(UNLOADED_IN_ROLLOVER)
+    return min(excuses, key=lambda name: name not in known, default=None)
+
+
+def _let_go(owed: Owed) -> Owed:
+    return replace(owed, confirmed=False, trusted=False, given_up=True)
 
 
 def _broken(source: Source, because: str) -> Broken:

@@ -27,6 +27,8 @@ LIFE_TIMEOUT_S: Final[dict[Client, float]] = {"wire": 10.0, "official": 40.0}
 
 pulsar-client waits ever longer between its attempts while a broker is away.
 """
+STALL_S: Final = 8.0
+"""After how long without an answer a source does not rely any longer on pulsar-client's coming back by itself."""
 PAUSE_S: Final = 0.005
 """How long to leave a broker alone that did not let a source in."""
 
@@ -72,7 +74,8 @@ class Sources:
         if source.topic != topic:
             return Skipped("the source belongs to another topic")
         try:
-            life = Life(self._opener(operation, topic), LIFE_TIMEOUT_S[operation.client])
+            patience_s = STALL_S if operation.client == "official" else LIFE_TIMEOUT_S["wire"]
+            life = Life(self._opener(operation, topic), LIFE_TIMEOUT_S[operation.client], patience_s)
         except NotLetIn as error:
             return Stuck(str(error))
         source.entries += operation.entries
@@ -99,7 +102,7 @@ class Sources:
         if error is not None:
             return Stuck(error)
         confirmed = tuple(Confirmed(sequence_id, position) for sequence_id, position in life.confirmed.items())
-        return SourceEnded(confirmed, left=life.left, came_back=life.came_back)
+        return SourceEnded(confirmed, left=life.left, came_back=life.came_back, stalled=life.stalled)
 
     def close(self) -> None:
         """End all lives at once."""
@@ -116,14 +119,20 @@ class NotLetIn(Exception):
 class Life:
     """One life of a source: a producer that is opened again whenever something goes wrong, and what it has to send."""
 
-    def __init__(self, open_once: Callable[[float], Link], timeout_s: float) -> None:
-        """``open_once`` opens a link, within so many seconds. :class:`NotLetIn` if it cannot in ``timeout_s``."""
+    def __init__(self, open_once: Callable[[float], Link], timeout_s: float, patience_s: float) -> None:
+        """``open_once`` opens a link, within so many seconds. :class:`NotLetIn` if it cannot in ``timeout_s``.
+
+        ``patience_s``: how long an answer may take before another link is opened.
+        """
         self.confirmed: dict[int, Position | None] = {}
         """The entries that were confirmed, by their lowest ids, and where they are; None for duplicates."""
         self.came_back = 0
         """How often the producer had to be opened again."""
+        self.stalled = 0
+        """How often that was because no answer came, and nothing else."""
         self._open_once = open_once
         self._timeout_s = timeout_s
+        self._patience_s = patience_s
         self._unconfirmed: deque[Entry] = deque()
         self._in_flight: deque[Ticket] = deque()
         self._link: Link = self._open(Deadline.after(timeout_s))
@@ -143,19 +152,21 @@ class Life:
     def go_on(self, count: int | None) -> str | None:
         """Wait, and send again, until so many entries (None: all) are confirmed; why it was not done in good time."""
         deadline = Deadline.after(self._timeout_s)
-        what = "nothing went wrong"
+        trouble = "none"
         while self._unconfirmed and (count is None or len(self.confirmed) < count):
             if deadline.passed:
-                return f"{len(self._unconfirmed)} entries are not confirmed; the last trouble was that {what}"
+                return f"{len(self._unconfirmed)} entries are not confirmed; the last trouble: {trouble}"
             try:
-                outcome = self._link.answer(self._in_flight[0], timeout_s=deadline.left_s)
-            except NoAnswer as error:
-                outcome, what = None, str(error)
-            if isinstance(outcome, Receipt):
-                self.confirmed[self._unconfirmed.popleft().lowest] = outcome.position
-                self._in_flight.popleft()
-                continue
-            what = str(outcome) if outcome is not None else what
+                outcome = self._link.answer(self._in_flight[0], timeout_s=min(deadline.left_s, self._patience_s))
+            except NoAnswer as silence:
+                self.stalled += 1
+                trouble = str(silence)
+            else:
+                if isinstance(outcome, Receipt):
+                    self.confirmed[self._unconfirmed.popleft().lowest] = outcome.position
+                    self._in_flight.popleft()
+                    continue
+                trouble = str(outcome)
             try:
                 self._come_back(deadline)
             except NotLetIn as error:

@@ -142,9 +142,10 @@ def _opened(last: int | None) -> str:
 
 def _of_application(outcome: SourceEnded | Received | Drained | Ran | DatabaseRead | Stuck) -> str:
     match outcome:
-        case SourceEnded(confirmed=confirmed, left=left, came_back=came_back):
+        case SourceEnded(confirmed=confirmed, left=left, came_back=came_back, stalled=stalled):
             told = joined([_confirmed(one) for one in confirmed]) or "nothing"
-            open_again = f"; it had to open again {times(came_back)}" if came_back else ""
+            silent = f", {times(stalled)} because its client was silent" if stalled else ""
+            open_again = f"; it had to open again {times(came_back)}{silent}" if came_back else ""
             return f"confirmed: {told}; {count(left, 'entry', 'entries')} left unconfirmed{open_again}"
         case Received(messages=messages, acknowledged=acknowledged):
             acks = joined([_message(one) for one in acknowledged]) or "nothing"

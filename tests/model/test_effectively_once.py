@@ -26,7 +26,7 @@ from model.applications import (
     Stuck,
     Then,
 )
-from model.deviations import PENDING_ID_TRUSTED
+from model.deviations import CLOSED_BEFORE_OPENED, PENDING_ID_TRUSTED, UNLOADED_IN_ROLLOVER
 from model.effectively_once import settling, winding_up
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
@@ -159,6 +159,28 @@ def test_a_source_that_never_gets_through_breaks_the_rule(operation: AnyOperatio
     assert broken(run(start(1), (operation, Stuck("1 entry is not confirmed")))) == ("DEDUP-13", None)
 
 
+STALLED: Step = (FinishSource("a0"), SourceEnded(confirmed(_1=None), left=0, came_back=1, stalled=1))
+
+
+def test_pulsar_client_comes_back_by_itself() -> None:
+    assert broken(run(start(1), STALLED)) == ("DEDUP-13", None)
+
+
+@pytest.mark.parametrize(
+    "history",
+    [(start(1), UNLOAD, STALLED), (WRITES_FAIL, start(1), STALLED), (WRITES_FAIL, CLEAR, start(1), STALLED)],
+)
+def test_that_it_does_not_is_a_deviation_where_its_producer_may_have_been_closed(history: tuple[Step, ...]) -> None:
+    assert broken(run(*history)) == ("DEDUP-13", CLOSED_BEFORE_OPENED)
+    tolerated = run(*history, log(1), known=frozenset({CLOSED_BEFORE_OPENED}))
+    assert isinstance(tolerated, Allowed)
+    assert (tolerated.exercised, tolerated.deviations) == (("DEDUP-13",), (CLOSED_BEFORE_OPENED,))
+
+
+def test_it_may_take_its_time_when_the_broker_was_away() -> None:
+    assert exercised(run(start(1), KILL, STALLED, log(1))) == ("DEDUP-13",)
+
+
 def test_without_deduplication_nothing_is_promised_to_a_source() -> None:
     off = (CreateTopic("t0", "namespace-off"), Created(deduplication=False, snapshot_room=10))
     twice = log(1, entry(2, 3), entry(2, 3), 4, 5)
@@ -211,6 +233,24 @@ def test_an_id_of_a_write_that_can_have_failed_is_a_deviation(history: tuple[Ste
     tolerated = run(*history, WITHOUT_2, known=frozenset({PENDING_ID_TRUSTED}))
     assert isinstance(tolerated, Allowed)
     assert (tolerated.exercised, tolerated.deviations) == ((), (PENDING_ID_TRUSTED,))
+
+
+HOLE: tuple[Step, ...] = (start(1, 2, 3), UNLOAD, crash(3), start(4, told=3), finish(_1=None, _2=None, _3=None, _4=3))
+
+
+def test_a_hole_that_a_move_left_in_what_was_in_flight_is_a_deviation() -> None:
+    assert exercised(run(*HOLE, log(1, 2, 3, 4))) == ("DEDUP-13",)
+    with_hole = (*HOLE[:-1], finish(_1=None, _2=None, _3=None, _4=2), log(1, 3, 4))
+    assert broken(run(*with_hole)) == ("DEDUP-13", UNLOADED_IN_ROLLOVER)
+    assert broken(run(*HOLE[:-1], finish(_1=None, _2=None, _3=None, _4=2), log(1, 2, 4))) == ("DEDUP-13", None)
+    tolerated = run(*with_hole, known=frozenset({UNLOADED_IN_ROLLOVER}))
+    assert isinstance(tolerated, Allowed)
+    assert (tolerated.exercised, tolerated.deviations) == ((), (UNLOADED_IN_ROLLOVER,))
+
+
+def test_what_was_confirmed_with_its_place_is_never_excused() -> None:
+    stored = (start(1, 2, 3), UNLOAD, finish(came_back=1, _1=None, _2=1, _3=None))
+    assert broken(run(*stored, log(1, 3), known=frozenset({UNLOADED_IN_ROLLOVER}))) == ("DEDUP-13", None)
 
 
 def test_the_deviation_is_met_once_however_often_the_log_is_read() -> None:
