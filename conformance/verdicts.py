@@ -122,7 +122,8 @@ RuleVerdict = Held | Violated | NotExercised | ModelOnly
 class Verdicts:
     """All that a run has to say: a verdict for each rule asked for (and each other one that was broken), and trouble.
 
-    ``unseen`` names the known deviations of this release that the run exercised the rule of, but did not meet.
+    ``unseen`` names the known deviations of this release that the run exercised the rule of, but did not meet. That is
+    no proof that they are gone: what shows one of them may not have come up.
     """
 
     started: RunStarted | None

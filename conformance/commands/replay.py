@@ -98,7 +98,14 @@ def _say(events: list[AnyEvent], history: History, asked: Asked, out: Console) -
     for event in events:
         if isinstance(event, TroubleHappened):
             out.print(Text(f"Trouble: {event.sentence}", style="yellow"))
-    is_new = _say_deviations(held, tries, _known_here(asked, events), out)
+    known = _known_here(asked, events)
+    is_new = _say_deviations(held, tries, known, out)
+    shown = history.violation.deviation if history.violation else None
+    if shown in known and tries == asked.times and not any(event.deviations.get(shown) for event in held):
+        gone = (
+            f"The known deviation {shown}, which this history is there to show, was met in none: it seems to be gone."
+        )
+        out.print(Text(gone, style="bold"))
     expected = f" It was found to break {history.violation.rule}." if history.violation else ""
     out.print(Text(f"A rule was broken in {len(broke)} of {tries} replays.{expected}", style="bold"))
     if broke or is_new:

@@ -58,6 +58,23 @@ class Story:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NotMet:
+    """A known deviation that a run did not meet.
+
+    It may be gone, or nothing came up that shows it: ``command`` replays the history that does, where there is one.
+    """
+
+    deviation: KnownDeviation
+    command: str | None
+
+    def __str__(self) -> str:
+        what = f"The known deviation {self.deviation.name} ({self.deviation.rule}) was not met in this run"
+        if self.command is None:
+            return f"{what}. It may be gone, or nothing came up that shows it."
+        return f"{what}. It may be gone, or nothing came up that shows it; its own history tells:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
     """A run as reports tell it; ``command`` is what the user ran, ``broker`` what stood after ``--broker``."""
 
@@ -73,6 +90,10 @@ class Account:
     def deviation(self, name: str) -> KnownDeviation | None:
         """The known deviation of that name, if there is one."""
         return next((deviation for deviation in self.known if deviation.name == name), None)
+
+    def not_met(self) -> tuple[NotMet, ...]:
+        """The known deviations that the run did not meet, though it exercised their rules."""
+        return tuple(_not_met(deviation, self.broker) for deviation in self.verdicts.unseen)
 
     def history_of(self, verdict: Violated) -> str | None:
         """The file of the history that shows a violation, as a user names it here and now."""
@@ -101,9 +122,20 @@ def _story(finding: Finding, folder: Path, broker: str) -> Story:
         history, problem = document.read(path), None
     except Trouble as trouble:
         history, problem = None, str(trouble)
-    defect = ["--defect", history.defect] if history is not None and history.defect is not None else []
-    command = shlex.join(["pulsar-conformance", "replay", str(path), "--broker", broker, *defect])
+    options = ["--defect", history.defect] if history is not None and history.defect is not None else []
+    if finding.violation.deviation is not None:
+        options += ["--known", "none"]  # a replay would tolerate it otherwise
+    command = _replay(path, broker, *options)
     return Story(finding=finding, path=path, history=history, problem=problem, command=command)
+
+
+def _not_met(deviation: KnownDeviation, broker: str) -> NotMet:
+    path = _from_here(Path(deviation.history)) if deviation.history is not None else None
+    return NotMet(deviation=deviation, command=_replay(path, broker) if path is not None else None)
+
+
+def _replay(path: Path, broker: str, *options: str) -> str:
+    return shlex.join(["pulsar-conformance", "replay", str(path), "--broker", broker, *options])
 
 
 def _from_here(path: Path) -> Path:

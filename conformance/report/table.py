@@ -38,8 +38,11 @@ def show(account: Account, console: Console) -> None:
     for verdict in verdicts.rules:
         if isinstance(verdict, Violated):
             _show_violation(verdict, account, console)
-    for deviation in verdicts.unseen:
-        console.print(Text(f"The known deviation {deviation.name} ({deviation.rule}) was not seen in this run."))
+    for not_met in account.not_met():
+        console.print()
+        _say(console, str(not_met))
+        if not_met.command is not None:
+            console.print(Text(f"    {not_met.command}"), soft_wrap=True)
     for trouble in verdicts.troubles:
         _show_trouble(trouble, console)
     console.print()

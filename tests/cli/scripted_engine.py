@@ -182,6 +182,14 @@ def has_a_defect(script: Script) -> None:
             has_trouble(script)
 
 
+def replays_known(script: Script) -> None:
+    """A known deviation is met every second time."""
+    script.tell(samples.STARTED)
+    for number in range(script.times):
+        script.tell(samples.example(deviations=1 - number % 2))
+    script.tell(samples.finished())
+
+
 SCENARIOS: dict[str, Callable[[Script], None]] = {
     scenario.__name__: scenario
     for scenario in (
@@ -199,6 +207,7 @@ SCENARIOS: dict[str, Callable[[Script], None]] = {
         swallows_the_first_signal,
         hangs,
         replays,
+        replays_known,
         has_a_defect,
     )
 }

@@ -13,7 +13,7 @@ from conformance.history import document
 from model.catalogue import CATALOGUE
 from model.variants import VARIANTS
 from tests.cli.running import run
-from tests.report.samples import history
+from tests.report.samples import QUIRK, VIOLATION, history
 
 
 @pytest.mark.parametrize(
@@ -136,6 +136,41 @@ def test_replay_tells_the_history_and_how_often_it_came_back(tmp_path: Path) -> 
     lines = ran.out.splitlines()
     assert lines[0].startswith("1. the suite creates topic t0")
     assert lines[-1].startswith("A rule was broken in 2 of 3 replays.")
+    assert ran.status == 1
+
+
+def known_history(folder: Path) -> None:
+    """A history that shows the quirk, and the list that knows it."""
+    shown = history(violation=VIOLATION.__replace__(deviation=QUIRK.name))
+    document.write(shown, folder / "history.json")
+    (folder / "known.json").write_bytes(msgspec.json.encode([QUIRK]))
+
+
+def test_a_replay_tolerates_what_is_known_and_says_how_often_it_was_met(tmp_path: Path) -> None:
+    known_history(tmp_path)
+    asked = ("replay", "history.json", "--broker", "4.0.8", "--known", "known.json", "--times", "3")
+    ran = run("replays_known", *asked, folder=tmp_path)
+    assert f"The known deviation {QUIRK.name} was met in 2 of 3 replays." in ran.out
+    assert "seems to be gone" not in ran.out
+    assert ran.status == 0
+
+
+def test_a_replay_that_does_not_show_what_it_is_there_for_says_so(tmp_path: Path) -> None:
+    known_history(tmp_path)
+    asked = ("replay", "history.json", "--broker", "4.0.8", "--known", "known.json", "--times", "2")
+    ran = run("holds", *asked, folder=tmp_path)
+    gone = (
+        f"The known deviation {QUIRK.name}, which this history is there to show, was met in none: it seems to be gone."
+    )
+    assert gone in " ".join(ran.out.split())
+    assert ran.status == 0
+
+
+def test_what_a_replay_meets_is_not_tolerated_where_it_is_not_known(tmp_path: Path) -> None:
+    known_history(tmp_path)
+    ran = run("replays_known", "replay", "history.json", "--broker", "4.0.8", "--known", "none", folder=tmp_path)
+    told = f"Not known of this release: the deviation {QUIRK.name} was met in 3 of 5 replays."
+    assert told in " ".join(ran.out.split())
     assert ran.status == 1
 
 

@@ -149,7 +149,7 @@ def test_a_deviation_that_was_found_is_named(release: str, known: str, tmp_path:
 
 
 def test_a_known_deviation_that_was_not_seen_is_told(tmp_path: Path) -> None:
-    assert f"known deviation {QUIRK.name} (DEDUP-03) was not seen" in (
+    assert f"known deviation {QUIRK.name} (DEDUP-03) was not met" in (
         read(account(tmp_path, run(example(DEDUP_03=2))), tmp_path).text
     )
 
