@@ -26,8 +26,9 @@ from model.catalogue import RULES, select
 SHORTENING_S = 20.0
 """How long, in seconds, a history may be made short, after the time in which the defect is to be found."""
 
-AFTERWARDS_S = 60.0
-"""What else a run may take in seconds when its defect was found at the last moment: replays, and ending."""
+AFTERWARDS_S = 180.0
+"""What else a run may take, in seconds, when its defect was found at the last moment: where a client waits in vain for
+messages, each replay takes 40 seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,8 @@ BOUNCE_S = 8.0
 """How long it takes at least until a broker that was taken away has come back, and what follows is done."""
 MINIMISE_WITHOUT_BUDGET_S = 60.0
 """The same, in seconds, where there is no budget."""
+SLOW_S = 8.0
+"""An example that took longer is not run again before its history is made short."""
 COMPARISON_S = 20.0
 """After so many seconds no further replay without the defect is begun, once every history had one."""
 
@@ -63,7 +65,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Found:
-    """A violation as it was found, waiting to be made short; ``is_steady`` is None until it was replayed."""
+    """A violation as it was found, waiting to be made short; ``is_steady``: it comes back, None until it was tried."""
 
     machine: Machine
     attempt: Attempt
@@ -186,11 +188,15 @@ class Run:
         return self._seeded is not None and any(one.is_steady is not False for one in found)
 
     def _replay_new(self, found: list[Found]) -> None:
-        """With a defect on, see whether what was found comes back; if not, the search goes on."""
+        """With a defect on, see whether what was found comes back; if not, the search goes on.
+
+        What takes long is taken for steady: there would be no time to find something better.
+        """
         for one in found:
             if self._seeded is not None and one.is_steady is None:
                 again = (self._attempt(one.attempt.operations).violation for _ in range(CONFIRMATIONS))
-                one.is_steady = all(is_same(violation, one.violation) for violation in again)
+                took_s = one.attempt.steps[-1].completed_ms / 1000
+                one.is_steady = took_s > SLOW_S or all(is_same(violation, one.violation) for violation in again)
 
     def _worth_shortening(self, found: list[Found]) -> list[Found]:
         """All, or with a defect on the one that came back; if none did, the first."""
