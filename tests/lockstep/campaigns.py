@@ -32,6 +32,7 @@ class Campaign:
     exercised: Counter[str] = field(default_factory=Counter)
     deviations: Counter[str] = field(default_factory=Counter)
     found: list[Found] = field(default_factory=list)
+    histories: list[tuple[Step, ...]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +52,13 @@ def play(
     steps: int = 20,
     seeded: int = 0,
     known: frozenset[str] = frozenset(),
-    until_found: bool = False,
+    until: Callable[[Campaign], bool] = lambda _: False,
 ) -> Campaign:
-    """Run a machine for so many examples; trouble is raised, violations are kept."""
+    """Run a machine for so many examples, or until there is enough; trouble is raised, violations are kept."""
     campaign = Campaign()
 
     def is_time_up() -> bool:
-        return until_found and bool(campaign.found)
+        return until(campaign)
 
     def on_end(example: RunningExample) -> None:
         if example.trouble is not None:
@@ -66,10 +67,11 @@ def play(
             return
         campaign.examples += 1
         campaign.steps += len(example.lockstep.steps)
+        campaign.histories.append(tuple(example.lockstep.steps))
         campaign.exercised.update(example.lockstep.exercised)
         campaign.deviations.update(example.lockstep.deviations)
         if example.violation is not None:
-            campaign.found.append(Found(example.violation, campaign.examples, tuple(example.lockstep.steps)))
+            campaign.found.append(Found(example.violation, campaign.examples, campaign.histories[-1]))
 
     def begin() -> RuleBasedStateMachine:
         chance = random.Random(f"{seeded}/{campaign.examples}")

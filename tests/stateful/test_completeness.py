@@ -1,0 +1,117 @@
+"""No misses: what a broker does differently from the document is found, and under the name of a rule that it breaks.
+
+The broker is a simulated one, made of a variant of the reference. What the machines are too short for, or the log's
+assumptions rule out, is not here: the explorations show what each variant breaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import pytest
+
+from conformance.engine.machines import Machine
+from model.deviations import (
+    BATCH_END_UNSENT,
+    DEVIATIONS,
+    OVERLAPPING_BATCH_DROPPED,
+    PENDING_ID_TOLD,
+    RECOVERY_RACE,
+    SNAPSHOT_POSITION_AHEAD,
+    SWITCHED_ON_IN_FLIGHT,
+)
+from model.variants import VARIANTS, Origin, Variant, named
+from stateful.test_dedup import MACHINES
+from tests.lockstep.campaigns import Campaign, MakePerformer, play
+from tests.lockstep.simulated import SimulatedPerformer
+from tests.stateful.machines import OwnPolicyMachine, SwitchingMachine
+
+DEDUPLICATION, FAILURES, KILLS = MACHINES
+OWN_POLICY = Machine(name="own policy", factory=OwnPolicyMachine, decides=())
+SWITCHING = Machine(name="switched in flight", factory=SwitchingMachine, decides=())
+EXAMPLES = 150
+"""How many examples a machine may take; most variants are found within ten."""
+
+FOUND = {
+    "judged-when-off": (DEDUPLICATION, {"DEDUP-01"}),
+    "no-check": (DEDUPLICATION, {"DEDUP-03", "DEDUP-09"}),
+    "strict-less-than": (DEDUPLICATION, {"DEDUP-03", "DEDUP-09"}),
+    "shared-maps": (DEDUPLICATION, {"DEDUP-07", "DEDUP-10"}),
+    "duplicate-refused": (DEDUPLICATION, {"DEDUP-03"}),
+    "unknown-confirmed": (FAILURES, {"DEDUP-04"}),
+    "unknown-stored": (DEDUPLICATION, {"DEDUP-03", "DEDUP-04", "DEDUP-09"}),
+    "reset-on-unknown": (DEDUPLICATION, {"DEDUP-03"}),
+    "persisted-before-write": (FAILURES, {"DEDUP-04", "DEDUP-05", "DEDUP-06", "DEDUP-09"}),
+    "pushed-after-write": (DEDUPLICATION, {"DEDUP-03", "DEDUP-05", "DEDUP-09"}),
+    "no-reset-after-failure": (FAILURES, {"DEDUP-06"}),
+    "failed-write-stored": (FAILURES, {"DEDUP-03", "DEDUP-06"}),
+    "snapshot-of-pushed": (KILLS, {"DEDUP-09", "DEDUP-10", "DEDUP-12"}),
+    "snapshot-not-cut": (DEDUPLICATION, {"DEDUP-10"}),
+    "failed-snapshot-forgets": (FAILURES, {"DEDUP-11"}),
+    "recovery-without-replay": (KILLS, {"DEDUP-12"}),
+    "replay-skips-one": (KILLS, {"DEDUP-12"}),
+    "replay-counts-lowest": (KILLS, {"DEDUP-12"}),
+    "inactive-forgotten": (DEDUPLICATION, {"DEDUP-09", "DEDUP-12"}),
+}
+"""For each variant the machine that is to find it, and the rules that are a sensible name for what it does."""
+
+DEVIATING = {
+    OVERLAPPING_BATCH_DROPPED: (
+        DEDUPLICATION,
+        partial(SimulatedPerformer, variant=Variant(overlapping_batch_dropped=True)),
+    ),
+    PENDING_ID_TOLD: (FAILURES, partial(SimulatedPerformer, variant=Variant(pending_id_told=True))),
+    BATCH_END_UNSENT: (OWN_POLICY, partial(SimulatedPerformer, ends_of_batches=False)),
+    RECOVERY_RACE: (OWN_POLICY, partial(SimulatedPerformer, recovery_races=True)),
+    SNAPSHOT_POSITION_AHEAD: (FAILURES, partial(SimulatedPerformer, variant=Variant(snapshot_position_ahead=True))),
+    SWITCHED_ON_IN_FLIGHT: (
+        SWITCHING,
+        partial(SimulatedPerformer, variant=Variant(switched_on_in_flight=True, pending_id_told=True)),
+    ),
+}
+"""For each deviation a machine that meets it, and a broker with that deviation and no other."""
+
+ALIKE = {OVERLAPPING_BATCH_DROPPED: {BATCH_END_UNSENT}, SWITCHED_ON_IN_FLIGHT: {PENDING_ID_TOLD}}
+"""What else may have been it: of pulsar-client, a batch that is dropped may be one without an end."""
+
+
+def run(
+    machine: Machine, performer: MakePerformer, known: Iterable[str], until: Callable[[Campaign], bool]
+) -> Campaign:
+    return play(machine.factory, performer, examples=EXAMPLES, steps=machine.steps, known=frozenset(known), until=until)
+
+
+def test_every_defect_and_every_reading_of_the_document_is_looked_for() -> None:
+    looked_for = {named.name for named in VARIANTS if named.origin in (Origin.DEFECT, Origin.READING)}
+    assert looked_for <= set(FOUND)
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_variant_is_found_and_a_rule_that_it_breaks_is_blamed(name: str) -> None:
+    machine, rules = FOUND[name]
+    performer = partial(SimulatedPerformer, variant=named(name).variant, snapshot_room=3)
+    found, *_ = run(machine, performer, DEVIATIONS, lambda campaign: bool(campaign.found)).found
+    assert found.violation.deviation is None
+    assert found.violation.rule in rules, found.violation.because
+
+
+@pytest.mark.parametrize("name", DEVIATING)
+def test_a_known_deviation_is_tolerated_and_reported_by_its_name(name: str) -> None:
+    machine, performer = DEVIATING[name]
+    campaign = run(machine, performer, DEVIATIONS, lambda campaign: name in campaign.deviations)
+    assert campaign.found == []
+    assert name in campaign.deviations
+    assert set(campaign.deviations) <= {name} | ALIKE.get(name, set())
+
+
+@pytest.mark.parametrize("name", DEVIATING)
+def test_a_deviation_that_is_not_known_breaks_its_rule_by_its_name(name: str) -> None:
+    machine, performer = DEVIATING[name]
+    campaign = run(machine, performer, (), lambda campaign: bool(campaign.found))
+    assert {found.violation.deviation for found in campaign.found} == {name}
+
+
+def test_every_deviation_that_a_topic_can_show_is_simulated() -> None:
+    shown_by_sources = {name for name, deviation in DEVIATIONS.items() if deviation.rule == "DEDUP-13"}
+    assert set(DEVIATING) == set(DEVIATIONS) - shown_by_sources
