@@ -19,7 +19,7 @@ from conformance.brokers.interface import Broker
 from conformance.brokers.select import parse_broker
 from conformance.engine.defect import seed_defect
 from conformance.engine.machines import Machine
-from conformance.engine.run import Plan, Run
+from conformance.engine.run import Plan, Run, spare_the_collector
 from conformance.lockstep.world import World
 from conformance.trouble import Trouble
 from model.catalogue import select
@@ -142,6 +142,7 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
         machines = [machine for item in request.session.items if (machine := machine_of(item))]
         run.expect(machines)
         tell(_started(plan, broker, world, machines, tell))
+        spare_the_collector()
         # Hypothesis and the clients would swallow the exception that an interrupt raises in the middle of them.
         signal.signal(signal.SIGINT, lambda _number, _frame: run.interrupt())
         yield run

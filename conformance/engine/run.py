@@ -6,6 +6,7 @@ journal of everything that was done and a history for each violation.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import time
 from collections.abc import Callable, Sequence
@@ -387,6 +388,17 @@ def perform(operations: Sequence[AnyOperation], lockstep: Lockstep) -> Attempt:
     finally:
         lockstep.performer.close()
     return Attempt(tuple(lockstep.steps), lockstep.chosen, violation)
+
+
+def spare_the_collector() -> None:
+    """Let the cyclic garbage collector run seldom, in a process of the suite's own.
+
+    What is kept of an example is values without cycles; looking through all of them again and again costs as much as
+    judging them does.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 50)
 
 
 def weight(operation: AnyOperation) -> int:
