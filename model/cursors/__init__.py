@@ -1,0 +1,1 @@
+"""Document 003: individual acknowledgment, and the cursors that remember it."""

@@ -1,0 +1,342 @@
+"""Operations and outcomes of document 003: consumers, what they acknowledge, and what a subscription remembers of it.
+
+Messages are referred to by their business ids, which a machine chooses when it sends them, or by when a consumer
+received them: ``nth`` counts, from 0 and round and round, what a consumer received since it subscribed. So a history
+that is shortened still means something. Where in the log a message stands, the outcomes say.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from model.log import Position
+from model.vocabulary import Client, Operation, Outcome
+
+Kind = Literal["Exclusive", "Failover", "Shared", "Key_Shared"]
+"""The kinds of subscriptions."""
+
+Start = Literal["earliest", "latest"]
+"""Where a new subscription begins."""
+
+Persistence = Literal["shipped", "once-a-second", "every-ack"]
+"""How often the cursors of a topic may be persisted: as the release ships it (0.1 a second in its configuration file),
+once a second as document 003 has it, or with every ack (no limit)."""
+
+PERSISTED_PER_S: dict[Persistence, float | None] = {"shipped": 0.1, "once-a-second": 1.0, "every-ack": None}
+"""The same in numbers; None: no limit."""
+
+# -------------------------------------------------------------------------------------------------------- subscriptions
+
+
+class CreateSubscription(Operation, frozen=True):
+    """Create a durable subscription through the admin interface. Done, or Refused (it exists)."""
+
+    topic: str
+    subscription: str
+    start: Start = "earliest"
+
+
+class DeleteSubscription(Operation, frozen=True):
+    """Delete a subscription through the admin interface. Done, or Refused while consumers are connected to it."""
+
+    topic: str
+    subscription: str
+
+
+class Skip(Operation, frozen=True):
+    """Have the next ``count`` entries that are not acknowledged skipped. Done."""
+
+    topic: str
+    subscription: str
+    count: int
+
+
+class SkipAll(Operation, frozen=True):
+    """Have everything skipped that is in the log now. Done."""
+
+    topic: str
+    subscription: str
+
+
+class Expire(Operation, frozen=True):
+    """Have everything up to a message expire that is in the log now. Expired, once the broker is through with it.
+
+    ``up_to``: a business id. The broker is asked by position (``expireMessages`` with a message id), and works in the
+    background.
+    """
+
+    topic: str
+    subscription: str
+    up_to: str
+
+
+class ResetCursor(Operation, frozen=True):
+    """Set a subscription back, or forward, to a message, which is then the next to be delivered (None: the beginning).
+
+    Through the admin interface. Consumers are disconnected. ``by_time``: by the message's publish time.
+    """
+
+    topic: str
+    subscription: str
+    to: str | None
+    by_time: bool = False
+
+
+class ReadCursor(Operation, frozen=True):
+    """Read a subscription's state when nothing is under way: all that was dispatched has arrived at its consumers."""
+
+    topic: str
+    subscription: str
+
+
+class AwaitPersisted(Operation, frozen=True):
+    """Wait until a cursor's state has been persisted, as it must be after the flush interval at the latest."""
+
+    topic: str
+    subscription: str
+
+
+class TakeAll(Operation, frozen=True):
+    """Whoever is connected is cut off, and one new consumer receives all that is left, without acknowledging it.
+
+    It ends when the entries that the broker's cursor says are not acknowledged have all arrived.
+    """
+
+    topic: str
+    subscription: str
+    kind: Kind = "Shared"
+
+
+# ------------------------------------------------------------------------------------------------------------ consumers
+
+
+class Subscribe(Operation, frozen=True):
+    """A consumer subscribes, under a name of its own; the subscription is created if it is not there.
+
+    ``queue``: how many messages the broker may send ahead of what is asked for (0: none, and for the wire client only).
+    """
+
+    consumer: str
+    topic: str
+    subscription: str
+    kind: Kind = "Shared"
+    client: Client = "wire"
+    start: Start = "earliest"
+    durable: bool = True
+    queue: int = 0
+
+
+class CloseConsumer(Operation, frozen=True):
+    """A consumer closes in good order: acknowledgments that its client held back are sent first (ACK-11)."""
+
+    consumer: str
+
+
+class CrashConsumer(Operation, frozen=True):
+    """A consumer's connection is cut without a goodbye, with whatever its client held back."""
+
+    consumer: str
+
+
+class Take(Operation, frozen=True):
+    """A consumer receives up to ``count`` messages, fewer only if the broker has none for it.
+
+    A batch comes whole, so there may be more; what a queue holds beyond ``count`` is received later.
+    """
+
+    consumer: str
+    count: int
+
+
+class Acknowledge(Operation, frozen=True):
+    """A consumer acknowledges messages that it received; in one command, of the wire client with a receipt.
+
+    ``cumulative`` takes one message, and acknowledges all up to it. A message of a batch is acknowledged alone.
+    """
+
+    consumer: str
+    nth: tuple[int, ...]
+    cumulative: bool = False
+
+
+class AcknowledgeOthers(Operation, frozen=True):
+    """A consumer of the wire client acknowledges messages by their ids, whether or not it received them."""
+
+    consumer: str
+    ids: tuple[str, ...]
+    cumulative: bool = False
+
+
+class Redeliver(Operation, frozen=True):
+    """A consumer says that it failed with messages that it received (negative acknowledgment), or, with None, with all
+    that it has outstanding.
+
+    The wire client asks the broker at once. pulsar-client waits for its delay.
+    """
+
+    consumer: str
+    nth: tuple[int, ...] | None = None
+
+
+class Seek(Operation, frozen=True):
+    """As :class:`ResetCursor`, asked for by a consumer; the broker then disconnects all consumers."""
+
+    consumer: str
+    to: str | None
+    by_time: bool = False
+
+
+# --------------------------------------------------------------------------------------------------------------- topics
+
+
+class Terminate(Operation, frozen=True):
+    """Let nothing more be written to a topic."""
+
+    topic: str
+
+
+class Trim(Operation, frozen=True):
+    """Have the ledgers deleted that the broker may delete, and say which are left."""
+
+    topic: str
+
+
+# ------------------------------------------------------------------------------------------------------------- outcomes
+
+
+class Dispatched(Struct, frozen=True):
+    """A message as it was delivered: the entry it is in, its place in it (-1: it is alone), how many messages that has
+    (0: it is alone), its id, and how often the broker says to have delivered it before (None: the client hides it)."""
+
+    position: Position
+    batch_index: int
+    batch_size: int
+    business_id: str
+    redeliveries: int | None = None
+
+
+class Subscribed(Outcome, frozen=True):
+    """A consumer is subscribed."""
+
+
+class Taken(Outcome, frozen=True):
+    """What a consumer received. ``settled``: the broker can have sent it nothing more than that."""
+
+    messages: tuple[Dispatched, ...]
+    settled: bool = False
+
+
+class Acknowledged(Outcome, frozen=True):
+    """What an acknowledgment was sent for. ``receipt``: the broker confirmed it; otherwise it may be held back yet."""
+
+    messages: tuple[Dispatched, ...]
+    receipt: bool
+
+
+class Redelivering(Outcome, frozen=True):
+    """What the broker was, or will be, asked to deliver again."""
+
+    messages: tuple[Dispatched, ...]
+
+
+class Arrived(Struct, frozen=True):
+    """What arrived at a consumer and was not received before, and how much the broker counts as outstanding there."""
+
+    consumer: str
+    messages: tuple[Dispatched, ...]
+    unacknowledged: int
+
+
+class Range(Struct, frozen=True):
+    """Positions acknowledged beyond mark-delete: those behind ``after``, up to and with ``last``."""
+
+    after: Position
+    last: Position
+
+
+class CursorRead(Outcome, frozen=True):
+    """A subscription's state, by the broker's account; ``backlog`` counts entries, ``unacknowledged`` messages that
+    consumers have."""
+
+    mark_delete: Position
+    ranges: tuple[Range, ...]
+    backlog: int
+    unacknowledged: int
+    arrived: tuple[Arrived, ...] = ()
+
+
+class Persisted(Outcome, frozen=True):
+    """A cursor's state is persisted: after so long, and so many entries written to its ledger since it was created."""
+
+    after_ms: float
+    entries: int
+
+
+class NotPersisted(Outcome, frozen=True):
+    """A cursor's state was not persisted within ``waited_ms``."""
+
+    waited_ms: float
+
+
+class Expired(Outcome, frozen=True):
+    """The broker is through with it."""
+
+
+class Trimmed(Outcome, frozen=True):
+    """The ledgers of a topic that are left, as the broker lists them."""
+
+    ledgers: tuple[int, ...]
+
+
+class TakenAll(Outcome, frozen=True):
+    """All that was left of a subscription, as it was delivered."""
+
+    messages: tuple[Dispatched, ...]
+
+
+class Starved(Outcome, frozen=True):
+    """Messages that must come did not come in good time, although the broker is up."""
+
+    why: str
+    messages: tuple[Dispatched, ...] = ()
+
+
+CursorOperation = (
+    CreateSubscription
+    | DeleteSubscription
+    | Skip
+    | SkipAll
+    | Expire
+    | ResetCursor
+    | ReadCursor
+    | AwaitPersisted
+    | TakeAll
+    | Subscribe
+    | CloseConsumer
+    | CrashConsumer
+    | Take
+    | Acknowledge
+    | AcknowledgeOthers
+    | Redeliver
+    | Seek
+    | Terminate
+    | Trim
+)
+"""Every operation of document 003."""
+
+CursorOutcome = (
+    Subscribed
+    | Taken
+    | Acknowledged
+    | Redelivering
+    | CursorRead
+    | Persisted
+    | NotPersisted
+    | Expired
+    | Trimmed
+    | TakenAll
+    | Starved
+)
+"""Every outcome that only these have."""
