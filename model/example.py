@@ -13,6 +13,7 @@ from typing import assert_never
 
 from model import blame, dedup, effectively_once, topic_view
 from model.applications import ApplicationOperation, StartSource
+from model.cursors.words import CursorOperation
 from model.dedup import NONE, Circumstances
 from model.effectively_once import Applications, Around
 from model.judgement import Allowed, Broken
@@ -144,6 +145,8 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> 
         return Allowed(state)
     if isinstance(operation, ApplicationOperation):
         return _by_application(state, operation, outcome)
+    if isinstance(operation, CursorOperation):
+        return Allowed(state)
     match operation:
         case CreateTopic():
             return _created(state, operation, outcome)

@@ -12,6 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from model.applications import ApplicationOperation, ApplicationOutcome
+from model.cursors.words import CursorOperation, CursorOutcome, Persistence
 from model.log import Position
 from model.vocabulary import Client as Client
 from model.vocabulary import Entry as Entry
@@ -41,10 +42,18 @@ Switch = Literal[
 
 
 class CreateTopic(Operation, frozen=True):
-    """A fresh topic. In a namespace of its own, the policy of that can be switched later without touching others."""
+    """A fresh topic. In a namespace of its own, the policy of that can be switched later without touching others.
+
+    With ``persistence``, it is in a namespace for document 003: deduplication is off, and its cursors are persisted so
+    often. ``is_trimmed``: what all subscriptions acknowledged is deleted, as by default; otherwise it is kept.
+    ``partitions``: those of a partitioned topic ``t`` are topics of their own, named ``t-partition-0`` and so on.
+    """
 
     topic: str
     deduplication: Switch = "namespace-on"
+    persistence: Persistence | None = None
+    is_trimmed: bool = False
+    partitions: int = 0
 
 
 class OpenProducer(Operation, frozen=True):
@@ -261,6 +270,7 @@ AnyOperation = (
     | ReadSnapshot
     | ReadLog
     | ApplicationOperation
+    | CursorOperation
 )
 """Every operation there is: what a history's file may hold, and what every performer must know."""
 
@@ -280,5 +290,6 @@ AnyOutcome = (
     | LogRead
     | SnapshotRead
     | ApplicationOutcome
+    | CursorOutcome
 )
 """Every outcome there is."""

@@ -19,6 +19,27 @@ from model.applications import (
     RunSubscriber,
     StartSource,
 )
+from model.cursors.words import (
+    Acknowledge,
+    AcknowledgeOthers,
+    AwaitPersisted,
+    CloseConsumer,
+    CrashConsumer,
+    CreateSubscription,
+    DeleteSubscription,
+    Expire,
+    ReadCursor,
+    Redeliver,
+    ResetCursor,
+    Seek,
+    Skip,
+    SkipAll,
+    Subscribe,
+    Take,
+    TakeAll,
+    Terminate,
+    Trim,
+)
 from model.operations import (
     AnyOperation,
     ClearFailpoints,
@@ -63,6 +84,18 @@ def _actor_and_topic(operation: AnyOperation) -> tuple[str | None, str | None]:
         case CreateTopic(topic) | SwitchDeduplication(topic) | Unload(topic) | SetFailpoint(topic):
             return None, topic
         case ReadSnapshot(topic) | ReadLog(topic) | Drain(topic):
+            return None, topic
+        case Subscribe(actor, topic):
+            return actor, topic
+        case CloseConsumer(actor) | CrashConsumer(actor) | Take(actor) | Acknowledge(actor) | AcknowledgeOthers(actor):
+            return actor, None
+        case Redeliver(actor) | Seek(actor):
+            return actor, None
+        case CreateSubscription(topic) | DeleteSubscription(topic) | Skip(topic) | SkipAll(topic) | Expire(topic):
+            return None, topic
+        case ResetCursor(topic) | ReadCursor(topic) | AwaitPersisted(topic) | TakeAll(topic):
+            return None, topic
+        case Terminate(topic) | Trim(topic):
             return None, topic
         case Restart() | Kill() | ClearFailpoints():
             return None, None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
+from conformance.report.consumption import deed
 from conformance.report.lists import count, joined, times
 from model.applications import (
     Consume,
@@ -24,6 +25,7 @@ from model.applications import (
     StartSource,
     Then,
 )
+from model.cursors.words import CursorOperation
 from model.operations import (
     AnyOperation,
     ClearFailpoints,
@@ -58,6 +60,8 @@ def who_did_what(operation: AnyOperation, sessions: Mapping[str, OpenProducer]) 
 
     ``sessions`` tells how each session was opened.
     """
+    if isinstance(operation, CursorOperation):
+        return deed(operation)
     match operation:
         case OpenProducer(session=session) | CloseProducer(session=session) | CrashProducer(session=session):
             return session, _producer(session, sessions), _deed_of_producer(operation)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import assert_never
 
+from conformance.report.consumption import outcome_in_words
 from conformance.report.lists import count, ends, joined, times
 from model.applications import (
     Confirmed,
@@ -20,6 +21,7 @@ from model.applications import (
     SourceStarted,
     Stuck,
 )
+from model.cursors.words import CursorOutcome
 from model.operations import (
     AnyOperation,
     AnyOutcome,
@@ -91,6 +93,8 @@ def _ids(entry: Entry) -> str:
 
 
 def _outcome(outcome: AnyOutcome) -> str:
+    if isinstance(outcome, CursorOutcome):
+        return outcome_in_words(outcome)
     match outcome:
         case Done():
             return ""

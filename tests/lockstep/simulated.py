@@ -15,6 +15,7 @@ from typing import assert_never
 from conformance.lockstep.performer import Performed
 from model.answers import could_be_for
 from model.applications import ApplicationOperation
+from model.cursors.words import CursorOperation
 from model.log import Position
 from model.operations import (
     Answer,
@@ -108,7 +109,7 @@ class SimulatedPerformer:
     def perform(self, operation: AnyOperation) -> Performed:
         """Carry out one operation and say what was seen."""
         self.broker.drift()
-        if isinstance(operation, ApplicationOperation):
+        if isinstance(operation, ApplicationOperation | CursorOperation):
             return Performed(Skipped("there are no applications here"))
         match operation:
             case CreateTopic():
