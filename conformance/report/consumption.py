@@ -1,16 +1,216 @@
-"""Document 003 in words: what consumers and cursors were asked for, and what came of it."""
+"""Document 003 in words: what consumers and cursors were asked for, and what came of it.
+
+:mod:`conformance.report.deeds` and :mod:`conformance.report.results`, which tell all others, ask this module for these.
+"""
 
 from __future__ import annotations
 
-from model.cursors.words import CursorOperation, CursorOutcome
+from collections.abc import Sequence
+from typing import assert_never
+
+from conformance.report.cast import SUITE, Cast
+from conformance.report.lists import count, joined, times
+from model.cursors.words import (
+    Acknowledge,
+    Acknowledged,
+    AcknowledgeOthers,
+    Arrived,
+    AwaitPersisted,
+    CloseConsumer,
+    CrashConsumer,
+    CreateSubscription,
+    CursorOperation,
+    CursorOutcome,
+    CursorRead,
+    DeleteSubscription,
+    Dispatched,
+    Expire,
+    Expired,
+    NotPersisted,
+    Persisted,
+    ReadCursor,
+    Redeliver,
+    Redelivering,
+    ResetCursor,
+    Seek,
+    Skip,
+    SkipAll,
+    Start,
+    Starved,
+    Subscribe,
+    Subscribed,
+    Take,
+    TakeAll,
+    Taken,
+    TakenAll,
+    Terminate,
+    Trim,
+    Trimmed,
+)
+
+ConsumerOperation = (
+    Subscribe | CloseConsumer | CrashConsumer | Take | Acknowledge | AcknowledgeOthers | Redeliver | Seek
+)
+"""What a consumer does; the rest is done by the suite, through the admin interface."""
+
+CursorRequest = (
+    CreateSubscription | DeleteSubscription | Skip | SkipAll | Expire | ResetCursor | ReadCursor | AwaitPersisted
+)
+"""What the suite asks for one cursor."""
 
 
-def deed(operation: CursorOperation) -> tuple[str, str, str]:
+def deed(operation: CursorOperation, cast: Cast) -> tuple[str, str, str]:
     """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
-    actor = getattr(operation, "consumer", "suite")
-    return actor, actor, f"does {type(operation).__name__}"
+    match operation:
+        case Subscribe() | CloseConsumer() | CrashConsumer() | Take() | Acknowledge() | AcknowledgeOthers():
+            return operation.consumer, cast.consumer(operation.consumer), _deed_of_consumer(operation)
+        case Redeliver() | Seek():
+            return operation.consumer, cast.consumer(operation.consumer), _deed_of_consumer(operation)
+        case TakeAll(topic=topic, subscription=subscription, kind=kind):
+            left = f"all that is left of subscription {subscription} ({kind}) of topic {topic}"
+            return SUITE, "the suite", f"cuts off whoever is connected, and receives {left}, acknowledging nothing"
+        case Terminate(topic=topic):
+            return SUITE, "the suite", f"terminates topic {topic}: nothing more can be written to it"
+        case Trim(topic=topic):
+            return SUITE, "the suite", f"has the ledgers of topic {topic} deleted that may be deleted"
+        case _:
+            return SUITE, "the suite", _asked_of_cursor(operation)
+
+
+def _deed_of_consumer(operation: ConsumerOperation) -> str:
+    match operation:
+        case Subscribe():
+            return _subscribes(operation)
+        case CloseConsumer():
+            return "closes in good order"
+        case CrashConsumer():
+            return "crashes: its connection is cut without a goodbye"
+        case Take(count=number):
+            return f"receives up to {count(number, 'message', 'messages')}"
+        case Acknowledge(nth=nth, cumulative=cumulative):
+            return f"acknowledges {_up_to(cumulative)}what it received as {_numbers(nth)}"
+        case AcknowledgeOthers(ids=ids, cumulative=cumulative):
+            return f"acknowledges {_up_to(cumulative)}{joined(ids)}, whether or not it received that"
+        case Redeliver(nth=None):
+            return "asks for everything again that it has outstanding"
+        case Redeliver(nth=tuple() as nth):
+            return f"failed with what it received as {_numbers(nth)}, and asks for it again"
+        case Seek(to=to, by_time=by_time):
+            return f"sets its subscription {_to(to, by_time)}"
+        case _:
+            assert_never(operation)
+
+
+def _subscribes(operation: Subscribe) -> str:
+    durable = "" if operation.durable else ", without a cursor that lasts"
+    queue = f", with a queue for {count(operation.queue, 'message', 'messages')}" if operation.queue else ""
+    return f"subscribes to topic {operation.topic}{_beginning(operation.start)}{durable}{queue}"
+
+
+def _beginning(start: Start) -> str:
+    match start:
+        case "earliest":
+            return ""
+        case "latest":
+            return ", to begin behind what is there, if it is the first"
+        case _:
+            assert_never(start)
+
+
+def _asked_of_cursor(operation: CursorRequest) -> str:
+    cursor = f"subscription {operation.subscription} of topic {operation.topic}"
+    match operation:
+        case CreateSubscription(start=start):
+            at = "the earliest message" if start == "earliest" else "the end of the log"
+            return f"creates {cursor}, at {at}"
+        case DeleteSubscription():
+            return f"deletes {cursor}"
+        case Skip(count=number):
+            return f"skips the next {count(number, 'entry', 'entries')} of {cursor}"
+        case SkipAll():
+            return f"skips all that is in the log for {cursor}"
+        case Expire(up_to=up_to):
+            return f"has everything up to {up_to} expire for {cursor}"
+        case ResetCursor(to=to, by_time=by_time):
+            return f"sets {cursor} {_to(to, by_time)}"
+        case ReadCursor():
+            return f"reads the state of {cursor}"
+        case AwaitPersisted():
+            return f"waits until the state of {cursor} is persisted"
+        case _:
+            assert_never(operation)
+
+
+def _up_to(cumulative: bool) -> str:
+    return "everything up to " if cumulative else ""
+
+
+def _numbers(nth: tuple[int, ...]) -> str:
+    return f"no. {joined([str(number) for number in nth])} (counted from 0)"
+
+
+def _to(business_id: str | None, by_time: bool) -> str:
+    if business_id is None:
+        return "back to the beginning"
+    return f"to {business_id}" + (", by the time when that was published" if by_time else "")
 
 
 def outcome_in_words(outcome: CursorOutcome) -> str:
-    """What came of it."""
-    return type(outcome).__name__
+    """What came of an operation on a consumer or a cursor."""
+    match outcome:
+        case Subscribed():
+            return "subscribed"
+        case Taken(messages=messages, settled=settled):
+            return _messages(messages) + ("; the broker has sent it nothing more" if settled else "")
+        case Acknowledged(messages=messages, receipt=receipt):
+            return f"{_listed(messages)}; {'the broker confirmed it' if receipt else 'without a receipt'}"
+        case Redelivering(messages=messages):
+            return _listed(messages)
+        case CursorRead():
+            return _state(outcome)
+        case Persisted(after_ms=after_ms, entries=entries):
+            return f"persisted after {after_ms:.0f} ms, {count(entries, 'entry', 'entries')} written in all"
+        case NotPersisted(waited_ms=waited_ms):
+            return f"not persisted within {waited_ms:.0f} ms"
+        case Expired():
+            return "the broker is through with it"
+        case Trimmed(ledgers=ledgers):
+            return "left: " + (joined([str(ledger) for ledger in ledgers]) or "no ledger")
+        case TakenAll(messages=messages):
+            return f"{_messages(messages)}; the cursor has nothing else"
+        case Starved(why=why, messages=messages):
+            return f"starved: {why}; only {_messages(messages)} came"
+        case _:
+            assert_never(outcome)
+
+
+def _state(read: CursorRead) -> str:
+    ranges = joined([f"behind {one.after} up to {one.last}" for one in read.ranges]) or "nothing"
+    waiting = count(read.backlog, "entry", "entries")
+    held = count(read.unacknowledged, "message", "messages")
+    parts = [
+        f"mark-delete at {read.mark_delete}",
+        f"beyond it is acknowledged: {ranges}",
+        f"{waiting} not acknowledged, {held} at consumers",
+        *(_arrived(one) for one in read.arrived),
+    ]
+    return "; ".join(parts)
+
+
+def _arrived(one: Arrived) -> str:
+    return f"{one.consumer} got {_messages(one.messages)} more, and has {one.unacknowledged} outstanding"
+
+
+def _messages(messages: Sequence[Dispatched]) -> str:
+    number = count(len(messages), "message", "messages")
+    return f"{number} ({_listed(messages)})" if messages else number
+
+
+def _listed(messages: Sequence[Dispatched]) -> str:
+    return joined([_message(one) for one in messages]) or "nothing"
+
+
+def _message(one: Dispatched) -> str:
+    within = f"[{one.batch_index}]" if one.batch_index >= 0 else ""
+    before = f" (delivered {times(one.redeliveries)} before)" if one.redeliveries else ""
+    return f"{one.position}{within} {one.business_id}{before}"

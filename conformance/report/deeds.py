@@ -6,9 +6,9 @@ A sentence about an operation is put together from its subject ("producer p0 (se
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import assert_never
 
+from conformance.report.cast import BROKER, CLIENTS, SUITE, Cast
 from conformance.report.consumption import deed
 from conformance.report.lists import count, joined, times
 from model.applications import (
@@ -25,7 +25,7 @@ from model.applications import (
     StartSource,
     Then,
 )
-from model.cursors.words import CursorOperation
+from model.cursors.words import CursorOperation, Persistence
 from model.operations import (
     AnyOperation,
     ClearFailpoints,
@@ -45,28 +45,16 @@ from model.operations import (
     Unload,
 )
 
-BROKER = "broker"
-"""The actor of what is done to the broker itself, or to a topic inside it."""
 
-SUITE = "suite"
-"""The actor of what the suite does by itself, over the REST interface or with a client of its own."""
-
-CLIENTS = {"wire": "wire client", "official": "pulsar-client"}
-"""How the two clients are called."""
-
-
-def who_did_what(operation: AnyOperation, sessions: Mapping[str, OpenProducer]) -> tuple[str, str, str]:
-    """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence.
-
-    ``sessions`` tells how each session was opened.
-    """
+def who_did_what(operation: AnyOperation, cast: Cast) -> tuple[str, str, str]:
+    """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
     if isinstance(operation, CursorOperation):
-        return deed(operation)
+        return deed(operation, cast)
     match operation:
         case OpenProducer(session=session) | CloseProducer(session=session) | CrashProducer(session=session):
-            return session, _producer(session, sessions), _deed_of_producer(operation)
+            return session, cast.producer(session), _deed_of_producer(operation)
         case Send(session=session):
-            return session, _producer(session, sessions), _deed_of_producer(operation)
+            return session, cast.producer(session), _deed_of_producer(operation)
         case StartSource(source=source) | FinishSource(source=source) | CrashSource(source=source):
             return f"source {source}", f"source {source}", _deed_of_source(operation)
         case Consume(consumer=consumer):
@@ -79,13 +67,6 @@ def who_did_what(operation: AnyOperation, sessions: Mapping[str, OpenProducer]) 
             return SUITE, "the suite", _deed_of_suite(operation)
         case _:
             assert_never(operation)
-
-
-def _producer(session: str, sessions: Mapping[str, OpenProducer]) -> str:
-    opened = sessions.get(session)
-    if opened is None:
-        return f"session {session}, which was never opened,"
-    return f"producer {opened.producer} (session {session}, {CLIENTS[opened.client]})"
 
 
 def _deed_of_producer(operation: OpenProducer | CloseProducer | CrashProducer | Send) -> str:
@@ -233,8 +214,8 @@ def _deed_of_suite(
     operation: CreateTopic | SwitchDeduplication | ReadSnapshot | ReadLog | Drain | ReadDatabase,
 ) -> str:
     match operation:
-        case CreateTopic(topic=topic, deduplication=deduplication):
-            return f"creates topic {topic}, {_switched(deduplication)}"
+        case CreateTopic():
+            return _creates(operation)
         case SwitchDeduplication(topic=topic, scope=scope, on=on, in_flight=in_flight):
             meanwhile = ", whatever is in flight" if on and in_flight else ""
             return (
@@ -252,6 +233,30 @@ def _deed_of_suite(
             return f"reads the database of program {program}"
         case _:
             assert_never(operation)
+
+
+def _creates(operation: CreateTopic) -> str:
+    number = operation.partitions
+    partitions = f" of {count(number, 'partition', 'partitions')}" if number else ""
+    if operation.persistence is None:
+        return f"creates topic {operation.topic}{partitions}, {_switched(operation.deduplication)}"
+    kept = "deleted" if operation.is_trimmed else "kept"
+    return (
+        f"creates topic {operation.topic}{partitions}, without deduplication, its cursors persisted "
+        f"{_persisted(operation.persistence)}, what all subscriptions acknowledged {kept}"
+    )
+
+
+def _persisted(persistence: Persistence) -> str:
+    match persistence:
+        case "shipped":
+            return "as the release ships it"
+        case "once-a-second":
+            return "at most once a second"
+        case "every-ack":
+            return "with every acknowledgment"
+        case _:
+            assert_never(persistence)
 
 
 def _switched(switch: Switch) -> str:

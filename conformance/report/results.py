@@ -21,7 +21,7 @@ from model.applications import (
     SourceStarted,
     Stuck,
 )
-from model.cursors.words import CursorOutcome
+from model.cursors.words import CursorOutcome, NotPersisted, Starved
 from model.operations import (
     AnyOperation,
     AnyOutcome,
@@ -188,7 +188,7 @@ def _tone(outcome: AnyOutcome) -> Tone:
             return Tone.STORED
         case Duplicate():
             return Tone.DUPLICATE
-        case Refused() | Stuck():
+        case Refused() | Stuck() | Starved() | NotPersisted():
             return Tone.REFUSED
         case Unknown():
             return Tone.UNKNOWN

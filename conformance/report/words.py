@@ -6,13 +6,13 @@ documents; whether something was right is not its business.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from conformance.history.document import History, Step
-from conformance.report.deeds import BROKER, SUITE, who_did_what
+from conformance.report.cast import BROKER, SUITE, Cast
+from conformance.report.deeds import who_did_what
 from conformance.report.results import Result, Tone, results, told_late
-from model.operations import OpenProducer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +57,11 @@ class LeftOut:
 
 def explain(history: History) -> tuple[Telling, ...]:
     """Tell every step of a history, in its order."""
-    sessions: dict[str, OpenProducer] = {}
+    cast = Cast()
     told = []
     for number, step in enumerate(history.steps, start=1):
-        if isinstance(step.operation, OpenProducer):
-            sessions[step.operation.session] = step.operation
-        told.append(_telling(number, step, sessions))
+        cast.meet(step.operation)
+        told.append(_telling(number, step, cast))
     return tuple(told)
 
 
@@ -83,8 +82,8 @@ def actors(tellings: Iterable[Telling | LeftOut]) -> tuple[str, ...]:
     return (*(actor for actor in seen if actor not in last), *last)
 
 
-def _telling(number: int, step: Step, sessions: Mapping[str, OpenProducer]) -> Telling:
-    actor, subject, did = who_did_what(step.operation, sessions)
+def _telling(number: int, step: Step, cast: Cast) -> Telling:
+    actor, subject, did = who_did_what(step.operation, cast)
     return Telling(
         step=number,
         actor=actor,

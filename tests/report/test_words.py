@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from conformance.report.deeds import BROKER, SUITE
+from conformance.report.cast import BROKER, SUITE
 from conformance.report.lists import LISTED_AT_MOST
 from conformance.report.results import Tone
 from conformance.report.words import LeftOut, actors, cut, explain
@@ -32,6 +32,43 @@ from model.applications import (
     StartSource,
     Stuck,
     Then,
+)
+from model.cursors.words import (
+    Acknowledge,
+    Acknowledged,
+    AcknowledgeOthers,
+    Arrived,
+    AwaitPersisted,
+    CloseConsumer,
+    CrashConsumer,
+    CreateSubscription,
+    CursorRead,
+    DeleteSubscription,
+    Dispatched,
+    Expire,
+    Expired,
+    NotPersisted,
+    Persisted,
+    Persistence,
+    Range,
+    ReadCursor,
+    Redeliver,
+    Redelivering,
+    ResetCursor,
+    Seek,
+    Skip,
+    SkipAll,
+    Start,
+    Starved,
+    Subscribe,
+    Subscribed,
+    Take,
+    TakeAll,
+    Taken,
+    TakenAll,
+    Terminate,
+    Trim,
+    Trimmed,
 )
 from model.log import Position
 from model.operations import (
@@ -73,6 +110,9 @@ from model.operations import (
 from tests.report.samples import STEPS, answers, entry, history, step
 
 OPENED = step(OpenProducer("s1", "t0", "p0"), Opened(4))
+SUBSCRIBED = step(Subscribe("c1", "t0", "sub"), Subscribed())
+B4 = Dispatched(Position(3, 0), -1, 0, "b4", 0)
+B5 = Dispatched(Position(3, 1), 0, 2, "b5", 2)
 
 TOLD_OPERATIONS: list[tuple[AnyOperation, str]] = [
     (
@@ -136,6 +176,52 @@ TOLD_OPERATIONS: list[tuple[AnyOperation, str]] = [
         "program r consumes topic t0, storing business ids and its state in one transaction.",
     ),
     (ReadDatabase("r"), "the suite reads the database of program r."),
+    (CreateSubscription("t0", "sub"), "the suite creates subscription sub of topic t0, at the earliest message."),
+    (DeleteSubscription("t0", "sub"), "the suite deletes subscription sub of topic t0."),
+    (Skip("t0", "sub", 2), "the suite skips the next 2 entries of subscription sub of topic t0."),
+    (SkipAll("t0", "sub"), "the suite skips all that is in the log for subscription sub of topic t0."),
+    (Expire("t0", "sub", "b4"), "the suite has everything up to b4 expire for subscription sub of topic t0."),
+    (ResetCursor("t0", "sub", None), "the suite sets subscription sub of topic t0 back to the beginning."),
+    (ReadCursor("t0", "sub"), "the suite reads the state of subscription sub of topic t0."),
+    (AwaitPersisted("t0", "sub"), "the suite waits until the state of subscription sub of topic t0 is persisted."),
+    (
+        TakeAll("t0", "sub"),
+        "the suite cuts off whoever is connected, and receives all that is left of subscription sub (Shared) "
+        "of topic t0, acknowledging nothing.",
+    ),
+    (
+        Subscribe("c2", "t0", "sub", "Failover", "official", durable=False, queue=5),
+        "consumer c2 (Failover, subscription sub, pulsar-client) subscribes to topic t0, "
+        "without a cursor that lasts, with a queue for 5 messages.",
+    ),
+    (CloseConsumer("c1"), "consumer c1 (Shared, subscription sub, wire client) closes in good order."),
+    (
+        CrashConsumer("c1"),
+        "consumer c1 (Shared, subscription sub, wire client) crashes: its connection is cut without a goodbye.",
+    ),
+    (Take("c1", 1), "consumer c1 (Shared, subscription sub, wire client) receives up to 1 message."),
+    (
+        Acknowledge("c1", (0, 2)),
+        "consumer c1 (Shared, subscription sub, wire client) acknowledges what it received as no. 0, 2 "
+        "(counted from 0).",
+    ),
+    (
+        AcknowledgeOthers("c1", ("b4",), cumulative=True),
+        "consumer c1 (Shared, subscription sub, wire client) acknowledges everything up to b4, "
+        "whether or not it received that.",
+    ),
+    (
+        Redeliver("c1", (1,)),
+        "consumer c1 (Shared, subscription sub, wire client) failed with what it received as no. 1 (counted from 0), "
+        "and asks for it again.",
+    ),
+    (
+        Seek("c1", "b4", by_time=True),
+        "consumer c1 (Shared, subscription sub, wire client) sets its subscription to b4, "
+        "by the time when that was published.",
+    ),
+    (Terminate("t0"), "the suite terminates topic t0: nothing more can be written to it."),
+    (Trim("t0"), "the suite has the ledgers of topic t0 deleted that may be deleted."),
 ]
 
 TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
@@ -172,16 +258,34 @@ TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
     (Ran(killed=True, received=3), "it was killed, after 3 messages"),
     (DatabaseRead((Delivered(Position(3, 0), -1, "b1"),)), "it has applied 1 message (3:0 b1)"),
     (Stuck("nothing came in 30 s"), "stuck: nothing came in 30 s"),
+    (Subscribed(), "subscribed"),
+    (
+        Taken((B4, B5), settled=True),
+        "2 messages (3:0 b4, 3:1[0] b5 (delivered 2 times before)); the broker has sent it nothing more",
+    ),
+    (Acknowledged((B4,), receipt=True), "3:0 b4; the broker confirmed it"),
+    (Redelivering((B4,)), "3:0 b4"),
+    (
+        CursorRead(Position(3, 0), (Range(Position(3, 1), Position(3, 3)),), 4, 2, (Arrived("c1", (B4,), 2),)),
+        "mark-delete at 3:0; beyond it is acknowledged: behind 3:1 up to 3:3; "
+        "4 entries not acknowledged, 2 messages at consumers; c1 got 1 message (3:0 b4) more, and has 2 outstanding",
+    ),
+    (Persisted(12.4, 3), "persisted after 12 ms, 3 entries written in all"),
+    (NotPersisted(5000.0), "not persisted within 5000 ms"),
+    (Expired(), "the broker is through with it"),
+    (Trimmed((3, 7)), "left: 3, 7"),
+    (TakenAll((B4,)), "1 message (3:0 b4); the cursor has nothing else"),
+    (Starved("nothing came in 10 s", (B4,)), "starved: nothing came in 10 s; only 1 message (3:0 b4) came"),
 ]
 
 
 def sentence(operation: AnyOperation, outcome: AnyOutcome | None = None) -> str:
-    return str(explain(history(OPENED, step(operation, outcome)))[-1])
+    return str(explain(history(OPENED, SUBSCRIBED, step(operation, outcome)))[-1])
 
 
 @pytest.mark.parametrize(("operation", "told"), TOLD_OPERATIONS)
 def test_an_operation_is_told(operation: AnyOperation, told: str) -> None:
-    assert sentence(operation) == f"2. {told}"
+    assert sentence(operation) == f"3. {told}"
 
 
 @pytest.mark.parametrize(("outcome", "told"), TOLD_OUTCOMES)
@@ -220,10 +324,37 @@ def test_every_switch_of_deduplication_is_told(switch: Switch) -> None:
     assert ("deduplication" in sentence(CreateTopic("t0", switch))) is True
 
 
+@pytest.mark.parametrize("persistence", get_args(Persistence))
+def test_how_often_cursors_are_persisted_is_told(persistence: Persistence) -> None:
+    assert "cursors persisted " in sentence(CreateTopic("t0", persistence=persistence, partitions=2))
+
+
+@pytest.mark.parametrize("start", get_args(Start))
+def test_where_a_subscription_begins_is_told(start: Start) -> None:
+    assert "at the " in sentence(CreateSubscription("t0", "sub", start))
+    assert ("behind what is there" in sentence(Subscribe("c1", "t0", "sub", start=start))) is (start == "latest")
+
+
+def test_a_consumer_that_never_subscribed_is_told() -> None:
+    assert sentence(Take("c9", 1)) == "3. consumer c9, which never subscribed, receives up to 1 message."
+
+
+def test_a_great_many_messages_are_told_by_their_ends() -> None:
+    messages = tuple(Dispatched(Position(3, number), -1, 0, f"b{number}") for number in range(1000))
+    came = explain(history(SUBSCRIBED, step(Take("c1", 1000), Taken(messages))))[1].results[0]
+    assert came.words.startswith("1000 messages (3:0 b0, ")
+    assert f"… {1000 - LISTED_AT_MOST} more …" in came.words
+
+
+@pytest.mark.parametrize("outcome", [Starved("nothing came"), NotPersisted(5000.0), Stuck("nothing came")])
+def test_what_should_have_come_and_did_not_has_the_tone_of_a_refusal(outcome: AnyOutcome) -> None:
+    assert explain(history(SUBSCRIBED, step(Take("c1", 1), outcome)))[1].tone is Tone.REFUSED
+
+
 def test_an_answer_stands_beside_the_entry_that_it_is_for() -> None:
     several = Send("s1", (entry(4), entry(5, 6), entry(7)))
     assert sentence(several, answers(Duplicate(), Stored(Position(3, 1)))) == (
-        "2. producer p0 (session s1, wire client) sends 4 (b4), batch 5..6 (b5, b6), 7 (b7), all in flight at once: "
+        "3. producer p0 (session s1, wire client) sends 4 (b4), batch 5..6 (b5, b6), 7 (b7), all in flight at once: "
         "4, the broker confirms it as a duplicate; 5 to 6, stored at 3:1; no answer came for the other 1."
     )
 
