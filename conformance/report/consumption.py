@@ -91,10 +91,8 @@ def _deed_of_consumer(operation: ConsumerOperation) -> str:
             return f"acknowledges {_up_to(cumulative)}what it received as {_numbers(nth)}"
         case AcknowledgeOthers(ids=ids, cumulative=cumulative):
             return f"acknowledges {_up_to(cumulative)}{joined(ids)}, whether or not it received that"
-        case Redeliver(nth=None):
-            return "asks for everything again that it has outstanding"
-        case Redeliver(nth=tuple() as nth):
-            return f"failed with what it received as {_numbers(nth)}, and asks for it again"
+        case Redeliver(nth=nth):
+            return _asks_again(nth)
         case Seek(to=to, by_time=by_time):
             return f"sets its subscription {_to(to, by_time)}"
         case _:
@@ -139,6 +137,12 @@ def _asked_of_cursor(operation: CursorRequest) -> str:
             return f"waits until the state of {cursor} is persisted"
         case _:
             assert_never(operation)
+
+
+def _asks_again(nth: tuple[int, ...] | None) -> str:
+    if nth is None:
+        return "asks for everything again that it has outstanding"
+    return f"failed with what it received as {_numbers(nth)}, and asks for it again"
 
 
 def _up_to(cumulative: bool) -> str:
