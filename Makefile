@@ -47,6 +47,10 @@ lint: $(VENV)/.test
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
+# The pages of the documentation that follow from data: rules, seeded defects, explorations. A test holds them against it.
+docs: $(VENV)/.run
+	@$(BIN)/python -m conformance.documentation docs
+
 requirements: $(VENV)/.test
 	@for name in run test java; do \
 		$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, assert_never
+from pathlib import Path
+from typing import Literal, assert_never
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -19,8 +22,10 @@ from conformance.events import (
     ViolationFound,
     ViolationMinimised,
 )
+from conformance.history.document import Replays
 from conformance.hunting import Failed, Found, Hunted, Missed, NotItsDoing
 from conformance.report.lists import count
+from conformance.trouble import Trouble
 
 
 class Progress:
@@ -127,31 +132,70 @@ def problem_of(one: Hunted) -> str | None:
             assert_never(one)
 
 
+class ToldDefect(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One defect's hunt as it is kept: the fields of :class:`~conformance.hunting.Catch` are there if it was caught.
+
+    ``history``: its file, in the folder of the hunt's report. ``problem``: why it does not count as found.
+    """
+
+    id: str
+    breaks: str
+    result: Literal["found", "not-its-doing", "not-found", "trouble"]
+    machine: str | None = None
+    rule: str | None = None
+    because: str | None = None
+    operations: int | None = None
+    seconds: float | None = None
+    steps: int | None = None
+    replays: Replays | None = None
+    replays_without_defect: Replays | None = None
+    history: str | None = None
+    problem: str | None = None
+
+
+class ToldHunt(Struct, frozen=True, kw_only=True):
+    """A hunt as it is kept; ``budget_s`` is what it had for each defect, in seconds."""
+
+    broker: str
+    seed: int
+    budget_s: float
+    defects: tuple[ToldDefect, ...]
+
+
 def as_json(hunted: Sequence[Hunted], *, broker: str, seed: int, budget_s: float) -> bytes:
-    """The hunt as one object, indented for people; ``defects`` has one object for each, with its ``result``."""
-    told = {"broker": broker, "seed": seed, "budget_s": budget_s, "defects": [_object(one) for one in hunted]}
+    """The hunt as one object, indented for people: a :class:`ToldHunt`."""
+    told = ToldHunt(broker=broker, seed=seed, budget_s=budget_s, defects=tuple(_told(one) for one in hunted))
     return msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n"
 
 
-def _object(one: Hunted) -> dict[str, Any]:
-    told: dict[str, Any] = {"id": one.defect.name, "breaks": one.defect.breaks, "result": _result(one)}
-    if isinstance(one, Found | NotItsDoing):
-        catch = one.catch
-        told |= {
-            "machine": catch.machine,
-            "rule": catch.violation.rule,
-            "because": catch.violation.because,
-            "operations": catch.operations,
-            "seconds": round(catch.seconds, 1),
-            "steps": catch.steps,
-            "replays": catch.with_defect,
-            "replays_without_defect": catch.without,
-            "history": catch.history,
-        }
-    return told | {"problem": problem_of(one)}
+def read(path: Path) -> ToldHunt:
+    """A hunt that was kept; Trouble when the file is none."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=ToldHunt)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise Trouble(f"{path} is not the account of a hunt: {error}") from error
 
 
-def _result(one: Hunted) -> str:
+def _told(one: Hunted) -> ToldDefect:
+    told = ToldDefect(id=one.defect.name, breaks=one.defect.breaks, result=_result(one), problem=problem_of(one))
+    if not isinstance(one, Found | NotItsDoing):
+        return told
+    catch = one.catch
+    return replace(
+        told,
+        machine=catch.machine,
+        rule=catch.violation.rule,
+        because=catch.violation.because,
+        operations=catch.operations,
+        seconds=round(catch.seconds, 1),
+        steps=catch.steps,
+        replays=catch.with_defect,
+        replays_without_defect=catch.without,
+        history=f"{one.defect.name}/{Path(catch.history).name}",
+    )
+
+
+def _result(one: Hunted) -> Literal["found", "not-its-doing", "not-found", "trouble"]:
     match one:
         case Found():
             return "found"

@@ -1,0 +1,45 @@
+"""Writes the generated pages of the documentation: ``python -m conformance.documentation FOLDER`` (``make docs``).
+
+The texts are :mod:`conformance.report.markdown`'s. A test holds the committed pages against them.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from conformance.faults import catalogue
+from conformance.report import hunts
+from conformance.report.markdown import defects_page, exploration_page, rules_page
+from conformance.trouble import Trouble
+from model.catalogue import CATALOGUE
+from model.variants import VARIANTS
+
+HUNT = Path("hunts") / "4.0.8.json"
+"""Where, below the folder of the documentation, the hunt is kept that its page tells of."""
+
+
+def pages(folder: Path) -> dict[str, str]:
+    """The generated pages, by file name; Trouble when the hunt that is kept in ``folder`` cannot be read."""
+    return {
+        "rules.md": rules_page(CATALOGUE),
+        "defects.md": defects_page(catalogue.defects(), hunts.read(folder / HUNT)),
+        "exploration.md": exploration_page(VARIANTS),
+    }
+
+
+def main(folder: Path) -> None:
+    """Write all pages into ``folder``."""
+    for name, text in pages(folder).items():
+        (folder / name).write_text(text, encoding="utf-8")
+        print(f"{folder / name} is up to date")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m conformance.documentation FOLDER")
+    try:
+        main(Path(sys.argv[1]))
+    except Trouble as trouble:
+        print(trouble, file=sys.stderr)
+        sys.exit(2)

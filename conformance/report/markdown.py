@@ -1,0 +1,136 @@
+"""The pages of the documentation that follow from data: the rules, the seeded defects, what exploring the model shows.
+
+Each is a function from the data to the page's text. ``make docs`` writes them (:mod:`conformance.documentation`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from conformance.faults.catalogue import Defect
+from conformance.report.account import title
+from conformance.report.exploration import tell
+from conformance.report.hunts import ToldDefect, ToldHunt
+from conformance.report.lists import count
+from model.catalogue import DOCUMENTS, Rule
+from model.explorations import explorations
+from model.explorations.dedup import source, system
+from model.explorations.dedup_world import Setup, World
+from model.explore import explore
+from model.variants import NamedVariant
+
+_DRAWN = Setup(sources=(source("A", 1),), failures=1, restart=None)
+"""A configuration that is small enough to be drawn."""
+
+
+def rules_page(rules: Iterable[Rule]) -> str:
+    """Every rule of the catalogue, document by document."""
+    all_rules = tuple(rules)
+    sections = [
+        f"## Document {document}: {name}\n\n"
+        + _table(
+            ("id", "rule", "decided by"),
+            [
+                (rule.id, title(rule), ", ".join(decided.value for decided in rule.decided_by))
+                for rule in all_rules
+                if rule.document == document
+            ],
+        )
+        for document, name in DOCUMENTS.items()
+    ]
+    return _page(
+        "Rules",
+        "Every statement of the five documents, as the suite has it. *wire*: decided by what clients and the REST "
+        "interface show; *stats*: by the broker's own counts; *fault*: only with a fault; *model*: by exploring the "
+        "model alone. `pulsar-conformance rules` prints the same.",
+        *sections,
+    )
+
+
+def defects_page(defects: Sequence[Defect], hunt: ToldHunt) -> str:
+    """The seeded defects, and what a hunt for them came to."""
+    told = {one.id: one for one in hunt.defects}
+    caught = sum(one.result == "found" for one in hunt.defects)
+    command = f"pulsar-conformance defects --hunt --broker {hunt.broker} --seed {hunt.seed} --json FILE"
+    return _page(
+        "Seeded defects",
+        "Small bugs that can be switched on inside a running broker (`conformance/faults/rules`), to see whether the "
+        "machines notice. A defect counts as found when a rule breaks with it, and the same histories break none "
+        "without it.",
+        "## What they are\n\n"
+        + _table(("defect", "breaks", "what it does"), [(f"`{d.name}`", d.breaks, d.summary) for d in defects]),
+        f"## A hunt on {hunt.broker}\n\n{caught} of {count(len(hunt.defects), 'defect', 'defects')} found, each within "
+        f"{hunt.budget_s:g} s, on two cores:\n\n    {command}\n\n"
+        "*Blamed* is the rule that the minimal history breaks, often another one than the defect was made for: an id "
+        "that is forgotten is told to a producer before it lets a message through twice. Operations and seconds are "
+        "those until it was found (the broker's start not counted), steps those of the minimal history, replays how "
+        "often that came back. Without the defect none came back.\n\n"
+        + _table(
+            ("defect", "found by", "breaks", "blamed", "operations", "seconds", "steps", "replays"),
+            [_row(defect, told.get(defect.name)) for defect in defects],
+        ),
+    )
+
+
+def _row(defect: Defect, told: ToldDefect | None) -> tuple[str, ...]:
+    if told is None:
+        return f"`{defect.name}`", "not hunted yet", defect.breaks, *([""] * 5)
+    if told.replays is None:
+        return f"`{defect.name}`", told.result, defect.breaks, *([""] * 5)
+    found_by = told.machine if told.result == "found" else told.result
+    replays = f"{told.replays.came_back} of {told.replays.tries}"
+    numbers = (str(told.operations), str(told.seconds), str(told.steps))
+    return f"`{defect.name}`", str(found_by), defect.breaks, str(told.rule), *numbers, replays
+
+
+def exploration_page(variants: Sequence[NamedVariant]) -> str:
+    """A state graph small enough to be drawn, and the shortest counterexamples of every variant of the model."""
+    sections = [
+        f"### {variant.name}\n\nFrom: {variant.origin.value}.\n\n```\n{tell(named, named.run())}\n```"
+        for variant in variants
+        for named in explorations(variant.name)
+    ]
+    return _page(
+        "Exploring the model",
+        "`pulsar-conformance explore` goes through every reachable state of small configurations of the model of "
+        "document 000, and finds the rules to hold in each. This page has what is too long for a terminal.",
+        "## One message, one failing write\n\nAll states of one producer that sends one message, while one write may "
+        "fail. In each state: the highest id pushed, the highest id persisted, and the ids in the log.\n\n"
+        f"```mermaid\n{_drawing()}\n```",
+        "## What breaks without a sentence of the document\n\nEach variant of the model does one thing differently; "
+        "these are shortest ways to what then breaks. `--variant NAME` explores one.",
+        *sections,
+    )
+
+
+def _drawing() -> str:
+    graph = explore(system(_DRAWN)).graph
+    names = {world: f"s{number}" for number, world in enumerate(graph)}
+    states = [f'  {name}["{_state(world)}"]' for world, name in names.items()]
+    steps = [
+        f'  {names[before]} -->|"{_words(graph.edges[before, after]["words"])}"| {names[after]}'
+        for before, after in graph.edges
+    ]
+    return "\n".join(("flowchart TD", *states, *steps))
+
+
+def _words(told: str) -> str:
+    return told.replace("\n", "<br>or ")
+
+
+def _state(world: World) -> str:
+    pushed, persisted = (
+        "none" if one == -1 else str(one) for one in (world.topic.pushed_of("A"), world.topic.persisted_of("A"))
+    )
+    log = ", ".join(str(logged.entry.highest) for logged in world.topic.log) or "empty"
+    return f"pushed {pushed}<br>persisted {persisted}<br>log {log}"
+
+
+def _page(heading: str, *parts: str) -> str:
+    note = "<!-- Written by `make docs`; what is changed here by hand is lost. -->"
+    return "\n\n".join((note, f"# {heading}", *parts)) + "\n"
+
+
+def _table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [headings, tuple("---" for _ in headings), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
