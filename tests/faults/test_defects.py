@@ -13,6 +13,7 @@ from conformance.faults.catalogue import Defect, defects, find
 from conformance.faults.defects import is_on, switch_off, switch_on, switched, was_reached
 from conformance.trouble import Trouble
 from tests.faults.bench import Bench
+from tests.faults.cursor_effects import CURSOR_EFFECTS
 from tests.faults.effects import EFFECTS, Experiment, Observation
 
 MISFIT = Defect(
@@ -21,6 +22,8 @@ MISFIT = Defect(
     summary="A rule that is badly typed.",
     text=find("check-removed").text.replace("defect check-removed", "defect misfit").replace("NotDup", "NoSuchAnswer"),
 )
+
+ALL_EFFECTS = {**EFFECTS, **CURSOR_EFFECTS}
 
 
 def observe(broker: Broker, experiment: Experiment) -> Observation:
@@ -42,13 +45,13 @@ def nothing_left_on(broker: Broker) -> Iterator[None]:
 
 
 def test_every_defect_has_its_experiment() -> None:
-    assert sorted(EFFECTS) == [defect.name for defect in defects()]
+    assert sorted(ALL_EFFECTS) == [defect.name for defect in defects()]
 
 
 @pytest.mark.parametrize("defect", defects(), ids=lambda defect: defect.name)
 def test_a_defect_has_its_effect_while_it_is_on_and_only_then(broker: Broker, defect: Defect) -> None:
     assert broker.agent is not None
-    effect = EFFECTS[defect.name]
+    effect = ALL_EFFECTS[defect.name]
     assert observe(broker, effect.experiment) == effect.sound
     with switched(broker.agent, defect):
         assert observe(broker, effect.experiment) == effect.defective

@@ -1,0 +1,261 @@
+"""What each seeded defect of acknowledgments and cursors (document 003) does; as in ``effects``, which has the others.
+
+Messages are numbered from 1 here, in the order of the log; ledgers have five of them. What a subscription remembers is
+told in these numbers: up to which message everything is acknowledged, and which are behind that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from conformance.systems.admin_types import CursorStats
+from conformance.systems.outcomes import Receipt
+from conformance.systems.wire_consumer import Kind, PartOfBatch, WireConsumer
+from model.log import Position
+from tests.faults.bench import TIMEOUT_S, Bench, becomes
+from tests.faults.effects import Effect, Experiment, Observation
+from tests.polling import eventually
+
+Remembered = tuple[int, list[int]]
+"""Up to which message all are acknowledged, and which are behind that."""
+
+
+def filled(bench: Bench, count: int) -> list[Position]:
+    """Send so many messages, and say where they stand."""
+    producer = bench.producer()
+    return [_position(bench.send(producer, number)) for number in range(1, count + 1)]
+
+
+def subscribed(bench: Bench, subscription: str = "s", *, kind: Kind = "Shared") -> WireConsumer:
+    """A consumer from the beginning of the topic on."""
+    return bench.client.subscribe(bench.topic, subscription, kind=kind, initial="earliest", timeout_s=TIMEOUT_S)
+
+
+def remembered(bench: Bench, messages: Sequence[Position], subscription: str = "s") -> Remembered:
+    """What the broker says that a subscription remembers."""
+    cursor = bench.admin.internal_stats(bench.topic).cursors[subscription]
+    mark_delete = Position.parse(cursor.mark_delete_position)
+    ranges = cursor.acknowledged_ranges
+    return (
+        sum(message <= mark_delete for message in messages),
+        [
+            number
+            for number, message in enumerate(messages, 1)
+            if message > mark_delete and any(each.after < message <= each.last for each in ranges)
+        ],
+    )
+
+
+def acknowledging(count: int, *numbers: int) -> Experiment:
+    """Acknowledge some of ``count`` messages one by one: what is remembered."""
+
+    def experiment(bench: Bench) -> Observation:
+        messages = filled(bench, count)
+        consumer = subscribed(bench)
+        for number in numbers:
+            consumer.ack([messages[number - 1]])
+        return remembered(bench, messages)
+
+    return experiment
+
+
+def acknowledging_in_one_command(bench: Bench) -> Observation:
+    """Acknowledge several messages in one command, as a client does that groups its acks: what is remembered."""
+    messages = filled(bench, 5)
+    subscribed(bench).ack([messages[0], messages[2], messages[3]])
+    return remembered(bench, messages)
+
+
+def acknowledging_up_to(*numbers: int) -> Experiment:
+    """Acknowledge cumulatively, in this order, of 8 messages: what is remembered."""
+
+    def experiment(bench: Bench) -> Observation:
+        messages = filled(bench, 8)
+        consumer = subscribed(bench, kind="Exclusive")
+        for number in numbers:
+            consumer.ack([messages[number - 1]], cumulative=True)
+        return remembered(bench, messages)
+
+    return experiment
+
+
+def acknowledging_on_two_subscriptions(bench: Bench) -> Observation:
+    """Acknowledge the first message on one subscription, the third on the other: how many each remembers."""
+    messages = filled(bench, 3)
+    for subscription, number in (("s", 0), ("t", 2)):
+        subscribed(bench, subscription).ack([messages[number]])
+    both = [remembered(bench, messages, subscription) for subscription in ("s", "t")]
+    return sorted(up_to + len(behind) for up_to, behind in both)
+
+
+def recovering_cursor(count: int, *numbers: int) -> Experiment:
+    """Acknowledge some of ``count`` messages, close the topic and open it again: what is remembered."""
+
+    def experiment(bench: Bench) -> Observation:
+        messages = filled(bench, count)
+        consumer = subscribed(bench)
+        consumer.ack([messages[number - 1] for number in numbers])
+        eventually(lambda: _is_persisted(bench))  # 4.0.8 loses an ack if it is unloaded while the first is persisted
+        bench.unload()
+        subscribed(bench)
+        return remembered(bench, messages)
+
+    return experiment
+
+
+def acknowledging_part_of_a_batch(bench: Bench) -> Observation:
+    """Acknowledge the second of four messages of a batch: which of them a consumer that takes over is given."""
+    producer = bench.producer()
+    batch = producer.send_batch([(number, b"%d" % number) for number in (1, 2, 3, 4)])
+    position = _position(bench.answer(producer, batch))
+    consumer = subscribed(bench)
+    consumer.ack([PartOfBatch(position=position, batch_size=4, still_unacknowledged=frozenset({0, 2, 3}))])
+    consumer.close(timeout_s=TIMEOUT_S)
+    consumer = subscribed(bench)
+    consumer.flow(10)
+    return [index + 1 for index in _batch_indexes(consumer)]
+
+
+def persisting(bench: Bench) -> Observation:
+    """Acknowledge a message, and two more once that is persisted: whether they are persisted too, at once."""
+    messages = filled(bench, 5)
+    consumer = subscribed(bench)
+    consumer.ack([messages[0]])
+    eventually(lambda: _is_persisted(bench))
+    entries = _cursor(bench).cursor_ledger_last_entry
+    consumer.ack([messages[2]])
+    consumer.ack([messages[4]])
+    return becomes(lambda: _cursor(bench).cursor_ledger_last_entry == entries + 2)
+
+
+def joining(bench: Bench) -> Observation:
+    """Have one consumer take two of four messages, and another one join: what each is given."""
+    filled(bench, 4)
+    first = subscribed(bench)
+    taken = _take(first, 2)
+    second = subscribed(bench)
+    second.flow(10)
+    return taken, _all_given(second, at_least=2)
+
+
+def leaving(bench: Bench) -> Observation:
+    """Have one consumer take two of four messages, and leave: what the other one is given in the end."""
+    filled(bench, 4)
+    first, second = subscribed(bench), subscribed(bench)
+    _take(first, 2)
+    second.flow(10)
+    others = _all_given(second, at_least=2)
+    first.close(timeout_s=TIMEOUT_S)
+    return sorted(others + _all_given(second))
+
+
+def failing_with_one(bench: Bench) -> Observation:
+    """Take three messages, and fail with the second: what is delivered again."""
+    messages = filled(bench, 3)
+    consumer = subscribed(bench)
+    _take(consumer, 3)
+    consumer.redeliver([messages[1]])
+    consumer.flow(10)
+    return _all_given(consumer)
+
+
+def trimming(bench: Bench) -> Observation:
+    """Have one subscription acknowledge two full ledgers, another one nothing: whether the first ledger stays."""
+    bench.admin.set_retention(bench.namespace, size_mb=0, time_minutes=0)
+    consumer, _ = subscribed(bench, "s"), subscribed(bench, "t")
+    messages = filled(bench, 11)
+    consumer.ack(messages[:10])
+    filled_ledgers = {message.ledger for message in messages}
+    assert len(filled_ledgers) == 3
+    return not becomes(lambda: messages[0].ledger not in _ledgers(bench))
+
+
+def resetting(bench: Bench) -> Observation:
+    """Acknowledge all of 8 messages, and reset the cursor to the third: what is remembered."""
+    messages = filled(bench, 8)
+    consumer = subscribed(bench)
+    consumer.ack(messages)
+    consumer.close(timeout_s=TIMEOUT_S)
+    bench.admin.reset_cursor(bench.topic, "s", messages[2])
+    return remembered(bench, messages)
+
+
+def skipping(bench: Bench) -> Observation:
+    """Skip three of 8 messages: what is remembered."""
+    messages = filled(bench, 8)
+    subscribed(bench).close(timeout_s=TIMEOUT_S)
+    bench.admin.skip(bench.topic, "s", 3)
+    return remembered(bench, messages)
+
+
+def _position(outcome: object) -> Position:
+    assert isinstance(outcome, Receipt)
+    assert outcome.position is not None
+    return outcome.position
+
+
+def _ledgers(bench: Bench) -> list[int]:
+    return [ledger.ledger_id for ledger in bench.admin.internal_stats(bench.topic).ledgers]
+
+
+def _cursor(bench: Bench) -> CursorStats:
+    return bench.admin.internal_stats(bench.topic).cursors["s"]
+
+
+def _is_persisted(bench: Bench) -> bool:
+    """Whether the first ack is: a cursor's ledger begins with the state before it."""
+    cursor = _cursor(bench)
+    return cursor.state == "Open" and cursor.cursor_ledger_last_entry >= 1
+
+
+def _take(consumer: WireConsumer, count: int) -> list[int]:
+    """The numbers of so many messages, no more of which are permitted."""
+    consumer.flow(count)
+    return [_next_number(consumer) for _ in range(count)]
+
+
+def _next_number(consumer: WireConsumer) -> int:
+    delivery = consumer.receive(timeout_s=TIMEOUT_S)
+    assert delivery is not None
+    return delivery.sequence_id
+
+
+def _all_given(consumer: WireConsumer, *, at_least: int = 0) -> list[int]:
+    """The numbers of the messages that a consumer is given: so many must come, more than these may."""
+    given = [_next_number(consumer) for _ in range(at_least)]
+    while (delivery := consumer.receive(timeout_s=0.5)) is not None:
+        given.append(delivery.sequence_id)
+    return given
+
+
+def _batch_indexes(consumer: WireConsumer) -> Iterable[int]:
+    while (delivery := consumer.receive(timeout_s=0.5)) is not None:
+        yield delivery.batch_index
+
+
+CURSOR_EFFECTS: dict[str, Effect] = {
+    "ack-dropped": Effect(acknowledging(8, 8, 6, 4, 2, 1), (2, [4, 6, 8]), (0, [2, 4, 6, 8])),
+    "ack-takes-its-neighbour": Effect(acknowledging(8, 3, 8), (0, [3, 8]), (0, [2, 3, 7, 8])),
+    "ack-on-another-subscription": Effect(acknowledging_on_two_subscriptions, [1, 1], [1, 2]),
+    "mark-delete-jumps": Effect(acknowledging(8, 3, 7), (0, [3, 7]), (7, [])),
+    "mark-delete-stops-at-ledger-end": Effect(acknowledging(8, 6, 1, 2, 3, 4, 5), (6, []), (5, [6])),
+    "mark-delete-goes-back": Effect(acknowledging_up_to(7, 2), (7, []), (2, [])),
+    "cumulative-one-too-many": Effect(acknowledging_up_to(3), (3, []), (4, [])),
+    "grouped-acks-lost": Effect(acknowledging_in_one_command, (1, [3, 4]), (1, [])),
+    "batch-index-ignored": Effect(acknowledging_part_of_a_batch, [1, 3, 4], []),
+    "batch-index-off-by-one": Effect(acknowledging_part_of_a_batch, [1, 3, 4], [1, 2, 4]),
+    "range-lost-at-ledger-boundary": Effect(recovering_cursor(8, 3, 6), (0, [3, 6]), (0, [3])),
+    "last-range-not-stored": Effect(recovering_cursor(8, 3, 6), (0, [3, 6]), (0, [3])),
+    "ranges-lost-on-close": Effect(recovering_cursor(8, 1, 3, 6), (1, [3, 6]), (1, [])),
+    "ranges-not-recovered": Effect(recovering_cursor(8, 1, 3, 6), (1, [3, 6]), (1, [])),
+    "recovery-one-ahead": Effect(recovering_cursor(8, 1, 7), (1, [7]), (2, [7])),
+    "rate-limit-ignored": Effect(persisting, False, True),
+    "newcomer-gets-all-again": Effect(joining, ([1, 2], [3, 4]), ([1, 2], [1, 2, 3, 4])),
+    "leaver-forgotten": Effect(leaving, [1, 2, 3, 4], [3, 4]),
+    "negative-ack-ignored": Effect(failing_with_one, [2], []),
+    "negative-ack-takes-all": Effect(failing_with_one, [2], [1, 2, 3]),
+    "slowest-cursor-ignored": Effect(trimming, True, False),
+    "reset-one-late": Effect(resetting, (2, []), (3, [])),
+    "skip-one-too-many": Effect(skipping, (3, []), (4, [])),
+}
+"""For each of these defects, by its name, how its effect is seen."""
