@@ -18,7 +18,15 @@ from testcontainers.core.container import DockerContainer
 from conformance.brokers.containers.engine import DockerException, connect
 from conformance.brokers.containers.image import require_image
 from conformance.brokers.containers.leftovers import Claim, remove_leftovers
-from conformance.brokers.containers.standalone import HOME, Ports, cluster_name, standalone_container
+from conformance.brokers.containers.standalone import (
+    CONFIGURATION,
+    HOME,
+    Ports,
+    archived,
+    cluster_name,
+    standalone_configuration,
+    standalone_container,
+)
 from conformance.brokers.interface import Addresses, AgentAddress, Capability
 from conformance.brokers.ports import HOST
 from conformance.brokers.probe import Probe
@@ -104,11 +112,13 @@ class ContainerBroker:
                 self.stop()
             raise
 
-    def restart(self) -> None:
-        """End the broker with SIGTERM, which lets it close its ledgers, and start it again."""
+    def restart(self, settings: Mapping[str, str] | None = None) -> None:
+        """End the broker with SIGTERM, which lets it close its ledgers, and start it again, with these settings."""
         with self._engine_asked_to("stop"):
             self._running().kill("SIGTERM")
             self._await_end()
+            if settings is not None:
+                self._configure({**self._settings, **settings})
         self.start()
 
     def kill(self) -> None:
@@ -171,6 +181,14 @@ class ContainerBroker:
             with_agent=self._with_agent,
         )
         self._container.start()
+
+    def _configure(self, settings: Mapping[str, str]) -> None:
+        """Give the container, which does not run, another configuration file."""
+        assert self._claim is not None
+        configuration = standalone_configuration(
+            connect(), self._image, claim=self._claim, ports=self._known_ports(), settings=settings
+        )
+        self._made().put_archive(str(CONFIGURATION.parent), archived(CONFIGURATION.name, configuration))
 
     def _await_ready(self) -> None:
         assert self._claim is not None

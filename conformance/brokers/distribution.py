@@ -76,6 +76,7 @@ class DistributionBroker:
         self._release = release
         self._name = name or release.version
         self._settings = suite_settings(settings or {})
+        self._changed: Mapping[str, str] = {}
         self._with_agent = with_agent
         self._site: _Site | None = None
         self._version: str | None = None
@@ -136,9 +137,10 @@ class DistributionBroker:
             self.stop()
             raise
 
-    def restart(self) -> None:
-        """End the broker with SIGTERM, upon which it unloads its topics, and start it again."""
+    def restart(self, settings: Mapping[str, str] | None = None) -> None:
+        """End the broker with SIGTERM, upon which it unloads its topics, and start it again, with these settings."""
         self._end(signal.SIGTERM)
+        self._changed = settings if settings is not None else self._changed
         self.start()
 
     def kill(self) -> None:
@@ -178,7 +180,7 @@ class DistributionBroker:
 
     def _launch(self, site: _Site) -> None:
         process = site.process
-        settings = site.settings() | self._settings
+        settings = site.settings() | self._settings | dict(self._changed)
         write_configuration(self._release, process.folder, settings)
         process.start(command(self._release, find_java(), process.folder, site.ports, with_agent=self._with_agent))
         probe = Probe(site.addresses.admin_url)

@@ -76,7 +76,7 @@ class ExternalBroker:
             time.sleep(_POLL_S)
         self._version = version
 
-    def restart(self) -> None:
+    def restart(self, settings: Mapping[str, str] | None = None) -> None:  # noqa: ARG002  (as all brokers have it)
         """Raise Trouble."""
         raise self._out_of_reach("restarted")
 

@@ -58,7 +58,7 @@ class Broker(Protocol):
 
     @property
     def configuration(self) -> Mapping[str, str]:
-        """The settings that the suite gave it, by their names in ``broker.conf``; empty for external brokers."""
+        """The settings that the suite gave it first, by their names in ``broker.conf``; empty for external brokers."""
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -71,8 +71,11 @@ class Broker(Protocol):
     def start(self) -> None:
         """Start it, or start it again on the same data and addresses after ``kill``, and wait until it is ready."""
 
-    def restart(self) -> None:
-        """Stop it gracefully and start it again on the same data and addresses."""
+    def restart(self, settings: Mapping[str, str] | None = None) -> None:
+        """Stop it gracefully and start it again on the same data and addresses, with ``settings`` on top of its own.
+
+        Those stay until a restart with others; with none at all (``{}``) it is back to its own.
+        """
 
     def kill(self) -> None:
         """End its process with SIGKILL, keeping its data; ``start`` brings it back."""

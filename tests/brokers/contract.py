@@ -19,6 +19,7 @@ import pytest
 import urllib3
 
 from conformance.brokers.interface import Broker, Capability
+from conformance.systems.admin import Admin
 from conformance.trouble import Trouble
 from tests.polling import eventually
 
@@ -58,6 +59,19 @@ class BrokerContract:
         broker.start()
         assert (broker.addresses, broker.agent) == before
         assert read(broker, "killed") == ["one", "two"]
+
+    def test_a_restart_may_change_settings_which_then_stay(self, broker: Broker) -> None:
+        needs(broker, Capability.RESTART)
+        publish(broker, "reconfigured", ["one"])
+        before = dict(broker.configuration)
+        with Admin(broker.addresses.admin_url) as admin:
+            default = admin.runtime_configuration()["brokerDeduplicationEnabled"]
+            other = {"true": "false", "false": "true"}[default]
+            for settings, expected in (({"brokerDeduplicationEnabled": other}, other), (None, other), ({}, default)):
+                broker.restart(settings)
+                assert admin.runtime_configuration()["brokerDeduplicationEnabled"] == expected
+        assert dict(broker.configuration) == before
+        assert read(broker, "reconfigured") == ["one"]
 
     def test_a_paused_broker_does_not_answer_until_it_is_resumed(self, broker: Broker) -> None:
         needs(broker, Capability.PAUSE)

@@ -30,12 +30,14 @@ HOME = PurePosixPath("/pulsar")
 _OURS = PurePosixPath("/pulsar-conformance")
 """What we bring into the container; a folder of its own, because ``/pulsar/conf`` is a volume in some images."""
 
-_CONFIGURATION = _OURS / "standalone.conf"
+CONFIGURATION = _OURS / "standalone.conf"
+"""The configuration file that the broker reads."""
+
 _JAR = _OURS / "byteman.jar"
 _ANY_ADDRESS = "0.0.0.0"
 _COMMAND = [str(HOME / "bin" / "pulsar"), "standalone", "--no-functions-worker", "--no-stream-storage"]
 _ENVIRONMENT = {
-    "PULSAR_STANDALONE_CONF": str(_CONFIGURATION),
+    "PULSAR_STANDALONE_CONF": str(CONFIGURATION),
     "PULSAR_MEM": "-Xms64m -Xmx512m -XX:MaxDirectMemorySize=256m",
     "PULSAR_GC": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
@@ -81,11 +83,11 @@ def standalone_container(
     Raises:
         Trouble: the image has no Pulsar where it should be, or the agent cannot be fetched.
     """
-    configuration = configured(_shipped_configuration(client, image, claim), {**settings, **_place(claim, ports)})
+    configuration = standalone_configuration(client, image, claim=claim, ports=ports, settings=settings)
     container = DockerContainer(image, env=dict(_ENVIRONMENT), name=f"pulsar-{cluster_name(claim)}")
     container.with_command(_COMMAND)
     container.with_kwargs(labels=dict(claim.labels), log_config=_LOG)
-    container.with_copy_into_container(configuration.encode(), str(_CONFIGURATION))
+    container.with_copy_into_container(configuration.encode(), str(CONFIGURATION))
     if with_agent:
         container.with_copy_into_container(agent_jar(), str(_JAR))
         container.with_env("PULSAR_EXTRA_OPTS", " ".join(agent_options(_JAR, address=_ANY_ADDRESS, port=ports.agent)))
@@ -93,6 +95,28 @@ def standalone_container(
     published: dict[str, Any] = {f"{port}/tcp": (HOST, port) for port in (ports.service, ports.admin, ports.agent)}
     container.ports = published
     return container
+
+
+def standalone_configuration(
+    client: DockerClient, image: str, *, claim: Claim, ports: Ports, settings: Mapping[str, str]
+) -> str:
+    """Return the text of the configuration file: the image's own with ``settings`` in it.
+
+    Raises:
+        Trouble: the image has no Pulsar where it should be.
+    """
+    return configured(_shipped_configuration(client, image, claim), {**settings, **_place(claim, ports)})
+
+
+def archived(name: str, text: str) -> bytes:
+    """Return a tar with one file in it, as the engine takes files."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        entry = tarfile.TarInfo(name)
+        entry.size = len(text.encode())
+        entry.mode = 0o644
+        tar.addfile(entry, io.BytesIO(text.encode()))
+    return archive.getvalue()
 
 
 def _place(claim: Claim, ports: Ports) -> dict[str, str]:
