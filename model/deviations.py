@@ -28,10 +28,16 @@ UNLOADED_IN_ROLLOVER = "unloaded-in-rollover"
 RECOVERY_RACE = "recovery-race"
 SNAPSHOT_POSITION_AHEAD = "snapshot-position-ahead"
 SWITCHED_ON_IN_FLIGHT = "switched-on-in-flight"
+FLUSH_RATE_LIMITED = "flush-rate-limited"
 
 DEVIATIONS: dict[str, Deviation] = {
     deviation.name: deviation
     for deviation in (
+        Deviation(
+            FLUSH_RATE_LIMITED,
+            "ACK-08",
+            "the flush of a dirty cursor is subject to the limit on how often it is persisted, and waits for that too",
+        ),
         Deviation(
             OVERLAPPING_BATCH_DROPPED,
             "DEDUP-02",

@@ -13,6 +13,9 @@ from typing import assert_never
 
 from model import blame, dedup, effectively_once, topic_view
 from model.applications import ApplicationOperation, StartSource
+from model.cursors import following
+from model.cursors.cursor import Interval, Persisting
+from model.cursors.state import Consumption
 from model.cursors.words import CursorOperation
 from model.dedup import NONE, Circumstances
 from model.effectively_once import Applications, Around
@@ -89,11 +92,12 @@ class Example:
     failpoints: frozenset[tuple[str, FailpointKind]] = frozenset()
     lingering: frozenset[str] = frozenset()
     applications: Applications = field(default_factory=Applications)
+    consumption: Consumption = field(default_factory=Consumption)
 
     @property
     def size(self) -> int:
-        """The number of lane states held as possible, over all topics."""
-        return sum(view.size for view in self.topics.values())
+        """The number of states held as possible, over all topics and subscriptions."""
+        return sum(view.size for view in self.topics.values()) + self.consumption.size
 
     def with_topic(self, name: str, view: TopicView) -> Example:
         """The same example with another view of one topic."""
@@ -110,14 +114,27 @@ WRITE_FAILURES: frozenset[FailpointKind] = frozenset({"write-fails", "write-fail
 """The failpoints that make writes fail."""
 
 
-def judge(state: Example, operation: AnyOperation, outcome: AnyOutcome, late: tuple[Late, ...] = ()) -> Judgement:
-    """What this operation with this outcome leaves possible; the late answers are judged before it."""
+NO_TIME = Interval(0.0, 0.0)
+"""When no times are known: all of it happens at once."""
+
+
+def judge(
+    state: Example,
+    operation: AnyOperation,
+    outcome: AnyOutcome,
+    late: tuple[Late, ...] = (),
+    at: Interval = NO_TIME,
+) -> Judgement:
+    """What this operation with this outcome leaves possible; the late answers are judged before it.
+
+    ``at``: when it was performed; without it, no time passes.
+    """
     exercised: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
     # A topic that is closed fails the writes that are in flight; they were not confirmed, and may be sent again.
     may_fail = isinstance(operation, Unload | Restart | Kill)
     steps: list[Callable[[Example], Judgement]] = [_late_step(answers, may_fail=may_fail) for answers in late]
-    steps.append(lambda before: _judge_one(before, operation, outcome))
+    steps.append(lambda before: _judge_one(before, operation, outcome, at))
     for step in steps:
         judged = step(state)
         if isinstance(judged, Broken):
@@ -140,13 +157,13 @@ def _late_step(late: Late, *, may_fail: bool) -> Callable[[Example], Judgement]:
     return step
 
 
-def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Judgement:
+def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at: Interval) -> Judgement:
     if isinstance(outcome, Skipped):
         return Allowed(state)
     if isinstance(operation, ApplicationOperation):
         return _by_application(state, operation, outcome)
     if isinstance(operation, CursorOperation):
-        return Allowed(state)
+        return _on_cursors(state, following.judge(state.consumption, operation, outcome, at, state.known))
     match operation:
         case CreateTopic():
             return _created(state, operation, outcome)
@@ -159,10 +176,14 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> 
         case SwitchDeduplication():
             return _switched(state, operation, outcome)
         case Unload(topic):
-            state = replace(state, applications=effectively_once.moved(state.applications, topic))
+            applications = effectively_once.moved(state.applications, topic)
+            consumption = following.moved(state.consumption, [topic], at)
+            state = replace(state, applications=applications, consumption=consumption)
             return _on_topic(state, topic, topic_view.moved(state.topics[topic]))
-        case Restart() | Kill():
-            return _moved(state)
+        case Restart():
+            return _moved(state, following.moved(state.consumption, list(state.consumption.topics), at))
+        case Kill():
+            return _moved(state, following.killed(state.consumption, at))
         case SetFailpoint(topic, kind):
             return _failpoint_set(state, topic, kind)
         case ClearFailpoints():
@@ -193,7 +214,19 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
         known=state.known,
         has_policy=operation.deduplication.startswith("topic-"),
     )
-    return Allowed(state.with_topic(operation.topic, view))
+    if operation.persistence is None:
+        return Allowed(state.with_topic(operation.topic, view))
+    interval_ms = 1000 / outcome.persisted_per_s if outcome.persisted_per_s else 0.0
+    consumption = following.topic_created(
+        state.consumption,
+        operation.topic,
+        partitions=operation.partitions,
+        room=outcome.ledger_room,
+        persisting=Persisting(interval_ms, 1000 * outcome.flush_s),
+    )
+    for name in consumption.parts_of(operation.topic):
+        state = state.with_topic(name, view)
+    return Allowed(replace(state, consumption=consumption))
 
 
 def _switched(state: Example, operation: SwitchDeduplication, outcome: AnyOutcome) -> Judgement:
@@ -245,16 +278,43 @@ def _judge_answers(
     view = replace(view, elsewhere={session.producer: max(others, default=NONE)})
     told = topic_view.sent(view, session.producer, sent.entries, answers, around, behind=sent.behind)
     judged = _on_topic(state, session.topic, told)
-    if isinstance(judged, Allowed) and any(isinstance(answer, Stored) for answer in answers):
-        return replace(judged, state=replace(judged.state, lingering=judged.state.lingering - {session.topic}))
-    return judged
+    if isinstance(judged, Broken):
+        return judged
+    if any(isinstance(answer, Stored) for answer in answers):
+        judged = replace(judged, state=replace(judged.state, lingering=judged.state.lingering - {session.topic}))
+    return _known_to_subscriptions(judged, session.topic, sent.entries, answers)
 
 
-def _moved(state: Example) -> Judgement:
+def _known_to_subscriptions(
+    judged: Allowed[Example], topic: str, entries: tuple[Entry, ...], answers: tuple[Answer, ...]
+) -> Judgement:
+    """The subscriptions of a topic are followed by its log; where that is not known, they are not."""
+    if topic not in judged.state.consumption.topics:
+        return judged
+    consumption, exercised = judged.state.consumption, judged.exercised
+    for entry, answer in zip(entries, answers, strict=False):
+        if not isinstance(answer, Stored):
+            consumption = following.unsure(consumption, topic)
+            continue
+        told = following.stored(consumption, topic, entry, answer.position)
+        if isinstance(told, Broken):
+            return told
+        consumption, exercised = told.state, exercised + told.exercised
+    return Allowed(replace(judged.state, consumption=consumption), exercised, judged.deviations)
+
+
+def _moved(state: Example, consumption: Consumption) -> Judgement:
     for name, view in state.topics.items():
         state = state.with_topic(name, topic_view.moved(view).state)
     applications = effectively_once.moved(state.applications)
-    return Allowed(replace(state, failpoints=frozenset(), lingering=frozenset(), applications=applications))
+    state = replace(state, applications=applications, consumption=consumption)
+    return Allowed(replace(state, failpoints=frozenset(), lingering=frozenset()))
+
+
+def _on_cursors(state: Example, judged: Allowed[Consumption] | Broken) -> Judgement:
+    if isinstance(judged, Broken):
+        return judged
+    return Allowed(replace(state, consumption=judged.state), judged.exercised, judged.deviations)
 
 
 def _failpoint_set(state: Example, topic: str, kind: FailpointKind) -> Judgement:

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from conformance.trouble import Trouble
+from model.cursors.cursor import Interval
 from model.operations import AnyOperation, AnyOutcome, Late
 
 FORMAT = 1
@@ -25,6 +26,11 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     completed_ms: float
     late: tuple[Late, ...] = ()
     """Answers to earlier sends that were not awaited; they are judged before this operation."""
+
+    @property
+    def at(self) -> Interval:
+        """When it was performed, as the model has it."""
+        return Interval(self.invoked_ms, self.completed_ms)
 
 
 class Violation(msgspec.Struct, frozen=True, kw_only=True):

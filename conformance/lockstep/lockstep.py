@@ -86,7 +86,7 @@ class Lockstep:
         )
         self.steps.append(step)
         self.record(step)
-        judged = judge(self.state, operation, outcome, late)
+        judged = judge(self.state, operation, outcome, late, step.at)
         if isinstance(judged, Broken):
             raise RuleBroken(self._violation(judged))
         self.state = judged.state

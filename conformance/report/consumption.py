@@ -33,6 +33,7 @@ from model.cursors.words import (
     Redelivering,
     ResetCursor,
     Seek,
+    SetTo,
     Skip,
     SkipAll,
     Start,
@@ -178,6 +179,8 @@ def outcome_in_words(outcome: CursorOutcome) -> str:
             return f"not persisted within {waited_ms:.0f} ms"
         case Expired():
             return "the broker is through with it"
+        case SetTo(to=to):
+            return f"it is set to {to}" if to is not None else "it is set to the beginning"
         case Trimmed(ledgers=ledgers):
             return "left: " + (joined([str(ledger) for ledger in ledgers]) or "no ledger")
         case TakenAll(messages=messages):

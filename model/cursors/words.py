@@ -75,7 +75,7 @@ class Expire(Operation, frozen=True):
 class ResetCursor(Operation, frozen=True):
     """Set a subscription back, or forward, to a message, which is then the next to be delivered (None: the beginning).
 
-    Through the admin interface. Consumers are disconnected. ``by_time``: by the message's publish time.
+    Through the admin interface. Consumers are disconnected. ``by_time``: by the message's publish time. SetTo.
     """
 
     topic: str
@@ -181,7 +181,7 @@ class Redeliver(Operation, frozen=True):
 
 
 class Seek(Operation, frozen=True):
-    """As :class:`ResetCursor`, asked for by a consumer; the broker then disconnects all consumers."""
+    """As :class:`ResetCursor`, asked for by a consumer; the broker then disconnects all consumers. SetTo."""
 
     consumer: str
     to: str | None
@@ -280,6 +280,15 @@ class NotPersisted(Outcome, frozen=True):
     waited_ms: float
 
 
+class SetTo(Outcome, frozen=True):
+    """A subscription was set to an entry, which is the next to be delivered; None: to the beginning.
+
+    By time, it is the first entry that was published at that time or later.
+    """
+
+    to: Position | None
+
+
 class Expired(Outcome, frozen=True):
     """The broker is through with it."""
 
@@ -334,6 +343,7 @@ CursorOutcome = (
     | CursorRead
     | Persisted
     | NotPersisted
+    | SetTo
     | Expired
     | Trimmed
     | TakenAll

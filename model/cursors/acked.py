@@ -1,0 +1,180 @@
+"""What a subscription has acknowledged: a mark-delete position, and bits for the positions behind it (ACK-01).
+
+The bits are those of document 003, a bit set for each ledger, in words of a fixed number of entries, so that a change
+costs no more where there are many. Of a batch, single messages can be acknowledged; its entry is when all of them are.
+Values never change: an ack gives another state, which shares with the one before whatever did not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from immutables import Map
+
+from model.catalogue import carries
+from model.cursors.log import NOWHERE, Place, TopicLog
+from model.log import Position
+
+WORD = 256
+"""How many entries one word of bits is about."""
+
+Word = tuple[int, int]
+"""The key of a word: the ledger, and the number of its first entry divided by ``WORD``."""
+
+
+def _word(position: Position) -> tuple[Word, int]:
+    number, bit = divmod(position.entry, WORD)
+    return (position.ledger, number), 1 << bit
+
+
+@dataclass(frozen=True, slots=True)
+class Acked:
+    """A subscription's state. ``mark_delete`` is an entry of the log, or before all of them; ``parts`` has, for entries
+    of which only some messages are acknowledged, which: bit n for the n-th."""
+
+    mark_delete: Position = NOWHERE
+    words: Map[Word, int] = Map()
+    parts: Map[Position, int] = Map()
+
+    def has(self, position: Position) -> bool:
+        """Whether a whole entry is acknowledged."""
+        if position <= self.mark_delete:
+            return True
+        word, bit = _word(position)
+        return bool(self.words.get(word, 0) & bit)
+
+    def has_message(self, place: Place) -> bool:
+        """Whether a message is acknowledged."""
+        if self.has(place.position):
+            return True
+        return place.batch_index >= 0 and bool(self.parts.get(place.position, 0) >> place.batch_index & 1)
+
+    def beyond(self) -> list[Position]:
+        """The entries acknowledged individually, in order."""
+        return [
+            Position(ledger, number * WORD + bit)
+            for (ledger, number), bits in sorted(self.words.items())
+            for bit in range(bits.bit_length())
+            if bits >> bit & 1
+        ]
+
+    def unacknowledged(self, log: TopicLog) -> Iterator[Position]:
+        """The entries of the log that are not acknowledged, or not wholly, in order."""
+        return (position for position in log.behind(self.mark_delete) if not self.has(position))
+
+    def messages_left(self, log: TopicLog) -> Iterator[Place]:
+        """The messages of the log that are not acknowledged, in order."""
+        for position in self.unacknowledged(log):
+            size = log.size(position)
+            for index in range(size):
+                place = Place(position, index if size > 1 else -1)
+                if not self.has_message(place):
+                    yield place
+
+
+@carries("ACK-02", "ACK-03")
+def acknowledge(state: Acked, log: TopicLog, position: Position) -> Acked:
+    """A whole entry is acknowledged; mark-delete moves over all that is contiguous, across ledgers.
+
+    What is acknowledged already stays as it is, and the order of acknowledgments makes no difference.
+    """
+    if state.has(position):
+        return state
+    parts = state.parts.delete(position) if position in state.parts else state.parts
+    if log.after(state.mark_delete) != position:
+        word, bit = _word(position)
+        return replace(state, words=state.words.set(word, state.words.get(word, 0) | bit), parts=parts)
+    return _advanced(replace(state, parts=parts), log, position)
+
+
+def _advanced(state: Acked, log: TopicLog, mark_delete: Position) -> Acked:
+    """Mark-delete is at least here; what is acknowledged right behind it, it moves over as well."""
+    words = state.words.mutate()
+    while (following := log.after(mark_delete)) is not None:
+        word, bit = _word(following)
+        bits = words.get(word, 0)
+        if not bits & bit:
+            break
+        if bits == bit:
+            del words[word]
+        else:
+            words[word] = bits & ~bit
+        mark_delete = following
+    return Acked(mark_delete, words.finish(), state.parts)
+
+
+def acknowledge_message(state: Acked, log: TopicLog, place: Place) -> Acked:
+    """A message is acknowledged: its entry with it, if it was the last one of it that was left."""
+    if place.batch_index < 0:
+        return acknowledge(state, log, place.position)
+    if state.has_message(place):
+        return state
+    bits = state.parts.get(place.position, 0) | 1 << place.batch_index
+    if bits == (1 << log.size(place.position)) - 1:
+        return acknowledge(state, log, place.position)
+    return replace(state, parts=state.parts.set(place.position, bits))
+
+
+def acknowledge_all(state: Acked, log: TopicLog, places: Iterable[Place]) -> Acked:
+    """Several messages are acknowledged."""
+    for place in places:
+        state = acknowledge_message(state, log, place)
+    return state
+
+
+@carries("ACK-04")
+def acknowledge_up_to(state: Acked, log: TopicLog, place: Place) -> Acked:
+    """Everything up to a message is acknowledged; of its batch, what stands before it and itself."""
+    size = log.size(place.position)
+    if 0 <= place.batch_index < size - 1:
+        within = (Place(place.position, index) for index in range(place.batch_index + 1))
+        return acknowledge_all(_up_to(state, log, log.at_or_before(_before(place.position))), log, within)
+    return _up_to(state, log, place.position)
+
+
+def _before(position: Position) -> Position:
+    return Position(position.ledger, position.entry - 1)
+
+
+def _up_to(state: Acked, log: TopicLog, mark_delete: Position) -> Acked:
+    if mark_delete <= state.mark_delete:
+        return state
+    return _advanced(_without(state, mark_delete), log, mark_delete)
+
+
+def _without(state: Acked, mark_delete: Position) -> Acked:
+    """Nothing individual is kept of what is at or before a position."""
+    words, parts = state.words.mutate(), state.parts.mutate()
+    (ledger, number), bit = _word(mark_delete)
+    for word, bits in state.words.items():
+        if word < (ledger, number):
+            del words[word]
+        elif word == (ledger, number):
+            left = bits & ~((bit << 1) - 1)
+            if left:
+                words[word] = left
+            else:
+                del words[word]
+    for position in state.parts:
+        if position <= mark_delete:
+            del parts[position]
+    return Acked(state.mark_delete, words.finish(), parts.finish())
+
+
+def everything(log: TopicLog) -> Acked:
+    """The state in which all that is in the log is acknowledged."""
+    return Acked(log.last)
+
+
+def set_to(log: TopicLog, position: Position | None) -> Acked:
+    """The state in which an entry is the next one (None: the first of the log), and nothing behind it acknowledged."""
+    return Acked() if position is None else Acked(log.at_or_before(_before(position)))
+
+
+def skip(state: Acked, log: TopicLog, count: int) -> Acked:
+    """The next ``count`` entries that are not acknowledged are, and mark-delete is at the last of them at least."""
+    last = None
+    for position, _ in zip(state.unacknowledged(log), range(count), strict=False):
+        last = position
+    return state if last is None else _up_to(state, log, last)

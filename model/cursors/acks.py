@@ -1,0 +1,78 @@
+"""What an acknowledgment does to a subscription, and to what its consumers have outstanding."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+
+from immutables import Map
+
+from model.cursors.acked import Acked
+from model.cursors.consumers import Freed, Key, Message
+from model.cursors.cursor import Ack, Cursor, Interval, sent_back
+from model.cursors.log import Place, TopicLog
+from model.cursors.state import Consumption
+from model.cursors.words import Acknowledged, Dispatched
+
+
+def acknowledged(
+    state: Consumption, name: str, outcome: Acknowledged, at: Interval, *, cumulative: bool
+) -> Consumption:
+    """A consumer acknowledged messages; without a receipt, its client may hold that back yet."""
+    for key, places in _by_subscription(state, name, outcome.messages).items():
+        ack = Ack(places, cumulative)
+        before = state.cursors[key]
+        if outcome.receipt:
+            log = state.log(key[0])
+            tested = frozenset(rule for one in before.possible for rule in _tested(one, ack, log))
+            state = state.with_cursor(key, _acknowledge(before, ack, log, at, tested))
+            state = no_longer_outstanding(state, key)
+        else:
+            state = state.with_cursor(key, sent_back(before, name, ack))
+            consumer = state.consumers[name]
+            state = state.with_consumer(name, consumer.without((key[0], place) for place in places))
+    return state
+
+
+def _acknowledge(cursor: Cursor, ack: Ack, log: TopicLog, at: Interval, tested: frozenset[str]) -> Cursor:
+    return cursor.on_each(lambda one: ack.on(one, log), at, tested)
+
+
+def _by_subscription(state: Consumption, name: str, messages: tuple[Dispatched, ...]) -> dict[Key, tuple[Place, ...]]:
+    consumer = state.consumers[name]
+    places: defaultdict[Key, tuple[Place, ...]] = defaultdict(tuple)
+    for dispatched in messages:
+        message = state.place_of(consumer, dispatched)
+        if message is not None:
+            places[message[0], consumer.subscription] += (message[1],)
+    return places
+
+
+def _tested(state: Acked, ack: Ack, log: TopicLog) -> Iterator[str]:
+    """The rules that an acknowledgment puts to the test."""
+    after = ack.on(state, log)
+    last = max(place.position for place in ack.places)
+    if ack.cumulative:
+        yield "ACK-04"
+    if any(state.has_message(place) for place in ack.places) or after.mark_delete < last:
+        yield "ACK-03"
+    if after.mark_delete > last:
+        yield "ACK-02"
+    if state.mark_delete.ledger not in (-1, after.mark_delete.ledger):
+        yield "ACK-02"
+
+
+def no_longer_outstanding(state: Consumption, key: Key) -> Consumption:
+    """What is acknowledged by now, whatever the state is, nobody has outstanding, and is not due."""
+    cursor = state.cursors[key]
+    for name, consumer in list(state.of_subscription(key)):
+        gone = [
+            message
+            for message in consumer.outstanding
+            if message[0] == key[0] and all(one.has_message(message[1]) for one in cursor.possible)
+        ]
+        if gone:
+            state = state.with_consumer(name, replace(consumer, outstanding=consumer.outstanding.difference(gone)))
+    due = state.freed.get(key, Map[Message, Freed]())
+    return state.taken(key, [m for m in due if all(one.has_message(m[1]) for one in cursor.possible)])

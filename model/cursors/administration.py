@@ -1,0 +1,195 @@
+"""What administrators do to subscriptions, and what is read of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import assert_never
+
+from model.catalogue import carries
+from model.cursors import acked, cursor, reading
+from model.cursors.acked import Acked
+from model.cursors.acks import no_longer_outstanding
+from model.cursors.consumers import Key
+from model.cursors.cursor import SLACK_MS, Interval, Persisting
+from model.cursors.log import Place, TopicLog
+from model.cursors.state import Consumption
+from model.cursors.words import (
+    AwaitPersisted,
+    CreateSubscription,
+    CursorRead,
+    DeleteSubscription,
+    Expire,
+    NotPersisted,
+    Persisted,
+    ReadCursor,
+    ResetCursor,
+    SetTo,
+    Skip,
+    SkipAll,
+    Start,
+    TakeAll,
+    TakenAll,
+    Terminate,
+    Trim,
+    Trimmed,
+)
+from model.deviations import DEVIATIONS, FLUSH_RATE_LIMITED
+from model.judgement import Allowed, Broken
+from model.log import Position
+from model.vocabulary import Outcome
+
+Judged = Allowed[Consumption] | Broken
+
+OnSubscription = (
+    CreateSubscription
+    | DeleteSubscription
+    | Skip
+    | SkipAll
+    | Expire
+    | ResetCursor
+    | ReadCursor
+    | AwaitPersisted
+    | TakeAll
+)
+"""What names a topic and a subscription."""
+
+
+def beginning(log: TopicLog, start: Start) -> Acked:
+    """The state of a new subscription."""
+    return Acked() if start == "earliest" else acked.everything(log)
+
+
+def administered(
+    state: Consumption, operation: OnSubscription, outcome: Outcome, at: Interval, known: frozenset[str]
+) -> Judged:
+    """What an operation on a subscription leaves possible."""
+    key = (operation.topic, operation.subscription)
+    if isinstance(operation, CreateSubscription):
+        return Allowed(_created(state, key, operation, at))
+    if key not in state.cursors:
+        return Allowed(state)
+    log = state.log(key[0])
+    match operation:
+        case DeleteSubscription():
+            return Allowed(state.without_cursor(key))
+        case Skip(count=count):
+            return Allowed(_changed(state, key, lambda one: acked.skip(one, log, count), at))
+        case SkipAll():
+            return Allowed(_changed(state, key, lambda _: acked.everything(log), at))
+        case Expire(up_to=up_to):
+            return Allowed(_expired(state, key, up_to, at))
+        case ResetCursor():
+            return Allowed(set_to(state, [key], outcome.to, at) if isinstance(outcome, SetTo) else state)
+        case ReadCursor():
+            return reading.read(state, key, outcome, at) if isinstance(outcome, CursorRead) else Allowed(state)
+        case AwaitPersisted():
+            return _persisted(state, key, outcome, known)
+        case TakeAll():
+            return _taken_all(state, key, outcome, at)
+        case _:
+            assert_never(operation)
+
+
+def _created(state: Consumption, key: Key, operation: CreateSubscription, at: Interval) -> Consumption:
+    if key in state.cursors or key[0] not in state.topics:
+        return state
+    return state.with_cursor(key, cursor.created(beginning(state.log(key[0]), operation.start), at))
+
+
+def _changed(state: Consumption, key: Key, change: Callable[[Acked], Acked], at: Interval) -> Consumption:
+    """Entries were acknowledged by an administrator."""
+    state = state.with_cursor(key, state.cursors[key].on_each(change, at, ("ACK-04",)))
+    return no_longer_outstanding(state, key)
+
+
+def _expired(state: Consumption, key: Key, up_to: str, at: Interval) -> Consumption:
+    log = state.log(key[0])
+    place = log.places.get(up_to)
+    if place is None:
+        return state
+    whole = Place(place.position)
+    return _changed(state, key, lambda one: acked.acknowledge_up_to(one, log, whole), at)
+
+
+def set_to(state: Consumption, keys: Iterable[Key], to: Position | None, at: Interval) -> Consumption:
+    """Subscriptions were set to an entry; their consumers are disconnected, and those that come back begin there."""
+    for key in keys:
+        log = state.log(key[0])
+        state = state.with_cursor(key, cursor.set_anew(state.cursors[key], acked.set_to(log, to), at))
+        state = replace(state, freed=state.freed.delete(key) if key in state.freed else state.freed)
+        state = disconnected(state, key)
+    return state
+
+
+def disconnected(state: Consumption, key: Key) -> Consumption:
+    """A subscription's consumers were disconnected by the broker; pulsar-client's come back by themselves."""
+    for name, consumer in list(state.of_subscription(key)):
+        if consumer.client == "wire":
+            state = state.without_consumer(name)
+        else:
+            mine = frozenset(message for message in consumer.outstanding if message[0] == key[0])
+            back = replace(consumer, outstanding=consumer.outstanding - mine, is_settled=False)
+            state = state.with_consumer(name, back)
+    return state
+
+
+@carries("ACK-08")
+def _persisted(state: Consumption, key: Key, outcome: Outcome, known: frozenset[str]) -> Judged:
+    """A dirty state is persisted at the latest after the flush interval."""
+    persisting = state.topics[key[0]].persisting
+    match outcome:
+        case NotPersisted(waited_ms):
+            return Broken("ACK-08", f"subscription {key[1]} was not persisted within {waited_ms:.0f} ms")
+        case Persisted(after_ms):
+            after = state.with_cursor(key, cursor.flushed(state.cursors[key]))
+            return _in_time(after, key, after_ms, persisting, known)
+        case _:
+            return Allowed(state)
+
+
+def _in_time(state: Consumption, key: Key, after_ms: float, persisting: Persisting, known: frozenset[str]) -> Judged:
+    if after_ms <= persisting.flush_ms + SLACK_MS:
+        return Allowed(state, ("ACK-08",))
+    because = (
+        f"subscription {key[1]} was persisted after {after_ms:.0f} ms only; "
+        f"the flush interval is {persisting.flush_ms:.0f} ms"
+    )
+    if after_ms > persisting.flush_ms + persisting.interval_ms + SLACK_MS:
+        return Broken("ACK-08", because)
+    if FLUSH_RATE_LIMITED in known:
+        return Allowed(state, ("ACK-08",), (FLUSH_RATE_LIMITED,))
+    return Broken("ACK-08", f"{because}: {DEVIATIONS[FLUSH_RATE_LIMITED].how}", FLUSH_RATE_LIMITED)
+
+
+def _taken_all(state: Consumption, key: Key, outcome: Outcome, at: Interval) -> Judged:
+    if not isinstance(outcome, TakenAll):
+        return Allowed(state)
+    for name, consumer in list(state.of_subscription(key)):
+        crashed = state
+        for one in consumer.keys:
+            crashed = crashed.with_cursor(one, cursor.crashed(crashed.cursors[one], name))
+        state = crashed.without_consumer(name)
+    return reading.taken_all(state, key, outcome.messages, at)
+
+
+def terminated_or_trimmed(state: Consumption, operation: Terminate | Trim, outcome: Outcome) -> Judged:
+    """Nothing more is written to a topic; or what everybody acknowledged is deleted."""
+    if isinstance(outcome, Trimmed) and operation.topic in state.topics:
+        return _trimmed(state, operation.topic, outcome.ledgers)
+    return Allowed(state)
+
+
+@carries("ACK-14")
+def _trimmed(state: Consumption, topic: str, ledgers: tuple[int, ...]) -> Judged:
+    """Only ledgers are deleted of which every subscription has acknowledged everything; the last one never is."""
+    log = state.log(topic)
+    gone = [ledger for ledger in log.ledgers if ledger not in ledgers]
+    for (where, subscription), one in state.cursors.items():
+        if where != topic or not one.durable:
+            continue
+        for possible in one.possible:
+            lost = next((p for p in possible.unacknowledged(log) if p.ledger in gone), None)
+            if lost is not None and len(one.possible) == 1:
+                return Broken("ACK-14", f"{lost} was deleted, which subscription {subscription} has not acknowledged")
+    return Allowed(state, ("ACK-14",) if gone else ())

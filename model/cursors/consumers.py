@@ -1,0 +1,55 @@
+"""Consumers as an observer holds them: what each has outstanding, and what may be on its way to it.
+
+The broker sends when it likes, and what it sent is learnt when it is received. So a message that is acknowledged by now
+may still come, if it was not when the consumer was last seen to have nothing under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from immutables import Map
+
+from model.cursors.acked import Acked
+from model.cursors.log import Place
+from model.cursors.words import Kind
+from model.vocabulary import Client
+
+Key = tuple[str, str]
+"""A subscription: its topic, and its name."""
+
+Message = tuple[str, Place]
+"""A message: its topic, and where it stands there."""
+
+Freed = Literal["failed", "left", "moved"]
+"""Why a message that was outstanding is to be delivered again: its consumer said that it failed, or is gone; or the
+topic was moved, and with it all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """A consumer that is subscribed.
+
+    ``outstanding``: what it received and nobody acknowledged since. ``seen``: by topic, what the state may have
+    been the last time that nothing can have been on its way to the consumer. ``is_settled``: nothing is now.
+    """
+
+    topics: tuple[str, ...]
+    subscription: str
+    kind: Kind
+    client: Client
+    durable: bool
+    seen: Map[str, frozenset[Acked]]
+    outstanding: frozenset[Message] = frozenset()
+    is_settled: bool = True
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The subscriptions that it consumes, one on each topic."""
+        return tuple((topic, self.subscription) for topic in self.topics)
+
+    def without(self, messages: Iterable[Message]) -> Consumer:
+        """The consumer when it has these outstanding no more."""
+        return replace(self, outstanding=self.outstanding.difference(messages))

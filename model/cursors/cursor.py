@@ -1,0 +1,200 @@
+"""One subscription as an observer holds it: the states that it may be in, and those that may have been persisted.
+
+As a rule there is one state. There are more after a kill, until something is observed (ACK-09), and what a client holds
+back (ACK-11) may or may not have taken effect: the state is then one between that without and that with all of it.
+Times are given, in milliseconds since the example began; nothing here has a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from immutables import Map
+
+from model.catalogue import carries
+from model.cursors.acked import Acked, Word, acknowledge_all, acknowledge_up_to
+from model.cursors.log import Place, TopicLog
+from model.log import Position
+
+SLACK_MS = 2_000.0
+"""How long it may take until what is being persisted is persisted; far beyond what was seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """When an operation was invoked, and when it was completed."""
+
+    invoked_ms: float
+    completed_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Persisting:
+    """How often a cursor is persisted: at most every ``interval_ms`` (0: with every ack), and what was not, at the
+    latest after ``flush_ms``."""
+
+    interval_ms: float
+    flush_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """What one command acknowledges; a cumulative one has one place."""
+
+    places: tuple[Place, ...]
+    cumulative: bool = False
+
+    def on(self, state: Acked, log: TopicLog) -> Acked:
+        """The state after it."""
+        if self.cumulative:
+            return acknowledge_up_to(state, log, self.places[0])
+        return acknowledge_all(state, log, self.places)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What the state may have been from a time on."""
+
+    at: Interval
+    states: frozenset[Acked]
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A subscription.
+
+    ``possible``: what its state may be. ``held_back``: by consumer, acknowledgments that its client may not have sent;
+    ``stray``: those of consumers that are gone. ``past``: since the last state that is surely persisted, and with it,
+    what the state was. ``since``: the rules that what happened since it was last read put to the test.
+    """
+
+    possible: frozenset[Acked]
+    durable: bool = True
+    held_back: Map[str, tuple[Ack, ...]] = Map()
+    stray: tuple[Ack, ...] = ()
+    past: tuple[Moment, ...] = ()
+    since: frozenset[str] = frozenset()
+    is_flushed: bool = False
+
+    @property
+    def unsure(self) -> tuple[Ack, ...]:
+        """The acknowledgments that may or may not have taken effect."""
+        return self.stray + tuple(ack for acks in self.held_back.values() for ack in acks)
+
+    def on_each(self, change: Callable[[Acked], Acked], at: Interval, tested: Iterable[str] = ()) -> Cursor:
+        """The cursor after a change to its state, whichever it was."""
+        after = frozenset(change(state) for state in self.possible)
+        past = self.past if after == self.possible else (*self.past, Moment(at, after))
+        return replace(self, possible=after, past=past, since=self.since.union(tested), is_flushed=False)
+
+    def narrowed(self, states: Iterable[Acked]) -> Cursor:
+        """The cursor once it is known that its state is one of these."""
+        return replace(self, possible=frozenset(states))
+
+
+def created(state: Acked, at: Interval, *, durable: bool = True) -> Cursor:
+    """A subscription that was just created; creating it persists it."""
+    states = frozenset({state})
+    return Cursor(states, durable, past=(Moment(at, states),))
+
+
+def set_anew(cursor: Cursor, state: Acked, at: Interval) -> Cursor:
+    """The subscription was set to a state by an administrator or a seek: which is persisted before it is confirmed."""
+    states = frozenset({state})
+    return replace(
+        cursor, possible=states, past=(Moment(at, states),), stray=(), held_back=Map(), since=frozenset({"ACK-01"})
+    )
+
+
+def sent_back(cursor: Cursor, consumer: str, ack: Ack) -> Cursor:
+    """A client was given an acknowledgment, and may hold it back (ACK-11)."""
+    mine = cursor.held_back.get(consumer, ())
+    return replace(cursor, held_back=cursor.held_back.set(consumer, (*mine, ack)))
+
+
+@carries("ACK-11")
+def closed(cursor: Cursor, consumer: str, log: TopicLog, at: Interval) -> Cursor:
+    """A consumer closed in good order: what its client held back was sent first."""
+    acks = cursor.held_back.get(consumer, ())
+    if not acks:
+        return cursor
+    cursor = replace(cursor, held_back=cursor.held_back.delete(consumer))
+
+    def flushed(state: Acked) -> Acked:
+        for ack in acks:
+            state = ack.on(state, log)
+        return state
+
+    return cursor.on_each(flushed, at, ("ACK-11",))
+
+
+@carries("ACK-11")
+def crashed(cursor: Cursor, consumer: str) -> Cursor:
+    """A consumer died: what its client held back may be lost, and is lost unless it had been sent."""
+    acks = cursor.held_back.get(consumer, ())
+    if not acks:
+        return cursor
+    held_back = cursor.held_back.delete(consumer)
+    return replace(cursor, held_back=held_back, stray=cursor.stray + acks, since=cursor.since | {"ACK-11"})
+
+
+@carries("ACK-10")
+def moved(cursor: Cursor, at: Interval) -> Cursor:
+    """The topic was closed in good order, which persists the state as it is: nothing is lost."""
+    return replace(cursor, past=(Moment(at, cursor.possible),), since=cursor.since | {"ACK-10"}, is_flushed=True)
+
+
+@carries("ACK-08")
+def flushed(cursor: Cursor) -> Cursor:
+    """The flush interval is over: the state is persisted, but for parts of batches that were acknowledged since.
+
+    Those a broker does not persist by themselves, and the document does not speak of them.
+    """
+    numbers = range(len(cursor.past))
+    last = max((n for n in numbers if _is_about_entries(cursor.past, n)), default=0)
+    return replace(cursor, past=cursor.past[last:], is_flushed=True)
+
+
+@carries("ACK-08", "ACK-09")
+def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
+    """The broker was killed: the state is one that was persisted.
+
+    It may be the last one that surely was, or any later one. With an ack its state is persisted, unless something was
+    within the interval before it. What nothing followed is persisted by the flush.
+    """
+    numbers = range(len(cursor.past))
+    surely = max((n for n in numbers if _is_persisted(cursor.past, n, at.invoked_ms, persisting)), default=0)
+    bounded = {"ACK-08"} if surely or cursor.is_flushed else frozenset[str]()
+    candidates = cursor.past[surely:]
+    states = frozenset(state for moment in candidates for state in moment.states)
+    return replace(
+        cursor,
+        possible=states,
+        past=(Moment(at, states),),
+        stray=cursor.unsure,
+        held_back=Map(),
+        since=cursor.since | {"ACK-09"} | bounded,
+    )
+
+
+def _is_persisted(past: tuple[Moment, ...], number: int, killed_ms: float, persisting: Persisting) -> bool:
+    if number and not _is_about_entries(past, number):
+        return False
+    by_ms = killed_ms - SLACK_MS
+    at_ms = past[number].at.completed_ms
+    if at_ms + persisting.interval_ms + persisting.flush_ms <= by_ms:
+        return True
+    if not persisting.interval_ms:
+        return at_ms <= by_ms
+    later = (past[n].at for n in range(number + 1, len(past)) if _is_about_entries(past, n))
+    return any(one.completed_ms <= by_ms and at_ms + persisting.interval_ms <= one.invoked_ms for one in later)
+
+
+def _is_about_entries(past: tuple[Moment, ...], number: int) -> bool:
+    """Whether whole entries were acknowledged then, and not only parts of batches."""
+    return number > 0 and _entries(past[number].states) != _entries(past[number - 1].states)
+
+
+def _entries(states: frozenset[Acked]) -> frozenset[tuple[Position, Map[Word, int]]]:
+    return frozenset((state.mark_delete, state.words) for state in states)

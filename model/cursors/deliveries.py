@@ -1,0 +1,126 @@
+"""What may be delivered, and what must be: the judgement of what a consumer received.
+
+A message may be delivered when it is not acknowledged and nobody has it outstanding (ACK-12). One that its consumer
+failed with, or that was outstanding at one that left, must come again (ACK-12, ACK-13); in the end everything must.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from immutables import Map
+
+from model.catalogue import carries
+from model.cursors import blame
+from model.cursors.acked import Acked
+from model.cursors.consumers import Consumer, Freed, Key, Message
+from model.cursors.cursor import Cursor
+from model.cursors.log import Place, TopicLog
+from model.cursors.state import Consumption
+from model.cursors.words import Dispatched
+from model.judgement import Allowed, Broken
+
+EXERCISED_BY: dict[Freed, tuple[str, ...]] = {"left": ("ACK-12",), "failed": ("ACK-13",), "moved": ()}
+
+
+def received(
+    state: Consumption, name: str, messages: Sequence[Dispatched], *, is_settled: bool
+) -> Allowed[Consumption] | Broken:
+    """A consumer was given messages; ``is_settled``: nothing else can be on its way to it."""
+    exercised: tuple[str, ...] = ()
+    for dispatched in messages:
+        judged = _received_one(state, name, dispatched)
+        if isinstance(judged, Broken):
+            return judged
+        state, exercised = judged.state, exercised + judged.exercised
+    consumer = replace(state.consumers[name], is_settled=is_settled)
+    if is_settled:
+        consumer = replace(consumer, seen=_seen(state, consumer))
+    return Allowed(state.with_consumer(name, consumer), exercised)
+
+
+def _seen(state: Consumption, consumer: Consumer) -> Map[str, frozenset[Acked]]:
+    return Map({topic: state.cursors[topic, consumer.subscription].possible for topic in consumer.topics})
+
+
+def _received_one(state: Consumption, name: str, dispatched: Dispatched) -> Allowed[Consumption] | Broken:
+    consumer = state.consumers[name]
+    message = state.place_of(consumer, dispatched)
+    if message is None:
+        if all(state.topics[topic].is_sure for topic in consumer.topics):
+            what = f"{dispatched.business_id} at {dispatched.position}, {dispatched.batch_index} of its batch"
+            return Broken("ACK-06", f"{name} was given {what}, and no such message stands there")
+        return Allowed(state)
+    key = (message[0], consumer.subscription)
+    if (twice := _outstanding_already(state, key, name, message)) is not None:
+        return twice
+    cursor = _delivering(state.cursors[key], consumer, message)
+    if isinstance(cursor, Broken):
+        return replace(cursor, because=f"{name} was given {state.words(message)}, which is acknowledged")
+    why = state.freed.get(key, Map[Message, Freed]()).get(message)
+    state = state.with_cursor(key, cursor).taken(key, [message])
+    state = state.with_consumer(name, replace(consumer, outstanding=consumer.outstanding | {message}))
+    return Allowed(state, EXERCISED_BY[why] if why else ())
+
+
+@carries("ACK-12")
+def _outstanding_already(state: Consumption, key: Key, name: str, message: Message) -> Broken | None:
+    """A message is outstanding at one consumer at a time."""
+    for other, consumer in state.of_subscription(key):
+        if message in consumer.outstanding:
+            has_failed = any(why == "failed" for why in state.freed.get(key, Map[Message, Freed]()).values())
+            rule = "ACK-13" if other == name and has_failed else "ACK-12"
+            return Broken(rule, f"{name} was given {state.words(message)}, which {other} has outstanding")
+    return None
+
+
+def _delivering(cursor: Cursor, consumer: Consumer, message: Message) -> Cursor | Broken:
+    """The subscription when a message was dispatched, some time since nothing was on its way to that consumer."""
+    topic, place = message
+    still_open = frozenset(state for state in cursor.possible if not state.has_message(place))
+    seen = consumer.seen.get(topic, frozenset())
+    if not still_open:
+        was_open = any(not state.has_message(place) for state in seen)
+        return cursor if was_open else blame.for_state(cursor, "")
+    return cursor.narrowed(still_open) if seen == cursor.possible else cursor
+
+
+@carries("ACK-12", "ACK-13")
+def missed(state: Consumption, name: str) -> Broken | None:
+    """A consumer was given less than it asked for, because the broker has nothing more for it: that must be true."""
+    consumer = state.consumers[name]
+    if consumer.kind not in ("Exclusive", "Shared") or consumer.client != "wire":
+        return None
+    for key in consumer.keys:
+        if not state.topics[key[0]].is_sure:
+            continue
+        others = dict(state.of_subscription(key))
+        if not all(other.is_settled or other_name == name for other_name, other in others.items()):
+            continue
+        held = frozenset(message for other in others.values() for message in other.outstanding)
+        due = [message for message in _surely_left(state, key) if message not in held]
+        if due:
+            reasons = state.freed.get(key, Map[Message, Freed]())
+            failed = any(reasons.get(message) == "failed" for message in due)
+            words = blame.some([state.words(message) for message in due])
+            return Broken("ACK-13" if failed else "ACK-12", f"{name} was not given {words}, which nobody has")
+    return None
+
+
+def _surely_left(state: Consumption, key: Key) -> Iterator[Message]:
+    """The messages that are not acknowledged in whatever state the subscription is in."""
+    log, cursor = state.log(key[0]), state.cursors[key]
+    left = [frozenset(upper(one, cursor, log).messages_left(log)) for one in cursor.possible]
+    return ((key[0], place) for place in sorted(frozenset.intersection(*left), key=_order))
+
+
+def upper(state: Acked, cursor: Cursor, log: TopicLog) -> Acked:
+    """The state if all acknowledgments that may have taken effect did."""
+    for ack in cursor.unsure:
+        state = ack.on(state, log)
+    return state
+
+
+def _order(place: Place) -> tuple[object, int]:
+    return (place.position.ledger, place.position.entry), place.batch_index

@@ -1,0 +1,201 @@
+"""Document 003 followed operation by operation: the state before, an operation, its outcome, the state after or a rule.
+
+What happens to topics, producers and the broker is told by :mod:`model.example`; what consumers and administrators do
+to subscriptions is judged here and below. Topics that were not made for this document are not followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from immutables import Map
+
+from model.cursors import acks, cursor, deliveries
+from model.cursors.administration import administered, beginning, disconnected, set_to, terminated_or_trimmed
+from model.cursors.consumers import Consumer, Message
+from model.cursors.cursor import Interval, Persisting
+from model.cursors.log import TopicLog, appended
+from model.cursors.state import Consumption, Followed, messages_at
+from model.cursors.words import (
+    Acknowledge,
+    Acknowledged,
+    AcknowledgeOthers,
+    CloseConsumer,
+    CrashConsumer,
+    CursorOperation,
+    Dispatched,
+    Redeliver,
+    Redelivering,
+    Seek,
+    SetTo,
+    Starved,
+    Subscribe,
+    Subscribed,
+    Take,
+    Taken,
+    Terminate,
+    Trim,
+)
+from model.judgement import Allowed, Broken
+from model.log import Position
+from model.vocabulary import Entry, Outcome
+
+Judged = Allowed[Consumption] | Broken
+
+# ------------------------------------------------------------------------------------------------ topics and the broker
+
+
+def topic_created(
+    state: Consumption, topic: str, *, partitions: int, room: int | None, persisting: Persisting
+) -> Consumption:
+    """A topic was made for this document."""
+    names = tuple(f"{topic}-partition-{number}" for number in range(partitions)) or (topic,)
+    for name in names:
+        state = state.with_topic(name, Followed(TopicLog(room), persisting))
+    return replace(state, partitions=state.partitions.set(topic, names))
+
+
+def stored(state: Consumption, topic: str, entry: Entry, position: Position) -> Judged:
+    """An entry was confirmed."""
+    followed = state.topics.get(topic)
+    if followed is None or not followed.is_sure:
+        return Allowed(state)
+    log = appended(followed.log, position, tuple(message.business_id for message in entry.messages))
+    if isinstance(log, Broken):
+        return log
+    rolled_over = len(log.ledgers) > max(1, len(followed.log.ledgers))
+    return Allowed(state.with_topic(topic, replace(followed, log=log)), ("ACK-06",) if rolled_over else ())
+
+
+def unsure(state: Consumption, topic: str) -> Consumption:
+    """What became of an entry is not known, so the log is not."""
+    followed = state.topics.get(topic)
+    return state if followed is None else state.with_topic(topic, replace(followed, is_sure=False))
+
+
+def moved(state: Consumption, topics: Sequence[str], at: Interval) -> Consumption:
+    """Topics were closed in good order, and their consumers disconnected."""
+    for key, one in list(state.cursors.items()):
+        if key[0] in topics:
+            state = _without_consumers(state, key)
+            state = state.with_cursor(key, cursor.moved(one, at)) if one.durable else state.without_cursor(key)
+    return state
+
+
+def killed(state: Consumption, at: Interval) -> Consumption:
+    """The broker was killed."""
+    for key, one in list(state.cursors.items()):
+        state = _without_consumers(state, key)
+        if one.durable:
+            state = state.with_cursor(key, cursor.killed(one, at, state.topics[key[0]].persisting))
+        else:
+            state = state.without_cursor(key)
+    return replace(state, freed=Map())
+
+
+def _without_consumers(state: Consumption, key: tuple[str, str]) -> Consumption:
+    outstanding = [m for _, one in state.of_subscription(key) for m in one.outstanding if m[0] == key[0]]
+    return disconnected(state.free(key, outstanding, "moved"), key)
+
+
+# ------------------------------------------------------------------------------------------------------------ consumers
+
+
+def judge(
+    state: Consumption, operation: CursorOperation, outcome: Outcome, at: Interval, known: frozenset[str]
+) -> Judged:
+    """What this operation with this outcome leaves possible."""
+    match operation:
+        case Subscribe():
+            return Allowed(_subscribed(state, operation, at) if isinstance(outcome, Subscribed) else state)
+        case CloseConsumer(name) | CrashConsumer(name):
+            return Allowed(_left(state, name, at, in_good_order=isinstance(operation, CloseConsumer)))
+        case Take(name, count):
+            return _took(state, name, count, outcome)
+        case Acknowledge(name, cumulative=cumulative) | AcknowledgeOthers(name, cumulative=cumulative):
+            if name not in state.consumers or not isinstance(outcome, Acknowledged):
+                return Allowed(state)
+            return Allowed(acks.acknowledged(state, name, outcome, at, cumulative=cumulative))
+        case Redeliver(name):
+            if name not in state.consumers or not isinstance(outcome, Redelivering):
+                return Allowed(state)
+            return Allowed(_failed(state, name, None if operation.nth is None else outcome.messages))
+        case Seek(name):
+            if name not in state.consumers or not isinstance(outcome, SetTo):
+                return Allowed(state)
+            return Allowed(set_to(state, state.consumers[name].keys, outcome.to, at))
+        case Terminate() | Trim():
+            return terminated_or_trimmed(state, operation, outcome)
+        case _:
+            return administered(state, operation, outcome, at, known)
+
+
+def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consumption:
+    """A consumer subscribed; the subscription was created, if it was not there."""
+    topics = state.parts_of(operation.topic)
+    if not topics:
+        return state
+    for topic in topics:
+        key = (topic, operation.subscription)
+        if key not in state.cursors:
+            new = cursor.created(beginning(state.log(topic), operation.start), at, durable=operation.durable)
+            state = state.with_cursor(key, new)
+    consumer = Consumer(
+        topics=topics,
+        subscription=operation.subscription,
+        kind=operation.kind,
+        client=operation.client,
+        durable=operation.durable,
+        seen=Map({topic: state.cursors[topic, operation.subscription].possible for topic in topics}),
+        is_settled=operation.client == "wire" and not operation.queue,
+    )
+    return state.with_consumer(operation.consumer, consumer)
+
+
+def _left(state: Consumption, name: str, at: Interval, *, in_good_order: bool) -> Consumption:
+    """A consumer is gone; what it had outstanding is due to the others."""
+    consumer = state.consumers.get(name)
+    if consumer is None:
+        return state
+    state = state.without_consumer(name)
+    for key in consumer.keys:
+        before = state.cursors[key]
+        after = cursor.closed(before, name, state.log(key[0]), at) if in_good_order else cursor.crashed(before, name)
+        state = state.with_cursor(key, after)
+        state = state.free(key, [message for message in consumer.outstanding if message[0] == key[0]], "left")
+        if not before.durable and not any(state.of_subscription(key)):
+            state = state.without_cursor(key)
+    return state
+
+
+def _took(state: Consumption, name: str, count: int, outcome: Outcome) -> Judged:
+    if name not in state.consumers or not isinstance(outcome, Taken | Starved):
+        return Allowed(state)
+    is_settled = isinstance(outcome, Taken) and outcome.settled
+    judged = deliveries.received(state, name, outcome.messages, is_settled=is_settled)
+    if isinstance(judged, Broken):
+        return judged
+    if len(outcome.messages) < count and (missed := deliveries.missed(judged.state, name)) is not None:
+        return missed
+    if isinstance(outcome, Starved):
+        return Broken("ACK-12", f"{name} waits for messages that do not come: {outcome.why}")
+    return judged
+
+
+def _failed(state: Consumption, name: str, messages: Sequence[Dispatched] | None) -> Consumption:
+    """A consumer failed with messages (None: with all that it has): they are to come again, to whomever."""
+    consumer = state.consumers[name]
+    mine: list[Message] = []
+    if messages is None or consumer.kind in ("Exclusive", "Failover"):
+        mine = list(consumer.outstanding)  # a single active consumer gets everything again, in order
+    else:
+        for dispatched in messages:
+            found = state.place_of(consumer, dispatched)
+            if found is not None:
+                mine += messages_at(found[0], state.log(found[0]), found[1].position)  # the broker knows entries only
+    due = [message for message in mine if message in consumer.outstanding]
+    state = state.with_consumer(name, consumer.without(due))
+    for key in consumer.keys:
+        state = state.free(key, [message for message in due if message[0] == key[0]], "failed")
+    return state

@@ -1,0 +1,105 @@
+"""What of a topic's log its subscriptions need: which entries there are, and what messages are in each.
+
+Positions are the broker's; what ACK-06 promises of them is checked as they become known. A topic here holds nothing but
+what was sent to it, so the entries of a ledger are all there from 0 on, and a position has a next one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from immutables import Map
+
+from model.catalogue import carries
+from model.judgement import Broken
+from model.log import Position
+
+NOWHERE = Position(-1, -1)
+"""The position before all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a message stands: its entry, and its place in it (-1: it is alone)."""
+
+    position: Position
+    batch_index: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLog:
+    """The entries of a topic: for each ledger, in order, how many; and for each entry the ids of its messages.
+
+    ``room``: how many entries a ledger takes (None: not known). ``ledgers`` has only ledgers with entries.
+    """
+
+    room: int | None = None
+    ledgers: tuple[int, ...] = ()
+    counts: Map[int, int] = Map()
+    entries: Map[Position, tuple[str, ...]] = Map()
+    places: Map[str, Place] = Map()
+
+    @property
+    def first(self) -> Position:
+        """The position of the first entry; before all others where there is none."""
+        return Position(self.ledgers[0], 0) if self.ledgers else NOWHERE
+
+    @property
+    def last(self) -> Position:
+        """The position of the last entry; before all others where there is none."""
+        return Position(self.ledgers[-1], self.counts[self.ledgers[-1]] - 1) if self.ledgers else NOWHERE
+
+    def size(self, position: Position) -> int:
+        """How many messages an entry holds."""
+        return len(self.entries[position])
+
+    def after(self, position: Position) -> Position | None:
+        """The entry behind a position, whether or not there is an entry at it; None at the end."""
+        if position.entry + 1 < self.counts.get(position.ledger, 0):
+            return Position(position.ledger, max(0, position.entry + 1))
+        following = bisect_right(self.ledgers, position.ledger)
+        return Position(self.ledgers[following], 0) if following < len(self.ledgers) else None
+
+    def at_or_before(self, position: Position) -> Position:
+        """The last entry at or before a position; before all others where there is none."""
+        if (count := self.counts.get(position.ledger, 0)) and position.entry >= 0:
+            return Position(position.ledger, min(position.entry, count - 1))
+        preceding = bisect_left(self.ledgers, position.ledger)
+        if not preceding:
+            return NOWHERE
+        ledger = self.ledgers[preceding - 1]
+        return Position(ledger, self.counts[ledger] - 1)
+
+    def behind(self, position: Position) -> Iterator[Position]:
+        """All entries behind a position, in order."""
+        following = self.after(position)
+        while following is not None:
+            yield following
+            following = self.after(following)
+
+    def __contains__(self, position: Position) -> bool:
+        return 0 <= position.entry < self.counts.get(position.ledger, 0)
+
+
+@carries("ACK-06")
+def appended(log: TopicLog, position: Position, ids: tuple[str, ...]) -> TopicLog | Broken:
+    """An entry with these messages was confirmed at a position, which must be the next one there can be."""
+    if position.entry != (expected := log.counts.get(position.ledger, 0)):
+        return Broken(
+            "ACK-06", f"{position} was confirmed, and {position.ledger}:{expected} was the ledger's next entry"
+        )
+    if position <= log.last:
+        return Broken("ACK-06", f"{position} was confirmed after {log.last}, which is not before it")
+    if log.room is not None and position.entry >= log.room:
+        return Broken("ACK-06", f"{position} was confirmed in a ledger that takes {log.room} entries")
+    alone = len(ids) == 1
+    places = {one: Place(position, -1 if alone else index) for index, one in enumerate(ids)}
+    return replace(
+        log,
+        ledgers=log.ledgers if expected else (*log.ledgers, position.ledger),
+        counts=log.counts.set(position.ledger, expected + 1),
+        entries=log.entries.set(position, ids),
+        places=log.places.update(places),
+    )

@@ -1,0 +1,158 @@
+"""What a subscription is, by the broker's account and by what it delivers: both must be a state that it may be in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from model.catalogue import carries
+from model.cursors import blame, deliveries
+from model.cursors.acked import Acked, acknowledge_message
+from model.cursors.consumers import Key
+from model.cursors.cursor import Cursor, Interval, Moment
+from model.cursors.info import PositionInfo, state_of
+from model.cursors.log import Place, TopicLog
+from model.cursors.state import Consumption
+from model.cursors.words import CursorRead, Dispatched
+from model.judgement import Allowed, Broken
+from model.log import Position
+
+Judged = Allowed[Consumption] | Broken
+
+
+@carries("ACK-01", "ACK-05")
+def read(state: Consumption, key: Key, told: CursorRead, at: Interval) -> Judged:
+    """A subscription was read while nothing was under way."""
+    exercised: tuple[str, ...] = ()
+    for arrived in told.arrived:
+        if arrived.consumer not in state.consumers:
+            continue
+        judged = deliveries.received(state, arrived.consumer, arrived.messages, is_settled=True)
+        if isinstance(judged, Broken):
+            return judged
+        state, exercised = judged.state, exercised + judged.exercised
+    log, cursor = state.log(key[0]), state.cursors[key]
+    actual = state_of(PositionInfo(told.mark_delete, told.ranges), log)
+    if (stays := _stays_behind(told, actual, log)) is not None:
+        return stays
+    matching = [fitted for one in cursor.possible if (fitted := _fitted(one, actual, cursor, log)) is not None]
+    if not matching:
+        return _wrong(state, key, actual)
+    left = sum(1 for _ in actual.unacknowledged(log))
+    if told.backlog != left:
+        return blame.for_state(cursor, f"{key[1]} has {left} entries left, and the broker counts {told.backlog}")
+    tested = ("ACK-01", *sorted(cursor.since), *(("ACK-07",) if told.ranges else ()), *_independence(state, key))
+    return Allowed(state.with_cursor(key, settled(cursor, matching, at)), exercised + tested)
+
+
+def settled(cursor: Cursor, states: Iterable[Acked], at: Interval) -> Cursor:
+    """The cursor when its state was seen: what was under way is over, but for what clients still hold back."""
+    possible = frozenset(states)
+    past = cursor.past if possible == cursor.possible else (*cursor.past, Moment(at, possible))
+    return replace(cursor, possible=possible, past=past, stray=(), since=frozenset())
+
+
+@carries("ACK-02")
+def _stays_behind(told: CursorRead, actual: Acked, log: TopicLog) -> Broken | None:
+    """Mark-delete is behind the last entry of all those that are acknowledged without a gap."""
+    mark_delete = log.at_or_before(told.mark_delete)
+    if mark_delete == actual.mark_delete:
+        return None
+    what = f"mark-delete stays at {told.mark_delete}"
+    return Broken("ACK-02", f"{what}, though everything up to {actual.mark_delete} is acknowledged")
+
+
+def _fitted(state: Acked, actual: Acked, cursor: Cursor, log: TopicLog) -> Acked | None:
+    """The state, if it may look like that; with its parts of batches, which the broker does not tell."""
+    if not cursor.unsure:
+        is_same = (state.mark_delete, state.words) == (actual.mark_delete, actual.words)
+        return state if is_same else None
+    lower_left = frozenset(state.unacknowledged(log))
+    left = frozenset(actual.unacknowledged(log))
+    if left <= lower_left and frozenset(deliveries.upper(state, cursor, log).unacknowledged(log)) <= left:
+        parts = state.parts.mutate()
+        for position in state.parts:
+            if actual.has(position):
+                del parts[position]
+        return replace(actual, parts=parts.finish())
+    return None
+
+
+def _wrong(state: Consumption, key: Key, actual: Acked) -> Broken:
+    """Say what is wrong beside the state that is nearest."""
+    log, cursor = state.log(key[0]), state.cursors[key]
+    left = frozenset(actual.unacknowledged(log))
+
+    def difference(one: Acked) -> tuple[frozenset[Position], frozenset[Position]]:
+        expected = frozenset(one.unacknowledged(log))
+        return expected - left, left - expected
+
+    too_many, too_few = min(map(difference, cursor.possible), key=lambda pair: len(pair[0]) + len(pair[1]))
+    told = [f"{blame.some(list(map(str, too_many)))} acknowledged, which nobody did"] if too_many else []
+    told += [f"{blame.some(list(map(str, too_few)))} not, which somebody did"] if too_few else []
+    because = f"subscription {key[1]} has {' and '.join(told)}"
+    return blame.for_state(cursor, because, is_untouched=not cursor.since and len(state.cursors) > 1)
+
+
+def _independence(state: Consumption, key: Key) -> tuple[str, ...]:
+    """ACK-05, where another subscription or another partition is in another state."""
+    mine = state.cursors[key].possible
+    others = (cursor.possible for other, cursor in state.cursors.items() if other != key)
+    return ("ACK-05",) if any(other != mine for other in others) else ()
+
+
+@carries("ACK-01", "ACK-09", "ACK-10")
+def taken_all(state: Consumption, key: Key, messages: Sequence[Dispatched], at: Interval) -> Judged:
+    """Everything that is left was delivered: all that is not acknowledged, and nothing else."""
+    log, cursor = state.log(key[0]), state.cursors[key]
+    if not state.topics[key[0]].is_sure:
+        return Allowed(state)
+    got = []
+    for dispatched in messages:
+        place = Place(dispatched.position, dispatched.batch_index)
+        if not state.is_sent(key[0], place, dispatched.business_id):
+            return Broken(
+                "ACK-06", f"{dispatched.business_id} at {dispatched.position} was delivered, and never stored"
+            )
+        got.append(place)
+    twice = [place for place, times in Counter(got).items() if times > 1]
+    if twice:
+        return Broken("ACK-12", f"{state.words((key[0], twice[0]))} was delivered twice to one consumer")
+    left = frozenset(got)
+    fitting = [one for one in cursor.possible if _may_leave(one, left, cursor, log)]
+    if not fitting:
+        return _wrong_delivery(state, key, left)
+    # What is left of a batch shows what of it is acknowledged.
+    settled_states = [_with_parts(one, left, log) for one in fitting] if cursor.unsure else fitting
+    exercised = ("ACK-01", *sorted(cursor.since))
+    return Allowed(state.with_cursor(key, settled(cursor, settled_states, at)), exercised)
+
+
+def _may_leave(state: Acked, left: frozenset[Place], cursor: Cursor, log: TopicLog) -> bool:
+    lower_left = frozenset(state.messages_left(log))
+    if not cursor.unsure:
+        return left == lower_left
+    return left <= lower_left and frozenset(deliveries.upper(state, cursor, log).messages_left(log)) <= left
+
+
+def _with_parts(state: Acked, left: frozenset[Place], log: TopicLog) -> Acked:
+    gone = [place for place in state.messages_left(log) if place not in left]
+    for place in gone:
+        state = acknowledge_message(state, log, place)
+    return state
+
+
+def _wrong_delivery(state: Consumption, key: Key, left: frozenset[Place]) -> Broken:
+    log, cursor = state.log(key[0]), state.cursors[key]
+
+    def difference(one: Acked) -> tuple[frozenset[Place], frozenset[Place]]:
+        expected = frozenset(one.messages_left(log))
+        return expected - left, left - expected
+
+    missing, extra = min(map(difference, cursor.possible), key=lambda pair: len(pair[0]) + len(pair[1]))
+    topic = key[0]
+    told = [f"{blame.some([state.words((topic, place)) for place in missing])} is not delivered"] if missing else []
+    told += [f"{blame.some([state.words((topic, place)) for place in extra])} is delivered again"] if extra else []
+    how = "which nobody acknowledged" if missing else "though it is acknowledged"
+    return blame.for_state(cursor, f"to subscription {key[1]} {' and '.join(told)}, {how}")

@@ -1,0 +1,117 @@
+"""What is known of all subscriptions of an example: topics, cursors, consumers, and what is due again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from immutables import Map
+
+from model.cursors.consumers import Consumer, Freed, Key, Message
+from model.cursors.cursor import Cursor, Persisting
+from model.cursors.log import Place, TopicLog
+from model.cursors.words import Dispatched
+from model.log import Position
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """A topic whose subscriptions are followed: its log, and how often cursors are persisted on it.
+
+    ``is_sure``: all that was sent to it was confirmed. Otherwise the log may have entries that are not known, and what
+    its subscriptions deliver is not judged.
+    """
+
+    log: TopicLog
+    persisting: Persisting
+    is_sure: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Consumption:
+    """All of it. ``partitions``: of partitioned topics. ``freed``: by subscription, messages that were outstanding, are
+    not acknowledged and not yet delivered again, and why they are due."""
+
+    topics: Map[str, Followed] = Map()
+    partitions: Map[str, tuple[str, ...]] = Map()
+    cursors: Map[Key, Cursor] = Map()
+    consumers: Map[str, Consumer] = Map()
+    freed: Map[Key, Map[Message, Freed]] = Map()
+
+    @property
+    def size(self) -> int:
+        """How many states are held as possible."""
+        return sum(len(cursor.possible) for cursor in self.cursors.values())
+
+    def log(self, topic: str) -> TopicLog:
+        """A topic's log."""
+        return self.topics[topic].log
+
+    def parts_of(self, topic: str) -> tuple[str, ...]:
+        """The partitions of a topic, itself if it has none; only what is followed."""
+        return tuple(part for part in self.partitions.get(topic, (topic,)) if part in self.topics)
+
+    def with_topic(self, topic: str, followed: Followed) -> Consumption:
+        """The same with another view of a topic."""
+        return replace(self, topics=self.topics.set(topic, followed))
+
+    def with_cursor(self, key: Key, cursor: Cursor) -> Consumption:
+        """The same with another view of a subscription."""
+        return replace(self, cursors=self.cursors.set(key, cursor))
+
+    def without_cursor(self, key: Key) -> Consumption:
+        """The same when a subscription is not there any more."""
+        cursors = self.cursors.delete(key) if key in self.cursors else self.cursors
+        freed = self.freed.delete(key) if key in self.freed else self.freed
+        return replace(self, cursors=cursors, freed=freed)
+
+    def with_consumer(self, name: str, consumer: Consumer) -> Consumption:
+        """The same with another view of a consumer."""
+        return replace(self, consumers=self.consumers.set(name, consumer))
+
+    def without_consumer(self, name: str) -> Consumption:
+        """The same when a consumer is not there any more."""
+        return replace(self, consumers=self.consumers.delete(name))
+
+    def of_subscription(self, key: Key) -> Iterator[tuple[str, Consumer]]:
+        """The consumers of a subscription."""
+        return ((name, consumer) for name, consumer in self.consumers.items() if key in consumer.keys)
+
+    def free(self, key: Key, messages: Iterable[Message], why: Freed) -> Consumption:
+        """Messages that were outstanding are due again."""
+        due = self.freed.get(key, Map[Message, Freed]()).update(dict.fromkeys(messages, why))
+        return replace(self, freed=self.freed.set(key, due))
+
+    def taken(self, key: Key, messages: Iterable[Message]) -> Consumption:
+        """Messages that were due are no more: they were delivered, or acknowledged."""
+        if not (due := self.freed.get(key)):
+            return self
+        left = due.mutate()
+        for message in messages:
+            left.pop(message, None)
+        return replace(self, freed=self.freed.set(key, left.finish()))
+
+    def place_of(self, consumer: Consumer, dispatched: Dispatched) -> Message | None:
+        """Which message of the log it is that a consumer was given; None if it is not one that was sent."""
+        place = Place(dispatched.position, dispatched.batch_index)
+        for topic in consumer.topics:
+            if self.is_sent(topic, place, dispatched.business_id):
+                return topic, place
+        return None
+
+    def is_sent(self, topic: str, place: Place, business_id: str) -> bool:
+        """Whether this message was sent and stands there."""
+        return self.log(topic).places.get(business_id) == place
+
+    def words(self, message: Message) -> str:
+        """A message in words."""
+        topic, place = message
+        ids = self.log(topic).entries[place.position]
+        within = f", {place.batch_index} of its batch" if place.batch_index >= 0 else ""
+        return f"{ids[max(0, place.batch_index)]} (at {place.position}{within})"
+
+
+def messages_at(topic: str, log: TopicLog, position: Position) -> list[Message]:
+    """All messages of an entry."""
+    size = log.size(position)
+    return [(topic, Place(position, index if size > 1 else -1)) for index in range(size)]
