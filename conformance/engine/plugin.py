@@ -34,8 +34,10 @@ SUITE_SETTINGS = {
     "brokerDeduplicationEnabled": "true",
     "brokerDeduplicationMaxNumberOfProducers": "6",
     "brokerDeduplicationSnapshotIntervalSeconds": "1",
+    "managedLedgerCursorPositionFlushSeconds": "2",
 }
-"""What the machines need besides the settings of all brokers: the broker's own default on, and snapshots that fill."""
+"""What the machines need besides the settings of all brokers: the broker's own default on, snapshots that fill, and
+dirty cursors that are flushed soon (after 60 s as shipped), so that an example can wait for that."""
 
 _plan = pytest.StashKey[Plan]()
 _teller = pytest.StashKey[events.Teller]()

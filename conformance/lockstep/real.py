@@ -12,8 +12,10 @@ from typing import Final, assert_never
 
 from conformance.brokers.interface import Capability
 from conformance.lockstep.applications import Applications
+from conformance.lockstep.cursors import Cursors, partition_name
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S, OfficialSession, ProducerSession, WireSession
+from conformance.lockstep.whereabouts import Whereabouts
 from conformance.lockstep.world import World
 from conformance.systems.admin_http import AdminError
 from conformance.systems.admin_types import CursorStats
@@ -21,7 +23,7 @@ from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.systems.read_log import read_log
 from conformance.trouble import Trouble
 from model.applications import ApplicationOperation
-from model.cursors.words import CursorOperation
+from model.cursors.words import CursorOperation, Persistence
 from model.log import Position
 from model.operations import (
     AnyOperation,
@@ -78,6 +80,8 @@ class RealPerformer:
         self._sessions: dict[str, ProducerSession] = {}
         self._names: dict[str, tuple[str, str]] = {}
         self._applications = Applications(world, self._example, self._topics)
+        self._whereabouts = Whereabouts()
+        self._cursors = Cursors(world, self._example, self._topics, self._whereabouts)
 
     def perform(self, operation: AnyOperation) -> Performed:
         """Carry out one operation and say what was seen."""
@@ -91,7 +95,9 @@ class RealPerformer:
         if isinstance(operation, ApplicationOperation):
             return Performed(self._applications.perform(operation))
         if isinstance(operation, CursorOperation):
-            return Performed(Skipped("the consumers of document 003 are being built"))
+            # Answers to sends come first: what was sent and not awaited may still become what is read here.
+            late = self._collect(list(self._sessions))
+            return Performed(self._cursors.perform(operation), late)
         match operation:
             case CreateTopic():
                 return self._create_topic(operation)
@@ -125,6 +131,8 @@ class RealPerformer:
     # ------------------------------------------------------------------------------------------- topics and policies
 
     def _create_topic(self, operation: CreateTopic) -> Performed:
+        if operation.persistence is not None:
+            return self._create_topic_for_cursors(operation, operation.persistence)
         namespace = self._world.namespace_for(operation.deduplication)
         name = f"persistent://{namespace}/e{self._example}-{operation.topic}"
         self._world.admin.create_topic(name)
@@ -139,6 +147,20 @@ class RealPerformer:
                 return Performed(Unheeded(status))
         world = self._world
         return Performed(Created(deduplication=on, snapshot_room=world.snapshot_room, ledger_room=world.ledger_room))
+
+    def _create_topic_for_cursors(self, operation: CreateTopic, persistence: Persistence) -> Performed:
+        namespace = self._world.namespace_for_cursors(persistence, is_trimmed=operation.is_trimmed)
+        name = f"persistent://{namespace}/e{self._example}-{operation.topic}"
+        self._world.admin.create_topic(name, partitions=operation.partitions or None)
+        if operation.partitions:
+            self._cursors.knows_partitioned(operation.topic, name)
+            for number in range(operation.partitions):
+                partition = partition_name(operation.topic, number)
+                self._topics[partition] = partition_name(name, number)
+        else:
+            self._topics[operation.topic] = name
+        world = self._world
+        return Performed(Created(deduplication=False, snapshot_room=world.snapshot_room, ledger_room=world.ledger_room))
 
     def _switch(self, operation: SwitchDeduplication) -> Performed:
         name = self._topics.get(operation.topic)
@@ -173,6 +195,7 @@ class RealPerformer:
         if name is None:
             return Performed(Skipped("there is no such topic"))
         self._unload_surely(name)
+        self._cursors.lose(name)
         sessions = self._sessions_on(name)
         late = self._collect(sessions)
         for session in sessions:
@@ -197,6 +220,7 @@ class RealPerformer:
             return Performed(Skipped(f"this broker cannot be asked to {capability.value}"))
         bounce()
         self._world.broker_came_back()
+        self._cursors.lose()
         late = self._collect(list(self._sessions))
         for session in list(self._sessions):
             self._drop_if_wire(session)
@@ -257,20 +281,26 @@ class RealPerformer:
         if not live.is_open and not live.pending:
             return Performed(Skipped("the session was closed from the other side"))
         if not operation.wait:
+            self._whereabouts.sending(operation.session, live.topic, operation.entries)
             live.send(operation.entries)
             return Performed(Sent(()))
         late = self._collect([operation.session])
         if not live.is_open:
             return Performed(Skipped("the session was closed from the other side"), late)
+        self._whereabouts.sending(operation.session, live.topic, operation.entries)
         live.send(operation.entries)
-        return Performed(Sent(live.collect()), late)
+        answers = live.collect()
+        self._whereabouts.answered(operation.session, answers)
+        return Performed(Sent(answers), late)
 
     def _collect(self, sessions: Iterable[str]) -> tuple[Late, ...]:
         late: list[Late] = []
         for session in sessions:
             live = self._sessions[session]
             while live.pending:
-                late.append(Late(session, live.collect()))
+                answers = live.collect()
+                self._whereabouts.answered(session, answers)
+                late.append(Late(session, answers))
         return tuple(late)
 
     def _sessions_on(self, topic: str) -> list[str]:
@@ -350,6 +380,7 @@ class RealPerformer:
             live.crash()
         self._sessions.clear()
         self._applications.close()
+        self._cursors.close()
 
 
 def _entry(messages: Iterable[tuple[int, bytes]]) -> Entry:

@@ -14,9 +14,11 @@ from typing import assert_never
 from conformance.applications.starter import Starter
 from conformance.brokers.interface import Broker
 from conformance.lockstep.failpoints import Failpoints
+from conformance.systems import admin_types
 from conformance.systems.admin import Admin
 from conformance.systems.wire import WireClient
 from conformance.trouble import Trouble
+from model.cursors.words import PERSISTED_PER_S, Persistence
 from model.operations import Switch
 
 TENANT = "public"
@@ -41,6 +43,10 @@ class World:
         self.snapshot_room = int(runtime.get("brokerDeduplicationMaxNumberOfProducers", "10000"))
         self.ledger_room = int(runtime.get("managedLedgerMaxEntriesPerLedger", "50000"))
         self.snapshot_interval_entries = int(runtime.get("brokerDeduplicationEntriesInterval", "1000"))
+        self.marks_parts_of_batches = runtime.get("acknowledgmentAtBatchIndexLevelEnabled", "false") == "true"
+        self.flush_interval_s = float(runtime.get("managedLedgerCursorPositionFlushSeconds", "60"))
+        self._shipped_persisted_per_s = float(runtime.get("managedLedgerDefaultMarkDeleteRateLimit", "1.0"))
+        self._cursor_namespaces: dict[tuple[Persistence, bool], str] = {}
         self.broker_default = runtime.get("brokerDeduplicationEnabled", "false") == "true"
         for name, deduplication in (("on", True), ("off", False), ("default", None)):
             self._make_namespace(f"{TENANT}/pc-{run}-{name}", deduplication)
@@ -71,6 +77,23 @@ class World:
                 return namespace
             case _:
                 assert_never(switch)
+
+    def namespace_for_cursors(self, persistence: Persistence, *, is_trimmed: bool) -> str:
+        """The namespace of topics whose cursors are persisted like this, made on first use."""
+        chosen = (persistence, is_trimmed)
+        if chosen not in self._cursor_namespaces:
+            namespace = f"{TENANT}/pc-{self._run}-{persistence}{'-trimmed' if is_trimmed else ''}"
+            self._make_namespace(namespace, deduplication=False)
+            if is_trimmed:
+                self.admin.set_retention(namespace, size_mb=0, time_minutes=0)
+            rate = self.persisted_per_s(persistence) or 0.0
+            self.admin.set_persistence(namespace, admin_types.Persistence(managed_ledger_max_mark_delete_rate=rate))
+            self._cursor_namespaces[chosen] = namespace
+        return self._cursor_namespaces[chosen]
+
+    def persisted_per_s(self, persistence: Persistence) -> float | None:
+        """How often a second a cursor's state may be persisted on this broker; None: with every acknowledgment."""
+        return self._shipped_persisted_per_s if persistence == "shipped" else PERSISTED_PER_S[persistence]
 
     def is_on(self, switch: Switch) -> bool:
         """Whether deduplication should be on for a topic that is switched like this."""

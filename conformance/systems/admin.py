@@ -18,6 +18,7 @@ from conformance.systems.admin_types import (
     InternalStats,
     NamespacePolicies,
     PartitionedMetadata,
+    Persistence,
     RestEntry,
     Retention,
     StoredPosition,
@@ -71,6 +72,10 @@ class Admin:
         """Let nothing more be written to a topic, and give its last position."""
         return self._http.call("POST", f"{topic_path(topic)}/terminate", StoredPosition).position
 
+    def trim(self, topic: str) -> None:
+        """Have the ledgers deleted that may be; answered when that is done."""
+        self._http.request("POST", f"{topic_path(topic)}/trim")
+
     def partitions(self, topic: str) -> int:
         """Give a topic's number of partitions, 0 for one without."""
         return self._http.get(f"{topic_path(topic)}/partitions", PartitionedMetadata).partitions
@@ -123,10 +128,19 @@ class Admin:
         """Have what is older than that acknowledged; it happens in the background."""
         self._http.request("POST", f"{_subscription_path(topic, subscription)}/expireMessages/{older_than_s}")
 
+    def expire_up_to(self, topic: str, subscription: str, position: Position) -> None:
+        """Have everything up to a position, with it, acknowledged; in the background. Status 404 or 405 before 2.8."""
+        body = {"ledgerId": position.ledger, "entryId": position.entry, "partitionIndex": -1, "isExcluded": False}
+        self._http.request("POST", f"{_subscription_path(topic, subscription)}/expireMessages", body)
+
     def reset_cursor(self, topic: str, subscription: str, position: Position) -> None:
         """Set a subscription back (or forward) to a position, which is then the next one to be delivered."""
         body = {"ledgerId": position.ledger, "entryId": position.entry}
         self._http.request("POST", f"{_subscription_path(topic, subscription)}/resetcursor", body)
+
+    def reset_cursor_to_time(self, topic: str, subscription: str, publish_time_ms: int) -> None:
+        """Set a subscription back (or forward) to the first message that was published at this time or later."""
+        self._http.request("POST", f"{_subscription_path(topic, subscription)}/resetcursor/{publish_time_ms}")
 
     # ----------------------------------------------------------------------------------------------- topic policies
 
@@ -164,6 +178,10 @@ class Admin:
         """Say how long acknowledged messages are kept; -1 is for ever."""
         body = Retention(size_mb=size_mb, time_minutes=time_minutes)
         self._http.request("POST", f"namespaces/{namespace}/retention", body)
+
+    def set_persistence(self, namespace: str, persistence: Persistence) -> None:
+        """Say how a namespace's topics are stored, and how often their cursors may be."""
+        self._http.request("POST", f"namespaces/{namespace}/persistence", persistence)
 
     def set_namespace_deduplication(self, namespace: str, enabled: bool) -> None:
         """Switch deduplication for a namespace's topics."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, Self
 
 from msgspec import Struct, field, json
@@ -240,6 +241,11 @@ class RestEntry(Struct, frozen=True, kw_only=True):
         return self._number("highest-sequence-id")
 
     @property
+    def publish_time_ms(self) -> int:
+        """When its client sent it, by its own clock; milliseconds since 1970. KeyError where it does not say."""
+        return round(datetime.fromisoformat(self.headers["publish-time"]).timestamp() * 1000)
+
+    @property
     def partition_key(self) -> str | None:
         """Its key."""
         return self.headers.get("partition-key")
@@ -287,6 +293,18 @@ class Retention(Struct, frozen=True, kw_only=True):
 
     time_minutes: int = field(name="retentionTimeInMinutes", default=-1)
     size_mb: int = field(name="retentionSizeInMB", default=-1)
+
+
+class Persistence(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How a topic is stored: on how many bookies, and how often a second a cursor's state may be; 0 is without a limit.
+
+    Releases take the rate as it is; it is the one of the broker's configuration where there is no such policy.
+    """
+
+    bookkeeper_ensemble: int = 1
+    bookkeeper_write_quorum: int = 1
+    bookkeeper_ack_quorum: int = 1
+    managed_ledger_max_mark_delete_rate: float
 
 
 class NamespacePolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):

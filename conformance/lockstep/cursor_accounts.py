@@ -1,0 +1,167 @@
+"""What a broker says of a subscription, and what follows from it: whether it can have more for a consumer.
+
+Nobody waits for silence here. The broker has nothing more when all entries that its cursor holds to be unacknowledged
+are with consumers that are there. Where that cannot be known from outside (Key_Shared goes by hashes and holds back,
+pulsar-client does not say what is in its queue), it has nothing more when its own counts stand still for a while and
+all that it says to have sent has arrived.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from conformance.lockstep.cursor_consumers import IN_ORDER, Member, WireMember
+from conformance.systems.admin import Admin
+from conformance.systems.admin_types import CursorStats, InternalStats, SubscriptionStats
+from conformance.systems.backlog import unacknowledged
+from conformance.systems.deadline import Deadline
+from model.cursors.words import Range
+from model.log import Position
+
+STANDSTILL_S: Final = 0.05
+"""How long counts stand still until the broker is held to be through; it reads and sends within a few milliseconds."""
+PAUSE_S: Final = 0.003
+"""How long to leave a broker alone between two looks at it; a look takes as long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a broker says of one subscription, in two answers, the cursor's first."""
+
+    internal: InternalStats
+    cursor: CursorStats
+    subscription: SubscriptionStats
+
+    @property
+    def mark_delete(self) -> Position:
+        """The cursor's."""
+        return Position.parse(self.cursor.mark_delete_position)
+
+    @property
+    def ranges(self) -> tuple[Range, ...]:
+        """The cursor's, in the model's words."""
+        return tuple(Range(one.after, one.last) for one in self.cursor.acknowledged_ranges)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The consumers that are connected."""
+        return frozenset(consumer.consumer_name for consumer in self.subscription.consumers)
+
+    @property
+    def standing(self) -> object:
+        """What does not change while nothing happens."""
+        consumers = sorted(
+            (one.consumer_name, one.available_permits, one.unacked_messages, one.message_out_counter)
+            for one in self.subscription.consumers
+        )
+        cursor, subscription = self.cursor, self.subscription
+        return (
+            self.internal.last_confirmed_entry,
+            (cursor.mark_delete_position, cursor.individually_deleted_messages, cursor.read_position),
+            (subscription.backlog, subscription.unacked_messages, subscription.in_replay),
+            subscription.active_consumer_name,
+            consumers,
+        )
+
+    def has_all_arrived(self, members: Iterable[Member]) -> bool:
+        """Whether all has arrived that the broker says to have sent to the wire client's consumers."""
+        permits = {one.consumer_name: one.available_permits for one in self.subscription.consumers}
+        return all(
+            member.arrived_all(permits[member.name])
+            for member in members
+            if isinstance(member, WireMember) and member.name in permits
+        )
+
+
+@dataclass(slots=True)
+class Watch:
+    """Looks at a subscription again and again while somebody waits for messages."""
+
+    admin: Admin
+    topic: str
+    subscription: str
+    members: Sequence[Member]
+    looks: int = 0
+    _standing: object = None
+    _since_s: float = field(default_factory=time.monotonic)
+
+    def look(self) -> Account | None:
+        """Look once, and take in what has arrived meanwhile; None where there is no such subscription."""
+        self.looks += 1
+        internal = self.admin.internal_stats(self.topic)
+        subscription = self.admin.stats(self.topic).subscriptions.get(self.subscription)
+        cursor = internal.cursors.get(self.subscription)
+        for member in self.members:
+            if isinstance(member, WireMember):
+                member.pump()
+        if cursor is None or subscription is None:
+            return None
+        account = Account(internal, cursor, subscription)
+        if account.standing != self._standing or not account.has_all_arrived(self.members):
+            self._standing, self._since_s = account.standing, time.monotonic()
+        return account
+
+    def has_nothing_for(self, member: Member) -> bool:
+        """Look once: whether the broker can have nothing more for this consumer than what has arrived."""
+        account = self.look()
+        if account is None:
+            return True
+        left = self._left(account)
+        if not left:
+            return True
+        if member.kind in IN_ORDER and account.subscription.active_consumer_name != member.name:
+            return account.has_all_arrived([member])
+        return not self._is_exact and time.monotonic() - self._since_s >= STANDSTILL_S
+
+    def missing(self) -> str:
+        """What has not come, for a report."""
+        account = self.look()
+        left = self._left(account) if account is not None else frozenset[Position]()
+        return f"{len(left)} entries that nobody has are not delivered" + (f", from {min(left)} on" if left else "")
+
+    @property
+    def _is_exact(self) -> bool:
+        """Whether it is known from outside who has what, and who must get what nobody has."""
+        if len(self.members) == 1:
+            return True
+        return all(member.client == "wire" and member.kind != "Key_Shared" for member in self.members)
+
+    def _left(self, account: Account) -> frozenset[Position]:
+        """The entries that are not acknowledged and that nobody has."""
+        held = set[Position]().union(*(member.held for member in self.members))
+        return unacknowledged(account.internal, self.subscription) - held
+
+    def settle(self, deadline: Deadline) -> Account | None:
+        """Look until all has arrived that the broker can send, and two looks are equal; None after the deadline.
+
+        KeyError where there is no such subscription.
+        """
+        before: object = None
+        while not deadline.passed:
+            account = self.look()
+            if account is None:
+                raise KeyError(self.subscription)
+            if self._is_settled(account):
+                if account.standing == before:
+                    return account
+                before = account.standing
+            else:
+                before = None
+                time.sleep(PAUSE_S)
+        return None
+
+    def _is_settled(self, account: Account) -> bool:
+        if not account.has_all_arrived(self.members):
+            return False
+        open_ended = [one for one in self.members if isinstance(one, WireMember) and one.permits_left > 0]
+        receiving = [
+            one
+            for one in open_ended
+            if one.kind not in IN_ORDER or account.subscription.active_consumer_name == one.name
+        ]
+        if not receiving or not self._left(account):
+            return True
+        return not self._is_exact and time.monotonic() - self._since_s >= STANDSTILL_S

@@ -1,0 +1,110 @@
+"""What document 003 asks of the admin interface, on a real broker: cursors that are set, topics that end or shrink.
+
+What the broker answers at once and does in the background is waited for, by its own account of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from conformance.lockstep.cursor_accounts import PAUSE_S
+from conformance.systems.admin import Admin, AdminError
+from conformance.systems.backlog import unacknowledged
+from conformance.systems.deadline import Deadline
+from model.cursors.words import CreateSubscription, DeleteSubscription, Expired, Skip, Starved, Trimmed
+from model.log import Position
+from model.operations import AnyOutcome, Done, Refused, Skipped
+
+T = TypeVar("T")
+
+WORK_TIMEOUT_S: Final = 10.0
+"""How long the broker may take for what it does in the background, or to let a request through that may pass."""
+NO_SUCH_REQUEST: Final = frozenset({"405"})
+"""What a release answers that has not the endpoint; 404 says that the subscription is not there."""
+
+
+def surely(request: Callable[[], T]) -> T | Refused:
+    """Make a request, again while it fails as for a topic that is being loaded (5xx); or what the broker refused."""
+    deadline = Deadline.after(WORK_TIMEOUT_S)
+    while True:
+        try:
+            return request()
+        except AdminError as error:
+            if error.status < 500 or deadline.passed:
+                return Refused(str(error.status), error.reason.strip().splitlines()[0] if error.reason.strip() else "")
+        time.sleep(PAUSE_S)
+
+
+class CursorAdmin:
+    """The admin's part of an example; topics go by their real names."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+
+    def create(self, operation: CreateSubscription, topic: str) -> AnyOutcome:
+        """Create a subscription."""
+        earliest = operation.start == "earliest"
+        return _done(lambda: self._admin.create_subscription(topic, operation.subscription, earliest=earliest))
+
+    def delete(self, operation: DeleteSubscription, topic: str) -> AnyOutcome:
+        """Delete a subscription, if nobody is connected to it."""
+        return _done(lambda: self._admin.delete_subscription(topic, operation.subscription))
+
+    def skip(self, operation: Skip, topic: str) -> AnyOutcome:
+        """Skip some entries."""
+        return _done(lambda: self._admin.skip(topic, operation.subscription, operation.count))
+
+    def skip_all(self, topic: str, subscription: str) -> AnyOutcome:
+        """Skip all entries."""
+        return _done(lambda: self._admin.skip_all(topic, subscription))
+
+    def reset(self, topic: str, subscription: str, to: Position | None) -> AnyOutcome:
+        """Set a subscription back to an entry, None: to the beginning."""
+        return _done(lambda: self._admin.reset_cursor(topic, subscription, to or Position(-1, -1)))
+
+    def reset_to_time(self, topic: str, subscription: str, publish_time_ms: int) -> AnyOutcome:
+        """Set a subscription back to a time."""
+        return _done(lambda: self._admin.reset_cursor_to_time(topic, subscription, publish_time_ms))
+
+    def terminate(self, topic: str) -> AnyOutcome:
+        """Terminate a topic."""
+        return _done(lambda: self._admin.terminate(topic))
+
+    def publish_time_ms(self, topic: str, position: Position) -> int | Refused:
+        """When an entry was published, as it says itself."""
+        entry = surely(lambda: self._admin.read_entry(topic, position))
+        return entry if isinstance(entry, Refused) else entry.publish_time_ms
+
+    def expire(self, topic: str, subscription: str, up_to: Position) -> AnyOutcome:
+        """Have everything up to an entry expire, and wait until nothing up to it is left.
+
+        That is the only sign that there is: the broker says neither that it began nor that it is through.
+        """
+        answer = surely(lambda: self._admin.expire_up_to(topic, subscription, up_to))
+        if isinstance(answer, Refused):
+            is_unheard_of = answer.code in NO_SUCH_REQUEST
+            return Skipped("this release cannot be asked to expire up to a message") if is_unheard_of else answer
+        deadline = Deadline.after(WORK_TIMEOUT_S)
+        while left := self._left_up_to(topic, subscription, up_to):
+            if deadline.passed:
+                return Starved(f"{len(left)} entries up to {up_to} do not expire, from {min(left)} on")
+            time.sleep(PAUSE_S)
+        return Expired()
+
+    def _left_up_to(self, topic: str, subscription: str, up_to: Position) -> list[Position]:
+        left = unacknowledged(self._admin.internal_stats(topic), subscription)
+        return [position for position in left if position <= up_to]
+
+    def trim(self, topic: str) -> AnyOutcome:
+        """Have a topic trimmed, which the broker answers when it is through, and list its ledgers."""
+        answer = _done(lambda: self._admin.trim(topic))
+        if isinstance(answer, Refused):
+            return Skipped("this release cannot be asked to trim") if answer.code in NO_SUCH_REQUEST else answer
+        return Trimmed(tuple(ledger.ledger_id for ledger in self._admin.internal_stats(topic).ledgers))
+
+
+def _done(request: Callable[[], object]) -> Done | Refused:
+    answer = surely(request)
+    return answer if isinstance(answer, Refused) else Done()

@@ -1,0 +1,242 @@
+"""Consumers of document 003 on a real broker: one consumer of either client, on a connection of its own.
+
+The wire client's says exactly what arrived and what it sent. pulsar-client's takes from the client's own queue, groups
+its acknowledgments and comes back by itself. How long to wait for what is not decided here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from typing import Final, Protocol
+
+from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
+from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
+from conformance.systems.wire import WireClient
+from conformance.systems.wire_consumer import Delivery, PartOfBatch
+from model.cursors.words import Acknowledged, Dispatched, Kind, Subscribe
+from model.log import Position
+from model.vocabulary import Client
+
+IN_ORDER: Final[frozenset[Kind]] = frozenset({"Exclusive", "Failover"})
+"""Kinds of subscriptions with one active consumer, where cumulative acknowledgments mean something."""
+
+
+class Member(Protocol):
+    """A consumer of a subscription, from its subscribing to its end."""
+
+    name: str
+    """Its name at the broker, which no other consumer has."""
+    topic: str
+    """The real name of the topic, or of the partitioned topic, that it is subscribed to."""
+    subscription: str
+    kind: Kind
+    client: Client
+    received: list[Dispatched]
+    """All that it received, in order."""
+    held: set[Position]
+    """The entries that came and were not asked for again; acknowledged ones are among them."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can receive more."""
+
+    @property
+    def waiting_count(self) -> int:
+        """How many messages are there and were not received yet."""
+
+    def ask_for(self, count: int) -> None:
+        """Let the broker send what is missing for ``count`` messages to be received."""
+
+    def pump(self, wait_s: float = 0.0) -> None:
+        """Take in what has arrived, waiting at most so long for something if there is nothing."""
+
+    def take(self, count: int) -> tuple[Dispatched, ...]:
+        """Receive ``count`` messages of those that are waiting, more only where the rest of a batch came unasked."""
+
+    def acknowledge(self, messages: Sequence[Dispatched], *, cumulative: bool) -> Acknowledged:
+        """Acknowledge messages that were received. Raises ``ServerRefused``, ``ConnectionLost``, ``NoAnswer``."""
+
+    def redeliver(self, messages: Sequence[Dispatched] | None) -> tuple[Dispatched, ...]:
+        """Ask for messages again, None: for all; those asked for. Errors as for :meth:`acknowledge`."""
+
+    def close(self) -> None:
+        """Leave in good order; a broker that does not take part is no hindrance."""
+
+    def crash(self) -> None:
+        """Leave with the connection cut."""
+
+
+class WireMember:
+    """A consumer of the wire client."""
+
+    client: Client = "wire"
+
+    def __init__(
+        self, service_url: str, subscribe: Subscribe, topic: str, name: str, *, marks_parts_of_batches: bool
+    ) -> None:
+        """Connect and subscribe. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`."""
+        self.name = name
+        self.topic = topic
+        self.subscription = subscribe.subscription
+        self.kind: Kind = subscribe.kind
+        self.received: list[Dispatched] = []
+        self.held: set[Position] = set()
+        self._marks_parts_of_batches = marks_parts_of_batches
+        self._queue = subscribe.queue
+        self._permits_given = 0
+        self._taken_of_queue = 0
+        self._arrived_count = 0
+        self._waiting: deque[Dispatched] = deque()
+        self._acknowledged: defaultdict[Position, set[int]] = defaultdict(set)
+        self._client = WireClient.connect(service_url, timeout_s=ANSWER_TIMEOUT_S)
+        try:
+            self._consumer = self._client.subscribe(
+                topic,
+                subscribe.subscription,
+                kind=subscribe.kind,
+                durable=subscribe.durable,
+                initial=subscribe.start,
+                consumer_name=name,
+                timeout_s=ANSWER_TIMEOUT_S,
+            )
+            self._flow(self._queue)
+        except BaseException:
+            self._client.abort()
+            raise
+
+    @property
+    def is_open(self) -> bool:
+        """Whether neither side closed it."""
+        return self._consumer.is_open
+
+    @property
+    def waiting_count(self) -> int:
+        """How many messages have arrived and were not received yet."""
+        return len(self._waiting)
+
+    @property
+    def permits_left(self) -> int:
+        """How many messages the broker may still send; negative where a batch brought more than that."""
+        return self._permits_given - self._arrived_count
+
+    def arrived_all(self, available_permits: int) -> bool:
+        """Whether all has arrived that was sent, when the broker says that it has so many permits left."""
+        return self.permits_left == available_permits
+
+    def _flow(self, permits: int) -> None:
+        if permits > 0:
+            self._permits_given += permits
+            self._consumer.flow(permits)
+
+    def ask_for(self, count: int) -> None:
+        """Give the permits that are missing; with a queue, the broker has them already."""
+        if self._queue == 0:
+            self._flow(count - len(self._waiting) - self.permits_left)
+
+    def pump(self, wait_s: float = 0.0) -> None:
+        """Take in what has arrived."""
+        with suppress(ConnectionLost):
+            if not self._consumer.pending() and wait_s and (first := self._consumer.receive(timeout_s=wait_s)):
+                self._arrive(first)
+            for _ in range(len(self._consumer.pending())):
+                if (delivery := self._consumer.receive(timeout_s=0)) is not None:
+                    self._arrive(delivery)
+
+    def _arrive(self, delivery: Delivery) -> None:
+        self._arrived_count += 1
+        self.held.add(delivery.position)
+        self._waiting.append(dispatched(delivery))
+
+    def take(self, count: int) -> tuple[Dispatched, ...]:
+        """Receive; without a queue, all that is there, and with one, refill it once half of it is used up."""
+        number = len(self._waiting) if self._queue == 0 else min(count, len(self._waiting))
+        messages = tuple(self._waiting.popleft() for _ in range(number))
+        self.received += messages
+        if self._queue:
+            self._taken_of_queue += number
+            if self._taken_of_queue * 2 >= self._queue:
+                self._flow(self._taken_of_queue)
+                self._taken_of_queue = 0
+        return messages
+
+    def collect(self) -> tuple[Dispatched, ...]:
+        """Receive all that is waiting."""
+        return self.take(len(self._waiting))
+
+    def acknowledge(self, messages: Sequence[Dispatched], *, cumulative: bool) -> Acknowledged:
+        """Acknowledge in one command with a receipt; nothing is sent where nothing can be."""
+        covered = [m for m in self.received if _order(m) <= _order(messages[-1])] if cumulative else messages
+        for message in covered:
+            self._acknowledged[message.position].add(message.batch_index)
+        entries = {message.position: message for message in messages}
+        parts = {position: self._part(message) for position, message in entries.items()}
+        if not self._marks_parts_of_batches:
+            parts = {position: part for position, part in parts.items() if isinstance(part, Position)}
+        if parts:
+            self._consumer.ack(parts.values(), cumulative=cumulative, timeout_s=ANSWER_TIMEOUT_S)
+        return Acknowledged(tuple(message for message in messages if message.position in parts), receipt=bool(parts))
+
+    def _part(self, message: Dispatched) -> Position | PartOfBatch:
+        """What of an entry this consumer has acknowledged, as clients say it."""
+        left = frozenset(range(message.batch_size)) - self._acknowledged[message.position]
+        if not left:
+            return message.position
+        return PartOfBatch(position=message.position, batch_size=message.batch_size, still_unacknowledged=left)
+
+    def acknowledge_others(self, ids: Iterable[Position | PartOfBatch], *, cumulative: bool) -> None:
+        """Acknowledge by ids. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`."""
+        self._consumer.ack(ids, cumulative=cumulative, timeout_s=ANSWER_TIMEOUT_S)
+
+    def redeliver(self, messages: Sequence[Dispatched] | None) -> tuple[Dispatched, ...]:
+        """Ask the broker at once; asked for all, what is in the queue is dropped, as clients do."""
+        if messages is None:
+            unacknowledged = (m for m in self.received if m.batch_index not in self._acknowledged[m.position])
+            asked = tuple(dict.fromkeys((*unacknowledged, *self._waiting)))
+            self._waiting.clear()
+            self._consumer.redeliver()
+        else:
+            asked = tuple(messages)
+            self._consumer.redeliver({message.position for message in messages})
+        if messages is None or self.kind in IN_ORDER:
+            self.held.clear()
+        else:
+            self.held -= {message.position for message in messages}
+        return asked
+
+    def seek(self, position: Position | None, publish_time_ms: int | None) -> None:
+        """Ask for the subscription to be set back. Raises ``ServerRefused``, ``ConnectionLost``, ``NoAnswer``."""
+        self._consumer.seek(position, publish_time_ms=publish_time_ms, timeout_s=ANSWER_TIMEOUT_S)
+
+    def close(self) -> None:
+        """Close the consumer, then the connection."""
+        with suppress(ConnectionLost, NoAnswer, ServerRefused):
+            self._consumer.close(timeout_s=ANSWER_TIMEOUT_S)
+        self._client.close(timeout_s=ANSWER_TIMEOUT_S)
+
+    def crash(self) -> None:
+        """Reset the connection."""
+        self._client.abort()
+
+
+def dispatched(delivery: Delivery) -> Dispatched:
+    """A delivery in the model's words; a batch of one message is a message that stands alone."""
+    is_batch = delivery.batch_size > 1
+    return Dispatched(
+        delivery.position,
+        delivery.batch_index if is_batch else -1,
+        delivery.batch_size if is_batch else 0,
+        delivery.payload.decode(errors="replace"),
+        delivery.redelivery_count,
+    )
+
+
+def _order(message: Dispatched) -> tuple[Position, int]:
+    return message.position, message.batch_index
+
+
+def chosen(member: Member, nth: Collection[int]) -> list[Dispatched]:
+    """The messages that a consumer received ``nth``, round and round, each once, in the order of naming."""
+    count = len(member.received)
+    return [member.received[number] for number in dict.fromkeys(n % count for n in nth)] if count else []

@@ -1,0 +1,78 @@
+"""Where the messages of one example stand, by their business ids: what was sent says so, and so does what is delivered.
+
+Operations name messages by business id; the broker knows positions. Nothing is asked of the broker here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from model.cursors.words import Dispatched
+from model.log import Position
+from model.operations import Answer, Stored
+from model.vocabulary import Entry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whereabout:
+    """Where one message stands."""
+
+    topic: str
+    """The real name."""
+    position: Position
+    batch_index: int = -1
+    """-1: it stands alone."""
+    batch_size: int = 0
+    """0: it stands alone."""
+
+
+class Whereabouts:
+    """What is known of an example's messages."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Whereabout] = {}
+        self._batch_sizes: dict[tuple[str, Position], int] = {}
+        self._unanswered: defaultdict[str, deque[tuple[str, Sequence[Entry]]]] = defaultdict(deque)
+
+    def sending(self, session: str, topic: str, entries: Sequence[Entry]) -> None:
+        """A session sent entries to a topic, by its real name; the answers come later, in the order of sending."""
+        self._unanswered[session].append((topic, entries))
+
+    def answered(self, session: str, answers: Sequence[Answer]) -> None:
+        """The answers to a session's oldest send that had none."""
+        topic, entries = self._unanswered[session].popleft()
+        for entry, answer in zip(entries, answers, strict=True):
+            if isinstance(answer, Stored):
+                self._store(topic, answer.position, entry)
+
+    def _store(self, topic: str, position: Position, entry: Entry) -> None:
+        size = len(entry.messages) if entry.is_batch else 0
+        self._batch_sizes[topic, position] = size
+        for index, message in enumerate(entry.messages):
+            self._found[message.business_id] = Whereabout(
+                topic=topic, position=position, batch_index=index if size else -1, batch_size=size
+            )
+
+    def delivered(self, topic: str, message: Dispatched) -> None:
+        """A message was delivered; one whose answer was lost is found by that."""
+        self._batch_sizes[topic, message.position] = message.batch_size
+        self._found.setdefault(
+            message.business_id,
+            Whereabout(
+                topic=topic,
+                position=message.position,
+                batch_index=message.batch_index,
+                batch_size=message.batch_size,
+            ),
+        )
+
+    def find(self, business_id: str, *, topic: str) -> Whereabout | None:
+        """Where a message stands; None if it is not known to stand in this topic."""
+        found = self._found.get(business_id)
+        return found if found is not None and found.topic == topic else None
+
+    def batch_size(self, topic: str, position: Position) -> int:
+        """How many messages an entry holds; 0 for a single one, and where that is not known."""
+        return self._batch_sizes.get((topic, position), 0)

@@ -1,0 +1,92 @@
+"""A topic, its producer and its consumers on a real broker, in the words of document 003, for tests to play on."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from conformance.lockstep.real import RealPerformer
+from conformance.lockstep.world import World
+from model.cursors.words import (
+    Acknowledge,
+    Acknowledged,
+    CursorRead,
+    Dispatched,
+    Kind,
+    Persistence,
+    ReadCursor,
+    Subscribe,
+    Subscribed,
+    Take,
+    TakeAll,
+    Taken,
+    TakenAll,
+)
+from model.log import Position
+from model.operations import AnyOperation, AnyOutcome, Created, CreateTopic, Opened, OpenProducer, Send, Sent, Stored
+from model.vocabulary import Client, Entry, Message
+
+T = TypeVar("T", bound=AnyOutcome)
+
+
+class Stage:
+    """One example with the topic ``t``, where messages are called 1, 2, 3… in the order of sending."""
+
+    def __init__(self, world: World, *, persistence: Persistence = "every-ack", is_trimmed: bool = False) -> None:
+        self.performer = RealPerformer(world)
+        self._sent = 0
+        self.positions: dict[str, Position] = {}
+        create = CreateTopic("t", persistence=persistence, is_trimmed=is_trimmed)
+        self.see(create, Created)
+
+    def do(self, operation: AnyOperation) -> AnyOutcome:
+        """Perform an operation."""
+        return self.performer.perform(operation).outcome
+
+    def see(self, operation: AnyOperation, kind: type[T]) -> T:
+        """Perform an operation whose outcome is of this kind."""
+        outcome = self.do(operation)
+        assert isinstance(outcome, kind), f"{operation}: {outcome}"
+        return outcome
+
+    def send(self, count: int, *, batch: int = 1, topic: str = "t") -> list[Position]:
+        """Store so many entries of so many messages each; where they stand."""
+        if self._sent == 0 or topic != "t":
+            self.see(OpenProducer(f"p-{topic}", topic, "p"), Opened)
+        entries = tuple(self._entry(batch) for _ in range(count))
+        answers = self.see(Send(f"p-{topic}", entries), Sent).answers
+        positions = [answer.position for answer in answers if isinstance(answer, Stored)]
+        assert len(positions) == count
+        for entry, position in zip(entries, positions, strict=True):
+            self.positions |= {message.business_id: position for message in entry.messages}
+        return positions
+
+    def _entry(self, batch: int) -> Entry:
+        first, self._sent = self._sent + 1, self._sent + batch
+        return Entry(tuple(Message(number, str(number)) for number in range(first, first + batch)))
+
+    def subscribe(
+        self, consumer: str = "c", kind: Kind = "Shared", *, queue: int = 0, client: Client = "wire", topic: str = "t"
+    ) -> None:
+        """Subscribe to ``s`` from the topic's beginning."""
+        self.see(Subscribe(consumer, topic, "s", kind, client, queue=queue), Subscribed)
+
+    def take(self, count: int, consumer: str = "c") -> list[str]:
+        """The business ids of what a consumer receives."""
+        return ids(self.see(Take(consumer, count), Taken).messages)
+
+    def acknowledge(self, *nth: int, consumer: str = "c", cumulative: bool = False) -> list[str]:
+        """The business ids of what is acknowledged."""
+        return ids(self.see(Acknowledge(consumer, nth, cumulative), Acknowledged).messages)
+
+    def read(self, topic: str = "t") -> CursorRead:
+        """The cursor of ``s``."""
+        return self.see(ReadCursor(topic, "s"), CursorRead)
+
+    def left(self, kind: Kind = "Shared") -> list[str]:
+        """The business ids of all that is left of ``s``."""
+        return ids(self.see(TakeAll("t", "s", kind), TakenAll).messages)
+
+
+def ids(messages: tuple[Dispatched, ...]) -> list[str]:
+    """Their business ids."""
+    return [message.business_id for message in messages]

@@ -1,0 +1,291 @@
+"""The operations of document 003 on a real broker: what each of them shows."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from conformance.brokers.select import parse_broker
+from conformance.engine.plugin import SUITE_SETTINGS
+from conformance.lockstep.world import World
+from conformance.trouble import Trouble
+from model.cursors.words import (
+    Acknowledge,
+    Acknowledged,
+    AcknowledgeOthers,
+    CloseConsumer,
+    CrashConsumer,
+    CreateSubscription,
+    DeleteSubscription,
+    Expire,
+    Expired,
+    Range,
+    ReadCursor,
+    Redeliver,
+    Redelivering,
+    ResetCursor,
+    Seek,
+    Skip,
+    SkipAll,
+    Subscribe,
+    Subscribed,
+    Take,
+    Taken,
+    Terminate,
+    Trim,
+    Trimmed,
+)
+from model.log import Position
+from model.operations import Done, Refused, Skipped, Unload
+from tests.lockstep.cursor_stage import Stage, ids
+from tests.polling import eventually
+
+
+@pytest.fixture(scope="module")
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    """The broker named by ``--broker`` with the settings that the machines run on."""
+    broker = parse_broker(request.config.getoption("--broker"), settings=SUITE_SETTINGS)
+    try:
+        broker.start()
+        world = World(broker, run=uuid.uuid4().hex[:8])
+        yield world
+        world.close()
+    except Trouble as trouble:
+        pytest.exit(str(trouble), returncode=2)
+    finally:
+        broker.stop()
+
+
+@pytest.fixture
+def stage(world: World) -> Iterator[Stage]:
+    """A topic whose cursors are persisted with every acknowledgment."""
+    stage = Stage(world)
+    yield stage
+    stage.performer.close()
+
+
+def test_a_consumer_without_a_queue_gets_what_it_asks_for_and_the_broker_owes_it_nothing(stage: Stage) -> None:
+    stage.send(5)
+    stage.subscribe()
+    assert stage.see(Take("c", 2), Taken).settled
+    assert stage.take(2) == ["3", "4"]
+    taken = stage.see(Take("c", 5), Taken)
+    assert (ids(taken.messages), taken.settled) == (["5"], False)
+
+
+def test_a_batch_comes_whole(stage: Stage) -> None:
+    stage.send(2, batch=3)
+    stage.subscribe()
+    assert stage.take(2) == ["1", "2", "3"]
+    first, *_ = stage.see(Take("c", 1), Taken).messages
+    assert (first.business_id, first.batch_index, first.batch_size, first.redeliveries) == ("4", 0, 3, 0)
+
+
+def test_a_queue_is_filled_ahead_and_refilled(stage: Stage) -> None:
+    stage.send(9)
+    stage.subscribe(queue=4)
+    arrived = stage.read().arrived
+    assert [(one.consumer, ids(one.messages), one.unacknowledged) for one in arrived] == [
+        ("c", ["1", "2", "3", "4"], 4)
+    ]
+    assert stage.take(5) == ["5", "6", "7", "8", "9"]
+    assert ids(stage.read().arrived[0].messages) == []
+
+
+def test_acknowledgments_out_of_order_and_over_ledgers_are_ranges_until_they_meet(stage: Stage) -> None:
+    at = stage.send(12)
+    stage.subscribe()
+    stage.take(12)
+    assert stage.acknowledge(9, 2, 3) == ["10", "3", "4"]
+    read = stage.read()
+    assert read.mark_delete == Position(at[0].ledger, -1)
+    assert read.ranges == (Range(at[1], at[3]), Range(at[8], at[9]))
+    assert (read.backlog, read.unacknowledged) == (9, 9)
+    stage.acknowledge(0, 1, 4, 5, 6, 7, 8)
+    assert (stage.read().mark_delete, stage.read().ranges) == (at[9], ())
+    assert stage.left() == ["11", "12"]
+
+
+def test_an_acknowledgment_is_named_round_and_round(stage: Stage) -> None:
+    stage.send(3)
+    stage.subscribe()
+    stage.take(3)
+    assert stage.acknowledge(4, 1, 3) == ["2", "1"]
+
+
+def test_parts_of_a_batch_are_acknowledged_one_by_one_and_together(stage: Stage) -> None:
+    at = stage.send(2, batch=3)
+    stage.subscribe()
+    stage.take(6)
+    stage.acknowledge(1)
+    assert (stage.read().ranges, stage.read().backlog, stage.read().unacknowledged) == ((), 2, 5)
+    stage.acknowledge(0, 2)
+    assert (stage.read().mark_delete, stage.read().backlog, stage.read().unacknowledged) == (at[0], 1, 3)
+    stage.acknowledge(3, 5)
+    assert stage.left() == ["5"]
+
+
+def test_a_cumulative_acknowledgment_takes_all_before_it_and_a_part_of_a_batch(stage: Stage) -> None:
+    at = stage.send(7)
+    stage.send(1, batch=3)
+    stage.subscribe(kind="Exclusive")
+    stage.take(10)
+    stage.acknowledge(8, cumulative=True)
+    assert stage.read().mark_delete == at[6]
+    assert stage.left("Exclusive") == ["10"]
+
+
+def test_what_was_not_received_can_be_acknowledged_by_its_id(stage: Stage) -> None:
+    at = stage.send(3)
+    stage.subscribe()
+    acknowledged = stage.see(AcknowledgeOthers("c", ("2", "nowhere")), Acknowledged)
+    assert (ids(acknowledged.messages), acknowledged.receipt) == (["2"], True)
+    assert stage.read().ranges == (Range(at[0], at[1]),)
+    assert stage.left() == ["1", "3"]
+
+
+def test_what_a_crashed_consumer_had_goes_to_another(stage: Stage) -> None:
+    stage.send(4)
+    stage.subscribe("a")
+    stage.subscribe("b")
+    assert stage.take(3, "a") == ["1", "2", "3"]
+    assert stage.take(3, "b") == ["4"]
+    stage.acknowledge(1, consumer="a")
+    stage.see(CrashConsumer("a"), Done)
+    assert sorted(stage.take(3, "b")) == ["1", "3"]
+    assert isinstance(stage.do(Take("a", 1)), Skipped)
+
+
+def test_only_the_active_consumer_gets_messages(stage: Stage) -> None:
+    stage.subscribe("a", "Failover")
+    stage.subscribe("b", "Failover")
+    stage.send(3)
+    taken = {name: stage.take(3, name) for name in ("a", "b")}
+    assert sorted(taken.values()) == [[], ["1", "2", "3"]]
+    active = "a" if taken["a"] else "b"
+    other = "b" if taken["a"] else "a"
+    stage.see(CloseConsumer(active), Done)
+    assert stage.take(3, other) == ["1", "2", "3"]
+
+
+def test_redelivery_brings_what_was_asked_for_and_counts_it(stage: Stage) -> None:
+    stage.send(4)
+    stage.subscribe(queue=10)
+    stage.take(4)
+    assert ids(stage.see(Redeliver("c", (1, 3)), Redelivering).messages) == ["2", "4"]
+    again = stage.see(Take("c", 5), Taken).messages
+    assert [(one.business_id, one.redeliveries) for one in again] == [("2", 1), ("4", 1)]
+    stage.acknowledge(0)
+    assert ids(stage.see(Redeliver("c"), Redelivering).messages)[:3] == ["2", "3", "4"]
+    assert sorted(stage.take(5)) == ["2", "3", "4"]
+
+
+@pytest.mark.parametrize("by_time", [False, True])
+def test_a_seek_disconnects_and_sets_back(stage: Stage, by_time: bool) -> None:
+    stage.send(4)
+    stage.send(1)
+    stage.subscribe(kind="Exclusive")
+    stage.take(5)
+    stage.acknowledge(4, cumulative=True)
+    stage.see(Seek("c", "2", by_time), Done)
+    assert isinstance(stage.do(Take("c", 1)), Skipped)
+    left = stage.left("Exclusive")
+    assert left[-4:] == ["2", "3", "4", "5"]
+    assert by_time or len(left) == 4
+
+
+def test_a_cursor_is_reset_to_a_message_and_to_the_beginning(stage: Stage) -> None:
+    stage.send(7)
+    stage.subscribe()
+    stage.take(7)
+    stage.see(ResetCursor("t", "s", "6"), Done)
+    assert stage.left() == ["6", "7"]
+    stage.see(ResetCursor("t", "s", None), Done)
+    assert len(stage.left()) == 7
+
+
+def test_skipping_passes_over_what_is_acknowledged(stage: Stage) -> None:
+    at = stage.send(7)
+    stage.subscribe()
+    stage.take(7)
+    stage.acknowledge(1)
+    stage.see(Skip("t", "s", 2), Done)
+    assert stage.read().mark_delete == at[2]
+    stage.see(SkipAll("t", "s"), Done)
+    assert (stage.read().mark_delete, stage.read().backlog) == (at[6], 0)
+
+
+def test_what_expires_is_acknowledged_up_to_that_message(stage: Stage) -> None:
+    at = stage.send(12)
+    stage.see(CreateSubscription("t", "s"), Done)
+    stage.see(Expire("t", "s", "7"), Expired)
+    assert stage.read().mark_delete == at[6]
+    assert stage.left() == [str(number) for number in range(8, 13)]
+
+
+def test_a_subscription_is_created_once_and_not_deleted_under_its_consumers(stage: Stage) -> None:
+    create, delete = CreateSubscription("t", "s", "latest"), DeleteSubscription("t", "s")
+    stage.send(1)
+    stage.see(create, Done)
+    assert stage.see(create, Refused).code == "409"
+    stage.subscribe()
+    assert stage.see(delete, Refused).code == "412"
+    assert stage.take(1) == []
+    stage.see(CloseConsumer("c"), Done)
+    stage.see(delete, Done)
+    assert isinstance(stage.do(ReadCursor("t", "s")), Skipped)
+
+
+def test_nothing_acknowledged_is_lost_when_the_topic_is_unloaded(stage: Stage) -> None:
+    at = stage.send(12)
+    stage.subscribe()
+    stage.take(12)
+    stage.acknowledge(*range(5), 7)
+    stage.see(Unload("t"), Done)
+    assert isinstance(stage.do(Acknowledge("c", (1,))), Skipped)
+    assert (stage.read().mark_delete, stage.read().ranges) == (at[4], (Range(at[6], at[7]),))
+    assert stage.left() == ["6", "7", "9", "10", "11", "12"]
+
+
+def test_trimming_leaves_the_ledgers_that_somebody_needs(world: World) -> None:
+    stage = Stage(world, is_trimmed=True)
+    at = stage.send(12)
+    stage.subscribe()
+    stage.take(12)
+    stage.acknowledge(*range(8))
+    # What counts for the broker is the mark-delete position that is persisted, a moment later.
+    eventually(lambda: stage.see(Trim("t"), Trimmed).ledgers == (at[5].ledger, at[10].ledger))
+    assert stage.left() == ["9", "10", "11", "12"]
+    stage.performer.close()
+
+
+def test_nothing_is_written_to_a_terminated_topic(stage: Stage) -> None:
+    stage.send(2)
+    stage.see(Terminate("t"), Done)
+    stage.subscribe()
+    assert stage.take(3) == ["1", "2"]
+
+
+def test_a_subscription_that_is_not_durable_goes_with_its_consumer(stage: Stage) -> None:
+    stage.send(3)
+    stage.see(Subscribe("c", "t", "s", "Exclusive", durable=False), Subscribed)
+    assert stage.take(2) == ["1", "2"]
+    stage.see(CrashConsumer("c"), Done)
+    assert isinstance(stage.do(ReadCursor("t", "s")), Skipped)
+
+
+def test_what_is_not_there_is_skipped(stage: Stage) -> None:
+    stage.subscribe()
+    for operation in (
+        Take("nobody", 1),
+        Acknowledge("c", (0,)),
+        Redeliver("c", (0,)),
+        Seek("c", "nowhere"),
+        ReadCursor("elsewhere", "s"),
+        ReadCursor("t", "other"),
+        Expire("t", "s", "nowhere"),
+        Subscribe("c", "t", "s"),
+    ):
+        assert isinstance(stage.do(operation), Skipped), operation
