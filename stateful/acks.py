@@ -1,0 +1,355 @@
+"""The machines of document 003: consumers that acknowledge in every way, and what becomes of their subscriptions.
+
+The main machine moves topics by unloading them. The one with kills restarts and kills the broker, at once or when what
+was acknowledged must have been persisted, and so has few and short examples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from conformance.engine.example import RunningExample
+from model.cursors.words import (
+    Acknowledge,
+    AcknowledgeOthers,
+    AwaitPersisted,
+    CloseConsumer,
+    CrashConsumer,
+    CreateSubscription,
+    DeleteSubscription,
+    Expire,
+    Kind,
+    Persistence,
+    ReadCursor,
+    Redeliver,
+    ResetCursor,
+    Seek,
+    Skip,
+    SkipAll,
+    Start,
+    Subscribe,
+    Take,
+    Trim,
+)
+from model.operations import AnyOperation, CreateTopic, Entry, Kill, Message, OpenProducer, Restart, Send, Unload
+from model.vocabulary import Client
+
+TOPIC = "t0"
+INDEXES = st.integers(0, 63)
+COUNTS = st.integers(1, 9)
+NTH = st.lists(st.integers(0, 19), min_size=1, max_size=5, unique=True).map(tuple)
+SIZES = st.lists(st.sampled_from([1, 1, 1, 1, 2, 3]), min_size=1, max_size=7)
+KINDS: st.SearchStrategy[Kind] = st.sampled_from(["Shared", "Shared", "Exclusive", "Failover", "Key_Shared"])
+PERSISTENCE: st.SearchStrategy[Persistence] = st.sampled_from(["shipped", "once-a-second", "every-ack"])
+STARTS: st.SearchStrategy[Start] = st.sampled_from(["earliest", "earliest", "latest"])
+QUEUES = st.sampled_from([0, 0, 0, 2, 100])
+CLIENTS: st.SearchStrategy[Client] = st.sampled_from(["wire", "wire", "wire", "official"])
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedConsumer:
+    """A consumer that should be there."""
+
+    name: str
+    subscription: str
+    client: Client
+
+
+@dataclass(slots=True)
+class ConsumptionPlan:
+    """What was sent and who should be subscribed; nothing that the system answered."""
+
+    kinds: dict[str, Kind] = field(default_factory=dict)
+    consumers: list[PlannedConsumer] = field(default_factory=list)
+    sent: list[str] = field(default_factory=list)
+    _names: int = 0
+    _sequence_id: int = 0
+
+    def fresh_name(self) -> str:
+        """A consumer's name that was not used before."""
+        self._names += 1
+        return f"c{self._names}"
+
+    def entries(self, sizes: list[int]) -> tuple[Entry, ...]:
+        """New entries of so many messages each."""
+        return tuple(Entry(tuple(self._message() for _ in range(size))) for size in sizes)
+
+    def _message(self) -> Message:
+        self._sequence_id += 1
+        self.sent.append(f"b{self._sequence_id}")
+        return Message(self._sequence_id, self.sent[-1])
+
+    def drop_wire(self, subscription: str | None = None) -> None:
+        """The broker disconnected consumers; the wire client's do not come back."""
+        self.consumers = [
+            one
+            for one in self.consumers
+            if one.client != "wire" or (subscription is not None and one.subscription != subscription)
+        ]
+
+
+class OnSubscriptions(RuleBasedStateMachine):
+    """What all machines of this document are made of; no rules of its own."""
+
+    def __init__(self, example: RunningExample) -> None:
+        super().__init__()
+        self.example = example
+        self.plan = ConsumptionPlan()
+
+    def do(self, operation: AnyOperation) -> None:
+        """Perform one operation."""
+        self.example.do(operation)
+
+    def teardown(self) -> None:
+        """End the example."""
+        self.example.end()
+
+    def create(self, persistence: Persistence, kinds: tuple[Kind, ...], *, is_trimmed: bool = False) -> None:
+        """The topic, its producer, and its subscriptions."""
+        self.do(CreateTopic(topic=TOPIC, persistence=persistence, is_trimmed=is_trimmed))
+        self.do(OpenProducer(session="p", topic=TOPIC, producer="p"))
+        for number, kind in enumerate(kinds):
+            self.plan.kinds[f"s{number}"] = kind
+            self.do(CreateSubscription(topic=TOPIC, subscription=f"s{number}"))
+
+    def subscription(self, index: int) -> str:
+        """One of the subscriptions."""
+        return list(self.plan.kinds)[index % len(self.plan.kinds)]
+
+    def consumer(self, index: int) -> PlannedConsumer:
+        """One of the consumers that should be there; a new one where there is none."""
+        if not self.plan.consumers:
+            return self.join(self.subscription(index), "wire", 0)
+        return self.plan.consumers[index % len(self.plan.consumers)]
+
+    def join(self, subscription: str, client: Client, queue: int, start: Start = "earliest") -> PlannedConsumer:
+        """A consumer subscribes."""
+        kind = self.plan.kinds[subscription]
+        consumer = PlannedConsumer(self.plan.fresh_name(), subscription, client)
+        is_taken = kind == "Exclusive" and any(one.subscription == subscription for one in self.plan.consumers)
+        queue = max(1, queue) if client == "official" else queue
+        self.do(
+            Subscribe(
+                consumer=consumer.name,
+                topic=TOPIC,
+                subscription=subscription,
+                kind=kind,
+                client=client,
+                queue=queue,
+                start=start,
+            )
+        )
+        if not is_taken:
+            self.plan.consumers.append(consumer)
+        return consumer
+
+    def send_entries(self, sizes: list[int]) -> None:
+        """New messages."""
+        self.do(Send(session="p", entries=self.plan.entries(sizes)))
+
+    def produce_again(self) -> None:
+        """The producer comes back, once its connection was closed."""
+        self.do(OpenProducer(session="p", topic=TOPIC, producer="p"))
+
+
+class AcknowledgmentMachine(OnSubscriptions):
+    """Several subscriptions of one topic, and whatever consumers and administrators do to them."""
+
+    is_trimmed = False
+
+    @initialize(
+        persistence=PERSISTENCE,
+        kinds=st.lists(KINDS, min_size=1, max_size=3).map(tuple),
+        is_trimmed=st.sampled_from([False, False, False, True]),
+        sizes=SIZES,
+    )
+    def begin(self, persistence: Persistence, kinds: tuple[Kind, ...], is_trimmed: bool, sizes: list[int]) -> None:
+        """A topic with messages, and a consumer of its first subscription."""
+        self.is_trimmed = is_trimmed
+        self.create(persistence, kinds, is_trimmed=is_trimmed)
+        self.send_entries(sizes)
+        self.join("s0", "wire", 0)
+
+    @rule(sizes=SIZES)
+    def send(self, sizes: list[int]) -> None:
+        """Send single messages and batches."""
+        self.send_entries(sizes)
+
+    @rule(index=INDEXES, client=CLIENTS, queue=QUEUES)
+    def subscribe(self, index: int, client: Client, queue: int) -> None:
+        """Another consumer subscribes, whether or not it is let in."""
+        self.join(self.subscription(index), client, queue)
+
+    @rule(index=INDEXES, count=COUNTS)
+    def take(self, index: int, count: int) -> None:
+        """A consumer receives."""
+        self.do(Take(consumer=self.consumer(index).name, count=count))
+
+    @rule(index=INDEXES, count=COUNTS, nth=NTH, again=st.booleans())
+    def take_and_acknowledge(self, index: int, count: int, nth: tuple[int, ...], again: bool) -> None:
+        """A consumer receives and acknowledges some of all that it received, maybe twice."""
+        consumer = self.consumer(index)
+        self.do(Take(consumer=consumer.name, count=count))
+        self.do(Acknowledge(consumer=consumer.name, nth=nth))
+        if again:
+            self.do(Acknowledge(consumer=consumer.name, nth=nth))
+        self.read(consumer.subscription)
+
+    @rule(index=INDEXES, nth=NTH)
+    def acknowledge(self, index: int, nth: tuple[int, ...]) -> None:
+        """A consumer acknowledges some of all that it received."""
+        self.do(Acknowledge(consumer=self.consumer(index).name, nth=nth))
+
+    @rule(index=INDEXES, count=COUNTS, nth=st.integers(0, 19))
+    def acknowledge_up_to(self, index: int, count: int, nth: int) -> None:
+        """A consumer acknowledges everything up to a message that it received."""
+        consumer = self.consumer(index)
+        self.do(Take(consumer=consumer.name, count=count))
+        self.do(Acknowledge(consumer=consumer.name, nth=(nth,), cumulative=True))
+        self.read(consumer.subscription)
+
+    @rule(
+        index=INDEXES, which=st.lists(INDEXES, min_size=1, max_size=4), cumulative=st.sampled_from([False, False, True])
+    )
+    def acknowledge_others(self, index: int, which: list[int], cumulative: bool) -> None:
+        """A consumer acknowledges messages whether or not it received them."""
+        consumer = self.consumer(index)
+        ids = tuple(self.plan.sent[-1 - number % len(self.plan.sent)] for number in which)
+        self.do(AcknowledgeOthers(consumer=consumer.name, ids=ids, cumulative=cumulative))
+        self.read(consumer.subscription)
+
+    @rule(index=INDEXES, nth=st.none() | NTH, count=COUNTS)
+    def fail(self, index: int, nth: tuple[int, ...] | None, count: int) -> None:
+        """A consumer fails with some of its messages, or all, and they come again to whoever takes them."""
+        consumer = self.consumer(index)
+        self.do(Redeliver(consumer=consumer.name, nth=nth))
+        self.do(Take(consumer=consumer.name, count=count))
+
+    @rule(index=INDEXES, crashes=st.booleans(), comes_back=st.booleans(), count=COUNTS)
+    def leave(self, index: int, crashes: bool, comes_back: bool, count: int) -> None:
+        """A consumer leaves, in good order or not; what it had goes to others, or to itself when it comes back."""
+        consumer = self.consumer(index)
+        operation = CrashConsumer(consumer.name) if crashes else CloseConsumer(consumer.name)
+        self.do(operation)
+        if consumer in self.plan.consumers:
+            self.plan.consumers.remove(consumer)
+        if comes_back:
+            again = self.join(consumer.subscription, consumer.client, 0)
+            self.do(Take(consumer=again.name, count=count))
+
+    @rule(index=INDEXES)
+    def read_cursor(self, index: int) -> None:
+        """Look at a subscription."""
+        self.read(self.subscription(index))
+
+    @rule(index=INDEXES, takes=st.booleans(), count=COUNTS)
+    def unload(self, index: int, takes: bool, count: int) -> None:
+        """The topic is moved, and nothing is forgotten."""
+        self.do(Unload(topic=TOPIC))
+        self.plan.drop_wire()
+        self.produce_again()
+        self.read(self.subscription(index))
+        if takes:
+            self.do(Take(consumer=self.consumer(index).name, count=count))
+
+    @rule(index=INDEXES, count=st.integers(1, 5))
+    def skip(self, index: int, count: int) -> None:
+        """An administrator skips entries."""
+        subscription = self.subscription(index)
+        self.do(Skip(topic=TOPIC, subscription=subscription, count=count))
+        self.read(subscription)
+
+    @rule(index=INDEXES)
+    def skip_all(self, index: int) -> None:
+        """An administrator skips everything."""
+        subscription = self.subscription(index)
+        self.do(SkipAll(topic=TOPIC, subscription=subscription))
+        self.read(subscription)
+
+    @rule(index=INDEXES, which=INDEXES)
+    def expire(self, index: int, which: int) -> None:
+        """Everything up to a message expires."""
+        subscription = self.subscription(index)
+        up_to = self.plan.sent[which % len(self.plan.sent)]
+        self.do(Expire(topic=TOPIC, subscription=subscription, up_to=up_to))
+        self.read(subscription)
+
+    @precondition(lambda self: not self.is_trimmed)
+    @rule(index=INDEXES, which=st.none() | INDEXES, by_time=st.booleans(), seeks=st.booleans(), count=COUNTS)
+    def set_back(self, index: int, which: int | None, by_time: bool, seeks: bool, count: int) -> None:
+        """A subscription is set to a message, by an administrator or by a consumer; a consumer goes on from there."""
+        to = None if which is None else self.plan.sent[which % len(self.plan.sent)]
+        consumer = self.consumer(index)
+        subscription = consumer.subscription
+        if seeks and consumer.client == "wire":
+            self.do(Seek(consumer=consumer.name, to=to, by_time=by_time))
+        else:
+            self.do(ResetCursor(topic=TOPIC, subscription=subscription, to=to, by_time=by_time))
+        self.plan.drop_wire(subscription)
+        self.read(subscription)
+        again = self.join(subscription, "wire", 0)
+        self.do(Take(consumer=again.name, count=count))
+
+    @precondition(lambda self: not self.is_trimmed)
+    @rule(index=INDEXES, start=STARTS, kind=KINDS)
+    def replace_subscription(self, index: int, start: Start, kind: Kind) -> None:
+        """A subscription is deleted, which must be refused while it has consumers, and one is created anew."""
+        subscription = self.subscription(index)
+        self.do(DeleteSubscription(topic=TOPIC, subscription=subscription))
+        if not any(one.subscription == subscription for one in self.plan.consumers):
+            self.plan.kinds[subscription] = kind
+            self.do(CreateSubscription(topic=TOPIC, subscription=subscription, start=start))
+            self.read(subscription)
+
+    @precondition(lambda self: self.is_trimmed)
+    @rule()
+    def trim(self) -> None:
+        """What everybody acknowledged is deleted, and nothing else."""
+        self.do(Trim(topic=TOPIC))
+
+    def read(self, subscription: str) -> None:
+        """Read a subscription's state."""
+        self.do(ReadCursor(topic=TOPIC, subscription=subscription))
+
+
+class AcknowledgmentKillsMachine(OnSubscriptions):
+    """The broker is killed and restarted: acknowledgments may be lost, in a window; messages never."""
+
+    @initialize(
+        persistence=PERSISTENCE,
+        kinds=st.lists(st.sampled_from(["Shared", "Exclusive"]), min_size=1, max_size=2).map(tuple),
+    )
+    def begin(self, persistence: Persistence, kinds: tuple[Kind, ...]) -> None:
+        """A topic with one subscription or two."""
+        self.create(persistence, kinds)
+
+    @rule(
+        sizes=st.lists(st.sampled_from([1, 1, 1, 2]), min_size=3, max_size=12),
+        acks=st.lists(NTH, min_size=1, max_size=5),
+        later=st.none() | NTH,
+        waits=st.booleans(),
+        kills=st.sampled_from([True, True, True, False]),
+    )
+    def live_and_die(
+        self, sizes: list[int], acks: list[tuple[int, ...]], later: tuple[int, ...] | None, waits: bool, kills: bool
+    ) -> None:
+        """Consumers acknowledge; the broker dies right after it, or when that must have been persisted."""
+        self.send_entries(sizes)
+        for subscription in self.plan.kinds:
+            consumer = self.join(subscription, "wire", 0)
+            self.do(Take(consumer=consumer.name, count=sum(sizes)))
+            for nth in acks:
+                self.do(Acknowledge(consumer=consumer.name, nth=nth))
+        if waits:
+            for subscription in self.plan.kinds:
+                self.do(AwaitPersisted(topic=TOPIC, subscription=subscription))
+        if later is not None:
+            self.do(Acknowledge(consumer=self.plan.consumers[0].name, nth=later))
+        self.do(Kill() if kills else Restart())
+        self.plan.drop_wire()
+        self.produce_again()
+        for subscription in self.plan.kinds:
+            self.do(ReadCursor(topic=TOPIC, subscription=subscription))

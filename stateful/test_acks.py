@@ -1,0 +1,47 @@
+"""The machines of document 003, as tests: each runs for its share of the budget on the session's broker."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.brokers.interface import Capability
+from conformance.engine.machines import Machine
+from conformance.engine.run import Run
+from stateful.acks import AcknowledgmentKillsMachine, AcknowledgmentMachine
+
+MACHINES = (
+    Machine(
+        name="acknowledgment",
+        factory=AcknowledgmentMachine,
+        decides=(
+            "ACK-01",
+            "ACK-02",
+            "ACK-03",
+            "ACK-04",
+            "ACK-05",
+            "ACK-06",
+            "ACK-07",
+            "ACK-10",
+            "ACK-12",
+            "ACK-13",
+            "ACK-14",
+        ),
+        share=4.0,
+    ),
+    Machine(
+        name="acknowledgment-kills",
+        factory=AcknowledgmentKillsMachine,
+        decides=("ACK-08", "ACK-09", "ACK-10"),
+        needs=frozenset({Capability.KILL, Capability.RESTART}),
+        share=2.0,
+        steps=2,
+        examples=2,
+    ),
+)
+
+
+@pytest.mark.parametrize("machine", [pytest.param(m, marks=pytest.mark.machine(m), id=m.name) for m in MACHINES])
+def test_no_rule_is_broken_by(machine: Machine, conformance_run: Run) -> None:
+    """The machine finds no violation that is not a known deviation."""
+    violations = conformance_run.explore(machine)
+    assert not violations, "\n".join(f"{v.rule}: {v.because}" for v in violations)
