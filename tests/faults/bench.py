@@ -7,7 +7,11 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 
-from conformance.brokers.interface import AgentAddress, Broker
+import pytest
+
+from conformance.brokers.interface import AgentAddress, Broker, Capability
+from conformance.faults.catalogue import defects
+from conformance.faults.defects import is_on, switch_on
 from conformance.systems.admin import Admin
 from conformance.systems.admin_types import NamespacePolicies, Retention
 from conformance.systems.outcomes import Receipt, SendOutcome, ServerRefused
@@ -84,6 +88,17 @@ class Bench:
         with suppress(Trouble):  # it is on its way out, and may be gone by now
             self.broker.kill()
         self.broker.start()
+        self.reconnect()
+
+    def kill(self) -> None:
+        """Kill the broker's process, and bring it back with the defects that it had; skips the test where it stays."""
+        if Capability.KILL not in self.broker.capabilities:
+            pytest.skip(f"{self.broker.name} does not come back from a kill")
+        had = [defect for defect in defects() if is_on(self.agent, defect)]
+        self.broker.kill()
+        self.broker.start()
+        for defect in had:
+            switch_on(self.agent, defect)
         self.reconnect()
 
     def reconnect(self) -> None:

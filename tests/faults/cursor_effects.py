@@ -82,8 +82,9 @@ def acknowledging_up_to(*numbers: int) -> Experiment:
 def acknowledging_on_two_subscriptions(bench: Bench) -> Observation:
     """Acknowledge the first message on one subscription, the third on the other: how many each remembers."""
     messages = filled(bench, 3)
-    for subscription, number in (("s", 0), ("t", 2)):
-        subscribed(bench, subscription).ack([messages[number]])
+    consumers = [subscribed(bench, subscription) for subscription in ("s", "t")]
+    for consumer, number in zip(consumers, (1, 3), strict=True):
+        consumer.ack([messages[number - 1]])
     both = [remembered(bench, messages, subscription) for subscription in ("s", "t")]
     return sorted(up_to + len(behind) for up_to, behind in both)
 
@@ -94,8 +95,7 @@ def recovering_cursor(count: int, *numbers: int) -> Experiment:
     def experiment(bench: Bench) -> Observation:
         messages = filled(bench, count)
         consumer = subscribed(bench)
-        consumer.ack([messages[number - 1] for number in numbers])
-        eventually(lambda: _is_persisted(bench))  # 4.0.8 loses an ack if it is unloaded while the first is persisted
+        acknowledge_and_persist(bench, consumer, [messages[number - 1] for number in numbers])
         bench.unload()
         subscribed(bench)
         return remembered(bench, messages)
@@ -116,12 +116,81 @@ def acknowledging_part_of_a_batch(bench: Bench) -> Observation:
     return [index + 1 for index in _batch_indexes(consumer)]
 
 
+def closing_with_a_later_ack(bench: Bench) -> Observation:
+    """Acknowledge one message, and once that is persisted another one; close the topic and open it again."""
+    messages = filled(bench, 5)
+    consumer = subscribed(bench)
+    acknowledge_and_persist(bench, consumer, [messages[0]])
+    consumer.ack([messages[1]])
+    bench.unload()
+    subscribed(bench)
+    return remembered(bench, messages)
+
+
+def crashing(bench: Bench) -> Observation:
+    """Acknowledge messages, have that persisted, and kill the broker: what is remembered."""
+    messages = filled(bench, 8)
+    acknowledge_and_persist(bench, subscribed(bench), [messages[0], messages[6]])
+    bench.kill()
+    subscribed(bench)
+    return remembered(bench, messages)
+
+
+def crashing_with_part_of_a_batch(bench: Bench) -> Observation:
+    """Acknowledge one of a batch's messages and one behind it, and kill the broker: what is delivered afterwards."""
+    producer = bench.producer()
+    batch = _position(bench.answer(producer, producer.send_batch([(1, b""), (2, b""), (3, b"")])))
+    alone = _position(bench.send(producer, 4))
+    part = PartOfBatch(position=batch, batch_size=3, still_unacknowledged=frozenset({0, 2}))
+    acknowledge_and_persist(bench, subscribed(bench), [part, alone])
+    bench.kill()
+    consumer = subscribed(bench)
+    consumer.flow(10)
+    given = _all_given(consumer, at_least=2)
+    bench.unload()  # the process that there is now stores a state, too
+    return given
+
+
+def flushing(bench: Bench) -> Observation:
+    """Acknowledge a message behind one that was just persisted: whether it is persisted in its time, too.
+
+    That takes a minute as shipped.
+    """
+    messages = filled(bench, 5)
+    consumer = subscribed(bench)
+    acknowledge_and_persist(bench, consumer, [messages[0]])
+    entries = _cursor(bench).cursor_ledger_last_entry
+    consumer.ack([messages[1]])
+    return becomes(lambda: _cursor(bench).cursor_ledger_last_entry > entries, within_s=6)
+
+
+def rolling_over(bench: Bench) -> Observation:
+    """Send 8 messages: how many ledgers they are in."""
+    return len({message.ledger for message in filled(bench, 8)})
+
+
+def skipping_all(bench: Bench) -> Observation:
+    """Skip all of 8 messages: what is remembered."""
+    messages = filled(bench, 8)
+    subscribed(bench).close(timeout_s=TIMEOUT_S)
+    bench.admin.skip_all(bench.topic, "s")
+    return remembered(bench, messages)
+
+
+def acknowledge_and_persist(bench: Bench, consumer: WireConsumer, what: Sequence[Position | PartOfBatch]) -> None:
+    """Have the first acks of a subscription persisted: they are at once, whatever the rate.
+
+    An unload before that may lose some of them, on every release.
+    """
+    consumer.ack(what)
+    eventually(lambda: _is_persisted(bench))
+
+
 def persisting(bench: Bench) -> Observation:
     """Acknowledge a message, and two more once that is persisted: whether they are persisted too, at once."""
     messages = filled(bench, 5)
     consumer = subscribed(bench)
-    consumer.ack([messages[0]])
-    eventually(lambda: _is_persisted(bench))
+    acknowledge_and_persist(bench, consumer, [messages[0]])
     entries = _cursor(bench).cursor_ledger_last_entry
     consumer.ack([messages[2]])
     consumer.ack([messages[4]])
@@ -233,6 +302,9 @@ def _batch_indexes(consumer: WireConsumer) -> Iterable[int]:
         yield delivery.batch_index
 
 
+FLUSHED_SOON = {"managedLedgerDefaultMarkDeleteRateLimit": "0.5", "managedLedgerCursorPositionFlushSeconds": "1"}
+"""States are persisted two seconds apart, and looked through once a second; the rate holds for that, too."""
+
 CURSOR_EFFECTS: dict[str, Effect] = {
     "ack-dropped": Effect(acknowledging(8, 8, 6, 4, 2, 1), (2, [4, 6, 8]), (0, [2, 4, 6, 8])),
     "ack-takes-its-neighbour": Effect(acknowledging(8, 3, 8), (0, [3, 8]), (0, [2, 3, 7, 8])),
@@ -257,5 +329,11 @@ CURSOR_EFFECTS: dict[str, Effect] = {
     "slowest-cursor-ignored": Effect(trimming, True, False),
     "reset-one-late": Effect(resetting, (2, []), (3, [])),
     "skip-one-too-many": Effect(skipping, (3, []), (4, [])),
+    "skip-all-leaves-one": Effect(skipping_all, (8, []), (7, [])),
+    "ledger-never-full": Effect(rolling_over, 2, 1),
+    "close-stores-what-was-persisted": Effect(closing_with_a_later_ack, (2, []), (1, [])),
+    "recovery-of-an-older-state": Effect(crashing, (1, [7]), (0, [7])),
+    "batch-acks-not-persisted": Effect(crashing_with_part_of_a_batch, [1, 3], [1, 2, 3]),
+    "flush-forgotten": Effect(flushing, True, False, FLUSHED_SOON),
 }
 """For each of these defects, by its name, how its effect is seen."""

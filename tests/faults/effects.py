@@ -5,8 +5,8 @@ These say that the defects are real. That the machines find them without being t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 
 from conformance.faults.failpoints import SnapshotWriteFails, WriteFails, WriteSlow, armed
@@ -20,11 +20,15 @@ Experiment = Callable[[Bench], Observation]
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """An experiment, and what comes of it without and with the defect."""
+    """An experiment, and what comes of it without and with the defect.
+
+    ``settings``: what the broker has to be configured with beyond what the suite sets; it then gets one of its own.
+    """
 
     experiment: Experiment
     sound: Observation
     defective: Observation
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 def word(outcome: SendOutcome) -> str:

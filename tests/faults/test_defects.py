@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from conformance.brokers.interface import Broker
+from conformance.brokers.select import parse_broker
 from conformance.faults.byteman import Agent
 from conformance.faults.catalogue import Defect, defects, find
 from conformance.faults.defects import is_on, switch_off, switch_on, switched, was_reached
 from conformance.trouble import Trouble
 from tests.faults.bench import Bench
 from tests.faults.cursor_effects import CURSOR_EFFECTS
-from tests.faults.effects import EFFECTS, Experiment, Observation
+from tests.faults.effects import EFFECTS, Effect, Experiment, Observation
 
 MISFIT = Defect(
     name="misfit",
@@ -35,6 +37,20 @@ def observe(broker: Broker, experiment: Experiment) -> Observation:
         bench.close()
 
 
+@contextmanager
+def configured(request: pytest.FixtureRequest, shared: Broker, effect: Effect) -> Iterator[Broker]:
+    """The session's broker, or one for this effect alone if it needs other settings."""
+    if not effect.settings:
+        yield shared
+        return
+    own = parse_broker(request.config.getoption("--broker"), settings=effect.settings)
+    own.start()
+    try:
+        yield own
+    finally:
+        own.stop()
+
+
 @pytest.fixture(autouse=True)
 def nothing_left_on(broker: Broker) -> Iterator[None]:
     """Take out what a failed test left in the broker."""
@@ -49,14 +65,17 @@ def test_every_defect_has_its_experiment() -> None:
 
 
 @pytest.mark.parametrize("defect", defects(), ids=lambda defect: defect.name)
-def test_a_defect_has_its_effect_while_it_is_on_and_only_then(broker: Broker, defect: Defect) -> None:
-    assert broker.agent is not None
+def test_a_defect_has_its_effect_while_it_is_on_and_only_then(
+    request: pytest.FixtureRequest, broker: Broker, defect: Defect
+) -> None:
     effect = ALL_EFFECTS[defect.name]
-    assert observe(broker, effect.experiment) == effect.sound
-    with switched(broker.agent, defect):
-        assert observe(broker, effect.experiment) == effect.defective
-        assert was_reached(broker.agent, defect)
-    assert observe(broker, effect.experiment) == effect.sound
+    with configured(request, broker, effect) as chosen:
+        assert chosen.agent is not None
+        assert observe(chosen, effect.experiment) == effect.sound
+        with switched(chosen.agent, defect):
+            assert observe(chosen, effect.experiment) == effect.defective
+            assert was_reached(chosen.agent, defect)
+        assert observe(chosen, effect.experiment) == effect.sound
 
 
 def test_switching_takes_well_under_a_second_and_may_be_repeated(bench: Bench) -> None:
