@@ -223,6 +223,7 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
         partitions=operation.partitions,
         room=outcome.ledger_room,
         persisting=Persisting(interval_ms, 1000 * outcome.flush_s),
+        is_trimmed=operation.is_trimmed,
     )
     for name in consumption.parts_of(operation.topic):
         state = state.with_topic(name, view)

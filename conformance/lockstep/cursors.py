@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final, assert_never
 
 from conformance.lockstep.cursor_accounts import PAUSE_S, Watch
@@ -39,6 +40,7 @@ from model.cursors.words import (
     Redelivering,
     ResetCursor,
     Seek,
+    SetTo,
     Skip,
     SkipAll,
     Starved,
@@ -73,6 +75,14 @@ _NO_CONSUMER: Final = Skipped("there is no such consumer")
 _NOTHING_RECEIVED: Final = Skipped("the consumer has received nothing")
 _NO_MESSAGE: Final = Skipped("no such message is known to be in the topic")
 _NO_SUBSCRIPTION: Final = Skipped("there is no such subscription")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a subscription is to be set: the entry that is next then (None: the first), by time if there is one."""
+
+    to: Position | None
+    time_ms: int | None = None
 
 
 class Cursors:
@@ -343,39 +353,51 @@ class Cursors:
         if not isinstance(member, WireMember):
             return Skipped("pulsar-client's seeks are not asked for")
         target = self._target(member.topic, operation.to, by_time=operation.by_time)
-        if not isinstance(target, Position | int):
+        if not isinstance(target, Target):
             return target
-        if isinstance(target, int):
-            member.seek(None, target)
+        if target.time_ms is not None:
+            member.seek(None, target.time_ms)
         else:
-            member.seek(target, None)
-        return self._was_reset(member.topic, member.subscription)
+            member.seek(target.to or BEGINNING, None)
+        return self._was_reset(member.topic, member.subscription, target)
 
     def _reset(self, operation: ResetCursor, topic: str) -> AnyOutcome:
         target = self._target(topic, operation.to, by_time=operation.by_time)
-        if not isinstance(target, Position | int):
+        if not isinstance(target, Target):
             return target
-        if isinstance(target, int):
-            outcome = self._admin.reset_to_time(topic, operation.subscription, target)
+        if target.time_ms is not None:
+            outcome = self._admin.reset_to_time(topic, operation.subscription, target.time_ms)
         else:
-            outcome = self._admin.reset(topic, operation.subscription, target)
-        return self._was_reset(topic, operation.subscription) if isinstance(outcome, Done) else outcome
+            outcome = self._admin.reset(topic, operation.subscription, target.to)
+        return self._was_reset(topic, operation.subscription, target) if isinstance(outcome, Done) else outcome
 
-    def _target(self, topic: str, to: str | None, *, by_time: bool) -> Position | int | AnyOutcome:
-        """Where to set a cursor: a position, or a time in milliseconds; or why not."""
+    def _target(self, topic: str, to: str | None, *, by_time: bool) -> Target | AnyOutcome:
+        """Where to set a cursor, or why not."""
         if to is None:
-            return 0 if by_time else BEGINNING
+            return Target(None, 0 if by_time else None)
         found = self._whereabouts.find(to, topic=topic)
         if found is None:
             return _NO_MESSAGE
-        return self._admin.publish_time_ms(topic, found.position) if by_time else found.position
+        return self._target_by_time(topic, found.position) if by_time else Target(found.position)
 
-    def _was_reset(self, topic: str, subscription: str) -> AnyOutcome:
+    def _target_by_time(self, topic: str, position: Position) -> Target | AnyOutcome:
+        """The time when an entry was published, and the first entry that was published then or later."""
+        time_ms = self._admin.publish_time_ms(topic, position)
+        if isinstance(time_ms, Refused):
+            return time_ms
+        for earlier in self._whereabouts.entries_before(topic, position):
+            published_ms = self._admin.publish_time_ms(topic, earlier)
+            if isinstance(published_ms, Refused) or published_ms < time_ms:
+                break
+            position = earlier
+        return Target(position, time_ms)
+
+    def _was_reset(self, topic: str, subscription: str, target: Target) -> SetTo:
         """All consumers were disconnected."""
         names = [one.name for one in self._on(topic, subscription) if isinstance(one, WireMember)]
         self.lose(topic, subscription)
         self._await_gone(topic, subscription, names)
-        return Done()
+        return SetTo(target.to)
 
     def _read(self, topic: str, subscription: str) -> AnyOutcome:
         watch = self._watch(topic, subscription)

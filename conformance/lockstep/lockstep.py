@@ -16,6 +16,7 @@ from conformance.history.document import Step, Violation
 from conformance.lockstep.performer import Performer
 from conformance.trouble import Trouble
 from model import effectively_once
+from model.cursors.words import ReadCursor, TakeAll
 from model.dedup import Lane
 from model.example import Example, judge
 from model.judgement import Broken
@@ -123,10 +124,23 @@ def finishing(lockstep: Lockstep) -> Iterator[AnyOperation]:
             yield from _reopening(lockstep, topic)
             yield from _barrier(lockstep, topic)
             yield from _reopening(lockstep, topic)
+        followed = lockstep.state.consumption.topics.get(topic)
+        if followed is not None:
+            yield from _winding_up_subscriptions(lockstep, topic)
+            if followed.is_trimmed:
+                continue
         yield ReadLog(topic)
-        if not lockstep.state.applications.has(topic):
+        if followed is None and not lockstep.state.applications.has(topic):
             yield ReadSnapshot(topic)
         yield from effectively_once.winding_up(lockstep.state.applications, topic)
+
+
+def _winding_up_subscriptions(lockstep: Lockstep, topic: str) -> Iterator[AnyOperation]:
+    """Of each subscription, read its state, and have delivered what is left."""
+    for where, subscription in list(lockstep.state.consumption.cursors):
+        if where == topic and lockstep.state.consumption.cursors[where, subscription].durable:
+            yield ReadCursor(topic, subscription)
+            yield TakeAll(topic, subscription)
 
 
 def _unsettled(state: Example, topic: str) -> list[str]:

@@ -55,9 +55,13 @@ class Whereabouts:
                 topic=topic, position=position, batch_index=index if size else -1, batch_size=size
             )
 
+    def entries_before(self, topic: str, position: Position) -> list[Position]:
+        """The entries of a topic that are known and stand before a position, the nearest first."""
+        return sorted((at for where, at in self._batch_sizes if where == topic and at < position), reverse=True)
+
     def delivered(self, topic: str, message: Dispatched) -> None:
         """A message was delivered; one whose answer was lost is found by that."""
-        self._batch_sizes[topic, message.position] = message.batch_size
+        self._batch_sizes.setdefault((topic, message.position), message.batch_size)
         self._found.setdefault(
             message.business_id,
             Whereabout(
@@ -73,6 +77,6 @@ class Whereabouts:
         found = self._found.get(business_id)
         return found if found is not None and found.topic == topic else None
 
-    def batch_size(self, topic: str, position: Position) -> int:
-        """How many messages an entry holds; 0 for a single one, and where that is not known."""
-        return self._batch_sizes.get((topic, position), 0)
+    def batch_size(self, topic: str, position: Position) -> int | None:
+        """How many messages an entry holds; 0 for a single one, None where that is not known."""
+        return self._batch_sizes.get((topic, position))

@@ -37,6 +37,7 @@ from model.cursors.words import (
 from model.deviations import DEVIATIONS, FLUSH_RATE_LIMITED
 from model.judgement import Allowed, Broken
 from model.log import Position
+from model.operations import Refused, Unknown
 from model.vocabulary import Outcome
 
 Judged = Allowed[Consumption] | Broken
@@ -65,6 +66,8 @@ def administered(
 ) -> Judged:
     """What an operation on a subscription leaves possible."""
     key = (operation.topic, operation.subscription)
+    if isinstance(outcome, Refused | Unknown):
+        return Allowed(state)
     if isinstance(operation, CreateSubscription):
         return Allowed(_created(state, key, operation, at))
     if key not in state.cursors:

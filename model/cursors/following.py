@@ -47,12 +47,18 @@ Judged = Allowed[Consumption] | Broken
 
 
 def topic_created(
-    state: Consumption, topic: str, *, partitions: int, room: int | None, persisting: Persisting
+    state: Consumption,
+    topic: str,
+    *,
+    partitions: int,
+    room: int | None,
+    persisting: Persisting,
+    is_trimmed: bool,
 ) -> Consumption:
     """A topic was made for this document."""
     names = tuple(f"{topic}-partition-{number}" for number in range(partitions)) or (topic,)
     for name in names:
-        state = state.with_topic(name, Followed(TopicLog(room), persisting))
+        state = state.with_topic(name, Followed(TopicLog(room), persisting, is_trimmed))
     return replace(state, partitions=state.partitions.set(topic, names))
 
 
@@ -110,6 +116,7 @@ def judge(
         case Subscribe():
             return Allowed(_subscribed(state, operation, at) if isinstance(outcome, Subscribed) else state)
         case CloseConsumer(name) | CrashConsumer(name):
+            # Whatever the broker said to it, the consumer is gone.
             return Allowed(_left(state, name, at, in_good_order=isinstance(operation, CloseConsumer)))
         case Take(name, count):
             return _took(state, name, count, outcome)

@@ -18,12 +18,14 @@ from model.log import Position
 class Followed:
     """A topic whose subscriptions are followed: its log, and how often cursors are persisted on it.
 
+    ``is_trimmed``: what all of them acknowledged is deleted, some time.
     ``is_sure``: all that was sent to it was confirmed. Otherwise the log may have entries that are not known, and what
     its subscriptions deliver is not judged.
     """
 
     log: TopicLog
     persisting: Persisting
+    is_trimmed: bool = False
     is_sure: bool = True
 
 
