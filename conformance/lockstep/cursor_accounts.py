@@ -51,6 +51,12 @@ class Account:
         return frozenset(consumer.consumer_name for consumer in self.subscription.consumers)
 
     @property
+    def active(self) -> str | None:
+        """The one consumer that gets messages, where there is such a thing and it is connected."""
+        name = self.subscription.active_consumer_name
+        return name if name in self.names else None
+
+    @property
     def standing(self) -> object:
         """What does not change while nothing happens."""
         consumers = sorted(
@@ -112,7 +118,7 @@ class Watch:
         left = self._left(account)
         if not left:
             return True
-        if member.kind in IN_ORDER and account.subscription.active_consumer_name != member.name:
+        if member.kind in IN_ORDER and account.active not in (None, member.name):
             return account.has_all_arrived([member])
         return not self._is_exact and time.monotonic() - self._since_s >= STANDSTILL_S
 
@@ -140,6 +146,7 @@ class Watch:
         KeyError where there is no such subscription.
         """
         before: object = None
+        time.sleep(max(0.0, max((one.quiet_at_s for one in self.members), default=0.0) - time.monotonic()))
         while not deadline.passed:
             account = self.look()
             if account is None:
@@ -157,11 +164,7 @@ class Watch:
         if not account.has_all_arrived(self.members):
             return False
         open_ended = [one for one in self.members if isinstance(one, WireMember) and one.permits_left > 0]
-        receiving = [
-            one
-            for one in open_ended
-            if one.kind not in IN_ORDER or account.subscription.active_consumer_name == one.name
-        ]
+        receiving = [one for one in open_ended if one.kind not in IN_ORDER or account.active in (None, one.name)]
         if not receiving or not self._left(account):
             return True
         return not self._is_exact and time.monotonic() - self._since_s >= STANDSTILL_S

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
+from conformance.lockstep.whereabouts import Whereabouts
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.systems.wire import WireClient
 from conformance.systems.wire_consumer import Delivery, PartOfBatch
@@ -37,6 +38,9 @@ class Member(Protocol):
     """All that it received, in order."""
     held: set[Position]
     """The entries that came and were not asked for again; acknowledged ones are among them."""
+
+    quiet_at_s: float
+    """From when on its client holds nothing back, on the monotonic clock."""
 
     @property
     def is_open(self) -> bool:
@@ -74,7 +78,14 @@ class WireMember:
     client: Client = "wire"
 
     def __init__(
-        self, service_url: str, subscribe: Subscribe, topic: str, name: str, *, marks_parts_of_batches: bool
+        self,
+        service_url: str,
+        subscribe: Subscribe,
+        topic: str,
+        name: str,
+        whereabouts: Whereabouts,
+        *,
+        marks_parts_of_batches: bool,
     ) -> None:
         """Connect and subscribe. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`."""
         self.name = name
@@ -83,6 +94,8 @@ class WireMember:
         self.kind: Kind = subscribe.kind
         self.received: list[Dispatched] = []
         self.held: set[Position] = set()
+        self.quiet_at_s = 0.0
+        self._whereabouts = whereabouts
         self._marks_parts_of_batches = marks_parts_of_batches
         self._queue = subscribe.queue
         self._permits_given = 0
@@ -146,8 +159,10 @@ class WireMember:
 
     def _arrive(self, delivery: Delivery) -> None:
         self._arrived_count += 1
-        self.held.add(delivery.position)
-        self._waiting.append(dispatched(delivery))
+        message = dispatched(delivery)
+        self._whereabouts.delivered(self.topic, message)
+        self.held.add(message.position)
+        self._waiting.append(message)
 
     def take(self, count: int) -> tuple[Dispatched, ...]:
         """Receive; without a queue, all that is there, and with one, refill it once half of it is used up."""

@@ -6,21 +6,20 @@ leaving operations out: it is then skipped, and says so.
 
 from __future__ import annotations
 
-import itertools
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from conformance.lockstep.cursor_accounts import PAUSE_S, Watch
+from conformance.lockstep.cursor_accounts import Watch
 from conformance.lockstep.cursor_admin import CursorAdmin
 from conformance.lockstep.cursor_consumers import IN_ORDER, Member, WireMember, chosen
+from conformance.lockstep.cursor_members import DELIVERY_TIMEOUT_S, Members, receive
+from conformance.lockstep.cursor_persistence import PersistedStates
 from conformance.lockstep.whereabouts import Whereabout, Whereabouts
 from conformance.lockstep.world import World
 from conformance.systems.deadline import Deadline
 from conformance.systems.outcomes import ServerRefused
 from conformance.systems.wire_consumer import PartOfBatch
-from conformance.trouble import Trouble
 from model.cursors.words import (
     Acknowledge,
     Acknowledged,
@@ -55,18 +54,7 @@ from model.cursors.words import (
 )
 from model.log import Position
 from model.operations import AnyOutcome, Done, Refused, Skipped
-from model.vocabulary import Client
 
-DELIVERY_TIMEOUT_S: Final[dict[Client, float]] = {"wire": 10.0, "official": 40.0}
-"""How long messages that must come may take; far beyond what was seen. pulsar-client may still be on its way back."""
-LET_IN_TIMEOUT_S: Final = 30.0
-"""How long a topic may take to let a consumer in again, after its broker was away or another consumer died."""
-GONE_TIMEOUT_S: Final = 10.0
-"""How long a broker may take to notice that a connection was cut."""
-RETRIABLE: Final = frozenset({"ServiceNotReady", "MetadataError", "PersistenceError", "TopicTemporaryError"})
-"""Refusals of a consumer that only say: not yet."""
-ARRIVAL_S: Final[dict[Client, float]] = {"wire": 0.005, "official": 0.02}
-"""How long messages take that are on their way already; only when none came is the broker asked for its accounts."""
 EVERYTHING: Final = 10_000
 """More messages than an example has."""
 
@@ -92,15 +80,25 @@ class Cursors:
         """``topics``: the names of the history to the real ones; it fills up while the example goes on."""
         self._world = world
         self._topics = topics
+        self._partitioned: dict[str, str] = {}
         self._whereabouts = whereabouts
         self._admin = CursorAdmin(world.admin)
-        self._members: dict[str, Member] = {}
-        self._partitioned: dict[str, str] = {}
-        self._names = (f"e{example}-c{number}" for number in itertools.count())
+        self._members = Members(world, example, whereabouts)
+        self._persisted = PersistedStates(world.admin, flush_interval_s=world.flush_interval_s)
 
-    def knows_partitioned(self, name: str, topic: str) -> None:
+    def knows_partitioned(self, name: str, topic: str, partitions: tuple[str, ...]) -> None:
         """There is a partitioned topic; its partitions are among the topics, under names of their own."""
         self._partitioned[name] = topic
+        self._members.knows_partitions(topic, partitions)
+
+    def knows_limit(self, topic: str, persisted_per_s: float) -> None:
+        """The cursors of this topic are not persisted with every acknowledgment, but so often at most."""
+        self._persisted.has_limit(topic, persisted_per_s)
+
+    def moved(self, topic: str | None = None) -> None:
+        """A topic, or, with None, the broker with all of them, was stopped and is loaded anew."""
+        self._members.lost(topic)
+        self._persisted.moved(topic)
 
     def perform(self, operation: CursorOperation) -> AnyOutcome:
         """Carry out one operation and say what was seen."""
@@ -114,7 +112,7 @@ class Cursors:
             case Subscribe():
                 return self._subscribe(operation)
             case CloseConsumer(consumer):
-                return self._with(consumer, lambda member: self._close(consumer, member))
+                return self._with(consumer, lambda _: self._close(consumer))
             case CrashConsumer(consumer):
                 return self._with(consumer, lambda member: self._crash(consumer, member))
             case Take(consumer, count):
@@ -151,19 +149,20 @@ class Cursors:
                 return self._admin.create(operation, topic)
             case DeleteSubscription():
                 return self._admin.delete(operation, topic)
-            case Skip():
+            case Skip(subscription=subscription):
+                self._persisted.changing(topic, subscription)
                 return self._admin.skip(operation, topic)
             case SkipAll(subscription=subscription):
+                self._persisted.changing(topic, subscription)
                 return self._admin.skip_all(topic, subscription)
-            case Expire(subscription=subscription, up_to=up_to):
-                found = self._whereabouts.find(up_to, topic=topic)
-                return _NO_MESSAGE if found is None else self._admin.expire(topic, subscription, found.position)
+            case Expire():
+                return self._expire(operation, topic)
             case ResetCursor():
                 return self._reset(operation, topic)
             case ReadCursor(subscription=subscription):
                 return self._read(topic, subscription)
-            case AwaitPersisted():
-                return Skipped("waiting for what is persisted is being built")
+            case AwaitPersisted(subscription=subscription):
+                return self._persisted.wait(topic, subscription)
             case TakeAll():
                 return self._take_all(operation, topic)
             case Terminate():
@@ -192,116 +191,32 @@ class Cursors:
 
     def _subscribe(self, operation: Subscribe) -> AnyOutcome:
         topic = self._topics.get(operation.topic)
+        if topic is None and operation.client == "official":
+            topic = self._partitioned.get(operation.topic)
         if topic is None:
             return self._no_topic(operation.topic)
-        if operation.consumer in self._members:
+        if self._members.get(operation.consumer) is not None:
             return Skipped("a consumer of this name is subscribed")
-        member = self._member(operation, topic)
-        if isinstance(member, Refused):
-            return member
-        self._members[operation.consumer] = member
-        return Subscribed()
+        return self._members.subscribe(operation, topic) or Subscribed()
 
-    def _member(self, operation: Subscribe, topic: str) -> Member | Refused:
-        """Subscribe, again and again while it can only be a matter of time; what the broker refused otherwise."""
-        is_taken = bool(self._on(topic, operation.subscription))
-        deadline = Deadline.after(LET_IN_TIMEOUT_S)
-        while True:
-            try:
-                return WireMember(
-                    self._world.broker.addresses.service_url,
-                    operation,
-                    topic,
-                    next(self._names),
-                    marks_parts_of_batches=self._world.marks_parts_of_batches,
-                )
-            except ServerRefused as refused:
-                may_pass = refused.code in RETRIABLE or (refused.code == "ConsumerBusy" and not is_taken)
-                if not may_pass or deadline.passed:
-                    return Refused(refused.code, refused.message)
-            time.sleep(PAUSE_S)
-
-    def _on(self, topic: str, subscription: str) -> list[Member]:
-        """The consumers of a subscription that are there."""
-        return [one for one in self._members.values() if (one.topic, one.subscription) == (topic, subscription)]
-
-    def _close(self, consumer: str, member: Member) -> AnyOutcome:
-        del self._members[consumer]
-        member.close()
+    def _close(self, consumer: str) -> AnyOutcome:
+        self._members.close(consumer)
         return Done()
 
     def _crash(self, consumer: str, member: Member) -> AnyOutcome:
-        del self._members[consumer]
-        member.crash()
-        self._await_gone(member.topic, member.subscription, {member.name})
+        if not self._members.can_crash(member):
+            return Skipped("pulsar-client connects to this broker by another way than the one that can be cut")
+        self._members.crash([consumer])
         return Done()
-
-    def _await_gone(self, topic: str, subscription: str, names: Iterable[str]) -> None:
-        """Wait until the broker has noticed that these consumers are gone; who comes next finds things as they are."""
-        gone = frozenset(names)
-        deadline = Deadline.after(GONE_TIMEOUT_S)
-        while True:
-            found = self._world.admin.stats(topic).subscriptions.get(subscription)
-            if found is None or gone.isdisjoint(consumer.consumer_name for consumer in found.consumers):
-                return
-            if deadline.passed:
-                raise Trouble(f"the broker did not notice in {GONE_TIMEOUT_S:g} s that a consumer's connection was cut")
-            time.sleep(PAUSE_S)
-
-    def lose(self, topic: str | None = None, subscription: str | None = None) -> None:
-        """The broker closed all consumers, of a topic or a subscription of it: the wire client's do not come back."""
-        for consumer, member in list(self._members.items()):
-            if (topic is None or member.topic == topic) and (
-                subscription is None or member.subscription == subscription
-            ):
-                if isinstance(member, WireMember):
-                    del self._members[consumer]
-                    member.crash()
-                else:
-                    member.held.clear()
 
     # -------------------------------------------------------------------------------------------------------- consuming
 
-    def _watch(self, topic: str, subscription: str) -> Watch:
-        return Watch(self._world.admin, topic, subscription, self._on(topic, subscription))
-
     def _take(self, member: Member, count: int) -> AnyOutcome:
-        deadline = Deadline.after(DELIVERY_TIMEOUT_S[member.client])
-        watch = self._watch(member.topic, member.subscription)
-        member.ask_for(count)
-        messages, why = self._take_messages(member, count, watch, deadline)
+        messages, why = self._members.take(member, count)
         if why is not None:
             return Starved(why, messages)
         is_settled = isinstance(member, WireMember) and member.permits_left <= 0 and not member.waiting_count
         return Taken(messages, settled=is_settled)
-
-    def _take_messages(
-        self, member: Member, count: int, watch: Watch, deadline: Deadline
-    ) -> tuple[tuple[Dispatched, ...], str | None]:
-        """Receive until there are so many, or can be no more; and why they do not come, if they must and do not."""
-        taken: list[Dispatched] = []
-        why: str | None = None
-        while True:
-            member.pump(ARRIVAL_S[member.client])
-            came = member.take(count - len(taken))
-            taken += came
-            if len(taken) >= count:
-                break
-            if came:
-                continue
-            if watch.has_nothing_for(member):
-                member.pump()
-                taken += member.take(count - len(taken))
-                break
-            if deadline.passed:
-                why = watch.missing()
-                break
-        return self._received(member.topic, tuple(taken)), why
-
-    def _received(self, topic: str, messages: tuple[Dispatched, ...]) -> tuple[Dispatched, ...]:
-        for message in messages:
-            self._whereabouts.delivered(topic, message)
-        return messages
 
     def _acknowledge(self, member: Member, operation: Acknowledge) -> AnyOutcome:
         messages = chosen(member, operation.nth[:1] if operation.cumulative else operation.nth)
@@ -309,7 +224,13 @@ class Cursors:
             return _NOTHING_RECEIVED
         if operation.cumulative and member.kind not in IN_ORDER:
             return Skipped("clients refuse cumulative acknowledgments on a shared subscription")
+        self._changing(member)
         return member.acknowledge(messages, cumulative=operation.cumulative)
+
+    def _changing(self, member: Member) -> None:
+        """A consumer is about to acknowledge."""
+        for topic in self._members.parts(member.topic):
+            self._persisted.changing(topic, member.subscription)
 
     def _acknowledge_others(self, member: Member, operation: AcknowledgeOthers) -> AnyOutcome:
         if not isinstance(member, WireMember):
@@ -327,6 +248,7 @@ class Cursors:
         if not self._world.marks_parts_of_batches:
             parts = [part for part in parts if isinstance(part, Position)]
         if parts:
+            self._changing(member)
             member.acknowledge_others(parts, cumulative=operation.cumulative)
         sent = {part if isinstance(part, Position) else part.position for part in parts}
         return Acknowledged(
@@ -344,8 +266,8 @@ class Cursors:
             return _NOTHING_RECEIVED
         if messages is None and isinstance(member, WireMember) and member.permits_left > 0:
             # What is on its way would come behind what is asked for, and be taken for it.
-            self._watch(member.topic, member.subscription).settle(Deadline.after(DELIVERY_TIMEOUT_S["wire"]))
-        return Redelivering(self._received(member.topic, member.redeliver(messages)))
+            self._members.watch(member.topic, member.subscription).settle(Deadline.after(DELIVERY_TIMEOUT_S["wire"]))
+        return Redelivering(member.redeliver(messages))
 
     # ---------------------------------------------------------------------------------------------------------- cursors
 
@@ -355,6 +277,7 @@ class Cursors:
         target = self._target(member.topic, operation.to, by_time=operation.by_time)
         if not isinstance(target, Target):
             return target
+        self._changing(member)
         if target.time_ms is not None:
             member.seek(None, target.time_ms)
         else:
@@ -365,6 +288,7 @@ class Cursors:
         target = self._target(topic, operation.to, by_time=operation.by_time)
         if not isinstance(target, Target):
             return target
+        self._persisted.changing(topic, operation.subscription)
         if target.time_ms is not None:
             outcome = self._admin.reset_to_time(topic, operation.subscription, target.time_ms)
         else:
@@ -394,13 +318,19 @@ class Cursors:
 
     def _was_reset(self, topic: str, subscription: str, target: Target) -> SetTo:
         """All consumers were disconnected."""
-        names = [one.name for one in self._on(topic, subscription) if isinstance(one, WireMember)]
-        self.lose(topic, subscription)
-        self._await_gone(topic, subscription, names)
+        for member in self._members.lost(topic, subscription):
+            self._members.await_gone(member)
         return SetTo(target.to)
 
+    def _expire(self, operation: Expire, topic: str) -> AnyOutcome:
+        found = self._whereabouts.find(operation.up_to, topic=topic)
+        if found is None:
+            return _NO_MESSAGE
+        self._persisted.changing(topic, operation.subscription)
+        return self._admin.expire(topic, operation.subscription, found.position)
+
     def _read(self, topic: str, subscription: str) -> AnyOutcome:
-        watch = self._watch(topic, subscription)
+        watch = self._members.watch(topic, subscription)
         try:
             account = watch.settle(Deadline.after(DELIVERY_TIMEOUT_S["wire"]))
         except KeyError:
@@ -409,9 +339,9 @@ class Cursors:
             return Starved(watch.missing())
         counts = {one.consumer_name: one.unacked_messages for one in account.subscription.consumers}
         arrived = tuple(
-            Arrived(consumer, self._received(topic, member.collect()), counts.get(member.name, 0))
-            for consumer, member in self._members.items()
-            if member in watch.members and isinstance(member, WireMember)
+            Arrived(consumer, member.collect(), counts.get(member.name, 0))
+            for consumer, member in self._members.on(topic, subscription).items()
+            if isinstance(member, WireMember)
         )
         return CursorRead(
             account.mark_delete,
@@ -422,33 +352,21 @@ class Cursors:
         )
 
     def _take_all(self, operation: TakeAll, topic: str) -> AnyOutcome:
-        self._cut_off(topic, operation.subscription)
+        self._members.crash(self._members.on(topic, operation.subscription))
         if operation.subscription not in self._world.admin.internal_stats(topic).cursors:
             return _NO_SUBSCRIPTION
         everything = Subscribe("", topic, operation.subscription, kind=operation.kind, queue=EVERYTHING)
-        member = self._member(everything, topic)
+        member = self._members.new(everything, topic)
         if isinstance(member, Refused):
             return member
         watch = Watch(self._world.admin, topic, operation.subscription, [member])
-        deadline = Deadline.after(DELIVERY_TIMEOUT_S["wire"])
-        messages, why = self._take_messages(member, EVERYTHING, watch, deadline)
+        messages, why = receive(member, EVERYTHING, [watch])
         member.close()
         return TakenAll(messages) if why is None else Starved(why, messages)
 
-    def _cut_off(self, topic: str, subscription: str) -> None:
-        """Cut whoever is connected, and wait until the broker has noticed."""
-        members = self._on(topic, subscription)
-        self._members = {name: one for name, one in self._members.items() if one not in members}
-        for member in members:
-            member.crash()
-        if members:
-            self._await_gone(topic, subscription, [member.name for member in members])
-
     def close(self) -> None:
         """Cut all consumers off."""
-        for member in self._members.values():
-            member.crash()
-        self._members.clear()
+        self._members.cut_all()
 
 
 BEGINNING: Final = Position(-1, -1)

@@ -152,13 +152,16 @@ class RealPerformer:
         namespace = self._world.namespace_for_cursors(persistence, is_trimmed=operation.is_trimmed)
         name = f"persistent://{namespace}/e{self._example}-{operation.topic}"
         self._world.admin.create_topic(name, partitions=operation.partitions or None)
+        parts = range(operation.partitions)
         if operation.partitions:
-            self._cursors.knows_partitioned(operation.topic, name)
-            for number in range(operation.partitions):
-                partition = partition_name(operation.topic, number)
-                self._topics[partition] = partition_name(name, number)
+            self._cursors.knows_partitioned(operation.topic, name, tuple(partition_name(name, n) for n in parts))
+            made = {partition_name(operation.topic, number): partition_name(name, number) for number in parts}
         else:
-            self._topics[operation.topic] = name
+            made = {operation.topic: name}
+        self._topics.update(made)
+        if (limit := self._world.persisted_per_s(persistence)) is not None:
+            for real in made.values():
+                self._cursors.knows_limit(real, limit)
         world = self._world
         return Performed(Created(deduplication=False, snapshot_room=world.snapshot_room, ledger_room=world.ledger_room))
 
@@ -195,7 +198,7 @@ class RealPerformer:
         if name is None:
             return Performed(Skipped("there is no such topic"))
         self._unload_surely(name)
-        self._cursors.lose(name)
+        self._cursors.moved(name)
         sessions = self._sessions_on(name)
         late = self._collect(sessions)
         for session in sessions:
@@ -220,7 +223,7 @@ class RealPerformer:
             return Performed(Skipped(f"this broker cannot be asked to {capability.value}"))
         bounce()
         self._world.broker_came_back()
-        self._cursors.lose()
+        self._cursors.moved()
         late = self._collect(list(self._sessions))
         for session in list(self._sessions):
             self._drop_if_wire(session)

@@ -37,6 +37,8 @@ class ConsumerStats(Answer, frozen=True):
     """A connected consumer."""
 
     consumer_name: str = ""
+    address: str | None = None
+    """Where it connects from, as ``/host:port``."""
     available_permits: int = 0
     unacked_messages: int = 0
     message_out_counter: int = field(name="msgOutCounter", default=0)

@@ -276,8 +276,12 @@ class OfficialClient:
         consumer_name: str | None = None,
         prefetch: int = 1000,
         nack_delay_s: float = 60.0,
+        acknowledges_parts: bool = False,
     ) -> OfficialConsumer:
-        """Subscribe; up to ``prefetch`` messages are fetched ahead. Errors as for :meth:`open_producer`."""
+        """Subscribe; up to ``prefetch`` messages are fetched ahead. Errors as for :meth:`open_producer`.
+
+        ``acknowledges_parts``: the messages of a batch are acknowledged one by one, and not all at once with the last.
+        """
         consumer = _call(
             f"subscribing {subscription} to {topic}",
             self._client.subscribe,
@@ -288,6 +292,7 @@ class OfficialClient:
             consumer_name=consumer_name,
             receiver_queue_size=prefetch,
             negative_ack_redelivery_delay_ms=math.ceil(nack_delay_s * 1000),
+            batch_index_ack_enabled=acknowledges_parts,
         )
         return OfficialConsumer(consumer)
 

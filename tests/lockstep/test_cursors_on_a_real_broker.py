@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator
-
 import pytest
 
-from conformance.brokers.select import parse_broker
-from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.lockstep.world import World
-from conformance.trouble import Trouble
 from model.cursors.words import (
     Acknowledge,
     Acknowledged,
@@ -27,6 +21,7 @@ from model.cursors.words import (
     Redelivering,
     ResetCursor,
     Seek,
+    SetTo,
     Skip,
     SkipAll,
     Subscribe,
@@ -41,29 +36,6 @@ from model.log import Position
 from model.operations import Done, Refused, Skipped, Unload
 from tests.lockstep.cursor_stage import Stage, ids
 from tests.polling import eventually
-
-
-@pytest.fixture(scope="module")
-def world(request: pytest.FixtureRequest) -> Iterator[World]:
-    """The broker named by ``--broker`` with the settings that the machines run on."""
-    broker = parse_broker(request.config.getoption("--broker"), settings=SUITE_SETTINGS)
-    try:
-        broker.start()
-        world = World(broker, run=uuid.uuid4().hex[:8])
-        yield world
-        world.close()
-    except Trouble as trouble:
-        pytest.exit(str(trouble), returncode=2)
-    finally:
-        broker.stop()
-
-
-@pytest.fixture
-def stage(world: World) -> Iterator[Stage]:
-    """A topic whose cursors are persisted with every acknowledgment."""
-    stage = Stage(world)
-    yield stage
-    stage.performer.close()
 
 
 def test_a_consumer_without_a_queue_gets_what_it_asks_for_and_the_broker_owes_it_nothing(stage: Stage) -> None:
@@ -189,10 +161,11 @@ def test_a_seek_disconnects_and_sets_back(stage: Stage, by_time: bool) -> None:
     stage.subscribe(kind="Exclusive")
     stage.take(5)
     stage.acknowledge(4, cumulative=True)
-    stage.see(Seek("c", "2", by_time), Done)
+    set_to = stage.see(Seek("c", "2", by_time), SetTo).to
     assert isinstance(stage.do(Take("c", 1)), Skipped)
     left = stage.left("Exclusive")
     assert left[-4:] == ["2", "3", "4", "5"]
+    assert stage.positions[left[0]] == set_to
     assert by_time or len(left) == 4
 
 
@@ -200,9 +173,9 @@ def test_a_cursor_is_reset_to_a_message_and_to_the_beginning(stage: Stage) -> No
     stage.send(7)
     stage.subscribe()
     stage.take(7)
-    stage.see(ResetCursor("t", "s", "6"), Done)
+    assert stage.see(ResetCursor("t", "s", "6"), SetTo).to == stage.positions["6"]
     assert stage.left() == ["6", "7"]
-    stage.see(ResetCursor("t", "s", None), Done)
+    assert stage.see(ResetCursor("t", "s", None), SetTo).to is None
     assert len(stage.left()) == 7
 
 

@@ -1,0 +1,160 @@
+"""A consumer of pulsar-client for document 003: it groups its acknowledgments, and comes back by itself.
+
+It speaks to the broker through a relay, so that a crash loses what it holds back: told to stop, it would send that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from conformance.lockstep.cursor_consumers import IN_ORDER
+from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
+from conformance.lockstep.whereabouts import Whereabouts
+from conformance.systems.official import OfficialClient, OfficialDelivery
+from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
+from conformance.systems.relay import Relay
+from model.cursors.words import Acknowledged, Dispatched, Kind, Subscribe
+from model.log import Position
+from model.vocabulary import Client
+
+NACK_DELAY_S: Final = 0.3
+"""How long pulsar-client waits before it asks again for a message that was failed with (60 s by default)."""
+_GROUPING_S: Final = 0.25
+"""How long acknowledgments are on their way at most: it groups those of 0.1 s."""
+_ASKING_AGAIN_S: Final = 2 * NACK_DELAY_S
+"""How long a negative acknowledgment is held back at most: the client looks for those that are due now and then."""
+_MOMENT_S: Final = 0.001
+
+
+class OfficialMember:
+    """A consumer of pulsar-client, of a topic or of all partitions of one."""
+
+    client: Client = "official"
+
+    def __init__(
+        self,
+        service_url: str,
+        subscribe: Subscribe,
+        topic: str,
+        name: str,
+        whereabouts: Whereabouts,
+        batch_size_of: Callable[[str, Position], int],
+    ) -> None:
+        """Connect and subscribe. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`."""
+        self.name = name
+        self.topic = topic
+        self.subscription = subscribe.subscription
+        self.kind: Kind = subscribe.kind
+        self.received: list[Dispatched] = []
+        self.held: set[Position] = set()
+        self.quiet_at_s = 0.0
+        self._whereabouts = whereabouts
+        self._batch_size_of = batch_size_of
+        self._wanted = 0
+        self._waiting: deque[Dispatched] = deque()
+        self._deliveries: dict[Dispatched, OfficialDelivery] = {}
+        self._relay = Relay(service_url)
+        self._client = OfficialClient(self._relay.url, timeout_s=ANSWER_TIMEOUT_S)
+        try:
+            self._consumer = self._client.subscribe(
+                topic,
+                subscribe.subscription,
+                kind=subscribe.kind,
+                initial=subscribe.start,
+                consumer_name=name,
+                prefetch=max(1, subscribe.queue),
+                nack_delay_s=NACK_DELAY_S,
+                acknowledges_parts=True,
+            )
+        except BaseException:
+            self.crash()
+            raise
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this side closed it: whatever the broker does, the client comes back."""
+        return True
+
+    @property
+    def waiting_count(self) -> int:
+        """How many messages were taken from the client and not received yet."""
+        return len(self._waiting)
+
+    def ask_for(self, count: int) -> None:
+        """Take so many messages from the client, and leave the others in its queue."""
+        self._wanted = count - len(self._waiting)
+
+    def pump(self, wait_s: float = 0.0) -> None:
+        """Take what is wanted from the client's queue."""
+        while self._wanted > 0 and (delivery := self._consumer.receive(timeout_s=wait_s or _MOMENT_S)) is not None:
+            self._wanted -= 1
+            self._arrive(delivery)
+
+    def _arrive(self, delivery: OfficialDelivery) -> None:
+        topic = str(delivery.message.topic_name())
+        size = self._batch_size_of(topic, delivery.position) if delivery.batch_index >= 0 else 0
+        message = Dispatched(
+            delivery.position,
+            delivery.batch_index if size else -1,
+            size,
+            delivery.payload.decode(errors="replace"),
+            delivery.redelivery_count,
+        )
+        self._whereabouts.delivered(topic, message)
+        self.held.add(message.position)
+        self._deliveries[message] = delivery
+        self._waiting.append(message)
+
+    def take(self, count: int) -> tuple[Dispatched, ...]:
+        """Receive."""
+        messages = tuple(self._waiting.popleft() for _ in range(min(count, len(self._waiting))))
+        self.received += messages
+        return messages
+
+    def acknowledge(self, messages: Sequence[Dispatched], *, cumulative: bool) -> Acknowledged:
+        """Acknowledge one by one; the client sends that later."""
+        for message in messages:
+            acknowledge = self._consumer.ack_cumulative if cumulative else self._consumer.ack
+            acknowledge(self._deliveries[message])
+        self._holds_back(_GROUPING_S)
+        return Acknowledged(tuple(messages), receipt=False)
+
+    def redeliver(self, messages: Sequence[Dispatched] | None) -> tuple[Dispatched, ...]:
+        """Fail with messages, for which the client asks later; asked for all, it does so at once."""
+        if messages is None:
+            asked = tuple(dict.fromkeys((*self.received, *self._waiting)))
+            self._waiting.clear()
+            self._consumer.redeliver_all()
+        else:
+            asked = tuple(messages)
+            for message in messages:
+                self._consumer.nack(self._deliveries[message])
+        self._holds_back(_ASKING_AGAIN_S)
+        if messages is None or self.kind in IN_ORDER:
+            self.held.clear()
+        else:
+            self.held -= {message.position for message in messages}
+        return asked
+
+    def _holds_back(self, for_s: float) -> None:
+        self.quiet_at_s = max(self.quiet_at_s, time.monotonic() + for_s)
+
+    def can_be_cut(self, address: str | None) -> bool:
+        """Whether the connection that the broker sees at this address goes through the relay."""
+        return self._relay.carries(address)
+
+    def close(self) -> None:
+        """Close the consumer, which sends what is held back, then the client."""
+        with suppress(ConnectionLost, NoAnswer, ServerRefused):
+            self._consumer.close()
+        self._client.abort()
+        self._relay.cut()
+
+    def crash(self) -> None:
+        """Cut the connections, with whatever the client holds back, and end it."""
+        self._relay.cut()
+        self._client.abort()

@@ -1,0 +1,134 @@
+"""Whether a cursor's state has been persisted: what can be known of it from outside.
+
+The broker does not say whether a cursor is dirty, and what stands in a cursor's own ledger cannot be read over its
+interfaces; only the number of entries there is told. A write that was under way before a change may land behind it. So
+a change is persisted when (a) the ledger grows once all earlier writes must have landed, or (b) it has grown since
+before the change, and nothing else was left to be written then, or the time by which it must have been is over.
+
+Where every acknowledgment is written, there is nothing to wait for but the write itself, which takes milliseconds.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from conformance.systems.admin import Admin
+from conformance.systems.admin_types import CursorStats
+from model.cursors.words import NotPersisted, Persisted
+from model.operations import Skipped
+
+LANDED_S: Final = 0.1
+"""How long a write to a cursor's ledger takes at most; 1 to 5 ms were seen."""
+SLACK_S: Final = 3.0
+"""How much later than it must a state may be persisted: for a broker that shares its machine."""
+_LOOK_S: Final = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """A cursor before something was done to it that may change it."""
+
+    at_s: float
+    content: tuple[str, str]
+    entries: int
+    was_clean: bool
+
+
+class PersistedStates:
+    """What is known of the persisting of an example's cursors."""
+
+    def __init__(self, admin: Admin, *, flush_interval_s: float) -> None:
+        self._admin = admin
+        self._flush_interval_s = flush_interval_s
+        self._persisted_per_s: dict[str, float] = {}
+        self._last: dict[tuple[str, str], _Before] = {}
+        self._effective: dict[tuple[str, str], _Before] = {}
+
+    def has_limit(self, topic: str, persisted_per_s: float) -> None:
+        """The cursors of this topic are persisted so often at most; without a limit, with every change."""
+        self._persisted_per_s[topic] = persisted_per_s
+
+    def bound_s(self, topic: str) -> float:
+        """How long a state may stay dirty: until the first flush at which the limiter lets it through."""
+        rate = self._persisted_per_s.get(topic)
+        return self._flush_interval_s + (1 / rate if rate else 0.0) + SLACK_S
+
+    def changing(self, topic: str, subscription: str) -> None:
+        """Something is about to be done to a cursor that may change it; costs a look at it where there is a limit."""
+        if topic in self._persisted_per_s and (cursor := self._cursor(topic, subscription)) is not None:
+            self._note(topic, subscription, cursor)
+
+    def _note(self, topic: str, subscription: str, cursor: CursorStats) -> _Before | None:
+        """Remember the cursor as it is; the last thing done to it that changed it."""
+        place, now_s = (topic, subscription), time.monotonic()
+        before = self._last.get(place)
+        if before is not None and before.content != _content(cursor):
+            self._effective[place] = before
+        effective = self._effective.get(place)
+        was_clean = effective is None or now_s - effective.at_s > self.bound_s(topic)
+        self._last[place] = _Before(now_s, _content(cursor), cursor.cursor_ledger_last_entry + 1, was_clean)
+        return effective
+
+    def moved(self, topic: str | None = None) -> None:
+        """A topic, or all of them, was loaded anew: its cursors are what was persisted, and have new ledgers."""
+        for known in (self._last, self._effective):
+            for place in [place for place in known if topic in (None, place[0])]:
+                del known[place]
+
+    def wait(self, topic: str, subscription: str) -> Persisted | NotPersisted | Skipped:
+        """Wait until the last change of a cursor is persisted, or until it should have been."""
+        cursor = self._cursor(topic, subscription)
+        if cursor is None:
+            return Skipped("there is no such subscription")
+        if topic not in self._persisted_per_s:
+            return self._wait_for_standstill(topic, subscription)
+        change = self._note(topic, subscription, cursor)
+        if change is None:
+            return Persisted(0.0, cursor.cursor_ledger_last_entry + 1)
+        return self._wait_for_growth(topic, subscription, change)
+
+    def _wait_for_standstill(self, topic: str, subscription: str) -> Persisted | NotPersisted:
+        began_s = since_s = time.monotonic()
+        before: CursorStats | None = None
+        while (now_s := time.monotonic()) - began_s < self.bound_s(topic):
+            cursor = self._cursor(topic, subscription)
+            if cursor is None or cursor != before or cursor.state == "SwitchingLedger":
+                before, since_s = cursor, now_s
+            elif now_s - since_s >= LANDED_S:
+                return Persisted(_ms(since_s - began_s), cursor.cursor_ledger_last_entry + 1)
+            time.sleep(_LOOK_S)
+        return NotPersisted(_ms(time.monotonic() - began_s))
+
+    def _wait_for_growth(self, topic: str, subscription: str, change: _Before) -> Persisted | NotPersisted:
+        grown_at_s: float | None = None
+        landed: int | None = None
+        while True:
+            cursor = self._cursor(topic, subscription)
+            now_s = time.monotonic()
+            entries = cursor.cursor_ledger_last_entry + 1 if cursor is not None else 0
+            after_s = now_s - change.at_s
+            if entries > change.entries and grown_at_s is None:
+                grown_at_s = now_s
+            has_landed = after_s >= LANDED_S
+            if landed is not None and entries > landed:
+                return Persisted(_ms(after_s), entries)
+            if has_landed and grown_at_s is not None and (change.was_clean or after_s >= self.bound_s(topic)):
+                return Persisted(_ms(grown_at_s - change.at_s), entries)
+            if after_s >= self.bound_s(topic):
+                return NotPersisted(_ms(after_s))
+            if has_landed and landed is None:
+                landed = entries
+            time.sleep(_LOOK_S)
+
+    def _cursor(self, topic: str, subscription: str) -> CursorStats | None:
+        return self._admin.internal_stats(topic).cursors.get(subscription)
+
+
+def _content(cursor: CursorStats) -> tuple[str, str]:
+    return cursor.mark_delete_position, cursor.individually_deleted_messages
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)

@@ -1,0 +1,37 @@
+"""A broker as the machines have it, and a topic on it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from conformance.brokers.select import parse_broker
+from conformance.engine.plugin import SUITE_SETTINGS
+from conformance.lockstep.world import World
+from conformance.trouble import Trouble
+from tests.lockstep.cursor_stage import Stage
+
+
+@pytest.fixture(scope="package")
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    """The broker named by ``--broker`` with the settings that the machines run on."""
+    broker = parse_broker(request.config.getoption("--broker"), settings=SUITE_SETTINGS)
+    try:
+        broker.start()
+        world = World(broker, run=uuid.uuid4().hex[:8])
+        yield world
+        world.close()
+    except Trouble as trouble:
+        pytest.exit(str(trouble), returncode=2)
+    finally:
+        broker.stop()
+
+
+@pytest.fixture
+def stage(world: World) -> Iterator[Stage]:
+    """A topic whose cursors are persisted with every acknowledgment."""
+    stage = Stage(world)
+    yield stage
+    stage.performer.close()

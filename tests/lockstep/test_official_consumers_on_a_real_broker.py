@@ -1,0 +1,104 @@
+"""Consumers of pulsar-client in the operations of document 003, partitions, and when a cursor is persisted."""
+
+from __future__ import annotations
+
+from model.cursors.words import (
+    AwaitPersisted,
+    CloseConsumer,
+    CrashConsumer,
+    Persisted,
+    ReadCursor,
+    Redeliver,
+    Redelivering,
+    Subscribe,
+    Subscribed,
+)
+from model.operations import Created, CreateTopic, Done, Skipped, Unload
+from tests.lockstep.cursor_stage import Stage
+
+
+def test_acknowledgments_that_are_held_back_are_sent_on_closing(stage: Stage) -> None:
+    at = stage.send(3)
+    stage.subscribe(client="official", queue=10)
+    assert stage.take(5) == ["1", "2", "3"]
+    assert stage.acknowledge(0, 1) == ["1", "2"]
+    stage.see(CloseConsumer("c"), Done)
+    assert stage.read().mark_delete == at[1]
+
+
+def test_acknowledgments_that_are_held_back_are_lost_in_a_crash(stage: Stage) -> None:
+    stage.send(3)
+    stage.subscribe(client="official", queue=10)
+    stage.take(3)
+    stage.acknowledge(0, 1)
+    stage.see(CrashConsumer("c"), Done)
+    assert stage.left() == ["1", "2", "3"]
+
+
+def test_acknowledgments_arrive_before_the_cursor_is_read(stage: Stage) -> None:
+    at = stage.send(2, batch=3)
+    stage.subscribe(client="official", queue=10)
+    stage.take(6)
+    stage.acknowledge(0, 1, 2, 4)
+    assert (stage.read().mark_delete, stage.read().backlog, stage.read().unacknowledged) == (at[0], 1, 2)
+    assert stage.left() == ["4", "6"]
+
+
+def test_a_cumulative_acknowledgment_of_pulsar_client_takes_all_before_it(stage: Stage) -> None:
+    at = stage.send(7)
+    stage.subscribe(kind="Exclusive", client="official", queue=10)
+    stage.take(7)
+    stage.acknowledge(5, cumulative=True)
+    assert stage.read().mark_delete == at[5]
+
+
+def test_what_failed_is_delivered_again_after_a_while(stage: Stage) -> None:
+    stage.send(4)
+    stage.subscribe(client="official", queue=10)
+    stage.take(4)
+    stage.see(Redeliver("c", (1, 2)), Redelivering)
+    assert sorted(stage.take(9)) == ["2", "3"]
+    stage.see(Redeliver("c"), Redelivering)
+    assert sorted(stage.take(9)) == ["1", "2", "3", "4"]
+
+
+def test_pulsar_client_comes_back_when_the_topic_was_unloaded(stage: Stage) -> None:
+    stage.send(3)
+    stage.subscribe(client="official", queue=10)
+    assert stage.take(2) == ["1", "2"]
+    stage.see(Unload("t"), Done)
+    assert set(stage.take(3)) == {"1", "2", "3"}
+
+
+def test_consumers_of_both_clients_share_a_subscription(stage: Stage) -> None:
+    stage.subscribe("w", queue=1)
+    stage.subscribe("o", client="official", queue=1)
+    stage.send(6)
+    taken = [*stage.take(2, "w"), *stage.take(9, "o")]
+    taken += [message.business_id for one in stage.read().arrived for message in one.messages]
+    assert sorted(taken) == ["1", "2", "3", "4", "5", "6"]
+
+
+def test_partitions_have_cursors_of_their_own(stage: Stage) -> None:
+    stage.see(CreateTopic("u", persistence="every-ack", partitions=2), Created)
+    first, second = (stage.send(2, topic=f"u-partition-{number}") for number in (0, 1))
+    assert isinstance(stage.do(Subscribe("w", "u", "s")), Skipped)
+    stage.see(Subscribe("o", "u", "s", client="official", queue=10), Subscribed)
+    stage.see(Subscribe("w", "u-partition-1", "t"), Subscribed)
+    assert sorted(stage.take(9, "o")) == ["1", "2", "3", "4"]
+    assert stage.take(9, "w") == ["3", "4"]
+    stage.acknowledge(0, 1, 2, 3, consumer="o")
+    assert [stage.read(f"u-partition-{number}").mark_delete for number in (0, 1)] == [first[-1], second[-1]]
+    assert isinstance(stage.do(ReadCursor("u", "s")), Skipped)
+    stage.see(CrashConsumer("o"), Done)
+
+
+def test_every_acknowledgment_is_persisted_at_once(stage: Stage) -> None:
+    stage.send(3)
+    stage.subscribe()
+    stage.take(3)
+    stage.acknowledge(0)
+    assert stage.see(AwaitPersisted("t", "s"), Persisted).after_ms < 1000
+    entries = stage.see(AwaitPersisted("t", "s"), Persisted).entries
+    stage.acknowledge(2)
+    assert stage.see(AwaitPersisted("t", "s"), Persisted).entries == entries + 1
