@@ -99,6 +99,12 @@ def for_policy(topic: str, deduplication: str) -> Broken:
     return Broken("DEDUP-01", f"deduplication of {topic} was switched by a policy, and is {deduplication} still")
 
 
+def for_setting(deduplication: str) -> Broken:
+    """The rule that is broken when a topic without a policy does not follow the setting of its broker."""
+    what = "deduplication was switched by a setting of the broker, and of a topic without a policy"
+    return Broken("DEDUP-01", f"{what} it is {deduplication} still")
+
+
 def for_opening(lanes: Lanes, last_sequence_id: int, background: Background) -> Broken:
     """The rule that is broken when a reopened producer is told an id that no state of its lane has."""
     lane = _likeliest(lanes)

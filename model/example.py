@@ -135,6 +135,8 @@ def judge(
     may_fail = isinstance(operation, Unload | Restart | Kill)
     steps: list[Callable[[Example], Judgement]] = [_late_step(answers, may_fail=may_fail) for answers in late]
     steps.append(lambda before: _judge_one(before, operation, outcome, at))
+    if isinstance(operation, Restart):
+        steps.append(lambda before: _setting_changed(before, outcome))
     for step in steps:
         judged = step(state)
         if isinstance(judged, Broken):
@@ -213,6 +215,7 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
         ledger_room=outcome.ledger_room,
         known=state.known,
         has_policy=operation.deduplication.startswith("topic-"),
+        has_namespace_policy=operation.deduplication != "broker" or operation.persistence is not None,
     )
     if operation.persistence is None:
         return Allowed(state.with_topic(operation.topic, view))
@@ -238,6 +241,17 @@ def _switched(state: Example, operation: SwitchDeduplication, outcome: AnyOutcom
     view = state.topics[operation.topic]
     view = replace(view, has_policy=view.has_policy or operation.scope == "topic")
     return _on_topic(state, operation.topic, topic_view.switched(view, on=outcome.deduplication))
+
+
+def _setting_changed(state: Example, outcome: AnyOutcome) -> Judgement:
+    """The broker was started with another setting, which switches deduplication where no policy does."""
+    if isinstance(outcome, Unheeded):
+        return blame.for_setting(outcome.deduplication)
+    if isinstance(outcome, Switched):
+        for name, view in state.topics.items():
+            if view.follows_broker:
+                state = state.with_topic(name, topic_view.switched(view, on=outcome.deduplication).state)
+    return Allowed(state)
 
 
 def _opened(state: Example, operation: OpenProducer, outcome: AnyOutcome) -> Judgement:

@@ -107,7 +107,14 @@ class Unload(Operation, frozen=True):
 
 
 class Restart(Operation, frozen=True):
-    """Stop the broker gracefully and start it again on the same data."""
+    """Stop the broker gracefully and start it again on the same data.
+
+    With ``deduplication``, what topics without a policy do is switched on or off on the way: it is a setting of the
+    broker that only a start reads. Until the end of the example it stays so. The outcome is that of
+    :class:`SwitchDeduplication`.
+    """
+
+    deduplication: bool | None = None
 
 
 class Kill(Operation, frozen=True):

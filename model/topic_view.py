@@ -30,7 +30,7 @@ class TopicView:
     entries a ledger, where that is known. ``elsewhere``: for each producer name, the highest id that it had stored on
     another topic. ``snapshot_failed``: a snapshot's write failed. ``write_failed``: so did the write of an entry;
     ``unconfirmed``: for each producer, the highest id that was sent while writes could fail, and not confirmed.
-    ``has_policy``: the topic has a policy of its own.
+    ``has_policy``: the topic has a policy of its own; ``has_namespace_policy``: its namespace has one.
     ``known``: the deviations that are reported apart.
     """
 
@@ -45,7 +45,13 @@ class TopicView:
     write_failed: bool = False
     unconfirmed: Mapping[str, int] = field(default_factory=dict)
     has_policy: bool = False
+    has_namespace_policy: bool = True
     moves: int = 0
+
+    @property
+    def follows_broker(self) -> bool:
+        """Whether the setting of its broker decides whether its deduplication is on."""
+        return not self.has_policy and not self.has_namespace_policy
 
     def lane(self, producer: str) -> Lanes:
         """The possible states of a producer's lane; a fresh one where nothing is known of it."""

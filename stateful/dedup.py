@@ -1,7 +1,8 @@
 """The machines of document 000: producers of fixed names, explicit sequence ids, and what happens to their topics.
 
-Three machines share their rules. The main one moves topics by unloading them, which is quick. The one with failures
-sets failpoints inside the broker. The one with kills restarts and kills the broker, and so has few and short examples.
+Four machines share their rules. The main one moves topics by unloading them, which is quick. The one with failures
+sets failpoints inside the broker. The one with kills restarts and kills the broker, and so has few and short examples,
+as has the one that restarts it with another setting.
 """
 
 from __future__ import annotations
@@ -370,3 +371,36 @@ class KillsMachine(OnTopics):
     def restart(self, producers: list[str], burst: list[Pick]) -> None:
         """Restart the broker in good order."""
         self.bounce(Restart(), producers, burst)
+
+
+class SettingsMachine(OnTopics):
+    """The broker's own setting switches deduplication, back and forth; it takes a restart each time."""
+
+    is_on = True
+
+    @initialize(second=SWITCHES)
+    def create_topics(self, second: Switch) -> None:
+        """A topic that follows the broker's setting, and another one."""
+        self.topics = TOPICS
+        for topic, switch in zip(TOPICS, ("broker", second), strict=True):
+            self.do(CreateTopic(topic=topic, deduplication=switch))
+
+    @rule(burst=BURSTS, in_flight=st.booleans())
+    def switch(self, burst: list[Pick], in_flight: bool) -> None:
+        """Send, switch, with more in flight or not, and send all of it again, twice."""
+        sent = []
+        for topic in self.topics:
+            session = self.open(topic, "p0", "wire")
+            entries = self.plan.entries(session, [Pick(), *burst])
+            self.do(Send(session=session.name, entries=entries))
+            if in_flight:
+                self.do(Send(session=session.name, entries=self.plan.entries(session, burst), wait=False))
+            sent.append((session, entries))
+        self.is_on = not self.is_on
+        self.do(Restart(deduplication=self.is_on))
+        self.plan.drop_wire_sessions()
+        for session, entries in sent:
+            again = self.open(session.topic, session.producer, "wire")
+            for _ in range(2):
+                self.do(Send(session=again.name, entries=entries))
+            self.leave(again, CloseProducer(session=again.name))

@@ -7,7 +7,7 @@ import pytest
 from conformance.brokers.interface import Capability
 from conformance.engine.machines import Machine
 from conformance.engine.run import Run
-from stateful.dedup import DeduplicationMachine, FailuresMachine, KillsMachine
+from stateful.dedup import DeduplicationMachine, FailuresMachine, KillsMachine, SettingsMachine
 
 MACHINES = (
     Machine(
@@ -42,6 +42,15 @@ MACHINES = (
         share=2.0,
         steps=3,
         examples=2,
+    ),
+    Machine(
+        name="deduplication-settings",
+        factory=SettingsMachine,
+        decides=("DEDUP-01",),
+        needs=frozenset({Capability.RESTART}),
+        share=2.0,
+        steps=3,
+        examples=1,
     ),
 )
 

@@ -26,7 +26,10 @@ class RunningExample:
         on_end: Callable[[RunningExample], None],
         has_time_for: Callable[[AnyOperation], bool] = lambda _: True,
     ) -> None:
-        """``has_time_for`` says of an operation that takes long whether it can still be done in time."""
+        """``has_time_for`` says of an operation that takes long whether it can still be done in time.
+
+        If it cannot, the example is cut short: nothing else is performed, and it is finished.
+        """
         self.lockstep = lockstep
         self.violation: Violation | None = None
         self.trouble: Trouble | None = None
@@ -34,16 +37,15 @@ class RunningExample:
         self._on_end = on_end
         self._has_time_for = has_time_for
         self._over = False
-
-    @property
-    def is_over(self) -> bool:
-        """Whether further operations would do nothing."""
-        return self._over
+        self.is_short = False
 
     def do(self, operation: AnyOperation) -> None:
         """Perform and judge one operation, unless the example is over."""
-        if self._over or self._is_time_up() or not self._has_time_for(operation):
+        if self._over or self._is_time_up():
             self._over = True
+            return
+        self.is_short = self.is_short or not self._has_time_for(operation)
+        if self.is_short:
             return
         self._guarded(lambda: self.lockstep.do(operation))
 

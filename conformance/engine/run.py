@@ -92,6 +92,7 @@ class Run:
         self._began = began
         self._interrupted = False
         self._longest_bounce_s = 0.0
+        self._is_short = False
         self._deadline = began + plan.budget_s - reserve_s(plan.budget_s) if plan.budget_s is not None else None
         self._machines: tuple[Machine, ...] = ()
         self._shares_left = 0.0
@@ -121,11 +122,13 @@ class Run:
         until = self._until(machine)
         found: list[Found] = []
         number = 0
+        self._is_short = False
         while not self._interrupted:
             self._round(machine, number, until, found)
             number += 1
             self._replay_new(found)
-            if until is None or time.monotonic() >= until or self._must_stop(found) or self.trouble is not None:
+            is_over = until is None or time.monotonic() >= until or self._is_short
+            if is_over or self._must_stop(found) or self.trouble is not None:
                 break
         self._shares_left -= machine.share
         if self._interrupted:
@@ -216,7 +219,8 @@ class Run:
         """One round of Hypothesis: ``machine.examples`` examples from a seed that follows from the run's."""
 
         def is_time_up() -> bool:
-            return self._interrupted or (until is not None and time.monotonic() >= until) or self._must_stop(found)
+            is_over = self._interrupted or self._is_short or (until is not None and time.monotonic() >= until)
+            return is_over or self._must_stop(found)
 
         run_round(
             machine,
@@ -254,6 +258,7 @@ class Run:
         self._longest_bounce_s = max([self._longest_bounce_s, *(took_ms / 1000 for took_ms in bounces)])
         if example.trouble is not None:
             self.trouble = self.trouble or example.trouble
+        self._is_short = self._is_short or example.is_short
         if not lockstep.steps:
             return
         self._tell(self._finished(machine.name, operations, lockstep))

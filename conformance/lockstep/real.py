@@ -77,6 +77,7 @@ class RealPerformer:
         self._example = world.fresh()
         self._topics: dict[str, str] = {}
         self._topic_policies: dict[str, bool] = {}
+        self._of_broker: set[str] = set()
         self._sessions: dict[str, ProducerSession] = {}
         self._names: dict[str, tuple[str, str]] = {}
         self._applications = Applications(world, self._example, self._topics)
@@ -113,8 +114,8 @@ class RealPerformer:
                 return self._switch(operation)
             case Unload(topic):
                 return self._unload(topic)
-            case Restart():
-                return self._bounce(Capability.RESTART, self._world.broker.restart)
+            case Restart(deduplication):
+                return self._restart(deduplication)
             case Kill():
                 return self._bounce(Capability.KILL, self._kill)
             case SetFailpoint():
@@ -131,6 +132,8 @@ class RealPerformer:
     # ------------------------------------------------------------------------------------------- topics and policies
 
     def _create_topic(self, operation: CreateTopic) -> Performed:
+        if not self._topics:
+            self._world.restore_default()
         if operation.persistence is not None:
             return self._create_topic_for_cursors(operation, operation.persistence)
         namespace = self._world.namespace_for(operation.deduplication)
@@ -138,6 +141,8 @@ class RealPerformer:
         self._world.admin.create_topic(name)
         self._topics[operation.topic] = name
         on = self._world.is_on(operation.deduplication)
+        if operation.deduplication == "broker":
+            self._of_broker.add(name)
         if operation.deduplication.startswith("topic-"):
             self._world.admin.set_topic_deduplication(name, on)
             self._topic_policies[name] = on
@@ -228,6 +233,18 @@ class RealPerformer:
         for session in list(self._sessions):
             self._drop_if_wire(session)
         return Performed(Done(), late)
+
+    def _restart(self, deduplication: bool | None) -> Performed:
+        if deduplication is None:
+            return self._bounce(Capability.RESTART, self._world.broker.restart)
+        bounced = self._bounce(Capability.RESTART, lambda: self._world.restart(deduplication=deduplication))
+        if not isinstance(bounced.outcome, Done):
+            return bounced
+        for name in self._of_broker - self._topic_policies.keys():
+            status = self._status_when_switched(name, on=deduplication)
+            if status != STATUS[deduplication]:
+                return Performed(Unheeded(status), bounced.late)
+        return Performed(Switched(deduplication), bounced.late)
 
     def _kill(self) -> None:
         self._world.broker.kill()

@@ -47,7 +47,7 @@ class World:
         self.flush_interval_s = float(runtime.get("managedLedgerCursorPositionFlushSeconds", "60"))
         self._shipped_persisted_per_s = float(runtime.get("managedLedgerDefaultMarkDeleteRateLimit", "1.0"))
         self._cursor_namespaces: dict[tuple[Persistence, bool], str] = {}
-        self.broker_default = runtime.get("brokerDeduplicationEnabled", "false") == "true"
+        self.broker_default = self._usual_default = runtime.get("brokerDeduplicationEnabled", "false") == "true"
         for name, deduplication in (("on", True), ("off", False), ("default", None)):
             self._make_namespace(f"{TENANT}/pc-{run}-{name}", deduplication)
 
@@ -105,6 +105,17 @@ class World:
         if self._reader is None:
             self._reader = WireClient.connect(self.broker.addresses.service_url, timeout_s=CONNECT_TIMEOUT_S)
         return self._reader
+
+    def restart(self, *, deduplication: bool) -> None:
+        """Restart the broker with deduplication on or off by default; :meth:`restore_default` undoes it."""
+        self.broker.restart({"brokerDeduplicationEnabled": str(deduplication).lower()})
+        self.broker_default = deduplication
+
+    def restore_default(self) -> None:
+        """Restart the broker with its own setting if an earlier example left it with another one."""
+        if self.broker_default != self._usual_default:
+            self.restart(deduplication=self._usual_default)
+            self.broker_came_back()
 
     def broker_came_back(self) -> None:
         """The broker was away and is there again: another process, which has none of what was done to the old one."""

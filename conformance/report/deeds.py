@@ -176,8 +176,11 @@ def _done_to_broker(operation: Unload | Restart | Kill | SetFailpoint | ClearFai
     match operation:
         case Unload(topic=topic):
             return f"unloads topic {topic}, to load it again for whoever asks for it next"
-        case Restart():
+        case Restart(deduplication=None):
             return "is stopped gracefully and started again on the same data"
+        case Restart(deduplication=on):
+            setting = f"deduplication {'on' if on else 'off'} for topics without a policy"
+            return f"is stopped gracefully and started again on the same data, with {setting}"
         case Kill():
             return "is killed (SIGKILL) and started again on the same data"
         case SetFailpoint(topic=topic, kind=kind, count=number, delay_ms=delay_ms, spared=spared):

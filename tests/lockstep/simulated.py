@@ -84,6 +84,7 @@ class Policies:
 
     has_own_namespace: bool
     of_topic: bool | None = None
+    are_of_broker: bool = False
 
 
 class SimulatedPerformer:
@@ -96,6 +97,7 @@ class SimulatedPerformer:
         variant: Variant = DOCUMENT,
         recovery_races: bool = False,
         ends_of_batches: bool = True,
+        heeds_settings: bool = True,
         snapshot_room: int = 5,
     ) -> None:
         self.broker = SimulatedBroker(
@@ -103,7 +105,9 @@ class SimulatedPerformer:
         )
         self._chance = chance
         self._ends_of_batches = ends_of_batches
+        self._heeds_settings = heeds_settings
         self._policies: dict[str, Policies] = {}
+        self._broker_default = True
         self._sessions: dict[str, Session] = {}
 
     def perform(self, operation: AnyOperation) -> Performed:
@@ -160,10 +164,11 @@ class SimulatedPerformer:
     # ------------------------------------------------------------------------------------------- topics and policies
 
     def _create_topic(self, operation: CreateTopic) -> Performed:
-        on = operation.deduplication.endswith("-on")
+        by_broker = operation.deduplication == "broker"
+        on = self._broker_default if by_broker else operation.deduplication.endswith("-on")
         of_topic = on if operation.deduplication.startswith("topic-") else None
         self.broker.create(operation.topic, deduplication=on, has_policy=of_topic is not None)
-        self._policies[operation.topic] = Policies(operation.deduplication.startswith("own-"), of_topic)
+        self._policies[operation.topic] = Policies(operation.deduplication.startswith("own-"), of_topic, by_broker)
         created = Created(deduplication=on, snapshot_room=self.broker.snapshot_room, ledger_room=LEDGER_ROOM)
         return Performed(created)
 
@@ -183,7 +188,14 @@ class SimulatedPerformer:
             self.broker.kill()
         else:
             self.broker.restart()
-        return Performed(Done(), self._drop(list(self._sessions)))
+        late = self._drop(list(self._sessions))
+        if isinstance(operation, Kill) or operation.deduplication is None:
+            return Performed(Done(), late)
+        self._broker_default = operation.deduplication
+        for name, policies in self._policies.items():
+            if policies.are_of_broker and policies.of_topic is None and self._heeds_settings:
+                self.broker.switch(name, on=self._broker_default, by_its_own_policy=False)
+        return Performed(Switched(self._broker_default), late)
 
     def _clear_failpoints(self) -> Performed:
         late = self._collect(list(self._sessions))

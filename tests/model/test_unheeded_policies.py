@@ -1,4 +1,4 @@
-"""A policy that switches deduplication, and a topic that does not follow it."""
+"""A policy, or the setting of a broker, that switches deduplication, and who follows it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,21 @@ import pytest
 
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
-from model.operations import AnyOperation, Created, CreateTopic, SwitchDeduplication, Switched, Unheeded
+from model.operations import (
+    AnyOperation,
+    Created,
+    CreateTopic,
+    Done,
+    Restart,
+    Switch,
+    SwitchDeduplication,
+    Switched,
+    Unheeded,
+)
 
 
-def with_topic() -> Example:
-    judged = judge(Example(), CreateTopic("t0"), Created(deduplication=True, snapshot_room=6))
+def with_topic(switch: Switch = "namespace-on") -> Example:
+    judged = judge(Example(), CreateTopic("t0", switch), Created(deduplication=True, snapshot_room=6))
     assert isinstance(judged, Allowed)
     return judged.state
 
@@ -23,6 +33,27 @@ def test_a_topic_that_does_not_follow_its_policy_breaks_the_rule_of_switching(op
     assert isinstance(judged, Broken)
     assert judged.rule == "DEDUP-01"
     assert "Enabled still" in judged.because
+
+
+def test_a_topic_without_a_policy_that_does_not_follow_the_broker_s_setting_breaks_the_rule_of_switching() -> None:
+    judged = judge(with_topic("broker"), Restart(deduplication=False), Unheeded("Enabled"))
+    assert isinstance(judged, Broken)
+    assert judged.rule == "DEDUP-01"
+
+
+@pytest.mark.parametrize(
+    ("switch", "follows"), [("broker", True), ("namespace-on", False), ("own-namespace-on", False), ("topic-on", False)]
+)
+def test_only_a_topic_without_a_policy_follows_the_broker_s_setting(switch: Switch, follows: bool) -> None:
+    judged = judge(with_topic(switch), Restart(deduplication=False), Switched(deduplication=False))
+    assert isinstance(judged, Allowed)
+    assert judged.state.topics["t0"].enabled is not follows
+
+
+def test_a_plain_restart_switches_nothing() -> None:
+    judged = judge(with_topic("broker"), Restart(), Done())
+    assert isinstance(judged, Allowed)
+    assert judged.state.topics["t0"].enabled
 
 
 def test_a_topic_that_follows_its_policy_breaks_nothing() -> None:

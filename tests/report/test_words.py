@@ -132,6 +132,11 @@ TOLD_OPERATIONS: list[tuple[AnyOperation, str]] = [
     ),
     (Unload("t0"), "the broker unloads topic t0, to load it again for whoever asks for it next."),
     (Restart(), "the broker is stopped gracefully and started again on the same data."),
+    (
+        Restart(deduplication=False),
+        "the broker is stopped gracefully and started again on the same data, "
+        "with deduplication off for topics without a policy.",
+    ),
     (Kill(), "the broker is killed (SIGKILL) and started again on the same data."),
     (
         SetFailpoint("t0", "write-slow", 2, 50),

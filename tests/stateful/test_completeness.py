@@ -27,7 +27,7 @@ from tests.lockstep.campaigns import Campaign, MakePerformer, play
 from tests.lockstep.simulated import SimulatedPerformer
 from tests.stateful.machines import OwnPolicyMachine, SwitchingMachine
 
-DEDUPLICATION, FAILURES, KILLS = MACHINES
+DEDUPLICATION, FAILURES, KILLS, SETTINGS = MACHINES
 OWN_POLICY = Machine(name="own policy", factory=OwnPolicyMachine, decides=())
 SWITCHING = Machine(name="switched in flight", factory=SwitchingMachine, decides=())
 EXAMPLES = 150
@@ -94,6 +94,13 @@ def test_a_variant_is_found_and_a_rule_that_it_breaks_is_blamed(name: str) -> No
     found, *_ = run(machine, performer, DEVIATIONS, lambda campaign: bool(campaign.found)).found
     assert found.violation.deviation is None
     assert found.violation.rule in rules, found.violation.because
+
+
+def test_a_broker_that_does_not_heed_its_own_setting_is_found() -> None:
+    performer = partial(SimulatedPerformer, heeds_settings=False)
+    found, *_ = run(SETTINGS, performer, DEVIATIONS, lambda campaign: bool(campaign.found)).found
+    assert found.violation.deviation is None
+    assert found.violation.rule == "DEDUP-01", found.violation.because
 
 
 @pytest.mark.parametrize("name", DEVIATING)

@@ -23,7 +23,12 @@ from tests.lockstep.campaigns import Campaign, play
 from tests.lockstep.simulated import SimulatedPerformer
 from tests.stateful.machines import OwnPolicyMachine, SwitchingMachine
 
-EXAMPLES = {"deduplication": 150, "deduplication-failures": 60, "deduplication-kills": 60}
+EXAMPLES = {
+    "deduplication": 150,
+    "deduplication-failures": 60,
+    "deduplication-kills": 60,
+    "deduplication-settings": 60,
+}
 OF_THE_DOCUMENT = [machine for machine in MACHINES if machine.name in EXAMPLES]
 OURS = [
     Machine(name="own policy", factory=OwnPolicyMachine, decides=()),
