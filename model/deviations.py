@@ -29,10 +29,24 @@ RECOVERY_RACE = "recovery-race"
 SNAPSHOT_POSITION_AHEAD = "snapshot-position-ahead"
 SWITCHED_ON_IN_FLIGHT = "switched-on-in-flight"
 FLUSH_RATE_LIMITED = "flush-rate-limited"
+BACKLOG_MISCOUNTED = "backlog-miscounted"
+BATCH_ACKS_LOST = "batch-acks-lost"
 
 DEVIATIONS: dict[str, Deviation] = {
     deviation.name: deviation
     for deviation in (
+        Deviation(
+            BATCH_ACKS_LOST,
+            "ACK-10",
+            "when a topic is moved in good order, what was acknowledged of batches of which something is left is "
+            "forgotten",
+        ),
+        Deviation(
+            BACKLOG_MISCOUNTED,
+            "ACK-01",
+            "when a subscription is set to an entry, its backlog goes on leaving out those behind it that had been "
+            "acknowledged individually, though they are not any more",
+        ),
         Deviation(
             FLUSH_RATE_LIMITED,
             "ACK-08",

@@ -33,6 +33,7 @@ QUICK: Mapping[str, Setting] = {
     "journalFlushWhenQueueEmpty": Setting("true", "an entry is confirmed without waiting for company"),
     "journalMaxGroupWaitMSec": Setting("0", "the same"),
     "journalBufferedWritesThreshold": Setting("1", "the same"),
+    "activeConsumerFailoverDelayTimeMillis": Setting("0", "the next active consumer of a subscription begins at once"),
 }
 """Waiting that a cluster under load does for throughput, and that a test only waits for."""
 

@@ -85,11 +85,11 @@ def administered(
         case ResetCursor():
             return Allowed(set_to(state, [key], outcome.to, at) if isinstance(outcome, SetTo) else state)
         case ReadCursor():
-            return reading.read(state, key, outcome, at) if isinstance(outcome, CursorRead) else Allowed(state)
+            return reading.read(state, key, outcome, at, known) if isinstance(outcome, CursorRead) else Allowed(state)
         case AwaitPersisted():
             return _persisted(state, key, outcome, known)
         case TakeAll():
-            return _taken_all(state, key, outcome, at)
+            return _taken_all(state, key, outcome, at, known)
         case _:
             assert_never(operation)
 
@@ -165,7 +165,7 @@ def _in_time(state: Consumption, key: Key, after_ms: float, persisting: Persisti
     return Broken("ACK-08", f"{because}: {DEVIATIONS[FLUSH_RATE_LIMITED].how}", FLUSH_RATE_LIMITED)
 
 
-def _taken_all(state: Consumption, key: Key, outcome: Outcome, at: Interval) -> Judged:
+def _taken_all(state: Consumption, key: Key, outcome: Outcome, at: Interval, known: frozenset[str]) -> Judged:
     if not isinstance(outcome, TakenAll):
         return Allowed(state)
     for name, consumer in list(state.of_subscription(key)):
@@ -173,7 +173,7 @@ def _taken_all(state: Consumption, key: Key, outcome: Outcome, at: Interval) -> 
         for one in consumer.keys:
             crashed = crashed.with_cursor(one, cursor.crashed(crashed.cursors[one], name))
         state = crashed.without_consumer(name)
-    return reading.taken_all(state, key, outcome.messages, at)
+    return reading.taken_all(state, key, outcome.messages, at, known)
 
 
 def terminated_or_trimmed(state: Consumption, operation: Terminate | Trim, outcome: Outcome) -> Judged:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from model.cursors.cursor import Cursor
 from model.judgement import Broken
 
 FIRST = ("ACK-09", "ACK-08", "ACK-10", "ACK-11", "ACK-04", "ACK-02", "ACK-03")
 """What is blamed first: what may lose a whole state, then what changes much of one, then what changes little."""
 
 
-def for_state(cursor: Cursor, because: str, *, is_untouched: bool = False) -> Broken:
-    """The state of a subscription is not what it must be. ``is_untouched``: nothing was done to it, but to others."""
+def for_state(since: frozenset[str], because: str, *, is_untouched: bool = False) -> Broken:
+    """The state of a subscription is not what it must be, ``since`` these rules were put to the test on it.
+
+    ``is_untouched``: nothing was done to it, but to others.
+    """
     if is_untouched:
         return Broken("ACK-05", because)
-    return Broken(next((rule for rule in FIRST if rule in cursor.since), "ACK-01"), because)
+    return Broken(next((rule for rule in FIRST if rule in since), "ACK-01"), because)
 
 
 def some(words: Collection[str]) -> str:

@@ -34,6 +34,8 @@ class Consumer:
 
     ``outstanding``: what it received and nobody acknowledged since. ``seen``: by topic, what the state may have
     been the last time that nothing can have been on its way to the consumer. ``is_settled``: nothing is now.
+    ``rewinds``: it may get everything again, in order, some time from now on: because it asked for it (as a single
+    active consumer only can), or because other consumers came or went, which may make it the active one.
     """
 
     topics: tuple[str, ...]
@@ -44,6 +46,7 @@ class Consumer:
     seen: Map[str, frozenset[Acked]]
     outstanding: frozenset[Message] = frozenset()
     is_settled: bool = True
+    rewinds: bool = False
 
     @property
     def keys(self) -> tuple[Key, ...]:

@@ -13,8 +13,11 @@ from dataclasses import dataclass, replace
 from immutables import Map
 
 from model.catalogue import carries
+from model.cursors import blame
 from model.cursors.acked import Acked, Word, acknowledge_all, acknowledge_up_to
 from model.cursors.log import Place, TopicLog
+from model.deviations import BATCH_ACKS_LOST, DEVIATIONS
+from model.judgement import Allowed, Broken
 from model.log import Position
 
 SLACK_MS = 2_000.0
@@ -66,7 +69,9 @@ class Cursor:
 
     ``possible``: what its state may be. ``held_back``: by consumer, acknowledgments that its client may not have sent;
     ``stray``: those of consumers that are gone. ``past``: since the last state that is surely persisted, and with it,
-    what the state was. ``since``: the rules that what happened since it was last read put to the test.
+    what the state was. ``since``: the rules that what happened since it was last read put to the test. ``is_flushed``:
+    nothing changed since it was persisted. ``miscounted``: how many entries too few a release may count as its backlog;
+    ``without_parts``: what the state may be in one that loses what is acknowledged of batches when a topic is moved.
     """
 
     possible: frozenset[Acked]
@@ -76,6 +81,8 @@ class Cursor:
     past: tuple[Moment, ...] = ()
     since: frozenset[str] = frozenset()
     is_flushed: bool = False
+    miscounted: int = 0
+    without_parts: frozenset[Acked] = frozenset()
 
     @property
     def unsure(self) -> tuple[Ack, ...]:
@@ -86,11 +93,27 @@ class Cursor:
         """The cursor after a change to its state, whichever it was."""
         after = frozenset(change(state) for state in self.possible)
         past = self.past if after == self.possible else (*self.past, Moment(at, after))
-        return replace(self, possible=after, past=past, since=self.since.union(tested), is_flushed=False)
+        without_parts = frozenset(change(state) for state in self.without_parts) - after
+        since = self.since.union(tested)
+        return replace(self, possible=after, past=past, since=since, is_flushed=False, without_parts=without_parts)
 
-    def narrowed(self, states: Iterable[Acked]) -> Cursor:
-        """The cursor once it is known that its state is one of these."""
-        return replace(self, possible=frozenset(states))
+    def observed(self, fit: Callable[[Acked], Acked | None], known: frozenset[str]) -> Allowed[Cursor] | Broken:
+        """The cursor once it was seen: what ``fit`` makes of the states that fit what was seen, None for others.
+
+        If only states fit that a deviation explains, it was seen.
+        """
+        fitting = [fitted for state in self.possible if (fitted := fit(state)) is not None]
+        if fitting:
+            still = (fit(state) for state in self.without_parts)
+            left = frozenset(state for state in still if state is not None)
+            return Allowed(replace(self, possible=frozenset(fitting), without_parts=left - frozenset(fitting)))
+        deviating = [fitted for state in self.without_parts if (fitted := fit(state)) is not None]
+        if not deviating:
+            return blame.for_state(self.since, "")
+        if BATCH_ACKS_LOST not in known:
+            return Broken("ACK-10", DEVIATIONS[BATCH_ACKS_LOST].how, BATCH_ACKS_LOST)
+        after = replace(self, possible=frozenset(deviating), without_parts=frozenset())
+        return Allowed(after, (), (BATCH_ACKS_LOST,))
 
 
 def created(state: Acked, at: Interval, *, durable: bool = True) -> Cursor:
@@ -102,8 +125,16 @@ def created(state: Acked, at: Interval, *, durable: bool = True) -> Cursor:
 def set_anew(cursor: Cursor, state: Acked, at: Interval) -> Cursor:
     """The subscription was set to a state by an administrator or a seek: which is persisted before it is confirmed."""
     states = frozenset({state})
+    beyond = max(sum(one.mark_delete < p > state.mark_delete for p in one.beyond()) for one in cursor.possible)
     return replace(
-        cursor, possible=states, past=(Moment(at, states),), stray=(), held_back=Map(), since=frozenset({"ACK-01"})
+        cursor,
+        possible=states,
+        past=(Moment(at, states),),
+        stray=(),
+        held_back=Map(),
+        since=frozenset({"ACK-01"}),
+        miscounted=cursor.miscounted + beyond,
+        without_parts=frozenset(),
     )
 
 
@@ -142,7 +173,11 @@ def crashed(cursor: Cursor, consumer: str) -> Cursor:
 @carries("ACK-10")
 def moved(cursor: Cursor, at: Interval) -> Cursor:
     """The topic was closed in good order, which persists the state as it is: nothing is lost."""
-    return replace(cursor, past=(Moment(at, cursor.possible),), since=cursor.since | {"ACK-10"}, is_flushed=True)
+    past = (Moment(at, cursor.possible),)
+    states = cursor.possible | cursor.without_parts
+    without_parts = frozenset(replace(state, parts=Map()) for state in states) - cursor.possible
+    since = cursor.since | {"ACK-10"}
+    return replace(cursor, past=past, since=since, is_flushed=True, miscounted=0, without_parts=without_parts)
 
 
 @carries("ACK-08")
@@ -175,6 +210,7 @@ def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
         stray=cursor.unsure,
         held_back=Map(),
         since=cursor.since | {"ACK-09"} | bounded,
+        miscounted=0,
     )
 
 

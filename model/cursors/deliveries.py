@@ -25,26 +25,30 @@ EXERCISED_BY: dict[Freed, tuple[str, ...]] = {"left": ("ACK-12",), "failed": ("A
 
 
 def received(
-    state: Consumption, name: str, messages: Sequence[Dispatched], *, is_settled: bool
+    state: Consumption, name: str, messages: Sequence[Dispatched], *, is_all: bool, known: frozenset[str]
 ) -> Allowed[Consumption] | Broken:
-    """A consumer was given messages; ``is_settled``: nothing else can be on its way to it."""
+    """A consumer was given messages; ``is_all``: nothing else was on its way to it."""
     exercised: tuple[str, ...] = ()
+    deviations: tuple[str, ...] = ()
     for dispatched in messages:
-        judged = _received_one(state, name, dispatched)
+        judged = _received_one(state, name, dispatched, known)
         if isinstance(judged, Broken):
             return judged
         state, exercised = judged.state, exercised + judged.exercised
-    consumer = replace(state.consumers[name], is_settled=is_settled)
-    if is_settled:
-        consumer = replace(consumer, seen=_seen(state, consumer))
-    return Allowed(state.with_consumer(name, consumer), exercised)
+        deviations += judged.deviations
+    if is_all:
+        consumer = state.consumers[name]
+        state = state.with_consumer(name, replace(consumer, seen=_seen(state, consumer)))
+    return Allowed(state, exercised, deviations)
 
 
 def _seen(state: Consumption, consumer: Consumer) -> Map[str, frozenset[Acked]]:
     return Map({topic: state.cursors[topic, consumer.subscription].possible for topic in consumer.topics})
 
 
-def _received_one(state: Consumption, name: str, dispatched: Dispatched) -> Allowed[Consumption] | Broken:
+def _received_one(
+    state: Consumption, name: str, dispatched: Dispatched, known: frozenset[str]
+) -> Allowed[Consumption] | Broken:
     consumer = state.consumers[name]
     message = state.place_of(consumer, dispatched)
     if message is None:
@@ -53,15 +57,29 @@ def _received_one(state: Consumption, name: str, dispatched: Dispatched) -> Allo
             return Broken("ACK-06", f"{name} was given {what}, and no such message stands there")
         return Allowed(state)
     key = (message[0], consumer.subscription)
+    if consumer.kind == "Failover":
+        state = _passed_on(state, key, name)
+    if consumer.rewinds and message in consumer.outstanding:
+        consumer = replace(consumer, outstanding=frozenset(), rewinds=False)
+        state = state.with_consumer(name, consumer)
     if (twice := _outstanding_already(state, key, name, message)) is not None:
         return twice
-    cursor = _delivering(state.cursors[key], consumer, message)
-    if isinstance(cursor, Broken):
-        return replace(cursor, because=f"{name} was given {state.words(message)}, which is acknowledged")
+    delivering = _delivering(state.cursors[key], consumer, message, known)
+    if isinstance(delivering, Broken):
+        return replace(delivering, because=f"{name} was given {state.words(message)}, which is acknowledged")
+    cursor = delivering.state
     why = state.freed.get(key, Map[Message, Freed]()).get(message)
     state = state.with_cursor(key, cursor).taken(key, [message])
     state = state.with_consumer(name, replace(consumer, outstanding=consumer.outstanding | {message}))
-    return Allowed(state, EXERCISED_BY[why] if why else ())
+    return Allowed(state, EXERCISED_BY[why] if why else (), delivering.deviations)
+
+
+def _passed_on(state: Consumption, key: Key, name: str) -> Consumption:
+    """One consumer is the active one: what others had is its own by now."""
+    for other, consumer in list(state.of_subscription(key)):
+        if other != name and consumer.outstanding:
+            state = state.with_consumer(other, replace(consumer, outstanding=frozenset(), rewinds=True))
+    return state
 
 
 @carries("ACK-12")
@@ -75,15 +93,15 @@ def _outstanding_already(state: Consumption, key: Key, name: str, message: Messa
     return None
 
 
-def _delivering(cursor: Cursor, consumer: Consumer, message: Message) -> Cursor | Broken:
+def _delivering(
+    cursor: Cursor, consumer: Consumer, message: Message, known: frozenset[str]
+) -> Allowed[Cursor] | Broken:
     """The subscription when a message was dispatched, some time since nothing was on its way to that consumer."""
     topic, place = message
-    still_open = frozenset(state for state in cursor.possible if not state.has_message(place))
     seen = consumer.seen.get(topic, frozenset())
-    if not still_open:
-        was_open = any(not state.has_message(place) for state in seen)
-        return cursor if was_open else blame.for_state(cursor, "")
-    return cursor.narrowed(still_open) if seen == cursor.possible else cursor
+    if seen != cursor.possible and any(not state.has_message(place) for state in seen | cursor.possible):
+        return Allowed(cursor)  # it may have been dispatched before what happened since
+    return cursor.observed(lambda state: None if state.has_message(place) else state, known)
 
 
 @carries("ACK-12", "ACK-13")

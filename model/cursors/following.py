@@ -119,7 +119,7 @@ def judge(
             # Whatever the broker said to it, the consumer is gone.
             return Allowed(_left(state, name, at, in_good_order=isinstance(operation, CloseConsumer)))
         case Take(name, count):
-            return _took(state, name, count, outcome)
+            return _took(state, name, count, outcome, known)
         case Acknowledge(name, cumulative=cumulative) | AcknowledgeOthers(name, cumulative=cumulative):
             if name not in state.consumers or not isinstance(outcome, Acknowledged):
                 return Allowed(state)
@@ -157,7 +157,16 @@ def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consu
         seen=Map({topic: state.cursors[topic, operation.subscription].possible for topic in topics}),
         is_settled=operation.client == "wire" and not operation.queue,
     )
-    return state.with_consumer(operation.consumer, consumer)
+    return _may_rewind(state.with_consumer(operation.consumer, consumer), consumer)
+
+
+def _may_rewind(state: Consumption, changed: Consumer) -> Consumption:
+    """A consumer came or went: of a Failover subscription, another may be the active one from now on."""
+    if changed.kind == "Failover":
+        for key in changed.keys:
+            for name, consumer in list(state.of_subscription(key)):
+                state = state.with_consumer(name, replace(consumer, rewinds=True))
+    return state
 
 
 def _left(state: Consumption, name: str, at: Interval, *, in_good_order: bool) -> Consumption:
@@ -173,16 +182,18 @@ def _left(state: Consumption, name: str, at: Interval, *, in_good_order: bool) -
         state = state.free(key, [message for message in consumer.outstanding if message[0] == key[0]], "left")
         if not before.durable and not any(state.of_subscription(key)):
             state = state.without_cursor(key)
-    return state
+    return _may_rewind(state, consumer)
 
 
-def _took(state: Consumption, name: str, count: int, outcome: Outcome) -> Judged:
+def _took(state: Consumption, name: str, count: int, outcome: Outcome, known: frozenset[str]) -> Judged:
     if name not in state.consumers or not isinstance(outcome, Taken | Starved):
         return Allowed(state)
     is_settled = isinstance(outcome, Taken) and outcome.settled
-    judged = deliveries.received(state, name, outcome.messages, is_settled=is_settled)
+    judged = deliveries.received(state, name, outcome.messages, is_all=is_settled, known=known)
     if isinstance(judged, Broken):
         return judged
+    consumer = replace(judged.state.consumers[name], is_settled=is_settled)
+    judged = replace(judged, state=judged.state.with_consumer(name, consumer))
     if len(outcome.messages) < count and (missed := deliveries.missed(judged.state, name)) is not None:
         return missed
     if isinstance(outcome, Starved):
@@ -202,7 +213,9 @@ def _failed(state: Consumption, name: str, messages: Sequence[Dispatched] | None
             if found is not None:
                 mine += messages_at(found[0], state.log(found[0]), found[1].position)  # the broker knows entries only
     due = [message for message in mine if message in consumer.outstanding]
-    state = state.with_consumer(name, consumer.without(due))
+    state = state.with_consumer(
+        name, replace(consumer.without(due), rewinds=consumer.kind in ("Exclusive", "Failover"))
+    )
     for key in consumer.keys:
         state = state.free(key, [message for message in due if message[0] == key[0]], "failed")
     return state

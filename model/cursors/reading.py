@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from model.catalogue import carries
 from model.cursors import blame, deliveries
-from model.cursors.acked import Acked, acknowledge_message
+from model.cursors.acked import Acked, acknowledge_all
 from model.cursors.consumers import Key
 from model.cursors.cursor import Cursor, Interval, Moment
 from model.cursors.info import PositionInfo, state_of
 from model.cursors.log import Place, TopicLog
 from model.cursors.state import Consumption
 from model.cursors.words import CursorRead, Dispatched
+from model.deviations import BACKLOG_MISCOUNTED, DEVIATIONS
 from model.judgement import Allowed, Broken
 from model.log import Position
 
@@ -22,35 +23,49 @@ Judged = Allowed[Consumption] | Broken
 
 
 @carries("ACK-01", "ACK-05")
-def read(state: Consumption, key: Key, told: CursorRead, at: Interval) -> Judged:
+def read(state: Consumption, key: Key, told: CursorRead, at: Interval, known: frozenset[str]) -> Judged:
     """A subscription was read while nothing was under way."""
     exercised: tuple[str, ...] = ()
+    deviations: tuple[str, ...] = ()
     for arrived in told.arrived:
         if arrived.consumer not in state.consumers:
             continue
-        judged = deliveries.received(state, arrived.consumer, arrived.messages, is_settled=True)
+        judged = deliveries.received(state, arrived.consumer, arrived.messages, is_all=True, known=known)
         if isinstance(judged, Broken):
             return judged
-        state, exercised = judged.state, exercised + judged.exercised
+        state, exercised, deviations = judged.state, exercised + judged.exercised, deviations + judged.deviations
     log, cursor = state.log(key[0]), state.cursors[key]
     actual = state_of(PositionInfo(told.mark_delete, told.ranges), log)
     if (stays := _stays_behind(told, actual, log)) is not None:
         return stays
-    matching = [fitted for one in cursor.possible if (fitted := _fitted(one, actual, cursor, log)) is not None]
-    if not matching:
-        return _wrong(state, key, actual)
-    left = sum(1 for _ in actual.unacknowledged(log))
-    if told.backlog != left:
-        return blame.for_state(cursor, f"{key[1]} has {left} entries left, and the broker counts {told.backlog}")
+    observed = cursor.observed(lambda one: _fitted(one, actual, cursor, log), known)
+    if isinstance(observed, Broken):
+        return observed if observed.deviation else _wrong(state, key, actual)
+    counted = _counted(observed.state, key, told.backlog, sum(1 for _ in actual.unacknowledged(log)), known)
+    if isinstance(counted, Broken):
+        return counted
     tested = ("ACK-01", *sorted(cursor.since), *(("ACK-07",) if told.ranges else ()), *_independence(state, key))
-    return Allowed(state.with_cursor(key, settled(cursor, matching, at)), exercised + tested)
+    deviations += observed.deviations + counted.deviations
+    return Allowed(state.with_cursor(key, settled(cursor, counted.state, at)), exercised + tested, deviations)
 
 
-def settled(cursor: Cursor, states: Iterable[Acked], at: Interval) -> Cursor:
+def _counted(cursor: Cursor, key: Key, backlog: int, left: int, known: frozenset[str]) -> Allowed[Cursor] | Broken:
+    """The backlog is what is not acknowledged, in entries."""
+    if backlog == left:
+        is_right = left >= cursor.miscounted  # otherwise a broker that miscounts would have told 0 as well
+        return Allowed(replace(cursor, miscounted=0) if is_right else cursor)
+    because = f"{key[1]} has {left} entries left, and the broker counts {backlog}"
+    if backlog != max(0, left - cursor.miscounted):
+        return blame.for_state(cursor.since, because)
+    if BACKLOG_MISCOUNTED not in known:
+        return Broken("ACK-01", f"{because}: {DEVIATIONS[BACKLOG_MISCOUNTED].how}", BACKLOG_MISCOUNTED)
+    return Allowed(cursor, (), (BACKLOG_MISCOUNTED,))
+
+
+def settled(before: Cursor, cursor: Cursor, at: Interval) -> Cursor:
     """The cursor when its state was seen: what was under way is over, but for what clients still hold back."""
-    possible = frozenset(states)
-    past = cursor.past if possible == cursor.possible else (*cursor.past, Moment(at, possible))
-    return replace(cursor, possible=possible, past=past, stray=(), since=frozenset())
+    past = cursor.past if cursor.possible == before.possible else (*cursor.past, Moment(at, cursor.possible))
+    return replace(cursor, past=past, stray=(), since=frozenset())
 
 
 @carries("ACK-02")
@@ -92,7 +107,7 @@ def _wrong(state: Consumption, key: Key, actual: Acked) -> Broken:
     told = [f"{blame.some(list(map(str, too_many)))} acknowledged, which nobody did"] if too_many else []
     told += [f"{blame.some(list(map(str, too_few)))} not, which somebody did"] if too_few else []
     because = f"subscription {key[1]} has {' and '.join(told)}"
-    return blame.for_state(cursor, because, is_untouched=not cursor.since and len(state.cursors) > 1)
+    return blame.for_state(cursor.since, because, is_untouched=not cursor.since and len(state.cursors) > 1)
 
 
 def _independence(state: Consumption, key: Key) -> tuple[str, ...]:
@@ -103,7 +118,9 @@ def _independence(state: Consumption, key: Key) -> tuple[str, ...]:
 
 
 @carries("ACK-01", "ACK-09", "ACK-10")
-def taken_all(state: Consumption, key: Key, messages: Sequence[Dispatched], at: Interval) -> Judged:
+def taken_all(
+    state: Consumption, key: Key, messages: Sequence[Dispatched], at: Interval, known: frozenset[str]
+) -> Judged:
     """Everything that is left was delivered: all that is not acknowledged, and nothing else."""
     log, cursor = state.log(key[0]), state.cursors[key]
     if not state.topics[key[0]].is_sure:
@@ -120,27 +137,22 @@ def taken_all(state: Consumption, key: Key, messages: Sequence[Dispatched], at: 
     if twice:
         return Broken("ACK-12", f"{state.words((key[0], twice[0]))} was delivered twice to one consumer")
     left = frozenset(got)
-    fitting = [one for one in cursor.possible if _may_leave(one, left, cursor, log)]
-    if not fitting:
-        return _wrong_delivery(state, key, left)
-    # What is left of a batch shows what of it is acknowledged.
-    settled_states = [_with_parts(one, left, log) for one in fitting] if cursor.unsure else fitting
+    observed = cursor.observed(lambda one: _leaving(one, left, cursor, log), known)
+    if isinstance(observed, Broken):
+        return observed if observed.deviation else _wrong_delivery(state, key, left)
     exercised = ("ACK-01", *sorted(cursor.since))
-    return Allowed(state.with_cursor(key, settled(cursor, settled_states, at)), exercised)
+    after = state.with_cursor(key, settled(cursor, observed.state, at))
+    return Allowed(after, exercised, observed.deviations)
 
 
-def _may_leave(state: Acked, left: frozenset[Place], cursor: Cursor, log: TopicLog) -> bool:
+def _leaving(state: Acked, left: frozenset[Place], cursor: Cursor, log: TopicLog) -> Acked | None:
+    """The state, if that may be what is left of it; with what that shows to be acknowledged, of batches too."""
     lower_left = frozenset(state.messages_left(log))
     if not cursor.unsure:
-        return left == lower_left
-    return left <= lower_left and frozenset(deliveries.upper(state, cursor, log).messages_left(log)) <= left
-
-
-def _with_parts(state: Acked, left: frozenset[Place], log: TopicLog) -> Acked:
-    gone = [place for place in state.messages_left(log) if place not in left]
-    for place in gone:
-        state = acknowledge_message(state, log, place)
-    return state
+        return state if left == lower_left else None
+    if left <= lower_left and frozenset(deliveries.upper(state, cursor, log).messages_left(log)) <= left:
+        return acknowledge_all(state, log, lower_left - left)
+    return None
 
 
 def _wrong_delivery(state: Consumption, key: Key, left: frozenset[Place]) -> Broken:
@@ -155,4 +167,4 @@ def _wrong_delivery(state: Consumption, key: Key, left: frozenset[Place]) -> Bro
     told = [f"{blame.some([state.words((topic, place)) for place in missing])} is not delivered"] if missing else []
     told += [f"{blame.some([state.words((topic, place)) for place in extra])} is delivered again"] if extra else []
     how = "which nobody acknowledged" if missing else "though it is acknowledged"
-    return blame.for_state(cursor, f"to subscription {key[1]} {' and '.join(told)}, {how}")
+    return blame.for_state(cursor.since, f"to subscription {key[1]} {' and '.join(told)}, {how}")
