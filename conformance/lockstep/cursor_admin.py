@@ -21,8 +21,8 @@ T = TypeVar("T")
 
 WORK_TIMEOUT_S: Final = 10.0
 """How long the broker may take for what it does in the background, or to let a request through that may pass."""
-NO_SUCH_REQUEST: Final = frozenset({"405"})
-"""What a release answers that has not the endpoint; 404 says that the subscription is not there."""
+NO_SUCH_REQUEST: Final = frozenset({"404", "405"})
+"""What a release answers that does not have an endpoint, for a topic and subscription that are there."""
 
 
 def surely(request: Callable[[], T]) -> T | Refused:
@@ -84,8 +84,11 @@ class CursorAdmin:
         """
         answer = surely(lambda: self._admin.expire_up_to(topic, subscription, up_to))
         if isinstance(answer, Refused):
-            is_unheard_of = answer.code in NO_SUCH_REQUEST
-            return Skipped("this release cannot be asked to expire up to a message") if is_unheard_of else answer
+            return (
+                answer
+                if answer.code not in NO_SUCH_REQUEST
+                else Skipped("no such subscription, or not on this release")
+            )
         deadline = Deadline.after(WORK_TIMEOUT_S)
         while left := self._left_up_to(topic, subscription, up_to):
             if deadline.passed:
