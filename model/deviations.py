@@ -29,12 +29,18 @@ RECOVERY_RACE = "recovery-race"
 SNAPSHOT_POSITION_AHEAD = "snapshot-position-ahead"
 SWITCHED_ON_IN_FLIGHT = "switched-on-in-flight"
 FLUSH_RATE_LIMITED = "flush-rate-limited"
+BACK_OFF_CONSTANT = "back-off-constant"
 BACKLOG_MISCOUNTED = "backlog-miscounted"
 BATCH_ACKS_LOST = "batch-acks-lost"
 
 DEVIATIONS: dict[str, Deviation] = {
     deviation.name: deviation
     for deviation in (
+        Deviation(
+            BACK_OFF_CONSTANT,
+            "ACK-13",
+            "pulsar-client asks again for a message after the same delay each time, however often it was failed with",
+        ),
         Deviation(
             BATCH_ACKS_LOST,
             "ACK-10",

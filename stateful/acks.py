@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from conformance.engine.example import RunningExample
 from model.cursors.words import (
+    PERSISTED_PER_S,
     Acknowledge,
     AcknowledgeOthers,
     AwaitPersisted,
@@ -21,6 +22,7 @@ from model.cursors.words import (
     CreateSubscription,
     DeleteSubscription,
     Expire,
+    FailOften,
     Kind,
     Persistence,
     ReadCursor,
@@ -46,7 +48,6 @@ KINDS: st.SearchStrategy[Kind] = st.sampled_from(["Shared", "Shared", "Exclusive
 PERSISTENCE: st.SearchStrategy[Persistence] = st.sampled_from(["shipped", "once-a-second", "every-ack"])
 STARTS: st.SearchStrategy[Start] = st.sampled_from(["earliest", "earliest", "latest"])
 QUEUES = st.sampled_from([0, 0, 0, 2, 100])
-CLIENTS: st.SearchStrategy[Client] = st.sampled_from(["wire", "wire", "wire", "official"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class PlannedConsumer:
     """A consumer that should be there."""
 
     name: str
+    topic: str
     subscription: str
     client: Client
 
@@ -98,6 +100,7 @@ class OnSubscriptions(RuleBasedStateMachine):
         super().__init__()
         self.example = example
         self.plan = ConsumptionPlan()
+        self.topics: tuple[str, ...] = (TOPIC,)
 
     def do(self, operation: AnyOperation) -> None:
         """Perform one operation."""
@@ -107,52 +110,53 @@ class OnSubscriptions(RuleBasedStateMachine):
         """End the example."""
         self.example.end()
 
-    def create(self, persistence: Persistence, kinds: tuple[Kind, ...], *, is_trimmed: bool = False) -> None:
-        """The topic, its producer, and its subscriptions."""
-        self.do(CreateTopic(topic=TOPIC, persistence=persistence, is_trimmed=is_trimmed))
-        self.do(OpenProducer(session="p", topic=TOPIC, producer="p"))
+    def create(
+        self, topic: str, persistence: Persistence, kinds: tuple[Kind, ...], *, is_trimmed: bool = False
+    ) -> None:
+        """A topic, its producer, and its subscriptions."""
+        self.do(CreateTopic(topic=topic, persistence=persistence, is_trimmed=is_trimmed))
+        self.produce_again(topic)
         for number, kind in enumerate(kinds):
             self.plan.kinds[f"s{number}"] = kind
-            self.do(CreateSubscription(topic=TOPIC, subscription=f"s{number}"))
+            self.do(CreateSubscription(topic=topic, subscription=f"s{number}"))
 
     def subscription(self, index: int) -> str:
         """One of the subscriptions."""
         return list(self.plan.kinds)[index % len(self.plan.kinds)]
 
-    def consumer(self, index: int) -> PlannedConsumer:
+    def consumer(self, index: int, client: Client = "wire", queue: int = 0) -> PlannedConsumer:
         """One of the consumers that should be there; a new one where there is none."""
         if not self.plan.consumers:
-            return self.join(self.subscription(index), "wire", 0)
+            return self.join(self.subscription(index), client, queue)
         return self.plan.consumers[index % len(self.plan.consumers)]
 
-    def join(self, subscription: str, client: Client, queue: int, start: Start = "earliest") -> PlannedConsumer:
+    def join(self, subscription: str, client: Client, queue: int, *, topic: str = TOPIC) -> PlannedConsumer:
         """A consumer subscribes."""
         kind = self.plan.kinds[subscription]
-        consumer = PlannedConsumer(self.plan.fresh_name(), subscription, client)
-        is_taken = kind == "Exclusive" and any(one.subscription == subscription for one in self.plan.consumers)
-        queue = max(1, queue) if client == "official" else queue
+        consumer = PlannedConsumer(self.plan.fresh_name(), topic, subscription, client)
+        here = [one for one in self.plan.consumers if (one.topic, one.subscription) == (topic, subscription)]
+        is_taken = kind == "Exclusive" and bool(here)
         self.do(
             Subscribe(
                 consumer=consumer.name,
-                topic=TOPIC,
+                topic=topic,
                 subscription=subscription,
                 kind=kind,
                 client=client,
                 queue=queue,
-                start=start,
             )
         )
         if not is_taken:
             self.plan.consumers.append(consumer)
         return consumer
 
-    def send_entries(self, sizes: list[int]) -> None:
+    def send_entries(self, sizes: list[int], topic: str = TOPIC) -> None:
         """New messages."""
-        self.do(Send(session="p", entries=self.plan.entries(sizes)))
+        self.do(Send(session=f"p-{topic}", entries=self.plan.entries(sizes)))
 
-    def produce_again(self) -> None:
-        """The producer comes back, once its connection was closed."""
-        self.do(OpenProducer(session="p", topic=TOPIC, producer="p"))
+    def produce_again(self, topic: str = TOPIC) -> None:
+        """The producer opens, or comes back once its connection was closed."""
+        self.do(OpenProducer(session=f"p-{topic}", topic=topic, producer="p"))
 
 
 class AcknowledgmentMachine(OnSubscriptions):
@@ -169,7 +173,7 @@ class AcknowledgmentMachine(OnSubscriptions):
     def begin(self, persistence: Persistence, kinds: tuple[Kind, ...], is_trimmed: bool, sizes: list[int]) -> None:
         """A topic with messages, and a consumer of its first subscription."""
         self.is_trimmed = is_trimmed
-        self.create(persistence, kinds, is_trimmed=is_trimmed)
+        self.create(TOPIC, persistence, kinds, is_trimmed=is_trimmed)
         self.send_entries(sizes)
         self.join("s0", "wire", 0)
 
@@ -178,10 +182,10 @@ class AcknowledgmentMachine(OnSubscriptions):
         """Send single messages and batches."""
         self.send_entries(sizes)
 
-    @rule(index=INDEXES, client=CLIENTS, queue=QUEUES)
-    def subscribe(self, index: int, client: Client, queue: int) -> None:
+    @rule(index=INDEXES, queue=QUEUES)
+    def subscribe(self, index: int, queue: int) -> None:
         """Another consumer subscribes, whether or not it is let in."""
-        self.join(self.subscription(index), client, queue)
+        self.join(self.subscription(index), "wire", queue)
 
     @rule(index=INDEXES, count=COUNTS)
     def take(self, index: int, count: int) -> None:
@@ -315,16 +319,103 @@ class AcknowledgmentMachine(OnSubscriptions):
         self.do(ReadCursor(topic=TOPIC, subscription=subscription))
 
 
-class AcknowledgmentKillsMachine(OnSubscriptions):
-    """The broker is killed and restarted: acknowledgments may be lost, in a window; messages never."""
+class AcknowledgmentClientsMachine(OnSubscriptions):
+    """pulsar-client's consumers, which hold acknowledgments back, and come back by themselves; on partitions too."""
+
+    partitions = 0
+    is_patient = False
 
     @initialize(
+        is_patient=st.sampled_from([False] * 5 + [True]),
         persistence=PERSISTENCE,
-        kinds=st.lists(st.sampled_from(["Shared", "Exclusive"]), min_size=1, max_size=2).map(tuple),
+        kinds=st.lists(st.sampled_from(["Shared", "Exclusive", "Failover"]), min_size=1, max_size=2).map(tuple),
+        partitions=st.sampled_from([0, 0, 2, 3]),
+        sizes=SIZES,
     )
-    def begin(self, persistence: Persistence, kinds: tuple[Kind, ...]) -> None:
-        """A topic with one subscription or two."""
-        self.create(persistence, kinds)
+    def begin(
+        self, is_patient: bool, persistence: Persistence, kinds: tuple[Kind, ...], partitions: int, sizes: list[int]
+    ) -> None:
+        """A topic, with partitions or without; in few examples there will be time for what takes a second."""
+        self.is_patient = is_patient
+        self.partitions = partitions
+        self.do(CreateTopic(topic=TOPIC, persistence=persistence, partitions=partitions))
+        self.topics = tuple(f"{TOPIC}-partition-{number}" for number in range(partitions)) or (TOPIC,)
+        self.plan.kinds = {f"s{number}": kind for number, kind in enumerate(kinds)}
+        for topic in self.topics:
+            self.produce_again(topic)
+            self.send_entries(sizes, topic)
+        self.join("s0", "official", 5)
+
+    @rule(index=INDEXES, sizes=SIZES)
+    def send(self, index: int, sizes: list[int]) -> None:
+        """Send single messages and batches, to a partition."""
+        self.send_entries(sizes, self.topics[index % len(self.topics)])
+
+    @rule(index=INDEXES, queue=st.sampled_from([1, 3, 100]))
+    def subscribe(self, index: int, queue: int) -> None:
+        """Another consumer subscribes, whether or not it is let in."""
+        self.join(self.subscription(index), "official", queue)
+
+    @rule(index=INDEXES, count=COUNTS, nth=NTH, leaves=st.sampled_from(["no", "no", "closes", "crashes"]))
+    def take_and_acknowledge(self, index: int, count: int, nth: tuple[int, ...], leaves: str) -> None:
+        """A consumer receives and acknowledges some; it may leave with that in its client's buffer."""
+        consumer = self.consumer(index, client="official", queue=5)
+        self.do(Take(consumer=consumer.name, count=count))
+        self.do(Acknowledge(consumer=consumer.name, nth=nth))
+        if leaves != "no":
+            self.do(CloseConsumer(consumer.name) if leaves == "closes" else CrashConsumer(consumer.name))
+            if consumer in self.plan.consumers:
+                self.plan.consumers.remove(consumer)
+            self.read(consumer.subscription)
+
+    @precondition(lambda self: not self.partitions)
+    @rule(index=INDEXES, count=COUNTS, nth=st.integers(0, 19))
+    def acknowledge_up_to(self, index: int, count: int, nth: int) -> None:
+        """A consumer acknowledges everything up to a message that it received."""
+        consumer = self.consumer(index, client="official", queue=5)
+        self.do(Take(consumer=consumer.name, count=count))
+        self.do(Acknowledge(consumer=consumer.name, nth=(nth,), cumulative=True))
+
+    @rule(index=INDEXES, nth=st.none() | NTH, count=COUNTS)
+    def fail(self, index: int, nth: tuple[int, ...] | None, count: int) -> None:
+        """A consumer fails with some of its messages, or all."""
+        consumer = self.consumer(index, client="official", queue=5)
+        self.do(Redeliver(consumer=consumer.name, nth=nth))
+        self.do(Take(consumer=consumer.name, count=count))
+
+    @rule(index=INDEXES)
+    def unload(self, index: int) -> None:
+        """A topic or partition is moved; the consumers come back by themselves."""
+        topic = self.topics[index % len(self.topics)]
+        self.do(Unload(topic=topic))
+        self.produce_again(topic)
+        self.read(self.subscription(index))
+
+    @precondition(lambda self: self.is_patient)
+    @rule(times=st.integers(2, 3))
+    def fail_often(self, times: int) -> None:
+        """A consumer fails with the same message time after time; once in an example."""
+        self.is_patient = False
+        self.do(FailOften(topic=self.topics[0], times=times))
+
+    def read(self, subscription: str) -> None:
+        """Read a subscription's state on all partitions."""
+        for topic in self.topics:
+            self.do(ReadCursor(topic=topic, subscription=subscription))
+
+
+class AcknowledgmentKillsMachine(OnSubscriptions):
+    """The broker is killed and restarted: acknowledgments may be lost, in a window; messages never.
+
+    A kill costs seconds, so there is a topic for each way of persisting, and all die with it.
+    """
+
+    @initialize(kinds=st.lists(st.sampled_from(["Shared", "Exclusive"]), min_size=1, max_size=2).map(tuple))
+    def begin(self, kinds: tuple[Kind, ...]) -> None:
+        """Topics whose cursors are persisted as shipped, once a second, and with every ack."""
+        self.topics = ("t0", "t1", "t2")
+        for topic, persistence in zip(self.topics, PERSISTED_PER_S, strict=True):
+            self.create(topic, persistence, kinds)
 
     @rule(
         sizes=st.lists(st.sampled_from([1, 1, 1, 2]), min_size=3, max_size=12),
@@ -337,19 +428,26 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
         self, sizes: list[int], acks: list[tuple[int, ...]], later: tuple[int, ...] | None, waits: bool, kills: bool
     ) -> None:
         """Consumers acknowledge; the broker dies right after it, or when that must have been persisted."""
-        self.send_entries(sizes)
-        for subscription in self.plan.kinds:
-            consumer = self.join(subscription, "wire", 0)
-            self.do(Take(consumer=consumer.name, count=sum(sizes)))
-            for nth in acks:
-                self.do(Acknowledge(consumer=consumer.name, nth=nth))
-        if waits:
+        for topic in self.topics:
+            self.send_entries(sizes, topic)
             for subscription in self.plan.kinds:
-                self.do(AwaitPersisted(topic=TOPIC, subscription=subscription))
+                consumer = self.join(subscription, "wire", 0, topic=topic)
+                self.do(Take(consumer=consumer.name, count=sum(sizes)))
+                for nth in acks:
+                    self.do(Acknowledge(consumer=consumer.name, nth=nth))
+        if waits:
+            for topic, subscription in self.everywhere():
+                self.do(AwaitPersisted(topic=topic, subscription=subscription))
         if later is not None:
-            self.do(Acknowledge(consumer=self.plan.consumers[0].name, nth=later))
+            for consumer in self.plan.consumers:
+                self.do(Acknowledge(consumer=consumer.name, nth=later))
         self.do(Kill() if kills else Restart())
         self.plan.drop_wire()
-        self.produce_again()
-        for subscription in self.plan.kinds:
-            self.do(ReadCursor(topic=TOPIC, subscription=subscription))
+        for topic in self.topics:
+            self.produce_again(topic)
+        for topic, subscription in self.everywhere():
+            self.do(ReadCursor(topic=topic, subscription=subscription))
+
+    def everywhere(self) -> list[tuple[str, str]]:
+        """All subscriptions of all topics."""
+        return [(topic, subscription) for topic in self.topics for subscription in self.plan.kinds]

@@ -7,7 +7,7 @@ import pytest
 from conformance.brokers.interface import Capability
 from conformance.engine.machines import Machine
 from conformance.engine.run import Run
-from stateful.acks import AcknowledgmentKillsMachine, AcknowledgmentMachine
+from stateful.acks import AcknowledgmentClientsMachine, AcknowledgmentKillsMachine, AcknowledgmentMachine
 
 MACHINES = (
     Machine(
@@ -29,12 +29,20 @@ MACHINES = (
         share=4.0,
     ),
     Machine(
+        name="acknowledgment-clients",
+        factory=AcknowledgmentClientsMachine,
+        decides=("ACK-05", "ACK-11", "ACK-13"),
+        share=2.0,
+        steps=10,
+        examples=5,
+    ),
+    Machine(
         name="acknowledgment-kills",
         factory=AcknowledgmentKillsMachine,
         decides=("ACK-08", "ACK-09", "ACK-10"),
         needs=frozenset({Capability.KILL, Capability.RESTART}),
         share=2.0,
-        steps=2,
+        steps=1,
         examples=2,
     ),
 )

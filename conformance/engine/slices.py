@@ -28,6 +28,7 @@ from model.cursors.words import (
     CreateSubscription,
     DeleteSubscription,
     Expire,
+    FailOften,
     ReadCursor,
     Redeliver,
     ResetCursor,
@@ -95,7 +96,7 @@ def _actor_and_topic(operation: AnyOperation) -> tuple[str | None, str | None]:
             return None, topic
         case ResetCursor(topic) | ReadCursor(topic) | AwaitPersisted(topic) | TakeAll(topic):
             return None, topic
-        case Terminate(topic) | Trim(topic):
+        case Terminate(topic) | Trim(topic) | FailOften(topic):
             return None, topic
         case Restart() | Kill() | ClearFailpoints():
             return None, None

@@ -12,6 +12,7 @@ from typing import Final, assert_never
 
 from conformance.lockstep.cursor_accounts import Watch
 from conformance.lockstep.cursor_admin import CursorAdmin
+from conformance.lockstep.cursor_backoff import fail_often
 from conformance.lockstep.cursor_consumers import IN_ORDER, Member, WireMember, chosen
 from conformance.lockstep.cursor_members import DELIVERY_TIMEOUT_S, Members, receive
 from conformance.lockstep.cursor_persistence import PersistedStates
@@ -34,6 +35,7 @@ from model.cursors.words import (
     DeleteSubscription,
     Dispatched,
     Expire,
+    FailOften,
     ReadCursor,
     Redeliver,
     Redelivering,
@@ -140,6 +142,7 @@ class Cursors:
         | ReadCursor
         | AwaitPersisted
         | TakeAll
+        | FailOften
         | Terminate
         | Trim,
         topic: str,
@@ -165,6 +168,10 @@ class Cursors:
                 return self._persisted.wait(topic, subscription)
             case TakeAll():
                 return self._take_all(operation, topic)
+            case FailOften(times=times):
+                return fail_often(
+                    self._world.broker.addresses.service_url, topic, f"often-{self._world.fresh()}", times
+                )
             case Terminate():
                 return self._admin.terminate(topic)
             case Trim():

@@ -16,6 +16,7 @@ from model.cursors.words import (
     AcknowledgeOthers,
     Arrived,
     AwaitPersisted,
+    CameBack,
     CloseConsumer,
     CrashConsumer,
     CreateSubscription,
@@ -26,6 +27,7 @@ from model.cursors.words import (
     Dispatched,
     Expire,
     Expired,
+    FailOften,
     NotPersisted,
     Persisted,
     ReadCursor,
@@ -70,6 +72,9 @@ def deed(operation: CursorOperation, cast: Cast) -> tuple[str, str, str]:
         case TakeAll(topic=topic, subscription=subscription, kind=kind):
             left = f"all that is left of subscription {subscription} ({kind}) of topic {topic}"
             return SUITE, "the suite", f"cuts off whoever is connected, and receives {left}, acknowledging nothing"
+        case FailOften(topic=topic, times=number):
+            what = f"a subscription of topic {topic} of its own, {times(number)} with its first message"
+            return SUITE, "a consumer of pulsar-client", f"fails on {what}, acknowledging all others"
         case Terminate(topic=topic):
             return SUITE, "the suite", f"terminates topic {topic}: nothing more can be written to it"
         case Trim(topic=topic):
@@ -171,6 +176,10 @@ def outcome_in_words(outcome: CursorOutcome) -> str:
             return f"{_listed(messages)}; {'the broker confirmed it' if receipt else 'without a receipt'}"
         case Redelivering(messages=messages):
             return _listed(messages)
+        case CameBack(message=message, first_ms=first_ms, after_ms=after_ms, others=others):
+            delays = ", ".join(f"{after:.0f}" for after in after_ms)
+            besides = f"; {_listed(others)} came again too" if others else ""
+            return f"{message.business_id} came again after {delays} ms ({first_ms:.0f} asked for at first){besides}"
         case CursorRead():
             return _state(outcome)
         case Persisted(after_ms=after_ms, entries=entries):

@@ -132,7 +132,8 @@ def disconnected(state: Consumption, key: Key) -> Consumption:
             state = state.without_consumer(name)
         else:
             mine = frozenset(message for message in consumer.outstanding if message[0] == key[0])
-            back = replace(consumer, outstanding=consumer.outstanding - mine, is_settled=False)
+            outstanding = consumer.outstanding - mine
+            back = replace(consumer, outstanding=outstanding, is_settled=False, may_repeat=True, is_back=False)
             state = state.with_consumer(name, back)
     return state
 

@@ -36,6 +36,9 @@ class Consumer:
     been the last time that nothing can have been on its way to the consumer. ``is_settled``: nothing is now.
     ``rewinds``: it may get everything again, in order, some time from now on: because it asked for it (as a single
     active consumer only can), or because other consumers came or went, which may make it the active one.
+    ``may_repeat``: it is one of pulsar-client's that was disconnected or asked for messages again: what is in the
+    client's own queue then, it is given as well as what the broker sends again. ``is_back``: it was never disconnected;
+    otherwise it may not be connected again, and cannot send what it holds back.
     """
 
     topics: tuple[str, ...]
@@ -47,6 +50,8 @@ class Consumer:
     outstanding: frozenset[Message] = frozenset()
     is_settled: bool = True
     rewinds: bool = False
+    may_repeat: bool = False
+    is_back: bool = True
 
     @property
     def keys(self) -> tuple[Key, ...]:

@@ -85,8 +85,10 @@ def _passed_on(state: Consumption, key: Key, name: str) -> Consumption:
 @carries("ACK-12")
 def _outstanding_already(state: Consumption, key: Key, name: str, message: Message) -> Broken | None:
     """A message is outstanding at one consumer at a time."""
+    if state.consumers[name].may_repeat:
+        return None
     for other, consumer in state.of_subscription(key):
-        if message in consumer.outstanding:
+        if message in consumer.outstanding and not consumer.may_repeat:
             has_failed = any(why == "failed" for why in state.freed.get(key, Map[Message, Freed]()).values())
             rule = "ACK-13" if other == name and has_failed else "ACK-12"
             return Broken(rule, f"{name} was given {state.words(message)}, which {other} has outstanding")

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from immutables import Map
 
-from model.cursors import acks, cursor, deliveries
+from model.cursors import acks, backoff, cursor, deliveries
 from model.cursors.administration import administered, beginning, disconnected, set_to, terminated_or_trimmed
 from model.cursors.consumers import Consumer, Message
 from model.cursors.cursor import Interval, Persisting
@@ -21,10 +21,12 @@ from model.cursors.words import (
     Acknowledge,
     Acknowledged,
     AcknowledgeOthers,
+    CameBack,
     CloseConsumer,
     CrashConsumer,
     CursorOperation,
     Dispatched,
+    FailOften,
     Redeliver,
     Redelivering,
     Seek,
@@ -128,6 +130,8 @@ def judge(
             if name not in state.consumers or not isinstance(outcome, Redelivering):
                 return Allowed(state)
             return Allowed(_failed(state, name, None if operation.nth is None else outcome.messages))
+        case FailOften():
+            return backoff.came_back(state, outcome, known) if isinstance(outcome, CameBack) else Allowed(state)
         case Seek(name):
             if name not in state.consumers or not isinstance(outcome, SetTo):
                 return Allowed(state)
@@ -177,7 +181,8 @@ def _left(state: Consumption, name: str, at: Interval, *, in_good_order: bool) -
     state = state.without_consumer(name)
     for key in consumer.keys:
         before = state.cursors[key]
-        after = cursor.closed(before, name, state.log(key[0]), at) if in_good_order else cursor.crashed(before, name)
+        flushes = in_good_order and consumer.is_back
+        after = cursor.closed(before, name, state.log(key[0]), at) if flushes else cursor.crashed(before, name)
         state = state.with_cursor(key, after)
         state = state.free(key, [message for message in consumer.outstanding if message[0] == key[0]], "left")
         if not before.durable and not any(state.of_subscription(key)):
@@ -213,9 +218,12 @@ def _failed(state: Consumption, name: str, messages: Sequence[Dispatched] | None
             if found is not None:
                 mine += messages_at(found[0], state.log(found[0]), found[1].position)  # the broker knows entries only
     due = [message for message in mine if message in consumer.outstanding]
-    state = state.with_consumer(
-        name, replace(consumer.without(due), rewinds=consumer.kind in ("Exclusive", "Failover"))
+    consumer = replace(
+        consumer.without(due),
+        rewinds=consumer.kind in ("Exclusive", "Failover"),
+        may_repeat=consumer.client == "official",
     )
+    state = state.with_consumer(name, consumer)
     for key in consumer.keys:
         state = state.free(key, [message for message in due if message[0] == key[0]], "failed")
     return state

@@ -65,7 +65,9 @@ def _counted(cursor: Cursor, key: Key, backlog: int, left: int, known: frozenset
 def settled(before: Cursor, cursor: Cursor, at: Interval) -> Cursor:
     """The cursor when its state was seen: what was under way is over, but for what clients still hold back."""
     past = cursor.past if cursor.possible == before.possible else (*cursor.past, Moment(at, cursor.possible))
-    return replace(cursor, past=past, stray=(), since=frozenset())
+    # Of what was on its way nothing is any more; but what of it was about parts of batches is not seen here.
+    stray = tuple(ack for ack in before.stray if any(place.batch_index >= 0 for place in ack.places))
+    return replace(cursor, past=past, stray=stray, since=frozenset())
 
 
 @carries("ACK-02")
@@ -141,8 +143,8 @@ def taken_all(
     if isinstance(observed, Broken):
         return observed if observed.deviation else _wrong_delivery(state, key, left)
     exercised = ("ACK-01", *sorted(cursor.since))
-    after = state.with_cursor(key, settled(cursor, observed.state, at))
-    return Allowed(after, exercised, observed.deviations)
+    after = replace(settled(cursor, observed.state, at), stray=())
+    return Allowed(state.with_cursor(key, after), exercised, observed.deviations)
 
 
 def _leaving(state: Acked, left: frozenset[Place], cursor: Cursor, log: TopicLog) -> Acked | None:

@@ -180,6 +180,15 @@ class Redeliver(Operation, frozen=True):
     nth: tuple[int, ...] | None = None
 
 
+class FailOften(Operation, frozen=True):
+    """A consumer of pulsar-client, on a subscription of its own, fails with a topic's first message ``times`` times,
+    acknowledges whatever else comes, and measures when that message comes again. CameBack.
+    """
+
+    topic: str
+    times: int = 3
+
+
 class Seek(Operation, frozen=True):
     """As :class:`ResetCursor`, asked for by a consumer; the broker then disconnects all consumers. SetTo."""
 
@@ -239,6 +248,16 @@ class Redelivering(Outcome, frozen=True):
     """What the broker was, or will be, asked to deliver again."""
 
     messages: tuple[Dispatched, ...]
+
+
+class CameBack(Outcome, frozen=True):
+    """How long after each failure with it a message came again, the client being told to wait ``first_ms`` the first
+    time; and what came again although nobody failed with it."""
+
+    message: Dispatched
+    first_ms: float
+    after_ms: tuple[float, ...]
+    others: tuple[Dispatched, ...] = ()
 
 
 class Arrived(Struct, frozen=True):
@@ -329,6 +348,7 @@ CursorOperation = (
     | Acknowledge
     | AcknowledgeOthers
     | Redeliver
+    | FailOften
     | Seek
     | Terminate
     | Trim
@@ -340,6 +360,7 @@ CursorOutcome = (
     | Taken
     | Acknowledged
     | Redelivering
+    | CameBack
     | CursorRead
     | Persisted
     | NotPersisted

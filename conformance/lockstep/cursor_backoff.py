@@ -1,0 +1,67 @@
+"""How long pulsar-client takes to ask again for a message that its application fails with, time after time.
+
+A consumer and a subscription of its own, so that nothing else is disturbed, and both are gone afterwards.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from conformance.lockstep.cursor_official import NACK_DELAY_S
+from conformance.systems.official import OfficialClient, OfficialConsumer, OfficialDelivery
+from conformance.trouble import Trouble
+from model.cursors.words import CameBack, Dispatched, Starved
+from model.operations import Skipped
+
+LATEST_S: Final = 10.0
+"""How long a message may take at most; far beyond what any schedule of these few failures asks for."""
+FIRST_S: Final = 1.0
+"""How long a topic's first message takes at most, if there is one."""
+
+
+def fail_often(service_url: str, topic: str, subscription: str, times: int) -> CameBack | Starved | Skipped:
+    """Subscribe, fail with the first message so often, and say how long it took until it came again."""
+    with OfficialClient(service_url, timeout_s=LATEST_S) as client:
+        consumer = client.subscribe(
+            topic, subscription, kind="Shared", initial="earliest", nack_delay_s=NACK_DELAY_S, acknowledges_parts=True
+        )
+        try:
+            return _measure(consumer, times)
+        finally:
+            consumer.unsubscribe()
+
+
+def _measure(consumer: OfficialConsumer, times: int) -> CameBack | Starved | Skipped:
+    first = consumer.receive(timeout_s=FIRST_S)
+    if first is None:
+        return Skipped("the topic has no message")
+    after_ms: list[float] = []
+    seen: set[tuple[object, int]] = set()
+    again: list[Dispatched] = []
+    for _ in range(times):
+        consumer.nack(first)
+        failed_s = time.monotonic()
+        while (delivery := consumer.receive(timeout_s=LATEST_S)) is not None:
+            if _place(delivery) == _place(first):
+                break
+            if _place(delivery) in seen:
+                again.append(_dispatched(delivery))
+            seen.add(_place(delivery))
+            consumer.ack(delivery)
+        if delivery is None:
+            return Starved(f"a message that was failed with did not come again within {LATEST_S:g} s")
+        after_ms.append((time.monotonic() - failed_s) * 1000)
+        first = delivery
+    consumer.ack(first)
+    return CameBack(_dispatched(first), NACK_DELAY_S * 1000, tuple(after_ms), tuple(again))
+
+
+def _place(delivery: OfficialDelivery) -> tuple[object, int]:
+    return delivery.position, delivery.batch_index
+
+
+def _dispatched(delivery: OfficialDelivery) -> Dispatched:
+    if delivery.position is None:
+        raise Trouble("pulsar-client delivered a message without a position")
+    return Dispatched(delivery.position, delivery.batch_index, 0, delivery.payload.decode(errors="replace"))

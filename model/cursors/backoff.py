@@ -1,0 +1,33 @@
+"""How long a client waits before it asks again for a message that it failed with: each time twice as long (ACK-13)."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from model.catalogue import carries
+from model.cursors.words import CameBack
+from model.deviations import BACK_OFF_CONSTANT, DEVIATIONS
+from model.judgement import Allowed, Broken
+
+S = TypeVar("S")
+
+EARLY_MS = 20.0
+"""How much too early a message may seem to come again: clocks of two processes."""
+
+
+@carries("ACK-13")
+def came_back(state: S, told: CameBack, known: frozenset[str]) -> Allowed[S] | Broken:
+    """A message came again after these delays, and only that message may."""
+    if told.others:
+        other = told.others[0]
+        return Broken("ACK-13", f"{other.business_id} came again, though only {told.message.business_id} had failed")
+    due_ms = [told.first_ms * 2**number for number in range(len(told.after_ms))]
+    if all(after >= due - EARLY_MS for after, due in zip(told.after_ms, due_ms, strict=True)):
+        return Allowed(state, ("ACK-13",))
+    delays = ", ".join(f"{after:.0f}" for after in told.after_ms)
+    because = f"{told.message.business_id} came again after {delays} ms, {due_ms[0]:.0f} ms being asked for at first"
+    if any(after < told.first_ms - EARLY_MS for after in told.after_ms):
+        return Broken("ACK-13", because)
+    if BACK_OFF_CONSTANT not in known:
+        return Broken("ACK-13", f"{because}: {DEVIATIONS[BACK_OFF_CONSTANT].how}", BACK_OFF_CONSTANT)
+    return Allowed(state, ("ACK-13",), (BACK_OFF_CONSTANT,))
