@@ -230,15 +230,21 @@ def failing_with_one(bench: Bench) -> Observation:
     return _all_given(consumer)
 
 
-def trimming(bench: Bench) -> Observation:
-    """Have one subscription acknowledge two full ledgers, another one nothing: whether the first ledger stays."""
-    bench.admin.set_retention(bench.namespace, size_mb=0, time_minutes=0)
-    consumer, _ = subscribed(bench, "s"), subscribed(bench, "t")
-    messages = filled(bench, 11)
-    consumer.ack(messages[:10])
-    filled_ledgers = {message.ledger for message in messages}
-    assert len(filled_ledgers) == 3
-    return not becomes(lambda: messages[0].ledger not in _ledgers(bench))
+def trimming(acknowledged: int) -> Experiment:
+    """Have one subscription acknowledge two full ledgers, another one so many messages: how many ledgers go."""
+
+    def experiment(bench: Bench) -> Observation:
+        bench.admin.set_retention(bench.namespace, size_mb=0, time_minutes=0)
+        fast, slow = subscribed(bench, "s"), subscribed(bench, "t")
+        messages = filled(bench, 11)
+        ledgers = {message.ledger for message in messages}
+        assert len(ledgers) == 3
+        slow.ack(messages[:acknowledged])
+        fast.ack(messages[:10])
+        becomes(lambda: len(ledgers - _ledgers(bench)) == 2)
+        return len(ledgers - _ledgers(bench))
+
+    return experiment
 
 
 def resetting(bench: Bench) -> Observation:
@@ -265,8 +271,8 @@ def _position(outcome: object) -> Position:
     return outcome.position
 
 
-def _ledgers(bench: Bench) -> list[int]:
-    return [ledger.ledger_id for ledger in bench.admin.internal_stats(bench.topic).ledgers]
+def _ledgers(bench: Bench) -> set[int]:
+    return {ledger.ledger_id for ledger in bench.admin.internal_stats(bench.topic).ledgers}
 
 
 def _cursor(bench: Bench) -> CursorStats:
@@ -315,6 +321,8 @@ CURSOR_EFFECTS: dict[str, Effect] = {
     "mark-delete-stops-at-ledger-end": Effect(acknowledging(8, 6, 1, 2, 3, 4, 5), (6, []), (5, [6])),
     "mark-delete-goes-back": Effect(acknowledging_up_to(7, 2), (7, []), (2, [])),
     "cumulative-one-too-many": Effect(acknowledging_up_to(3), (3, []), (4, [])),
+    "cumulative-one-too-few": Effect(acknowledging_up_to(3), (3, []), (2, [])),
+    "late-ack-lost": Effect(acknowledging(8, 7, 3, 8), (0, [3, 7, 8]), (0, [7, 8])),
     "grouped-acks-lost": Effect(acknowledging_in_one_command, (1, [3, 4]), (1, [])),
     "batch-index-ignored": Effect(acknowledging_part_of_a_batch, [1, 3, 4], []),
     "batch-index-off-by-one": Effect(acknowledging_part_of_a_batch, [1, 3, 4], [1, 2, 4]),
@@ -328,7 +336,8 @@ CURSOR_EFFECTS: dict[str, Effect] = {
     "leaver-forgotten": Effect(leaving, [1, 2, 3, 4], [3, 4]),
     "negative-ack-ignored": Effect(failing_with_one, [2], []),
     "negative-ack-takes-all": Effect(failing_with_one, [2], [1, 2, 3]),
-    "slowest-cursor-ignored": Effect(trimming, True, False),
+    "slowest-cursor-ignored": Effect(trimming(0), 0, 2),
+    "ledger-deleted-too-soon": Effect(trimming(7), 1, 2),
     "reset-one-late": Effect(resetting, (2, []), (3, [])),
     "skip-one-too-many": Effect(skipping, (3, []), (4, [])),
     "skip-all-leaves-one": Effect(skipping_all, (8, []), (7, [])),
