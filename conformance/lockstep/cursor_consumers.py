@@ -205,12 +205,14 @@ class WireMember:
         self._consumer.ack(ids, cumulative=cumulative, timeout_s=ANSWER_TIMEOUT_S)
 
     def redeliver(self, messages: Sequence[Dispatched] | None) -> tuple[Dispatched, ...]:
-        """Ask the broker at once; asked for all, what is in the queue is dropped, as clients do."""
+        """Ask the broker at once; asked for all, what is in the queue is dropped and made room for, as clients do."""
         if messages is None:
             unacknowledged = (m for m in self.received if m.batch_index not in self._acknowledged[m.position])
             asked = tuple(dict.fromkeys((*unacknowledged, *self._waiting)))
+            dropped = len(self._waiting)
             self._waiting.clear()
             self._consumer.redeliver()
+            self._flow(dropped)
         else:
             asked = tuple(messages)
             self._consumer.redeliver({message.position for message in messages})
