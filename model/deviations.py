@@ -30,12 +30,19 @@ SNAPSHOT_POSITION_AHEAD = "snapshot-position-ahead"
 SWITCHED_ON_IN_FLIGHT = "switched-on-in-flight"
 FLUSH_RATE_LIMITED = "flush-rate-limited"
 BACK_OFF_CONSTANT = "back-off-constant"
+LOST_ACK_HIDES_MESSAGE = "lost-ack-hides-message"
 BACKLOG_MISCOUNTED = "backlog-miscounted"
 BATCH_ACKS_LOST = "batch-acks-lost"
 
 DEVIATIONS: dict[str, Deviation] = {
     deviation.name: deviation
     for deviation in (
+        Deviation(
+            LOST_ACK_HIDES_MESSAGE,
+            "ACK-11",
+            "an acknowledgment that pulsar-client held back when its topic was moved is lost, and the client keeps the "
+            "message to itself when it is delivered again",
+        ),
         Deviation(
             BACK_OFF_CONSTANT,
             "ACK-13",

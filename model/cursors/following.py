@@ -39,6 +39,7 @@ from model.cursors.words import (
     Terminate,
     Trim,
 )
+from model.deviations import DEVIATIONS, LOST_ACK_HIDES_MESSAGE
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.vocabulary import Entry, Outcome
@@ -202,8 +203,19 @@ def _took(state: Consumption, name: str, count: int, outcome: Outcome, known: fr
     if len(outcome.messages) < count and (missed := deliveries.missed(judged.state, name)) is not None:
         return missed
     if isinstance(outcome, Starved):
-        return Broken("ACK-12", f"{name} waits for messages that do not come: {outcome.why}")
+        return _starved(judged.state, name, outcome, known)
     return judged
+
+
+def _starved(state: Consumption, name: str, outcome: Starved, known: frozenset[str]) -> Judged:
+    """Messages that must come do not; some clients keep those to themselves whose acknowledgment was lost."""
+    consumer = state.consumers[name]
+    because = f"{name} waits for messages that do not come: {outcome.why}"
+    if consumer.is_back or not any(state.cursors[key].held_back.get(name) for key in consumer.keys):
+        return Broken("ACK-12", because)
+    if LOST_ACK_HIDES_MESSAGE not in known:
+        return Broken("ACK-11", f"{because}: {DEVIATIONS[LOST_ACK_HIDES_MESSAGE].how}", LOST_ACK_HIDES_MESSAGE)
+    return Allowed(state, (), (LOST_ACK_HIDES_MESSAGE,))
 
 
 def _failed(state: Consumption, name: str, messages: Sequence[Dispatched] | None) -> Consumption:
