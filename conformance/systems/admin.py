@@ -129,7 +129,7 @@ class Admin:
         self._http.request("POST", f"{_subscription_path(topic, subscription)}/expireMessages/{older_than_s}")
 
     def expire_up_to(self, topic: str, subscription: str, position: Position) -> None:
-        """Have everything up to a position, with it, acknowledged; in the background. Status 404 or 405 before 2.8."""
+        """Have everything up to a position, with it, acknowledged; in the background; 409 for one behind the end."""
         body = {"ledgerId": position.ledger, "entryId": position.entry, "partitionIndex": -1, "isExcluded": False}
         self._http.request("POST", f"{_subscription_path(topic, subscription)}/expireMessages", body)
 
