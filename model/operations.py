@@ -31,6 +31,7 @@ FailpointKind = Literal[
     "snapshot-slow",
     "confirmation-lost",
     "ledger-close-slow",
+    "replay-slow",
 ]
 """The failures inside the broker that a history can ask for."""
 

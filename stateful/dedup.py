@@ -42,6 +42,8 @@ LEDGER_ROOM = 5
 """Entries of a ledger on these brokers."""
 SNAPSHOT_INTERVAL = 5
 """Entries between snapshots on these brokers."""
+REPLAY_MS = 800
+"""So long a replay that is slow takes, which is long enough for a producer to be let in meanwhile."""
 SNAPSHOT_AT_LAST_MS = 2500
 """After so long a snapshot has come by the timer, which looks for topics that are due once a second."""
 
@@ -302,6 +304,22 @@ class FailuresMachine(Producers):
         self.do(ClearFailpoints())
         again = self.unloaded(again)
         self.do(Send(session=again.name, entries=entries[-2:]))
+
+    @precondition(lambda self: self.is_patient)
+    @rule(before=st.integers(1, SNAPSHOT_INTERVAL - 1))
+    def recover_slowly(self, before: int) -> None:
+        """A topic with a policy of its own is loaded, and its log is slow to be replayed; everything is sent again."""
+        topic = f"t{len(self.topics)}"
+        self.topics += (topic,)
+        self.do(CreateTopic(topic=topic, deduplication="topic-on"))
+        session = self.open(topic, "p0", "wire")
+        entries = self.plan.entries(session, [Pick()] * before)
+        self.do(SetFailpoint(topic=topic, kind="replay-slow", delay_ms=REPLAY_MS))
+        self.do(Send(session=session.name, entries=entries))  # now, or a snapshot comes by the timer before the unload
+        again = self.unloaded(session)
+        self.do(Send(session=again.name, entries=entries))
+        self.do(ClearFailpoints())
+        self.unloaded(again)  # what is still being replayed ends with it
 
     def unloaded(self, session: PlannedSession) -> PlannedSession:
         """Unload a session's topic, and open its producer again."""

@@ -112,6 +112,18 @@ class LedgerCloseSlow(_OnTopic):
     delay_ms: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaySlow(_OnTopic):
+    """What the next ``count`` recoveries read of the log reaches deduplication ``delay_ms`` late.
+
+    Where the broker begins a second recovery beside the first, that one begins a quarter of the delay later, when the
+    first has read all. Neither changes anything but which thread is in time.
+    """
+
+    name: ClassVar[str] = "replay-slow"
+    delay_ms: int
+
+
 Fault = (
     WriteFails
     | WriteFailsLate
@@ -121,8 +133,11 @@ Fault = (
     | CrashBeforeConfirmation
     | ConfirmationLost
     | LedgerCloseSlow
+    | ReplaySlow
 )
 """Every fault that can be armed."""
+
+_DELAYING = (WriteFailsLate, WriteSlow, SnapshotSlow, LedgerCloseSlow, ReplaySlow)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +172,7 @@ def arm(address: AgentAddress, fault: Fault) -> Armed:
     Raises ``ValueError`` for a count or delay out of range, :class:`~conformance.trouble.Trouble` where the agent does
     not do it.
     """
-    delay_ms = fault.delay_ms if isinstance(fault, WriteFailsLate | WriteSlow | SnapshotSlow | LedgerCloseSlow) else 0
+    delay_ms = fault.delay_ms if isinstance(fault, _DELAYING) else 0
     spared = fault.spared if isinstance(fault, WriteFails | WriteFailsLate) else 0
     if not (1 <= fault.count <= MAX_COUNT and 0 <= spared <= MAX_COUNT and 0 <= delay_ms <= MAX_DELAY_MS):
         raise ValueError(f"a failpoint's count is 1 to {MAX_COUNT}, its delay 0 to {MAX_DELAY_MS} ms: {fault}")

@@ -10,6 +10,7 @@ from conformance.faults.failpoints import (
     ConfirmationLost,
     Fault,
     LedgerCloseSlow,
+    ReplaySlow,
     SnapshotSlow,
     SnapshotWriteFails,
     WriteFails,
@@ -60,5 +61,7 @@ def fault_of(topic: str, kind: FailpointKind, *, count: int, delay_ms: int, spar
             return ConfirmationLost(topic=topic, count=count)
         case "ledger-close-slow":
             return LedgerCloseSlow(topic=topic, count=count, delay_ms=delay_ms)
+        case "replay-slow":
+            return ReplaySlow(topic=topic, count=count, delay_ms=delay_ms)
         case _:
             assert_never(kind)

@@ -209,6 +209,8 @@ def _failpoint(kind: FailpointKind) -> str:
             return "an entry is stored, but its confirmation is lost with the connection"
         case "ledger-close-slow":
             return "a full ledger is slow to close"
+        case "replay-slow":
+            return "what a recovery reads of the log is slow to reach deduplication"
         case _:
             assert_never(kind)
 

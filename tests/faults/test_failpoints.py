@@ -12,6 +12,7 @@ from conformance.faults.failpoints import (
     ConfirmationLost,
     CrashBeforeConfirmation,
     LedgerCloseSlow,
+    ReplaySlow,
     SnapshotSlow,
     SnapshotWriteFails,
     WriteFails,
@@ -180,6 +181,21 @@ def test_a_ledger_that_is_slow_to_close_holds_back_the_confirmation_of_its_last_
         assert time.monotonic() - began > 0.75
         assert fault.fired() == 1
     assert is_stored(bench.send(producer, 6))
+
+
+def test_a_slow_replay_lets_producers_wait_and_is_right_in_the_end(bench: Bench) -> None:
+    producer = bench.producer()
+    bench.send(producer, 1, 2)
+    producer.close(timeout_s=10)
+    with armed(bench.agent, ReplaySlow(topic=bench.topic, delay_ms=800)) as fault:
+        began = time.monotonic()
+        bench.unload()
+        producer = bench.producer()
+        assert time.monotonic() - began > 0.75
+        assert fault.fired() == 1
+    assert producer.last_sequence_id == 2
+    assert is_duplicate(bench.send(producer, 1))
+    assert is_stored(bench.send(producer, 3))
 
 
 def test_a_crash_before_the_confirmation_leaves_the_entry_stored(bench: Bench) -> None:
