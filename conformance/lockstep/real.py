@@ -164,11 +164,19 @@ class RealPerformer:
         else:
             made = {operation.topic: name}
         self._topics.update(made)
-        if (limit := self._world.persisted_per_s(persistence)) is not None:
+        world = self._world
+        limit = world.persisted_per_s(persistence)
+        if limit is not None:
             for real in made.values():
                 self._cursors.knows_limit(real, limit)
-        world = self._world
-        return Performed(Created(deduplication=False, snapshot_room=world.snapshot_room, ledger_room=world.ledger_room))
+        created = Created(
+            deduplication=False,
+            snapshot_room=world.snapshot_room,
+            ledger_room=world.ledger_room,
+            persisted_per_s=limit,
+            flush_s=world.flush_interval_s,
+        )
+        return Performed(created)
 
     def _switch(self, operation: SwitchDeduplication) -> Performed:
         name = self._topics.get(operation.topic)
