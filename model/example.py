@@ -225,7 +225,7 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
         operation.topic,
         partitions=operation.partitions,
         room=outcome.ledger_room,
-        persisting=Persisting(interval_ms, 1000 * outcome.flush_s),
+        persisting=Persisting(interval_ms, 1000 * outcome.flush_s, outcome.stored_ranges),
         is_trimmed=operation.is_trimmed,
     )
     for name in consumption.parts_of(operation.topic):

@@ -162,13 +162,14 @@ class Fired(Struct, frozen=True):
 class Created(Outcome, frozen=True):
     """A topic is there. Whether deduplication is on, how many producers its snapshot holds, and how many entries a
     ledger of it takes (None: not known), the broker says; and how often its cursors may be persisted (None: without
-    limit), and how long they are dirty at most."""
+    limit), how long they are dirty at most, and how many ranges of them the metadata store takes."""
 
     deduplication: bool
     snapshot_room: int
     ledger_room: int | None = None
     persisted_per_s: float | None = None
     flush_s: float = 60.0
+    stored_ranges: int = 1000
 
 
 class Switched(Outcome, frozen=True):

@@ -26,6 +26,7 @@ from model.cursors.words import (
     Kind,
     Persistence,
     ReadCursor,
+    ReadStored,
     Redeliver,
     ResetCursor,
     Seek,
@@ -254,6 +255,7 @@ class AcknowledgmentMachine(OnSubscriptions):
         """The topic is moved, and nothing is forgotten."""
         self.do(Unload(topic=TOPIC))
         self.plan.drop_wire()
+        self.do(ReadStored(topic=TOPIC, subscription=self.subscription(index)))
         self.produce_again()
         self.read(self.subscription(index))
         if takes:

@@ -40,6 +40,7 @@ QUICK: Mapping[str, Setting] = {
 NEAR: Mapping[str, Setting] = {
     "managedLedgerMaxEntriesPerLedger": Setting("5", "topics roll over to a new ledger within one example"),
     "managedLedgerMinLedgerRolloverTimeMinutes": Setting("0", "a full ledger is closed at once"),
+    "managedLedgerMaxUnackedRangesToPersistInMetadataStore": Setting("3", "few ranges take a cursor to its ledger"),
     "maxMessageSize": Setting("10240", "messages of a few kilobytes are chunked"),
     "brokerDeduplicationEntriesInterval": Setting("5", "a deduplication snapshot is due after five entries"),
     "brokerDeduplicationSnapshotFrequencyInSeconds": Setting("1", "snapshots due by time are looked for often"),

@@ -30,6 +30,7 @@ from model.cursors.words import (
     Expire,
     FailOften,
     ReadCursor,
+    ReadStored,
     Redeliver,
     ResetCursor,
     Seek,
@@ -94,7 +95,7 @@ def _actor_and_topic(operation: AnyOperation) -> tuple[str | None, str | None]:
             return actor, None
         case CreateSubscription(topic) | DeleteSubscription(topic) | Skip(topic) | SkipAll(topic) | Expire(topic):
             return None, topic
-        case ResetCursor(topic) | ReadCursor(topic) | AwaitPersisted(topic) | TakeAll(topic):
+        case ResetCursor(topic) | ReadCursor(topic) | ReadStored(topic) | AwaitPersisted(topic) | TakeAll(topic):
             return None, topic
         case Terminate(topic) | Trim(topic) | FailOften(topic):
             return None, topic

@@ -13,7 +13,16 @@ from conformance.lockstep.cursor_accounts import PAUSE_S
 from conformance.systems.admin import Admin, AdminError
 from conformance.systems.backlog import unacknowledged
 from conformance.systems.deadline import Deadline
-from model.cursors.words import CreateSubscription, DeleteSubscription, Expired, Skip, Starved, Trimmed
+from model.cursors.words import (
+    CreateSubscription,
+    DeleteSubscription,
+    Expired,
+    Range,
+    Skip,
+    Starved,
+    StoredRead,
+    Trimmed,
+)
 from model.log import Position
 from model.operations import AnyOutcome, Done, Refused, Skipped
 
@@ -67,6 +76,18 @@ class CursorAdmin:
     def reset_to_time(self, topic: str, subscription: str, publish_time_ms: int) -> AnyOutcome:
         """Set a subscription back to a time."""
         return _done(lambda: self._admin.reset_cursor_to_time(topic, subscription, publish_time_ms))
+
+    def stored(self, topic: str, subscription: str) -> AnyOutcome:
+        """What the metadata store has of a subscription."""
+        cursor = self._admin.internal_info(topic).cursors.get(subscription)
+        if cursor is None:
+            return Skipped("the metadata store has no such subscription")
+        if cursor.cursors_ledger_id is not None and cursor.cursors_ledger_id >= 0:
+            return StoredRead(None)
+        if cursor.mark_delete is None:
+            return Skipped("the metadata store has no position of this subscription")
+        ranges = (Range(one.after.position, one.last.position) for one in cursor.individual_deleted_messages)
+        return StoredRead(cursor.mark_delete.position, tuple(ranges))
 
     def terminate(self, topic: str) -> AnyOutcome:
         """Terminate a topic."""

@@ -37,6 +37,7 @@ from model.cursors.words import (
     Expire,
     FailOften,
     ReadCursor,
+    ReadStored,
     Redeliver,
     Redelivering,
     ResetCursor,
@@ -140,6 +141,7 @@ class Cursors:
         | Expire
         | ResetCursor
         | ReadCursor
+        | ReadStored
         | AwaitPersisted
         | TakeAll
         | FailOften
@@ -164,6 +166,8 @@ class Cursors:
                 return self._reset(operation, topic)
             case ReadCursor(subscription=subscription):
                 return self._read(topic, subscription)
+            case ReadStored(subscription=subscription):
+                return self._admin.stored(topic, subscription)
             case AwaitPersisted(subscription=subscription):
                 return self._persisted.wait(topic, subscription)
             case TakeAll():

@@ -175,6 +175,7 @@ class RealPerformer:
             ledger_room=world.ledger_room,
             persisted_per_s=limit,
             flush_s=world.flush_interval_s,
+            stored_ranges=world.stored_ranges,
         )
         return Performed(created)
 

@@ -45,6 +45,7 @@ class World:
         self.snapshot_interval_entries = int(runtime.get("brokerDeduplicationEntriesInterval", "1000"))
         self.marks_parts_of_batches = runtime.get("acknowledgmentAtBatchIndexLevelEnabled", "false") == "true"
         self.flush_interval_s = float(runtime.get("managedLedgerCursorPositionFlushSeconds", "60"))
+        self.stored_ranges = int(runtime.get("managedLedgerMaxUnackedRangesToPersistInMetadataStore", "1000"))
         self._shipped_persisted_per_s = float(runtime.get("managedLedgerDefaultMarkDeleteRateLimit", "1.0"))
         self._cursor_namespaces: dict[tuple[Persistence, bool], str] = {}
         self.broker_default = self._usual_default = runtime.get("brokerDeduplicationEnabled", "false") == "true"

@@ -30,7 +30,9 @@ from model.cursors.words import (
     FailOften,
     NotPersisted,
     Persisted,
+    Range,
     ReadCursor,
+    ReadStored,
     Redeliver,
     Redelivering,
     ResetCursor,
@@ -40,6 +42,7 @@ from model.cursors.words import (
     SkipAll,
     Start,
     Starved,
+    StoredRead,
     Subscribe,
     Subscribed,
     Take,
@@ -57,7 +60,15 @@ ConsumerOperation = (
 """What a consumer does; the rest is done by the suite, through the admin interface."""
 
 CursorRequest = (
-    CreateSubscription | DeleteSubscription | Skip | SkipAll | Expire | ResetCursor | ReadCursor | AwaitPersisted
+    CreateSubscription
+    | DeleteSubscription
+    | Skip
+    | SkipAll
+    | Expire
+    | ResetCursor
+    | ReadCursor
+    | ReadStored
+    | AwaitPersisted
 )
 """What the suite asks for one cursor."""
 
@@ -139,6 +150,8 @@ def _asked_of_cursor(operation: CursorRequest) -> str:
             return f"sets {cursor} {_to(to, by_time)}"
         case ReadCursor():
             return f"reads the state of {cursor}"
+        case ReadStored():
+            return f"reads what the metadata store has of {cursor}"
         case AwaitPersisted():
             return f"waits until the state of {cursor} is persisted"
         case _:
@@ -182,6 +195,10 @@ def outcome_in_words(outcome: CursorOutcome) -> str:
             return f"{message.business_id} came again after {delays} ms ({first_ms:.0f} asked for at first){besides}"
         case CursorRead():
             return _state(outcome)
+        case StoredRead(mark_delete=None):
+            return "only where the cursor's ledger is"
+        case StoredRead(mark_delete=mark_delete, ranges=ranges):
+            return f"mark-delete at {mark_delete}; {_beyond(ranges)}"
         case Persisted(after_ms=after_ms, entries=entries):
             return f"persisted after {after_ms:.0f} ms, {count(entries, 'entry', 'entries')} written in all"
         case NotPersisted(waited_ms=waited_ms):
@@ -200,13 +217,16 @@ def outcome_in_words(outcome: CursorOutcome) -> str:
             assert_never(outcome)
 
 
+def _beyond(ranges: Sequence[Range]) -> str:
+    return f"beyond it is acknowledged: {joined([f'behind {r.after} up to {r.last}' for r in ranges]) or 'nothing'}"
+
+
 def _state(read: CursorRead) -> str:
-    ranges = joined([f"behind {one.after} up to {one.last}" for one in read.ranges]) or "nothing"
     waiting = count(read.backlog, "entry", "entries")
     held = count(read.unacknowledged, "message", "messages")
     parts = [
         f"mark-delete at {read.mark_delete}",
-        f"beyond it is acknowledged: {ranges}",
+        _beyond(read.ranges),
         f"{waiting} not acknowledged, {held} at consumers",
         *(_arrived(one) for one in read.arrived),
     ]

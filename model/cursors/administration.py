@@ -23,11 +23,13 @@ from model.cursors.words import (
     NotPersisted,
     Persisted,
     ReadCursor,
+    ReadStored,
     ResetCursor,
     SetTo,
     Skip,
     SkipAll,
     Start,
+    StoredRead,
     TakeAll,
     TakenAll,
     Terminate,
@@ -50,6 +52,7 @@ OnSubscription = (
     | Expire
     | ResetCursor
     | ReadCursor
+    | ReadStored
     | AwaitPersisted
     | TakeAll
 )
@@ -86,6 +89,8 @@ def administered(
             return Allowed(set_to(state, [key], outcome.to, at) if isinstance(outcome, SetTo) else state)
         case ReadCursor():
             return reading.read(state, key, outcome, at, known) if isinstance(outcome, CursorRead) else Allowed(state)
+        case ReadStored():
+            return Allowed(state) if not isinstance(outcome, StoredRead) else reading.stored(state, key, outcome)
         case AwaitPersisted():
             return _persisted(state, key, outcome, known)
         case TakeAll():

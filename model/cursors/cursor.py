@@ -35,10 +35,11 @@ class Interval:
 @dataclass(frozen=True, slots=True)
 class Persisting:
     """How often a cursor is persisted: at most every ``interval_ms`` (0: with every ack), and what was not, at the
-    latest after ``flush_ms``."""
+    latest after ``flush_ms``. ``stored_ranges``: how many of its ranges the metadata store takes on a move."""
 
     interval_ms: float
     flush_ms: float
+    stored_ranges: int = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +71,10 @@ class Cursor:
     ``possible``: what its state may be. ``held_back``: by consumer, acknowledgments that its client may not have sent;
     ``stray``: those of consumers that are gone. ``past``: since the last state that is surely persisted, and with it,
     what the state was. ``since``: the rules that what happened since it was last read put to the test. ``is_flushed``:
-    nothing changed since it was persisted. ``miscounted``: how many entries too few a release may count as its backlog;
-    ``without_parts``: what the state may be in one that loses what is acknowledged of batches when a topic is moved.
+    nothing changed since it was persisted; ``is_moved``: nor since the topic was moved.
+
+    For releases that deviate: ``miscounted``: how many entries too few may be counted as its backlog;
+    ``without_parts``: what the state may be if what was acknowledged of batches is lost when a topic is moved.
     """
 
     possible: frozenset[Acked]
@@ -81,6 +84,7 @@ class Cursor:
     past: tuple[Moment, ...] = ()
     since: frozenset[str] = frozenset()
     is_flushed: bool = False
+    is_moved: bool = False
     miscounted: int = 0
     without_parts: frozenset[Acked] = frozenset()
 
@@ -95,7 +99,9 @@ class Cursor:
         past = self.past if after == self.possible else (*self.past, Moment(at, after))
         without_parts = frozenset(change(state) for state in self.without_parts) - after
         since = self.since.union(tested)
-        return replace(self, possible=after, past=past, since=since, is_flushed=False, without_parts=without_parts)
+        return replace(
+            self, possible=after, past=past, since=since, is_flushed=False, is_moved=False, without_parts=without_parts
+        )
 
     def observed(self, fit: Callable[[Acked], Acked | None], known: frozenset[str]) -> Allowed[Cursor] | Broken:
         """The cursor once it was seen: what ``fit`` makes of the states that fit what was seen, None for others.
@@ -134,6 +140,7 @@ def set_anew(cursor: Cursor, state: Acked, at: Interval) -> Cursor:
         held_back=Map(),
         since=frozenset({"ACK-01"}),
         miscounted=cursor.miscounted + beyond,
+        is_moved=False,
         without_parts=frozenset(),
     )
 
@@ -177,7 +184,15 @@ def moved(cursor: Cursor, at: Interval) -> Cursor:
     states = cursor.possible | cursor.without_parts
     without_parts = frozenset(replace(state, parts=Map()) for state in states) - cursor.possible
     since = cursor.since | {"ACK-10"}
-    return replace(cursor, past=past, since=since, is_flushed=True, miscounted=0, without_parts=without_parts)
+    return replace(
+        cursor,
+        past=past,
+        since=since,
+        is_flushed=True,
+        is_moved=True,
+        miscounted=0,
+        without_parts=without_parts,
+    )
 
 
 @carries("ACK-08")
@@ -210,6 +225,7 @@ def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
         stray=cursor.unsure,
         held_back=Map(),
         since=cursor.since | {"ACK-09"} | bounded,
+        is_moved=False,
         miscounted=0,
     )
 

@@ -11,10 +11,10 @@ from model.cursors import blame, deliveries
 from model.cursors.acked import Acked, acknowledge_all
 from model.cursors.consumers import Key
 from model.cursors.cursor import Cursor, Interval, Moment
-from model.cursors.info import PositionInfo, state_of
+from model.cursors.info import PositionInfo, info_of, state_of
 from model.cursors.log import Place, TopicLog
 from model.cursors.state import Consumption
-from model.cursors.words import CursorRead, Dispatched
+from model.cursors.words import CursorRead, Dispatched, StoredRead
 from model.deviations import BACKLOG_MISCOUNTED, DEVIATIONS
 from model.judgement import Allowed, Broken
 from model.log import Position
@@ -117,6 +117,32 @@ def _independence(state: Consumption, key: Key) -> tuple[str, ...]:
     mine = state.cursors[key].possible
     others = (cursor.possible for other, cursor in state.cursors.items() if other != key)
     return ("ACK-05",) if any(other != mine for other in others) else ()
+
+
+@carries("ACK-10")
+def stored(state: Consumption, key: Key, told: StoredRead) -> Judged:
+    """The metadata store was read: right after a move it has the whole state, unless that has too many ranges.
+
+    It says nothing of what was acknowledged since, and nothing where more than one state is possible.
+    """
+    cursor, followed = state.cursors[key], state.topics[key[0]]
+    if not cursor.is_moved or len(cursor.possible) != 1:
+        return Allowed(state)
+    (expected,) = cursor.possible
+    ranges = len(info_of(expected).ranges)
+    limit = followed.persisting.stored_ranges
+    if told.mark_delete is None:
+        if ranges < limit:
+            because = f"{key[1]} was moved with {ranges} ranges, of which the metadata store takes {limit}"
+            return Broken("ACK-10", f"{because}, and is not in it")
+        return Allowed(state, ("ACK-10",))
+    if ranges > limit:
+        because = f"{key[1]} was moved with {ranges} ranges, of which the metadata store takes {limit}"
+        return Broken("ACK-10", f"{because}, and is in it")
+    actual = state_of(PositionInfo(told.mark_delete, told.ranges), followed.log)
+    if (actual.mark_delete, actual.words) != (expected.mark_delete, expected.words):
+        return _wrong(state, key, actual)
+    return Allowed(state, ("ACK-10", *(("ACK-07",) if ranges else ())))
 
 
 @carries("ACK-01", "ACK-09", "ACK-10")

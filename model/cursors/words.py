@@ -91,6 +91,13 @@ class ReadCursor(Operation, frozen=True):
     subscription: str
 
 
+class ReadStored(Operation, frozen=True):
+    """Read what the metadata store has of a subscription. StoredRead."""
+
+    topic: str
+    subscription: str
+
+
 class AwaitPersisted(Operation, frozen=True):
     """Wait until a cursor's state has been persisted, as it must be after the flush interval at the latest."""
 
@@ -286,6 +293,13 @@ class CursorRead(Outcome, frozen=True):
     arrived: tuple[Arrived, ...] = ()
 
 
+class StoredRead(Outcome, frozen=True):
+    """What the metadata store has of a subscription: its position info, or (None) only where the cursor's ledger is."""
+
+    mark_delete: Position | None
+    ranges: tuple[Range, ...] = ()
+
+
 class Persisted(Outcome, frozen=True):
     """A cursor's state is persisted: after so long, and so many entries written to its ledger since it was created."""
 
@@ -339,6 +353,7 @@ CursorOperation = (
     | Expire
     | ResetCursor
     | ReadCursor
+    | ReadStored
     | AwaitPersisted
     | TakeAll
     | Subscribe
@@ -362,6 +377,7 @@ CursorOutcome = (
     | Redelivering
     | CameBack
     | CursorRead
+    | StoredRead
     | Persisted
     | NotPersisted
     | SetTo
