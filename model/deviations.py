@@ -33,10 +33,16 @@ BACK_OFF_CONSTANT = "back-off-constant"
 LOST_ACK_HIDES_MESSAGE = "lost-ack-hides-message"
 BACKLOG_MISCOUNTED = "backlog-miscounted"
 BATCH_ACKS_LOST = "batch-acks-lost"
+BATCH_ACKS_OVERWRITTEN = "batch-acks-overwritten"
 
 DEVIATIONS: dict[str, Deviation] = {
     deviation.name: deviation
     for deviation in (
+        Deviation(
+            BATCH_ACKS_OVERWRITTEN,
+            "ACK-04",
+            "a cumulative acknowledgment that ends within a batch takes back what was acknowledged of the rest of it",
+        ),
         Deviation(
             LOST_ACK_HIDES_MESSAGE,
             "ACK-11",

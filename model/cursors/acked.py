@@ -133,6 +133,16 @@ def acknowledge_up_to(state: Acked, log: TopicLog, place: Place) -> Acked:
     return _up_to(state, log, place.position)
 
 
+def overwritten(state: Acked, log: TopicLog, place: Place) -> Acked:
+    """As :func:`acknowledge_up_to`, but of that batch nothing else is acknowledged any more."""
+    if place.position <= state.mark_delete:
+        return state
+    after = _up_to(state, log, log.at_or_before(_before(place.position)))
+    if after.has(place.position) or place.batch_index == log.size(place.position) - 1:
+        return acknowledge_up_to(state, log, place)
+    return replace(after, parts=after.parts.set(place.position, (1 << place.batch_index + 1) - 1))
+
+
 def _before(position: Position) -> Position:
     return Position(position.ledger, position.entry - 1)
 

@@ -36,7 +36,7 @@ def acknowledged(
 
 
 def _acknowledge(cursor: Cursor, ack: Ack, log: TopicLog, at: Interval, tested: frozenset[str]) -> Cursor:
-    return cursor.on_each(lambda one: ack.on(one, log), at, tested)
+    return cursor.on_each(lambda one: ack.on(one, log), at, tested, lambda one: ack.besides(one, log))
 
 
 def _by_subscription(state: Consumption, name: str, messages: tuple[Dispatched, ...]) -> dict[Key, tuple[Place, ...]]:

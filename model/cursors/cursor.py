@@ -7,16 +7,16 @@ Times are given, in milliseconds since the example began; nothing here has a clo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from immutables import Map
 
 from model.catalogue import carries
 from model.cursors import blame
-from model.cursors.acked import Acked, Word, acknowledge_all, acknowledge_up_to
+from model.cursors.acked import Acked, Word, acknowledge_all, acknowledge_up_to, overwritten
 from model.cursors.log import Place, TopicLog
-from model.deviations import BATCH_ACKS_LOST, DEVIATIONS
+from model.deviations import BATCH_ACKS_LOST, BATCH_ACKS_OVERWRITTEN, DEVIATIONS
 from model.judgement import Allowed, Broken
 from model.log import Position
 
@@ -55,6 +55,12 @@ class Ack:
             return acknowledge_up_to(state, log, self.places[0])
         return acknowledge_all(state, log, self.places)
 
+    def besides(self, state: Acked, log: TopicLog) -> Mapping[Acked, str]:
+        """What the state may be after it in releases that deviate."""
+        if not self.cumulative or self.places[0].batch_index < 0:
+            return {}
+        return {overwritten(state, log, self.places[0]): BATCH_ACKS_OVERWRITTEN}
+
 
 @dataclass(frozen=True, slots=True)
 class Moment:
@@ -73,8 +79,8 @@ class Cursor:
     what the state was. ``since``: the rules that what happened since it was last read put to the test. ``is_flushed``:
     nothing changed since it was persisted; ``is_moved``: nor since the topic was moved.
 
-    For releases that deviate: ``miscounted``: how many entries too few may be counted as its backlog;
-    ``without_parts``: what the state may be if what was acknowledged of batches is lost when a topic is moved.
+    For releases that deviate: ``miscounted``: how many entries too few may be counted as its backlog; ``deviating``:
+    what the state may be besides, and the name of the deviation that makes it so.
     """
 
     possible: frozenset[Acked]
@@ -86,21 +92,33 @@ class Cursor:
     is_flushed: bool = False
     is_moved: bool = False
     miscounted: int = 0
-    without_parts: frozenset[Acked] = frozenset()
+    deviating: Map[Acked, str] = Map()
 
     @property
     def unsure(self) -> tuple[Ack, ...]:
         """The acknowledgments that may or may not have taken effect."""
         return self.stray + tuple(ack for acks in self.held_back.values() for ack in acks)
 
-    def on_each(self, change: Callable[[Acked], Acked], at: Interval, tested: Iterable[str] = ()) -> Cursor:
-        """The cursor after a change to its state, whichever it was."""
+    def on_each(
+        self,
+        change: Callable[[Acked], Acked],
+        at: Interval,
+        tested: Iterable[str] = (),
+        deviating: Callable[[Acked], Mapping[Acked, str]] = lambda _: {},
+    ) -> Cursor:
+        """The cursor after a change to its state, whichever it was; ``deviating``: what it may come to besides."""
         after = frozenset(change(state) for state in self.possible)
-        past = self.past if after == self.possible else (*self.past, Moment(at, after))
-        without_parts = frozenset(change(state) for state in self.without_parts) - after
-        since = self.since.union(tested)
+        besides = {change(state): name for state, name in self.deviating.items()}
+        for state in (*self.possible, *self.deviating):
+            besides.update({other: self.deviating.get(state, name) for other, name in deviating(state).items()})
         return replace(
-            self, possible=after, past=past, since=since, is_flushed=False, is_moved=False, without_parts=without_parts
+            self,
+            possible=after,
+            past=self.past if after == self.possible else (*self.past, Moment(at, after)),
+            since=self.since.union(tested),
+            is_flushed=False,
+            is_moved=False,
+            deviating=_besides(after, besides),
         )
 
     def observed(self, fit: Callable[[Acked], Acked | None], known: frozenset[str]) -> Allowed[Cursor] | Broken:
@@ -108,18 +126,22 @@ class Cursor:
 
         If only states fit that a deviation explains, it was seen.
         """
-        fitting = [fitted for state in self.possible if (fitted := fit(state)) is not None]
+        fitting = frozenset(fitted for state in self.possible if (fitted := fit(state)) is not None)
+        besides = {fitted: name for state, name in self.deviating.items() if (fitted := fit(state)) is not None}
         if fitting:
-            still = (fit(state) for state in self.without_parts)
-            left = frozenset(state for state in still if state is not None)
-            return Allowed(replace(self, possible=frozenset(fitting), without_parts=left - frozenset(fitting)))
-        deviating = [fitted for state in self.without_parts if (fitted := fit(state)) is not None]
-        if not deviating:
+            return Allowed(replace(self, possible=fitting, deviating=_besides(fitting, besides)))
+        if not besides:
             return blame.for_state(self.since, "")
-        if BATCH_ACKS_LOST not in known:
-            return Broken("ACK-10", DEVIATIONS[BATCH_ACKS_LOST].how, BATCH_ACKS_LOST)
-        after = replace(self, possible=frozenset(deviating), without_parts=frozenset())
-        return Allowed(after, (), (BATCH_ACKS_LOST,))
+        name = min(besides.values(), key=lambda one: (one not in known, one))
+        if name not in known:
+            return Broken(DEVIATIONS[name].rule, DEVIATIONS[name].how, name)
+        shown = frozenset(state for state, one in besides.items() if one == name)
+        return Allowed(replace(self, possible=shown, deviating=_besides(shown, besides)), (), (name,))
+
+
+def _besides(possible: frozenset[Acked], deviating: Mapping[Acked, str]) -> Map[Acked, str]:
+    """What is possible by deviations only."""
+    return Map({state: name for state, name in deviating.items() if state not in possible})
 
 
 def created(state: Acked, at: Interval, *, durable: bool = True) -> Cursor:
@@ -141,7 +163,7 @@ def set_anew(cursor: Cursor, state: Acked, at: Interval) -> Cursor:
         since=frozenset({"ACK-01"}),
         miscounted=cursor.miscounted + beyond,
         is_moved=False,
-        without_parts=frozenset(),
+        deviating=Map(),
     )
 
 
@@ -181,8 +203,8 @@ def crashed(cursor: Cursor, consumer: str) -> Cursor:
 def moved(cursor: Cursor, at: Interval) -> Cursor:
     """The topic was closed in good order, which persists the state as it is: nothing is lost."""
     past = (Moment(at, cursor.possible),)
-    states = cursor.possible | cursor.without_parts
-    without_parts = frozenset(replace(state, parts=Map()) for state in states) - cursor.possible
+    lost = {replace(state, parts=Map()): BATCH_ACKS_LOST for state in cursor.possible}
+    lost.update({replace(state, parts=Map()): name for state, name in cursor.deviating.items()})
     since = cursor.since | {"ACK-10"}
     return replace(
         cursor,
@@ -191,7 +213,7 @@ def moved(cursor: Cursor, at: Interval) -> Cursor:
         is_flushed=True,
         is_moved=True,
         miscounted=0,
-        without_parts=without_parts,
+        deviating=_besides(cursor.possible, {**lost, **cursor.deviating}),
     )
 
 

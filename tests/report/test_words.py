@@ -296,7 +296,7 @@ TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
     ),
     (
         CameBack(B4, 300.0, (301.2, 305.0), (B4,)),
-        "b4 came again after 301, 305 ms (300 asked for at first); 1 message (3:0 b4) came again too",
+        "b4 came again after 301, 305 ms (300 asked for at first); 3:0 b4 came again too",
     ),
     (SetTo(None), "it is set to the beginning"),
     (Expired(), "the broker is through with it"),
