@@ -140,13 +140,18 @@ class Watch:
         held = set[Position]().union(*(member.held for member in self.members))
         return unacknowledged(account.internal, self.subscription) - held
 
+    def await_quiet(self) -> None:
+        """Wait until the members' clients hold nothing back: acknowledgments, and what failed."""
+        quiet_at_s = max((member.quiet_at_s for member in self.members), default=0.0)
+        time.sleep(max(0.0, quiet_at_s - time.monotonic()))
+
     def settle(self, deadline: Deadline) -> Account | None:
         """Look until all has arrived that the broker can send, and two looks are equal; None after the deadline.
 
         KeyError where there is no such subscription.
         """
         before: object = None
-        time.sleep(max(0.0, max((one.quiet_at_s for one in self.members), default=0.0) - time.monotonic()))
+        self.await_quiet()
         while not deadline.passed:
             account = self.look()
             if account is None:

@@ -169,6 +169,7 @@ class Cursors:
             case ReadStored(subscription=subscription):
                 return self._admin.stored(topic, subscription)
             case AwaitPersisted(subscription=subscription):
+                self._members.watch(topic, subscription).await_quiet()
                 return self._persisted.wait(topic, subscription)
             case TakeAll():
                 return self._take_all(operation, topic)

@@ -130,3 +130,11 @@ def test_a_limited_cursor_is_persisted_by_the_flush(world: World, waits: bool) -
     assert persisted.after_ms < 3500
     assert (persisted.after_ms > 500) == waits
     stage.performer.close()
+
+
+def test_acknowledgments_that_are_held_back_are_persisted_later(stage: Stage) -> None:
+    stage.send(3)
+    stage.subscribe(client="official", queue=10)
+    stage.take(3)
+    stage.acknowledge(1)
+    assert stage.see(AwaitPersisted("t", "s"), Persisted).entries > 0
