@@ -66,10 +66,9 @@ class PersistedStates:
         before = self._last.get(place)
         if before is not None and before.content != _content(cursor):
             self._effective[place] = before
-        effective = self._effective.get(place)
-        was_clean = effective is None or now_s - effective.at_s > self.bound_s(topic)
+        was_clean = before is None or now_s - before.at_s > self.bound_s(topic)
         self._last[place] = _Before(now_s, _content(cursor), cursor.cursor_ledger_last_entry + 1, was_clean)
-        return effective
+        return self._effective.get(place)
 
     def moved(self, topic: str | None = None) -> None:
         """A topic, or all of them, was loaded anew: its cursors are what was persisted, and have new ledgers."""
@@ -87,7 +86,10 @@ class PersistedStates:
         change = self._note(topic, subscription, cursor)
         if change is None:
             return Persisted(0.0, cursor.cursor_ledger_last_entry + 1)
-        return self._wait_for_growth(topic, subscription, change)
+        outcome = self._wait_for_growth(topic, subscription, change)
+        if isinstance(outcome, Persisted):
+            del self._last[topic, subscription], self._effective[topic, subscription]
+        return outcome
 
     def _wait_for_standstill(self, topic: str, subscription: str) -> Persisted | NotPersisted:
         began_s = since_s = time.monotonic()
