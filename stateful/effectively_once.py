@@ -189,15 +189,16 @@ class ApplicationsMachine(Applications):
         kind: SubscriptionKind,
         sizes: list[int],
     ) -> None:
-        """Two topics, one of them with deduplication on or off, and something in them."""
+        """Two topics, one of them with deduplication on or off, and something in them, of sources that died once."""
         self.kind = kind
         self.do(CreateTopic(topic=SOURCES))
         self.do(CreateTopic(topic=DUPLICATES, deduplication=switch))
         self.add_sources(SOURCES, first, *([] if second is None else [second]))
         self.add_sources(DUPLICATES, repeating)
         for source in self.sources:
-            self.start(source, sizes, back=0)
-            self.end(source, None)
+            for dies_after in (None, 0, None):
+                self.start(source, sizes, back=0)
+                self.end(source, dies_after)
 
     @rule(
         index=INDEXES,

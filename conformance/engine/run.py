@@ -412,8 +412,9 @@ def weight(operation: AnyOperation) -> int:
 
 
 def reserve_s(budget_s: float) -> float:
-    """Seconds of a budget that are kept for the end: the broker is stopped and the reports are written."""
-    return min(8.0, 0.05 * budget_s)
+    """Seconds of a budget that are kept for the end: the last operation, which may find that a client has stalled, is
+    done, the broker is stopped and the reports are written."""
+    return min(10.0, 0.07 * budget_s)
 
 
 def derived_seed(seed: int, machine: str, number: int) -> int:
