@@ -33,6 +33,7 @@ BACK_OFF_CONSTANT = "back-off-constant"
 LOST_ACK_HIDES_MESSAGE = "lost-ack-hides-message"
 BACKLOG_MISCOUNTED = "backlog-miscounted"
 BATCH_ACKS_LOST = "batch-acks-lost"
+MOVED_AS_LEDGER_OPENS = "moved-as-ledger-opens"
 BATCH_ACKS_OVERWRITTEN = "batch-acks-overwritten"
 
 DEVIATIONS: dict[str, Deviation] = {
@@ -42,6 +43,12 @@ DEVIATIONS: dict[str, Deviation] = {
             BATCH_ACKS_OVERWRITTEN,
             "ACK-04",
             "a cumulative acknowledgment that ends within a batch takes back what was acknowledged of the rest of it",
+        ),
+        Deviation(
+            MOVED_AS_LEDGER_OPENS,
+            "ACK-10",
+            "a topic that is moved while a cursor's ledger is being opened, as it is for the first acknowledgment after "
+            "loading, loses what was acknowledged meanwhile",
         ),
         Deviation(
             LOST_ACK_HIDES_MESSAGE,

@@ -16,10 +16,12 @@ from model.catalogue import carries
 from model.cursors import blame
 from model.cursors.acked import Acked, Word, acknowledge_all, acknowledge_up_to, overwritten
 from model.cursors.log import Place, TopicLog
-from model.deviations import BATCH_ACKS_LOST, BATCH_ACKS_OVERWRITTEN, DEVIATIONS
+from model.deviations import BATCH_ACKS_LOST, BATCH_ACKS_OVERWRITTEN, DEVIATIONS, MOVED_AS_LEDGER_OPENS
 from model.judgement import Allowed, Broken
 from model.log import Position
 
+OPENING_MS = 150.0
+"""How long it takes at most to open a cursor's ledger; 5 to 60 were seen."""
 SLACK_MS = 2_000.0
 """How long it may take until what is being persisted is persisted; far beyond what was seen."""
 
@@ -80,7 +82,8 @@ class Cursor:
     nothing changed since it was persisted; ``is_moved``: nor since the topic was moved.
 
     For releases that deviate: ``miscounted``: how many entries too few may be counted as its backlog; ``deviating``:
-    what the state may be besides, and the name of the deviation that makes it so.
+    what the state may be besides, and the name of the deviation that makes it so; ``ledger_since_ms``: since when the
+    cursor has a ledger of its own, or is about to (None: its state is in the metadata store).
     """
 
     possible: frozenset[Acked]
@@ -93,6 +96,7 @@ class Cursor:
     is_moved: bool = False
     miscounted: int = 0
     deviating: Map[Acked, str] = Map()
+    ledger_since_ms: float | None = None
 
     @property
     def unsure(self) -> tuple[Ack, ...]:
@@ -119,6 +123,7 @@ class Cursor:
             is_flushed=False,
             is_moved=False,
             deviating=_besides(after, besides),
+            ledger_since_ms=self.ledger_since_ms if self.ledger_since_ms is not None else at.invoked_ms,
         )
 
     def observed(self, fit: Callable[[Acked], Acked | None], known: frozenset[str]) -> Allowed[Cursor] | Broken:
@@ -153,7 +158,7 @@ def created(state: Acked, at: Interval, *, durable: bool = True) -> Cursor:
 def set_anew(cursor: Cursor, state: Acked, at: Interval) -> Cursor:
     """The subscription was set to a state by an administrator or a seek: which is persisted before it is confirmed."""
     states = frozenset({state})
-    beyond = max(sum(one.mark_delete < p > state.mark_delete for p in one.beyond()) for one in cursor.possible)
+    beyond = max(len(one.beyond()) for one in cursor.possible)
     return replace(
         cursor,
         possible=states,
@@ -162,6 +167,7 @@ def set_anew(cursor: Cursor, state: Acked, at: Interval) -> Cursor:
         held_back=Map(),
         since=frozenset({"ACK-01"}),
         miscounted=cursor.miscounted + beyond,
+        ledger_since_ms=cursor.ledger_since_ms if cursor.ledger_since_ms is not None else at.invoked_ms,
         is_moved=False,
         deviating=Map(),
     )
@@ -199,12 +205,19 @@ def crashed(cursor: Cursor, consumer: str) -> Cursor:
     return replace(cursor, held_back=held_back, stray=cursor.stray + acks, since=cursor.since | {"ACK-11"})
 
 
+def is_opening(cursor: Cursor, at: Interval) -> bool:
+    """Whether a cursor's ledger was only just asked for, and may not be open."""
+    return cursor.ledger_since_ms is not None and cursor.ledger_since_ms >= at.invoked_ms - OPENING_MS
+
+
 @carries("ACK-10")
 def moved(cursor: Cursor, at: Interval) -> Cursor:
     """The topic was closed in good order, which persists the state as it is: nothing is lost."""
     past = (Moment(at, cursor.possible),)
     lost = {replace(state, parts=Map()): BATCH_ACKS_LOST for state in cursor.possible}
     lost.update({replace(state, parts=Map()): name for state, name in cursor.deviating.items()})
+    if is_opening(cursor, at):
+        lost.update(dict.fromkeys((state for moment in cursor.past for state in moment.states), MOVED_AS_LEDGER_OPENS))
     since = cursor.since | {"ACK-10"}
     return replace(
         cursor,
@@ -213,6 +226,7 @@ def moved(cursor: Cursor, at: Interval) -> Cursor:
         is_flushed=True,
         is_moved=True,
         miscounted=0,
+        ledger_since_ms=None,
         deviating=_besides(cursor.possible, {**lost, **cursor.deviating}),
     )
 
@@ -249,6 +263,7 @@ def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
         since=cursor.since | {"ACK-09"} | bounded,
         is_moved=False,
         miscounted=0,
+        ledger_since_ms=None,
     )
 
 

@@ -15,7 +15,7 @@ from model.cursors.info import PositionInfo, info_of, state_of
 from model.cursors.log import Place, TopicLog
 from model.cursors.state import Consumption
 from model.cursors.words import CursorRead, Dispatched, StoredRead
-from model.deviations import BACKLOG_MISCOUNTED, DEVIATIONS
+from model.deviations import BACKLOG_MISCOUNTED, DEVIATIONS, MOVED_AS_LEDGER_OPENS
 from model.judgement import Allowed, Broken
 from model.log import Position
 
@@ -126,8 +126,8 @@ def stored(state: Consumption, key: Key, told: StoredRead) -> Judged:
     It says nothing of what was acknowledged since, and nothing where more than one state is possible.
     """
     cursor, followed = state.cursors[key], state.topics[key[0]]
-    if not cursor.is_moved or len(cursor.possible) != 1:
-        return Allowed(state)
+    if not cursor.is_moved or len(cursor.possible) != 1 or MOVED_AS_LEDGER_OPENS in cursor.deviating.values():
+        return Allowed(state)  # which it is will be seen when the cursor is read
     (expected,) = cursor.possible
     ranges = len(info_of(expected).ranges)
     limit = followed.persisting.stored_ranges
