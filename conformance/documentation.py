@@ -15,15 +15,16 @@ from conformance.trouble import Trouble
 from model.catalogue import CATALOGUE
 from model.variants import VARIANTS
 
-HUNT = Path("hunts") / "4.0.8.json"
-"""Where, below the folder of the documentation, the hunt is kept that its page tells of."""
+HUNTS = "hunts"
+"""Where, below the folder of the documentation, the hunts are kept that a page tells of: all JSON files there."""
 
 
 def pages(folder: Path) -> dict[str, str]:
-    """The generated pages, by file name; Trouble when the hunt that is kept in ``folder`` cannot be read."""
+    """The generated pages, by file name; Trouble when a hunt that is kept in ``folder`` cannot be read."""
+    kept = sorted((folder / HUNTS).glob("*.json"))
     return {
         "rules.md": rules_page(CATALOGUE),
-        "defects.md": defects_page(catalogue.defects(), hunts.read(folder / HUNT)),
+        "defects.md": defects_page(catalogue.defects(), [hunts.read(path) for path in kept]),
         "exploration.md": exploration_page(VARIANTS),
     }
 

@@ -47,11 +47,10 @@ def rules_page(rules: Iterable[Rule]) -> str:
     )
 
 
-def defects_page(defects: Sequence[Defect], hunt: ToldHunt) -> str:
-    """The seeded defects, and what a hunt for them came to."""
-    told = {one.id: one for one in hunt.defects}
-    caught = sum(one.result == "found" for one in hunt.defects)
-    command = f"pulsar-conformance defects --hunt --broker {hunt.broker} --seed {hunt.seed} --json FILE"
+def defects_page(defects: Sequence[Defect], told: Sequence[ToldHunt]) -> str:
+    """The seeded defects, and what hunts for them came to."""
+    hunted = {one.id for hunt in told for one in hunt.defects}
+    unhunted = [f"`{defect.name}`" for defect in defects if defect.name not in hunted]
     return _page(
         "Seeded defects",
         "Small bugs that can be switched on inside a running broker (`conformance/faults/rules`), to see whether the "
@@ -59,28 +58,35 @@ def defects_page(defects: Sequence[Defect], hunt: ToldHunt) -> str:
         "without it.",
         "## What they are\n\n"
         + _table(("defect", "breaks", "what it does"), [(f"`{d.name}`", d.breaks, d.summary) for d in defects]),
-        f"## A hunt on {hunt.broker}\n\n{caught} of {count(len(hunt.defects), 'defect', 'defects')} found, each within "
-        f"{hunt.budget_s:g} s, on two cores:\n\n    {command}\n\n"
-        "*Blamed* is the rule that the minimal history breaks, often another one than the defect was made for: an id "
-        "that is forgotten is told to a producer before it lets a message through twice. Operations and seconds are "
-        "those until it was found (the broker's start not counted), steps those of the minimal history, replays how "
-        "often that came back. Without the defect none came back.\n\n"
-        + _table(
-            ("defect", "found by", "breaks", "blamed", "operations", "seconds", "steps", "replays"),
-            [_row(defect, told.get(defect.name)) for defect in defects],
-        ),
+        "## Hunts for them\n\n"
+        "`pulsar-conformance defects --hunt --json FILE` gives a broker one defect after the other; the accounts below "
+        "are kept in `docs/hunts`. *Blamed* is the rule that the minimal history breaks, often another one "
+        "than the defect was made for: an id that is forgotten is told to a producer before it lets a message through "
+        "twice. Operations and seconds are those until it was found (the broker's start not counted), steps those of "
+        "the minimal history, replays how often that came back. Without the defect none came back.",
+        *(_hunt(hunt) for hunt in told),
+        *([f"Not hunted yet: {', '.join(unhunted)}."] if unhunted else []),
     )
 
 
-def _row(defect: Defect, told: ToldDefect | None) -> tuple[str, ...]:
-    if told is None:
-        return f"`{defect.name}`", "not hunted yet", defect.breaks, *([""] * 5)
+def _hunt(hunt: ToldHunt) -> str:
+    caught = sum(one.result == "found" for one in hunt.defects)
+    number = count(len(hunt.defects), "defect", "defects")
+    return (
+        f"### On {hunt.broker}, seed {hunt.seed}\n\n{caught} of {number} found, within {hunt.budget_s:g} s each.\n\n"
+    ) + _table(
+        ("defect", "found by", "breaks", "blamed", "operations", "seconds", "steps", "replays"),
+        [_row(one) for one in hunt.defects],
+    )
+
+
+def _row(told: ToldDefect) -> tuple[str, ...]:
     if told.replays is None:
-        return f"`{defect.name}`", told.result, defect.breaks, *([""] * 5)
+        return f"`{told.id}`", told.result, told.breaks, *([""] * 5)
     found_by = told.machine if told.result == "found" else told.result
     replays = f"{told.replays.came_back} of {told.replays.tries}"
     numbers = (str(told.operations), str(told.seconds), str(told.steps))
-    return f"`{defect.name}`", str(found_by), defect.breaks, str(told.rule), *numbers, replays
+    return f"`{told.id}`", str(found_by), told.breaks, str(told.rule), *numbers, replays
 
 
 def exploration_page(variants: Sequence[NamedVariant]) -> str:
