@@ -33,6 +33,7 @@ BACK_OFF_CONSTANT = "back-off-constant"
 LOST_ACK_HIDES_MESSAGE = "lost-ack-hides-message"
 BACKLOG_MISCOUNTED = "backlog-miscounted"
 BATCH_ACKS_LOST = "batch-acks-lost"
+MANY_RANGES_STORED = "many-ranges-stored"
 MOVED_AS_LEDGER_OPENS = "moved-as-ledger-opens"
 BATCH_ACKS_OVERWRITTEN = "batch-acks-overwritten"
 
@@ -47,8 +48,14 @@ DEVIATIONS: dict[str, Deviation] = {
         Deviation(
             MOVED_AS_LEDGER_OPENS,
             "ACK-10",
-            "a topic that is moved while a cursor's ledger is being opened, as it is for the first acknowledgment after "
-            "loading, loses what was acknowledged meanwhile",
+            "a topic that is moved while a cursor's ledger is being opened, as it is for the first acknowledgment, "
+            "loses what was acknowledged meanwhile",
+        ),
+        Deviation(
+            MANY_RANGES_STORED,
+            "ACK-10",
+            "a cursor with more ranges than the metadata store is to take goes there all the same, when its topic is "
+            "moved twice with nothing acknowledged in between",
         ),
         Deviation(
             LOST_ACK_HIDES_MESSAGE,

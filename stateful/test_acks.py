@@ -42,7 +42,7 @@ MACHINES = (
         decides=("ACK-08", "ACK-09", "ACK-10"),
         needs=frozenset({Capability.KILL, Capability.RESTART}),
         share=2.0,
-        steps=1,
+        steps=2,
         examples=2,
     ),
 )

@@ -90,7 +90,7 @@ def administered(
         case ReadCursor():
             return reading.read(state, key, outcome, at, known) if isinstance(outcome, CursorRead) else Allowed(state)
         case ReadStored():
-            return Allowed(state) if not isinstance(outcome, StoredRead) else reading.stored(state, key, outcome)
+            return Allowed(state) if not isinstance(outcome, StoredRead) else reading.stored(state, key, outcome, known)
         case AwaitPersisted():
             return _persisted(state, key, outcome, known)
         case TakeAll():

@@ -79,7 +79,8 @@ class Cursor:
     ``possible``: what its state may be. ``held_back``: by consumer, acknowledgments that its client may not have sent;
     ``stray``: those of consumers that are gone. ``past``: since the last state that is surely persisted, and with it,
     what the state was. ``since``: the rules that what happened since it was last read put to the test. ``is_flushed``:
-    nothing changed since it was persisted; ``is_moved``: nor since the topic was moved.
+    nothing changed since it was persisted; ``is_moved``: nor since the topic was moved,
+    and ``had_ledger``: when it was, the cursor had one of its own.
 
     For releases that deviate: ``miscounted``: how many entries too few may be counted as its backlog; ``deviating``:
     what the state may be besides, and the name of the deviation that makes it so; ``ledger_since_ms``: since when the
@@ -94,6 +95,7 @@ class Cursor:
     since: frozenset[str] = frozenset()
     is_flushed: bool = False
     is_moved: bool = False
+    had_ledger: bool = True
     miscounted: int = 0
     deviating: Map[Acked, str] = Map()
     ledger_since_ms: float | None = None
@@ -225,6 +227,7 @@ def moved(cursor: Cursor, at: Interval) -> Cursor:
         since=since,
         is_flushed=True,
         is_moved=True,
+        had_ledger=cursor.ledger_since_ms is not None,
         miscounted=0,
         ledger_since_ms=None,
         deviating=_besides(cursor.possible, {**lost, **cursor.deviating}),

@@ -15,7 +15,7 @@ from model.cursors.info import PositionInfo, info_of, state_of
 from model.cursors.log import Place, TopicLog
 from model.cursors.state import Consumption
 from model.cursors.words import CursorRead, Dispatched, StoredRead
-from model.deviations import BACKLOG_MISCOUNTED, DEVIATIONS, MOVED_AS_LEDGER_OPENS
+from model.deviations import BACKLOG_MISCOUNTED, DEVIATIONS, MANY_RANGES_STORED, MOVED_AS_LEDGER_OPENS
 from model.judgement import Allowed, Broken
 from model.log import Position
 
@@ -120,7 +120,7 @@ def _independence(state: Consumption, key: Key) -> tuple[str, ...]:
 
 
 @carries("ACK-10")
-def stored(state: Consumption, key: Key, told: StoredRead) -> Judged:
+def stored(state: Consumption, key: Key, told: StoredRead, known: frozenset[str]) -> Judged:
     """The metadata store was read: right after a move it has the whole state, unless that has too many ranges.
 
     It says nothing of what was acknowledged since, and nothing where more than one state is possible.
@@ -136,13 +136,17 @@ def stored(state: Consumption, key: Key, told: StoredRead) -> Judged:
             because = f"{key[1]} was moved with {ranges} ranges, of which the metadata store takes {limit}"
             return Broken("ACK-10", f"{because}, and is not in it")
         return Allowed(state, ("ACK-10",))
+    deviations: tuple[str, ...] = ()
     if ranges > limit:
-        because = f"{key[1]} was moved with {ranges} ranges, of which the metadata store takes {limit}"
-        return Broken("ACK-10", f"{because}, and is in it")
+        name = None if cursor.had_ledger else MANY_RANGES_STORED
+        if name is None or name not in known:
+            because = f"{key[1]} was moved with {ranges} ranges, of which the metadata store takes {limit}"
+            return Broken("ACK-10", f"{because}, and is in it", name)
+        deviations = (name,)
     actual = state_of(PositionInfo(told.mark_delete, told.ranges), followed.log)
     if (actual.mark_delete, actual.words) != (expected.mark_delete, expected.words):
         return _wrong(state, key, actual)
-    return Allowed(state, ("ACK-10", *(("ACK-07",) if ranges else ())))
+    return Allowed(state, ("ACK-10", *(("ACK-07",) if ranges else ())), deviations)
 
 
 @carries("ACK-01", "ACK-09", "ACK-10")
