@@ -186,16 +186,17 @@ class WireMember:
         for message in covered:
             self._acknowledged[message.position].add(message.batch_index)
         entries = {message.position: message for message in messages}
-        parts = {position: self._part(message) for position, message in entries.items()}
+        parts = {position: self._part(message, cumulative=cumulative) for position, message in entries.items()}
         if not self._marks_parts_of_batches:
             parts = {position: part for position, part in parts.items() if isinstance(part, Position)}
         if parts:
             self._consumer.ack(parts.values(), cumulative=cumulative, timeout_s=ANSWER_TIMEOUT_S)
         return Acknowledged(tuple(message for message in messages if message.position in parts), receipt=bool(parts))
 
-    def _part(self, message: Dispatched) -> Position | PartOfBatch:
-        """What of an entry this consumer has acknowledged, as clients say it."""
-        left = frozenset(range(message.batch_size)) - self._acknowledged[message.position]
+    def _part(self, message: Dispatched, *, cumulative: bool) -> Position | PartOfBatch:
+        """What of an entry this consumer has acknowledged, as clients say it; cumulatively, all before it."""
+        first = message.batch_index + 1 if cumulative else 0
+        left = frozenset(range(first, message.batch_size)) - self._acknowledged[message.position]
         if not left:
             return message.position
         return PartOfBatch(position=message.position, batch_size=message.batch_size, still_unacknowledged=left)

@@ -1,18 +1,20 @@
 """What a subscription has acknowledged: a mark-delete position, and bits for the positions behind it (ACK-01).
 
 The bits are those of document 003, a bit set for each ledger, in words of a fixed number of entries, so that a change
-costs no more where there are many. Of a batch, single messages can be acknowledged; its entry is when all of them are.
-Values never change: an ack gives another state, which shares with the one before whatever did not change.
+costs no more where there are many, nor does a comparison, unless two states are equal. Of a batch, single messages can
+be acknowledged; its entry is when all of them are. Values never change: an ack gives another state, which shares with
+the one before whatever did not change.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from immutables import Map
-
 from model.catalogue import carries
+from model.cursors.bits import Bits
 from model.cursors.log import NOWHERE, Place, TopicLog
 from model.log import Position
 
@@ -34,21 +36,21 @@ class Acked:
     of which only some messages are acknowledged, which: bit n for the n-th."""
 
     mark_delete: Position = NOWHERE
-    words: Map[Word, int] = Map()
-    parts: Map[Position, int] = Map()
+    words: Bits[Word] = Bits()
+    parts: Bits[Position] = Bits()
 
     def has(self, position: Position) -> bool:
         """Whether a whole entry is acknowledged."""
         if position <= self.mark_delete:
             return True
         word, bit = _word(position)
-        return bool(self.words.get(word, 0) & bit)
+        return bool(self.words[word] & bit)
 
     def has_message(self, place: Place) -> bool:
         """Whether a message is acknowledged."""
         if self.has(place.position):
             return True
-        return place.batch_index >= 0 and bool(self.parts.get(place.position, 0) >> place.batch_index & 1)
+        return place.batch_index >= 0 and bool(self.parts[place.position] >> place.batch_index & 1)
 
     def beyond(self) -> list[Position]:
         """The entries acknowledged individually, in order."""
@@ -62,6 +64,10 @@ class Acked:
     def unacknowledged(self, log: TopicLog) -> Iterator[Position]:
         """The entries of the log that are not acknowledged, or not wholly, in order."""
         return (position for position in log.behind(self.mark_delete) if not self.has(position))
+
+    def count_left(self, log: TopicLog) -> int:
+        """How many entries of the log are not acknowledged, or not wholly."""
+        return log.count_behind(self.mark_delete) - sum(bits.bit_count() for _, bits in self.words.items())
 
     def messages_left(self, log: TopicLog) -> Iterator[Place]:
         """The messages of the log that are not acknowledged, in order."""
@@ -81,27 +87,35 @@ def acknowledge(state: Acked, log: TopicLog, position: Position) -> Acked:
     """
     if state.has(position):
         return state
-    parts = state.parts.delete(position) if position in state.parts else state.parts
+    parts = state.parts.put([(position, 0)]) if position in state.parts else state.parts
     if log.after(state.mark_delete) != position:
         word, bit = _word(position)
-        return replace(state, words=state.words.set(word, state.words.get(word, 0) | bit), parts=parts)
+        return replace(state, words=state.words.put([(word, state.words[word] | bit)]), parts=parts)
     return _advanced(replace(state, parts=parts), log, position)
+
+
+def with_entries(state: Acked, log: TopicLog, positions: Iterable[Position]) -> Acked:
+    """Many whole entries are acknowledged, none of which is in part; as one by one, and faster."""
+    words = defaultdict[Word, int](int)
+    for position in positions:
+        if position > state.mark_delete:
+            word, bit = _word(position)
+            words[word] |= bit
+    merged = state.words.put((word, state.words[word] | bits) for word, bits in words.items())
+    return _advanced(replace(state, words=merged), log, state.mark_delete)
 
 
 def _advanced(state: Acked, log: TopicLog, mark_delete: Position) -> Acked:
     """Mark-delete is at least here; what is acknowledged right behind it, it moves over as well."""
-    words = state.words.mutate()
+    changed: dict[Word, int] = {}
     while (following := log.after(mark_delete)) is not None:
         word, bit = _word(following)
-        bits = words.get(word, 0)
+        bits = changed.get(word, state.words[word])
         if not bits & bit:
             break
-        if bits == bit:
-            del words[word]
-        else:
-            words[word] = bits & ~bit
+        changed[word] = bits & ~bit
         mark_delete = following
-    return Acked(mark_delete, words.finish(), state.parts)
+    return Acked(mark_delete, state.words.put(changed.items()), state.parts)
 
 
 def acknowledge_message(state: Acked, log: TopicLog, place: Place) -> Acked:
@@ -110,10 +124,10 @@ def acknowledge_message(state: Acked, log: TopicLog, place: Place) -> Acked:
         return acknowledge(state, log, place.position)
     if state.has_message(place):
         return state
-    bits = state.parts.get(place.position, 0) | 1 << place.batch_index
+    bits = state.parts[place.position] | 1 << place.batch_index
     if bits == (1 << log.size(place.position)) - 1:
         return acknowledge(state, log, place.position)
-    return replace(state, parts=state.parts.set(place.position, bits))
+    return replace(state, parts=state.parts.put([(place.position, bits)]))
 
 
 def acknowledge_all(state: Acked, log: TopicLog, places: Iterable[Place]) -> Acked:
@@ -140,7 +154,7 @@ def overwritten(state: Acked, log: TopicLog, place: Place) -> Acked:
     after = _up_to(state, log, log.at_or_before(_before(place.position)))
     if after.has(place.position) or place.batch_index == log.size(place.position) - 1:
         return acknowledge_up_to(state, log, place)
-    return replace(after, parts=after.parts.set(place.position, (1 << place.batch_index + 1) - 1))
+    return replace(after, parts=after.parts.put([(place.position, (1 << place.batch_index + 1) - 1)]))
 
 
 def _before(position: Position) -> Position:
@@ -150,26 +164,25 @@ def _before(position: Position) -> Position:
 def _up_to(state: Acked, log: TopicLog, mark_delete: Position) -> Acked:
     if mark_delete <= state.mark_delete:
         return state
-    return _advanced(_without(state, mark_delete), log, mark_delete)
+    return _advanced(_without(state, log, mark_delete), log, mark_delete)
 
 
-def _without(state: Acked, mark_delete: Position) -> Acked:
+def _without(state: Acked, log: TopicLog, mark_delete: Position) -> Acked:
     """Nothing individual is kept of what is at or before a position."""
-    words, parts = state.words.mutate(), state.parts.mutate()
-    (ledger, number), bit = _word(mark_delete)
-    for word, bits in state.words.items():
-        if word < (ledger, number):
-            del words[word]
-        elif word == (ledger, number):
-            left = bits & ~((bit << 1) - 1)
-            if left:
-                words[word] = left
-            else:
-                del words[word]
-    for position in state.parts:
-        if position <= mark_delete:
-            del parts[position]
-    return Acked(state.mark_delete, words.finish(), parts.finish())
+    last, bit = _word(mark_delete)
+    gone = dict.fromkeys((word for word in _words(log, state.mark_delete, mark_delete) if word in state.words), 0)
+    if last in gone:
+        gone[last] = state.words[last] & ~((bit << 1) - 1)
+    parts = [(position, 0) for position in state.parts if position <= mark_delete]
+    return Acked(state.mark_delete, state.words.put(gone.items()), state.parts.put(parts))
+
+
+def _words(log: TopicLog, behind: Position, last: Position) -> Iterator[Word]:
+    """The words of the log with entries behind a position, up to and with another."""
+    for ledger in log.ledgers[bisect_left(log.ledgers, behind.ledger) : bisect_right(log.ledgers, last.ledger)]:
+        first = max(0, behind.entry) if ledger == behind.ledger else 0
+        end = last.entry if ledger == last.ledger else log.counts[ledger] - 1
+        yield from ((ledger, number) for number in range(first // WORD, end // WORD + 1))
 
 
 def everything(log: TopicLog) -> Acked:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 
 from immutables import Map
 
@@ -12,7 +11,7 @@ from model.cursors.acked import Acked
 from model.cursors.consumers import Freed, Key, Message
 from model.cursors.cursor import Ack, Cursor, Interval, sent_back
 from model.cursors.log import Place, TopicLog
-from model.cursors.state import Consumption
+from model.cursors.state import Consumption, messages_at
 from model.cursors.words import Acknowledged, Dispatched
 
 
@@ -27,7 +26,8 @@ def acknowledged(
             log = state.log(key[0])
             tested = frozenset(rule for one in before.possible for rule in _tested(one, ack, log))
             state = state.with_cursor(key, _acknowledge(before, ack, log, at, tested))
-            state = no_longer_outstanding(state, key)
+            touched = [message for place in places for message in messages_at(key[0], log, place.position)]
+            state = no_longer_outstanding(state, key, None if cumulative else touched)
         else:
             state = state.with_cursor(key, sent_back(before, name, ack))
             consumer = state.consumers[name]
@@ -63,16 +63,17 @@ def _tested(state: Acked, ack: Ack, log: TopicLog) -> Iterator[str]:
         yield "ACK-02"
 
 
-def no_longer_outstanding(state: Consumption, key: Key) -> Consumption:
-    """What is acknowledged by now, whatever the state is, nobody has outstanding, and is not due."""
-    cursor = state.cursors[key]
+def no_longer_outstanding(state: Consumption, key: Key, touched: Iterable[Message] | None = None) -> Consumption:
+    """What is acknowledged by now, whatever the state is, nobody has outstanding, and is not due.
+
+    ``touched``: the messages that this may be true of since a moment ago; None: any that are outstanding or due.
+    """
+    if touched is None:
+        held = [message for _, consumer in state.of_subscription(key) for message in consumer.outstanding]
+        touched = [message for message in held if message[0] == key[0]]
+        touched += state.freed.get(key, Map[Message, Freed]())
+    possible = state.cursors[key].possible
+    gone = [message for message in touched if all(one.has_message(message[1]) for one in possible)]
     for name, consumer in list(state.of_subscription(key)):
-        gone = [
-            message
-            for message in consumer.outstanding
-            if message[0] == key[0] and all(one.has_message(message[1]) for one in cursor.possible)
-        ]
-        if gone:
-            state = state.with_consumer(name, replace(consumer, outstanding=consumer.outstanding.difference(gone)))
-    due = state.freed.get(key, Map[Message, Freed]())
-    return state.taken(key, [m for m in due if all(one.has_message(m[1]) for one in cursor.possible)])
+        state = state.with_consumer(name, consumer.without(gone))
+    return state.taken(key, gone)

@@ -136,9 +136,8 @@ def disconnected(state: Consumption, key: Key) -> Consumption:
         if consumer.client == "wire":
             state = state.without_consumer(name)
         else:
-            mine = frozenset(message for message in consumer.outstanding if message[0] == key[0])
-            outstanding = consumer.outstanding - mine
-            back = replace(consumer, outstanding=outstanding, is_settled=False, may_repeat=True, is_back=False)
+            rest = consumer.without(message for message in consumer.outstanding if message[0] == key[0])
+            back = replace(rest, is_settled=False, may_repeat=True, is_back=False)
             state = state.with_consumer(name, back)
     return state
 

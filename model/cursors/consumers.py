@@ -32,7 +32,8 @@ topic was moved, and with it all of them."""
 class Consumer:
     """A consumer that is subscribed.
 
-    ``outstanding``: what it received and nobody acknowledged since. ``seen``: by topic, what the state may have
+    ``outstanding``: what it received and nobody acknowledged since; the keys of a map, because a set is copied whole
+    for each message. ``seen``: by topic, what the state may have
     been the last time that nothing can have been on its way to the consumer. ``is_settled``: nothing is now.
     ``rewinds``: it may get everything again, in order, some time from now on: because it asked for it (as a single
     active consumer only can), or because other consumers came or went, which may make it the active one.
@@ -47,7 +48,7 @@ class Consumer:
     client: Client
     durable: bool
     seen: Map[str, frozenset[Acked]]
-    outstanding: frozenset[Message] = frozenset()
+    outstanding: Map[Message, None] = Map()
     is_settled: bool = True
     rewinds: bool = False
     may_repeat: bool = False
@@ -60,4 +61,11 @@ class Consumer:
 
     def without(self, messages: Iterable[Message]) -> Consumer:
         """The consumer when it has these outstanding no more."""
-        return replace(self, outstanding=self.outstanding.difference(messages))
+        outstanding = self.outstanding.mutate()
+        for message in messages:
+            outstanding.pop(message, None)
+        return replace(self, outstanding=outstanding.finish())
+
+    def given(self, message: Message) -> Consumer:
+        """The consumer when it has this one outstanding as well."""
+        return replace(self, outstanding=self.outstanding.set(message, None))

@@ -15,6 +15,7 @@ from immutables import Map
 from model.catalogue import carries
 from model.cursors import blame
 from model.cursors.acked import Acked, Word, acknowledge_all, acknowledge_up_to, overwritten
+from model.cursors.bits import Bits
 from model.cursors.log import Place, TopicLog
 from model.deviations import BATCH_ACKS_LOST, BATCH_ACKS_OVERWRITTEN, DEVIATIONS, MOVED_AS_LEDGER_OPENS
 from model.judgement import Allowed, Broken
@@ -216,8 +217,8 @@ def is_opening(cursor: Cursor, at: Interval) -> bool:
 def moved(cursor: Cursor, at: Interval) -> Cursor:
     """The topic was closed in good order, which persists the state as it is: nothing is lost."""
     past = (Moment(at, cursor.possible),)
-    lost = {replace(state, parts=Map()): BATCH_ACKS_LOST for state in cursor.possible}
-    lost.update({replace(state, parts=Map()): name for state, name in cursor.deviating.items()})
+    lost = {replace(state, parts=Bits()): BATCH_ACKS_LOST for state in cursor.possible}
+    lost.update({replace(state, parts=Bits()): name for state, name in cursor.deviating.items()})
     if is_opening(cursor, at):
         lost.update(dict.fromkeys((state for moment in cursor.past for state in moment.states), MOVED_AS_LEDGER_OPENS))
     since = cursor.since | {"ACK-10"}
@@ -288,5 +289,5 @@ def _is_about_entries(past: tuple[Moment, ...], number: int) -> bool:
     return number > 0 and _entries(past[number].states) != _entries(past[number - 1].states)
 
 
-def _entries(states: frozenset[Acked]) -> frozenset[tuple[Position, Map[Word, int]]]:
+def _entries(states: frozenset[Acked]) -> frozenset[tuple[Position, Bits[Word]]]:
     return frozenset((state.mark_delete, state.words) for state in states)

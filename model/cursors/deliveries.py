@@ -59,8 +59,8 @@ def _received_one(
     key = (message[0], consumer.subscription)
     if consumer.kind == "Failover":
         state = _passed_on(state, key, name)
-    if consumer.rewinds and message in consumer.outstanding:
-        consumer = replace(consumer, outstanding=frozenset(), rewinds=False)
+    if consumer.rewinds and _is_behind(message, consumer):
+        consumer = replace(consumer, outstanding=Map(), rewinds=False)
         state = state.with_consumer(name, consumer)
     if (twice := _outstanding_already(state, key, name, message)) is not None:
         return twice
@@ -70,15 +70,21 @@ def _received_one(
     cursor = delivering.state
     why = state.freed.get(key, Map[Message, Freed]()).get(message)
     state = state.with_cursor(key, cursor).taken(key, [message])
-    state = state.with_consumer(name, replace(consumer, outstanding=consumer.outstanding | {message}))
+    state = state.with_consumer(name, consumer.given(message))
     return Allowed(state, EXERCISED_BY[why] if why else (), delivering.deviations)
+
+
+def _is_behind(message: Message, consumer: Consumer) -> bool:
+    """Whether a consumer that is given everything in order had this before, or something behind it."""
+    topic, place = message
+    return any(other_topic == topic and _order(other) >= _order(place) for other_topic, other in consumer.outstanding)
 
 
 def _passed_on(state: Consumption, key: Key, name: str) -> Consumption:
     """One consumer is the active one: what others had is its own by now."""
     for other, consumer in list(state.of_subscription(key)):
         if other != name and consumer.outstanding:
-            state = state.with_consumer(other, replace(consumer, outstanding=frozenset(), rewinds=True))
+            state = state.with_consumer(other, replace(consumer, outstanding=Map(), rewinds=True))
     return state
 
 

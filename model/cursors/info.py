@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from immutables import Map
-
 from model.catalogue import carries
-from model.cursors.acked import Acked, acknowledge
+from model.cursors.acked import Acked, with_entries
+from model.cursors.bits import Bits
 from model.cursors.log import TopicLog
 from model.cursors.words import Range
 from model.log import Position
@@ -43,12 +42,10 @@ def _ranges(positions: Iterable[Position]) -> Iterator[Range]:
 
 
 @carries("ACK-07")
-def state_of(info: PositionInfo, log: TopicLog, parts: Map[Position, int] = Map()) -> Acked:
+def state_of(info: PositionInfo, log: TopicLog, parts: Bits[Position] = Bits()) -> Acked:
     """The state that position info stands for, in a log; what is contiguous with mark-delete goes into it."""
     state = Acked(log.at_or_before(info.mark_delete), parts=parts)
-    for position in covered(info.ranges, log):
-        state = acknowledge(state, log, position)
-    return state
+    return with_entries(state, log, covered(info.ranges, log))
 
 
 def covered(ranges: Sequence[Range], log: TopicLog) -> Iterator[Position]:

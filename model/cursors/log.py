@@ -79,6 +79,12 @@ class TopicLog:
             yield following
             following = self.after(following)
 
+    def count_behind(self, position: Position) -> int:
+        """How many entries are behind a position."""
+        later = self.ledgers[bisect_right(self.ledgers, position.ledger) :]
+        here = max(0, self.counts.get(position.ledger, 0) - 1 - max(-1, position.entry))
+        return here + sum(self.counts[ledger] for ledger in later)
+
     def __contains__(self, position: Position) -> bool:
         return 0 <= position.entry < self.counts.get(position.ledger, 0)
 

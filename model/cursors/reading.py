@@ -9,6 +9,7 @@ from dataclasses import replace
 from model.catalogue import carries
 from model.cursors import blame, deliveries
 from model.cursors.acked import Acked, acknowledge_all
+from model.cursors.acks import no_longer_outstanding
 from model.cursors.consumers import Key
 from model.cursors.cursor import Cursor, Interval, Moment
 from model.cursors.info import PositionInfo, info_of, state_of
@@ -41,12 +42,15 @@ def read(state: Consumption, key: Key, told: CursorRead, at: Interval, known: fr
     observed = cursor.observed(lambda one: _fitted(one, actual, cursor, log), known)
     if isinstance(observed, Broken):
         return observed if observed.deviation else _wrong(state, key, actual)
-    counted = _counted(observed.state, key, told.backlog, sum(1 for _ in actual.unacknowledged(log)), known)
+    counted = _counted(observed.state, key, told.backlog, actual.count_left(log), known)
     if isinstance(counted, Broken):
         return counted
     tested = ("ACK-01", *sorted(cursor.since), *(("ACK-07",) if told.ranges else ()), *_independence(state, key))
     deviations += observed.deviations + counted.deviations
-    return Allowed(state.with_cursor(key, settled(cursor, counted.state, at)), exercised + tested, deviations)
+    state = state.with_cursor(key, settled(cursor, counted.state, at))
+    if counted.state.possible != cursor.possible:
+        state = no_longer_outstanding(state, key)
+    return Allowed(state, exercised + tested, deviations)
 
 
 def _counted(cursor: Cursor, key: Key, backlog: int, left: int, known: frozenset[str]) -> Allowed[Cursor] | Broken:
@@ -88,11 +92,8 @@ def _fitted(state: Acked, actual: Acked, cursor: Cursor, log: TopicLog) -> Acked
     lower_left = frozenset(state.unacknowledged(log))
     left = frozenset(actual.unacknowledged(log))
     if left <= lower_left and frozenset(deliveries.upper(state, cursor, log).unacknowledged(log)) <= left:
-        parts = state.parts.mutate()
-        for position in state.parts:
-            if actual.has(position):
-                del parts[position]
-        return replace(actual, parts=parts.finish())
+        whole = [(position, 0) for position in state.parts if actual.has(position)]
+        return replace(actual, parts=state.parts.put(whole))
     return None
 
 
