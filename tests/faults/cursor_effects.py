@@ -320,7 +320,7 @@ PERSISTED_EACH_TIME = {"managedLedgerDefaultMarkDeleteRateLimit": "0"}
 """Every ack is."""
 
 CURSOR_EFFECTS: dict[str, Effect] = {
-    "ack-dropped": Effect(acknowledging(8, 8, 6, 4, 2, 1), (2, [4, 6, 8]), (0, [2, 4, 6, 8])),
+    "ack-dropped": Effect(acknowledging(8, 8, 6, 1, 3), (1, [3, 6, 8]), (0, [3, 6, 8])),
     "ack-takes-its-neighbour": Effect(acknowledging(8, 3, 8), (0, [3, 8]), (0, [2, 3, 7, 8])),
     "ack-on-another-subscription": Effect(acknowledging_on_two_subscriptions, [1, 1], [1, 2]),
     "mark-delete-jumps": Effect(acknowledging(8, 3, 7), (0, [3, 7]), (7, [])),
