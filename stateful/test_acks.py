@@ -41,7 +41,7 @@ MACHINES = (
         factory=AcknowledgmentKillsMachine,
         decides=("ACK-08", "ACK-09", "ACK-10"),
         needs=frozenset({Capability.KILL, Capability.RESTART}),
-        share=2.0,
+        share=4.0,
         steps=2,
         examples=2,
     ),

@@ -11,7 +11,7 @@ from model.cursors import acked, cursor, reading
 from model.cursors.acked import Acked
 from model.cursors.acks import no_longer_outstanding
 from model.cursors.consumers import Key
-from model.cursors.cursor import SLACK_MS, Interval, Persisting
+from model.cursors.cursor import SLACK_MS, Ack, Interval, Persisting
 from model.cursors.log import Place, TopicLog
 from model.cursors.state import Consumption
 from model.cursors.words import (
@@ -20,6 +20,7 @@ from model.cursors.words import (
     CursorRead,
     DeleteSubscription,
     Expire,
+    Expired,
     NotPersisted,
     Persisted,
     ReadCursor,
@@ -84,7 +85,7 @@ def administered(
         case SkipAll():
             return Allowed(_changed(state, key, lambda _: acked.everything(log), at))
         case Expire(up_to=up_to):
-            return Allowed(_expired(state, key, up_to, at))
+            return Allowed(_expired(state, key, up_to, at, is_through=isinstance(outcome, Expired)))
         case ResetCursor():
             return Allowed(set_to(state, [key], outcome.to, at) if isinstance(outcome, SetTo) else state)
         case ReadCursor():
@@ -111,12 +112,16 @@ def _changed(state: Consumption, key: Key, change: Callable[[Acked], Acked], at:
     return no_longer_outstanding(state, key)
 
 
-def _expired(state: Consumption, key: Key, up_to: str, at: Interval) -> Consumption:
+def _expired(state: Consumption, key: Key, up_to: str, at: Interval, *, is_through: bool) -> Consumption:
+    """Everything up to a message expired; or some of it, for no rule says that all must."""
     log = state.log(key[0])
     place = log.places.get(up_to)
     if place is None:
         return state
     whole = Place(place.position)
+    if not is_through:
+        before = state.cursors[key]
+        return state.with_cursor(key, replace(before, stray=(*before.stray, Ack((whole,), cumulative=True))))
     return _changed(state, key, lambda one: acked.acknowledge_up_to(one, log, whole), at)
 
 

@@ -7,7 +7,7 @@ Times are given, in milliseconds since the example began; nothing here has a clo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from immutables import Map
@@ -220,7 +220,7 @@ def moved(cursor: Cursor, at: Interval) -> Cursor:
     lost = {replace(state, parts=Bits()): BATCH_ACKS_LOST for state in cursor.possible}
     lost.update({replace(state, parts=Bits()): name for state, name in cursor.deviating.items()})
     if is_opening(cursor, at):
-        lost.update(dict.fromkeys((state for moment in cursor.past for state in moment.states), MOVED_AS_LEDGER_OPENS))
+        lost.update(dict.fromkeys(_mixed(cursor.past), MOVED_AS_LEDGER_OPENS))
     since = cursor.since | {"ACK-10"}
     return replace(
         cursor,
@@ -257,7 +257,7 @@ def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
     surely = max((n for n in numbers if _is_persisted(cursor.past, n, at.invoked_ms, persisting)), default=0)
     bounded = {"ACK-08"} if surely or cursor.is_flushed else frozenset[str]()
     candidates = cursor.past[surely:]
-    states = frozenset(state for moment in candidates for state in moment.states)
+    states = frozenset(_mixed(candidates))
     return replace(
         cursor,
         possible=states,
@@ -269,6 +269,18 @@ def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
         miscounted=0,
         ledger_since_ms=None,
     )
+
+
+def _mixed(past: Sequence[Moment]) -> Iterator[Acked]:
+    """What may have been persisted of these: each state, or an earlier mark-delete with the ranges of a later state.
+
+    That is what brokers write into a cursor's ledger first, once it is open; nothing is in it that nobody acknowledged.
+    """
+    for number, moment in enumerate(past):
+        for earlier in past[: number + 1]:
+            for before in earlier.states:
+                yield from (replace(state, mark_delete=before.mark_delete) for state in moment.states)
+        yield from moment.states
 
 
 def _is_persisted(past: tuple[Moment, ...], number: int, killed_ms: float, persisting: Persisting) -> bool:
