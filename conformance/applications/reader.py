@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Final
 
 from conformance.applications.death import Fate
-from conformance.applications.deliveries import keep_on, open_consumer, to_message
+from conformance.applications.deliveries import connected, keep_on, open_consumer, to_message
 from conformance.applications.store import Store
 from conformance.applications.words import CouldNotGoOn, Ended, Line, Order, Read
 from conformance.systems.deadline import Deadline
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.systems.wire import WireClient
 from conformance.systems.wire_consumer import Delivery, WireConsumer
 from model.log import Position
 
@@ -35,26 +34,25 @@ def read(order: Read, line: Line[Order]) -> None:
 
 def _deliveries(order: Read, last: tuple[Position, int] | None, deadline: Deadline) -> Iterator[Delivery]:
     """What is behind the last message. If that is part of a batch, its entry is read again: there may be more in it."""
-    client = WireClient(order.service_url)
     start = None if last is None else _behind_what(*last)
-    reader = open_consumer(
-        lambda: client.subscribe(
-            order.topic,
-            f"reader-{Path(order.database).stem}",
-            kind="Exclusive",
-            durable=False,
-            initial="earliest",
-            start_after=start,
-            timeout_s=deadline.left_s,
-        ),
-        client,
-        deadline,
-    )
-    end = reader.last_message_id(timeout_s=deadline.left_s)
-    reader.flow(_PERMITS)
-    if end is not None and (start is None or start < end):
-        yield from _up_to(end, reader, last, deadline)
-    client.abort()
+    with connected(order.service_url) as client:
+        reader = open_consumer(
+            lambda: client.subscribe(
+                order.topic,
+                f"reader-{Path(order.database).stem}",
+                kind="Exclusive",
+                durable=False,
+                initial="earliest",
+                start_after=start,
+                timeout_s=deadline.left_s,
+            ),
+            client,
+            deadline,
+        )
+        end = reader.last_message_id(timeout_s=deadline.left_s)
+        reader.flow(_PERMITS)
+        if end is not None and (start is None or start < end):
+            yield from _up_to(end, reader, last, deadline)
 
 
 def _behind_what(last: Position, batch_index: int) -> Position:

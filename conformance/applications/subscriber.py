@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Final
 
 from conformance.applications.death import Fate
-from conformance.applications.deliveries import PAUSE_S, keep_on, open_consumer, to_message
+from conformance.applications.deliveries import PAUSE_S, connected, keep_on, open_consumer, to_message
 from conformance.applications.store import Store
 from conformance.applications.words import CouldNotGoOn, Ended, Line, Order, Subscribe
 from conformance.systems.admin import Admin
 from conformance.systems.backlog import unacknowledged
 from conformance.systems.deadline import Deadline
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.systems.wire import WireClient
 from conformance.systems.wire_consumer import Delivery
 
 _PERMITS: Final = 1000
@@ -40,16 +39,15 @@ def _until_nothing_is_left(order: Subscribe, fate: Fate, deadline: Deadline) -> 
 
     A batch is acknowledged as a whole, behind the last message of it.
     """
-    client = WireClient(order.service_url)
-    consumer = open_consumer(
-        lambda: client.subscribe(
-            order.topic, order.subscription, kind="Exclusive", initial="earliest", timeout_s=deadline.left_s
-        ),
-        client,
-        deadline,
-    )
-    consumer.flow(_PERMITS)
-    with Admin(order.admin_url) as admin:
+    with connected(order.service_url) as client, Admin(order.admin_url) as admin:
+        consumer = open_consumer(
+            lambda: client.subscribe(
+                order.topic, order.subscription, kind="Exclusive", initial="earliest", timeout_s=deadline.left_s
+            ),
+            client,
+            deadline,
+        )
+        consumer.flow(_PERMITS)
         while True:
             delivery = consumer.receive(timeout_s=PAUSE_S)
             if delivery is not None:
@@ -58,7 +56,6 @@ def _until_nothing_is_left(order: Subscribe, fate: Fate, deadline: Deadline) -> 
                     consumer.ack([delivery.position])
                     fate.reach("acknowledged")
             elif not (left := unacknowledged(admin.internal_stats(order.topic), order.subscription)):
-                client.abort()
                 return
             elif deadline.passed:
                 raise NoAnswer(f"{len(left)} entries are left, from {min(left)} on, and nothing more comes")
