@@ -245,6 +245,23 @@ class AcknowledgmentMachine(OnSubscriptions):
             again = self.join(consumer.subscription, consumer.client, 0)
             self.do(Take(consumer=again.name, count=count))
 
+    @rule(count=st.integers(3, 9), nth=st.integers(0, 8), then=st.sampled_from(["fails", "leaves", "crashes", "stays"]))
+    def share(self, count: int, nth: int, then: str) -> None:
+        """One consumer has messages and fails with one of them, or leaves; another joins, and gets what it may."""
+        shared = [name for name, kind in self.plan.kinds.items() if kind == "Shared"]
+        if not shared:
+            return
+        first = self.join(shared[0], "wire", 0)
+        self.do(Take(consumer=first.name, count=count))
+        second = self.join(shared[0], "wire", 0)
+        if then == "fails":
+            self.do(Redeliver(consumer=first.name, nth=(nth,)))
+        elif then != "stays":
+            self.do(CrashConsumer(first.name) if then == "crashes" else CloseConsumer(first.name))
+            self.plan.consumers.remove(first)
+        self.do(Take(consumer=second.name, count=count))
+        self.read(shared[0])
+
     @rule(index=INDEXES)
     def read_cursor(self, index: int) -> None:
         """Look at a subscription."""
@@ -311,9 +328,10 @@ class AcknowledgmentMachine(OnSubscriptions):
             self.read(subscription)
 
     @precondition(lambda self: self.is_trimmed)
-    @rule()
-    def trim(self) -> None:
-        """What everybody acknowledged is deleted, and nothing else."""
+    @rule(index=INDEXES)
+    def trim(self, index: int) -> None:
+        """One subscription is through with everything; what all acknowledged is deleted, and nothing else."""
+        self.do(SkipAll(topic=TOPIC, subscription=self.subscription(index)))
         self.do(Trim(topic=TOPIC))
 
     def read(self, subscription: str) -> None:
@@ -427,7 +445,7 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
 
     @rule(
         sizes=st.lists(st.sampled_from([1, 1, 1, 2]), min_size=3, max_size=12),
-        acks=st.lists(NTH, min_size=1, max_size=5),
+        acks=st.lists(NTH, min_size=1, max_size=8),
         later=st.none() | NTH,
         waits=st.sampled_from([False, False, True]),
         kills=st.sampled_from([True, True, True, False]),

@@ -361,6 +361,7 @@ class Cursors:
             account.subscription.backlog,
             account.subscription.unacked_messages,
             arrived,
+            account.cursor.cursor_ledger_last_entry + 1,
         )
 
     def _take_all(self, operation: TakeAll, topic: str) -> AnyOutcome:

@@ -108,7 +108,8 @@ def _created(state: Consumption, key: Key, operation: CreateSubscription, at: In
 
 def _changed(state: Consumption, key: Key, change: Callable[[Acked], Acked], at: Interval) -> Consumption:
     """Entries were acknowledged by an administrator."""
-    state = state.with_cursor(key, state.cursors[key].on_each(change, at, ("ACK-04",)))
+    after = state.cursors[key].on_each(change, at, ("ACK-04",))
+    state = state.with_cursor(key, replace(after, by_administrators=after.by_administrators + 1))
     return no_longer_outstanding(state, key)
 
 

@@ -85,7 +85,8 @@ class Cursor:
 
     For releases that deviate: ``miscounted``: how many entries too few may be counted as its backlog; ``deviating``:
     what the state may be besides, and the name of the deviation that makes it so; ``ledger_since_ms``: since when the
-    cursor has a ledger of its own, or is about to (None: its state is in the metadata store).
+    cursor has a ledger of its own, or is about to (None: its state is in the metadata store); ``by_administrators``:
+    how often since then its state was changed by other means than acknowledgments, which no limit holds for.
     """
 
     possible: frozenset[Acked]
@@ -100,6 +101,7 @@ class Cursor:
     miscounted: int = 0
     deviating: Map[Acked, str] = Map()
     ledger_since_ms: float | None = None
+    by_administrators: int = 0
 
     @property
     def unsure(self) -> tuple[Ack, ...]:
@@ -170,6 +172,7 @@ def set_anew(cursor: Cursor, state: Acked, at: Interval) -> Cursor:
         held_back=Map(),
         since=frozenset({"ACK-01"}),
         miscounted=cursor.miscounted + beyond,
+        by_administrators=cursor.by_administrators + 1,
         ledger_since_ms=cursor.ledger_since_ms if cursor.ledger_since_ms is not None else at.invoked_ms,
         is_moved=False,
         deviating=Map(),
@@ -231,6 +234,7 @@ def moved(cursor: Cursor, at: Interval) -> Cursor:
         had_ledger=cursor.ledger_since_ms is not None,
         miscounted=0,
         ledger_since_ms=None,
+        by_administrators=0,
         deviating=_besides(cursor.possible, {**lost, **cursor.deviating}),
     )
 
@@ -268,6 +272,7 @@ def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
         is_moved=False,
         miscounted=0,
         ledger_since_ms=None,
+        by_administrators=0,
     )
 
 

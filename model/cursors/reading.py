@@ -11,7 +11,7 @@ from model.cursors import blame, deliveries
 from model.cursors.acked import Acked, acknowledge_all
 from model.cursors.acks import no_longer_outstanding
 from model.cursors.consumers import Key
-from model.cursors.cursor import Cursor, Interval, Moment
+from model.cursors.cursor import Cursor, Interval, Moment, Persisting
 from model.cursors.info import PositionInfo, info_of, state_of
 from model.cursors.log import Place, TopicLog
 from model.cursors.state import Consumption
@@ -21,6 +21,11 @@ from model.judgement import Allowed, Broken
 from model.log import Position
 
 Judged = Allowed[Consumption] | Broken
+
+FIRST_WRITES = 4
+"""What may be written at once: a new ledger's first entry, the permit at hand, one saved up, and one under way."""
+WRITES_EACH = 3
+"""What a change by an administrator may write at most."""
 
 
 @carries("ACK-01", "ACK-05")
@@ -39,6 +44,9 @@ def read(state: Consumption, key: Key, told: CursorRead, at: Interval, known: fr
     actual = state_of(PositionInfo(told.mark_delete, told.ranges), log)
     if (stays := _stays_behind(told, actual, log)) is not None:
         return stays
+    persisting = state.topics[key[0]].persisting
+    if (too_often := _persisted_too_often(cursor, key, told.written, at, persisting)) is not None:
+        return too_often
     observed = cursor.observed(lambda one: _fitted(one, actual, cursor, log), known)
     if isinstance(observed, Broken):
         return observed if observed.deviation else _wrong(state, key, actual)
@@ -51,6 +59,19 @@ def read(state: Consumption, key: Key, told: CursorRead, at: Interval, known: fr
     if counted.state.possible != cursor.possible:
         state = no_longer_outstanding(state, key)
     return Allowed(state, exercised + tested, deviations)
+
+
+@carries("ACK-08")
+def _persisted_too_often(cursor: Cursor, key: Key, written: int, at: Interval, persisting: Persisting) -> Broken | None:
+    """Acknowledgments are persisted so often at most: the first, one for each interval since, and one saved up."""
+    if not persisting.interval_ms or cursor.ledger_since_ms is None:
+        return None
+    since_ms = at.completed_ms - cursor.ledger_since_ms
+    allowed = FIRST_WRITES + since_ms / persisting.interval_ms + WRITES_EACH * cursor.by_administrators
+    if written <= allowed:
+        return None
+    what = f"{key[1]} was persisted {written} times in {since_ms:.0f} ms"
+    return Broken("ACK-08", f"{what}, where once in {persisting.interval_ms:.0f} ms is allowed")
 
 
 def _counted(cursor: Cursor, key: Key, backlog: int, left: int, known: frozenset[str]) -> Allowed[Cursor] | Broken:

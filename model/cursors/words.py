@@ -284,13 +284,14 @@ class Range(Struct, frozen=True):
 
 class CursorRead(Outcome, frozen=True):
     """A subscription's state, by the broker's account; ``backlog`` counts entries, ``unacknowledged`` messages that
-    consumers have."""
+    consumers have, ``written`` what was persisted to the cursor's own ledger, since it has that one."""
 
     mark_delete: Position
     ranges: tuple[Range, ...]
     backlog: int
     unacknowledged: int
     arrived: tuple[Arrived, ...] = ()
+    written: int = 0
 
 
 class StoredRead(Outcome, frozen=True):
