@@ -57,7 +57,8 @@ class Kept:
     is_endless: bool = False
     """A batch that was sent without its highest id: what the broker counts of it is at least its lowest."""
     is_forgotten: bool = False
-    """The broker has recovered without counting it (the deviation ``snapshot-position-ahead``)."""
+    """The broker does not count it: it has recovered without it (the deviation ``snapshot-position-ahead``), or has
+    recorded a lower id after it (``switched-on-in-flight``)."""
     maybe: int | None = None
     """It may not be there: it was sent in this send without deduplication, and no answer came. Those behind it in the
     same send are not there either, then."""
@@ -233,6 +234,7 @@ def _store(lane: Lane, entry: Entry, highest: int, position: Position | None, ar
         lane,
         kept=(*earlier, kept),
         pushed=max(lane.pushed, highest),
+        persisted=min(lane.persisted, highest) if lane.lags else lane.persisted,
         moved=False,
         lags=lane.lags and highest < lane.written,
         shown=shown if highest == entry.highest else shown | {BATCH_END_UNSENT},
@@ -343,12 +345,29 @@ def settle(lane: Lane, *, all_answered: bool) -> Lane:
     The log has one order, so the writes before one that is confirmed are over. Behind it, writes of which nobody was
     told may be in flight.
     """
+    lane = _with_last_recorded(lane) if lane.lags else lane
     places = (n for n, kept in enumerate(lane.kept, start=1) if n > lane.since and kept.position is not None)
     confirmed = max(places, default=lane.since)
-    persisted = max((kept.highest for kept in lane.kept[lane.since : confirmed]), default=NONE)
+    counted = (kept for kept in lane.kept[lane.since : confirmed] if not kept.is_forgotten)
+    persisted = max((kept.highest for kept in counted), default=NONE)
     kept = tuple(replace(k, is_fragile=False) if k.is_fragile and n < confirmed else k for n, k in enumerate(lane.kept))
     unanswered = lane.unanswered + (not all_answered)
     return replace(lane, kept=kept, cut=False, persisted=max(lane.persisted, persisted), unanswered=unanswered)
+
+
+def _with_last_recorded(lane: Lane) -> Lane:
+    """A lane that lags, when its last entry has a lower id than others: that id is what was recorded last, and counts.
+
+    Nowhere else does an entry stand behind one with a higher id.
+    """
+    last = lane.kept[-1] if len(lane.kept) > lane.since else None
+    if last is None or last.position is None or last.highest >= lane.written:
+        return lane
+    kept = tuple(
+        replace(k, is_forgotten=True) if n >= lane.since and k.highest > last.highest else k
+        for n, k in enumerate(lane.kept)
+    )
+    return replace(lane, kept=kept, persisted=min(lane.persisted, last.highest), lags=lane.pushed < last.highest)
 
 
 @carries("DEDUP-09", "DEDUP-12")
@@ -462,7 +481,7 @@ def in_snapshot(lane: Lane, highest: int, position: Position, *, ledger_room: in
     It is of nothing that was not persisted, and of all that was up to its position. It may be newer than that (the
     replay does not mind); or, the deviation, have come in between its last entry and the recording of that.
     """
-    if highest > max(lane.written, lane.persisted):
+    if highest > max((kept.highest for kept in lane.kept[lane.since :]), default=lane.persisted):
         return ()
     if highest >= written_up_to(lane, position):
         return (lane,)

@@ -323,8 +323,9 @@ def _raise_persisted(topic: Topic, write: Write) -> Topic:
     if topic.snapshot is None:
         return topic
     key, highest = topic.key(write.producer), _end(topic.variant, write.entry)
-    pushed = topic.pushed if topic.variant.switched_on_in_flight else topic.pushed.raised(key, highest)
-    return replace(topic, persisted=topic.persisted.raised(key, highest), pushed=pushed)
+    if topic.variant.switched_on_in_flight:
+        return replace(topic, persisted=topic.persisted.without(key).raised(key, highest))
+    return replace(topic, persisted=topic.persisted.raised(key, highest), pushed=topic.pushed.raised(key, highest))
 
 
 def _end(variant: Variant, entry: Entry) -> int:
@@ -412,7 +413,8 @@ def recovered_ids(topic: Topic) -> HighestIds:
     highest = topic.snapshot.highest
     for logged in to_replay(topic, topic.snapshot):
         end = logged.entry.lowest if topic.variant.replay_counts_lowest else _end(topic.variant, logged.entry)
-        highest = highest.raised(topic.key(logged.producer), end)
+        key = topic.key(logged.producer)
+        highest = (highest.without(key) if topic.variant.switched_on_in_flight else highest).raised(key, end)
     return highest
 
 

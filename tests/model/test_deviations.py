@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 
+from model.dedup import UNKNOWN_STATUS
 from model.deviations import (
     BATCH_END_UNSENT,
     DEVIATIONS,
@@ -211,6 +212,24 @@ def test_an_entry_that_counts_as_persisted_is_stored_again() -> None:
     assert is_told_apart(SWITCHED_ON_IN_FLIGHT, *history, opened(-1, session="s2"))
     assert is_sound(*history, sent((entry(5), Duplicate())))
     assert is_sound(*history, opened(5, session="s2"))
+
+
+def test_what_is_stored_again_with_a_lower_id_is_what_counts_then() -> None:
+    """As seen on 2.11.0: what was recorded last counts, also when its id is lower."""
+    history = (
+        created(on=False),
+        opened(-1),
+        in_flight(entry(1), entry(5)),
+        SWITCHED_ON,
+        with_late(snapshot(at(1), p0=5), at(0), at(1)),
+    )
+    again = sent((entry(1), at(2)))
+    known = " ".join(DEVIATIONS)
+    assert isinstance(judged(*history, again, snapshot(at(2), p0=1), known=known), Allowed)
+    refused = sent((entry(1, 5), Refused(UNKNOWN_STATUS)), (entry(3), at(3)))
+    assert isinstance(judged(*history, again, refused, known=known), Allowed)
+    assert isinstance(judged(*history, again, UNLOADED, opened(1, session="s2"), known=known), Allowed)
+    assert isinstance(judged(*history, again, UNLOADED, opened(5, session="s2"), known=known), Broken)
 
 
 def test_after_a_recovery_an_entry_that_was_in_flight_at_the_switching_is_a_duplicate() -> None:
