@@ -5,22 +5,29 @@ It is read off the cursor, position by position, because counters of messages ca
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from conformance.systems.admin_types import InternalStats
+from conformance.systems.admin_types import AcknowledgedRange, InternalStats
 from model.log import Position
 
 
 def unacknowledged(stats: InternalStats, subscription: str) -> frozenset[Position]:
     """The entries of a topic that a subscription has not acknowledged; KeyError where there is no such subscription."""
     cursor = stats.cursors[subscription]
-    mark_delete = Position.parse(cursor.mark_delete_position)
-    ranges = cursor.acknowledged_ranges
-    return frozenset(
-        position
-        for position in _entries(stats)
-        if position > mark_delete and not any(one.after < position <= one.last for one in ranges)
-    )
+    return frozenset(_outside(_entries(stats), Position.parse(cursor.mark_delete_position), cursor.acknowledged_ranges))
+
+
+def _outside(
+    entries: Iterable[Position], mark_delete: Position, ranges: Iterable[AcknowledgedRange]
+) -> Iterator[Position]:
+    """The entries, which rise, that are behind mark-delete and in no range; each range is looked at once."""
+    rising = iter(sorted(ranges, key=lambda one: one.last))
+    current = next(rising, None)
+    for position in entries:
+        while current is not None and current.last < position:
+            current = next(rising, None)
+        if position > mark_delete and (current is None or position <= current.after):
+            yield position
 
 
 def _entries(stats: InternalStats) -> Iterator[Position]:

@@ -17,6 +17,7 @@ from model.cursors import blame
 from model.cursors.acked import Acked, Word, acknowledge_all, acknowledge_up_to, overwritten
 from model.cursors.bits import Bits
 from model.cursors.log import Place, TopicLog
+from model.cursors.row import Row
 from model.deviations import BATCH_ACKS_LOST, BATCH_ACKS_OVERWRITTEN, DEVIATIONS, MOVED_AS_LEDGER_OPENS
 from model.judgement import Allowed, Broken
 from model.log import Position
@@ -93,7 +94,7 @@ class Cursor:
     durable: bool = True
     held_back: Map[str, tuple[Ack, ...]] = Map()
     stray: tuple[Ack, ...] = ()
-    past: tuple[Moment, ...] = ()
+    past: Row[Moment] = Row()
     since: frozenset[str] = frozenset()
     is_flushed: bool = False
     is_moved: bool = False
@@ -123,7 +124,7 @@ class Cursor:
         return replace(
             self,
             possible=after,
-            past=self.past if after == self.possible else (*self.past, Moment(at, after)),
+            past=self.past if after == self.possible else self.past.then(Moment(at, after)),
             since=self.since.union(tested),
             is_flushed=False,
             is_moved=False,
@@ -157,7 +158,7 @@ def _besides(possible: frozenset[Acked], deviating: Mapping[Acked, str]) -> Map[
 def created(state: Acked, at: Interval, *, durable: bool = True) -> Cursor:
     """A subscription that was just created; creating it persists it."""
     states = frozenset({state})
-    return Cursor(states, durable, past=(Moment(at, states),))
+    return Cursor(states, durable, past=Row.of(Moment(at, states)))
 
 
 def set_anew(cursor: Cursor, state: Acked, at: Interval) -> Cursor:
@@ -167,7 +168,7 @@ def set_anew(cursor: Cursor, state: Acked, at: Interval) -> Cursor:
     return replace(
         cursor,
         possible=states,
-        past=(Moment(at, states),),
+        past=Row.of(Moment(at, states)),
         stray=(),
         held_back=Map(),
         since=frozenset({"ACK-01"}),
@@ -219,11 +220,11 @@ def is_opening(cursor: Cursor, at: Interval) -> bool:
 @carries("ACK-10")
 def moved(cursor: Cursor, at: Interval) -> Cursor:
     """The topic was closed in good order, which persists the state as it is: nothing is lost."""
-    past = (Moment(at, cursor.possible),)
+    past = Row.of(Moment(at, cursor.possible))
     lost = {replace(state, parts=Bits()): BATCH_ACKS_LOST for state in cursor.possible}
     lost.update({replace(state, parts=Bits()): name for state, name in cursor.deviating.items()})
     if is_opening(cursor, at):
-        lost.update(dict.fromkeys(_mixed(cursor.past), MOVED_AS_LEDGER_OPENS))
+        lost.update(dict.fromkeys(_mixed(tuple(cursor.past)), MOVED_AS_LEDGER_OPENS))
     since = cursor.since | {"ACK-10"}
     return replace(
         cursor,
@@ -245,9 +246,9 @@ def flushed(cursor: Cursor) -> Cursor:
 
     Those a broker does not persist by themselves, and the document does not speak of them.
     """
-    numbers = range(len(cursor.past))
-    last = max((n for n in numbers if _is_about_entries(cursor.past, n)), default=0)
-    return replace(cursor, past=cursor.past[last:], is_flushed=True)
+    numbers = reversed(range(len(cursor.past)))
+    last = next((n for n in numbers if _is_about_entries(cursor.past, n)), 0)
+    return replace(cursor, past=Row.of(*tuple(cursor.past)[last:]), is_flushed=True)
 
 
 @carries("ACK-08", "ACK-09")
@@ -257,15 +258,15 @@ def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
     It may be the last one that surely was, or any later one. With an ack its state is persisted, unless something was
     within the interval before it. What nothing followed is persisted by the flush.
     """
-    numbers = range(len(cursor.past))
-    surely = max((n for n in numbers if _is_persisted(cursor.past, n, at.invoked_ms, persisting)), default=0)
+    numbers = reversed(range(len(cursor.past)))
+    surely = next((n for n in numbers if _is_persisted(cursor.past, n, at.invoked_ms, persisting)), 0)
     bounded = {"ACK-08"} if surely or cursor.is_flushed else frozenset[str]()
-    candidates = cursor.past[surely:]
+    candidates = tuple(cursor.past)[surely:]
     states = frozenset(_mixed(candidates))
     return replace(
         cursor,
         possible=states,
-        past=(Moment(at, states),),
+        past=Row.of(Moment(at, states)),
         stray=cursor.unsure,
         held_back=Map(),
         since=cursor.since | {"ACK-09"} | bounded,
@@ -288,7 +289,7 @@ def _mixed(past: Sequence[Moment]) -> Iterator[Acked]:
         yield from moment.states
 
 
-def _is_persisted(past: tuple[Moment, ...], number: int, killed_ms: float, persisting: Persisting) -> bool:
+def _is_persisted(past: Row[Moment], number: int, killed_ms: float, persisting: Persisting) -> bool:
     if number and not _is_about_entries(past, number):
         return False
     by_ms = killed_ms - SLACK_MS
@@ -301,7 +302,7 @@ def _is_persisted(past: tuple[Moment, ...], number: int, killed_ms: float, persi
     return any(one.completed_ms <= by_ms and at_ms + persisting.interval_ms <= one.invoked_ms for one in later)
 
 
-def _is_about_entries(past: tuple[Moment, ...], number: int) -> bool:
+def _is_about_entries(past: Row[Moment], number: int) -> bool:
     """Whether whole entries were acknowledged then, and not only parts of batches."""
     return number > 0 and _entries(past[number].states) != _entries(past[number - 1].states)
 

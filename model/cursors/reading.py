@@ -89,7 +89,7 @@ def _counted(cursor: Cursor, key: Key, backlog: int, left: int, known: frozenset
 
 def settled(before: Cursor, cursor: Cursor, at: Interval) -> Cursor:
     """The cursor when its state was seen: what was under way is over, but for what clients still hold back."""
-    past = cursor.past if cursor.possible == before.possible else (*cursor.past, Moment(at, cursor.possible))
+    past = cursor.past if cursor.possible == before.possible else cursor.past.then(Moment(at, cursor.possible))
     # Of what was on its way nothing is any more; but what of it was about parts of batches is not seen here.
     stray = tuple(ack for ack in before.stray if any(place.batch_index >= 0 for place in ack.places))
     return replace(cursor, past=past, stray=stray, since=frozenset())
