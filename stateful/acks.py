@@ -164,15 +164,20 @@ class AcknowledgmentMachine(OnSubscriptions):
     """Several subscriptions of one topic, and whatever consumers and administrators do to them."""
 
     is_trimmed = False
+    is_patient = False
 
     @initialize(
+        is_patient=st.sampled_from([False] * 11 + [True]),
         persistence=PERSISTENCE,
         kinds=st.lists(KINDS, min_size=1, max_size=3).map(tuple),
         is_trimmed=st.sampled_from([False, False, False, True]),
         sizes=SIZES,
     )
-    def begin(self, persistence: Persistence, kinds: tuple[Kind, ...], is_trimmed: bool, sizes: list[int]) -> None:
-        """A topic with messages, and a consumer of its first subscription."""
+    def begin(
+        self, is_patient: bool, persistence: Persistence, kinds: tuple[Kind, ...], is_trimmed: bool, sizes: list[int]
+    ) -> None:
+        """A topic with messages, and a consumer of its first subscription; seldom with time for what takes seconds."""
+        self.is_patient = is_patient
         self.is_trimmed = is_trimmed
         self.create(TOPIC, persistence, kinds, is_trimmed=is_trimmed)
         self.send_entries(sizes)
@@ -299,6 +304,17 @@ class AcknowledgmentMachine(OnSubscriptions):
         up_to = self.plan.sent[which % len(self.plan.sent)]
         self.do(Expire(topic=TOPIC, subscription=subscription, up_to=up_to))
         self.read(subscription)
+
+    @precondition(lambda self: self.is_patient)
+    @rule(index=INDEXES, acks=st.lists(NTH, min_size=3, max_size=8))
+    def acknowledge_and_wait(self, index: int, acks: list[tuple[int, ...]]) -> None:
+        """A consumer acknowledges in quick succession, and then not at all until that must be persisted; once."""
+        self.is_patient = False
+        consumer = self.consumer(index)
+        self.do(Take(consumer=consumer.name, count=9))
+        for nth in acks:
+            self.do(Acknowledge(consumer=consumer.name, nth=nth))
+        self.do(AwaitPersisted(topic=TOPIC, subscription=consumer.subscription))
 
     @precondition(lambda self: not self.is_trimmed)
     @rule(index=INDEXES, which=st.none() | INDEXES, by_time=st.booleans(), seeks=st.booleans(), count=COUNTS)

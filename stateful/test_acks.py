@@ -21,6 +21,7 @@ MACHINES = (
             "ACK-05",
             "ACK-06",
             "ACK-07",
+            "ACK-08",
             "ACK-10",
             "ACK-12",
             "ACK-13",

@@ -122,10 +122,13 @@ class CursorAdmin:
         return [position for position in left if position <= up_to]
 
     def trim(self, topic: str) -> AnyOutcome:
-        """Have a topic trimmed, which the broker answers when it is through, and list its ledgers."""
+        """Have a topic trimmed, which the broker answers when it is through, and list its ledgers.
+
+        A release that cannot be asked trims by itself, when mark-delete moves: then what it did so far is listed.
+        """
         answer = _done(lambda: self._admin.trim(topic))
-        if isinstance(answer, Refused):
-            return Skipped("this release cannot be asked to trim") if answer.code in NO_SUCH_REQUEST else answer
+        if isinstance(answer, Refused) and answer.code not in NO_SUCH_REQUEST:
+            return answer
         return Trimmed(tuple(ledger.ledger_id for ledger in self._admin.internal_stats(topic).ledgers))
 
 
