@@ -57,7 +57,8 @@ class RuleBroken(Exception):
 class Lockstep:
     """One example on one performer; ``record`` is called with each step before it is judged.
 
-    ``chosen``: how many of the steps were asked for from outside; those behind them finish the example.
+    ``chosen``: how many of the steps were asked for from outside; those behind them finish the example. ``clock``: the
+    time in seconds, by which steps are timed; another one where time is simulated.
     """
 
     performer: Performer
@@ -68,7 +69,11 @@ class Lockstep:
     deviations: Counter[str] = field(default_factory=Counter)
     largest_state: int = 0
     chosen: int = 0
-    _began: float = field(default_factory=time.perf_counter)
+    clock: Callable[[], float] = time.perf_counter
+    _began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._began = self.clock()
 
     def do(self, operation: AnyOperation) -> AnyOutcome:
         """Perform one operation, write it down and judge it; RuleBroken when no state allows what was observed."""
@@ -76,14 +81,14 @@ class Lockstep:
         return self._do(operation)
 
     def _do(self, operation: AnyOperation) -> AnyOutcome:
-        invoked = time.perf_counter()
+        invoked = self.clock()
         outcome, late = self.performer.perform(operation)
         step = Step(
             operation=operation,
             outcome=outcome,
             late=late,
             invoked_ms=round((invoked - self._began) * 1000, 3),
-            completed_ms=round((time.perf_counter() - self._began) * 1000, 3),
+            completed_ms=round((self.clock() - self._began) * 1000, 3),
         )
         self.steps.append(step)
         self.record(step)

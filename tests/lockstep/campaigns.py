@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Protocol, cast
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
@@ -19,7 +19,16 @@ from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.performer import Performer
 from model.example import Example
 
-MakePerformer = Callable[[random.Random], Performer]
+
+class Simulated(Performer, Protocol):
+    """A performer that has its own time."""
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """The time in seconds."""
+
+
+MakePerformer = Callable[[random.Random], Simulated]
 
 
 @dataclass(slots=True)
@@ -75,7 +84,8 @@ def play(
 
     def begin() -> RuleBasedStateMachine:
         chance = random.Random(f"{seeded}/{campaign.examples}")
-        lockstep = Lockstep(performer(chance), Example(known=known))
+        simulated = performer(chance)
+        lockstep = Lockstep(simulated, Example(known=known), clock=simulated.clock)
         lockstep.record = lambda _: campaign.sizes.update([lockstep.state.size])
         return machine(RunningExample(lockstep, is_time_up=is_time_up, on_end=on_end))
 

@@ -15,7 +15,7 @@ from typing import assert_never
 from conformance.lockstep.performer import Performed
 from model.answers import could_be_for
 from model.applications import ApplicationOperation
-from model.cursors.words import CursorOperation
+from model.cursors.words import CursorOperation, Persistence
 from model.log import Position
 from model.operations import (
     Answer,
@@ -52,8 +52,15 @@ from model.operations import (
 )
 from model.topic import BUSY
 from model.variants import DOCUMENT, Variant
+from tests.lockstep.cursor_variants import AS_DOCUMENTED, CursorVariant
 from tests.lockstep.simulated_broker import LEDGER_ROOM, Connection, SimulatedBroker
+from tests.lockstep.simulated_cursors import SimulatedCursors
+from tests.lockstep.simulated_subscription import Clock
 
+MOMENTS_S = (0.0005, 0.001, 0.005)
+"""How long an operation takes before and after it takes effect."""
+START_S = 4.0
+"""How long a broker takes to start."""
 BEFORE_THE_FIRST = Position(0, -1)
 """Where a cursor stands that has passed nothing yet."""
 
@@ -99,11 +106,14 @@ class SimulatedPerformer:
         ends_of_batches: bool = True,
         heeds_settings: bool = True,
         snapshot_room: int = 5,
+        cursors: CursorVariant = AS_DOCUMENTED,
     ) -> None:
+        self.clock = Clock()
         self.broker = SimulatedBroker(
             chance, variant=variant, recovery_races=recovery_races, snapshot_room=snapshot_room
         )
         self._chance = chance
+        self._cursors = SimulatedCursors(chance, self.clock, cursors)
         self._ends_of_batches = ends_of_batches
         self._heeds_settings = heeds_settings
         self._policies: dict[str, Policies] = {}
@@ -113,8 +123,20 @@ class SimulatedPerformer:
     def perform(self, operation: AnyOperation) -> Performed:
         """Carry out one operation and say what was seen."""
         self.broker.drift()
-        if isinstance(operation, ApplicationOperation | CursorOperation):
+        self.clock.advance(self._chance.choice(MOMENTS_S))
+        performed = self._perform(operation)
+        for name in self._cursors.topics:
+            topic = self.broker.topic(name)
+            self._cursors.learn(name, topic.log, topic.ledgers)
+        self.clock.advance(self._chance.choice(MOMENTS_S))
+        return performed
+
+    def _perform(self, operation: AnyOperation) -> Performed:
+        if isinstance(operation, ApplicationOperation):
             return Performed(Skipped("there are no applications here"))
+        if isinstance(operation, CursorOperation):
+            late = self._collect(list(self._sessions))
+            return Performed(self._cursors.perform(operation), late)
         match operation:
             case CreateTopic():
                 return self._create_topic(operation)
@@ -144,6 +166,7 @@ class SimulatedPerformer:
                 return self._switch(operation)
             case Unload():
                 self.broker.unload(name)
+                self._cursors.moved([name])
                 return Performed(Done(), self._drop(self._sessions_on(name)))
             case SetFailpoint():
                 late = self._collect(self._sessions_on(name))
@@ -164,6 +187,8 @@ class SimulatedPerformer:
     # ------------------------------------------------------------------------------------------- topics and policies
 
     def _create_topic(self, operation: CreateTopic) -> Performed:
+        if operation.persistence is not None:
+            return self._create_topic_for_cursors(operation, operation.persistence)
         by_broker = operation.deduplication == "broker"
         on = self._broker_default if by_broker else operation.deduplication.endswith("-on")
         of_topic = on if operation.deduplication.startswith("topic-") else None
@@ -171,6 +196,13 @@ class SimulatedPerformer:
         self._policies[operation.topic] = Policies(operation.deduplication.startswith("own-"), of_topic, by_broker)
         created = Created(deduplication=on, snapshot_room=self.broker.snapshot_room, ledger_room=LEDGER_ROOM)
         return Performed(created)
+
+    def _create_topic_for_cursors(self, operation: CreateTopic, persistence: Persistence) -> Performed:
+        partitions = [f"{operation.topic}-partition-{number}" for number in range(operation.partitions)]
+        for name in partitions or [operation.topic]:
+            self.broker.create(name, deduplication=False, has_policy=False)
+            self._policies[name] = Policies(has_own_namespace=False)
+        return Performed(self._cursors.create(operation.topic, persistence, partitions, self.broker.snapshot_room))
 
     def _switch(self, operation: SwitchDeduplication) -> Performed:
         late = () if operation.on and operation.in_flight else self._collect(self._sessions_on(operation.topic))
@@ -188,6 +220,8 @@ class SimulatedPerformer:
             self.broker.kill()
         else:
             self.broker.restart()
+        self._cursors.moved(self._cursors.topics, killed=isinstance(operation, Kill))
+        self.clock.advance(START_S)
         late = self._drop(list(self._sessions))
         if isinstance(operation, Kill) or operation.deduplication is None:
             return Performed(Done(), late)

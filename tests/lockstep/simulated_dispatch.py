@@ -1,0 +1,263 @@
+"""Who has what: consumers of simulated subscriptions, and a broker that sends to them in any order that it may.
+
+Nothing is sent by itself: :meth:`Dispatcher.send_one` sends one entry, to one of those that may get it. A consumer here
+is its client as well: what it holds back, what waits in its queue, and what was received from it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from model.cursors.words import Dispatched, Kind, Subscribe
+from model.log import Position
+from model.vocabulary import Client
+from tests.lockstep.cursor_variants import CursorVariant
+from tests.lockstep.simulated_subscription import Spot, Subscription
+
+IN_ORDER: frozenset[Kind] = frozenset({"Exclusive", "Failover"})
+Key = tuple[str, str]
+"""A topic, and the name of a subscription."""
+Given = tuple[str, Dispatched]
+"""A message as it was delivered, and its topic."""
+
+
+def spot_of(message: Dispatched) -> Spot:
+    """Which message it is."""
+    return message.position, max(0, message.batch_index)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """An acknowledgment that a client was given and has not sent."""
+
+    topic: str
+    spots: tuple[Spot, ...]
+    cumulative: bool
+
+
+@dataclass(slots=True)
+class Consumer:
+    """A consumer and its client, of a topic or of all partitions of one."""
+
+    topics: tuple[str, ...]
+    subscription: str
+    kind: Kind
+    client: Client
+    queue: int
+    permits: int = 0
+    taken_of_queue: int = 0
+    waiting: deque[Given] = field(default_factory=deque)
+    received: list[Given] = field(default_factory=list)
+    outstanding: set[tuple[str, Position]] = field(default_factory=set)
+    acknowledged: set[tuple[str, Spot]] = field(default_factory=set)
+    held_back: list[HeldBack] = field(default_factory=list)
+    failed: list[tuple[str, Position]] = field(default_factory=list)
+    hidden: set[tuple[str, Spot]] = field(default_factory=set)
+
+    @property
+    def keys(self) -> list[Key]:
+        """The subscriptions that it consumes, one on each topic."""
+        return [(topic, self.subscription) for topic in self.topics]
+
+    def ask_for(self, count: int) -> None:
+        """Let the broker send what is missing; with a queue it may already."""
+        if self.queue == 0:
+            self.permits += max(0, count - len(self.waiting) - self.permits)
+
+    def take(self, count: int) -> list[Given]:
+        """Receive, and make room for as much once half of the queue is used up."""
+        number = len(self.waiting) if self.queue == 0 else min(count, len(self.waiting))
+        taken = [self.waiting.popleft() for _ in range(number)]
+        self.received += taken
+        if self.queue:
+            self.taken_of_queue += number
+            if self.taken_of_queue * 2 >= self.queue:
+                self.permits += self.taken_of_queue
+                self.taken_of_queue = 0
+        return taken
+
+    def chosen(self, nth: Iterable[int]) -> list[Given]:
+        """Those of the messages received, round and round, each once."""
+        count = len(self.received)
+        return [self.received[number] for number in dict.fromkeys(n % count for n in nth)] if count else []
+
+
+def consumer_of(operation: Subscribe, topics: tuple[str, ...]) -> Consumer:
+    """The consumer that subscribes; pulsar-client's always has a queue."""
+    queue = max(1, operation.queue) if operation.client == "official" else operation.queue
+    return Consumer(topics, operation.subscription, operation.kind, operation.client, queue, permits=queue)
+
+
+class Dispatcher:
+    """The consumers of one example, and who has what of which subscription."""
+
+    def __init__(self, chance: random.Random, subscriptions: dict[Key, Subscription], variant: CursorVariant) -> None:
+        self._chance = chance
+        self._subscriptions = subscriptions
+        self._variant = variant
+        self.consumers: dict[str, Consumer] = {}
+        self._active: dict[Key, str] = {}
+        self._forgotten: set[tuple[Key, Position]] = set()
+
+    def on(self, key: Key) -> dict[str, Consumer]:
+        """The consumers of a subscription on one topic."""
+        return {name: one for name, one in self.consumers.items() if key in one.keys}
+
+    # --------------------------------------------------------------------------------------------- coming and going
+
+    def join(self, name: str, consumer: Consumer) -> None:
+        """A consumer comes."""
+        self.consumers[name] = consumer
+        self._elect(consumer)
+
+    def leave(self, name: str) -> Consumer:
+        """A consumer is gone; what it had is free."""
+        consumer = self.consumers.pop(name)
+        if self._variant.left_forgotten:
+            self._forgotten |= {((topic, consumer.subscription), where) for topic, where in consumer.outstanding}
+        self._elect(consumer)
+        return consumer
+
+    def _elect(self, changed: Consumer) -> None:
+        """Of a Failover subscription, any consumer may be the active one from now on, which then begins anew."""
+        for topic in changed.topics if changed.kind == "Failover" else ():
+            key = (topic, changed.subscription)
+            names = list(self.on(key))
+            active = self._chance.choice(names) if names else ""
+            if active != self._active.get(key):
+                self._active[key] = active
+                self.free(key)
+
+    def free(self, key: Key) -> None:
+        """Nobody has anything of a subscription any more."""
+        for one in self.on(key).values():
+            one.outstanding = {place for place in one.outstanding if place[0] != key[0]}
+
+    def disconnect(self, key: Key) -> None:
+        """The broker disconnects a subscription's consumers: the wire client's are gone, pulsar-client's come back."""
+        self.free(key)
+        self._forgotten = {place for place in self._forgotten if place[0] != key}
+        for name, one in self.on(key).items():
+            if one.client == "wire":
+                del self.consumers[name]
+            else:
+                self._come_back(one, key[0])
+        self._active.pop(key, None)
+        for one in list(self.on(key).values())[:1]:
+            self._elect(one)
+
+    def _come_back(self, consumer: Consumer, topic: str) -> None:
+        """What waits in the client's queue may be dropped there, and may not."""
+        if self._chance.random() < 0.5:
+            consumer.waiting = deque(given for given in consumer.waiting if given[0] != topic)
+        consumer.permits = max(1, consumer.queue - len(consumer.waiting))
+
+    # ------------------------------------------------------------------------------------------------------ sending
+
+    def send_one(self, key: Key, receiver: Consumer | None = None) -> bool:
+        """Send an entry to one of those that may get it; False where there is none, or none for ``receiver``."""
+        able = [one for one in self._receivers(key) if one.permits > 0]
+        if not able or (receiver is not None and receiver not in able):
+            return False
+        consumer = self._chance.choice(able)
+        position = self._next(key, consumer)
+        if position is None:
+            return False
+        subscription = self._subscriptions[key]
+        ids = subscription.log.entries[position]
+        spots = subscription.left_of(position) or sorted(subscription.log.spots([position]))
+        for _, index in spots:
+            is_batch = len(ids) > 1
+            message = Dispatched(position, index if is_batch else -1, len(ids) if is_batch else 0, ids[index])
+            if (key[0], (position, index)) not in consumer.hidden:
+                consumer.waiting.append((key[0], message))
+                consumer.permits -= 1
+        consumer.outstanding.add((key[0], position))
+        return True
+
+    def _receivers(self, key: Key) -> list[Consumer]:
+        here = self.on(key)
+        if any(one.kind == "Failover" for one in here.values()):
+            return [one for name, one in here.items() if name == self._active.get(key)]
+        return list(here.values())
+
+    def _next(self, key: Key, consumer: Consumer) -> Position | None:
+        """The first entry that is not acknowledged and that nobody has."""
+        subscription = self._subscriptions[key]
+        held = {position for one in self.on(key).values() for topic, position in one.outstanding if topic == key[0]}
+        if self._variant.delivered_to_two:
+            held = {position for topic, position in consumer.outstanding if topic == key[0]}
+        free = [
+            position
+            for position in subscription.left()
+            if position not in held and (key, position) not in self._forgotten
+        ]
+        if self._variant.acknowledged_delivered and len(passed := subscription.passed()) > 1 and passed[-1] not in held:
+            return passed[-1]
+        return free[0] if free else None
+
+    def send_all(self, key: Key) -> None:
+        """Send all that can be sent."""
+        while any(self.send_one(key, one) for one in self._receivers(key)):
+            pass
+
+    def missing_for(self, consumer: Consumer) -> int:
+        """How many entries of what it has are kept from it by its own client, and nobody else is there to get them."""
+        if any(len(self.on((topic, consumer.subscription))) > 1 for topic in consumer.topics):
+            return 0
+        return len({(topic, spot[0]) for topic, spot in consumer.hidden if (topic, spot[0]) in consumer.outstanding})
+
+    # ------------------------------------------------------------------------------------------ what consumers ask
+
+    def acknowledge(self, key: Key, spots: Sequence[Spot], *, cumulative: bool) -> None:
+        """The broker is told of an acknowledgment."""
+        keys = [key]
+        if self._variant.acks_another_subscription:
+            keys = [one for one in self._subscriptions if one[0] == key[0]]
+        for one in keys:
+            if cumulative:
+                self._subscriptions[one].acknowledge_up_to(spots[0])
+            else:
+                self._subscriptions[one].acknowledge(spots)
+            self.released(one)
+
+    def released(self, key: Key) -> None:
+        """What is acknowledged nobody has any more."""
+        subscription = self._subscriptions[key]
+        for one in self.on(key).values():
+            one.outstanding = {
+                (topic, position)
+                for topic, position in one.outstanding
+                if topic != key[0] or not subscription.has(position)
+            }
+
+    def redeliver(self, name: str, places: Iterable[tuple[str, Position]] | None) -> None:
+        """A consumer asks for entries again, None: for all that it has; of one that is active, it is always all."""
+        consumer = self.consumers[name]
+        if self._variant.nack_ignored:
+            return
+        if consumer.kind == "Failover":
+            topics = {t for t in consumer.topics if self._active.get((t, consumer.subscription)) == name}
+            consumer.outstanding = {place for place in consumer.outstanding if place[0] not in topics}
+        elif places is None or consumer.kind == "Exclusive" or self._variant.nack_redelivers_all:
+            consumer.outstanding.clear()
+        else:
+            consumer.outstanding -= set(places)
+
+    def send_held_back(self, consumer: Consumer, count: int | None = None) -> None:
+        """A client sends the first of the acknowledgments that it holds back, None: all of them."""
+        number = len(consumer.held_back) if count is None else count
+        for ack in consumer.held_back[:number]:
+            if (ack.topic, consumer.subscription) in self._subscriptions:
+                self.acknowledge((ack.topic, consumer.subscription), ack.spots, cumulative=ack.cumulative)
+        del consumer.held_back[:number]
+
+    def send_failed(self, name: str) -> None:
+        """A client asks for what its application failed with."""
+        consumer = self.consumers[name]
+        if consumer.failed:
+            self.redeliver(name, consumer.failed)
+            consumer.failed.clear()
