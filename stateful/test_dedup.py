@@ -10,6 +10,16 @@ from conformance.engine.run import Run
 from stateful.dedup import DeduplicationMachine, FailuresMachine, KillsMachine, SettingsMachine
 
 MACHINES = (
+    # First: a restart takes the longer, the more topics there are.
+    Machine(
+        name="deduplication-settings",
+        factory=SettingsMachine,
+        decides=("DEDUP-01",),
+        needs=frozenset({Capability.RESTART}),
+        share=2.0,
+        steps=3,
+        examples=1,
+    ),
     Machine(
         name="deduplication",
         factory=DeduplicationMachine,
@@ -42,15 +52,6 @@ MACHINES = (
         share=2.0,
         steps=3,
         examples=2,
-    ),
-    Machine(
-        name="deduplication-settings",
-        factory=SettingsMachine,
-        decides=("DEDUP-01",),
-        needs=frozenset({Capability.RESTART}),
-        share=2.0,
-        steps=3,
-        examples=1,
     ),
 )
 

@@ -27,7 +27,7 @@ from tests.lockstep.campaigns import Campaign, MakePerformer, play
 from tests.lockstep.simulated import SimulatedPerformer
 from tests.stateful.machines import OwnPolicyMachine, SwitchingMachine
 
-DEDUPLICATION, FAILURES, KILLS, SETTINGS = MACHINES
+SETTINGS, DEDUPLICATION, FAILURES, KILLS = MACHINES
 OWN_POLICY = Machine(name="own policy", factory=OwnPolicyMachine, decides=())
 SWITCHING = Machine(name="switched in flight", factory=SwitchingMachine, decides=())
 EXAMPLES = 150
