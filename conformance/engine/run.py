@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from conformance import events
+from conformance.brokers.interface import Capability
 from conformance.engine.defect import SeededDefect
 from conformance.engine.example import RunningExample
 from conformance.engine.machines import Machine
@@ -104,19 +105,18 @@ class Run:
         self._interrupted = True
 
     def expect(self, machines: Sequence[Machine]) -> None:
-        """Say which machines will be run, so that each gets its share of the budget."""
+        """Say which machines will be run, so that each that this broker can take gets its share of the budget."""
         self._machines = tuple(machines)
-        self._shares_left = sum(machine.share for machine in machines)
+        self._shares_left = sum(machine.share for machine in machines if not self._missing(machine))
 
     def explore(self, machine: Machine) -> list[Violation]:
         """Run a machine for its share of the budget; the violations that it found, known deviations left out."""
         self._raise_trouble()
-        missing = machine.needs - self._world.broker.capabilities
+        missing = self._missing(machine)
         if missing:
             why = f"this broker cannot be asked to {', '.join(sorted(need.value for need in missing))}"
             for rule in self._only_decided_by(machine):
                 self._tell(events.NotExercisable(at_s=self._tell.now_s, rule=rule, why=why))
-            self._shares_left -= machine.share
             return []
         self._tell(events.Phase(at_s=self._tell.now_s, what=machine.name))
         until = self._until(machine)
@@ -139,6 +139,10 @@ class Run:
             self._tell_trouble(self.trouble)
         self._raise_trouble()
         return [one.violation for one in found]
+
+    def _missing(self, machine: Machine) -> frozenset[Capability]:
+        """What a machine needs to do to a broker that cannot be done to this one."""
+        return machine.needs - self._world.broker.capabilities
 
     def _raise_trouble(self) -> None:
         """After trouble nothing more is run."""
