@@ -23,7 +23,7 @@ from model.log import Position
 from model.operations import Refused
 from model.vocabulary import Client
 
-DELIVERY_TIMEOUT_S: Final[dict[Client, float]] = {"wire": 10.0, "official": 40.0}
+DELIVERY_TIMEOUT_S: Final[dict[Client, float]] = {"wire": 10.0, "official": 15.0}
 """How long messages that must come may take; far beyond what was seen. pulsar-client may still be on its way back."""
 LET_IN_TIMEOUT_S: Final = 30.0
 """How long a topic may take to let a consumer in again, after its broker was away or another consumer died."""
