@@ -6,8 +6,6 @@ was acknowledged must have been persisted, and so has few and short examples.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
@@ -35,10 +33,12 @@ from model.cursors.words import (
     Start,
     Subscribe,
     Take,
+    Terminate,
     Trim,
 )
-from model.operations import AnyOperation, CreateTopic, Entry, Kill, Message, OpenProducer, Restart, Send, Unload
+from model.operations import AnyOperation, CreateTopic, Kill, OpenProducer, Restart, Send, Unload
 from model.vocabulary import Client
+from stateful.consumption_plan import ConsumptionPlan, PlannedConsumer
 
 TOPIC = "t0"
 INDEXES = st.integers(0, 63)
@@ -49,49 +49,6 @@ KINDS: st.SearchStrategy[Kind] = st.sampled_from(["Shared", "Shared", "Exclusive
 PERSISTENCE: st.SearchStrategy[Persistence] = st.sampled_from(["shipped", "once-a-second", "every-ack"])
 STARTS: st.SearchStrategy[Start] = st.sampled_from(["earliest", "earliest", "latest"])
 QUEUES = st.sampled_from([0, 0, 0, 2, 100])
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedConsumer:
-    """A consumer that should be there."""
-
-    name: str
-    topic: str
-    subscription: str
-    client: Client
-
-
-@dataclass(slots=True)
-class ConsumptionPlan:
-    """What was sent and who should be subscribed; nothing that the system answered."""
-
-    kinds: dict[str, Kind] = field(default_factory=dict)
-    consumers: list[PlannedConsumer] = field(default_factory=list)
-    sent: list[str] = field(default_factory=list)
-    _names: int = 0
-    _sequence_id: int = 0
-
-    def fresh_name(self) -> str:
-        """A consumer's name that was not used before."""
-        self._names += 1
-        return f"c{self._names}"
-
-    def entries(self, sizes: list[int]) -> tuple[Entry, ...]:
-        """New entries of so many messages each."""
-        return tuple(Entry(tuple(self._message() for _ in range(size))) for size in sizes)
-
-    def _message(self) -> Message:
-        self._sequence_id += 1
-        self.sent.append(f"b{self._sequence_id}")
-        return Message(self._sequence_id, self.sent[-1])
-
-    def drop_wire(self, subscription: str | None = None) -> None:
-        """The broker disconnected consumers; the wire client's do not come back."""
-        self.consumers = [
-            one
-            for one in self.consumers
-            if one.client != "wire" or (subscription is not None and one.subscription != subscription)
-        ]
 
 
 class OnSubscriptions(RuleBasedStateMachine):
@@ -165,8 +122,11 @@ class AcknowledgmentMachine(OnSubscriptions):
 
     is_trimmed = False
     is_patient = False
+    is_over = False
+    ends = False
 
     @initialize(
+        ends=st.sampled_from([False] * 9 + [True]),
         is_patient=st.sampled_from([False] * 11 + [True]),
         persistence=PERSISTENCE,
         kinds=st.lists(KINDS, min_size=1, max_size=3).map(tuple),
@@ -174,19 +134,33 @@ class AcknowledgmentMachine(OnSubscriptions):
         sizes=SIZES,
     )
     def begin(
-        self, is_patient: bool, persistence: Persistence, kinds: tuple[Kind, ...], is_trimmed: bool, sizes: list[int]
+        self,
+        ends: bool,
+        is_patient: bool,
+        persistence: Persistence,
+        kinds: tuple[Kind, ...],
+        is_trimmed: bool,
+        sizes: list[int],
     ) -> None:
         """A topic with messages, and a consumer of its first subscription; seldom with time for what takes seconds."""
+        self.ends = ends
         self.is_patient = is_patient
         self.is_trimmed = is_trimmed
         self.create(TOPIC, persistence, kinds, is_trimmed=is_trimmed)
         self.send_entries(sizes)
         self.join("s0", "wire", 0)
 
+    @precondition(lambda self: not self.is_over)
     @rule(sizes=SIZES)
     def send(self, sizes: list[int]) -> None:
         """Send single messages and batches."""
         self.send_entries(sizes)
+
+    def move(self) -> None:
+        """The topic is unloaded, and loaded again by its producer."""
+        self.do(Unload(topic=TOPIC))
+        self.plan.drop_wire()
+        self.produce_again()
 
     @rule(index=INDEXES, queue=QUEUES)
     def subscribe(self, index: int, queue: int) -> None:
@@ -266,6 +240,30 @@ class AcknowledgmentMachine(OnSubscriptions):
             self.plan.consumers.remove(first)
         self.do(Take(consumer=second.name, count=count))
         self.read(shared[0])
+
+    @precondition(lambda self: not self.is_trimmed)
+    @rule(start=STARTS, count=COUNTS, nth=st.integers(0, 19), crashes=st.booleans(), moves=st.booleans())
+    def read_along(self, start: Start, count: int, nth: int, crashes: bool, moves: bool) -> None:
+        """A consumer with a subscription that lives no longer than itself, and not through a move of the topic."""
+        name = self.plan.fresh_name()
+        passing = f"with-{name}"
+        self.do(Subscribe(name, TOPIC, passing, kind="Exclusive", start=start, durable=False))
+        self.do(Take(consumer=name, count=count))
+        self.do(Acknowledge(consumer=name, nth=(nth,), cumulative=True))
+        self.read(passing)
+        if moves:
+            self.move()
+        else:
+            self.do(CrashConsumer(name) if crashes else CloseConsumer(name))
+        self.read(passing)
+
+    @precondition(lambda self: self.ends)
+    @rule()
+    def terminate(self) -> None:
+        """Nothing more can be written to the topic; what there is goes on to be consumed."""
+        self.ends = False
+        self.is_over = True
+        self.do(Terminate(topic=TOPIC))
 
     @rule(index=INDEXES)
     def read_cursor(self, index: int) -> None:
