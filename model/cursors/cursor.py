@@ -87,7 +87,8 @@ class Cursor:
     For releases that deviate: ``miscounted``: how many entries too few may be counted as its backlog; ``deviating``:
     what the state may be besides, and the name of the deviation that makes it so; ``ledger_since_ms``: since when the
     cursor has a ledger of its own, or is about to (None: its state is in the metadata store); ``by_administrators``:
-    how often since then its state was changed by other means than acknowledgments, which no limit holds for.
+    how often since then its state was changed by other means than acknowledgments, which no limit holds for;
+    ``opens_ms``: when that ledger was asked for, at the latest, and ``is_asked_for``: it surely was.
     """
 
     possible: frozenset[Acked]
@@ -103,6 +104,8 @@ class Cursor:
     deviating: Map[Acked, str] = Map()
     ledger_since_ms: float | None = None
     by_administrators: int = 0
+    opens_ms: float | None = None
+    is_asked_for: bool = False
 
     @property
     def unsure(self) -> tuple[Ack, ...]:
@@ -130,6 +133,8 @@ class Cursor:
             is_moved=False,
             deviating=_besides(after, besides),
             ledger_since_ms=self.ledger_since_ms if self.ledger_since_ms is not None else at.invoked_ms,
+            opens_ms=self.opens_ms if self.is_asked_for else at.completed_ms,
+            is_asked_for=self.is_asked_for or _entries(after).isdisjoint(_entries(self.possible)),
         )
 
     def observed(self, fit: Callable[[Acked], Acked | None], known: frozenset[str]) -> Allowed[Cursor] | Broken:
@@ -175,6 +180,8 @@ def set_anew(cursor: Cursor, state: Acked, at: Interval) -> Cursor:
         miscounted=cursor.miscounted + beyond,
         by_administrators=cursor.by_administrators + 1,
         ledger_since_ms=cursor.ledger_since_ms if cursor.ledger_since_ms is not None else at.invoked_ms,
+        opens_ms=cursor.opens_ms if cursor.is_asked_for else at.completed_ms,
+        is_asked_for=True,
         is_moved=False,
         deviating=Map(),
     )
@@ -214,7 +221,7 @@ def crashed(cursor: Cursor, consumer: str) -> Cursor:
 
 def is_opening(cursor: Cursor, at: Interval) -> bool:
     """Whether a cursor's ledger was only just asked for, and may not be open."""
-    return cursor.ledger_since_ms is not None and cursor.ledger_since_ms >= at.invoked_ms - OPENING_MS
+    return cursor.opens_ms is not None and cursor.opens_ms >= at.invoked_ms - OPENING_MS
 
 
 @carries("ACK-10")
@@ -235,6 +242,8 @@ def moved(cursor: Cursor, at: Interval) -> Cursor:
         had_ledger=cursor.ledger_since_ms is not None,
         miscounted=0,
         ledger_since_ms=None,
+        opens_ms=None,
+        is_asked_for=False,
         by_administrators=0,
         deviating=_besides(cursor.possible, {**lost, **cursor.deviating}),
     )
@@ -273,6 +282,8 @@ def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
         is_moved=False,
         miscounted=0,
         ledger_since_ms=None,
+        opens_ms=None,
+        is_asked_for=False,
         by_administrators=0,
     )
 

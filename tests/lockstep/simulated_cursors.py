@@ -145,7 +145,9 @@ class SimulatedCursors:
         for key in [key for key in self._subscriptions if key[0] in topics]:
             for one in self._dispatcher.on(key).values():
                 self._cut_off(one, key[0])
-            if killed:
+            if not self._subscriptions[key].durable:
+                del self._subscriptions[key]
+            elif killed:
                 self._subscriptions[key].killed()
             else:
                 self._subscriptions[key].moved()
@@ -297,14 +299,16 @@ class SimulatedCursors:
             if any(one.kind != operation.kind or one.kind == "Exclusive" for one in here):
                 return Refused("ConsumerBusy")
         for topic in topics:
-            self._create(topic, operation.subscription, operation.start)
+            self._create(topic, operation.subscription, operation.start, durable=operation.durable)
         self._dispatcher.join(operation.consumer, consumer_of(operation, topics))
         return Subscribed()
 
     def _leave(self, name: str, sent: int | None) -> Done:
         """A consumer is gone, and its client sent so many of the acknowledgments that it held back (None: all)."""
         self._dispatcher.send_held_back(self._dispatcher.consumers[name], sent)
-        self._dispatcher.leave(name)
+        for key in self._dispatcher.leave(name).keys:
+            if not self._subscriptions[key].durable and not self._dispatcher.on(key):
+                del self._subscriptions[key]
         return Done()
 
     def _take(self, name: str, consumer: Consumer, count: int) -> Taken | Starved:
@@ -406,13 +410,13 @@ class SimulatedCursors:
 
     # -------------------------------------------------------------------------------------------------- subscriptions
 
-    def _create(self, topic: str, name: str, start: Start) -> Done | Refused:
+    def _create(self, topic: str, name: str, start: Start, *, durable: bool = True) -> Done | Refused:
         if (topic, name) in self._subscriptions:
             return Refused("409", "it exists")
         log = self._logs[topic]
         acked = log.spots(log.entries) if start == "latest" else set()
         self._subscriptions[topic, name] = Subscription(
-            log, self._clock, self._chance, self._limits[topic], self._variant, acked
+            log, self._clock, self._chance, self._limits[topic], self._variant, acked, durable
         )
         return Done()
 
@@ -489,7 +493,7 @@ class SimulatedCursors:
         ledgers = sorted({position.ledger for position in log.entries})
         is_full = current.used >= current.room and self._chance.random() < 0.5
         closed = [ledger for ledger in ledgers if ledger < current.current or is_full]
-        here = [one for (where, _), one in self._subscriptions.items() if where == topic]
+        here = [one for (where, _), one in self._subscriptions.items() if where == topic and one.durable]
         for ledger in closed:
             entries = [position for position in log.entries if position.ledger == ledger]
             if not all(one.has(position) for one in here for position in entries):

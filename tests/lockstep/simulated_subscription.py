@@ -92,6 +92,7 @@ class Subscription:
     limits: Limits
     variant: CursorVariant
     acked: set[Spot] = field(default_factory=set)
+    durable: bool = True
     miscount: int = 0
     written: int = 0
     _origin: frozenset[Spot] = frozenset()
