@@ -494,13 +494,16 @@ def in_snapshot(lane: Lane, highest: int, position: Position, *, ledger_room: in
 
 
 def written_up_to(lane: Lane, position: Position) -> int:
-    """The highest id that the broker counts at least, of the entries up to a position."""
-    ids = (
+    """The id that the broker counts at least, of the entries up to a position: that of the last of them.
+
+    It is the highest, but where a lower one was stored again behind it (``switched-on-in-flight``).
+    """
+    ids = [
         k.entry.lowest if k.is_endless else k.highest
         for k in lane.kept[lane.since :]
         if k.position is not None and k.position <= position and not k.is_forgotten
-    )
-    return max(ids, default=NONE)
+    ]
+    return ids[-1] if ids else NONE
 
 
 @carries("DEDUP-02", "DEDUP-03", "DEDUP-04", "DEDUP-12")

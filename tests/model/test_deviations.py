@@ -215,7 +215,7 @@ def test_an_entry_that_counts_as_persisted_is_stored_again() -> None:
 
 
 def test_what_is_stored_again_with_a_lower_id_is_what_counts_then() -> None:
-    """As seen on 2.11.0: what was recorded last counts, also when its id is lower."""
+    """As seen on 2.11.0 and 4.0.8: what was recorded last counts, also when its id is lower."""
     history = (
         created(on=False),
         opened(-1),
@@ -226,6 +226,8 @@ def test_what_is_stored_again_with_a_lower_id_is_what_counts_then() -> None:
     again = sent((entry(1), at(2)))
     known = " ".join(DEVIATIONS)
     assert isinstance(judged(*history, again, snapshot(at(2), p0=1), known=known), Allowed)
+    both = sent((entry(1), at(2)), (entry(5), at(3)))
+    assert isinstance(judged(*history, both, snapshot(at(2), p0=1), opened(5, session="s2"), known=known), Allowed)
     refused = sent((entry(1, 5), Refused(UNKNOWN_STATUS)), (entry(3), at(3)))
     assert isinstance(judged(*history, again, refused, known=known), Allowed)
     assert isinstance(judged(*history, again, UNLOADED, opened(1, session="s2"), known=known), Allowed)
