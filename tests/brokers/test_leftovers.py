@@ -17,6 +17,7 @@ from tests.polling import eventually
 
 SUITE = """
 import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where the tests run in the background
 from conformance.brokers.select import parse_broker
 broker = parse_broker("4.0.8")
 broker.start()
@@ -46,7 +47,7 @@ def test_nothing_outlives_a_suite_that_is_ended_by_a_signal(number: signal.Signa
     with suite_with_a_broker(ready=ready) as (suite, traces):
         assert traces.left() == [traces.guardian, traces.java, traces.folder]
         suite.send_signal(number)
-        assert suite.wait() == -number
+        assert suite.wait(timeout=60) == -number
         eventually(lambda: traces.left() == [])
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 from conformance.cli import main
 from conformance.commands.engine import Engine
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where the tests run in the background
     _, scenario, *arguments = sys.argv
     engine = Engine(command=(sys.executable, "-m", "tests.cli.scripted_engine", scenario), obtain=lambda _: None)
     main(arguments, engine)

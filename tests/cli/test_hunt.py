@@ -65,7 +65,7 @@ def test_the_engine_is_told_the_defect_and_to_stop_at_the_first_violation(tmp_pa
 @pytest.mark.parametrize("arguments", [("--hunt", "no-such"), ("no-such",)])
 def test_a_defect_that_does_not_exist_is_one_sentence_and_status_2(arguments: tuple[str, ...], tmp_path: Path) -> None:
     ran = run("has_a_defect", "defects", *arguments, folder=tmp_path)
-    assert ran.err.startswith("pulsar-conformance: there is no defect 'no-such'; there are: batch-highest-ignored, ")
+    assert ran.err.startswith("pulsar-conformance: there is no defect 'no-such'; there are: ack-dropped, ")
     assert (ran.status, len(ran.err.splitlines())) == (2, 1)
 
 
