@@ -88,7 +88,8 @@ class Cursor:
     what the state may be besides, and the name of the deviation that makes it so; ``ledger_since_ms``: since when the
     cursor has a ledger of its own, or is about to (None: its state is in the metadata store); ``by_administrators``:
     how often since then its state was changed by other means than acknowledgments, which no limit holds for;
-    ``opens_ms``: when that ledger was asked for, at the latest, and ``is_asked_for``: it surely was.
+    ``opens_ms``: when that ledger was asked for, at the latest, and ``is_asked_for``: it surely was;
+    ``lost_before``: what the state may have been besides when the topic was loaded.
     """
 
     possible: frozenset[Acked]
@@ -106,6 +107,7 @@ class Cursor:
     by_administrators: int = 0
     opens_ms: float | None = None
     is_asked_for: bool = False
+    lost_before: frozenset[Acked] = frozenset()
 
     @property
     def unsure(self) -> tuple[Ack, ...]:
@@ -182,6 +184,7 @@ def set_anew(cursor: Cursor, state: Acked, at: Interval) -> Cursor:
         ledger_since_ms=cursor.ledger_since_ms if cursor.ledger_since_ms is not None else at.invoked_ms,
         opens_ms=cursor.opens_ms if cursor.is_asked_for else at.completed_ms,
         is_asked_for=True,
+        lost_before=frozenset(),
         is_moved=False,
         deviating=Map(),
     )
@@ -231,8 +234,9 @@ def moved(cursor: Cursor, at: Interval) -> Cursor:
     lost = {replace(state, parts=Bits()): BATCH_ACKS_LOST for state in cursor.possible}
     lost.update({replace(state, parts=Bits()): name for state, name in cursor.deviating.items()})
     if is_opening(cursor, at):
-        lost.update(dict.fromkeys(_mixed(tuple(cursor.past)), MOVED_AS_LEDGER_OPENS))
+        lost.update(dict.fromkeys((*_mixed(tuple(cursor.past)), *cursor.lost_before), MOVED_AS_LEDGER_OPENS))
     since = cursor.since | {"ACK-10"}
+    besides = _besides(cursor.possible, {**lost, **cursor.deviating})
     return replace(
         cursor,
         past=past,
@@ -245,7 +249,8 @@ def moved(cursor: Cursor, at: Interval) -> Cursor:
         opens_ms=None,
         is_asked_for=False,
         by_administrators=0,
-        deviating=_besides(cursor.possible, {**lost, **cursor.deviating}),
+        deviating=besides,
+        lost_before=frozenset(besides),
     )
 
 
@@ -284,6 +289,7 @@ def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
         ledger_since_ms=None,
         opens_ms=None,
         is_asked_for=False,
+        lost_before=frozenset(),
         by_administrators=0,
     )
 

@@ -22,7 +22,7 @@ Spot = tuple[Position, int]
 """A message: its entry, and its place in it, from 0."""
 
 OPENING_S = 0.1
-"""How long a cursor's ledger takes to open."""
+"""How long a cursor's ledger takes to open at most."""
 
 
 @dataclass(slots=True)
@@ -102,6 +102,7 @@ class Subscription:
     _dirty_since_s: float | None = None
     _changed_s: float | None = None
     _ledger_since_s: float | None = None
+    _is_open: bool = False
     _stored: StoredRead = field(default_factory=lambda: StoredRead(None))
 
     def __post_init__(self) -> None:
@@ -240,6 +241,7 @@ class Subscription:
         self._ledger_since_s = self.clock.now_s if self._ledger_since_s is None else self._ledger_since_s
         self._origin = self._persisted = frozenset(self.acked)
         self.written += 1
+        self._is_open = True
         self._writes.clear()
         self._dirty_since_s = self._changed_s = None
 
@@ -268,7 +270,8 @@ class Subscription:
         self._dirty_since_s = None
         self._ledger_since_s = at_s if self._ledger_since_s is None else self._ledger_since_s
         earliest_s = self._writes[-1][0] if self._writes else 0.0
-        lands_s = max(earliest_s, at_s + self.chance.choice((0.002, 0.005, 0.06)))
+        delays_s = (0.002, 0.005, 0.06) if self._is_open else (0.005, 0.06, OPENING_S)
+        lands_s = max(earliest_s, at_s + self.chance.choice(delays_s))
         self._writes.append((lands_s, frozenset(self.acked)))
         self.written += 1
 
@@ -287,6 +290,7 @@ class Subscription:
                 self._write(flush_s)
         while self._writes and self._writes[0][0] <= self.clock.now_s:
             _, self._persisted = self._writes.pop(0)
+            self._is_open = True
 
     def await_persisted(self) -> Persisted | NotPersisted:
         """Wait until the state is persisted, or for longer than it may take."""
@@ -312,8 +316,7 @@ class Subscription:
     def moved(self) -> None:
         """The topic was closed in good order, and is loaded again: nothing is lost."""
         self.settle()
-        since_s = self._ledger_since_s
-        if self.variant.moved_as_ledger_opens and since_s is not None and self.clock.now_s - since_s < OPENING_S:
+        if self.variant.moved_as_ledger_opens and self._writes and not self._is_open:
             self.acked = set(self._origin)
         if self.variant.batch_acks_lost:
             self.acked = self.log.spots(self._whole())
@@ -323,7 +326,7 @@ class Subscription:
             self.acked |= self.log.spots(self.left()[:1])
         limit, ranges = self.limits.stored_ranges, len(self.ranges)
         is_many = ranges > limit or (ranges == limit and self.chance.random() < 0.5)
-        if self.variant.many_ranges_stored and since_s is None:
+        if self.variant.many_ranges_stored and self._ledger_since_s is None:
             is_many = False
         if self.variant.unload_bypasses_store and ranges:
             is_many = True
@@ -348,3 +351,4 @@ class Subscription:
         self.written = self.miscount = 0
         self._let_through_s = -math.inf
         self._dirty_since_s = self._changed_s = self._ledger_since_s = None
+        self._is_open = False
