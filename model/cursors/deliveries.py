@@ -69,6 +69,9 @@ def _received_one(
         return replace(delivering, because=f"{name} was given {state.words(message)}, which is acknowledged")
     cursor = delivering.state
     why = state.freed.get(key, Map[Message, Freed]()).get(message)
+    if why == "failed" and consumer.kind in ("Shared", "Key_Shared") and dispatched.redeliveries == 0:
+        because = f"{name} was given {state.words(message)} again, as if it had never been delivered before"
+        return Broken("ACK-13", because)
     state = state.with_cursor(key, cursor).taken(key, [message])
     state = state.with_consumer(name, consumer.given(message))
     return Allowed(state, EXERCISED_BY[why] if why else (), delivering.deviations)

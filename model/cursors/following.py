@@ -13,7 +13,7 @@ from immutables import Map
 
 from model.cursors import acks, backoff, cursor, deliveries
 from model.cursors.administration import administered, beginning, disconnected, set_to, terminated_or_trimmed
-from model.cursors.consumers import Consumer, Message
+from model.cursors.consumers import Consumer, Freed, Message
 from model.cursors.cursor import Interval, Persisting
 from model.cursors.log import TopicLog, appended
 from model.cursors.state import Consumption, Followed, messages_at
@@ -105,7 +105,8 @@ def killed(state: Consumption, at: Interval) -> Consumption:
 
 def _without_consumers(state: Consumption, key: tuple[str, str]) -> Consumption:
     outstanding = [m for _, one in state.of_subscription(key) for m in one.outstanding if m[0] == key[0]]
-    return disconnected(state.free(key, outstanding, "moved"), key)
+    due = state.freed.get(key, Map[Message, Freed]())
+    return disconnected(state.free(key, [*outstanding, *due], "moved"), key)
 
 
 # ------------------------------------------------------------------------------------------------------------ consumers
@@ -186,8 +187,9 @@ def _left(state: Consumption, name: str, at: Interval, *, in_good_order: bool) -
         after = cursor.closed(before, name, state.log(key[0]), at) if flushes else cursor.crashed(before, name)
         state = state.with_cursor(key, after)
         state = state.free(key, [message for message in consumer.outstanding if message[0] == key[0]], "left")
-        if not before.durable and not any(state.of_subscription(key)):
-            state = state.without_cursor(key)
+        if not any(state.of_subscription(key)):
+            # With its last consumer a subscription forgets how often it delivered what.
+            state = state.free(key, state.freed[key], "left") if before.durable else state.without_cursor(key)
     return _may_rewind(state, consumer)
 
 
