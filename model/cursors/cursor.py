@@ -234,7 +234,8 @@ def moved(cursor: Cursor, at: Interval) -> Cursor:
     lost = {replace(state, parts=Bits()): BATCH_ACKS_LOST for state in cursor.possible}
     lost.update({replace(state, parts=Bits()): name for state, name in cursor.deviating.items()})
     if is_opening(cursor, at):
-        lost.update(dict.fromkeys((*_mixed(tuple(cursor.past)), *cursor.lost_before), MOVED_AS_LEDGER_OPENS))
+        opening = dict.fromkeys((*_mixed(tuple(cursor.past)), *cursor.lost_before), MOVED_AS_LEDGER_OPENS)
+        lost = opening | lost  # what is lost whenever a topic is moved needs no race
     since = cursor.since | {"ACK-10"}
     besides = _besides(cursor.possible, {**lost, **cursor.deviating})
     return replace(

@@ -31,8 +31,8 @@ def test_defects_are_found_and_their_histories_replay_with_them_and_not_without(
     broker_name: str, tmp_path: Path
 ) -> None:
     broker = ("--broker", broker_name)
-    hunt = ("defects", "--hunt", *DEFECTS, *broker, "--budget", "30s", "--seed", "1", "--json", "hunt.json")
-    hunted = conformance(tmp_path, *hunt)
+    hunt = ("defects", "--hunt", *DEFECTS, *broker, "--budget", "30s", "--seed", "1")
+    hunted = conformance(tmp_path, *hunt, "--report", "hunt", "--json", "hunt.json")
     assert hunted.returncode == 0, hunted.stderr
     assert "2 of 2 defects found." in hunted.stdout
 
@@ -41,7 +41,7 @@ def test_defects_are_found_and_their_histories_replay_with_them_and_not_without(
     assert all(one["replays"]["came_back"] > 0 for one in told)
     assert all(one["replays_without_defect"]["came_back"] == 0 for one in told)
 
-    replay = ("replay", told[0]["history"], *broker, "--times", "2")
+    replay = ("replay", f"hunt/{told[0]['history']}", *broker, "--times", "2")
     again = conformance(tmp_path, *replay)
     assert again.returncode == 1, again.stdout
     assert again.stdout.startswith("With the defect check-removed switched on: ")

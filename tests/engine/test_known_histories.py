@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.brokers.interface import Broker
+from conformance.brokers.select import parse_broker
+from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.engine.run import perform
 from conformance.history import document
 from conformance.history.document import Violation
@@ -27,10 +28,14 @@ each = pytest.mark.parametrize("deviation", [pytest.param(deviation, id=deviatio
 
 
 @pytest.fixture(scope="module")
-def world(broker: Broker) -> Iterator[World]:
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    """A broker as the machines have it: the histories say what happens with their settings."""
+    broker = parse_broker(request.config.getoption("--broker"), settings=SUITE_SETTINGS)
+    broker.start()
     made = World(broker, run=f"known-{uuid.uuid4().hex[:8]}")
     yield made
     made.close()
+    broker.stop()
 
 
 def replayed(deviation: KnownDeviation, world: World, *known: str) -> tuple[Violation | None, dict[str, int]]:
