@@ -459,7 +459,7 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
 
     @rule(
         sizes=st.lists(st.sampled_from([1, 1, 1, 2]), min_size=3, max_size=12),
-        acks=st.lists(NTH, min_size=1, max_size=8),
+        acks=st.lists(NTH, min_size=1, max_size=12),
         later=st.none() | NTH,
         waits=st.sampled_from([False, False, True]),
         kills=st.sampled_from([True, True, True, False]),

@@ -158,7 +158,10 @@ def _persisted(state: Consumption, key: Key, outcome: Outcome, at: Interval, kno
     match outcome:
         case NotPersisted(waited_ms):
             return Broken("ACK-08", f"subscription {key[1]} was not persisted within {waited_ms:.0f} ms")
-        case Persisted(after_ms):
+        case Persisted(after_ms, entries):
+            too_often = reading.persisted_too_often(state.cursors[key], key, entries, at, persisting)
+            if too_often is not None:
+                return too_often
             after = state.with_cursor(key, cursor.flushed(state.cursors[key]))
             if at.completed_ms - at.invoked_ms < WAITED_MS:
                 return Allowed(after, ("ACK-08",))  # it was persisted when it was looked at first, some time ago

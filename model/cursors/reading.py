@@ -45,7 +45,7 @@ def read(state: Consumption, key: Key, told: CursorRead, at: Interval, known: fr
     if (stays := _stays_behind(told, actual, log)) is not None:
         return stays
     persisting = state.topics[key[0]].persisting
-    if (too_often := _persisted_too_often(cursor, key, told.written, at, persisting)) is not None:
+    if (too_often := persisted_too_often(cursor, key, told.written, at, persisting)) is not None:
         return too_often
     observed = cursor.observed(lambda one: _fitted(one, actual, cursor, log), known)
     if isinstance(observed, Broken):
@@ -62,7 +62,7 @@ def read(state: Consumption, key: Key, told: CursorRead, at: Interval, known: fr
 
 
 @carries("ACK-08")
-def _persisted_too_often(cursor: Cursor, key: Key, written: int, at: Interval, persisting: Persisting) -> Broken | None:
+def persisted_too_often(cursor: Cursor, key: Key, written: int, at: Interval, persisting: Persisting) -> Broken | None:
     """Acknowledgments are persisted so often at most: the first, one for each interval since, and one saved up."""
     if not persisting.interval_ms or cursor.ledger_since_ms is None:
         return None
@@ -90,9 +90,11 @@ def _counted(cursor: Cursor, key: Key, backlog: int, left: int, known: frozenset
 def settled(before: Cursor, cursor: Cursor, at: Interval) -> Cursor:
     """The cursor when its state was seen: what was under way is over, but for what clients still hold back."""
     past = cursor.past if cursor.possible == before.possible else cursor.past.then(Moment(at, cursor.possible))
+    # What a client had held back may have asked for the cursor's ledger as late as now.
+    opens_ms = cursor.opens_ms if cursor.is_asked_for or cursor.possible == before.possible else at.completed_ms
     # Of what was on its way nothing is any more; but what of it was about parts of batches is not seen here.
     stray = tuple(ack for ack in before.stray if any(place.batch_index >= 0 for place in ack.places))
-    return replace(cursor, past=past, stray=stray, since=frozenset())
+    return replace(cursor, past=past, stray=stray, since=frozenset(), opens_ms=opens_ms)
 
 
 @carries("ACK-02")

@@ -69,7 +69,7 @@ class CursorVariant(Struct, frozen=True, kw_only=True):
     """A subscription that is set to an entry goes on with the one behind it."""
     skips_one_too_many: bool = False
     skip_all_leaves_one: bool = False
-    expires_one_too_few: bool = False
+    expires_one_too_many: bool = False
     close_loses_acks: bool = False
     """A client that closes does not send what it held back."""
     back_off_too_short: bool = False

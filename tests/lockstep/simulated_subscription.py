@@ -226,8 +226,9 @@ class Subscription:
 
     def expire(self, up_to: Position) -> None:
         """All up to an entry is acknowledged."""
-        before, entries = self._whole(), self.log.up_to(up_to)
-        self.acked |= self.log.spots(entries[: len(entries) - self.variant.expires_one_too_few])
+        before, entries = self._whole(), list(self.log.entries)
+        count = len(self.log.up_to(up_to)) + self.variant.expires_one_too_many
+        self.acked |= self.log.spots(entries[:count])
         self._changed(before)
 
     def set_to(self, to: Position | None) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from model.operations import CreateTopic, ReadSnapshot, Send, SwitchDeduplication
+from model.cursors.words import Acknowledge, AcknowledgeOthers, AwaitPersisted, Kind, ReadCursor, ReadStored, Take
+from model.operations import CreateTopic, ReadSnapshot, Send, SwitchDeduplication, Unload
+from stateful.acks import NTH, TOPIC, AcknowledgmentClientsMachine, AcknowledgmentMachine
 from stateful.dedup import BURSTS, INDEXES, DeduplicationMachine
 from stateful.plan import Pick
 
@@ -34,3 +37,47 @@ class SwitchingMachine(OwnPolicyMachine):
             self.do(SwitchDeduplication(topic="t0", scope="topic", on=True, in_flight=True))
             self.do(ReadSnapshot(topic="t0"))
             self.do(Send(session=session.name, entries=entries))
+
+
+class LostAcksMachine(AcknowledgmentClientsMachine):
+    """Topics are moved while pulsar-client holds acknowledgments back, and then all is received that is there."""
+
+    @initialize(kind=st.sampled_from(["Shared", "Exclusive", "Failover"]))
+    def begin(self, kind: Kind) -> None:
+        """A topic with messages, and one consumer."""
+        self.do(CreateTopic(topic=TOPIC, persistence="every-ack"))
+        self.plan.kinds = {"s0": kind}
+        self.produce_again()
+        self.send_entries([1, 2, 1])
+        self.join("s0", "official", 5)
+
+    @rule(nth=NTH)
+    def move(self, nth: tuple[int, ...]) -> None:
+        """Acknowledge, move the topic, and receive."""
+        consumer = self.plan.consumers[0] if self.plan.consumers else self.join("s0", "official", 5)
+        self.do(Take(consumer=consumer.name, count=9))
+        self.do(Acknowledge(consumer=consumer.name, nth=nth))
+        self.do(Unload(topic=TOPIC))
+        self.produce_again()
+        self.do(Take(consumer=consumer.name, count=9))
+
+
+class ManyRangesMachine(AcknowledgmentMachine):
+    """A subscription with many ranges is moved time and again, with nothing acknowledged in between."""
+
+    @initialize()
+    def begin(self) -> None:
+        """A topic of which every other entry is acknowledged."""
+        self.create(TOPIC, "every-ack", ("Shared",))
+        self.send_entries([1] * 9)
+        self.do(AcknowledgeOthers(consumer=self.join("s0", "wire", 0).name, ids=("b2", "b4", "b6", "b8")))
+
+    @rule()
+    def move(self) -> None:
+        """Move the topic once it is seen what it is."""
+        self.do(ReadCursor(topic=TOPIC, subscription="s0"))
+        self.do(AwaitPersisted(topic=TOPIC, subscription="s0"))
+        self.do(Unload(topic=TOPIC))
+        self.do(ReadStored(topic=TOPIC, subscription="s0"))
+        self.plan.drop_wire()
+        self.produce_again()
