@@ -48,6 +48,8 @@ SIZES = st.lists(st.sampled_from([1, 1, 1, 1, 2, 3]), min_size=1, max_size=7)
 KINDS: st.SearchStrategy[Kind] = st.sampled_from(["Shared", "Shared", "Exclusive", "Failover", "Key_Shared"])
 PERSISTENCE: st.SearchStrategy[Persistence] = st.sampled_from(["shipped", "once-a-second", "every-ack"])
 STARTS: st.SearchStrategy[Start] = st.sampled_from(["earliest", "earliest", "latest"])
+LOOKS_UNTIL_OPEN = 15
+"""How many times to look at a cursor until its ledger is open for sure; a look takes 10 ms at least."""
 QUEUES = st.sampled_from([0, 0, 0, 2, 100])
 
 
@@ -302,6 +304,18 @@ class AcknowledgmentMachine(OnSubscriptions):
         up_to = self.plan.sent[which % len(self.plan.sent)]
         self.do(Expire(topic=TOPIC, subscription=subscription, up_to=up_to))
         self.read(subscription)
+
+    @rule(index=INDEXES, first=NTH, nth=NTH)
+    def acknowledge_and_move(self, index: int, first: tuple[int, ...], nth: tuple[int, ...]) -> None:
+        """A consumer acknowledges, and again a while later; then the topic is moved, with the cursor's ledger open."""
+        consumer = self.consumer(index)
+        self.do(Take(consumer=consumer.name, count=9))
+        self.do(Acknowledge(consumer=consumer.name, nth=first))
+        for _ in range(LOOKS_UNTIL_OPEN):
+            self.read(consumer.subscription)
+        self.do(Acknowledge(consumer=consumer.name, nth=nth))
+        self.move()
+        self.read(consumer.subscription)
 
     @precondition(lambda self: self.is_patient)
     @rule(index=INDEXES, acks=st.lists(NTH, min_size=3, max_size=8))

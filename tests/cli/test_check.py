@@ -58,7 +58,7 @@ def test_the_table_of_a_run_in_which_all_held(tmp_path: Path) -> None:
     assert (
         ran.out
         == f"""\
-Seed 7, broker 4.0.8, 2 rules, budget 240 s
+Seed 7, broker 4.0.8, 2 rules, budget 270 s
 
 Pulsar 4.0.8: 500 operations in 20 s, seed 7
 Rule      Verdict  Exercised
@@ -75,7 +75,7 @@ def test_the_table_of_a_run_with_a_violation(tmp_path: Path) -> None:
     assert (
         ran.out
         == f"""\
-Seed 7, broker 4.0.8, 1 rule, budget 240 s
+Seed 7, broker 4.0.8, 1 rule, budget 270 s
 
 Pulsar 4.0.8: 500 operations in 20 s, seed 7
 Rule      Verdict   Exercised
