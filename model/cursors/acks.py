@@ -29,7 +29,7 @@ def acknowledged(
             touched = [message for place in places for message in messages_at(key[0], log, place.position)]
             state = no_longer_outstanding(state, key, None if cumulative else touched)
         else:
-            state = state.with_cursor(key, sent_back(before, name, ack))
+            state = state.with_cursor(key, sent_back(before, name, ack, state.log(key[0])))
             consumer = state.consumers[name]
             state = state.with_consumer(name, consumer.without((key[0], place) for place in places))
     return state

@@ -89,7 +89,8 @@ class Cursor:
     cursor has a ledger of its own, or is about to (None: its state is in the metadata store); ``by_administrators``:
     how often since then its state was changed by other means than acknowledgments, which no limit holds for;
     ``opens_ms``: when that ledger was asked for, at the latest, and ``is_asked_for``: it surely was;
-    ``lost_before``: what the state may have been besides when the topic was loaded.
+    ``lost_before``: what the state may have been besides when the topic was loaded; ``is_taken_back``: what was
+    acknowledged was seen not to be any more, and a consumer may have it still.
     """
 
     possible: frozenset[Acked]
@@ -108,6 +109,7 @@ class Cursor:
     opens_ms: float | None = None
     is_asked_for: bool = False
     lost_before: frozenset[Acked] = frozenset()
+    is_taken_back: bool = False
 
     @property
     def unsure(self) -> tuple[Ack, ...]:
@@ -154,7 +156,9 @@ class Cursor:
         if name not in known:
             return Broken(DEVIATIONS[name].rule, DEVIATIONS[name].how, name)
         shown = frozenset(state for state, one in besides.items() if one == name)
-        return Allowed(replace(self, possible=shown, deviating=_besides(shown, besides)), (), (name,))
+        is_taken_back = self.is_taken_back or name == BATCH_ACKS_OVERWRITTEN
+        after = replace(self, possible=shown, deviating=_besides(shown, besides), is_taken_back=is_taken_back)
+        return Allowed(after, (), (name,))
 
 
 def _besides(possible: frozenset[Acked], deviating: Mapping[Acked, str]) -> Map[Acked, str]:
@@ -190,10 +194,14 @@ def set_anew(cursor: Cursor, state: Acked, at: Interval) -> Cursor:
     )
 
 
-def sent_back(cursor: Cursor, consumer: str, ack: Ack) -> Cursor:
+def sent_back(cursor: Cursor, consumer: str, ack: Ack, log: TopicLog) -> Cursor:
     """A client was given an acknowledgment, and may hold it back (ACK-11)."""
     mine = cursor.held_back.get(consumer, ())
-    return replace(cursor, held_back=cursor.held_back.set(consumer, (*mine, ack)))
+    besides = dict(cursor.deviating)
+    for state in cursor.possible:
+        besides.update(ack.besides(state, log))
+    held_back = cursor.held_back.set(consumer, (*mine, ack))
+    return replace(cursor, held_back=held_back, deviating=_besides(cursor.possible, besides))
 
 
 @carries("ACK-11")
@@ -209,7 +217,12 @@ def closed(cursor: Cursor, consumer: str, log: TopicLog, at: Interval) -> Cursor
             state = ack.on(state, log)
         return state
 
-    return cursor.on_each(flushed, at, ("ACK-11",))
+    def taking_back(state: Acked) -> Mapping[Acked, str]:
+        for ack in acks:
+            state = next(iter(ack.besides(state, log)), None) or ack.on(state, log)
+        return {state: BATCH_ACKS_OVERWRITTEN}
+
+    return cursor.on_each(flushed, at, ("ACK-11",), taking_back)
 
 
 @carries("ACK-11")

@@ -122,7 +122,7 @@ def missed(state: Consumption, name: str) -> Broken | None:
     if consumer.kind not in ("Exclusive", "Shared") or consumer.client != "wire":
         return None
     for key in consumer.keys:
-        if not state.topics[key[0]].is_sure:
+        if not state.topics[key[0]].is_sure or state.cursors[key].is_taken_back:
             continue
         others = dict(state.of_subscription(key))
         if not all(other.is_settled or other_name == name for other_name, other in others.items()):

@@ -77,3 +77,15 @@ class CursorVariant(Struct, frozen=True, kw_only=True):
 
 AS_DOCUMENTED = CursorVariant()
 """Subscriptions as the document has them."""
+
+AS_RELEASES = CursorVariant(
+    backlog_miscounted=True,
+    batch_acks_lost=True,
+    batch_acks_overwritten=True,
+    flush_rate_limited=True,
+    moved_as_ledger_opens=True,
+    back_off_constant=True,
+    lost_ack_hides_message=True,
+    many_ranges_stored=True,
+)
+"""Subscriptions with all that releases are known to do otherwise."""
