@@ -69,7 +69,9 @@ def _received_one(
         return replace(delivering, because=f"{name} was given {state.words(message)}, which is acknowledged")
     cursor = delivering.state
     why = state.freed.get(key, Map[Message, Freed]()).get(message)
-    if why == "failed" and consumer.kind in ("Shared", "Key_Shared") and dispatched.redeliveries == 0:
+    # pulsar-client may hand out what waited in its queue, or die before it asks for what its application failed with.
+    is_asked_for = why == "failed" and consumer.client == "wire" and consumer.kind in ("Shared", "Key_Shared")
+    if is_asked_for and dispatched.redeliveries == 0:
         because = f"{name} was given {state.words(message)} again, as if it had never been delivered before"
         return Broken("ACK-13", because)
     state = state.with_cursor(key, cursor).taken(key, [message])

@@ -62,6 +62,8 @@ class CursorVariant(Struct, frozen=True, kw_only=True):
     """What a consumer had that left goes to nobody."""
     nack_redelivers_all: bool = False
     nack_ignored: bool = False
+    nack_uncounted: bool = False
+    """What was failed with comes again as if for the first time."""
     acknowledged_delivered: bool = False
     """The last entry of mark-delete's is delivered again."""
     trims_unacknowledged: bool = False

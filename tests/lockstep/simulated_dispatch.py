@@ -7,7 +7,7 @@ is its client as well: what it holds back, what waits in its queue, and what was
 from __future__ import annotations
 
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -101,6 +101,7 @@ class Dispatcher:
         self.consumers: dict[str, Consumer] = {}
         self._active: dict[Key, str] = {}
         self._forgotten: set[tuple[Key, Position]] = set()
+        self._asked_again: Counter[tuple[Key, Position]] = Counter()
 
     def on(self, key: Key) -> dict[str, Consumer]:
         """The consumers of a subscription on one topic."""
@@ -119,7 +120,15 @@ class Dispatcher:
         if self._variant.left_forgotten:
             self._forgotten |= {((topic, consumer.subscription), where) for topic, where in consumer.outstanding}
         self._elect(consumer)
+        for key in consumer.keys:
+            self._forget_counts(key)
         return consumer
+
+    def _forget_counts(self, key: Key) -> None:
+        """With its last consumer a subscription forgets how often it was asked for what again."""
+        if not self.on(key):
+            for place in [place for place in self._asked_again if place[0] == key]:
+                del self._asked_again[place]
 
     def _elect(self, changed: Consumer) -> None:
         """Of a Failover subscription, any consumer may be the active one from now on, which then begins anew."""
@@ -146,6 +155,8 @@ class Dispatcher:
             else:
                 self._come_back(one, key[0])
         self._active.pop(key, None)
+        for place in [place for place in self._asked_again if place[0] == key]:
+            del self._asked_again[place]
         for one in list(self.on(key).values())[:1]:
             self._elect(one)
 
@@ -171,7 +182,13 @@ class Dispatcher:
         spots = subscription.left_of(position) or sorted(subscription.log.spots([position]))
         for _, index in spots:
             is_batch = len(ids) > 1
-            message = Dispatched(position, index if is_batch else -1, len(ids) if is_batch else 0, ids[index])
+            message = Dispatched(
+                position,
+                index if is_batch else -1,
+                len(ids) if is_batch else 0,
+                ids[index],
+                0 if self._variant.nack_uncounted else self._asked_again[key, position],
+            )
             if (key[0], (position, index)) not in consumer.hidden:
                 consumer.waiting.append((key[0], message))
                 consumer.permits -= 1
@@ -239,6 +256,7 @@ class Dispatcher:
         consumer = self.consumers[name]
         if self._variant.nack_ignored:
             return
+        before = set(consumer.outstanding)
         if consumer.kind == "Failover":
             topics = {t for t in consumer.topics if self._active.get((t, consumer.subscription)) == name}
             consumer.outstanding = {place for place in consumer.outstanding if place[0] not in topics}
@@ -246,6 +264,9 @@ class Dispatcher:
             consumer.outstanding.clear()
         else:
             consumer.outstanding -= set(places)
+        self._asked_again.update(
+            ((topic, consumer.subscription), where) for topic, where in before - consumer.outstanding
+        )
 
     def send_held_back(self, consumer: Consumer, count: int | None = None) -> None:
         """A client sends the first of the acknowledgments that it holds back, None: all of them."""
