@@ -59,6 +59,8 @@ class Kept:
     is_forgotten: bool = False
     """The broker does not count it: it has recovered without it (the deviation ``snapshot-position-ahead``), or has
     recorded a lower id after it (``switched-on-in-flight``)."""
+    in_move: bool = False
+    """It was in flight while its topic was closed, or while writes were made to fail."""
     maybe: int | None = None
     """It may not be there: it was sent in this send without deduplication, and no answer came. Those behind it in the
     same send are not there either, then."""
@@ -227,7 +229,8 @@ def overlaps(lane: Lane, lowest: int, highest: int) -> bool:
 def _store(lane: Lane, entry: Entry, highest: int, position: Position | None, around: Circumstances) -> Lane:
     earlier = tuple(_overtaken(k) if k.entry.highest <= highest else k for k in lane.kept)
     is_fragile = around.may_fail and position is None
-    kept = Kept(entry, position, is_fragile=is_fragile, ends=highest if around.leaves_open(entry) else None)
+    ends = highest if around.leaves_open(entry) else None
+    kept = Kept(entry, position, is_fragile=is_fragile, ends=ends, in_move=around.may_fail)
     is_over = entry.lowest > lane.stored and not _has_stored_again(lane)
     shown = lane.shown - _OVERTAKEN if is_over else lane.shown
     return replace(
@@ -486,7 +489,7 @@ def in_snapshot(lane: Lane, highest: int, position: Position, *, ledger_room: in
     if highest >= written_up_to(lane, position):
         return (lane,)
     last = next((n for n in range(lane.since, len(lane.kept)) if lane.kept[n].position == position), None)
-    if last is None or position.entry + 1 != ledger_room:
+    if last is None or not (position.entry + 1 == ledger_room or lane.kept[last].in_move):
         return ()
     before = replace(lane, kept=lane.kept[:last])
     is_ahead = highest >= written_up_to(before, position)

@@ -175,6 +175,16 @@ def test_a_snapshot_stands_at_the_last_entry_of_a_full_ledger_without_its_id() -
     assert broken.rule == "DEDUP-10"
 
 
+def test_a_snapshot_may_stand_at_an_entry_that_was_in_flight_as_its_topic_was_moved() -> None:
+    moved = with_late(UNLOADED, at(1))
+    history = (created(), opened(-1), sent((entry(1), at(0))), in_flight(entry(2)))
+    assert is_told_apart(SNAPSHOT_POSITION_AHEAD, *history, moved, snapshot(at(1), p0=1))
+    quietly = (created(), opened(-1), sent((entry(1), at(0)), (entry(2), at(1))), UNLOADED, snapshot(at(1), p0=1))
+    broken = judged(*quietly, known=SNAPSHOT_POSITION_AHEAD)
+    assert isinstance(broken, Broken)
+    assert broken.deviation is None
+
+
 def test_no_other_id_may_be_missing_from_a_snapshot_or_after_a_recovery() -> None:
     first_of_a_ledger = (created(), opened(-1), sent((entry(1), at(0))))
     for history in (
