@@ -497,10 +497,7 @@ def in_snapshot(lane: Lane, highest: int, position: Position, *, ledger_room: in
 
 
 def written_up_to(lane: Lane, position: Position) -> int:
-    """The id that the broker counts at least, of the entries up to a position: that of the last of them.
-
-    It is the highest, but where a lower one was stored again behind it (``switched-on-in-flight``).
-    """
+    """The id that the broker counts at least, of the entries up to a position: that of the last, not the highest."""
     ids = [
         k.entry.lowest if k.is_endless else k.highest
         for k in lane.kept[lane.since :]

@@ -35,7 +35,7 @@ class Consumer:
     ``outstanding``: what it received and nobody acknowledged since; the keys of a map, because a set is copied whole
     for each message. ``seen``: by topic, what the state may have
     been the last time that nothing can have been on its way to the consumer. ``is_settled``: nothing is now.
-    ``rewinds``: it may get everything again, in order, some time from now on: because it asked for it (as a single
+    ``rewinds``: how often it may get everything again, in order, from now on: because it asked for it (as a single
     active consumer only can), or because other consumers came or went, which may make it the active one.
     ``may_repeat``: it is one of pulsar-client's that was disconnected or asked for messages again: what is in the
     client's own queue then, it is given as well as what the broker sends again. ``is_back``: it was never disconnected;
@@ -50,7 +50,7 @@ class Consumer:
     seen: Map[str, frozenset[Acked]]
     outstanding: Map[Message, None] = Map()
     is_settled: bool = True
-    rewinds: bool = False
+    rewinds: int = 0
     may_repeat: bool = False
     is_back: bool = True
 

@@ -247,8 +247,9 @@ def moved(cursor: Cursor, at: Interval) -> Cursor:
     lost = {replace(state, parts=Bits()): BATCH_ACKS_LOST for state in cursor.possible}
     lost.update({replace(state, parts=Bits()): name for state, name in cursor.deviating.items()})
     if is_opening(cursor, at):
-        opening = dict.fromkeys((*_mixed(tuple(cursor.past)), *cursor.lost_before), MOVED_AS_LEDGER_OPENS)
-        lost = opening | lost  # what is lost whenever a topic is moved needs no race
+        states = (*_mixed(tuple(cursor.past)), *cursor.lost_before)
+        both = (replace(state, parts=Bits()) for state in states)
+        lost = dict.fromkeys((*states, *both), MOVED_AS_LEDGER_OPENS) | lost  # what is lost in any case needs no race
     since = cursor.since | {"ACK-10"}
     besides = _besides(cursor.possible, {**lost, **cursor.deviating})
     return replace(

@@ -60,7 +60,7 @@ def _received_one(
     if consumer.kind == "Failover":
         state = _passed_on(state, key, name)
     if consumer.rewinds and _is_behind(message, consumer):
-        consumer = replace(consumer, outstanding=Map(), rewinds=False)
+        consumer = replace(consumer, outstanding=Map(), rewinds=consumer.rewinds - 1)
         state = state.with_consumer(name, consumer)
     if (twice := _outstanding_already(state, key, name, message)) is not None:
         return twice
@@ -89,7 +89,7 @@ def _passed_on(state: Consumption, key: Key, name: str) -> Consumption:
     """One consumer is the active one: what others had is its own by now."""
     for other, consumer in list(state.of_subscription(key)):
         if other != name and consumer.outstanding:
-            state = state.with_consumer(other, replace(consumer, outstanding=Map(), rewinds=True))
+            state = state.with_consumer(other, replace(consumer, outstanding=Map(), rewinds=consumer.rewinds + 1))
     return state
 
 

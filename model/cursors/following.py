@@ -171,7 +171,7 @@ def _may_rewind(state: Consumption, changed: Consumer) -> Consumption:
     if changed.kind == "Failover":
         for key in changed.keys:
             for name, consumer in list(state.of_subscription(key)):
-                state = state.with_consumer(name, replace(consumer, rewinds=True))
+                state = state.with_consumer(name, replace(consumer, rewinds=consumer.rewinds + 1))
     return state
 
 
@@ -234,7 +234,7 @@ def _failed(state: Consumption, name: str, messages: Sequence[Dispatched] | None
     due = [message for message in mine if message in consumer.outstanding]
     consumer = replace(
         consumer.without(due),
-        rewinds=consumer.kind in ("Exclusive", "Failover"),
+        rewinds=consumer.rewinds + (consumer.kind in ("Exclusive", "Failover")),
         may_repeat=consumer.client == "official",
     )
     state = state.with_consumer(name, consumer)
