@@ -112,6 +112,11 @@ class Cursor:
     is_taken_back: bool = False
 
     @property
+    def imaginable(self) -> frozenset[Acked]:
+        """What its state may be, deviations included."""
+        return self.possible.union(self.deviating)
+
+    @property
     def unsure(self) -> tuple[Ack, ...]:
         """The acknowledgments that may or may not have taken effect."""
         return self.stray + tuple(ack for acks in self.held_back.values() for ack in acks)
@@ -158,7 +163,8 @@ class Cursor:
         shown = frozenset(state for state, one in besides.items() if one == name)
         is_taken_back = self.is_taken_back or name == BATCH_ACKS_OVERWRITTEN
         after = replace(self, possible=shown, deviating=_besides(shown, besides), is_taken_back=is_taken_back)
-        return Allowed(after, (), (name,))
+        # Whether this state asked for a ledger is not known: what was reckoned with was another.
+        return Allowed(replace(after, is_asked_for=False), (), (name,))
 
 
 def _besides(possible: frozenset[Acked], deviating: Mapping[Acked, str]) -> Map[Acked, str]:

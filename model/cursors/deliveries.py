@@ -43,7 +43,7 @@ def received(
 
 
 def _seen(state: Consumption, consumer: Consumer) -> Map[str, frozenset[Acked]]:
-    return Map({topic: state.cursors[topic, consumer.subscription].possible for topic in consumer.topics})
+    return Map({topic: state.cursors[topic, consumer.subscription].imaginable for topic in consumer.topics})
 
 
 def _received_one(
@@ -112,7 +112,7 @@ def _delivering(
     """The subscription when a message was dispatched, some time since nothing was on its way to that consumer."""
     topic, place = message
     seen = consumer.seen.get(topic, frozenset())
-    if seen != cursor.possible and any(not state.has_message(place) for state in seen | cursor.possible):
+    if seen != cursor.imaginable and any(not state.has_message(place) for state in seen | cursor.possible):
         return Allowed(cursor)  # it may have been dispatched before what happened since
     return cursor.observed(lambda state: None if state.has_message(place) else state, known)
 

@@ -160,7 +160,7 @@ def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consu
         kind=operation.kind,
         client=operation.client,
         durable=operation.durable,
-        seen=Map({topic: state.cursors[topic, operation.subscription].possible for topic in topics}),
+        seen=Map({topic: state.cursors[topic, operation.subscription].imaginable for topic in topics}),
         is_settled=operation.client == "wire" and not operation.queue,
     )
     return _may_rewind(state.with_consumer(operation.consumer, consumer), consumer)
