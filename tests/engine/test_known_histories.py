@@ -20,7 +20,7 @@ from conformance.lockstep.world import World
 from model.deviations import DEVIATIONS
 from model.example import Example
 
-TRIES = 3
+TRIES = 8
 """A real broker is not deterministic; the histories come back nearly always."""
 
 SHOWN = [deviation for deviation in shipped() if deviation.history is not None]
