@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from model.judgement import Broken
+
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
@@ -17,6 +19,10 @@ class Deviation:
     name: str
     rule: str
     how: str
+
+    def broken(self, because: str | None = None) -> Broken:
+        """What to answer where it is not known: ``because``, what was seen, in a sentence, if there is more to say."""
+        return Broken(self.rule, self.how if because is None else f"{because}: {self.how}", self.name)
 
 
 OVERLAPPING_BATCH_DROPPED = "overlapping-batch-dropped"

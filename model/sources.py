@@ -136,8 +136,7 @@ def ended(source: Source, name: str, outcome: SourceEnded, known: frozenset[str]
     because = f"source {name} waited in vain for pulsar-client to have a message confirmed"
     if not source.may_be_closed:
         return Broken("DEDUP-13", because)
-    deviation = DEVIATIONS[CLOSED_BEFORE_OPENED]
-    return Broken(deviation.rule, f"{because}: {deviation.how}", deviation.name)
+    return DEVIATIONS[CLOSED_BEFORE_OPENED].broken(because)
 
 
 def _after(source: Source, outcome: SourceEnded) -> Source:
@@ -220,9 +219,7 @@ def log_read(
         return _broken(source, _out_of_order(name, rest[0]))
     for number, excuse in lost.items():
         if excuse not in known:
-            deviation = DEVIATIONS[excuse]
-            because = f"{_why_missing(name, source.owed[number], found)}: {deviation.how}"
-            return Broken(deviation.rule, because, deviation.name)
+            return DEVIATIONS[excuse].broken(_why_missing(name, source.owed[number], found))
     after = replace(source, owed=tuple(_let_go(o) if i in lost else o for i, o in enumerate(source.owed)))
     return Allowed(after, () if lost else _exercised_by(source), tuple(sorted(set(lost.values()))))
 

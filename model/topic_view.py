@@ -223,8 +223,7 @@ def account_for(lanes: Lanes, known: frozenset[str]) -> tuple[Lanes, tuple[str, 
     if not shown:
         return lanes, ()
     for name in sorted(shown - known):
-        deviation = DEVIATIONS[name]
-        return Broken(deviation.rule, deviation.how, name)
+        return DEVIATIONS[name].broken()
     return frozenset(replace(lane, shown=frozenset()) for lane in lanes if lane.shown <= known), tuple(sorted(shown))
 
 

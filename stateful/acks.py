@@ -35,6 +35,7 @@ from model.cursors.words import (
     Take,
     Terminate,
     Trim,
+    partition_name,
 )
 from model.operations import AnyOperation, CreateTopic, Kill, OpenProducer, Restart, Send, Unload
 from model.vocabulary import Client
@@ -389,7 +390,7 @@ class AcknowledgmentClientsMachine(OnSubscriptions):
         self.is_patient = is_patient
         self.partitions = partitions
         self.do(CreateTopic(topic=TOPIC, persistence=persistence, partitions=partitions))
-        self.topics = tuple(f"{TOPIC}-partition-{number}" for number in range(partitions)) or (TOPIC,)
+        self.topics = tuple(partition_name(TOPIC, number) for number in range(partitions)) or (TOPIC,)
         self.plan.kinds = {f"s{number}": kind for number, kind in enumerate(kinds)}
         for topic in self.topics:
             self.produce_again(topic)

@@ -46,6 +46,10 @@ def surely(request: Callable[[], T]) -> T | Refused:
         time.sleep(PAUSE_S)
 
 
+BEGINNING: Final = Position(-1, -1)
+"""What a broker is told that is to set a cursor back to the first entry there is."""
+
+
 class CursorAdmin:
     """The admin's part of an example; topics go by their real names."""
 
@@ -71,7 +75,7 @@ class CursorAdmin:
 
     def reset(self, topic: str, subscription: str, to: Position | None) -> AnyOutcome:
         """Set a subscription back to an entry, None: to the beginning."""
-        return _done(lambda: self._admin.reset_cursor(topic, subscription, to or Position(-1, -1)))
+        return _done(lambda: self._admin.reset_cursor(topic, subscription, to or BEGINNING))
 
     def reset_to_time(self, topic: str, subscription: str, publish_time_ms: int) -> AnyOutcome:
         """Set a subscription back to a time."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from conformance.lockstep.cursor_accounts import Watch
-from conformance.lockstep.cursor_admin import CursorAdmin
+from conformance.lockstep.cursor_admin import BEGINNING, CursorAdmin
 from conformance.lockstep.cursor_backoff import fail_often
 from conformance.lockstep.cursor_consumers import IN_ORDER, Member, WireMember, chosen
 from conformance.lockstep.cursor_members import DELIVERY_TIMEOUT_S, Members, receive
@@ -380,15 +380,6 @@ class Cursors:
     def close(self) -> None:
         """Cut all consumers off."""
         self._members.cut_all()
-
-
-BEGINNING: Final = Position(-1, -1)
-"""What a broker is told that is to set a cursor back to the first entry there is."""
-
-
-def partition_name(topic: str, number: int) -> str:
-    """What a partition of a topic is called."""
-    return f"{topic}-partition-{number}"
 
 
 def _part(found: list[Whereabout], *, cumulative: bool) -> Position | PartOfBatch:

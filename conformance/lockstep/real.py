@@ -12,7 +12,7 @@ from typing import Final, assert_never
 
 from conformance.brokers.interface import Capability
 from conformance.lockstep.applications import Applications
-from conformance.lockstep.cursors import Cursors, partition_name
+from conformance.lockstep.cursors import Cursors
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S, OfficialSession, ProducerSession, WireSession
 from conformance.lockstep.whereabouts import Whereabouts
@@ -23,7 +23,7 @@ from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.systems.read_log import read_log
 from conformance.trouble import Trouble
 from model.applications import ApplicationOperation
-from model.cursors.words import CursorOperation, Persistence
+from model.cursors.words import CursorOperation, Persistence, partition_name
 from model.log import Position
 from model.operations import (
     AnyOperation,

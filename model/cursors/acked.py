@@ -72,11 +72,7 @@ class Acked:
     def messages_left(self, log: TopicLog) -> Iterator[Place]:
         """The messages of the log that are not acknowledged, in order."""
         for position in self.unacknowledged(log):
-            size = log.size(position)
-            for index in range(size):
-                place = Place(position, index if size > 1 else -1)
-                if not self.has_message(place):
-                    yield place
+            yield from (place for place in log.places_at(position) if not self.has_message(place))
 
 
 @carries("ACK-02", "ACK-03")

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from immutables import Map
-
 from model.cursors.acked import Acked
-from model.cursors.consumers import Freed, Key, Message
+from model.cursors.consumers import Key, Message
 from model.cursors.cursor import Ack, Cursor, Interval, sent_back
 from model.cursors.log import Place, TopicLog
 from model.cursors.state import Consumption, messages_at
@@ -71,7 +69,7 @@ def no_longer_outstanding(state: Consumption, key: Key, touched: Iterable[Messag
     if touched is None:
         held = [message for _, consumer in state.of_subscription(key) for message in consumer.outstanding]
         touched = [message for message in held if message[0] == key[0]]
-        touched += state.freed.get(key, Map[Message, Freed]())
+        touched += state.due(key)
     possible = state.cursors[key].possible
     gone = [message for message in touched if all(one.has_message(message[1]) for one in possible)]
     for name, consumer in list(state.of_subscription(key)):

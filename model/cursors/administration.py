@@ -134,8 +134,7 @@ def set_to(state: Consumption, keys: Iterable[Key], to: Position | None, at: Int
     for key in keys:
         log = state.log(key[0])
         state = state.with_cursor(key, cursor.set_anew(state.cursors[key], acked.set_to(log, to), at))
-        state = replace(state, freed=state.freed.delete(key) if key in state.freed else state.freed)
-        state = disconnected(state, key)
+        state = disconnected(state.without_due(key), key)
     return state
 
 
@@ -181,7 +180,7 @@ def _in_time(state: Consumption, key: Key, after_ms: float, persisting: Persisti
         return Broken("ACK-08", because)
     if FLUSH_RATE_LIMITED in known:
         return Allowed(state, ("ACK-08",), (FLUSH_RATE_LIMITED,))
-    return Broken("ACK-08", f"{because}: {DEVIATIONS[FLUSH_RATE_LIMITED].how}", FLUSH_RATE_LIMITED)
+    return DEVIATIONS[FLUSH_RATE_LIMITED].broken(because)
 
 
 def _taken_all(state: Consumption, key: Key, outcome: Outcome, at: Interval, known: frozenset[str]) -> Judged:

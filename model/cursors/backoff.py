@@ -29,5 +29,5 @@ def came_back(state: S, told: CameBack, known: frozenset[str]) -> Allowed[S] | B
     if any(after < told.first_ms - EARLY_MS for after in told.after_ms):
         return Broken("ACK-13", because)
     if BACK_OFF_CONSTANT not in known:
-        return Broken("ACK-13", f"{because}: {DEVIATIONS[BACK_OFF_CONSTANT].how}", BACK_OFF_CONSTANT)
+        return DEVIATIONS[BACK_OFF_CONSTANT].broken(because)
     return Allowed(state, ("ACK-13",), (BACK_OFF_CONSTANT,))

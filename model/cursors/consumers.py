@@ -33,8 +33,8 @@ class Consumer:
     """A consumer that is subscribed.
 
     ``outstanding``: what it received and nobody acknowledged since; the keys of a map, because a set is copied whole
-    for each message. ``seen``: by topic, what the state may have
-    been the last time that nothing can have been on its way to the consumer. ``is_settled``: nothing is now.
+    for each message. ``seen``: by topic, what the state may have been the last time that nothing can have been on its
+    way to the consumer. ``is_settled``: nothing is now.
     ``rewinds``: how often it may get everything again, in order, from now on: because it asked for it (as a single
     active consumer only can), or because other consumers came or went, which may make it the active one.
     ``may_repeat``: it is one of pulsar-client's that was disconnected or asked for messages again: what is in the
@@ -46,7 +46,6 @@ class Consumer:
     subscription: str
     kind: Kind
     client: Client
-    durable: bool
     seen: Map[str, frozenset[Acked]]
     outstanding: Map[Message, None] = Map()
     is_settled: bool = True

@@ -134,17 +134,27 @@ class Cursor:
         for state in (*self.possible, *self.deviating):
             besides.update({other: self.deviating.get(state, name) for other, name in deviating(state).items()})
         return replace(
-            self,
+            self.with_ledger(at, surely=_entries(after).isdisjoint(_entries(self.possible))),
             possible=after,
             past=self.past if after == self.possible else self.past.then(Moment(at, after)),
             since=self.since.union(tested),
             is_flushed=False,
             is_moved=False,
             deviating=_besides(after, besides),
+        )
+
+    def with_ledger(self, at: Interval, *, surely: bool) -> Cursor:
+        """The cursor when it was, or may have been, asked for a ledger of its own, if it has none."""
+        return replace(
+            self,
             ledger_since_ms=self.ledger_since_ms if self.ledger_since_ms is not None else at.invoked_ms,
             opens_ms=self.opens_ms if self.is_asked_for else at.completed_ms,
-            is_asked_for=self.is_asked_for or _entries(after).isdisjoint(_entries(self.possible)),
+            is_asked_for=self.is_asked_for or surely,
         )
+
+    def reloaded(self) -> Cursor:
+        """The cursor when its topic was loaded anew: it has no ledger that it can write to, and counts from new."""
+        return replace(self, ledger_since_ms=None, opens_ms=None, is_asked_for=False, by_administrators=0, miscounted=0)
 
     def observed(self, fit: Callable[[Acked], Acked | None], known: frozenset[str]) -> Allowed[Cursor] | Broken:
         """The cursor once it was seen: what ``fit`` makes of the states that fit what was seen, None for others.
@@ -159,7 +169,7 @@ class Cursor:
             return blame.for_state(self.since, "")
         name = min(besides.values(), key=lambda one: (one not in known, one))
         if name not in known:
-            return Broken(DEVIATIONS[name].rule, DEVIATIONS[name].how, name)
+            return DEVIATIONS[name].broken()
         shown = frozenset(state for state, one in besides.items() if one == name)
         is_taken_back = self.is_taken_back or name == BATCH_ACKS_OVERWRITTEN
         after = replace(self, possible=shown, deviating=_besides(shown, besides), is_taken_back=is_taken_back)
@@ -183,7 +193,7 @@ def set_anew(cursor: Cursor, state: Acked, at: Interval) -> Cursor:
     states = frozenset({state})
     beyond = max(len(one.beyond()) for one in cursor.possible)
     return replace(
-        cursor,
+        cursor.with_ledger(at, surely=True),
         possible=states,
         past=Row.of(Moment(at, states)),
         stray=(),
@@ -191,9 +201,6 @@ def set_anew(cursor: Cursor, state: Acked, at: Interval) -> Cursor:
         since=frozenset({"ACK-01"}),
         miscounted=cursor.miscounted + beyond,
         by_administrators=cursor.by_administrators + 1,
-        ledger_since_ms=cursor.ledger_since_ms if cursor.ledger_since_ms is not None else at.invoked_ms,
-        opens_ms=cursor.opens_ms if cursor.is_asked_for else at.completed_ms,
-        is_asked_for=True,
         lost_before=frozenset(),
         is_moved=False,
         deviating=Map(),
@@ -259,17 +266,12 @@ def moved(cursor: Cursor, at: Interval) -> Cursor:
     since = cursor.since | {"ACK-10"}
     besides = _besides(cursor.possible, {**lost, **cursor.deviating})
     return replace(
-        cursor,
+        cursor.reloaded(),
         past=past,
         since=since,
         is_flushed=True,
         is_moved=True,
         had_ledger=cursor.ledger_since_ms is not None,
-        miscounted=0,
-        ledger_since_ms=None,
-        opens_ms=None,
-        is_asked_for=False,
-        by_administrators=0,
         deviating=besides,
         lost_before=frozenset(besides),
     )
@@ -299,19 +301,14 @@ def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
     candidates = tuple(cursor.past)[surely:]
     states = frozenset(_mixed(candidates))
     return replace(
-        cursor,
+        cursor.reloaded(),
         possible=states,
         past=Row.of(Moment(at, states)),
         stray=cursor.unsure,
         held_back=Map(),
         since=cursor.since | {"ACK-09"} | bounded,
         is_moved=False,
-        miscounted=0,
-        ledger_since_ms=None,
-        opens_ms=None,
-        is_asked_for=False,
         lost_before=frozenset(),
-        by_administrators=0,
     )
 
 

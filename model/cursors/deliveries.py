@@ -16,7 +16,7 @@ from model.cursors import blame
 from model.cursors.acked import Acked
 from model.cursors.consumers import Consumer, Freed, Key, Message
 from model.cursors.cursor import Cursor
-from model.cursors.log import Place, TopicLog
+from model.cursors.log import TopicLog
 from model.cursors.state import Consumption
 from model.cursors.words import Dispatched
 from model.judgement import Allowed, Broken
@@ -68,7 +68,7 @@ def _received_one(
     if isinstance(delivering, Broken):
         return replace(delivering, because=f"{name} was given {state.words(message)}, which is acknowledged")
     cursor = delivering.state
-    why = state.freed.get(key, Map[Message, Freed]()).get(message)
+    why = state.due(key).get(message)
     # pulsar-client may hand out what waited in its queue, or die before it asks for what its application failed with.
     is_asked_for = why == "failed" and consumer.client == "wire" and consumer.kind in ("Shared", "Key_Shared")
     if is_asked_for and dispatched.redeliveries == 0:
@@ -82,7 +82,7 @@ def _received_one(
 def _is_behind(message: Message, consumer: Consumer) -> bool:
     """Whether a consumer that is given everything in order had this before, or something behind it."""
     topic, place = message
-    return any(other_topic == topic and _order(other) >= _order(place) for other_topic, other in consumer.outstanding)
+    return any(other_topic == topic and other >= place for other_topic, other in consumer.outstanding)
 
 
 def _passed_on(state: Consumption, key: Key, name: str) -> Consumption:
@@ -100,7 +100,7 @@ def _outstanding_already(state: Consumption, key: Key, name: str, message: Messa
         return None
     for other, consumer in state.of_subscription(key):
         if message in consumer.outstanding and not consumer.may_repeat:
-            has_failed = any(why == "failed" for why in state.freed.get(key, Map[Message, Freed]()).values())
+            has_failed = any(why == "failed" for why in state.due(key).values())
             rule = "ACK-13" if other == name and has_failed else "ACK-12"
             return Broken(rule, f"{name} was given {state.words(message)}, which {other} has outstanding")
     return None
@@ -132,7 +132,7 @@ def missed(state: Consumption, name: str) -> Broken | None:
         held = frozenset(message for other in others.values() for message in other.outstanding)
         due = [message for message in _surely_left(state, key) if message not in held]
         if due:
-            reasons = state.freed.get(key, Map[Message, Freed]())
+            reasons = state.due(key)
             failed = any(reasons.get(message) == "failed" for message in due)
             words = blame.some([state.words(message) for message in due])
             return Broken("ACK-13" if failed else "ACK-12", f"{name} was not given {words}, which nobody has")
@@ -143,7 +143,7 @@ def _surely_left(state: Consumption, key: Key) -> Iterator[Message]:
     """The messages that are not acknowledged in whatever state the subscription is in."""
     log, cursor = state.log(key[0]), state.cursors[key]
     left = [frozenset(upper(one, cursor, log).messages_left(log)) for one in cursor.possible]
-    return ((key[0], place) for place in sorted(frozenset.intersection(*left), key=_order))
+    return ((key[0], place) for place in sorted(frozenset.intersection(*left)))
 
 
 def upper(state: Acked, cursor: Cursor, log: TopicLog) -> Acked:
@@ -151,7 +151,3 @@ def upper(state: Acked, cursor: Cursor, log: TopicLog) -> Acked:
     for ack in cursor.unsure:
         state = ack.on(state, log)
     return state
-
-
-def _order(place: Place) -> tuple[object, int]:
-    return (place.position.ledger, place.position.entry), place.batch_index

@@ -13,7 +13,7 @@ from immutables import Map
 
 from model.cursors import acks, backoff, cursor, deliveries
 from model.cursors.administration import administered, beginning, disconnected, set_to, terminated_or_trimmed
-from model.cursors.consumers import Consumer, Freed, Message
+from model.cursors.consumers import Consumer, Message
 from model.cursors.cursor import Interval, Persisting
 from model.cursors.log import TopicLog, appended
 from model.cursors.state import Consumption, Followed, messages_at
@@ -38,6 +38,7 @@ from model.cursors.words import (
     Taken,
     Terminate,
     Trim,
+    partition_name,
 )
 from model.deviations import DEVIATIONS, LOST_ACK_HIDES_MESSAGE
 from model.judgement import Allowed, Broken
@@ -59,7 +60,7 @@ def topic_created(
     is_trimmed: bool,
 ) -> Consumption:
     """A topic was made for this document."""
-    names = tuple(f"{topic}-partition-{number}" for number in range(partitions)) or (topic,)
+    names = tuple(partition_name(topic, number) for number in range(partitions)) or (topic,)
     for name in names:
         state = state.with_topic(name, Followed(TopicLog(room), persisting, is_trimmed))
     return replace(state, partitions=state.partitions.set(topic, names))
@@ -105,8 +106,7 @@ def killed(state: Consumption, at: Interval) -> Consumption:
 
 def _without_consumers(state: Consumption, key: tuple[str, str]) -> Consumption:
     outstanding = [m for _, one in state.of_subscription(key) for m in one.outstanding if m[0] == key[0]]
-    due = state.freed.get(key, Map[Message, Freed]())
-    return disconnected(state.free(key, [*outstanding, *due], "moved"), key)
+    return disconnected(state.free(key, [*outstanding, *state.due(key)], "moved"), key)
 
 
 # ------------------------------------------------------------------------------------------------------------ consumers
@@ -159,7 +159,6 @@ def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consu
         subscription=operation.subscription,
         kind=operation.kind,
         client=operation.client,
-        durable=operation.durable,
         seen=Map({topic: state.cursors[topic, operation.subscription].imaginable for topic in topics}),
         is_settled=operation.client == "wire" and not operation.queue,
     )
@@ -189,7 +188,7 @@ def _left(state: Consumption, name: str, at: Interval, *, in_good_order: bool) -
         state = state.free(key, [message for message in consumer.outstanding if message[0] == key[0]], "left")
         if not any(state.of_subscription(key)):
             # With its last consumer a subscription forgets how often it delivered what.
-            state = state.free(key, state.freed[key], "left") if before.durable else state.without_cursor(key)
+            state = state.free(key, state.due(key), "left") if before.durable else state.without_cursor(key)
     return _may_rewind(state, consumer)
 
 
@@ -216,7 +215,7 @@ def _starved(state: Consumption, name: str, outcome: Starved, known: frozenset[s
     if consumer.is_back or not any(state.cursors[key].held_back.get(name) for key in consumer.keys):
         return Broken("ACK-12", because)
     if LOST_ACK_HIDES_MESSAGE not in known:
-        return Broken("ACK-11", f"{because}: {DEVIATIONS[LOST_ACK_HIDES_MESSAGE].how}", LOST_ACK_HIDES_MESSAGE)
+        return DEVIATIONS[LOST_ACK_HIDES_MESSAGE].broken(because)
     return Allowed(state, (), (LOST_ACK_HIDES_MESSAGE,))
 
 

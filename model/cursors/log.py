@@ -20,7 +20,7 @@ NOWHERE = Position(-1, -1)
 """The position before all others."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Place:
     """Where a message stands: its entry, and its place in it (-1: it is alone)."""
 
@@ -54,6 +54,11 @@ class TopicLog:
     def size(self, position: Position) -> int:
         """How many messages an entry holds."""
         return len(self.entries[position])
+
+    def places_at(self, position: Position) -> list[Place]:
+        """Where the messages of an entry stand."""
+        size = self.size(position)
+        return [Place(position, index if size > 1 else -1) for index in range(size)]
 
     def after(self, position: Position) -> Position | None:
         """The entry behind a position, whether or not there is an entry at it; None at the end."""
@@ -100,12 +105,10 @@ def appended(log: TopicLog, position: Position, ids: tuple[str, ...]) -> TopicLo
         return Broken("ACK-06", f"{position} was confirmed after {log.last}, which is not before it")
     if log.room is not None and position.entry >= log.room:
         return Broken("ACK-06", f"{position} was confirmed in a ledger that takes {log.room} entries")
-    alone = len(ids) == 1
-    places = {one: Place(position, -1 if alone else index) for index, one in enumerate(ids)}
-    return replace(
+    longer = replace(
         log,
         ledgers=log.ledgers if expected else (*log.ledgers, position.ledger),
         counts=log.counts.set(position.ledger, expected + 1),
         entries=log.entries.set(position, ids),
-        places=log.places.update(places),
     )
+    return replace(longer, places=log.places.update(dict(zip(ids, longer.places_at(position), strict=True))))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from model.catalogue import carries
 from model.cursors import blame, deliveries
@@ -18,9 +19,10 @@ from model.cursors.state import Consumption
 from model.cursors.words import CursorRead, Dispatched, StoredRead
 from model.deviations import BACKLOG_MISCOUNTED, DEVIATIONS, MANY_RANGES_STORED, MOVED_AS_LEDGER_OPENS
 from model.judgement import Allowed, Broken
-from model.log import Position
 
 Judged = Allowed[Consumption] | Broken
+
+T = TypeVar("T")
 
 FIRST_WRITES = 4
 """What may be written at once: a new ledger's first entry, the permit at hand, one saved up, and one under way."""
@@ -83,7 +85,7 @@ def _counted(cursor: Cursor, key: Key, backlog: int, left: int, known: frozenset
     if backlog != max(0, left - cursor.miscounted):
         return blame.for_state(cursor.since, because)
     if BACKLOG_MISCOUNTED not in known:
-        return Broken("ACK-01", f"{because}: {DEVIATIONS[BACKLOG_MISCOUNTED].how}", BACKLOG_MISCOUNTED)
+        return DEVIATIONS[BACKLOG_MISCOUNTED].broken(because)
     return Allowed(cursor, (), (BACKLOG_MISCOUNTED,))
 
 
@@ -120,16 +122,17 @@ def _fitted(state: Acked, actual: Acked, cursor: Cursor, log: TopicLog) -> Acked
     return None
 
 
+def _nearest(expected: Iterable[frozenset[T]], left: frozenset[T]) -> tuple[frozenset[T], frozenset[T]]:
+    """What is missing of what is left, and what is too much, beside whichever expectation comes nearest."""
+    differences = ((one - left, left - one) for one in expected)
+    return min(differences, key=lambda pair: len(pair[0]) + len(pair[1]))
+
+
 def _wrong(state: Consumption, key: Key, actual: Acked) -> Broken:
     """Say what is wrong beside the state that is nearest."""
     log, cursor = state.log(key[0]), state.cursors[key]
     left = frozenset(actual.unacknowledged(log))
-
-    def difference(one: Acked) -> tuple[frozenset[Position], frozenset[Position]]:
-        expected = frozenset(one.unacknowledged(log))
-        return expected - left, left - expected
-
-    too_many, too_few = min(map(difference, cursor.possible), key=lambda pair: len(pair[0]) + len(pair[1]))
+    too_many, too_few = _nearest([frozenset(one.unacknowledged(log)) for one in cursor.possible], left)
     told = [f"{blame.some(list(map(str, too_many)))} acknowledged, which nobody did"] if too_many else []
     told += [f"{blame.some(list(map(str, too_few)))} not, which somebody did"] if too_few else []
     because = f"subscription {key[1]} has {' and '.join(told)}"
@@ -213,12 +216,7 @@ def _leaving(state: Acked, left: frozenset[Place], cursor: Cursor, log: TopicLog
 
 def _wrong_delivery(state: Consumption, key: Key, left: frozenset[Place]) -> Broken:
     log, cursor = state.log(key[0]), state.cursors[key]
-
-    def difference(one: Acked) -> tuple[frozenset[Place], frozenset[Place]]:
-        expected = frozenset(one.messages_left(log))
-        return expected - left, left - expected
-
-    missing, extra = min(map(difference, cursor.possible), key=lambda pair: len(pair[0]) + len(pair[1]))
+    missing, extra = _nearest([frozenset(one.messages_left(log)) for one in cursor.possible], left)
     topic = key[0]
     told = [f"{blame.some([state.words((topic, place)) for place in missing])} is not delivered"] if missing else []
     told += [f"{blame.some([state.words((topic, place)) for place in extra])} is delivered again"] if extra else []

@@ -64,8 +64,7 @@ class Consumption:
     def without_cursor(self, key: Key) -> Consumption:
         """The same when a subscription is not there any more."""
         cursors = self.cursors.delete(key) if key in self.cursors else self.cursors
-        freed = self.freed.delete(key) if key in self.freed else self.freed
-        return replace(self, cursors=cursors, freed=freed)
+        return replace(self, cursors=cursors).without_due(key)
 
     def with_consumer(self, name: str, consumer: Consumer) -> Consumption:
         """The same with another view of a consumer."""
@@ -79,10 +78,17 @@ class Consumption:
         """The consumers of a subscription."""
         return ((name, consumer) for name, consumer in self.consumers.items() if key in consumer.keys)
 
+    def due(self, key: Key) -> Map[Message, Freed]:
+        """What of a subscription is due again, and why."""
+        return self.freed.get(key, Map[Message, Freed]())
+
+    def without_due(self, key: Key) -> Consumption:
+        """The same when nothing of a subscription is due again."""
+        return replace(self, freed=self.freed.delete(key)) if key in self.freed else self
+
     def free(self, key: Key, messages: Iterable[Message], why: Freed) -> Consumption:
         """Messages that were outstanding are due again."""
-        due = self.freed.get(key, Map[Message, Freed]()).update(dict.fromkeys(messages, why))
-        return replace(self, freed=self.freed.set(key, due))
+        return replace(self, freed=self.freed.set(key, self.due(key).update(dict.fromkeys(messages, why))))
 
     def taken(self, key: Key, messages: Iterable[Message]) -> Consumption:
         """Messages that were due are no more: they were delivered, or acknowledged."""
@@ -115,5 +121,4 @@ class Consumption:
 
 def messages_at(topic: str, log: TopicLog, position: Position) -> list[Message]:
     """All messages of an entry."""
-    size = log.size(position)
-    return [(topic, Place(position, index if size > 1 else -1)) for index in range(size)]
+    return [(topic, place) for place in log.places_at(position)]

@@ -27,6 +27,12 @@ once a second as document 003 has it, or with every ack (no limit)."""
 PERSISTED_PER_S: dict[Persistence, float | None] = {"shipped": 0.1, "once-a-second": 1.0, "every-ack": None}
 """The same in numbers; None: no limit."""
 
+
+def partition_name(topic: str, number: int) -> str:
+    """What a partition of a topic is called, in a history as on a broker."""
+    return f"{topic}-partition-{number}"
+
+
 # -------------------------------------------------------------------------------------------------------- subscriptions
 
 

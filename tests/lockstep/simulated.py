@@ -15,7 +15,7 @@ from typing import assert_never
 from conformance.lockstep.performer import Performed
 from model.answers import could_be_for
 from model.applications import ApplicationOperation
-from model.cursors.words import CursorOperation, Persistence
+from model.cursors.words import CursorOperation, Persistence, partition_name
 from model.log import Position
 from model.operations import (
     Answer,
@@ -198,7 +198,7 @@ class SimulatedPerformer:
         return Performed(created)
 
     def _create_topic_for_cursors(self, operation: CreateTopic, persistence: Persistence) -> Performed:
-        partitions = [f"{operation.topic}-partition-{number}" for number in range(operation.partitions)]
+        partitions = [partition_name(operation.topic, number) for number in range(operation.partitions)]
         for name in partitions or [operation.topic]:
             self.broker.create(name, deduplication=False, has_policy=False)
             self._policies[name] = Policies(has_own_namespace=False)

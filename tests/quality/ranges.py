@@ -107,7 +107,7 @@ def subscribed(log: TopicLog) -> Example:
     """A subscription with one consumer, which has everything outstanding."""
     start = cursor.created(Acked(), Interval(0.0, 0.0))
     consumption = Consumption().with_topic(TOPIC, Followed(log, Persisting(1000.0, 2000.0))).with_cursor(KEY, start)
-    consumer = Consumer((TOPIC,), SUBSCRIPTION, "Shared", "wire", durable=True, seen=Map())
+    consumer = Consumer((TOPIC,), SUBSCRIPTION, "Shared", "wire", seen=Map())
     held = consumer.outstanding.mutate()
     for place in log.places.values():
         held[TOPIC, place] = None
