@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from model.dedup import Lanes
+from model.lanes import Lanes
 from model.operations import Answer, Duplicate, Entry, Refused, Stored, Unknown
 
 Take = Callable[[Lanes, Entry, Answer], Lanes]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from model import dedup
-from model.dedup import NONE, UNKNOWN_STATUS, Lane, Lanes
 from model.judgement import Broken
+from model.lanes import NONE, UNKNOWN_STATUS, Kept, Lane, Lanes
 from model.log import Position
 from model.operations import Answer, Duplicate, Entry, LoggedEntry, Refused, Stored, Unknown
 
@@ -148,7 +148,7 @@ def for_log(lanes: Lanes, producer: str, found: Sequence[LoggedEntry], *, moves:
     return Broken("DEDUP-02", f"the log has {producer}'s entries at other positions than the broker confirmed")
 
 
-def _for_missing(producer: str, kept: dedup.Kept, *, moves: int) -> Broken:
+def _for_missing(producer: str, kept: Kept, *, moves: int) -> Broken:
     if kept.told:
         because = f"{producer} was told on opening that {kept.entry.highest} is stored, but the log does not have it"
         return Broken("DEDUP-09", because)

@@ -17,9 +17,9 @@ from model.cursors import following
 from model.cursors.cursor import Interval, Persisting
 from model.cursors.state import Consumption
 from model.cursors.words import CursorOperation
-from model.dedup import NONE, Circumstances
 from model.effectively_once import Applications, Around
 from model.judgement import Allowed, Broken
+from model.lanes import NONE, Circumstances
 from model.log import Position
 from model.operations import (
     Answer,

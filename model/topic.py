@@ -31,7 +31,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from model.catalogue import carries
-from model.dedup import NONE, UNKNOWN_STATUS
+from model.lanes import NONE, UNKNOWN_STATUS
 from model.log import Ledgers, Position
 from model.operations import Answer, Duplicate, Entry, LoggedEntry, Opened, Refused, Stored
 from model.variants import DOCUMENT, Variant

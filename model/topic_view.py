@@ -15,9 +15,9 @@ from itertools import pairwise
 from model import blame, dedup
 from model.answers import furthest, hand_out
 from model.catalogue import carries
-from model.dedup import FRESH, NONE, Circumstances, Lanes
 from model.deviations import DEVIATIONS, SNAPSHOT_POSITION_AHEAD
 from model.judgement import Allowed, Broken
+from model.lanes import FRESH, NONE, UNKNOWN_STATUS, Circumstances, Lane, Lanes, simplest
 from model.log import Position
 from model.operations import Answer, Duplicate, Entry, LoggedEntry, Refused, Stored, Unknown
 
@@ -70,11 +70,10 @@ class TopicView:
         """The same view with another lane."""
         return replace(self, lanes={**self.lanes, producer: lanes})
 
-    def on_each_lane(self, change: Callable[[dedup.Lane], Iterable[dedup.Lane]]) -> TopicView:
+    def on_each_lane(self, change: Callable[[Lane], Iterable[Lane]]) -> TopicView:
         """The same view with each state of each lane replaced by those that ``change`` gives."""
         changed = {
-            name: dedup.simplest(after for lane in lanes for after in change(lane))
-            for name, lanes in self.lanes.items()
+            name: simplest(after for lane in lanes for after in change(lane)) for name, lanes in self.lanes.items()
         }
         return replace(self, lanes=changed)
 
@@ -104,7 +103,7 @@ def sent(
     if not ways:
         return blame.for_answer(*furthest(before, entries, answers, take), _background(view, producer))
     all_answered = not any(isinstance(answer, Unknown) for answer in answers)
-    after = dedup.simplest(dedup.settle(lane, all_answered=all_answered) for lanes, _ in ways for lane in lanes)
+    after = simplest(dedup.settle(lane, all_answered=all_answered) for lanes, _ in ways for lane in lanes)
     accounted = account_for(after, view.known)
     if isinstance(accounted, Broken):
         return accounted
@@ -156,7 +155,7 @@ def _others(view: TopicView, producer: str) -> int:
 def _exercised_by(view: TopicView, producer: str, lanes: Lanes, entry: Entry, answer: Answer) -> list[str]:
     """The rules that this answer put to the test, in every state that was possible before it."""
 
-    def always(holds: Callable[[dedup.Lane], bool]) -> bool:
+    def always(holds: Callable[[Lane], bool]) -> bool:
         return all(holds(lane) for lane in lanes)
 
     rules: list[str] = []
@@ -179,7 +178,7 @@ def _exercised_by(view: TopicView, producer: str, lanes: Lanes, entry: Entry, an
             rules.append("DEDUP-03")
             if any(lane.since == 0 for lane in lanes) and view.moves == 0:
                 rules.append("DEDUP-01")
-        case Refused(dedup.UNKNOWN_STATUS):
+        case Refused(code) if code == UNKNOWN_STATUS:
             rules += ["DEDUP-04", "DEDUP-05"]
         case _:
             pass
@@ -196,7 +195,7 @@ def opened(view: TopicView, producer: str, last_sequence_id: int | None) -> Allo
     lanes = view.lane(producer)
     if last_sequence_id is None or not view.enabled:
         return Allowed(view.with_lane(producer, lanes))
-    after = dedup.simplest(new for lane in lanes for new in dedup.opened(lane, last_sequence_id))
+    after = simplest(new for lane in lanes for new in dedup.opened(lane, last_sequence_id))
     if not after:
         return blame.for_opening(lanes, last_sequence_id, _background(view, producer))
     accounted = account_for(after, view.known)

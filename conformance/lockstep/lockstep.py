@@ -17,9 +17,9 @@ from conformance.lockstep.performer import Performer
 from conformance.trouble import Trouble
 from model import effectively_once
 from model.cursors.words import ReadCursor, TakeAll
-from model.dedup import Lane
 from model.example import Example, judge
 from model.judgement import Broken
+from model.lanes import Lane
 from model.operations import (
     AnyOperation,
     AnyOutcome,

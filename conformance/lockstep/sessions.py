@@ -15,7 +15,7 @@ from conformance.systems.official import OfficialClient, OfficialTicket
 from conformance.systems.outcomes import ConnectionLost, Lost, NoAnswer, Receipt, SendError, SendOutcome, ServerRefused
 from conformance.systems.wire import WireClient
 from conformance.systems.wire_producer import SendTicket, WireProducer
-from model.dedup import UNKNOWN_STATUS
+from model.lanes import UNKNOWN_STATUS
 from model.operations import Answer, Duplicate, Entry, Refused, Stored, Unknown
 
 ANSWER_TIMEOUT_S = 10.0

@@ -10,9 +10,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from model import topic as broker
-from model.dedup import NONE, UNKNOWN_STATUS
 from model.explorations.dedup_world import Setup, Step, World
 from model.explore import Always, EveryStep
+from model.lanes import NONE, UNKNOWN_STATUS
 from model.operations import Duplicate, Entry, Refused, Stored
 from model.topic import Judgement, Told, Topic
 

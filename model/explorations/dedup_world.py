@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from model import producer as client
 from model import topic as broker
-from model.dedup import UNKNOWN_STATUS
+from model.lanes import UNKNOWN_STATUS
 from model.log import Ledgers, Position
 from model.operations import Duplicate, Entry, LoggedEntry, Opened, Refused
 from model.producer import Producer, Source

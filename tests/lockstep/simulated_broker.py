@@ -219,7 +219,7 @@ class SimulatedBroker:
                 todo.append((0.1, partial(self._forget, hosted, producer)))
             if hosted.is_behind:
                 todo.append((1.0, partial(self._catch_up, hosted)))
-            elif hosted.topic.snapshot is not None:
+            if hosted.topic.snapshot is not None:
                 todo.append((0.2 * self._snapshots, partial(self._take_snapshot, name)))
         return todo
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.dedup import NONE, UNKNOWN_STATUS
+from model.lanes import NONE, UNKNOWN_STATUS
 from model.log import Position
 from model.operations import Duplicate, Opened, Refused, Stored
 from model.topic import (

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from msgspec.structs import replace
 
 from model import topic as broker
-from model.dedup import NONE
+from model.lanes import NONE
 from model.operations import Duplicate, Entry, Stored
 from model.topic import Heard, Snapshot, Topic
 from tests.model.entries import entry, stored_ids
