@@ -23,7 +23,7 @@ Remembered = tuple[int, list[int]]
 def filled(bench: Bench, count: int) -> list[Position]:
     """Send so many messages, and say where they stand."""
     producer = bench.producer()
-    return [_position(bench.send(producer, number)) for number in range(1, count + 1)]
+    return [position_of(bench.send(producer, number)) for number in range(1, count + 1)]
 
 
 def subscribed(bench: Bench, subscription: str = "s", *, kind: Kind = "Shared") -> WireConsumer:
@@ -107,7 +107,7 @@ def acknowledging_part_of_a_batch(bench: Bench) -> Observation:
     """Acknowledge the second of four messages of a batch: which of them a consumer that takes over is given."""
     producer = bench.producer()
     batch = producer.send_batch([(number, b"%d" % number) for number in (1, 2, 3, 4)])
-    position = _position(bench.answer(producer, batch))
+    position = position_of(bench.answer(producer, batch))
     consumer = subscribed(bench)
     consumer.ack([PartOfBatch(position=position, batch_size=4, still_unacknowledged=frozenset({0, 2, 3}))])
     consumer.close(timeout_s=TIMEOUT_S)
@@ -143,14 +143,14 @@ def crashing(bench: Bench) -> Observation:
 def crashing_with_part_of_a_batch(bench: Bench) -> Observation:
     """Acknowledge one of a batch's messages and one behind it, and kill the broker: what is delivered afterwards."""
     producer = bench.producer()
-    batch = _position(bench.answer(producer, producer.send_batch([(1, b""), (2, b""), (3, b"")])))
-    alone = _position(bench.send(producer, 4))
+    batch = position_of(bench.answer(producer, producer.send_batch([(1, b""), (2, b""), (3, b"")])))
+    alone = position_of(bench.send(producer, 4))
     part = PartOfBatch(position=batch, batch_size=3, still_unacknowledged=frozenset({0, 2}))
     acknowledge_and_persist(bench, subscribed(bench), [part, alone])
     bench.kill()
     consumer = subscribed(bench)
     consumer.flow(10)
-    given = _all_given(consumer, at_least=2)
+    given = all_given(consumer, at_least=2)
     bench.unload()  # the process that there is now stores a state, too
     return given
 
@@ -210,7 +210,7 @@ def joining(bench: Bench) -> Observation:
     taken = _take(first, 2)
     second = subscribed(bench)
     second.flow(10)
-    return taken, _all_given(second, at_least=2)
+    return taken, all_given(second, at_least=2)
 
 
 def leaving(bench: Bench) -> Observation:
@@ -219,9 +219,9 @@ def leaving(bench: Bench) -> Observation:
     first, second = subscribed(bench), subscribed(bench)
     _take(first, 2)
     second.flow(10)
-    others = _all_given(second, at_least=2)
+    others = all_given(second, at_least=2)
     first.close(timeout_s=TIMEOUT_S)
-    return sorted(others + _all_given(second))
+    return sorted(others + all_given(second))
 
 
 def failing_with_one(bench: Bench) -> Observation:
@@ -231,7 +231,7 @@ def failing_with_one(bench: Bench) -> Observation:
     _take(consumer, 3)
     consumer.redeliver([messages[1]])
     consumer.flow(10)
-    return _all_given(consumer)
+    return all_given(consumer)
 
 
 def trimming(acknowledged: int) -> Experiment:
@@ -269,7 +269,7 @@ def skipping(bench: Bench) -> Observation:
     return remembered(bench, messages)
 
 
-def _position(outcome: object) -> Position:
+def position_of(outcome: object) -> Position:
     assert isinstance(outcome, Receipt)
     assert outcome.position is not None
     return outcome.position
@@ -301,7 +301,7 @@ def _next_number(consumer: WireConsumer) -> int:
     return delivery.sequence_id
 
 
-def _all_given(consumer: WireConsumer, *, at_least: int = 0) -> list[int]:
+def all_given(consumer: WireConsumer, *, at_least: int = 0) -> list[int]:
     """The numbers of the messages that a consumer is given: so many must come, more than these may."""
     given = [_next_number(consumer) for _ in range(at_least)]
     while (delivery := consumer.receive(timeout_s=0.5)) is not None:

@@ -17,6 +17,7 @@ from conformance.trouble import Trouble
 from tests.faults.bench import Bench
 from tests.faults.cursor_effects import CURSOR_EFFECTS
 from tests.faults.effects import EFFECTS, Effect, Experiment, Observation
+from tests.faults.key_effects import KEY_EFFECTS
 
 MISFIT = Defect(
     name="misfit",
@@ -25,7 +26,7 @@ MISFIT = Defect(
     text=find("check-removed").text.replace("defect check-removed", "defect misfit").replace("NotDup", "NoSuchAnswer"),
 )
 
-ALL_EFFECTS = {**EFFECTS, **CURSOR_EFFECTS}
+ALL_EFFECTS = {**EFFECTS, **CURSOR_EFFECTS, **KEY_EFFECTS}
 
 
 def observe(broker: Broker, experiment: Experiment) -> Observation:
