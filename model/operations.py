@@ -32,6 +32,10 @@ FailpointKind = Literal[
     "confirmation-lost",
     "ledger-close-slow",
     "replay-slow",
+    "read-slow",
+    "dispatch-slow",
+    "join-slow",
+    "leave-slow",
 ]
 """The failures inside the broker that a history can ask for."""
 

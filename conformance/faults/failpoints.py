@@ -124,6 +124,48 @@ class ReplaySlow(_OnTopic):
     delay_ms: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSlow(_OnTopic):
+    """What the next ``count`` reads for a Shared or Key_Shared subscription gave reaches the dispatcher late.
+
+    By ``delay_ms``. Only then are consumers chosen for it; they may come and go meanwhile.
+    """
+
+    name: ClassVar[str] = "read-slow"
+    delay_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DispatchSlow(_OnTopic):
+    """The next ``count`` times, ``delay_ms`` pass between choosing consumers and adding to their pending messages.
+
+    For Key_Shared from 4.0 on. Brokers hold the dispatcher's lock between the two: a consumer that joins or leaves
+    waits for it, and one that crashes is gone when it is sent to.
+    """
+
+    name: ClassVar[str] = "dispatch-slow"
+    delay_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinSlow(_OnTopic):
+    """The next ``count`` joins or leaves take ``delay_ms`` between new ranges and the registering of what drains.
+
+    For Key_Shared from 4.0 on. Acks and negative acks are taken meanwhile, messages are not sent.
+    """
+
+    name: ClassVar[str] = "join-slow"
+    delay_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaveSlow(_OnTopic):
+    """The next ``count`` consumers that close or crash are taken out of their subscription ``delay_ms`` late."""
+
+    name: ClassVar[str] = "leave-slow"
+    delay_ms: int
+
+
 Fault = (
     WriteFails
     | WriteFailsLate
@@ -134,10 +176,24 @@ Fault = (
     | ConfirmationLost
     | LedgerCloseSlow
     | ReplaySlow
+    | ReadSlow
+    | DispatchSlow
+    | JoinSlow
+    | LeaveSlow
 )
 """Every fault that can be armed."""
 
-_DELAYING = (WriteFailsLate, WriteSlow, SnapshotSlow, LedgerCloseSlow, ReplaySlow)
+_DELAYING = (
+    WriteFailsLate,
+    WriteSlow,
+    SnapshotSlow,
+    LedgerCloseSlow,
+    ReplaySlow,
+    ReadSlow,
+    DispatchSlow,
+    JoinSlow,
+    LeaveSlow,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

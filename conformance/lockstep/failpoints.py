@@ -8,8 +8,12 @@ from conformance.brokers.interface import AgentAddress
 from conformance.faults.failpoints import (
     Armed,
     ConfirmationLost,
+    DispatchSlow,
     Fault,
+    JoinSlow,
+    LeaveSlow,
     LedgerCloseSlow,
+    ReadSlow,
     ReplaySlow,
     SnapshotSlow,
     SnapshotWriteFails,
@@ -63,5 +67,13 @@ def fault_of(topic: str, kind: FailpointKind, *, count: int, delay_ms: int, spar
             return LedgerCloseSlow(topic=topic, count=count, delay_ms=delay_ms)
         case "replay-slow":
             return ReplaySlow(topic=topic, count=count, delay_ms=delay_ms)
+        case "read-slow":
+            return ReadSlow(topic=topic, count=count, delay_ms=delay_ms)
+        case "dispatch-slow":
+            return DispatchSlow(topic=topic, count=count, delay_ms=delay_ms)
+        case "join-slow":
+            return JoinSlow(topic=topic, count=count, delay_ms=delay_ms)
+        case "leave-slow":
+            return LeaveSlow(topic=topic, count=count, delay_ms=delay_ms)
         case _:
             assert_never(kind)

@@ -211,6 +211,14 @@ def _failpoint(kind: FailpointKind) -> str:
             return "a full ledger is slow to close"
         case "replay-slow":
             return "what a recovery reads of the log is slow to reach deduplication"
+        case "read-slow":
+            return "what was read is slow to reach the dispatcher"
+        case "dispatch-slow":
+            return "consumers are chosen for messages, but sent to late"
+        case "join-slow":
+            return "consumers have new hashes, but those that drain are registered late"
+        case "leave-slow":
+            return "a consumer that is gone is taken out late"
         case _:
             assert_never(kind)
 

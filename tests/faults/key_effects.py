@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import count, islice, starmap
 
 from conformance.systems.admin_types import ConsumerStats
+from conformance.systems.wire import WireClient
 from conformance.systems.wire_consumer import WireConsumer
 from model.keys.hashing import HashRange, sticky_hash
 from model.log import Position
@@ -58,9 +59,9 @@ class Keyed:
             ticket = self._producer.send(len(self._positions) + 1, b"", partition_key=key)
             self._positions.append(position_of(self.bench.answer(self._producer, ticket)))
 
-    def join(self, name: str, *, permits: int = PERMITS) -> WireConsumer:
-        """Have a consumer join, from the beginning of the topic on."""
-        consumer = self._subscribe(name, "s")
+    def join(self, name: str, *, permits: int = PERMITS, client: WireClient | None = None) -> WireConsumer:
+        """Have a consumer join, from the beginning of the topic on; with ``client``, one of another client's."""
+        consumer = self._subscribe(name, "s", client or self.bench.client)
         consumer.flow(permits)
         return consumer
 
@@ -88,14 +89,14 @@ class Keyed:
 
     def ranges(self) -> dict[str, Hashes]:
         """Which hashes are whose when ``a`` and ``b`` are there, as another subscription shows."""
-        probes = [self._subscribe(name, "probe") for name in ("a", "b")]
+        probes = [self._subscribe(name, "probe", self.bench.client) for name in ("a", "b")]
         consumers = self.bench.admin.stats(self.topic).subscriptions["probe"].consumers
         for probe in probes:
             probe.close(timeout_s=TIMEOUT_S)
         return {each.consumer_name: Hashes(tuple(starmap(HashRange, each.key_hash_ranges or ()))) for each in consumers}
 
-    def _subscribe(self, name: str, subscription: str) -> WireConsumer:
-        return self.bench.client.subscribe(
+    def _subscribe(self, name: str, subscription: str, client: WireClient) -> WireConsumer:
+        return client.subscribe(
             self.topic,
             subscription,
             kind="Key_Shared",
