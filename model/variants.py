@@ -9,6 +9,7 @@ of its clients, a *reading* is a sentence of the document taken by its letter.
 from __future__ import annotations
 
 import enum
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 
@@ -57,7 +58,10 @@ class Origin(enum.Enum):
     READING = "the document by its letter"
 
 
-class NamedVariant(Struct, frozen=True, kw_only=True):
+V = TypeVar("V")
+
+
+class NamedVariant(Struct, Generic[V], frozen=True, kw_only=True):
     """A variant with its name, what it does in one sentence, its origin, and for a release's the place in its code.
 
     The name of what releases do is that of the deviation, where :mod:`model.deviations` has one.
@@ -66,16 +70,16 @@ class NamedVariant(Struct, frozen=True, kw_only=True):
     name: str
     what: str
     origin: Origin
-    variant: Variant
+    variant: V
     code: str = ""
 
 
-def _named(switch: str, origin: Origin, what: str, code: str = "") -> NamedVariant:
+def _named(switch: str, origin: Origin, what: str, code: str = "") -> NamedVariant[Variant]:
     variant = Variant(**{switch: True})
     return NamedVariant(name=switch.replace("_", "-"), what=what, origin=origin, variant=variant, code=code)
 
 
-VARIANTS: tuple[NamedVariant, ...] = (
+VARIANTS: tuple[NamedVariant[Variant], ...] = (
     _named("judged_when_off", Origin.DEFECT, "Entries are judged although deduplication is off."),
     _named("no_check", Origin.DEFECT, "Every entry is taken for new."),
     _named(
@@ -159,10 +163,10 @@ VARIANTS: tuple[NamedVariant, ...] = (
 )
 """Every variant there is."""
 
-BY_NAME: dict[str, NamedVariant] = {named.name: named for named in VARIANTS}
+BY_NAME: dict[str, NamedVariant[Variant]] = {named.name: named for named in VARIANTS}
 
 
-def named(name: str) -> NamedVariant:
+def named(name: str) -> NamedVariant[Variant]:
     """The variant of this name; ValueError, with one sentence, where there is none."""
     if name not in BY_NAME:
         raise ValueError(f"there is no variant named {name!r}; there are {', '.join(BY_NAME)}")

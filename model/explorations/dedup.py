@@ -15,7 +15,7 @@ from model.explorations.dedup_statements import statements
 from model.explorations.dedup_world import Setup, Step, World, good_ending, initial, kinds, merge, steps
 from model.explore import Exploration, NamedExploration, System, explore
 from model.operations import Message
-from model.variants import NamedVariant
+from model.variants import NamedVariant, Variant
 
 
 def source(name: str, *ids: int) -> tuple[str, tuple[Message, ...]]:
@@ -123,7 +123,7 @@ def of_document() -> tuple[NamedExploration[World, Step], ...]:
     )
 
 
-def of_variant(named: NamedVariant) -> NamedExploration[World, Step]:
+def of_variant(named: NamedVariant[Variant]) -> NamedExploration[World, Step]:
     """The exploration of a variant, in a configuration small enough for a short counterexample."""
     setup = replace(_VARIANT_SETUPS.get(named.name, _LONE), variant=named.variant)
     return NamedExploration(name=named.name, what=named.what, must_hold=False, run=partial(run, setup))
