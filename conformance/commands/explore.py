@@ -8,12 +8,11 @@ from rich.text import Text
 
 from conformance.report.exploration import tell
 from conformance.trouble import Trouble
-from model.explorations import explorations
-from model.variants import VARIANTS
+from model.explorations import VARIANTS, explorations
 
 
 def explore(variant: str | None, out: Console) -> int:
-    """Explore the document's configurations, or one variant of it, and tell what was found.
+    """Explore the documents' configurations, or one variant, and tell what was found.
 
     Returns 1 when something is broken that must hold, 2 when an exploration stopped at its limit before that was seen
     or put nothing to the test, 0 otherwise: a variant is there to be broken, and its counterexample is no failure.

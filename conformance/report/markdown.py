@@ -5,7 +5,8 @@ Each is a function from the data to the page's text. ``make docs`` writes them (
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from conformance.faults.catalogue import Defect
 from conformance.report.account import title
@@ -17,6 +18,7 @@ from model.explorations import explorations
 from model.explorations.dedup import source, system
 from model.explorations.dedup_world import Setup, World
 from model.explore import explore
+from model.keys.draining import Input, State, Transition
 from model.variants import NamedVariant
 
 _DRAWN = Setup(sources=(source("A", 1),), failures=1, restart=None)
@@ -89,7 +91,7 @@ def _row(told: ToldDefect) -> tuple[str, ...]:
     return f"`{told.id}`", str(found_by), told.breaks, str(told.rule), *numbers, replays
 
 
-def exploration_page(variants: Sequence[NamedVariant]) -> str:
+def exploration_page(variants: Sequence[NamedVariant[Any]]) -> str:
     """A state graph small enough to be drawn, and the shortest counterexamples of every variant of the model."""
     sections = [
         f"### {variant.name}\n\nFrom: {variant.origin.value}.\n\n```\n{tell(named, named.run())}\n```"
@@ -98,15 +100,44 @@ def exploration_page(variants: Sequence[NamedVariant]) -> str:
     ]
     return _page(
         "Exploring the model",
-        "`pulsar-conformance explore` goes through every reachable state of small configurations of the model of "
-        "document 000, and finds the rules to hold in each. This page has what is too long for a terminal.",
+        "`pulsar-conformance explore` goes through every reachable state of small configurations of the models of "
+        "documents 000 and 004, and finds the rules to hold in each. This page has what is too long for a terminal.",
         "## One message, one failing write\n\nAll states of one producer that sends one message, while one write may "
         "fail. In each state: the highest id pushed, the highest id persisted, and the ids in the log.\n\n"
         f"```mermaid\n{_drawing()}\n```",
-        "## What breaks without a sentence of the document\n\nEach variant of the model does one thing differently; "
-        "these are shortest ways to what then breaks. `--variant NAME` explores one.",
+        "## What breaks without a sentence of the documents\n\nEach variant of a model does one thing differently "
+        "(those of document 004 are named `key-...`); these are shortest ways to what then breaks. `--variant NAME` "
+        "explores one.",
         *sections,
     )
+
+
+def draining_page(table: Mapping[tuple[State, Input], Transition]) -> str:
+    """The life of a draining hash: drawn, and as the table that the model goes by."""
+    return _page(
+        "The life of a draining hash",
+        "Document 004: a hash that moved to another consumer drains until nothing of it is pending at the one that had "
+        "it. This is the table of `model/keys/draining.py`; what is not in it cannot happen.",
+        f"```mermaid\n{_draining_drawing(table)}\n```",
+        _table(
+            ("the hash is", "what happens", "what comes of it", "then it is"),
+            [(state.value, happens.value, to.effect.value, to.after.value) for (state, happens), to in table.items()],
+        ),
+    )
+
+
+def _draining_drawing(table: Mapping[tuple[State, Input], Transition]) -> str:
+    states = [f"  {state.name}: {state.value}" for state in State]
+    changes = [
+        f"  {state.name} --> {to.after.name}: {_short(happens)} / {to.effect.value}"
+        for (state, happens), to in table.items()
+        if state is not to.after
+    ]
+    return "\n".join(("stateDiagram-v2", *states, f"  [*] --> {State.FREE.name}", *changes))
+
+
+def _short(happens: Input) -> str:
+    return happens.name.lower().replace("_", " ")
 
 
 def _drawing() -> str:

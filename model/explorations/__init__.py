@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from model.explorations import dedup
-from model.explorations.dedup_world import Step, World
+from typing import Any
+
+from model.explorations import dedup, keys
 from model.explore import NamedExploration
-from model.variants import named
+from model.keys.variants import VARIANTS as OF_KEYS
+from model.variants import VARIANTS as OF_DEDUP
+from model.variants import NamedVariant
+
+VARIANTS: tuple[NamedVariant[Any], ...] = (*OF_DEDUP, *OF_KEYS)
+"""The variants of all documents that are explored."""
 
 
-def explorations(variant: str | None = None) -> tuple[NamedExploration[World, Step], ...]:
+def explorations(variant: str | None = None) -> tuple[NamedExploration[Any, Any], ...]:
     """What there is to explore: the documents, or, with a name, that variant alone; each is run by its ``run``.
 
     Raises ValueError, with one sentence, for a name that no variant has.
     """
-    return dedup.of_document() if variant is None else (dedup.of_variant(named(variant)),)
+    if variant is None:
+        return (*dedup.of_document(), *keys.of_document())
+    of_dedup = (dedup.of_variant(named) for named in OF_DEDUP if named.name == variant)
+    of_keys = (keys.of_variant(named) for named in OF_KEYS if named.name == variant)
+    found: tuple[NamedExploration[Any, Any], ...] = (*of_dedup, *of_keys)
+    if not found:
+        names = ", ".join(named.name for named in VARIANTS)
+        raise ValueError(f"there is no variant named {variant!r}; there are {names}")
+    return found

@@ -50,7 +50,7 @@ SETUPS: dict[str, tuple[str, Setup]] = {
 GIVEN_UP: dict[str, tuple[str, Setup]] = {
     "key-classic-order": (
         "the classic implementation, held to the document: two keys, four messages; two consumers join",
-        Setup(keys=TWO_KEYS, joins=2, variant=KeysVariant(classic=True)),
+        Setup(keys=TWO_KEYS, joins=2, permits=1, variant=KeysVariant(classic=True)),
     ),
 }
 """The configurations in which the document does not hold, and says so."""
@@ -58,7 +58,7 @@ GIVEN_UP: dict[str, tuple[str, Setup]] = {
 _LITTLE = Setup(keys=("x", "x"), joins=1, leaves=1)
 
 _VARIANT_SETUPS: dict[str, Setup] = {
-    "key-classic": Setup(keys=("x", "x", "y"), joins=1, permits=1),
+    "key-classic": Setup(keys=("x", "x", "y"), joins=2, permits=1),
     "key-range-blocked": Setup(keys=("x", "y"), joins=1),
     "key-counted-on-top": replace(_LITTLE, joins=2),
     "key-counted-down-twice": Setup(keys=("x", "x", "x"), joins=1),

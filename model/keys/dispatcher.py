@@ -377,10 +377,8 @@ def _without_pending(subscription: Subscription, name: str, position: int) -> Su
 def _removed(subscription: Subscription, name: str, position: int, *, closing: bool = False) -> Subscription:
     """A pending message is no longer counted where its hash drains, and what it blocked is looked at again."""
     variant = subscription.variant
-    drains, effect, hashed = subscription.draining, Effect.NOTHING, subscription.hashes[position]
+    drains, hashed, woken = subscription.draining, subscription.hashes[position], False
     for _ in range(2 if variant.counted_down_twice and not closing else 1):
-        entry = drains.of(hashed)
-        if entry is not None and entry.consumer == name:
-            drains, effect = draining.removed(drains, hashed, consumer=name, closing=closing)
-    woken = effect is Effect.UNBLOCK and not variant.never_unblocked
+        drains, effect = draining.removed(drains, hashed, consumer=name, closing=closing)
+        woken = woken or (effect is Effect.UNBLOCK and not variant.never_unblocked)
     return replace(subscription, draining=drains, awake=subscription.awake or woken)

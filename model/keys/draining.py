@@ -36,9 +36,9 @@ class Input(enum.Enum):
     MOVED = "it goes to another consumer, and messages of it are pending"
     OFFERED_TO_ANOTHER = "a message of it is about to go to a consumer that does not drain it"
     OFFERED_TO_ITS_OWN = "a message of it is about to go to the consumer that drains it"
-    REMOVED = "a pending message is removed, and more are pending"
-    LAST_REMOVED = "the last pending message is removed"
-    LAST_CLOSED = "the last pending message is removed because its consumer disconnects"
+    REMOVED = "a pending message of it is removed, and more are counted"
+    LAST_REMOVED = "a pending message of it is removed, and no more are counted"
+    LAST_CLOSED = "its consumer disconnects: a pending message of it is removed, and no more are counted"
 
 
 class Effect(enum.Enum):
@@ -64,7 +64,6 @@ class Transition(Struct, frozen=True):
 TABLE: dict[tuple[State, Input], Transition] = {
     (State.FREE, Input.MOVED): Transition(Effect.COUNT, State.DRAINING),
     (State.FREE, Input.OFFERED_TO_ANOTHER): Transition(Effect.SEND, State.FREE),
-    (State.FREE, Input.REMOVED): Transition(Effect.NOTHING, State.FREE),
     (State.FREE, Input.LAST_REMOVED): Transition(Effect.NOTHING, State.FREE),
     (State.FREE, Input.LAST_CLOSED): Transition(Effect.NOTHING, State.FREE),
     (State.DRAINING, Input.MOVED): Transition(Effect.COUNT, State.DRAINING),
@@ -80,7 +79,7 @@ TABLE: dict[tuple[State, Input], Transition] = {
     (State.BLOCKING, Input.LAST_REMOVED): Transition(Effect.UNBLOCK, State.FREE),
     (State.BLOCKING, Input.LAST_CLOSED): Transition(Effect.CLEAR, State.FREE),
 }
-"""The life of a draining hash. A hash that does not drain has no consumer of its own, so nothing is offered to that."""
+"""The life of a draining hash. Where a hash does not drain nothing is counted, and no consumer is its own."""
 
 
 class DrainingHash(Struct, frozen=True, gc=False):

@@ -11,7 +11,7 @@ import pytest
 from conformance.faults.catalogue import defects
 from conformance.history import document
 from model.catalogue import CATALOGUE
-from model.variants import VARIANTS
+from model.explorations import VARIANTS
 from tests.cli.running import run
 from tests.report.samples import QUIRK, VIOLATION, history
 

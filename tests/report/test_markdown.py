@@ -14,7 +14,7 @@ from conformance.hunting import Missed
 from conformance.report import hunts
 from conformance.report.markdown import defects_page
 from conformance.trouble import Trouble
-from model.variants import VARIANTS
+from model.explorations import VARIANTS
 
 DOCS = Path(__file__).parents[2] / "docs"
 

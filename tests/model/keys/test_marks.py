@@ -1,0 +1,59 @@
+"""The marks of the rules of Key_Shared and the table of draining hashes: exploring the model reaches all of them."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from types import FrameType
+
+from model.catalogue import PLACES
+from model.explorations import keys
+from model.explorations.keys_world import Setup
+from model.keys.draining import TABLE, Input, State
+from model.keys.variants import KeysVariant
+
+REFERENCE = ("model.keys.dispatcher", "model.keys.draining", "model.keys.classic")
+
+LITTLE = (
+    Setup(keys=("x", "x", "x"), joins=2, leaves=1),
+    Setup(keys=("x", "x"), joins=1, leaves=1, backs=1),
+    Setup(keys=("x", "x"), joins=1, leaves=1, variant=KeysVariant(classic=True), classic_rule=True),
+)
+
+
+@cache
+def reached_while_exploring() -> tuple[set[str], set[tuple[State, Input]]]:
+    """The functions of the reference that these explorations call, and the entries of the table that they look up."""
+    called: set[str] = set()
+    looked_up: set[tuple[State, Input]] = set()
+
+    def watch(frame: FrameType, event: str, _: object) -> None:
+        if event != "call" or frame.f_globals.get("__name__") not in REFERENCE:
+            return
+        called.add(f"{frame.f_globals['__name__']}.{frame.f_code.co_qualname}")
+        if frame.f_code.co_name == "transition":
+            entry = frame.f_locals["entry"]
+            looked_up.add((State.FREE if entry is None else entry.state, frame.f_locals["happens"]))
+
+    sys.setprofile(watch)
+    try:
+        for setup in LITTLE:
+            keys.run(setup)
+    finally:
+        sys.setprofile(None)
+    return called, looked_up
+
+
+def test_every_rule_that_the_reference_carries_is_exercised_by_its_exploration() -> None:
+    places = {
+        rule: {place for place in found if place.rpartition(".")[0] in REFERENCE} for rule, found in PLACES.items()
+    }
+    carried = {rule: found for rule, found in places.items() if found}
+    assert set(carried) == {f"KEY-{number:02}" for number in (1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14)}
+    called, _ = reached_while_exploring()
+    assert {rule: found - called for rule, found in carried.items() if found - called} == {}
+
+
+def test_every_entry_of_the_table_is_reached() -> None:
+    _, looked_up = reached_while_exploring()
+    assert set(TABLE) - looked_up == set()
