@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, islice, starmap
 
+from conformance.systems import protocol_pb2 as pb
 from conformance.systems.admin_types import ConsumerStats
 from conformance.systems.wire import WireClient
-from conformance.systems.wire_consumer import WireConsumer
+from conformance.systems.wire_consumer import PartOfBatch, WireConsumer
 from model.keys.hashing import HashRange, sticky_hash
 from model.log import Position
 from tests.faults.bench import TIMEOUT_S, Bench
@@ -58,6 +59,15 @@ class Keyed:
         for key in keys:
             ticket = self._producer.send(len(self._positions) + 1, b"", partition_key=key)
             self._positions.append(position_of(self.bench.answer(self._producer, ticket)))
+
+    def send_batch(self, key: str, size: int) -> Position:
+        """Send a batch of messages of one key, each of which takes a number; where it stands."""
+        first = len(self._positions) + 1
+        batch = [(number, b"") for number in range(first, first + size)]
+        ticket = self._producer.send_batch(batch, metadata=pb.MessageMetadata(partition_key=key))
+        position = position_of(self.bench.answer(self._producer, ticket))
+        self._positions += [position] * size
+        return position
 
     def join(self, name: str, *, permits: int = PERMITS, client: WireClient | None = None) -> WireConsumer:
         """Have a consumer join, from the beginning of the topic on; with ``client``, one of another client's."""
@@ -262,6 +272,69 @@ def going_back(bench: Bench) -> Observation:
     return all_given(first), keyed.draining()
 
 
+def joining_a_backlog(bench: Bench) -> Observation:
+    """Send three messages of one key, and have a consumer join: what it gets."""
+    keyed = Keyed(bench)
+    keyed.send("k", "k", "k")
+    return all_given(keyed.join("a"), at_least=3)
+
+
+def sending_many_keys(bench: Bench) -> Observation:
+    """Send messages of twenty keys: whether each goes to the consumer in whose ranges its hash is, by the stats."""
+    keyed = Keyed(bench)
+    ranges, keys = keyed.ranges(), list(islice(numbered_keys(), 20))
+    consumers = {name: keyed.join(name) for name in ("a", "b")}
+    keyed.send(*keys)
+    given = {name: {keys[number - 1] for number in all_given(consumer)} for name, consumer in consumers.items()}
+    return given == {name: {key for key in keys if hash_of(key) in ranges[name]} for name in consumers}
+
+
+def waiting_for_what_was_blocked(bench: Bench) -> Observation:
+    """Acknowledge the message that has a key of ``b`` blocked: what b gets in half a second, and what later on.
+
+    A message of another key stays behind, so that mark-delete does not move.
+    """
+    keyed = Keyed(bench)
+    [stays], [key] = keyed.keys("a", 1), keyed.keys("b", 1)
+    first = keyed.join("a")
+    keyed.send(stays, key)
+    assert all_given(first, at_least=2) == [1, 2]
+    second = keyed.join("b")
+    keyed.send(key)
+    assert all_given(second) == []
+    keyed.ack(first, 2)
+    early = all_given(second)
+    return early, early or all_given(second, at_least=1)
+
+
+def asking_for_all_again(bench: Bench) -> Observation:
+    """Have ``b`` take over a key of which ``a`` has two messages, and ``a`` ask for all it has again: what b gets."""
+    keyed = Keyed(bench)
+    [key] = keyed.keys("b", 1)
+    first = keyed.join("a")
+    keyed.send(key, key)
+    assert all_given(first, at_least=2) == [1, 2]
+    second = keyed.join("b")
+    first.redeliver()
+    return all_given(second)
+
+
+def acknowledging_part_of_a_batch(bench: Bench) -> Observation:
+    """Have ``b`` take over a key of which ``a`` has a batch, acknowledge one of its messages and send one more.
+
+    What ``b`` gets; what is draining.
+    """
+    keyed = Keyed(bench)
+    [key] = keyed.keys("b", 1)
+    first = keyed.join("a")
+    batch = keyed.send_batch(key, 2)
+    assert len(all_given(first, at_least=2)) == 2
+    second = keyed.join("b")
+    first.ack([PartOfBatch(position=batch, batch_size=2, still_unacknowledged=frozenset({1}))])
+    keyed.send(key)
+    return all_given(second), keyed.draining()
+
+
 def looking_at_stats(bench: Bench) -> Observation:
     """Have ``a`` drain a hash of two messages and one of one, and acknowledge those two: its stats before and after.
 
@@ -326,6 +399,12 @@ KEY_EFFECTS: dict[str, Effect] = {
     "whole-range-blocked": Effect(joining_a_stuck_consumer, ([2], []), ([], [])),
     "stuck-consumer-blocks-all": Effect(joining_a_stuck_consumer, ([2], []), ([], [2])),
     "return-keeps-blocking": Effect(going_back, ([2], 0), ([], 1)),
+    "returned-hash-stays": Effect(going_back, ([2], 0), ([2], 1)),
+    "read-order-reversed": Effect(joining_a_backlog, [1, 2, 3], [3, 2, 1]),
+    "hashes-halved": Effect(sending_many_keys, True, False),
+    "unblocked-late": Effect(waiting_for_what_was_blocked, ([3], [3]), ([], [3])),
+    "redelivery-keeps-pending": Effect(asking_for_all_again, [1, 2], []),
+    "partial-ack-counts-for-all": Effect(acknowledging_part_of_a_batch, ([], 1), ([3], 0)),
     "cleared-total-not-raised": Effect(looking_at_stats, SOUND_STATS, ((2, 3, 0, [1, 2]), (1, 1, 0, [1]))),
     "draining-messages-counted-once": Effect(looking_at_stats, SOUND_STATS, ((2, 2, 0, [1, 1]), (1, 1, 1, [1]))),
     "draining-hashes-not-listed": Effect(looking_at_stats, SOUND_STATS, ((2, 3, 0, []), (1, 1, 1, []))),
