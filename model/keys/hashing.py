@@ -47,7 +47,10 @@ STICKY_HASHES = HashRange(0, 65535)
 """The hashes that consumers with ranges of their own choose from. Ranges may include 0; no key has it."""
 
 CLASSIC_HASHES = HashRange(1, 0x7FFFFFFE)
-"""The hashes that the classic implementation splits."""
+"""The hashes that the classic implementation of 4.0 splits."""
+
+HASHES_OF_3_3 = HashRange(0, 0x7FFFFFFF)
+"""The hashes that 3.3.6 splits: all that there are."""
 
 
 @carries("KEY-12")
