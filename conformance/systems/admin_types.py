@@ -44,11 +44,21 @@ class ConsumerStats(Answer, frozen=True):
     message_out_counter: int = field(name="msgOutCounter", default=0)
     blocked_on_unacked_messages: bool = field(name="blockedConsumerOnUnackedMsgs", default=False)
     key_hash_ranges: tuple[tuple[int, int], ...] | None = field(name="keyHashRangeArrays", default=None)
+    key_hash_ranges_in_words: tuple[str, ...] | None = field(name="keyHashRanges", default=None)
+    """The same before 4.0, each as ``[FIRST, LAST]``."""
     draining_hashes_count: int = 0
     draining_hashes_cleared_total: int = 0
     draining_hashes_unacked_messages: int = 0
     draining_hashes: tuple[DrainingHash, ...] | None = None
     connected_since: str | None = None
+
+    @property
+    def hash_ranges(self) -> tuple[tuple[int, int], ...]:
+        """The ranges of hashes that it has, ends included, by whichever name the release has for them."""
+        if self.key_hash_ranges is not None:
+            return self.key_hash_ranges
+        words = (one.strip("[]").split(", ") for one in self.key_hash_ranges_in_words or ())
+        return tuple((int(first), int(last)) for first, last in words)
 
 
 class SubscriptionStats(Answer, frozen=True):

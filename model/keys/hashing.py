@@ -49,8 +49,8 @@ STICKY_HASHES = HashRange(0, 65535)
 CLASSIC_HASHES = HashRange(1, 0x7FFFFFFE)
 """The hashes that the classic implementation of 4.0 splits."""
 
-HASHES_OF_3_3 = HashRange(0, 0x7FFFFFFF)
-"""The hashes that 3.3.6 splits: all that there are."""
+HASHES_OF_3_3 = HashRange(0, 0x7FFFFFFE)
+"""The hashes that 3.3.6 splits: all that there are but the last one, which goes where 1 goes."""
 
 
 @carries("KEY-12")

@@ -119,9 +119,5 @@ def test_claims_that_make_no_sense_or_overlap_are_refused(ranges: tuple[HashRang
 
 
 def test_neighbours_of_one_consumer_are_one_range() -> None:
-    pieces: Assignments = (
-        Assigned(HashRange(1, 3), "a"),
-        Assigned(HashRange(4, 6), "a"),
-        Assigned(HashRange(8, 9), "a"),
-    )
+    pieces = [Assigned(HashRange(first, last), "a") for first, last in ((1, 3), (4, 6), (8, 9))]
     assert joined_up(pieces) == (Assigned(HashRange(1, 6), "a"), Assigned(HashRange(8, 9), "a"))
