@@ -42,6 +42,7 @@ BATCH_ACKS_LOST = "batch-acks-lost"
 MANY_RANGES_STORED = "many-ranges-stored"
 MOVED_AS_LEDGER_OPENS = "moved-as-ledger-opens"
 BATCH_ACKS_OVERWRITTEN = "batch-acks-overwritten"
+TERMINATED_NOT_SKIPPED = "terminated-not-skipped"
 
 DEVIATIONS: dict[str, Deviation] = {
     deviation.name: deviation
@@ -50,6 +51,11 @@ DEVIATIONS: dict[str, Deviation] = {
             BATCH_ACKS_OVERWRITTEN,
             "ACK-04",
             "a cumulative acknowledgment that ends within a batch takes back what was acknowledged of the rest of it",
+        ),
+        Deviation(
+            TERMINATED_NOT_SKIPPED,
+            "ACK-04",
+            "once a terminated topic is loaded anew, skipping stops before its last ledger, and is said to be done",
         ),
         Deviation(
             MOVED_AS_LEDGER_OPENS,

@@ -192,11 +192,13 @@ class AcknowledgmentMachine(OnSubscriptions):
         """A consumer acknowledges some of all that it received."""
         self.do(Acknowledge(consumer=self.consumer(index).name, nth=nth))
 
-    @rule(index=INDEXES, count=COUNTS, nth=st.integers(0, 19))
-    def acknowledge_up_to(self, index: int, count: int, nth: int) -> None:
-        """A consumer acknowledges everything up to a message that it received."""
+    @rule(index=INDEXES, count=COUNTS, nth=st.integers(0, 19), ahead=st.integers(0, 3))
+    def acknowledge_up_to(self, index: int, count: int, nth: int, ahead: int) -> None:
+        """A consumer acknowledges everything up to a message that it received, perhaps after one soon behind it."""
         consumer = self.consumer(index)
         self.do(Take(consumer=consumer.name, count=count))
+        if ahead:
+            self.do(Acknowledge(consumer=consumer.name, nth=(nth + ahead,)))
         self.do(Acknowledge(consumer=consumer.name, nth=(nth,), cumulative=True))
         self.read(consumer.subscription)
 
@@ -263,12 +265,16 @@ class AcknowledgmentMachine(OnSubscriptions):
         self.read(passing)
 
     @precondition(lambda self: self.ends)
-    @rule()
-    def terminate(self) -> None:
-        """Nothing more can be written to the topic; what there is goes on to be consumed."""
+    @rule(moves=st.booleans(), index=INDEXES, count=st.integers(0, 9))
+    def terminate(self, moves: bool, index: int, count: int) -> None:
+        """Nothing more can be written to the topic; what there is goes on to be consumed, or skipped."""
         self.ends = False
         self.is_over = True
         self.do(Terminate(topic=TOPIC))
+        if moves:
+            self.move()
+        if count:
+            self.skip(index, count)
 
     @rule(index=INDEXES)
     def read_cursor(self, index: int) -> None:

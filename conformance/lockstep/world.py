@@ -127,6 +127,10 @@ class World:
         """The broker was away: its connections are gone, and what was armed in it."""
         if self.failpoints is not None:
             self.failpoints.forget()
+        self.forget_reader()
+
+    def forget_reader(self) -> None:
+        """The connection for reading logs is of no more use."""
         if self._reader is not None:
             self._reader.abort()
             self._reader = None

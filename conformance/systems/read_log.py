@@ -50,17 +50,18 @@ class LoggedEntry:
         return max(self.metadata.sequence_id, self.metadata.highest_sequence_id)
 
 
-def read_log(client: WireClient, topic: str, *, timeout_s: float) -> list[LoggedEntry]:
+def read_log(client: WireClient, topic: str, *, timeout_s: float, last: Position | None = None) -> list[LoggedEntry]:
     """Read a topic from its beginning to what is its end when the reading begins, in the order of delivery.
 
-    A send that is still on its way inside the broker may come to stand behind that. A topic that is just being loaded
-    is asked for again. Raises ``ServerRefused``, ``ConnectionLost``, ``NoAnswer``.
+    ``last``: its end, where that is known; otherwise the broker is asked. A send that is still on its way inside the
+    broker may come to stand behind that. A topic that is just being loaded is asked for again. Raises
+    ``ServerRefused``, ``ConnectionLost``, ``NoAnswer``.
     """
     deadline = Deadline.after(timeout_s)
     reader = _open_reader(client, topic, deadline)
     try:
         reader.flow(_PERMITS)
-        last = reader.last_message_id(timeout_s=deadline.left_s)
+        last = last or reader.last_message_id(timeout_s=deadline.left_s)
         return [] if last is None else [_entry(group) for group in _read_up_to(last, reader, deadline)]
     finally:
         reader.close(timeout_s=deadline.left_s)

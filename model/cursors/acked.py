@@ -193,7 +193,21 @@ def set_to(log: TopicLog, position: Position | None) -> Acked:
 
 def skip(state: Acked, log: TopicLog, count: int) -> Acked:
     """The next ``count`` entries that are not acknowledged are, and mark-delete is at the last of them at least."""
+    last = _nth_unacknowledged(state, log, count)
+    return state if last is None else _up_to(state, log, last)
+
+
+def skip_before_last_ledger(state: Acked, log: TopicLog, count: int) -> Acked:
+    """The same where it cannot be done in the last ledger: then it ends at the end of the one before that."""
+    last = _nth_unacknowledged(state, log, count)
+    if last is None or last.ledger != log.last.ledger:
+        return skip(state, log, count)
+    return _up_to(state, log, log.at_or_before(Position(last.ledger, -1)))
+
+
+def _nth_unacknowledged(state: Acked, log: TopicLog, count: int) -> Position | None:
+    """The last of the next ``count`` entries that are not acknowledged; None where there are none."""
     last = None
     for position, _ in zip(state.unacknowledged(log), range(count), strict=False):
         last = position
-    return state if last is None else _up_to(state, log, last)
+    return last

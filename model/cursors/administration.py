@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -37,10 +37,10 @@ from model.cursors.words import (
     Trim,
     Trimmed,
 )
-from model.deviations import DEVIATIONS, FLUSH_RATE_LIMITED
+from model.deviations import DEVIATIONS, FLUSH_RATE_LIMITED, TERMINATED_NOT_SKIPPED
 from model.judgement import Allowed, Broken
 from model.log import Position
-from model.operations import Refused, Unknown
+from model.operations import Done, Refused, Unknown
 from model.vocabulary import Outcome
 
 Judged = Allowed[Consumption] | Broken
@@ -84,7 +84,7 @@ def administered(
         case DeleteSubscription():
             return Allowed(state.without_cursor(key))
         case Skip(count=count):
-            return Allowed(_changed(state, key, lambda one: acked.skip(one, log, count), at))
+            return Allowed(_skipped(state, key, count, at))
         case SkipAll():
             return Allowed(_changed(state, key, lambda _: acked.everything(log), at))
         case Expire(up_to=up_to):
@@ -109,9 +109,26 @@ def _created(state: Consumption, key: Key, operation: CreateSubscription, at: In
     return state.with_cursor(key, cursor.created(beginning(state.log(key[0]), operation.start), at))
 
 
-def _changed(state: Consumption, key: Key, change: Callable[[Acked], Acked], at: Interval) -> Consumption:
+def _skipped(state: Consumption, key: Key, count: int, at: Interval) -> Consumption:
+    """Entries were skipped; in releases that deviate, of a terminated topic none in its last ledger."""
+    followed = state.topics[key[0]]
+    log = followed.log
+
+    def but_the_last_ledger(one: Acked) -> Mapping[Acked, str]:
+        return {acked.skip_before_last_ledger(one, log, count): TERMINATED_NOT_SKIPPED} if followed.is_reopened else {}
+
+    return _changed(state, key, lambda one: acked.skip(one, log, count), at, but_the_last_ledger)
+
+
+def _changed(
+    state: Consumption,
+    key: Key,
+    change: Callable[[Acked], Acked],
+    at: Interval,
+    deviating: Callable[[Acked], Mapping[Acked, str]] = lambda _: {},
+) -> Consumption:
     """Entries were acknowledged by an administrator."""
-    after = state.cursors[key].on_each(change, at, ("ACK-04",))
+    after = state.cursors[key].on_each(change, at, ("ACK-04",), deviating)
     state = state.with_cursor(key, replace(after, by_administrators=after.by_administrators + 1))
     return no_longer_outstanding(state, key)
 
@@ -198,14 +215,18 @@ def terminated_or_trimmed(state: Consumption, operation: Terminate | Trim, outco
     """Nothing more is written to a topic; or what everybody acknowledged is deleted."""
     if isinstance(outcome, Trimmed) and operation.topic in state.topics:
         return _trimmed(state, operation.topic, outcome.ledgers)
+    if isinstance(operation, Terminate) and isinstance(outcome, Done) and operation.topic in state.topics:
+        followed = replace(state.topics[operation.topic], is_terminated=True)
+        return Allowed(state.with_topic(operation.topic, followed))
     return Allowed(state)
 
 
 @carries("ACK-14")
 def _trimmed(state: Consumption, topic: str, ledgers: tuple[int, ...]) -> Judged:
     """Only ledgers are deleted of which every subscription has acknowledged everything; the last one never is."""
-    log = state.log(topic)
-    gone = [ledger for ledger in log.ledgers if ledger not in ledgers]
+    followed, log = state.topics[topic], state.log(topic)
+    # What was rightly deleted before stays so, whatever became of the acknowledgments since.
+    gone = [ledger for ledger in log.ledgers if ledger not in followed.deleted.union(ledgers)]
     for (where, subscription), one in state.cursors.items():
         if where != topic or not one.durable:
             continue
@@ -213,4 +234,5 @@ def _trimmed(state: Consumption, topic: str, ledgers: tuple[int, ...]) -> Judged
             lost = next((p for p in possible.unacknowledged(log) if p.ledger in gone), None)
             if lost is not None and len(one.possible) == 1:
                 return Broken("ACK-14", f"{lost} was deleted, which subscription {subscription} has not acknowledged")
-    return Allowed(state, ("ACK-14",) if gone else ())
+    after = state.with_topic(topic, replace(followed, deleted=followed.deleted.union(gone)))
+    return Allowed(after, ("ACK-14",) if gone else ())

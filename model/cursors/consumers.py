@@ -37,8 +37,8 @@ class Consumer:
     way to the consumer. ``is_settled``: nothing is now.
     ``rewinds``: how often it may get everything again, in order, from now on: because it asked for it (as a single
     active consumer only can), or because other consumers came or went, which may make it the active one.
-    ``may_repeat``: it is one of pulsar-client's that was disconnected or asked for messages again: what is in the
-    client's own queue then, it is given as well as what the broker sends again. ``is_back``: it was never disconnected;
+    ``may_repeat``: it asked for messages again while some may have been on their way to it, or, of pulsar-client's, was
+    disconnected: those it is given as well as what the broker sends again. ``is_back``: it was never disconnected;
     otherwise it may not be connected again, and cannot send what it holds back.
     """
 

@@ -18,7 +18,13 @@ from model.cursors.acked import Acked, Word, acknowledge_all, acknowledge_up_to,
 from model.cursors.bits import Bits
 from model.cursors.log import Place, TopicLog
 from model.cursors.row import Row
-from model.deviations import BATCH_ACKS_LOST, BATCH_ACKS_OVERWRITTEN, DEVIATIONS, MOVED_AS_LEDGER_OPENS
+from model.deviations import (
+    BATCH_ACKS_LOST,
+    BATCH_ACKS_OVERWRITTEN,
+    DEVIATIONS,
+    MOVED_AS_LEDGER_OPENS,
+    TERMINATED_NOT_SKIPPED,
+)
 from model.judgement import Allowed, Broken
 from model.log import Position
 
@@ -171,7 +177,7 @@ class Cursor:
         if name not in known:
             return DEVIATIONS[name].broken()
         shown = frozenset(state for state, one in besides.items() if one == name)
-        is_taken_back = self.is_taken_back or name == BATCH_ACKS_OVERWRITTEN
+        is_taken_back = self.is_taken_back or name in (BATCH_ACKS_OVERWRITTEN, TERMINATED_NOT_SKIPPED)
         after = replace(self, possible=shown, deviating=_besides(shown, besides), is_taken_back=is_taken_back)
         # Whether this state asked for a ledger is not known: what was reckoned with was another.
         return Allowed(replace(after, is_asked_for=False), (), (name,))

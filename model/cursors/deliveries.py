@@ -38,7 +38,8 @@ def received(
         deviations += judged.deviations
     if is_all:
         consumer = state.consumers[name]
-        state = state.with_consumer(name, replace(consumer, seen=_seen(state, consumer)))
+        may_repeat = consumer.may_repeat and consumer.client == "official"
+        state = state.with_consumer(name, replace(consumer, seen=_seen(state, consumer), may_repeat=may_repeat))
     return Allowed(state, exercised, deviations)
 
 

@@ -86,6 +86,7 @@ def unsure(state: Consumption, topic: str) -> Consumption:
 
 def moved(state: Consumption, topics: Sequence[str], at: Interval) -> Consumption:
     """Topics were closed in good order, and their consumers disconnected."""
+    state = _reopened(state, topics)
     for key, one in list(state.cursors.items()):
         if key[0] in topics:
             state = _without_consumers(state, key)
@@ -95,6 +96,7 @@ def moved(state: Consumption, topics: Sequence[str], at: Interval) -> Consumptio
 
 def killed(state: Consumption, at: Interval) -> Consumption:
     """The broker was killed."""
+    state = _reopened(state, list(state.topics))
     for key, one in list(state.cursors.items()):
         state = _without_consumers(state, key)
         if one.durable:
@@ -102,6 +104,14 @@ def killed(state: Consumption, at: Interval) -> Consumption:
         else:
             state = state.without_cursor(key)
     return replace(state, freed=Map())
+
+
+def _reopened(state: Consumption, topics: Sequence[str]) -> Consumption:
+    for topic in topics:
+        followed = state.topics.get(topic)
+        if followed is not None and followed.is_terminated:
+            state = state.with_topic(topic, replace(followed, is_reopened=True))
+    return state
 
 
 def _without_consumers(state: Consumption, key: tuple[str, str]) -> Consumption:
@@ -234,7 +244,7 @@ def _failed(state: Consumption, name: str, messages: Sequence[Dispatched] | None
     consumer = replace(
         consumer.without(due),
         rewinds=consumer.rewinds + (consumer.kind in ("Exclusive", "Failover")),
-        may_repeat=consumer.client == "official",
+        may_repeat=consumer.client == "official" or not consumer.is_settled,
     )
     state = state.with_consumer(name, consumer)
     for key in consumer.keys:

@@ -18,7 +18,8 @@ from model.log import Position
 class Followed:
     """A topic whose subscriptions are followed: its log, and how often cursors are persisted on it.
 
-    ``is_trimmed``: what all of them acknowledged is deleted, some time.
+    ``is_trimmed``: what all of them acknowledged is deleted, some time, and ``deleted``: ledgers that were seen to be.
+    ``is_terminated``: nothing more is written to it, and ``is_reopened``: it was loaded anew since.
     ``is_sure``: all that was sent to it was confirmed. Otherwise the log may have entries that are not known, and what
     its subscriptions deliver is not judged.
     """
@@ -26,7 +27,10 @@ class Followed:
     log: TopicLog
     persisting: Persisting
     is_trimmed: bool = False
+    deleted: frozenset[int] = frozenset()
     is_sure: bool = True
+    is_terminated: bool = False
+    is_reopened: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ class CursorVariant(Struct, frozen=True, kw_only=True):
     back_off_constant: bool = False
     lost_ack_hides_message: bool = False
     many_ranges_stored: bool = False
+    terminated_not_skipped: bool = False
 
     # -------------------------------------------------------------------------------------------------- defects
     hole_jumped: bool = False
@@ -89,5 +90,6 @@ AS_RELEASES = CursorVariant(
     back_off_constant=True,
     lost_ack_hides_message=True,
     many_ranges_stored=True,
+    terminated_not_skipped=True,
 )
 """Subscriptions with all that releases are known to do otherwise."""

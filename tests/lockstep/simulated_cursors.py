@@ -140,8 +140,11 @@ class SimulatedCursors:
         self._logs[topic].learn(logged, self._clock.now_s)
         self._ledgers[topic] = ledgers
 
-    def moved(self, topics: Iterable[str], *, killed: bool = False) -> None:
+    def moved(self, topics: Sequence[str], *, killed: bool = False) -> None:
         """Topics were closed in good order and loaded again, or, with ``killed``, died with their broker."""
+        for topic in topics:
+            if topic in self._logs:
+                self._logs[topic].is_reopened = self._logs[topic].is_terminated
         for key in [key for key in self._subscriptions if key[0] in topics]:
             for one in self._dispatcher.on(key).values():
                 self._cut_off(one, key[0])
@@ -235,7 +238,8 @@ class SimulatedCursors:
         match operation:
             case FailOften():
                 return self._fail_often(operation)
-            case Terminate():
+            case Terminate(topic):
+                self._logs[topic].is_terminated = True
                 return Done()
             case Trim():
                 return self._trim(operation.topic)

@@ -50,6 +50,9 @@ class Log:
 
     entries: dict[Position, tuple[str, ...]] = field(default_factory=dict)
     published_ms: dict[Position, int] = field(default_factory=dict)
+    is_terminated: bool = False
+    is_reopened: bool = False
+    """It was loaded anew since it was terminated."""
 
     def learn(self, logged: Sequence[LoggedEntry], now_s: float) -> None:
         """Take in what was written since the last time."""
@@ -215,7 +218,11 @@ class Subscription:
     def skip(self, count: int) -> None:
         """The next entries are acknowledged."""
         before = self._whole()
-        self.acked |= self.log.spots(self.left()[: count + self.variant.skips_one_too_many])
+        skipped = self.left()[: count + self.variant.skips_one_too_many]
+        last_ledger = max((position.ledger for position in self.log.entries), default=0)
+        if self.variant.terminated_not_skipped and self.log.is_reopened and skipped[-1:] > [Position(last_ledger, -1)]:
+            skipped = [position for position in self.left() if position.ledger < last_ledger]
+        self.acked |= self.log.spots(skipped)
         self._changed(before)
 
     def skip_all(self) -> None:

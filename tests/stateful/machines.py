@@ -5,7 +5,17 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from model.cursors.words import Acknowledge, AcknowledgeOthers, AwaitPersisted, Kind, ReadCursor, ReadStored, Take
+from model.cursors.words import (
+    Acknowledge,
+    AcknowledgeOthers,
+    AwaitPersisted,
+    Kind,
+    ReadCursor,
+    ReadStored,
+    Skip,
+    Take,
+    Terminate,
+)
 from model.operations import CreateTopic, ReadSnapshot, Send, SwitchDeduplication, Unload
 from stateful.acks import NTH, TOPIC, AcknowledgmentClientsMachine, AcknowledgmentMachine
 from stateful.dedup import BURSTS, INDEXES, DeduplicationMachine
@@ -81,3 +91,17 @@ class ManyRangesMachine(AcknowledgmentMachine):
         self.do(ReadStored(topic=TOPIC, subscription="s0"))
         self.plan.drop_wire()
         self.produce_again()
+
+
+class TerminatedMachine(AcknowledgmentMachine):
+    """A topic that ends in its second ledger is moved, and then messages are skipped."""
+
+    @initialize()
+    def begin(self) -> None:
+        """A topic of which the first ledger is acknowledged, and nothing more is written to it."""
+        self.create(TOPIC, "every-ack", ("Shared",))
+        self.send_entries([1] * 8)
+        self.do(Skip(topic=TOPIC, subscription="s0", count=4))
+        self.is_over = True
+        self.do(Terminate(topic=TOPIC))
+        self.move()

@@ -21,19 +21,21 @@ from model.deviations import (
     LOST_ACK_HIDES_MESSAGE,
     MANY_RANGES_STORED,
     MOVED_AS_LEDGER_OPENS,
+    TERMINATED_NOT_SKIPPED,
 )
 from stateful.test_acks import MACHINES
 from tests.lockstep.campaigns import Campaign, play
 from tests.lockstep.cursor_variants import CursorVariant
 from tests.lockstep.simulated import SimulatedPerformer
-from tests.stateful.machines import LostAcksMachine, ManyRangesMachine
+from tests.stateful.machines import LostAcksMachine, ManyRangesMachine, TerminatedMachine
 
 ACKNOWLEDGMENT, CLIENTS, KILLS = MACHINES
 LOST_ACKS = Machine(name="lost acks", factory=LostAcksMachine, decides=())
 MANY_RANGES = Machine(name="many ranges", factory=ManyRangesMachine, decides=())
+TERMINATED = Machine(name="terminated", factory=TerminatedMachine, decides=())
 AFTER_A_MOVE = "ACK-10"
 """What is blamed for a state that is seen to be wrong only once the topic was moved, whatever did it."""
-ROUNDS, EXAMPLES = 6, 25
+ROUNDS, EXAMPLES = 12, 25
 """How many examples a machine may take, in rounds; most variants are found in the first."""
 
 OF_ACKS = {"ACK-01", "ACK-02", "ACK-03", "ACK-04", "ACK-12", "ACK-13"}
@@ -84,6 +86,7 @@ DEVIATING = {
     BACK_OFF_CONSTANT: CLIENTS,
     LOST_ACK_HIDES_MESSAGE: LOST_ACKS,
     MANY_RANGES_STORED: MANY_RANGES,
+    TERMINATED_NOT_SKIPPED: TERMINATED,
 }
 """For each deviation a machine that meets it."""
 

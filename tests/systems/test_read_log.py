@@ -9,6 +9,7 @@ from conformance.systems.outcomes import NoAnswer, Receipt, ServerRefused
 from conformance.systems.read_log import read_log
 from conformance.systems.wire import WireClient
 from conformance.systems.wire_producer import WireProducer
+from model.log import Position
 
 TIMEOUT_S = 10.0
 
@@ -66,6 +67,18 @@ def test_positions_rise_and_every_entry_is_what_rest_gives(client: WireClient, a
         rest = admin.read_entry(topic, entry.position)
         assert (rest.position, rest.producer_name, rest.sequence_id) == (entry.position, "p", entry.sequence_id)
         assert rest.messages == tuple(payload for _, payload in entry.messages)
+
+
+def test_it_is_read_to_an_end_that_is_known(client: WireClient, admin: Admin, topic: str) -> None:
+    write(client, topic, 1, 7)
+    admin.terminate(topic)
+    admin.unload(topic)
+    last = Position.parse(admin.internal_stats(topic).last_confirmed_entry)
+    entries = read_log(client, topic, timeout_s=TIMEOUT_S, last=last)
+    assert [entry.sequence_id for entry in entries] == list(range(1, 8))
+    assert entries[-1].position == last
+    shorter = read_log(client, topic, timeout_s=TIMEOUT_S, last=entries[2].position)
+    assert [entry.sequence_id for entry in shorter] == [1, 2, 3]
 
 
 def test_reading_leaves_nothing_behind(client: WireClient, admin: Admin, topic: str) -> None:
