@@ -227,7 +227,7 @@ def give_back(subscription: Subscription, name: str, positions: Iterable[int]) -
     return replace(after, awake=True)
 
 
-@carries("KEY-04", "KEY-06", "KEY-09")
+@carries("KEY-02", "KEY-04", "KEY-06", "KEY-09")
 def choose(subscription: Subscription) -> tuple[Subscription, Outcome, int | None]:
     """The subscription is awake and nothing is on its way: it looks for something to send.
 

@@ -60,9 +60,10 @@ VARIANTS: tuple[NamedVariant[KeysVariant], ...] = (
     _named("range_blocked", Origin.DEFECT, "While any hash drains, no message is sent that could be blocked by one."),
     _named(
         "counted_on_top",
-        Origin.READING,
+        Origin.RELEASE,
         "The pending messages of a hash that went back unnoticed, and away again, are added to what is counted "
         "already, as in the document's listing; a hash that went back leaves the set only when it is noticed.",
+        "registerDrainingHashes of PersistentStickyKeyDispatcherMultipleConsumers (4.0.4; no longer in 4.0.8)",
     ),
     _named("counted_down_twice", Origin.DEFECT, "An acknowledgment counts for two."),
     _named(
