@@ -59,6 +59,7 @@ _LITTLE = Setup(keys=("x", "x"), joins=1, leaves=1)
 
 _VARIANT_SETUPS: dict[str, Setup] = {
     "key-classic": Setup(keys=("x", "x", "y"), joins=2, permits=1),
+    "key-classic-by-letter": Setup(keys=("x", "x", "y"), joins=2, permits=1),
     "key-range-blocked": Setup(keys=("x", "y"), joins=1),
     "key-counted-on-top": replace(_LITTLE, joins=2),
     "key-counted-down-twice": Setup(keys=("x", "x", "x"), joins=1),

@@ -17,7 +17,9 @@ def statements(setup: Setup) -> Statements:
     if setup.classic_rule:
         return (NOBODY_GONE,), (RECENT_GETS_NOTHING_NEW, BEHIND_THE_REPLAY, LEAVER_IS_REPLAYED)
     always, every_step = [ONE_CONSUMER, NOBODY_GONE, RESTS_WITH_REASON], [KEPT_FOR_A_REASON, BEHIND_THE_REPLAY]
-    if not setup.variant.classic:
+    if setup.variant.is_classic:
+        every_step.append(RECENT_GETS_NOTHING)
+    else:
         always += [COUNTED, DRAINS_WHERE_PENDING]
         every_step += [NOT_WHILE_IT_DRAINS, COMES_BACK]
     if setup.leaves:
@@ -139,6 +141,10 @@ def _recent_gets_nothing_new(before: World, step: Step, _: World) -> bool:
     return limit is None or step.position < limit
 
 
+def _recent_gets_nothing(before: World, step: Step, _: World) -> bool:
+    return before.subscription.recent.of(step.consumer) is None
+
+
 SENT = frozenset({"sent"})
 KEPT = frozenset({kind for kind in (*ASIDE.values(), *REFUSED.values()) if kind not in ("gone", "moved")})
 
@@ -191,4 +197,10 @@ RECENT_GETS_NOTHING_NEW = EveryStep(
     "a consumer that joined recently gets nothing that was read since, until all before is acknowledged",
     SENT,
     _recent_gets_nothing_new,
+)
+RECENT_GETS_NOTHING = EveryStep(
+    ("KEY-14",),
+    "a consumer that joined recently gets nothing at all, until all before is acknowledged",
+    SENT,
+    _recent_gets_nothing,
 )

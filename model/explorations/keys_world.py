@@ -96,7 +96,7 @@ REFUSED = {
 
 def kinds(setup: Setup) -> frozenset[str]:
     """The kinds of steps that this configuration has room for."""
-    is_classic = setup.variant.classic
+    is_classic = setup.variant.is_classic
     conditional = {
         "joins": setup.joins > 0,
         "leaves": setup.leaves > 0,

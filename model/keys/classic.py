@@ -43,13 +43,14 @@ def caught_up(recent: Recent, *, unacknowledged: int) -> Recent:
 
 
 @carries("KEY-14")
-def may_receive(recent: Recent, consumer: str, position: int, *, replayed: bool) -> bool:
-    """Whether this consumer may get what stands at ``position`` (KEY-14).
+def may_receive(recent: Recent, consumer: str, position: int, *, replayed: bool, ever: bool = True) -> bool:
+    """Whether this consumer may get what stands at ``position`` (KEY-14); ``ever``: as long as it is recent.
 
-    A replay must have been read before the first of the recent consumers joined: what stands behind that may have been
-    kept from another one.
+    The document says never. But what was put aside for want of permits may be of a hash that has moved to a recent
+    consumer: nobody else gets it, so all would wait for ever. So a replay may go there, when it was read before the
+    first of the recent consumers joined: what stands behind that may have been kept from another one.
     """
     limit = recent.of(consumer)
     if limit is None:
         return True
-    return position < (min(read for _, read in recent.joined) if replayed else limit)
+    return ever and position < (min(read for _, read in recent.joined) if replayed else limit)

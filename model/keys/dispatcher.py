@@ -129,7 +129,7 @@ def join(subscription: Subscription, name: str, *, permits: int, owners: Owners)
     if subscription.consumer(name) is not None:
         raise ValueError(f"{name} is connected already")
     after = replace(subscription, consumers=(*subscription.consumers, Consumer(name, permits)), awake=True)
-    if subscription.variant.classic and subscription.consumers and subscription.first_unacknowledged < after.read:
+    if subscription.variant.is_classic and subscription.consumers and subscription.first_unacknowledged < after.read:
         after = replace(after, recent=classic.joined(after.recent, name, read=after.read))
     return _moved(after, owners)
 
@@ -149,7 +149,7 @@ def leave(subscription: Subscription, name: str, *, owners: Owners) -> Subscript
         consumers=tuple(consumer for consumer in subscription.consumers if consumer.name != name),
         awake=True,
     )
-    if subscription.variant.classic:
+    if subscription.variant.is_classic:
         after = replace(after, recent=classic.left(after.recent, name, others=len(after.consumers)))
     for position in leaver.pending:
         if not subscription.variant.leaver_forgotten:
@@ -175,7 +175,7 @@ def _moved(subscription: Subscription, owners: Owners) -> Subscription:
     now = dict(owners)
     moved = tuple((one, had) for one, had in before.items() if now.get(one) != had)
     after = replace(subscription, owners=owners)
-    if subscription.variant.classic or subscription.variant.no_draining:
+    if subscription.variant.is_classic or subscription.variant.no_draining:
         return after
     if subscription.variant.registered_late:
         return replace(after, leaving=tuple(sorted((*subscription.leaving, *moved))))
@@ -210,7 +210,7 @@ def acknowledge(subscription: Subscription, name: str, position: int) -> Subscri
     """A consumer acknowledges one of its pending messages; a hash that has drained wakes the subscription (KEY-05)."""
     after = _without_pending(subscription, name, position)
     after = replace(after, acknowledged=after.acknowledged | {position})
-    if subscription.variant.classic:
+    if subscription.variant.is_classic:
         recent = classic.caught_up(after.recent, unacknowledged=after.first_unacknowledged)
         after = replace(after, recent=recent, awake=after.awake or recent != after.recent)
     return _removed(after, name, position)
@@ -275,8 +275,9 @@ def _judged(subscription: Subscription, position: int, *, replayed: bool) -> tup
         return subscription, Outcome.NO_PERMITS
     if not (replayed or variant.ahead_of_replay) and _waits_for_replay(subscription, hashed):
         return subscription, Outcome.BEHIND_REPLAY
-    if variant.classic:
-        may = classic.may_receive(subscription.recent, consumer.name, position, replayed=replayed)
+    if variant.is_classic:
+        ever = not variant.classic_by_letter
+        may = classic.may_receive(subscription.recent, consumer.name, position, replayed=replayed, ever=ever)
         return subscription, Outcome.CHOSEN if may else Outcome.RECENT
     return _offered(subscription, hashed, consumer, replayed=replayed)
 
@@ -327,7 +328,7 @@ def _checked(subscription: Subscription, sending: Sending) -> tuple[Subscription
     consumer = subscription.consumer(sending.consumer)
     if consumer is None:
         return subscription, Outcome.GONE
-    if variant.classic:
+    if variant.is_classic:
         return subscription, Outcome.SENT
     if not variant.moved_not_noticed and subscription.owner(hashed) != consumer:
         return subscription, Outcome.MOVED

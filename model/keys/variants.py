@@ -15,6 +15,7 @@ class KeysVariant(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     """What a subscription does differently from the document; by default nothing."""
 
     classic: bool = False
+    classic_by_letter: bool = False
     no_draining: bool = False
     never_blocked: bool = False
     replay_not_asked: bool = False
@@ -35,6 +36,11 @@ class KeysVariant(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     registered_late: bool = False
     nack_kept: bool = False
 
+    @property
+    def is_classic(self) -> bool:
+        """Whether there are consumers that joined recently, instead of draining hashes."""
+        return self.classic or self.classic_by_letter
+
 
 DOCUMENT = KeysVariant()
 """The subscription as the document has it."""
@@ -53,6 +59,12 @@ VARIANTS: tuple[NamedVariant[KeysVariant], ...] = (
         "Instead of draining hashes, a consumer that joined recently gets what was read before only as a replay, and "
         "nothing else until all of it is acknowledged.",
         "PersistentStickyKeyDispatcherMultipleConsumersClassic.java:426 (4.0.8)",
+    ),
+    _named(
+        "classic_by_letter",
+        Origin.READING,
+        "Instead of draining hashes, a consumer that joined recently gets nothing at all until everything that was "
+        "read before is acknowledged.",
     ),
     _named("no_draining", Origin.DEFECT, "Hashes that move to another consumer do not drain."),
     _named("never_blocked", Origin.DEFECT, "A message of a draining hash is sent all the same."),

@@ -43,6 +43,7 @@ LEAVER = "what was pending at a consumer that leaves comes again"
 
 BREAKS: dict[str, tuple[str, int]] = {
     "key-classic": (ONE_CONSUMER, 7),
+    "key-classic-by-letter": (FOR_A_REASON, 5),
     "key-no-draining": (ONE_CONSUMER, 5),
     "key-never-blocked": (ONE_CONSUMER, 5),
     "key-replay-not-asked": (ONE_CONSUMER, 6),
@@ -66,6 +67,7 @@ BREAKS: dict[str, tuple[str, int]] = {
 """For each variant what it breaks first of what matters most, and in how many steps."""
 
 STUCK = {
+    "key-classic-by-letter",
     "key-range-blocked",
     "key-counted-on-top",
     "key-not-counted-down-on-disconnect",
@@ -154,6 +156,15 @@ def test_the_classic_implementation_replays_to_one_that_joined_recently_what_ano
         "C joins, and takes x",
         "C is chosen for message 2 (x) for replay",
         "C is sent message 2 (x)",
+    ]
+
+
+def test_the_classic_rule_by_its_letter_has_one_that_joined_recently_wait_for_what_nobody_else_gets() -> None:
+    found = explored("key-classic-by-letter")
+    assert found.dead_end is not None
+    assert [str(label) for label in found.dead_end.labels][-2:] == [
+        "message 2 (x) is read and put aside: its consumer joined recently",
+        "C joins, and takes x",
     ]
 
 
