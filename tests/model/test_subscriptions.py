@@ -1,0 +1,239 @@
+"""What the observer of subscriptions allows and what it does not, told in short histories."""
+
+from __future__ import annotations
+
+from functools import reduce
+from itertools import islice
+
+from model.cursors.cursor import Interval
+from model.cursors.words import (
+    Acknowledge,
+    Acknowledged,
+    CreateSubscription,
+    CursorRead,
+    Dispatched,
+    Kind,
+    ReadCursor,
+    Redeliver,
+    Redelivering,
+    ResetCursor,
+    SetTo,
+    Skip,
+    Subscribe,
+    Subscribed,
+    Take,
+    Taken,
+    Terminate,
+    Trim,
+    Trimmed,
+)
+from model.deviations import BATCH_ACKS_LOST, MOVED_AS_LEDGER_OPENS, TERMINATED_NOT_SKIPPED
+from model.example import Example, judge
+from model.judgement import Allowed, Broken
+from model.log import Position
+from model.operations import (
+    AnyOperation,
+    AnyOutcome,
+    Created,
+    CreateTopic,
+    Done,
+    Entry,
+    Message,
+    Opened,
+    OpenProducer,
+    Send,
+    Sent,
+    Stored,
+    Unload,
+)
+
+Happened = tuple[AnyOperation, AnyOutcome]
+LEDGER_ROOM = 5
+STEP_MS = 1000.0
+"""How long each step takes: long enough for a cursor's ledger to open meanwhile."""
+
+
+def topic(*sizes: int, kind: Kind = "Shared") -> tuple[Happened, ...]:
+    """A topic with entries of so many messages, b1, b2, and so on, a subscription and a consumer c1."""
+    numbers = iter(range(1, sum(sizes) + 1))
+    entries = tuple(Entry(tuple(Message(n, f"b{n}") for n in islice(numbers, size))) for size in sizes)
+    created = Created(deduplication=False, snapshot_room=6, ledger_room=LEDGER_ROOM, flush_s=60.0, stored_ranges=100)
+    return (
+        (CreateTopic("t0", persistence="every-ack"), created),
+        (OpenProducer("p", "t0", "p"), Opened(-1)),
+        (Send("p", entries), Sent(tuple(Stored(at(number)) for number in range(len(sizes))))),
+        (CreateSubscription("t0", "s0"), Done()),
+        subscribed("c1", kind=kind),
+    )
+
+
+def at(number: int) -> Position:
+    """Where the n-th entry of the topic stands, from 0."""
+    return Position(1 + number // LEDGER_ROOM, number % LEDGER_ROOM)
+
+
+def subscribed(name: str, *, kind: Kind = "Shared", queue: int = 0) -> Happened:
+    return Subscribe(name, "t0", "s0", kind=kind, queue=queue), Subscribed()
+
+
+def single(number: int, *, redeliveries: int = 0) -> Dispatched:
+    """The single message of the n-th entry, where all are single."""
+    return Dispatched(at(number), -1, 0, f"b{number + 1}", redeliveries)
+
+
+def part(index: int, size: int) -> Dispatched:
+    """A message of the batch that is the topic's first entry."""
+    return Dispatched(at(0), index, size, f"b{index + 1}", 0)
+
+
+def taken(*messages: Dispatched, by: str = "c1", settled: bool = True) -> Happened:
+    return Take(by, len(messages)), Taken(messages, settled=settled)
+
+
+def acknowledged(*messages: Dispatched, by: str = "c1", cumulative: bool = False) -> Happened:
+    return Acknowledge(by, (0,), cumulative=cumulative), Acknowledged(messages, receipt=True)
+
+
+def failed(*messages: Dispatched, by: str = "c1", all_of_them: bool = False) -> Happened:
+    return Redeliver(by, None if all_of_them else (0,)), Redelivering(messages)
+
+
+def read(mark_delete: Position, *, backlog: int, unacknowledged: int = 0) -> Happened:
+    return ReadCursor("t0", "s0"), CursorRead(mark_delete, (), backlog, unacknowledged)
+
+
+UNLOADED: Happened = (Unload("t0"), Done())
+TERMINATED: Happened = (Terminate("t0"), Done())
+BEGINNING = Position(1, -1)
+
+
+def judged(*history: Happened, known: str = "") -> Allowed[Example] | Broken:
+    """What a history comes to, each step taking so long."""
+
+    def step(before: Allowed[Example] | Broken, numbered: tuple[int, Happened]) -> Allowed[Example] | Broken:
+        if isinstance(before, Broken):
+            return before
+        number, happened = numbered
+        after = judge(before.state, *happened, at=Interval(number * STEP_MS, (number + 1) * STEP_MS))
+        if isinstance(after, Broken):
+            return after
+        return Allowed(after.state, before.exercised + after.exercised, before.deviations + after.deviations)
+
+    begin: Allowed[Example] | Broken = Allowed(Example(known=frozenset(known.split())))
+    return reduce(step, enumerate(history), begin)
+
+
+def rule_broken(*history: Happened, known: str = "") -> str:
+    """The rule that a history breaks with its last step."""
+    assert isinstance(judged(*history[:-1], known=known), Allowed)
+    broken = judged(*history, known=known)
+    assert isinstance(broken, Broken), broken
+    return broken.rule
+
+
+def deviation_met(*history: Happened, known: str) -> bool:
+    """Whether a history shows one deviation, which is what breaks a rule where it is not known."""
+    broken, allowed = judged(*history), judged(*history, known=known)
+    assert isinstance(broken, Broken), broken
+    assert isinstance(allowed, Allowed), allowed
+    return broken.deviation == known and allowed.deviations == (known,)
+
+
+# ------------------------------------------------------------------------------------------------- who gets what again
+
+
+def test_nobody_is_given_what_another_has() -> None:
+    history = (*topic(1, 1), subscribed("c2"), taken(single(0)))
+    assert rule_broken(*history, taken(single(0), by="c2")) == "ACK-12"
+    assert isinstance(judged(*history, taken(single(1), by="c2")), Allowed)
+
+
+def test_a_single_active_consumer_gets_everything_again_only_as_often_as_it_asks() -> None:
+    history = (*topic(1, 1, kind="Exclusive"), taken(single(0), single(1)))
+    again = taken(single(0), single(1), settled=False)
+    assert rule_broken(*history, again) == "ACK-12"
+    asked_twice = (*history, failed(all_of_them=True), failed(all_of_them=True))
+    # What was under way for the first time when it asked may come as well.
+    assert isinstance(judged(*asked_twice, again, again, again), Allowed)
+    assert rule_broken(*asked_twice, again, again, again, again) == "ACK-12"
+
+
+def test_what_is_on_its_way_when_it_is_asked_for_again_may_come_twice() -> None:
+    begun = (*topic(1, 1), subscribed("c2", queue=5))
+    first = taken(single(0), by="c2", settled=False)
+    asked = (first, failed(single(0), by="c2"), failed(single(0), by="c2"))
+    again, twice = single(0, redeliveries=1), single(0, redeliveries=2)
+    assert isinstance(judged(*begun, *asked, taken(again, twice, by="c2", settled=False)), Allowed)
+    is_all_there = (*begun, taken(single(0), by="c2"), *asked[1:])
+    assert rule_broken(*is_all_there, taken(again, twice, by="c2", settled=False)) in ("ACK-12", "ACK-13")
+
+
+def test_only_while_it_may_be_on_its_way() -> None:
+    begun = (*topic(1, 1), subscribed("c2", queue=5), taken(single(0), by="c2", settled=False))
+    asked = (failed(single(0), by="c2"), taken(single(0, redeliveries=1), by="c2"))
+    assert rule_broken(*begun, *asked, taken(single(0, redeliveries=2), by="c2")) in ("ACK-12", "ACK-13")
+
+
+def test_what_was_failed_with_does_not_come_as_if_for_the_first_time() -> None:
+    history = (*topic(1, 1), taken(single(0)), failed(single(0)))
+    assert rule_broken(*history, taken(single(0, redeliveries=0))) == "ACK-13"
+    assert isinstance(judged(*history, taken(single(0, redeliveries=1))), Allowed)
+
+
+def test_what_is_acknowledged_is_not_delivered() -> None:
+    history = (*topic(1, 1), taken(single(0)), acknowledged(single(0)), subscribed("c2"))
+    assert rule_broken(*history, taken(single(0), by="c2")) in ("ACK-01", "ACK-03")
+
+
+# ---------------------------------------------------------------------------------------------------- moves and skips
+
+
+def test_a_move_right_after_the_first_ack_may_lose_it_where_that_is_known() -> None:
+    acks = (*topic(1, 1), taken(single(0)), acknowledged(single(0)))
+    lost = read(BEGINNING, backlog=2)
+    assert deviation_met(*acks, UNLOADED, lost, known=MOVED_AS_LEDGER_OPENS)
+    later = (*acks, read(at(0), backlog=1), UNLOADED)
+    assert rule_broken(*later, lost, known=MOVED_AS_LEDGER_OPENS) == "ACK-10"
+
+
+def test_such_a_move_may_lose_entries_and_parts_of_batches_at_once() -> None:
+    whole = Dispatched(at(1), -1, 0, "b4", 0)
+    acks = (taken(part(0, 3), part(1, 3), part(2, 3), whole), acknowledged(part(0, 3)), acknowledged(whole))
+    both_lost = (*topic(3, 1), *acks, UNLOADED, read(BEGINNING, backlog=2), subscribed("c2"))
+    known = f"{MOVED_AS_LEDGER_OPENS} {BATCH_ACKS_LOST}"
+    again = taken(part(0, 3), part(1, 3), part(2, 3), whole, by="c2")
+    allowed = judged(*both_lost, again, known=known)
+    assert isinstance(allowed, Allowed), allowed
+    assert MOVED_AS_LEDGER_OPENS in allowed.deviations
+
+
+def test_after_it_lost_an_ack_the_next_move_may_lose_the_next_one() -> None:
+    lost = (*topic(1, 1), taken(single(0)), acknowledged(single(0)), UNLOADED, read(BEGINNING, backlog=2))
+    once_more = (subscribed("c2"), taken(single(0), by="c2"), acknowledged(single(0), by="c2"))
+    twice = judged(*lost, *once_more, UNLOADED, read(BEGINNING, backlog=2), known=MOVED_AS_LEDGER_OPENS)
+    assert isinstance(twice, Allowed), twice
+    assert twice.deviations == (MOVED_AS_LEDGER_OPENS, MOVED_AS_LEDGER_OPENS)
+
+
+def test_a_terminated_topic_that_was_loaded_anew_may_not_skip_in_its_last_ledger_where_that_is_known() -> None:
+    skipped_six: Happened = (Skip("t0", "s0", 6), Done())
+    history = (*topic(*[1] * 7), TERMINATED, UNLOADED, skipped_six)
+    assert isinstance(judged(*history, read(at(5), backlog=1)), Allowed)
+    assert deviation_met(*history, read(at(4), backlog=2), known=TERMINATED_NOT_SKIPPED)
+    assert rule_broken(*history, read(at(3), backlog=3), known=TERMINATED_NOT_SKIPPED) in ("ACK-04", "ACK-10")
+
+
+def test_nor_is_any_other_topic_excused_from_skipping() -> None:
+    skipped: Happened = (Skip("t0", "s0", 6), Done())
+    for before in ((UNLOADED,), (TERMINATED,), ()):
+        history = (*topic(*[1] * 7), *before, skipped, read(at(4), backlog=2))
+        assert rule_broken(*history, known=TERMINATED_NOT_SKIPPED) in ("ACK-04", "ACK-10")
+
+
+def test_what_was_rightly_deleted_stays_so_whatever_becomes_of_the_acks() -> None:
+    trimmed: Happened = (Trim("t0"), Trimmed((2,)))
+    everything: Happened = (Skip("t0", "s0", 6), Done())
+    assert rule_broken(*topic(*[1] * 7), trimmed) == "ACK-14"
+    set_back: Happened = (ResetCursor("t0", "s0", None), SetTo(None))
+    again = judged(*topic(*[1] * 7), everything, trimmed, set_back, trimmed)
+    assert isinstance(again, Allowed), again
