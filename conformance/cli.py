@@ -49,7 +49,7 @@ def cli() -> None:
 
 @cli.command()
 @click.option("--broker", default="4.0.8", show_default=True, help="VERSION, dist:FOLDER, container:TAG or URLs.")
-@click.option("--rules", type=Rules(), default="DEDUP", show_default=True, help="Ids or families of rules.")
+@click.option("--rules", type=Rules(), default="DEDUP,ACK", show_default=True, help="Ids or families of rules.")
 @click.option("--budget", type=Duration(), default="270s", show_default=True, help="How long to run: 90s, 10m, 2h.")
 @click.option("--seed", type=click.IntRange(0, _LARGEST_SEED), help="Repeats a run's choices.  [default: a new one]")
 @click.option("--known", metavar="FILE|none", help="Known deviations, or none of them.  [default: those shipped]")

@@ -17,10 +17,11 @@ from conformance.lockstep.performer import Performed
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S, OfficialSession, ProducerSession, WireSession
 from conformance.lockstep.whereabouts import Whereabouts
 from conformance.lockstep.world import World
+from conformance.systems import read_log as logs
 from conformance.systems.admin_http import AdminError
 from conformance.systems.admin_types import CursorStats
+from conformance.systems.backlog import entries
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.systems.read_log import read_log
 from conformance.trouble import Trouble
 from model.applications import ApplicationOperation
 from model.cursors.words import CursorOperation, Persistence, partition_name
@@ -397,15 +398,22 @@ class RealPerformer:
         if name is None:
             return Performed(Skipped("there is no such topic"))
         late = self._collect(self._sessions_on(name))
+        logged = (LoggedEntry(e.position, e.producer_name, _entry(e.messages)) for e in self._logged(name))
+        return Performed(LogRead(tuple(logged)), late)
+
+    def _logged(self, name: str) -> list[logs.LoggedEntry]:
+        """The entries of a topic, asking for its end in another way where a broker cannot say it."""
         try:
-            found = read_log(self._world.reader, name, timeout_s=ANSWER_TIMEOUT_S)
+            found = logs.read_log(self._world.reader, name, timeout_s=ANSWER_TIMEOUT_S)
         except ConnectionLost:
             # That is how 2.11 answers when it is asked for the end of a terminated topic that was loaded anew.
             self._world.forget_reader()
-            last = Position.parse(self._world.admin.internal_stats(name).last_confirmed_entry)
-            found = read_log(self._world.reader, name, timeout_s=ANSWER_TIMEOUT_S, last=last)
-        entries = (LoggedEntry(e.position, e.producer_name, _entry(e.messages)) for e in found)
-        return Performed(LogRead(tuple(entries)), late)
+            found = []
+        if found:
+            return found
+        # Once loaded anew, a topic may say that its last entry is none, of an empty last ledger (seen on 4.0.8).
+        last = max(entries(self._world.admin.internal_stats(name)), default=None)
+        return [] if last is None else logs.read_log(self._world.reader, name, timeout_s=ANSWER_TIMEOUT_S, last=last)
 
     def close(self) -> None:
         """End all sessions, and disarm what was armed."""

@@ -1,4 +1,4 @@
-"""What is left of a subscription, by the broker's own account: the entries that it holds to be unacknowledged.
+"""What is in a log, and what is left of it to a subscription, by the broker's own account.
 
 It is read off the cursor, position by position, because counters of messages cannot tell which.
 """
@@ -14,7 +14,7 @@ from model.log import Position
 def unacknowledged(stats: InternalStats, subscription: str) -> frozenset[Position]:
     """The entries of a topic that a subscription has not acknowledged; KeyError where there is no such subscription."""
     cursor = stats.cursors[subscription]
-    return frozenset(_outside(_entries(stats), Position.parse(cursor.mark_delete_position), cursor.acknowledged_ranges))
+    return frozenset(_outside(entries(stats), Position.parse(cursor.mark_delete_position), cursor.acknowledged_ranges))
 
 
 def _outside(
@@ -30,7 +30,7 @@ def _outside(
             yield position
 
 
-def _entries(stats: InternalStats) -> Iterator[Position]:
+def entries(stats: InternalStats) -> Iterator[Position]:
     """Every position up to the last entry that is confirmed; the ledger that is written to does not know its number."""
     last = Position.parse(stats.last_confirmed_entry)
     for ledger in stats.ledgers:
