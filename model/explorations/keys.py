@@ -35,6 +35,10 @@ SETUPS: dict[str, tuple[str, Setup]] = {
         "three keys, two of them of one hash; a consumer joins, one disconnects",
         Setup(keys=("x", "y", "z", "x"), same_hash=frozenset("xy"), joins=1, leaves=1),
     ),
+    "key-claims": (
+        "two keys, four messages; consumers claim what is nobody's; two join the first one, one disconnects",
+        Setup(keys=TWO_KEYS, joins=2, leaves=1, permits=1, claims=True),
+    ),
     "key-stuck": (
         "two keys, four messages; a consumer joins one that acknowledges nothing, and may disconnect",
         Setup(keys=TWO_KEYS, joins=1, leaves=1, stuck="A"),

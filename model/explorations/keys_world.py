@@ -27,7 +27,8 @@ class Setup(Struct, frozen=True, kw_only=True):
 
     ``same_hash`` are keys that share one hash. The first consumer has everything; ``joins`` more may come, and at most
     ``leaves`` may disconnect. Each asks for ``permits`` messages, and for as many again when it has had them. ``backs``
-    is how often messages may be given back. The consumers in ``stuck`` acknowledge nothing.
+    is how often messages may be given back. The consumers in ``stuck`` acknowledge nothing. With ``claims``, consumers
+    take what is nobody's and what they had is nobody's again, as with ranges that they claim; the first has one hash.
     """
 
     keys: tuple[str, ...]
@@ -37,6 +38,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     permits: int = 2
     backs: int = 0
     stuck: str = ""
+    claims: bool = False
     classic_rule: bool = False
     variant: KeysVariant = DOCUMENT
 
@@ -97,16 +99,18 @@ REFUSED = {
 def kinds(setup: Setup) -> frozenset[str]:
     """The kinds of steps that this configuration has room for."""
     is_classic = setup.variant.is_classic
+    drains = setup.joins > 0 and not is_classic and not setup.claims
     conditional = {
         "joins": setup.joins > 0,
         "leaves": setup.leaves > 0,
         "gives back": setup.backs > 0,
         "no permits": setup.permits < len(setup.keys),
-        "draining": setup.joins > 0 and not is_classic,
-        "behind replay": setup.joins > 0 and max(Counter(setup.hashes).values()) > 2,
+        "draining": drains,
+        "nobody's": setup.claims,
+        "behind replay": setup.joins > 0 and not setup.claims and max(Counter(setup.hashes).values()) > 2,
         "joined recently": setup.joins > 0 and is_classic,
         "gone": setup.leaves > 0,
-        "moved": setup.joins > 0 and not is_classic,
+        "moved": drains,
         "behind replay at last": setup.backs > 0 and not is_classic,
     }
     always = {"chosen", "sent", "rests", "acknowledges", "asks"}
@@ -114,9 +118,10 @@ def kinds(setup: Setup) -> frozenset[str]:
 
 
 def initial(setup: Setup) -> World:
-    """All messages are there, and the first consumer has every hash."""
+    """All messages are there, and the first consumer has every hash, or has claimed one."""
     subscription = dispatcher.new_subscription(setup.hashes, variant=setup.variant)
-    owners = tuple((hashed, NAMES[0]) for hashed in sorted(set(setup.hashes)))
+    taken = sorted(set(setup.hashes))[: 1 if setup.claims else None]
+    owners = tuple((hashed, NAMES[0]) for hashed in taken)
     subscription = dispatcher.join(subscription, NAMES[0], permits=setup.permits, owners=owners)
     return World(subscription, 1, setup.joins, setup.leaves, setup.backs)
 
@@ -126,7 +131,7 @@ def steps(setup: Setup, world: World) -> Next:
     yield from dispatches(setup, world)
     yield from consumers(setup, world)
     yield from joins(setup, world)
-    yield from leaves(world)
+    yield from leaves(setup, world)
     if world.subscription.leaving:
         registered = dispatcher.register(world.subscription)
         yield Step("registers", "what has moved drains from now on"), replace(world, subscription=registered)
@@ -180,14 +185,14 @@ def consumers(setup: Setup, world: World) -> Next:
 
 
 def joins(setup: Setup, world: World) -> Next:
-    """A consumer joins, and takes some hashes from the others."""
+    """A consumer joins, and takes some hashes from the others, or of those that are nobody's."""
     subscription = world.subscription
     if not world.joins:
         return
     name = NAMES[world.next_name]
-    hashes = sorted(set(setup.hashes))
-    alone = not subscription.consumers
-    for number in range(len(hashes) if alone else 1, len(hashes) + 1):
+    hashes = sorted(set(setup.hashes) - ({one for one, _ in subscription.owners} if setup.claims else set()))
+    takes_all = not subscription.consumers and not setup.claims
+    for number in range(len(hashes) if takes_all else 1, len(hashes) + 1):
         for taken in combinations(hashes, number):
             owners = _with(subscription.owners, dict.fromkeys(taken, name))
             after = dispatcher.join(subscription, name, permits=setup.permits, owners=owners)
@@ -198,14 +203,14 @@ def joins(setup: Setup, world: World) -> Next:
             )
 
 
-def leaves(world: World) -> Next:
-    """A consumer disconnects, and each of its hashes goes to any of the others."""
+def leaves(setup: Setup, world: World) -> Next:
+    """A consumer disconnects, and each of its hashes goes to any of the others, or to nobody."""
     subscription = world.subscription
     if not world.leaves:
         return
     for consumer in subscription.consumers:
         name = consumer.name
-        others = [other.name for other in subscription.consumers if other is not consumer]
+        others = [other.name for other in subscription.consumers if other is not consumer and not setup.claims]
         given = [hashed for hashed, owner in subscription.owners if owner == name]
         for heirs in product(others, repeat=len(given)) if others else [()]:
             kept = tuple(pair for pair in subscription.owners if pair[1] != name)
@@ -235,9 +240,11 @@ def told_hashes(setup: Setup, hashes: tuple[int, ...]) -> str:
 
 
 def good_ending(setup: Setup, world: World) -> bool:
-    """Everything is acknowledged, but what a stuck consumer holds and what waits behind it."""
+    """Everything is acknowledged, but what a stuck consumer holds, what waits behind it, and what nobody claimed."""
     subscription = world.subscription
     held = {subscription.hashes[p] for c in subscription.consumers if c.name in setup.stuck for p in c.pending}
+    if setup.claims:
+        held |= set(setup.hashes) - {hashed for hashed, _ in subscription.owners}
     return all(
         position in subscription.acknowledged or hashed in held for position, hashed in enumerate(subscription.hashes)
     )

@@ -22,6 +22,7 @@ FOUND = {
     "key-back-and-forth": (13021, 56465),
     "key-given-back": (6690, 27020),
     "key-one-hash": (2747, 9191),
+    "key-claims": (2627, 8436),
     "key-stuck": (1105, 2819),
     "key-classic-rule": (40848, 156055),
     "key-classic-order": (14133, 49363),
