@@ -7,6 +7,7 @@ without links there is none that points out. It does not look at what the archiv
 from __future__ import annotations
 
 import gzip
+import os
 import tarfile
 import zlib
 from pathlib import Path, PurePosixPath
@@ -39,7 +40,9 @@ def unpacked(archive: Path, folder: Path) -> Path:
 def _extract(archive: Path, folder: Path) -> None:
     try:
         with gzip.open(archive) as content, tarfile.open(fileobj=content, mode="r:") as tar:
-            tar.extractall(folder, filter=_safe)
+            # Debian 12 has a Python 3.11 without filters; one that has them is told that each entry was looked at.
+            tar.extraction_filter = lambda entry, _: entry
+            tar.extractall(folder, members=map(_safe, tar))
             while content.read(_CHUNK_BYTES):  # gzip compares its own checksum only when it is read to its end
                 pass
     except _Unsafe as reason:
@@ -48,13 +51,16 @@ def _extract(archive: Path, folder: Path) -> None:
         raise Trouble(f"{archive} cannot be unpacked: {error}.") from error
 
 
-def _safe(entry: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
+def _safe(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """The entry as one of whoever unpacks it, with permissions of which none is a surprise."""
     name = PurePosixPath(entry.name)
     if name.is_absolute() or ".." in name.parts:
         raise _Unsafe(f"its entry {entry.name!r} would leave the folder it is unpacked into")
     if not (entry.isreg() or entry.isdir()):
         raise _Unsafe(f"its entry {entry.name!r} is neither a file nor a folder")
-    return tarfile.data_filter(entry, folder)  # sees to owners and permissions
+    entry.uid, entry.gid, entry.uname, entry.gname = os.getuid(), os.getgid(), "", ""
+    entry.mode = 0o755 if entry.isdir() else entry.mode & 0o755 | 0o600
+    return entry
 
 
 def _top_folder(archive: Path, folder: Path) -> Path:

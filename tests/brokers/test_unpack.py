@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import random
 import subprocess
 import sys
@@ -42,6 +43,15 @@ def test_the_top_folder_is_left_away_and_the_rest_is_there(tmp_path: Path) -> No
     assert folder == tmp_path / "releases" / "1"
     assert (folder / "lib" / "a.jar").read_bytes() == b"jar"
     assert {child.name for child in folder.parent.iterdir()} == {"1", "1.lock"}
+
+
+def test_what_is_unpacked_is_ours_and_nobody_else_may_write_to_it(tmp_path: Path) -> None:
+    file, folder = entry("release-1/run", content=b"x"), entry("release-1", tarfile.DIRTYPE)
+    file[0].mode, file[0].uid, folder[0].mode = 0o4777, 4711, 0
+    found = unpacked(archive(tmp_path, folder, file), tmp_path / "1")
+    assert (found / "run").stat().st_mode & 0o7777 == 0o755
+    assert found.stat().st_mode & 0o7777 == 0o755
+    assert (found / "run").stat().st_uid == os.getuid()
 
 
 def test_it_is_unpacked_once(tmp_path: Path) -> None:
