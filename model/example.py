@@ -19,6 +19,8 @@ from model.cursors.state import Consumption
 from model.cursors.words import CursorOperation
 from model.effectively_once import Applications, Around
 from model.judgement import Allowed, Broken
+from model.keys import following as keys
+from model.keys.words import KeyOperation
 from model.lanes import NONE, Circumstances
 from model.log import Position
 from model.operations import (
@@ -166,6 +168,8 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
         return _by_application(state, operation, outcome)
     if isinstance(operation, CursorOperation):
         return _on_cursors(state, following.judge(state.consumption, operation, outcome, at, state.known))
+    if isinstance(operation, KeyOperation):
+        return _on_cursors(state, keys.judge(state.consumption, operation, outcome, state.known))
     match operation:
         case CreateTopic():
             return _created(state, operation, outcome)
@@ -227,6 +231,7 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
         room=outcome.ledger_room,
         persisting=Persisting(interval_ms, 1000 * outcome.flush_s, outcome.stored_ranges),
         is_trimmed=operation.is_trimmed,
+        drains=outcome.has_draining_hashes,
     )
     for name in consumption.parts_of(operation.topic):
         state = state.with_topic(name, view)
@@ -297,13 +302,14 @@ def _judge_answers(
         return judged
     if any(isinstance(answer, Stored) for answer in answers):
         judged = replace(judged, state=replace(judged.state, lingering=judged.state.lingering - {session.topic}))
-    return _known_to_subscriptions(judged, session.topic, sent.entries, answers)
+    return _known_to_subscriptions(judged, session, sent.entries, answers)
 
 
 def _known_to_subscriptions(
-    judged: Allowed[Example], topic: str, entries: tuple[Entry, ...], answers: tuple[Answer, ...]
+    judged: Allowed[Example], session: Session, entries: tuple[Entry, ...], answers: tuple[Answer, ...]
 ) -> Judgement:
     """The subscriptions of a topic are followed by its log; where that is not known, they are not."""
+    topic = session.topic
     if topic not in judged.state.consumption.topics:
         return judged
     consumption, exercised = judged.state.consumption, judged.exercised
@@ -311,7 +317,7 @@ def _known_to_subscriptions(
         if not isinstance(answer, Stored):
             consumption = following.unsure(consumption, topic)
             continue
-        told = following.stored(consumption, topic, entry, answer.position)
+        told = following.stored(consumption, topic, session.producer, entry, answer.position)
         if isinstance(told, Broken):
             return told
         consumption, exercised = told.state, exercised + told.exercised

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from model.applications import ApplicationOperation, ApplicationOutcome
 from model.cursors.words import CursorOperation, CursorOutcome, Persistence
+from model.keys.words import KeyOperation, KeyOutcome
 from model.log import Position
 from model.vocabulary import Client as Client
 from model.vocabulary import Entry as Entry
@@ -166,7 +167,8 @@ class Fired(Struct, frozen=True):
 class Created(Outcome, frozen=True):
     """A topic is there. Whether deduplication is on, how many producers its snapshot holds, and how many entries a
     ledger of it takes (None: not known), the broker says; and how often its cursors may be persisted (None: without
-    limit), how long they are dirty at most, and how many ranges of them the metadata store takes."""
+    limit), how long they are dirty at most, and how many ranges of them the metadata store takes; and whether
+    Key_Shared subscriptions have draining hashes, or what was there before (the classic implementation)."""
 
     deduplication: bool
     snapshot_room: int
@@ -174,6 +176,7 @@ class Created(Outcome, frozen=True):
     persisted_per_s: float | None = None
     flush_s: float = 60.0
     stored_ranges: int = 1000
+    has_draining_hashes: bool = True
 
 
 class Switched(Outcome, frozen=True):
@@ -287,6 +290,7 @@ AnyOperation = (
     | ReadLog
     | ApplicationOperation
     | CursorOperation
+    | KeyOperation
 )
 """Every operation there is: what a history's file may hold, and what every performer must know."""
 
@@ -307,5 +311,6 @@ AnyOutcome = (
     | SnapshotRead
     | ApplicationOutcome
     | CursorOutcome
+    | KeyOutcome
 )
 """Every outcome there is."""

@@ -19,10 +19,20 @@ class Outcome(Struct, frozen=True, tag_field="outcome", tag=True):
 
 
 class Message(Struct, frozen=True):
-    """One message: its sequence id and the business id that its payload carries."""
+    """One message: its sequence id, the business id that its payload carries, and its keys if it has any.
+
+    Key_Shared subscriptions go by the ordering key where there is one, and otherwise by the key.
+    """
 
     sequence_id: int
     business_id: str
+    key: str | None = None
+    ordering_key: str | None = None
+
+    @property
+    def sticky_key(self) -> str | None:
+        """What Key_Shared subscriptions go by."""
+        return self.key if self.ordering_key is None else self.ordering_key
 
 
 class Entry(Struct, frozen=True):
@@ -41,10 +51,16 @@ class Entry(Struct, frozen=True):
         return self.messages[-1].sequence_id
 
     @property
+    def sticky_key(self) -> str | None:
+        """What Key_Shared subscriptions go by: the entry's own key, which is that of its first message."""
+        return self.messages[0].sticky_key
+
+    @property
     def is_batch(self) -> bool:
         """Whether it holds more than one message."""
         return len(self.messages) > 1
 
     def __str__(self) -> str:
         ids = str(self.lowest) if not self.is_batch else f"batch {self.lowest}..{self.highest}"
-        return f"{ids} ({', '.join(m.business_id for m in self.messages)})"
+        key = f", key {self.sticky_key}" if self.sticky_key is not None else ""
+        return f"{ids} ({', '.join(m.business_id for m in self.messages)}{key})"

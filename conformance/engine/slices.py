@@ -42,6 +42,7 @@ from model.cursors.words import (
     Terminate,
     Trim,
 )
+from model.keys.words import Gather, Permit
 from model.operations import (
     AnyOperation,
     ClearFailpoints,
@@ -97,7 +98,9 @@ def _actor_and_topic(operation: AnyOperation) -> tuple[str | None, str | None]:
             return None, topic
         case ResetCursor(topic) | ReadCursor(topic) | ReadStored(topic) | AwaitPersisted(topic) | TakeAll(topic):
             return None, topic
-        case Terminate(topic) | Trim(topic) | FailOften(topic):
+        case Permit(actor):
+            return actor, None
+        case Terminate(topic) | Trim(topic) | FailOften(topic) | Gather(topic):
             return None, topic
         case Restart() | Kill() | ClearFailpoints():
             return None, None

@@ -15,7 +15,7 @@ from typing import Final
 
 from conformance.lockstep.cursor_consumers import IN_ORDER, Member, WireMember
 from conformance.systems.admin import Admin
-from conformance.systems.admin_types import CursorStats, InternalStats, SubscriptionStats
+from conformance.systems.admin_types import ConsumerStats, CursorStats, InternalStats, SubscriptionStats
 from conformance.systems.backlog import unacknowledged
 from conformance.systems.deadline import Deadline
 from model.cursors.words import Range
@@ -74,12 +74,26 @@ class Account:
 
     def has_all_arrived(self, members: Iterable[Member]) -> bool:
         """Whether all has arrived that the broker says to have sent to the wire client's consumers."""
-        permits = {one.consumer_name: one.available_permits for one in self.subscription.consumers}
+        found = ((member, account_of(member, self.subscription.consumers)) for member in members)
         return all(
-            member.arrived_all(permits[member.name])
-            for member in members
-            if isinstance(member, WireMember) and member.name in permits
+            member.arrived_all(account.available_permits)
+            for member, account in found
+            if isinstance(member, WireMember) and account is not None
         )
+
+
+def account_of(member: Member, consumers: Iterable[ConsumerStats]) -> ConsumerStats | None:
+    """What the broker says of a consumer, which it knows by its name, and, if others have that, by the port it calls
+    from.
+
+    None where it is not connected.
+    """
+    for one in consumers:
+        if one.consumer_name == member.name:
+            port = (one.address or "").rpartition(":")[2]
+            if member.port is None or not port or str(member.port) == port:
+                return one
+    return None
 
 
 @dataclass(slots=True)
@@ -110,6 +124,11 @@ class Watch:
             self._standing, self._since_s = account.standing, time.monotonic()
         return account
 
+    @property
+    def stands_still(self) -> bool:
+        """Whether nothing has changed for a while, of all that was looked at."""
+        return time.monotonic() - self._since_s >= STANDSTILL_S
+
     def has_nothing_for(self, member: Member) -> bool:
         """Look once: whether the broker can have nothing more for this consumer than what has arrived."""
         account = self.look()
@@ -120,7 +139,7 @@ class Watch:
             return True
         if member.kind in IN_ORDER and account.active not in (None, member.name):
             return account.has_all_arrived([member])
-        return not self._is_exact and time.monotonic() - self._since_s >= STANDSTILL_S
+        return not self._is_exact and self.stands_still
 
     def missing(self) -> str:
         """What has not come, for a report."""
@@ -172,4 +191,4 @@ class Watch:
         receiving = [one for one in open_ended if one.kind not in IN_ORDER or account.active in (None, one.name)]
         if not receiving or not self._left(account):
             return True
-        return not self._is_exact and time.monotonic() - self._since_s >= STANDSTILL_S
+        return not self._is_exact and self.stands_still

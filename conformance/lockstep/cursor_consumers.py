@@ -15,7 +15,7 @@ from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
 from conformance.lockstep.whereabouts import Whereabouts
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.systems.wire import WireClient
-from conformance.systems.wire_consumer import Delivery, PartOfBatch
+from conformance.systems.wire_consumer import Delivery, KeyShared, PartOfBatch
 from model.cursors.words import Acknowledged, Dispatched, Kind, Subscribe
 from model.log import Position
 from model.vocabulary import Client
@@ -28,7 +28,9 @@ class Member(Protocol):
     """A consumer of a subscription, from its subscribing to its end."""
 
     name: str
-    """Its name at the broker, which no other consumer has."""
+    """Its name at the broker, which others may have as well."""
+    port: int | None
+    """The port that it calls from; None if that is not known, and then no other consumer has its name."""
     topic: str
     """The real name of the topic, or of the partitioned topic, that it is subscribed to."""
     subscription: str
@@ -76,6 +78,7 @@ class WireMember:
     """A consumer of the wire client."""
 
     client: Client = "wire"
+    port: int | None = None
 
     def __init__(
         self,
@@ -112,8 +115,10 @@ class WireMember:
                 durable=subscribe.durable,
                 initial=subscribe.start,
                 consumer_name=name,
+                key_shared=_sharing(subscribe),
                 timeout_s=ANSWER_TIMEOUT_S,
             )
+            self.port = self._client.port
             self._flow(self._queue)
         except BaseException:
             self._client.abort()
@@ -142,6 +147,14 @@ class WireMember:
         if permits > 0:
             self._permits_given += permits
             self._consumer.flow(permits)
+
+    def permit(self, count: int) -> None:
+        """Let the broker send so many messages more. Raises :class:`ConnectionLost`."""
+        self._flow(count)
+
+    def await_heard(self) -> None:
+        """Wait until the broker is through with all that it was told before. Errors as for :meth:`acknowledge`."""
+        self._consumer.last_message_id(timeout_s=ANSWER_TIMEOUT_S)
 
     def ask_for(self, count: int) -> None:
         """Give the permits that are missing; with a queue, the broker has them already."""
@@ -236,6 +249,12 @@ class WireMember:
     def crash(self) -> None:
         """Reset the connection."""
         self._client.abort()
+
+
+def _sharing(subscribe: Subscribe) -> KeyShared | None:
+    if not subscribe.sticky and not subscribe.out_of_order:
+        return None
+    return KeyShared(sticky_ranges=subscribe.sticky, allow_out_of_order=subscribe.out_of_order)
 
 
 def dispatched(delivery: Delivery) -> Dispatched:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
-from conformance.lockstep.cursor_accounts import PAUSE_S, Watch
+from conformance.lockstep.cursor_accounts import PAUSE_S, Watch, account_of
 from conformance.lockstep.cursor_consumers import Member, WireMember
 from conformance.lockstep.cursor_official import OfficialMember
 from conformance.lockstep.whereabouts import Whereabouts
@@ -40,6 +40,7 @@ class Members:
 
     def __init__(self, world: World, example: int, whereabouts: Whereabouts) -> None:
         self._world = world
+        self._example = example
         self._whereabouts = whereabouts
         self._there: dict[str, Member] = {}
         self._partitions: dict[str, tuple[str, ...]] = {}
@@ -94,6 +95,8 @@ class Members:
 
     def _connect(self, operation: Subscribe, topic: str) -> Member:
         url, name = self._world.broker.addresses.service_url, next(self._names)
+        if operation.known_as is not None:
+            name = f"e{self._example}-{operation.known_as}"
         if operation.client == "official":
             return OfficialMember(url, operation, topic, name, self._whereabouts, self._batch_size_of)
         marks = self._world.marks_parts_of_batches
@@ -147,7 +150,7 @@ class Members:
 
     def _is_connected(self, member: Member, topic: str) -> bool:
         found = self._world.admin.stats(topic).subscriptions.get(member.subscription)
-        return found is not None and any(one.consumer_name == member.name for one in found.consumers)
+        return found is not None and account_of(member, found.consumers) is not None
 
     def lost(self, topic: str | None = None, subscription: str | None = None) -> list[Member]:
         """The broker closed the consumers of a topic, or of a subscription of it, or, with None, all.

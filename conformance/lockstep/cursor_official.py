@@ -46,6 +46,7 @@ class OfficialMember:
     ) -> None:
         """Connect and subscribe. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`."""
         self.name = name
+        self.port: int | None = None
         self.topic = topic
         self.subscription = subscribe.subscription
         self.kind: Kind = subscribe.kind

@@ -16,6 +16,7 @@ from conformance.lockstep.cursor_backoff import fail_often
 from conformance.lockstep.cursor_consumers import IN_ORDER, Member, WireMember, chosen
 from conformance.lockstep.cursor_members import DELIVERY_TIMEOUT_S, Members, receive
 from conformance.lockstep.cursor_persistence import PersistedStates
+from conformance.lockstep.keys import KeyShares
 from conformance.lockstep.whereabouts import Whereabout, Whereabouts
 from conformance.lockstep.world import World
 from conformance.systems.deadline import Deadline
@@ -87,6 +88,7 @@ class Cursors:
         self._whereabouts = whereabouts
         self._admin = CursorAdmin(world.admin)
         self._members = Members(world, example, whereabouts)
+        self.keys = KeyShares(world, self._topics, self._members, whereabouts)
         self._persisted = PersistedStates(world.admin, flush_interval_s=world.flush_interval_s)
 
     def knows_partitioned(self, name: str, topic: str, partitions: tuple[str, ...]) -> None:

@@ -25,6 +25,7 @@ from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.trouble import Trouble
 from model.applications import ApplicationOperation
 from model.cursors.words import CursorOperation, Persistence, partition_name
+from model.keys.words import KeyOperation
 from model.log import Position
 from model.operations import (
     AnyOperation,
@@ -100,6 +101,9 @@ class RealPerformer:
             # Answers to sends come first: what was sent and not awaited may still become what is read here.
             late = self._collect(list(self._sessions))
             return Performed(self._cursors.perform(operation), late)
+        if isinstance(operation, KeyOperation):
+            late = self._collect(list(self._sessions))
+            return Performed(self._cursors.keys.perform(operation), late)
         match operation:
             case CreateTopic():
                 return self._create_topic(operation)
@@ -177,6 +181,7 @@ class RealPerformer:
             persisted_per_s=limit,
             flush_s=world.flush_interval_s,
             stored_ranges=world.stored_ranges,
+            has_draining_hashes=world.has_draining_hashes,
         )
         return Performed(created)
 
@@ -311,13 +316,13 @@ class RealPerformer:
         if not live.is_open and not live.pending:
             return Performed(Skipped("the session was closed from the other side"))
         if not operation.wait:
-            self._whereabouts.sending(operation.session, live.topic, operation.entries)
+            self._whereabouts.sending(operation.session, *self._names[operation.session], operation.entries)
             live.send(operation.entries)
             return Performed(Sent(()))
         late = self._collect([operation.session])
         if not live.is_open:
             return Performed(Skipped("the session was closed from the other side"), late)
-        self._whereabouts.sending(operation.session, live.topic, operation.entries)
+        self._whereabouts.sending(operation.session, *self._names[operation.session], operation.entries)
         live.send(operation.entries)
         answers = live.collect()
         self._whereabouts.answered(operation.session, answers)
@@ -398,7 +403,7 @@ class RealPerformer:
         if name is None:
             return Performed(Skipped("there is no such topic"))
         late = self._collect(self._sessions_on(name))
-        logged = (LoggedEntry(e.position, e.producer_name, _entry(e.messages)) for e in self._logged(name))
+        logged = (LoggedEntry(e.position, e.producer_name, _entry(e)) for e in self._logged(name))
         return Performed(LogRead(tuple(logged)), late)
 
     def _logged(self, name: str) -> list[logs.LoggedEntry]:
@@ -426,8 +431,17 @@ class RealPerformer:
         self._cursors.close()
 
 
-def _entry(messages: Iterable[tuple[int, bytes]]) -> Entry:
-    return Entry(tuple(Message(sequence_id, payload.decode(errors="replace")) for sequence_id, payload in messages))
+def _entry(logged: logs.LoggedEntry) -> Entry:
+    return Entry(
+        tuple(
+            Message(sequence_id, _text(payload), key, None if ordering_key is None else _text(ordering_key))
+            for (sequence_id, payload), (key, ordering_key) in zip(logged.messages, logged.keys, strict=True)
+        )
+    )
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode(errors="replace")
 
 
 def _namespace_of(topic: str) -> str:

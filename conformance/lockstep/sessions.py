@@ -14,7 +14,7 @@ from conformance.systems.deadline import Deadline
 from conformance.systems.official import OfficialClient, OfficialTicket
 from conformance.systems.outcomes import ConnectionLost, Lost, NoAnswer, Receipt, SendError, SendOutcome, ServerRefused
 from conformance.systems.wire import WireClient
-from conformance.systems.wire_producer import SendTicket, WireProducer
+from conformance.systems.wire_producer import Keys, SendTicket, WireProducer
 from model.lanes import UNKNOWN_STATUS
 from model.operations import Answer, Duplicate, Entry, Refused, Stored, Unknown
 
@@ -90,8 +90,16 @@ class WireSession:
 
     def _send_one(self, entry: Entry) -> SendTicket:
         if not entry.is_batch:
-            return self._producer.send(entry.lowest, entry.messages[0].business_id.encode())
-        return self._producer.send_batch([(m.sequence_id, m.business_id.encode()) for m in entry.messages])
+            return self._producer.send(
+                entry.lowest,
+                entry.messages[0].business_id.encode(),
+                partition_key=entry.messages[0].key,
+                ordering_key=_bytes(entry.messages[0].ordering_key),
+            )
+        return self._producer.send_batch(
+            [(m.sequence_id, m.business_id.encode()) for m in entry.messages],
+            keys=[Keys(m.key, _bytes(m.ordering_key)) for m in entry.messages],
+        )
 
     def collect(self) -> tuple[Answer, ...]:
         """Wait for the answers to the oldest send; until all are there, one may be given to another entry yet."""
@@ -148,8 +156,11 @@ class OfficialSession:
 
     def send(self, entries: Sequence[Entry]) -> None:
         """Have each entry sent as a batch of its messages, without waiting in between."""
-        batches = ([(m.sequence_id, m.business_id.encode()) for m in entry.messages] for entry in entries)
-        self._pending.append([self._producer.send_batch(batch) for batch in batches])
+        self._pending.append([self._send_one(entry) for entry in entries])
+
+    def _send_one(self, entry: Entry) -> Sequence[OfficialTicket]:
+        batch = [(m.sequence_id, m.business_id.encode()) for m in entry.messages]
+        return self._producer.send_batch(batch, keys=[(m.key, m.ordering_key) for m in entry.messages])
 
     def collect(self) -> tuple[Answer, ...]:
         """Wait for the answers to the oldest send; all messages of a batch have the same.
@@ -200,3 +211,7 @@ def answer_of(outcome: SendOutcome) -> Answer:
 def is_unknown_status(message: str) -> bool:
     """Whether an error says that it cannot be told yet if a message is a duplicate; it has no code of its own."""
     return "duplicate" in message
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()

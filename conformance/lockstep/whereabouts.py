@@ -9,7 +9,9 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from model.cursors.log import key_of
 from model.cursors.words import Dispatched
+from model.keys.hashing import sticky_hash
 from model.log import Position
 from model.operations import Answer, Stored
 from model.vocabulary import Entry
@@ -34,18 +36,20 @@ class Whereabouts:
     def __init__(self) -> None:
         self._found: dict[str, Whereabout] = {}
         self._batch_sizes: dict[tuple[str, Position], int] = {}
-        self._unanswered: defaultdict[str, deque[tuple[str, Sequence[Entry]]]] = defaultdict(deque)
+        self._hashes: dict[tuple[str, Position], int] = {}
+        self._unanswered: defaultdict[str, deque[tuple[str, str, Sequence[Entry]]]] = defaultdict(deque)
 
-    def sending(self, session: str, topic: str, entries: Sequence[Entry]) -> None:
+    def sending(self, session: str, topic: str, producer: str, entries: Sequence[Entry]) -> None:
         """A session sent entries to a topic, by its real name; the answers come later, in the order of sending."""
-        self._unanswered[session].append((topic, entries))
+        self._unanswered[session].append((topic, producer, entries))
 
     def answered(self, session: str, answers: Sequence[Answer]) -> None:
         """The answers to a session's oldest send that had none."""
-        topic, entries = self._unanswered[session].popleft()
+        topic, producer, entries = self._unanswered[session].popleft()
         for entry, answer in zip(entries, answers, strict=True):
             if isinstance(answer, Stored):
                 self._store(topic, answer.position, entry)
+                self._hashes[topic, answer.position] = sticky_hash(key_of(entry, producer).hashed_by)
 
     def _store(self, topic: str, position: Position, entry: Entry) -> None:
         size = len(entry.messages) if entry.is_batch else 0
@@ -80,3 +84,7 @@ class Whereabouts:
     def batch_size(self, topic: str, position: Position) -> int | None:
         """How many messages an entry holds; 0 for a single one, None where that is not known."""
         return self._batch_sizes.get((topic, position))
+
+    def hash_of(self, topic: str, position: Position) -> int | None:
+        """What Key_Shared subscriptions go by for an entry; None where that is not known."""
+        return self._hashes.get((topic, position))

@@ -46,6 +46,9 @@ class World:
         self.marks_parts_of_batches = runtime.get("acknowledgmentAtBatchIndexLevelEnabled", "false") == "true"
         self.flush_interval_s = float(runtime.get("managedLedgerCursorPositionFlushSeconds", "60"))
         self.stored_ranges = int(runtime.get("managedLedgerMaxUnackedRangesToPersistInMetadataStore", "1000"))
+        # Releases before 4.0 have no such switch, and what it switches back to.
+        classic = runtime.get("subscriptionKeySharedUseClassicPersistentImplementation", "true")
+        self.has_draining_hashes = classic == "false"
         self._shipped_persisted_per_s = float(runtime.get("managedLedgerDefaultMarkDeleteRateLimit", "1.0"))
         self._cursor_namespaces: dict[tuple[Persistence, bool], str] = {}
         self.broker_default = self._usual_default = runtime.get("brokerDeduplicationEnabled", "false") == "true"

@@ -119,7 +119,16 @@ def _deed_of_consumer(operation: ConsumerOperation) -> str:
 def _subscribes(operation: Subscribe) -> str:
     durable = "" if operation.durable else ", without a cursor that lasts"
     queue = f", with a queue for {count(operation.queue, 'message', 'messages')}" if operation.queue else ""
-    return f"subscribes to topic {operation.topic}{_beginning(operation.start)}{durable}{queue}"
+    name = f", known to the broker as {operation.known_as}" if operation.known_as is not None else ""
+    return (
+        f"subscribes to topic {operation.topic}{_beginning(operation.start)}{durable}{queue}{name}{_sharing(operation)}"
+    )
+
+
+def _sharing(operation: Subscribe) -> str:
+    hashes = joined([f"{first} to {last}" for first, last in operation.sticky])
+    sticky = f", for hashes {hashes}" if operation.sticky else ""
+    return sticky + (", allowing messages of a key out of order" if operation.out_of_order else "")
 
 
 def _beginning(start: Start) -> str:
@@ -184,7 +193,7 @@ def outcome_in_words(outcome: CursorOutcome) -> str:
         case Subscribed():
             return "subscribed"
         case Taken(messages=messages, settled=settled):
-            return _messages(messages) + ("; the broker has sent it nothing more" if settled else "")
+            return messages_in_words(messages) + ("; the broker has sent it nothing more" if settled else "")
         case Acknowledged(messages=messages, receipt=receipt):
             return f"{_listed(messages)}; {'the broker confirmed it' if receipt else 'without a receipt'}"
         case Redelivering(messages=messages):
@@ -210,9 +219,9 @@ def outcome_in_words(outcome: CursorOutcome) -> str:
         case Trimmed(ledgers=ledgers):
             return "left: " + (joined([str(ledger) for ledger in ledgers]) or "no ledger")
         case TakenAll(messages=messages):
-            return f"{_messages(messages)}; the cursor has nothing else"
+            return f"{messages_in_words(messages)}; the cursor has nothing else"
         case Starved(why=why, messages=messages):
-            return f"starved: {why}; only {_messages(messages)} came"
+            return f"starved: {why}; only {messages_in_words(messages)} came"
         case _:
             assert_never(outcome)
 
@@ -234,10 +243,11 @@ def _state(read: CursorRead) -> str:
 
 
 def _arrived(one: Arrived) -> str:
-    return f"{one.consumer} got {_messages(one.messages)} more, and has {one.unacknowledged} outstanding"
+    return f"{one.consumer} got {messages_in_words(one.messages)} more, and has {one.unacknowledged} outstanding"
 
 
-def _messages(messages: Sequence[Dispatched]) -> str:
+def messages_in_words(messages: Sequence[Dispatched]) -> str:
+    """Messages that were delivered: how many, and which."""
     number = count(len(messages), "message", "messages")
     return f"{number} ({_listed(messages)})" if messages else number
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from conformance.report import keys
 from conformance.report.cast import BROKER, CLIENTS, SUITE, Cast
 from conformance.report.consumption import deed
 from conformance.report.lists import count, joined, times
@@ -26,6 +27,7 @@ from model.applications import (
     Then,
 )
 from model.cursors.words import CursorOperation, Persistence
+from model.keys.words import KeyOperation
 from model.operations import (
     AnyOperation,
     ClearFailpoints,
@@ -50,6 +52,8 @@ def who_did_what(operation: AnyOperation, cast: Cast) -> tuple[str, str, str]:
     """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
     if isinstance(operation, CursorOperation):
         return deed(operation, cast)
+    if isinstance(operation, KeyOperation):
+        return keys.deed(operation, cast)
     match operation:
         case OpenProducer(session=session) | CloseProducer(session=session) | CrashProducer(session=session):
             return session, cast.producer(session), _deed_of_producer(operation)

@@ -130,6 +130,11 @@ class Connection:
         """Whether it is still there, as far as is known."""
         return self._lost is None
 
+    @property
+    def local_port(self) -> int:
+        """The port of this end of it."""
+        return int(self._socket.getsockname()[1])
+
     def send(self, frame: bytes) -> None:
         """Hand a frame to the system, as much as it takes; the rest follows while somebody waits.
 

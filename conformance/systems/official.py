@@ -82,6 +82,7 @@ class OfficialProducer:
         *,
         properties: Mapping[str, str] | None = None,
         partition_key: str | None = None,
+        ordering_key: str | None = None,
     ) -> OfficialTicket:
         """Hand a message to the client and do not wait; with batching it waits there for others.
 
@@ -103,15 +104,22 @@ class OfficialProducer:
             sequence_id=sequence_id,
             properties=None if properties is None else dict(properties),
             partition_key=partition_key,
+            ordering_key=ordering_key,
         )
         return ticket
 
-    def send_batch(self, messages: Sequence[tuple[int, bytes]]) -> Sequence[OfficialTicket]:
+    def send_batch(
+        self, messages: Sequence[tuple[int, bytes]], *, keys: Sequence[tuple[str | None, str | None]] | None = None
+    ) -> Sequence[OfficialTicket]:
         """Hand messages to the client and have it send what it holds as a batch; one ticket for each of them.
 
-        Needs a producer that was opened with ``batching``.
+        ``keys``: key and ordering key of each. Needs a producer that was opened with ``batching``.
         """
-        tickets = [self.send(sequence_id, payload) for sequence_id, payload in messages]
+        own = keys or [(None, None)] * len(messages)
+        tickets = [
+            self.send(sequence_id, payload, partition_key=key, ordering_key=ordering_key)
+            for (sequence_id, payload), (key, ordering_key) in zip(messages, own, strict=True)
+        ]
         # Its flush() blocks until all is confirmed, without a deadline; the one below only starts that.
         self._producer._producer.flush_async(lambda _result: None)
         return tickets

@@ -33,6 +33,8 @@ class LoggedEntry:
     metadata: pb.MessageMetadata
     messages: tuple[tuple[int, bytes], ...]
     """Sequence id and payload: of the message, or of each of the batch."""
+    keys: tuple[tuple[str | None, bytes | None], ...]
+    """The same messages' keys and ordering keys."""
 
     @property
     def producer_name(self) -> str:
@@ -112,4 +114,11 @@ def _entry(deliveries: list[Delivery]) -> LoggedEntry:
         position=first.position,
         metadata=first.metadata,
         messages=tuple((delivery.sequence_id, delivery.payload) for delivery in deliveries),
+        keys=tuple(_keys(delivery) for delivery in deliveries),
     )
+
+
+def _keys(delivery: Delivery) -> tuple[str | None, bytes | None]:
+    source = delivery.metadata if delivery.single is None else delivery.single
+    key = source.partition_key if source.HasField("partition_key") else None
+    return key, source.ordering_key if source.HasField("ordering_key") else None

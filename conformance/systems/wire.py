@@ -119,6 +119,12 @@ class WireClient:
         self._keep(consumer)
         return consumer
 
+    @property
+    def port(self) -> int | None:
+        """The port that its last connection comes from; None without one."""
+        found = [connection.local_port for connection in self._connections.values() if connection.is_open]
+        return found[-1] if found else None
+
     def flush(self, *, timeout_s: float = 10.0) -> None:
         """Wait until the system has taken everything that was sent. Errors: ``ConnectionLost``, ``NoAnswer``."""
         deadline = Deadline.after(timeout_s)

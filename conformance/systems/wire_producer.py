@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from conformance.systems import protocol_pb2 as pb
@@ -41,6 +42,14 @@ class SendTicket:
         """The same; of a batch, the last one."""
         self.outcome: SendOutcome | None = None
         """What is known of it; None while it is in flight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What a message of a batch is ordered by: its key, or, where there is one, its ordering key."""
+
+    key: str | None = None
+    ordering_key: bytes | None = None
 
 
 class WireProducer:
@@ -94,6 +103,7 @@ class WireProducer:
         highest_sequence_id: int | None = None,
         properties: Mapping[str, str] | None = None,
         partition_key: str | None = None,
+        ordering_key: bytes | None = None,
         metadata: pb.MessageMetadata | None = None,
     ) -> SendTicket:
         """Send one entry and do not wait; on a closed producer the ticket is lost from the start.
@@ -106,6 +116,7 @@ class WireProducer:
             sequence_id=sequence_id,
             publish_time=time.time_ns() // 1_000_000,
             partition_key=partition_key,
+            ordering_key=ordering_key,
             highest_sequence_id=highest_sequence_id,
         )
         for key, value in (properties or {}).items():
@@ -115,9 +126,16 @@ class WireProducer:
         return self._send(message, payload)
 
     def send_batch(
-        self, messages: Sequence[tuple[int, bytes]], *, metadata: pb.MessageMetadata | None = None
+        self,
+        messages: Sequence[tuple[int, bytes]],
+        *,
+        keys: Sequence[Keys] | None = None,
+        metadata: pb.MessageMetadata | None = None,
     ) -> SendTicket:
-        """Send ``(sequence id, payload)`` of one or more messages as one batch entry; otherwise like :meth:`send`."""
+        """Send ``(sequence id, payload)`` of one or more messages as one batch entry; otherwise like :meth:`send`.
+
+        ``keys``: one for each of them. The entry has those of its first message, as clients have it.
+        """
         ids = [sequence_id for sequence_id, _ in messages]
         batch = pb.MessageMetadata(
             producer_name=self.name,
@@ -128,7 +146,12 @@ class WireProducer:
         )
         if metadata is not None:
             batch.MergeFrom(metadata)
-        payload = encode_batch((pb.SingleMessageMetadata(sequence_id=i), payload) for i, payload in messages)
+        if keys is not None:
+            batch.MergeFrom(pb.MessageMetadata(partition_key=keys[0].key, ordering_key=keys[0].ordering_key))
+        payload = encode_batch(
+            (pb.SingleMessageMetadata(sequence_id=i, partition_key=own.key, ordering_key=own.ordering_key), payload)
+            for (i, payload), own in zip(messages, keys or [Keys()] * len(messages), strict=True)
+        )
         return self._send(batch, payload)
 
     def answer(self, ticket: SendTicket, *, timeout_s: float) -> SendOutcome:

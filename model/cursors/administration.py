@@ -151,7 +151,7 @@ def set_to(state: Consumption, keys: Iterable[Key], to: Position | None, at: Int
     for key in keys:
         log = state.log(key[0])
         state = state.with_cursor(key, cursor.set_anew(state.cursors[key], acked.set_to(log, to), at))
-        state = disconnected(state.without_due(key), key)
+        state = disconnected(state.without_due(key).without_keyed(key), key)
     return state
 
 

@@ -38,8 +38,9 @@ class Consumer:
     ``rewinds``: how often it may get everything again, in order, from now on: because it asked for it (as a single
     active consumer only can), or because other consumers came or went, which may make it the active one.
     ``may_repeat``: it asked for messages again while some may have been on their way to it, or, of pulsar-client's, was
-    disconnected: those it is given as well as what the broker sends again. ``is_back``: it was never disconnected;
-    otherwise it may not be connected again, and cannot send what it holds back.
+    disconnected: those it is given as well as what the broker sends again. ``keeps_keys``: messages of one key are to
+    be at one consumer at a time, which it did not give up. ``is_back``: it was never disconnected; otherwise it may not
+    be connected again, and cannot send what it holds back.
     """
 
     topics: tuple[str, ...]
@@ -51,6 +52,7 @@ class Consumer:
     is_settled: bool = True
     rewinds: int = 0
     may_repeat: bool = False
+    keeps_keys: bool = True
     is_back: bool = True
 
     @property

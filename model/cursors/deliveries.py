@@ -6,7 +6,7 @@ failed with, or that was outstanding at one that left, must come again (ACK-12, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from immutables import Map
@@ -16,10 +16,11 @@ from model.cursors import blame
 from model.cursors.acked import Acked
 from model.cursors.consumers import Consumer, Freed, Key, Message
 from model.cursors.cursor import Cursor
-from model.cursors.log import TopicLog
+from model.cursors.left import surely_left
 from model.cursors.state import Consumption
 from model.cursors.words import Dispatched
 from model.judgement import Allowed, Broken
+from model.keys import watch
 
 EXERCISED_BY: dict[Freed, tuple[str, ...]] = {"left": ("ACK-12",), "failed": ("ACK-13",), "moved": ()}
 
@@ -63,6 +64,8 @@ def _received_one(
     if consumer.rewinds and _is_behind(message, consumer):
         consumer = replace(consumer, outstanding=Map(), rewinds=consumer.rewinds - 1)
         state = state.with_consumer(name, consumer)
+    if (divided := watch.divided(state, key, name, message)) is not None:
+        return divided
     if (twice := _outstanding_already(state, key, name, message)) is not None:
         return twice
     delivering = _delivering(state.cursors[key], consumer, message, known)
@@ -77,7 +80,8 @@ def _received_one(
         return Broken("ACK-13", because)
     state = state.with_cursor(key, cursor).taken(key, [message])
     state = state.with_consumer(name, consumer.given(message))
-    return Allowed(state, EXERCISED_BY[why] if why else (), delivering.deviations)
+    exercised = (EXERCISED_BY[why] if why else ()) + watch.exercised_by(state, key, name, message)
+    return Allowed(state, exercised, delivering.deviations)
 
 
 def _is_behind(message: Message, consumer: Consumer) -> bool:
@@ -131,24 +135,10 @@ def missed(state: Consumption, name: str) -> Broken | None:
         if not all(other.is_settled or other_name == name for other_name, other in others.items()):
             continue
         held = frozenset(message for other in others.values() for message in other.outstanding)
-        due = [message for message in _surely_left(state, key) if message not in held]
+        due = [message for message in surely_left(state, key) if message not in held]
         if due:
             reasons = state.due(key)
             failed = any(reasons.get(message) == "failed" for message in due)
             words = blame.some([state.words(message) for message in due])
             return Broken("ACK-13" if failed else "ACK-12", f"{name} was not given {words}, which nobody has")
     return None
-
-
-def _surely_left(state: Consumption, key: Key) -> Iterator[Message]:
-    """The messages that are not acknowledged in whatever state the subscription is in."""
-    log, cursor = state.log(key[0]), state.cursors[key]
-    left = [frozenset(upper(one, cursor, log).messages_left(log)) for one in cursor.possible]
-    return ((key[0], place) for place in sorted(frozenset.intersection(*left)))
-
-
-def upper(state: Acked, cursor: Cursor, log: TopicLog) -> Acked:
-    """The state if all acknowledgments that may have taken effect did."""
-    for ack in cursor.unsure:
-        state = ack.on(state, log)
-    return state

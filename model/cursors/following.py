@@ -15,7 +15,7 @@ from model.cursors import acks, backoff, cursor, deliveries
 from model.cursors.administration import administered, beginning, disconnected, set_to, terminated_or_trimmed
 from model.cursors.consumers import Consumer, Message
 from model.cursors.cursor import Interval, Persisting
-from model.cursors.log import TopicLog, appended
+from model.cursors.log import TopicLog, appended, key_of
 from model.cursors.state import Consumption, Followed, messages_at
 from model.cursors.words import (
     Acknowledge,
@@ -42,6 +42,7 @@ from model.cursors.words import (
 )
 from model.deviations import DEVIATIONS, LOST_ACK_HIDES_MESSAGE
 from model.judgement import Allowed, Broken
+from model.keys import seen as keys_seen
 from model.log import Position
 from model.vocabulary import Entry, Outcome
 
@@ -58,20 +59,23 @@ def topic_created(
     room: int | None,
     persisting: Persisting,
     is_trimmed: bool,
+    drains: bool = True,
 ) -> Consumption:
     """A topic was made for this document."""
     names = tuple(partition_name(topic, number) for number in range(partitions)) or (topic,)
     for name in names:
-        state = state.with_topic(name, Followed(TopicLog(room), persisting, is_trimmed))
+        state = state.with_topic(name, Followed(TopicLog(room), persisting, is_trimmed, drains))
     return replace(state, partitions=state.partitions.set(topic, names))
 
 
-def stored(state: Consumption, topic: str, entry: Entry, position: Position) -> Judged:
+def stored(state: Consumption, topic: str, producer: str, entry: Entry, position: Position) -> Judged:
     """An entry was confirmed."""
     followed = state.topics.get(topic)
     if followed is None or not followed.is_sure:
         return Allowed(state)
-    log = appended(followed.log, position, tuple(message.business_id for message in entry.messages))
+    log = appended(
+        followed.log, position, tuple(message.business_id for message in entry.messages), key_of(entry, producer)
+    )
     if isinstance(log, Broken):
         return log
     rolled_over = len(log.ledgers) > max(1, len(followed.log.ledgers))
@@ -116,7 +120,8 @@ def _reopened(state: Consumption, topics: Sequence[str]) -> Consumption:
 
 def _without_consumers(state: Consumption, key: tuple[str, str]) -> Consumption:
     outstanding = [m for _, one in state.of_subscription(key) for m in one.outstanding if m[0] == key[0]]
-    return disconnected(state.free(key, [*outstanding, *state.due(key)], "moved"), key)
+    state = state.free(key, [*outstanding, *state.due(key)], "moved")
+    return disconnected(state.without_keyed(key), key)
 
 
 # ------------------------------------------------------------------------------------------------------------ consumers
@@ -171,7 +176,10 @@ def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consu
         client=operation.client,
         seen=Map({topic: state.cursors[topic, operation.subscription].imaginable for topic in topics}),
         is_settled=operation.client == "wire" and not operation.queue,
+        keeps_keys=not operation.out_of_order,
     )
+    for key in consumer.keys:
+        state = keys_seen.joined(state, key, operation.consumer)
     return _may_rewind(state.with_consumer(operation.consumer, consumer), consumer)
 
 
@@ -196,6 +204,7 @@ def _left(state: Consumption, name: str, at: Interval, *, in_good_order: bool) -
         after = cursor.closed(before, name, state.log(key[0]), at) if flushes else cursor.crashed(before, name)
         state = state.with_cursor(key, after)
         state = state.free(key, [message for message in consumer.outstanding if message[0] == key[0]], "left")
+        state = keys_seen.left(state, key, name)
         if not any(state.of_subscription(key)):
             # With its last consumer a subscription forgets how often it delivered what.
             state = state.free(key, state.due(key), "left") if before.durable else state.without_cursor(key)
@@ -248,5 +257,6 @@ def _failed(state: Consumption, name: str, messages: Sequence[Dispatched] | None
     )
     state = state.with_consumer(name, consumer)
     for key in consumer.keys:
-        state = state.free(key, [message for message in due if message[0] == key[0]], "failed")
+        again = [message for message in due if message[0] == key[0]]
+        state = keys_seen.failed(state.free(key, again, "failed"), key, again)
     return state

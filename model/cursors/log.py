@@ -14,7 +14,9 @@ from immutables import Map
 
 from model.catalogue import carries
 from model.judgement import Broken
+from model.keys.hashing import key_of_message
 from model.log import Position
+from model.vocabulary import Entry
 
 NOWHERE = Position(-1, -1)
 """The position before all others."""
@@ -29,8 +31,23 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class EntryKey:
+    """What Key_Shared subscriptions go by: an entry's key, if it has one, and what it is hashed by."""
+
+    key: str | None
+    hashed_by: bytes
+
+
+def key_of(entry: Entry, producer: str) -> EntryKey:
+    """The key of an entry that this producer sends."""
+    key = None if entry.sticky_key is None else entry.sticky_key.encode()
+    return EntryKey(entry.sticky_key, key_of_message(key=key, producer=producer, sequence_id=entry.lowest))
+
+
+@dataclass(frozen=True, slots=True)
 class TopicLog:
-    """The entries of a topic: for each ledger, in order, how many; and for each entry the ids of its messages.
+    """The entries of a topic: for each ledger, in order, how many; for each entry the ids of its messages, and its
+    key.
 
     ``room``: how many entries a ledger takes (None: not known). ``ledgers`` has only ledgers with entries.
     """
@@ -40,6 +57,7 @@ class TopicLog:
     counts: Map[int, int] = Map()
     entries: Map[Position, tuple[str, ...]] = Map()
     places: Map[str, Place] = Map()
+    keys: Map[Position, EntryKey] = Map()
 
     @property
     def first(self) -> Position:
@@ -95,7 +113,7 @@ class TopicLog:
 
 
 @carries("ACK-06")
-def appended(log: TopicLog, position: Position, ids: tuple[str, ...]) -> TopicLog | Broken:
+def appended(log: TopicLog, position: Position, ids: tuple[str, ...], key: EntryKey | None = None) -> TopicLog | Broken:
     """An entry with these messages was confirmed at a position, which must be the next one there can be."""
     if position.entry != (expected := log.counts.get(position.ledger, 0)):
         return Broken(
@@ -110,5 +128,6 @@ def appended(log: TopicLog, position: Position, ids: tuple[str, ...]) -> TopicLo
         ledgers=log.ledgers if expected else (*log.ledgers, position.ledger),
         counts=log.counts.set(position.ledger, expected + 1),
         entries=log.entries.set(position, ids),
+        keys=log.keys if key is None else log.keys.set(position, key),
     )
     return replace(longer, places=log.places.update(dict(zip(ids, longer.places_at(position), strict=True))))

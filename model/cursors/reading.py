@@ -14,6 +14,7 @@ from model.cursors.acks import no_longer_outstanding
 from model.cursors.consumers import Key
 from model.cursors.cursor import Cursor, Interval, Moment, Persisting
 from model.cursors.info import PositionInfo, info_of, state_of
+from model.cursors.left import upper
 from model.cursors.log import Place, TopicLog
 from model.cursors.state import Consumption
 from model.cursors.words import CursorRead, Dispatched, StoredRead
@@ -116,7 +117,7 @@ def _fitted(state: Acked, actual: Acked, cursor: Cursor, log: TopicLog) -> Acked
         return state if is_same else None
     lower_left = frozenset(state.unacknowledged(log))
     left = frozenset(actual.unacknowledged(log))
-    if left <= lower_left and frozenset(deliveries.upper(state, cursor, log).unacknowledged(log)) <= left:
+    if left <= lower_left and frozenset(upper(state, cursor, log).unacknowledged(log)) <= left:
         whole = [(position, 0) for position in state.parts if actual.has(position)]
         return replace(actual, parts=state.parts.put(whole))
     return None
@@ -209,7 +210,7 @@ def _leaving(state: Acked, left: frozenset[Place], cursor: Cursor, log: TopicLog
     lower_left = frozenset(state.messages_left(log))
     if not cursor.unsure:
         return state if left == lower_left else None
-    if left <= lower_left and frozenset(deliveries.upper(state, cursor, log).messages_left(log)) <= left:
+    if left <= lower_left and frozenset(upper(state, cursor, log).messages_left(log)) <= left:
         return acknowledge_all(state, log, lower_left - left)
     return None
 

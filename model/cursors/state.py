@@ -11,6 +11,7 @@ from model.cursors.consumers import Consumer, Freed, Key, Message
 from model.cursors.cursor import Cursor, Persisting
 from model.cursors.log import Place, TopicLog
 from model.cursors.words import Dispatched
+from model.keys.state import Keyed
 from model.log import Position
 
 
@@ -19,7 +20,8 @@ class Followed:
     """A topic whose subscriptions are followed: its log, and how often cursors are persisted on it.
 
     ``is_trimmed``: what all of them acknowledged is deleted, some time, and ``deleted``: ledgers that were seen to be.
-    ``is_terminated``: nothing more is written to it, and ``is_reopened``: it was loaded anew since.
+    ``is_terminated``: nothing more is written to it, and ``is_reopened``: it was loaded anew since. ``drains``: its
+    Key_Shared subscriptions have draining hashes; otherwise they have what was there before (the classic one).
     ``is_sure``: all that was sent to it was confirmed. Otherwise the log may have entries that are not known, and what
     its subscriptions deliver is not judged.
     """
@@ -28,6 +30,7 @@ class Followed:
     persisting: Persisting
     is_trimmed: bool = False
     deleted: frozenset[int] = frozenset()
+    drains: bool = True
     is_sure: bool = True
     is_terminated: bool = False
     is_reopened: bool = False
@@ -36,13 +39,15 @@ class Followed:
 @dataclass(frozen=True, slots=True)
 class Consumption:
     """All of it. ``partitions``: of partitioned topics. ``freed``: by subscription, messages that were outstanding, are
-    not acknowledged and not yet delivered again, and why they are due."""
+    not acknowledged and not yet delivered again, and why they are due. ``keyed``: what is followed of Key_Shared
+    ones."""
 
     topics: Map[str, Followed] = Map()
     partitions: Map[str, tuple[str, ...]] = Map()
     cursors: Map[Key, Cursor] = Map()
     consumers: Map[str, Consumer] = Map()
     freed: Map[Key, Map[Message, Freed]] = Map()
+    keyed: Map[Key, Keyed] = Map()
 
     @property
     def size(self) -> int:
@@ -69,6 +74,18 @@ class Consumption:
         """The same when a subscription is not there any more."""
         cursors = self.cursors.delete(key) if key in self.cursors else self.cursors
         return replace(self, cursors=cursors).without_due(key)
+
+    def keyed_of(self, key: Key) -> Keyed:
+        """What is followed of a Key_Shared subscription."""
+        return self.keyed.get(key, Keyed())
+
+    def with_keyed(self, key: Key, keyed: Keyed) -> Consumption:
+        """The same with something else followed of a Key_Shared subscription."""
+        return replace(self, keyed=self.keyed.set(key, keyed))
+
+    def without_keyed(self, key: Key) -> Consumption:
+        """The same when a Key_Shared subscription is read from anew, by nobody yet."""
+        return replace(self, keyed=self.keyed.delete(key)) if key in self.keyed else self
 
     def with_consumer(self, name: str, consumer: Consumer) -> Consumption:
         """The same with another view of a consumer."""

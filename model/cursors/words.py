@@ -129,6 +129,9 @@ class Subscribe(Operation, frozen=True):
     """A consumer subscribes, under a name of its own; the subscription is created if it is not there.
 
     ``queue``: how many messages the broker may send ahead of what is asked for (0: none, and for the wire client only).
+    ``known_as``: a name for the broker, which another consumer may have or have had (None: one that nobody else has).
+    Of Key_Shared subscriptions: ``sticky``, the hash ranges that it claims for itself, ends included (none: the broker
+    splits), and whether it allows messages of a key ``out_of_order``; both are for the wire client only.
     """
 
     consumer: str
@@ -139,6 +142,9 @@ class Subscribe(Operation, frozen=True):
     start: Start = "earliest"
     durable: bool = True
     queue: int = 0
+    known_as: str | None = None
+    sticky: tuple[tuple[int, int], ...] = ()
+    out_of_order: bool = False
 
 
 class CloseConsumer(Operation, frozen=True):

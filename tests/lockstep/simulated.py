@@ -16,6 +16,7 @@ from conformance.lockstep.performer import Performed
 from model.answers import could_be_for
 from model.applications import ApplicationOperation
 from model.cursors.words import CursorOperation, Persistence, partition_name
+from model.keys.words import KeyOperation
 from model.log import Position
 from model.operations import (
     Answer,
@@ -134,6 +135,8 @@ class SimulatedPerformer:
     def _perform(self, operation: AnyOperation) -> Performed:
         if isinstance(operation, ApplicationOperation):
             return Performed(Skipped("there are no applications here"))
+        if isinstance(operation, KeyOperation):
+            return Performed(Skipped("dispatching by keys is not simulated"))
         if isinstance(operation, CursorOperation):
             late = self._collect(list(self._sessions))
             return Performed(self._cursors.perform(operation), late)

@@ -1,0 +1,136 @@
+"""Carries out the operations of document 004 on a real broker: permits, and gathering what a subscription sends.
+
+Gathering waits for exactly what must come, and for the broker's account to say what follows from what came; for nothing
+else, and never for silence. What does not come, or is not shown, within the deadline is for the model to judge. Where a
+release does not say who has which hashes, it waits until its counts stand still.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Final, assert_never
+
+from conformance.lockstep.cursor_accounts import PAUSE_S, Account, Watch, account_of
+from conformance.lockstep.cursor_consumers import Member, WireMember
+from conformance.lockstep.cursor_members import Members
+from conformance.lockstep.whereabouts import Whereabouts
+from conformance.lockstep.world import World
+from conformance.systems.admin_types import ConsumerStats
+from conformance.systems.backlog import unacknowledged
+from conformance.systems.deadline import Deadline
+from conformance.systems.outcomes import ServerRefused
+from model.cursors.words import Starved
+from model.keys.hashing import HashRange
+from model.keys.liveness import Open, Receiver, due
+from model.keys.stats import wrong
+from model.keys.words import DrainingHash, Gather, Gathered, KeyOperation, Permit, Share
+from model.operations import AnyOutcome, Done, Refused, Skipped
+
+GATHER_TIMEOUT_S: Final = 10.0
+"""How long what must come may take; a thousand times the unblocking interval."""
+
+
+class KeyShares:
+    """The part of document 004 in one example."""
+
+    def __init__(self, world: World, topics: Mapping[str, str], members: Members, whereabouts: Whereabouts) -> None:
+        self._world = world
+        self._topics = topics
+        self._members = members
+        self._whereabouts = whereabouts
+
+    def perform(self, operation: KeyOperation) -> AnyOutcome:
+        """Carry out one operation and say what was seen."""
+        match operation:
+            case Permit(consumer, count):
+                return self._permit(consumer, count)
+            case Gather(topic, subscription):
+                real = self._topics.get(topic)
+                return Skipped("there is no such topic") if real is None else self._gather(real, subscription)
+            case _:
+                assert_never(operation)
+
+    def _permit(self, consumer: str, count: int) -> AnyOutcome:
+        member = self._members.get(consumer)
+        if not isinstance(member, WireMember):
+            return Skipped("there is no such consumer of the wire client")
+        if not member.is_open:
+            return Skipped("the consumer was closed from the other side")
+        member.permit(count)
+        return Done()
+
+    def _gather(self, topic: str, subscription: str) -> AnyOutcome:
+        members = self._members.on(topic, subscription)
+        watch = self._members.watch(topic, subscription)
+        for member in members.values():
+            if isinstance(member, WireMember) and member.is_open:
+                try:
+                    member.await_heard()
+                except ServerRefused as refused:
+                    return Refused(refused.code, refused.message)
+        began, deadline = time.monotonic(), Deadline.after(GATHER_TIMEOUT_S)
+        while True:
+            account = watch.look()
+            if account is None:
+                return Skipped("there is no such subscription")
+            gathered = self._outcome(members, account, time.monotonic() - began)
+            if self._is_all(gathered, members, watch, account) or deadline.passed:
+                break
+            time.sleep(PAUSE_S)
+        if not account.has_all_arrived(members.values()):
+            return Starved("the broker says that it sent more than what arrived")
+        return self._outcome(members, account, time.monotonic() - began, takes=True)
+
+    def _is_all(self, gathered: Gathered, members: Mapping[str, Member], watch: Watch, account: Account) -> bool:
+        """Whether nothing more must come, and the broker shows what it must show."""
+        if not account.has_all_arrived(members.values()):
+            return False
+        receivers = [
+            Receiver(one.consumer, one.permits, one.ranges) for one in gathered.shares if one.ranges is not None
+        ]
+        if len(receivers) < len(gathered.shares) or not self._world.has_draining_hashes:
+            return watch.stands_still
+        entries = list(self._open(watch, account, members))
+        # What came back to its consumer may be shown for a while, so that is not waited for.
+        held = {entry.hashed: entry.holder for entry in entries if entry.holder is not None}
+        return not due(entries, receivers) and wrong(gathered, entries, receivers, held) is None
+
+    def _open(self, watch: Watch, account: Account, members: Mapping[str, Member]) -> Iterator[Open]:
+        holders = {position: name for name, member in members.items() for position in member.held}
+        for position in sorted(unacknowledged(account.internal, watch.subscription)):
+            hashed = self._whereabouts.hash_of(watch.topic, position)
+            if hashed is not None:
+                yield Open(position, hashed, holders.get(position))
+
+    def _outcome(
+        self, members: Mapping[str, Member], account: Account, waited_s: float, *, takes: bool = False
+    ) -> Gathered:
+        shares = []
+        for name, member in members.items():
+            found = account_of(member, account.subscription.consumers)
+            if isinstance(member, WireMember) and found is not None:
+                shares.append(_share(name, member, found, takes=takes))
+        subscription = account.subscription
+        return Gathered(
+            tuple(shares),
+            draining=subscription.draining_hashes_count,
+            unacknowledged=subscription.draining_hashes_unacked_messages,
+            cleared=subscription.draining_hashes_cleared_total,
+            waited_ms=round(waited_s * 1000, 3),
+        )
+
+
+def _share(name: str, member: WireMember, found: ConsumerStats, *, takes: bool) -> Share:
+    ranges = found.key_hash_ranges
+    return Share(
+        name,
+        member.collect() if takes else (),
+        permits=found.available_permits,
+        unacknowledged=found.unacked_messages,
+        ranges=None if ranges is None else tuple(HashRange(first, last) for first, last in ranges),
+        draining=tuple(
+            DrainingHash(one.hash, one.unacked_messages, one.blocked_attempts) for one in found.draining_hashes or ()
+        ),
+        cleared=found.draining_hashes_cleared_total,
+    )

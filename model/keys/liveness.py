@@ -1,0 +1,67 @@
+"""What must come: the entries that a Key_Shared subscription has no reason to hold back any longer.
+
+A consumer must get an entry when its hash is in the consumer's range, the consumer has permits, the hash is not
+draining at another consumer, and no earlier entry of the hash is held back. This is the whole of it, so a performer
+waits for exactly this and for nothing else, and the model judges by it (KEY-05, KEY-13).
+
+Nothing is said here of subscriptions without draining hashes (the classic implementation), nor of limits on how many
+messages may be unacknowledged, which no example comes near.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from model.keys.hashing import HashRange
+from model.log import Position
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """An entry that is not acknowledged: its hash, and who has it (None: nobody)."""
+
+    position: Position
+    hashed: int
+    holder: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """A consumer as the broker sees it."""
+
+    name: str
+    permits: int
+    ranges: tuple[HashRange, ...]
+
+
+def owner_of(hashed: int, receivers: Iterable[Receiver]) -> Receiver | None:
+    """The consumer whose ranges a hash is in."""
+    return next((one for one in receivers if any(hashed in own for own in one.ranges)), None)
+
+
+def draining(entries: Iterable[Open], receivers: Iterable[Receiver]) -> dict[int, str]:
+    """The hashes that wait for a consumer whose ranges they are not in any more, and for whom."""
+    receivers = list(receivers)
+    waits: dict[int, str] = {}
+    for entry in entries:
+        if entry.holder is not None:
+            owner = owner_of(entry.hashed, receivers)
+            if owner is None or owner.name != entry.holder:
+                waits[entry.hashed] = entry.holder
+    return waits
+
+
+def due(entries: Iterable[Open], receivers: Iterable[Receiver]) -> dict[Position, str]:
+    """The entries, in the order of positions, of which the next must come now, and to whom."""
+    entries, receivers = list(entries), list(receivers)
+    held_back = set(draining(entries, receivers))
+    found: dict[Position, str] = {}
+    for entry in entries:
+        if entry.holder is not None or entry.hashed in held_back:
+            continue
+        held_back.add(entry.hashed)  # whatever becomes of this one, what follows it comes behind it
+        owner = owner_of(entry.hashed, receivers)
+        if owner is not None and owner.permits > 0:
+            found[entry.position] = owner.name
+    return found

@@ -1,0 +1,40 @@
+"""What happens to a Key_Shared subscription besides deliveries: consumers join, leave, and ask for messages again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from immutables import Map
+
+from model.cursors.consumers import Key, Message
+from model.cursors.state import Consumption
+
+
+def joined(state: Consumption, key: Key, name: str) -> Consumption:
+    """A consumer is about to join; others may be there, to which something was delivered."""
+    keyed = state.keyed_of(key)
+    if not keyed.got or not any(state.of_subscription(key)):
+        return state
+    return state.with_keyed(key, replace(keyed, joined=keyed.joined.set(name, max(keyed.got))))
+
+
+def left(state: Consumption, key: Key, name: str) -> Consumption:
+    """A consumer has left. With the last one, all is read anew; one that is alone has nobody to wait for."""
+    rest = [other for other, _ in state.of_subscription(key)]
+    if not rest:
+        return state.without_keyed(key)
+    if key not in state.keyed:
+        return state
+    keyed = state.keyed_of(key).without(name)
+    return state.with_keyed(key, keyed if len(rest) > 1 else replace(keyed, joined=Map()))
+
+
+def failed(state: Consumption, key: Key, messages: Iterable[Message]) -> Consumption:
+    """A consumer asked for messages again: of their keys, no order is promised for what was delivered already."""
+    keys = state.log(key[0]).keys
+    again = {keys[place.position].hashed_by for _, place in messages if place.position in keys}
+    if not again:
+        return state
+    keyed = state.keyed_of(key)
+    return state.with_keyed(key, replace(keyed, failed=keyed.failed.update(dict.fromkeys(again))))

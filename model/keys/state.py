@@ -1,0 +1,41 @@
+"""What an observer remembers of a Key_Shared subscription, besides what consumers have outstanding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from immutables import Map
+
+from model.log import Position
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """Since the subscription was last read from anew (it was set back, its topic moved, or its last consumer left):
+
+    ``got``: the entries that were delivered, and who got each last. ``failed``: the keys, by what they are hashed by,
+    of which a consumer asked for messages again: no order is promised of what was delivered of them before. ``joined``:
+    the consumers that joined since while others were there, and the last entry that was delivered by then.
+
+    As of the last gathering: ``draining``, the hashes that waited for a consumer, and for whom; ``held_up``, those of
+    them that kept a message from being delivered; ``cleared``, how many hashes of a consumer the broker says to have
+    cleared.
+    """
+
+    got: Map[Position, str] = Map()
+    failed: Map[bytes, None] = Map()
+    joined: Map[str, Position] = Map()
+    draining: Map[int, str] = Map()
+    held_up: frozenset[int] = frozenset()
+    cleared: Map[str, int] = Map()
+
+    def without(self, consumer: str) -> Keyed:
+        """The same when a consumer is gone."""
+        return replace(self, cleared=_without(self.cleared, consumer), joined=_without(self.joined, consumer))
+
+
+def _without(names: Map[str, T], name: str) -> Map[str, T]:
+    return names.delete(name) if name in names else names

@@ -1,0 +1,50 @@
+"""The invariant of Key_Shared (KEY-01), judged with every message that any consumer is given, in every machine.
+
+What is outstanding is what was delivered, is surely not acknowledged, and was not asked for again, at a consumer that
+is there. Two consumers that have messages of one key outstanding break the rule whatever the order was in which they
+came to have them, so nothing else needs to be known here.
+
+A batch goes by its own key, which is that of its first message. Messages without a key have none in common, and a
+consumer that allows messages out of order gave the promise up.
+"""
+
+from __future__ import annotations
+
+from model.catalogue import carries
+from model.cursors.consumers import Key, Message
+from model.cursors.left import is_surely_left
+from model.cursors.state import Consumption
+from model.judgement import Broken
+
+
+def key_of(state: Consumption, message: Message) -> str | None:
+    """A message's key, that of its entry; None if it has none."""
+    found = state.log(message[0]).keys.get(message[1].position)
+    return None if found is None else found.key
+
+
+@carries("KEY-01")
+def divided(state: Consumption, key: Key, name: str, message: Message) -> Broken | None:
+    """A consumer is given a message: no other consumer may have one of its key outstanding."""
+    if not _keeps_keys(state, name) or (own := key_of(state, message)) is None:
+        return None
+    for other, consumer in state.of_subscription(key):
+        if other == name or not _keeps_keys(state, other) or consumer.may_repeat:
+            continue
+        for held in consumer.outstanding:
+            if held[0] == key[0] and key_of(state, held) == own and is_surely_left(state, key, held):
+                what = f"{name} was given {state.words(message)} of key {own}"
+                return Broken("KEY-01", f"{what} while {other} has {state.words(held)} of that key outstanding")
+    return None
+
+
+def exercised_by(state: Consumption, key: Key, name: str, message: Message) -> tuple[str, ...]:
+    """The invariant is put to the test where a message with a key could have gone to somebody else."""
+    if not _keeps_keys(state, name) or key_of(state, message) is None:
+        return ()
+    return ("KEY-01",) if sum(1 for _ in state.of_subscription(key)) > 1 else ()
+
+
+def _keeps_keys(state: Consumption, name: str) -> bool:
+    consumer = state.consumers[name]
+    return consumer.kind == "Key_Shared" and consumer.keeps_keys and not consumer.may_repeat

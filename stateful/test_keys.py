@@ -1,0 +1,36 @@
+"""The machines of document 004, as tests: each runs for its share of the budget on the session's broker."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.engine.machines import Machine
+from conformance.engine.run import Run
+from stateful.keys import KeysMachine
+
+MACHINES = (
+    Machine(
+        name="keys",
+        factory=KeysMachine,
+        decides=(
+            "KEY-01",
+            "KEY-02",
+            "KEY-03",
+            "KEY-04",
+            "KEY-05",
+            "KEY-06",
+            "KEY-07",
+            "KEY-09",
+            "KEY-11",
+            "KEY-13",
+        ),
+        share=4.0,
+    ),
+)
+
+
+@pytest.mark.parametrize("machine", [pytest.param(m, marks=pytest.mark.machine(m), id=m.name) for m in MACHINES])
+def test_no_rule_is_broken_by(machine: Machine, conformance_run: Run) -> None:
+    """The machine finds no violation that is not a known deviation."""
+    violations = conformance_run.explore(machine)
+    assert not violations, "\n".join(f"{v.rule}: {v.because}" for v in violations)
