@@ -43,10 +43,17 @@ MANY_RANGES_STORED = "many-ranges-stored"
 MOVED_AS_LEDGER_OPENS = "moved-as-ledger-opens"
 BATCH_ACKS_OVERWRITTEN = "batch-acks-overwritten"
 TERMINATED_NOT_SKIPPED = "terminated-not-skipped"
+REPLAY_WAITS_FOR_NEWS = "replay-waits-for-news"
 
 DEVIATIONS: dict[str, Deviation] = {
     deviation.name: deviation
     for deviation in (
+        Deviation(
+            REPLAY_WAITS_FOR_NEWS,
+            "KEY-13",
+            "what a consumer without permits held up is not delivered to others once it has left with nothing "
+            "unacknowledged, until something else happens",
+        ),
         Deviation(
             BATCH_ACKS_OVERWRITTEN,
             "ACK-04",

@@ -173,6 +173,8 @@ class WireMember:
     def _arrive(self, delivery: Delivery) -> None:
         self._arrived_count += 1
         message = dispatched(delivery)
+        # What the broker says to be acknowledged of a batch already needs no acknowledgment of this client's.
+        self._acknowledged[message.position] |= delivery.acknowledged
         self._whereabouts.delivered(self.topic, message)
         self.held.add(message.position)
         self._waiting.append(message)

@@ -27,8 +27,8 @@ from model.keys.stats import wrong
 from model.keys.words import DrainingHash, Gather, Gathered, KeyOperation, Permit, Share
 from model.operations import AnyOutcome, Done, Refused, Skipped
 
-GATHER_TIMEOUT_S: Final = 10.0
-"""How long what must come may take; a thousand times the unblocking interval."""
+GATHER_TIMEOUT_S: Final = 5.0
+"""How long what must come may take: five hundred times the unblocking interval."""
 
 
 class KeyShares:

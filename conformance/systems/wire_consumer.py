@@ -48,6 +48,11 @@ class Delivery:
     payload: bytes
 
     @property
+    def acknowledged(self) -> frozenset[int]:
+        """The places of its batch that the broker says to be acknowledged already."""
+        return frozenset(index for index in range(self.batch_size) if not _is_left(index, self.ack_set))
+
+    @property
     def producer_name(self) -> str:
         """Who sent it."""
         return self.metadata.producer_name

@@ -203,8 +203,8 @@ def _left(state: Consumption, name: str, at: Interval, *, in_good_order: bool) -
         flushes = in_good_order and consumer.is_back
         after = cursor.closed(before, name, state.log(key[0]), at) if flushes else cursor.crashed(before, name)
         state = state.with_cursor(key, after)
-        state = state.free(key, [message for message in consumer.outstanding if message[0] == key[0]], "left")
-        state = keys_seen.left(state, key, name)
+        had = [message for message in consumer.outstanding if message[0] == key[0]]
+        state = keys_seen.left(state.free(key, had, "left"), key, name, had_nothing=not had)
         if not any(state.of_subscription(key)):
             # With its last consumer a subscription forgets how often it delivered what.
             state = state.free(key, state.due(key), "left") if before.durable else state.without_cursor(key)

@@ -14,6 +14,7 @@ from model.cursors.consumers import Key
 from model.cursors.left import surely_left
 from model.cursors.state import Consumption, messages_at
 from model.cursors.words import Dispatched
+from model.deviations import DEVIATIONS, REPLAY_WAITS_FOR_NEWS
 from model.judgement import Allowed, Broken
 from model.keys import order, recently_joined, stats
 from model.keys.hashing import sticky_hash
@@ -53,10 +54,10 @@ def _gathered(state: Consumption, key: Key, outcome: Gathered, known: frozenset[
             exercised + judged.exercised,
             deviations + judged.deviations,
         )
-    accounted = _accounted(state, key, outcome)
+    accounted = _accounted(state, key, outcome, known)
     if isinstance(accounted, Broken):
         return accounted
-    return Allowed(accounted.state, exercised + accounted.exercised, deviations)
+    return Allowed(accounted.state, exercised + accounted.exercised, deviations + accounted.deviations)
 
 
 def _arrived(state: Consumption, key: Key, share: Share, known: frozenset[str]) -> Judged:
@@ -126,15 +127,21 @@ def _got(state: Consumption, key: Key, name: str, dispatched: Dispatched) -> Con
 # ------------------------------------------------------------------------------------------------- what must have come
 
 
-def _accounted(state: Consumption, key: Key, outcome: Gathered) -> Judged:
+def _accounted(state: Consumption, key: Key, outcome: Gathered, known: frozenset[str]) -> Judged:
     """The broker's account, where it says enough: nothing is left that must have come, and its stats are right."""
     receivers = receivers_of(outcome)
     if receivers is None or not state.topics[key[0]].drains:
         return Allowed(state)
     keyed, entries = state.keyed_of(key), list(_open(state, key))
     owed = due(entries, receivers)
+    unheeded: tuple[str, ...] = ()
     if owed:
-        return _starved(state, key, owed, receivers)
+        starved = _starved(state, key, owed, receivers)
+        if not keyed.is_unread:
+            return starved
+        if REPLAY_WAITS_FOR_NEWS not in known:
+            return DEVIATIONS[REPLAY_WAITS_FOR_NEWS].broken(starved.because)
+        unheeded = (REPLAY_WAITS_FOR_NEWS,)
     broken = stats.wrong(outcome, entries, receivers, keyed.draining) or stats.miscounted(
         outcome, keyed.draining, keyed.cleared
     )
@@ -144,8 +151,8 @@ def _accounted(state: Consumption, key: Key, outcome: Gathered) -> Judged:
     counts = Map({share.consumer: share.cleared for share in outcome.shares})
     held_up = frozenset(entry.hashed for entry in entries if entry.holder is None and entry.hashed in drains)
     exercised = ("KEY-11",) if drains or keyed.draining else ()
-    after = replace(keyed, draining=Map(drains), held_up=held_up, cleared=counts)
-    return Allowed(state.with_keyed(key, after), exercised)
+    after = replace(keyed, draining=Map(drains), held_up=held_up, cleared=counts, is_unread=bool(owed))
+    return Allowed(state.with_keyed(key, after), exercised, unheeded)
 
 
 def receivers_of(outcome: Gathered) -> list[Receiver] | None:

@@ -19,14 +19,13 @@ def joined(state: Consumption, key: Key, name: str) -> Consumption:
     return state.with_keyed(key, replace(keyed, joined=keyed.joined.set(name, max(keyed.got))))
 
 
-def left(state: Consumption, key: Key, name: str) -> Consumption:
+def left(state: Consumption, key: Key, name: str, *, had_nothing: bool) -> Consumption:
     """A consumer has left. With the last one, all is read anew; one that is alone has nobody to wait for."""
     rest = [other for other, _ in state.of_subscription(key)]
     if not rest:
         return state.without_keyed(key)
-    if key not in state.keyed:
-        return state
     keyed = state.keyed_of(key).without(name)
+    keyed = replace(keyed, is_unread=keyed.is_unread or had_nothing)
     return state.with_keyed(key, keyed if len(rest) > 1 else replace(keyed, joined=Map()))
 
 

@@ -19,6 +19,8 @@ class Keyed:
     ``got``: the entries that were delivered, and who got each last. ``failed``: the keys, by what they are hashed by,
     of which a consumer asked for messages again: no order is promised of what was delivered of them before. ``joined``:
     the consumers that joined since while others were there, and the last entry that was delivered by then.
+    ``is_unread``: a consumer left with nothing outstanding, and nothing shows yet that the broker looked what it held
+    up.
 
     As of the last gathering: ``draining``, the hashes that waited for a consumer, and for whom; ``held_up``, those of
     them that kept a message from being delivered; ``cleared``, how many hashes of a consumer the broker says to have
@@ -28,6 +30,7 @@ class Keyed:
     got: Map[Position, str] = Map()
     failed: Map[bytes, None] = Map()
     joined: Map[str, Position] = Map()
+    is_unread: bool = False
     draining: Map[int, str] = Map()
     held_up: frozenset[int] = frozenset()
     cleared: Map[str, int] = Map()
