@@ -85,11 +85,13 @@ class OnKeys(RuleBasedStateMachine):
         self.do(Permit(consumer=consumer, count=permits))
         self.gather()
 
-    def leave(self, consumer: str, *, crashes: bool) -> None:
-        """A consumer leaves, in good order or not."""
+    def leave(self, consumer: str, *, crashes: bool, is_quiet: bool = False) -> None:
+        """A consumer leaves, in good order or not; unless it is to be quiet then, another one permits one more."""
         self.do(CrashConsumer(consumer) if crashes else CloseConsumer(consumer))
         if consumer in self.plan.consumers:
             self.plan.consumers.remove(consumer)
+        if self.plan.consumers and not is_quiet:
+            self.do(Permit(consumer=self.plan.consumers[0], count=1))
         self.gather()
 
     def consumer(self, index: int) -> str:
@@ -137,11 +139,11 @@ class KeysMachine(OnKeys):
         self.do(Acknowledge(consumer=self.consumer(index), nth=tuple(range(100))))
         self.gather()
 
-    @rule(index=INDEXES, crashes=st.booleans())
-    def one_leaves(self, index: int, crashes: bool) -> None:
+    @rule(index=INDEXES, crashes=st.booleans(), is_quiet=st.sampled_from([False, False, False, True]))
+    def one_leaves(self, index: int, crashes: bool, is_quiet: bool) -> None:
         """A consumer leaves with whatever it has."""
         if self.plan.consumers:
-            self.leave(self.consumer(index), crashes=crashes)
+            self.leave(self.consumer(index), crashes=crashes, is_quiet=is_quiet)
 
     @rule(picks=PICKS, permits=PERMITS, nth=NTH, index=INDEXES)
     def hand_over(self, picks: list[Pick], permits: int, nth: tuple[int, ...], index: int) -> None:
