@@ -9,6 +9,7 @@ from immutables import Map
 
 from model.cursors.consumers import Key, Message
 from model.cursors.state import Consumption
+from model.keys.state import Joined
 
 
 def joined(state: Consumption, key: Key, name: str) -> Consumption:
@@ -16,7 +17,8 @@ def joined(state: Consumption, key: Key, name: str) -> Consumption:
     keyed = state.keyed_of(key)
     if not keyed.got or not any(state.of_subscription(key)):
         return state
-    return state.with_keyed(key, replace(keyed, joined=keyed.joined.set(name, max(keyed.got))))
+    joined = Joined(delivered=max(keyed.got), last=state.log(key[0]).last)
+    return state.with_keyed(key, replace(keyed, joined=keyed.joined.set(name, joined)))
 
 
 def left(state: Consumption, key: Key, name: str, *, had_nothing: bool) -> Consumption:

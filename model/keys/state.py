@@ -13,12 +13,22 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
+class Joined:
+    """Where a subscription was when a consumer joined: the last entry that was delivered by then, so all up to it was
+    read, and the last one that was there, so nothing behind it was.
+    """
+
+    delivered: Position
+    last: Position
+
+
+@dataclass(frozen=True, slots=True)
 class Keyed:
     """Since the subscription was last read from anew (it was set back, its topic moved, or its last consumer left):
 
     ``got``: the entries that were delivered, and who got each last. ``failed``: the keys, by what they are hashed by,
     of which a consumer asked for messages again: no order is promised of what was delivered of them before. ``joined``:
-    the consumers that joined since while others were there, and the last entry that was delivered by then.
+    the consumers that joined since while others were there.
     ``is_unread``: a consumer left with nothing outstanding, and nothing shows yet that the broker looked what it held
     up.
 
@@ -29,7 +39,7 @@ class Keyed:
 
     got: Map[Position, str] = Map()
     failed: Map[bytes, None] = Map()
-    joined: Map[str, Position] = Map()
+    joined: Map[str, Joined] = Map()
     is_unread: bool = False
     draining: Map[int, str] = Map()
     held_up: frozenset[int] = frozenset()

@@ -75,6 +75,7 @@ from model.cursors.words import (
     Trim,
     Trimmed,
 )
+from model.keys.words import DrainingHash, Gather, Gathered, Permit, Share
 from model.log import Position
 from model.operations import (
     AnyOperation,
@@ -210,6 +211,16 @@ TOLD_OPERATIONS: list[tuple[AnyOperation, str]] = [
         "consumer c2 (Failover, subscription sub, pulsar-client) subscribes to topic t0, "
         "without a cursor that lasts, with a queue for 5 messages.",
     ),
+    (
+        Subscribe("c2", "t0", "sub", "Key_Shared", known_as="x", sticky=((0, 9), (20, 29)), out_of_order=True),
+        "consumer c2 (Key_Shared, subscription sub, wire client) subscribes to topic t0, known to the broker as x, "
+        "for hashes 0 to 9, 20 to 29, allowing messages of a key out of order.",
+    ),
+    (
+        Permit("c1", 3),
+        "consumer c1 (Shared, subscription sub, wire client) permits the broker to send it 3 messages more.",
+    ),
+    (Gather("t0", "sub"), "the suite gathers what subscription sub of topic t0 sends to its consumers."),
     (CloseConsumer("c1"), "consumer c1 (Shared, subscription sub, wire client) closes in good order."),
     (
         CrashConsumer("c1"),
@@ -301,6 +312,11 @@ TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
     (SetTo(None), "it is set to the beginning"),
     (Expired(), "the broker is through with it"),
     (Trimmed((3, 7)), "left: 3, 7"),
+    (Gathered(()), "nobody is there"),
+    (
+        Gathered((Share("c1", (B4,), permits=1, unacknowledged=3, draining=(DrainingHash(7, 2, 1),)),)),
+        "c1 got 1 message (3:0 b4) (1 permit left, 3 unacknowledged, draining: 7 for 2)",
+    ),
     (TakenAll((B4,)), "1 message (3:0 b4); the cursor has nothing else"),
     (Starved("nothing came in 10 s", (B4,)), "starved: nothing came in 10 s; only 1 message (3:0 b4) came"),
 ]
