@@ -20,7 +20,8 @@ from model.cursors.words import CursorOperation
 from model.effectively_once import Applications, Around
 from model.judgement import Allowed, Broken
 from model.keys import following as keys
-from model.keys.words import KeyOperation
+from model.keys import seen as keys_seen
+from model.keys.words import Gather, KeyOperation
 from model.lanes import NONE, Circumstances
 from model.log import Position
 from model.operations import (
@@ -137,6 +138,8 @@ def judge(
     may_fail = isinstance(operation, Unload | Restart | Kill)
     steps: list[Callable[[Example], Judgement]] = [_late_step(answers, may_fail=may_fail) for answers in late]
     steps.append(lambda before: _judge_one(before, operation, outcome, at))
+    if not isinstance(operation, Gather):
+        steps.append(lambda before: Allowed(replace(before, consumption=keys_seen.stirred(before.consumption))))
     if isinstance(operation, Restart):
         steps.append(lambda before: _setting_changed(before, outcome))
     for step in steps:

@@ -64,7 +64,7 @@ def topic_created(
     """A topic was made for this document."""
     names = tuple(partition_name(topic, number) for number in range(partitions)) or (topic,)
     for name in names:
-        state = state.with_topic(name, Followed(TopicLog(room), persisting, is_trimmed, drains))
+        state = state.with_topic(name, Followed(TopicLog(room), persisting, is_trimmed, drains=drains))
     return replace(state, partitions=state.partitions.set(topic, names))
 
 
@@ -253,10 +253,15 @@ def _failed(state: Consumption, name: str, messages: Sequence[Dispatched] | None
     consumer = replace(
         consumer.without(due),
         rewinds=consumer.rewinds + (consumer.kind in ("Exclusive", "Failover")),
-        may_repeat=consumer.client == "official" or not consumer.is_settled,
+        may_repeat=consumer.client == "official" or not (consumer.is_settled or _is_gathered(state, consumer)),
     )
     state = state.with_consumer(name, consumer)
     for key in consumer.keys:
         again = [message for message in due if message[0] == key[0]]
         state = keys_seen.failed(state.free(key, again, "failed"), key, again)
     return state
+
+
+def _is_gathered(state: Consumption, consumer: Consumer) -> bool:
+    """Whether all was gathered that was on its way to a consumer, and nothing happened since."""
+    return all(state.keyed_of(key).is_gathered for key in consumer.keys)

@@ -29,8 +29,11 @@ Judged = Allowed[Consumption] | Broken
 def judge(state: Consumption, operation: KeyOperation, outcome: Outcome, known: frozenset[str]) -> Judged:
     """What this operation with this outcome leaves possible."""
     match operation:
-        case Permit():
-            return Allowed(state)
+        case Permit(name):
+            consumer = state.consumers.get(name)
+            if consumer is None:
+                return Allowed(state)
+            return Allowed(state.with_consumer(name, replace(consumer, is_settled=False)))
         case Gather(topic, subscription):
             key = (topic, subscription)
             if not isinstance(outcome, Gathered) or key not in state.cursors or not state.topics[topic].is_sure:
@@ -54,6 +57,7 @@ def _gathered(state: Consumption, key: Key, outcome: Gathered, known: frozenset[
             exercised + judged.exercised,
             deviations + judged.deviations,
         )
+    state = state.with_keyed(key, replace(state.keyed_of(key), is_gathered=True))
     accounted = _accounted(state, key, outcome, known)
     if isinstance(accounted, Broken):
         return accounted

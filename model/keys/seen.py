@@ -39,3 +39,11 @@ def failed(state: Consumption, key: Key, messages: Iterable[Message]) -> Consump
         return state
     keyed = state.keyed_of(key)
     return state.with_keyed(key, replace(keyed, failed=keyed.failed.update(dict.fromkeys(again))))
+
+
+def stirred(state: Consumption) -> Consumption:
+    """Something happened, and the broker may have sent messages since all was gathered."""
+    for key, keyed in state.keyed.items():
+        if keyed.is_gathered:
+            state = state.with_keyed(key, replace(keyed, is_gathered=False))
+    return state
