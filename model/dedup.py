@@ -220,7 +220,7 @@ def _send_across_switch(lane: Lane, entry: Entry, answer: Answer, around: Circum
         lanes += (_store(lane, entry, entry.highest, answer.position, around),)
         if lane.pushed < entry.highest:
             lagging = _keep(lane, entry, answer.position)
-            lanes += (replace(lagging, lags=True, shown=lane.shown | {SWITCHED_ON_IN_FLIGHT}),)
+            lanes += (replace(lagging, lags=True, shown=_in_flight(lane)),)
     return lanes
 
 
@@ -359,9 +359,26 @@ def _is_pending(lane: Lane, kept: Kept) -> bool:
 
 
 @carries("DEDUP-01")
-def switch(lane: Lane) -> Lane:
-    """Deduplication was switched on or off: what came before is no longer counted."""
-    return replace(lane, pushed=NONE, persisted=NONE, since=len(lane.kept), failed=False, moved=False, lags=False)
+def switch(lane: Lane, *, on: bool) -> tuple[Lane, ...]:
+    """Deduplication was switched on or off: what came before is no longer counted.
+
+    When it is switched on, entries whose producer is gone may be on their way to the log still: some of the last, as
+    far as they come there, are stored behind that, and count; or, the deviation, for *persisted* alone.
+    """
+    after = replace(lane, pushed=NONE, persisted=NONE, since=len(lane.kept), failed=False, moved=False, lags=False)
+    lanes = [after]
+    for first in reversed(range(len(lane.kept))) if on else ():
+        if lane.kept[first].maybe is None:
+            break
+        for end in range(first + 1, len(lane.kept) + 1):
+            counted = (replace(kept, maybe=None) for kept in lane.kept[first:end])
+            late = replace(after, kept=(*lane.kept[:first], *counted), since=first)
+            lanes += (replace(late, pushed=late.written), replace(late, lags=True, shown=_in_flight(lane)))
+    return tuple(lanes)
+
+
+def _in_flight(lane: Lane) -> frozenset[str]:
+    return lane.shown | {SWITCHED_ON_IN_FLIGHT}
 
 
 @carries("DEDUP-10")

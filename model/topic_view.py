@@ -238,7 +238,7 @@ def switched(view: TopicView, *, on: bool) -> Allowed[TopicView]:
     """Deduplication was switched, and the broker says that it is so now."""
     if on == view.enabled:
         return Allowed(view)
-    return Allowed(replace(view.on_each_lane(lambda lane: (dedup.switch(lane),)), enabled=on))
+    return Allowed(replace(view.on_each_lane(partial(dedup.switch, on=on)), enabled=on))
 
 
 @carries("DEDUP-07", "DEDUP-13")

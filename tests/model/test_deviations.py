@@ -261,6 +261,20 @@ def test_what_is_stored_again_with_a_lower_id_is_what_counts_then() -> None:
     assert isinstance(judged(*history, again, UNLOADED, opened(5, session="s2"), known=known), Broken)
 
 
+def test_entries_of_a_producer_that_is_gone_may_be_stored_behind_the_switching_on() -> None:
+    """Seen on 4.0.8, where writes were slow."""
+    switched: Happened = (SwitchDeduplication("t0", "namespace", on=True), Switched(True), ())
+    lost = with_late((CrashProducer("s1"), Done(), ()), Unknown("cut"), Unknown("cut"))
+    history = (created("own-namespace-off"), opened(-1), in_flight(entry(5), entry(7)), lost)
+    for told in (-1, 5, 7):
+        assert is_sound(*history, switched, UNLOADED, opened(told, session="s2"))
+    assert isinstance(judged(*history, switched, UNLOADED, opened(6, session="s2")), Broken)
+    settled = (*history, opened(-1, session="s2"), sent((entry(1), at(2)), session="s2"))
+    assert is_sound(*settled, switched, UNLOADED, opened(-1, session="s3"))
+    assert isinstance(judged(*settled, switched, UNLOADED, opened(7, session="s3")), Broken)
+    assert is_told_apart(SWITCHED_ON_IN_FLIGHT, *history, switched, snapshot(at(1), p0=7), opened(-1, session="s2"))
+
+
 def test_after_a_recovery_an_entry_that_was_in_flight_at_the_switching_is_a_duplicate() -> None:
     history = (*AWAITED, with_late(snapshot(at(0), p0=5), at(0)), UNLOADED, opened(5, session="s2"))
     assert is_sound(*history, sent((entry(5), Duplicate()), session="s2"))
