@@ -7,7 +7,7 @@ was acknowledged must have been persisted, and so has few and short examples.
 from __future__ import annotations
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from conformance.engine.example import RunningExample
 from model.cursors.words import (
@@ -37,9 +37,10 @@ from model.cursors.words import (
     Trim,
     partition_name,
 )
-from model.operations import AnyOperation, CreateTopic, Kill, OpenProducer, Restart, Send, Unload
+from model.operations import CreateTopic, Kill, OpenProducer, Restart, Send, Unload
 from model.vocabulary import Client
 from stateful.consumption_plan import ConsumptionPlan, PlannedConsumer
+from stateful.lockstep_machine import LockstepMachine
 
 TOPIC = "t0"
 INDEXES = st.integers(0, 63)
@@ -54,22 +55,13 @@ LOOKS_UNTIL_OPEN = 15
 QUEUES = st.sampled_from([0, 0, 0, 2, 100])
 
 
-class OnSubscriptions(RuleBasedStateMachine):
+class OnSubscriptions(LockstepMachine):
     """What all machines of this document are made of; no rules of its own."""
 
     def __init__(self, example: RunningExample) -> None:
-        super().__init__()
-        self.example = example
+        super().__init__(example)
         self.plan = ConsumptionPlan()
         self.topics: tuple[str, ...] = (TOPIC,)
-
-    def do(self, operation: AnyOperation) -> None:
-        """Perform one operation."""
-        self.example.do(operation)
-
-    def teardown(self) -> None:
-        """End the example."""
-        self.example.end()
 
     def create(
         self, topic: str, persistence: Persistence, kinds: tuple[Kind, ...], *, is_trimmed: bool = False

@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from conformance.engine.example import RunningExample
 from model.operations import (
-    AnyOperation,
     ClearFailpoints,
     Client,
     CloseProducer,
@@ -32,6 +31,7 @@ from model.operations import (
     SwitchDeduplication,
     Unload,
 )
+from stateful.lockstep_machine import LockstepMachine
 from stateful.plan import Pick, Plan, PlannedSession
 
 TOPICS = ("t0", "t1")
@@ -84,24 +84,15 @@ SWITCHES: st.SearchStrategy[Switch] = st.sampled_from(
 )
 
 
-class OnTopics(RuleBasedStateMachine):
+class OnTopics(LockstepMachine):
     """What all machines of this document are made of; no rules of its own."""
 
     clients: ClassVar[tuple[Client, ...]] = ("wire", "official")
 
     def __init__(self, example: RunningExample) -> None:
-        super().__init__()
-        self.example = example
+        super().__init__(example)
         self.plan = Plan()
         self.topics: tuple[str, ...] = ()
-
-    def do(self, operation: AnyOperation) -> None:
-        """Perform one operation."""
-        self.example.do(operation)
-
-    def teardown(self) -> None:
-        """End the example."""
-        self.example.end()
 
     def topic(self, index: int) -> str:
         """One of the topics."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import initialize, rule
 
 from conformance.engine.example import RunningExample
 from model.applications import (
@@ -29,7 +29,6 @@ from model.applications import (
     Then,
 )
 from model.operations import (
-    AnyOperation,
     ClearFailpoints,
     CreateTopic,
     Kill,
@@ -39,6 +38,7 @@ from model.operations import (
     Unload,
 )
 from model.vocabulary import Client, Entry, Message
+from stateful.lockstep_machine import LockstepMachine
 
 SOURCES = "t0"
 """The topic of the sources that are deduplicated, of the subscription and of the reader."""
@@ -107,22 +107,13 @@ class PlannedSource:
         return f"{self.name}-{number % BUSINESS_IDS if self.topic == DUPLICATES else number}"
 
 
-class Applications(RuleBasedStateMachine):
+class Applications(LockstepMachine):
     """What all machines of this side of the document do."""
 
     def __init__(self, example: RunningExample) -> None:
-        super().__init__()
-        self.example = example
+        super().__init__(example)
         self.sources: list[PlannedSource] = []
         self.kind: SubscriptionKind = "Exclusive"
-
-    def do(self, operation: AnyOperation) -> None:
-        """Perform one operation."""
-        self.example.do(operation)
-
-    def teardown(self) -> None:
-        """End the example."""
-        self.example.end()
 
     def add_sources(self, topic: str, *habits: Habit) -> None:
         """Let a topic have sources of these kinds."""
