@@ -137,10 +137,10 @@ class ReadSlow(_OnTopic):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatchSlow(_OnTopic):
-    """The next ``count`` times, ``delay_ms`` pass between choosing consumers and adding to their pending messages.
+    """The next ``count`` times, ``delay_ms`` pass between choosing a consumer and adding to its pending messages.
 
-    For Key_Shared from 4.0 on. Brokers hold the dispatcher's lock between the two: a consumer that joins or leaves
-    waits for it, and one that crashes is gone when it is sent to.
+    For Key_Shared. Brokers hold the dispatcher's lock between the two: a consumer that joins or leaves waits for it,
+    and one that crashes is gone when it is sent to.
     """
 
     name: ClassVar[str] = "dispatch-slow"
@@ -151,7 +151,8 @@ class DispatchSlow(_OnTopic):
 class JoinSlow(_OnTopic):
     """The next ``count`` joins or leaves take ``delay_ms`` between new ranges and the registering of what drains.
 
-    For Key_Shared from 4.0 on. Acks and negative acks are taken meanwhile, messages are not sent.
+    For Key_Shared from 4.0 on. Acks and negative acks are taken meanwhile, messages are not sent. Connections that the
+    broker serves by the same thread wait, too.
     """
 
     name: ClassVar[str] = "join-slow"
@@ -160,7 +161,10 @@ class JoinSlow(_OnTopic):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaveSlow(_OnTopic):
-    """The next ``count`` consumers that close or crash are taken out of their subscription ``delay_ms`` late."""
+    """The next ``count`` consumers that close or crash are taken out of their subscription ``delay_ms`` late.
+
+    Connections that the broker serves by the same thread wait, too.
+    """
 
     name: ClassVar[str] = "leave-slow"
     delay_ms: int
