@@ -30,7 +30,8 @@ MAX_FRAME_SIZE_BYTES: Final = 5 * 1024 * 1024 + 10 * 1024
 
 _U32: Final = struct.Struct(">I")
 _TWO_U32: Final = struct.Struct(">II")
-_CARRY_PAYLOAD: Final = frozenset({pb.BaseCommand.SEND, pb.BaseCommand.MESSAGE})
+CARRY_PAYLOAD: Final = frozenset({pb.BaseCommand.SEND, pb.BaseCommand.MESSAGE})
+"""The commands that metadata and a payload follow."""
 
 
 class _Body(Struct, frozen=True):
@@ -91,62 +92,52 @@ def encode_frame(command: pb.BaseCommand, metadata: pb.MessageMetadata | None = 
     )
 
 
-class FrameDecoder:
-    """Cuts a stream of bytes into frames.
+class FrameSplitter:
+    """Cuts a stream of bytes into frames, and looks at nothing but their sizes.
 
-    It keeps at most one unfinished frame, never more than ``max_frame_size_bytes``. Once the stream was malformed it
-    stays so: where the next frame would begin is not known.
+    It keeps at most one unfinished frame, never more than ``max_frame_size_bytes``. Frames are given as views of what
+    arrived: nothing is copied but a frame that came in parts, once.
     """
 
-    __slots__ = ("_broken", "_buffer", "_max_frame_size_bytes", "_offset", "_parts", "_parts_size_bytes")
+    __slots__ = ("_buffer", "_max_frame_size_bytes", "_offset", "_parts", "_parts_size_bytes", "_view")
 
     def __init__(self, *, max_frame_size_bytes: int = MAX_FRAME_SIZE_BYTES) -> None:
         self._max_frame_size_bytes = max_frame_size_bytes
         self._buffer = b""
+        self._view = memoryview(self._buffer)
         self._offset = 0
         self._parts: list[bytes] = []
         self._parts_size_bytes = 0
-        self._broken: str | None = None
 
     @property
     def buffered_size_bytes(self) -> int:
         """How many bytes of an unfinished frame (or of frames not yet taken) are held; 0 at a frame's end."""
         return len(self._buffer) - self._offset + self._parts_size_bytes
 
-    def feed(self, data: bytes) -> Iterator[Frame]:
-        """Take bytes in and give the frames that are complete with them.
+    def feed(self, data: bytes) -> Iterator[memoryview]:
+        """Take bytes in and give the frames, sizes included, that are complete with them.
 
-        The bytes are taken in at once; frames that the caller leaves in the iterator come with the next call.
-        :class:`MalformedFrame` comes where the malformed frame would have come, after all the good ones before it.
+        The bytes are taken in at once; frames that the caller leaves in the iterator come with the next call. Where a
+        size is impossible :class:`MalformedFrame` is raised, and so it is ever after.
         """
         if data:
             self._parts.append(data)
             self._parts_size_bytes += len(data)
         return self._frames()
 
-    def _frames(self) -> Iterator[Frame]:
-        while True:
-            if self._broken is not None:
-                raise MalformedFrame(self._broken)
-            try:
-                raw = self._next_raw()
-                if raw is None:
-                    return
-                frame = decode_frame(raw)
-            except MalformedFrame as malformed:
-                self._broken = str(malformed)
-                raise
-            yield frame
-
-    def _next_raw(self) -> bytes | None:
-        """Cut the next whole frame off what is buffered; None while it is not complete."""
-        size_bytes = self._size_of_next()
-        if size_bytes is None or self.buffered_size_bytes < size_bytes:
-            return None
+    def take_rest(self) -> bytes:
+        """Give up on frames: take all that is buffered, as it came."""
         self._join_parts()
-        start = self._offset
-        self._offset = start + size_bytes
-        return self._buffer[start : self._offset]
+        rest = self._buffer[self._offset :]
+        self._keep(b"")
+        return rest
+
+    def _frames(self) -> Iterator[memoryview]:
+        while (size_bytes := self._size_of_next()) is not None and self.buffered_size_bytes >= size_bytes:
+            self._join_parts()
+            start = self._offset
+            self._offset = start + size_bytes
+            yield self._view[start : self._offset]
 
     def _size_of_next(self) -> int | None:
         """The next frame's whole size, once its first four bytes are there."""
@@ -162,28 +153,103 @@ class FrameDecoder:
     def _join_parts(self) -> None:
         """Put the parts together: once a frame, so that one arriving in many small parts costs no more."""
         if self._parts:
-            self._buffer = b"".join((self._buffer[self._offset :], *self._parts))
-            self._offset = 0
-            self._parts.clear()
-            self._parts_size_bytes = 0
+            self._keep(b"".join((self._view[self._offset :], *self._parts)))
+
+    def _keep(self, buffer: bytes) -> None:
+        self._buffer = buffer
+        self._view = memoryview(buffer)
+        self._offset = 0
+        self._parts.clear()
+        self._parts_size_bytes = 0
 
 
-def decode_frame(raw: bytes) -> Frame:
-    """Read one whole frame, sizes included; raise :class:`MalformedFrame` if it is not one."""
+class FrameDecoder:
+    """Cuts a stream of bytes into frames, and reads them.
+
+    Once the stream was malformed it stays so: where the next frame would begin is not known.
+    """
+
+    __slots__ = ("_broken", "_splitter")
+
+    def __init__(self, *, max_frame_size_bytes: int = MAX_FRAME_SIZE_BYTES) -> None:
+        self._splitter = FrameSplitter(max_frame_size_bytes=max_frame_size_bytes)
+        self._broken: str | None = None
+
+    @property
+    def buffered_size_bytes(self) -> int:
+        """How many bytes of an unfinished frame (or of frames not yet taken) are held; 0 at a frame's end."""
+        return self._splitter.buffered_size_bytes
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """Take bytes in and give the frames that are complete with them.
+
+        The bytes are taken in at once; frames that the caller leaves in the iterator come with the next call.
+        :class:`MalformedFrame` comes where the malformed frame would have come, after all the good ones before it.
+        """
+        return self._read(self._splitter.feed(data))
+
+    def _read(self, raws: Iterator[memoryview]) -> Iterator[Frame]:
+        if self._broken is not None:
+            raise MalformedFrame(self._broken)
+        try:
+            for raw in raws:
+                yield decode_frame(bytes(raw))
+        except MalformedFrame as malformed:
+            self._broken = str(malformed)
+            raise
+
+
+class Bounds(Struct, frozen=True):
+    """Where in a SEND or MESSAGE the metadata and the payload begin, by their first bytes.
+
+    ``summed`` is where that begins which the checksum is over, up to the frame's end; None without a checksum.
+    """
+
+    summed: int | None
+    metadata: int
+    payload: int
+
+
+def command_end(raw: bytes | memoryview) -> int:
+    """Give where a whole frame's command ends; raise :class:`MalformedFrame` if that is not within it."""
     if len(raw) < 8:
         raise MalformedFrame(f"a frame of {len(raw)} bytes has no room for a command's size")
     total, command_size = _TWO_U32.unpack_from(raw)
     if total != len(raw) - 4:
         raise MalformedFrame(f"a frame of {len(raw)} bytes says that {total} follow its first four")
-    command_end = 8 + command_size
-    if command_end > len(raw):
+    end = 8 + int(command_size)
+    if end > len(raw):
         raise MalformedFrame(f"a command of {command_size} bytes does not fit a frame of {len(raw)}")
-    command = _decode_command(raw[8:command_end])
-    if command.type in _CARRY_PAYLOAD:
-        metadata, payload = _decode_headers_and_payload(raw, command_end)
+    return end
+
+
+def bounds_of(raw: bytes | memoryview, headers: int, *, is_verified: bool = False) -> Bounds:
+    """Say where the parts of a SEND or MESSAGE lie, whose command ends at ``headers``.
+
+    Raises :class:`MalformedFrame`; with ``is_verified`` also where the checksum is wrong.
+    """
+    at = _skip_broker_entry_metadata(raw, headers)
+    summed = None
+    if raw[at : at + 2] == CHECKSUM_MAGIC:
+        (checksum,) = _unpack_u32(raw, at + 2, "checksum")
+        summed = at = at + 6
+        if is_verified and google_crc32c.value(bytes(raw[at:])) != checksum:
+            raise MalformedFrame("a frame's checksum is wrong")
+    (size,) = _unpack_u32(raw, at, "metadata's size")
+    if at + 4 + size > len(raw):
+        raise MalformedFrame(f"metadata of {size} bytes does not fit its frame")
+    return Bounds(summed, at + 4, at + 4 + size)
+
+
+def decode_frame(raw: bytes) -> Frame:
+    """Read one whole frame, sizes included; raise :class:`MalformedFrame` if it is not one."""
+    end = command_end(raw)
+    command = _decode_command(raw[8:end])
+    if command.type in CARRY_PAYLOAD:
+        metadata, payload = _decode_headers_and_payload(raw, end)
         return Frame(command, metadata, payload, raw)
-    if command_end != len(raw):
-        raise MalformedFrame(f"{len(raw) - command_end} bytes follow a command that carries no payload")
+    if end != len(raw):
+        raise MalformedFrame(f"{len(raw) - end} bytes follow a command that carries no payload")
     return Frame(command, None, b"", raw)
 
 
@@ -200,27 +266,19 @@ def _decode_command(data: bytes) -> pb.BaseCommand:
 
 def _decode_headers_and_payload(raw: bytes, start: int) -> tuple[pb.MessageMetadata, bytes]:
     """Read what follows the command of a SEND or MESSAGE."""
-    at = _skip_broker_entry_metadata(raw, start)
-    if raw[at : at + 2] == CHECKSUM_MAGIC:
-        (checksum,) = _unpack_u32(raw, at + 2, "checksum")
-        at += 6
-        if google_crc32c.value(raw[at:]) != checksum:
-            raise MalformedFrame("a frame's checksum is wrong")
-    (size,) = _unpack_u32(raw, at, "metadata's size")
-    end = at + 4 + size
-    if end > len(raw):
-        raise MalformedFrame(f"metadata of {size} bytes does not fit its frame")
-    return _parse(pb.MessageMetadata, raw[at + 4 : end], "message metadata"), raw[end:]
+    bounds = bounds_of(raw, start, is_verified=True)
+    metadata = _parse(pb.MessageMetadata, raw[bounds.metadata : bounds.payload], "message metadata")
+    return metadata, raw[bounds.payload :]
 
 
-def _skip_broker_entry_metadata(raw: bytes, at: int) -> int:
+def _skip_broker_entry_metadata(raw: bytes | memoryview, at: int) -> int:
     if raw[at : at + 2] != BROKER_ENTRY_METADATA_MAGIC:
         return at
     (size,) = _unpack_u32(raw, at + 2, "broker entry metadata's size")
     return at + 6 + size
 
 
-def _unpack_u32(raw: bytes, at: int, what: str) -> tuple[int]:
+def _unpack_u32(raw: bytes | memoryview, at: int, what: str) -> tuple[int]:
     if at + 4 > len(raw):
         raise MalformedFrame(f"a frame ends before its {what}")
     return _U32.unpack_from(raw, at)
