@@ -1,0 +1,187 @@
+"""One client's connection through the tap: a socket to the client, one to the broker, and a lane each way."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Final, Literal, Protocol
+
+from conformance.tap.armed import Armed
+from conformance.tap.lane import Ending, Guard, Lane
+from conformance.tap.reading import Reader
+from conformance.tap.words import Closed, Opened, TurnedAway
+
+CONNECT_TIMEOUT_S: Final = 10.0
+_MOST_UNWRITTEN_BYTES: Final = 1024 * 1024
+"""How much may wait for a slow reader before the writer is stopped."""
+
+
+class House(Guard, Protocol):
+    """What a session asks of its tap, besides what its lanes do."""
+
+    target: tuple[str, int]
+    with_digests: bool
+    max_frame_size_bytes: int
+    sessions: set[Session]
+    ends: set[End]
+
+    def refusal(self) -> Armed | None:
+        """Give the fault that turns away who comes now."""
+
+    def next_connection(self) -> int:
+        """Give the number of a connection."""
+
+    def came_from(self, port: int) -> None:
+        """Remember a port at which the broker sees a client of this tap."""
+
+
+class End(asyncio.Protocol):
+    """One of a session's two sockets."""
+
+    def __init__(self, session: Session, side: Literal["client", "broker"]) -> None:
+        self._session = session
+        self._side: Final = side
+        self.transport: asyncio.Transport
+
+    @property
+    def port(self) -> int:
+        """Of the client's socket the client's port; of the broker's socket our own."""
+        return int(self.transport.get_extra_info("peername" if self._side == "client" else "sockname")[1])
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is there."""
+        assert isinstance(transport, asyncio.Transport)
+        transport.set_write_buffer_limits(high=_MOST_UNWRITTEN_BYTES)
+        self.transport = transport
+        self._session.house.ends.add(self)
+        if self._side == "client":
+            self._session.welcome()
+        else:
+            self._session.connected()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes came."""
+        self._session.take(self._side, data)
+
+    def eof_received(self) -> bool:
+        """The other side writes no more; our side stays until all is passed on."""
+        self._session.gone(self._side)
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why is of no interest
+        """The socket is gone."""
+        self._session.house.ends.discard(self)
+        self._session.gone(self._side)
+
+    def pause_writing(self) -> None:
+        """What is written here piles up."""
+        self._session.is_full(self._side, True)
+
+    def resume_writing(self) -> None:
+        """It does no more."""
+        self._session.is_full(self._side, False)
+
+
+class Session:
+    """A connection from when a client comes until both sides are told that it is over."""
+
+    def __init__(self, house: House) -> None:
+        self.house: Final = house
+        self.number = 0
+        """The connection's number, from 1; 0 until the broker took it."""
+        self.client: Final = End(self, "client")
+        self.broker: Final = End(self, "broker")
+        self._lanes: dict[Literal["client", "broker"], Lane] = {}
+        self._is_over = False
+        self._dialling: asyncio.Task[None] | None = None
+
+    def welcome(self) -> None:
+        """A client came: connect it with the broker, or turn it away."""
+        self.client.transport.pause_reading()
+        self.house.sessions.add(self)
+        refusal = self.house.refusal()
+        if refusal is None:
+            self._dialling = asyncio.get_running_loop().create_task(self._dial())
+        else:
+            refusal.fire(None, None)
+            self._turn_away("a fault")
+
+    def connected(self) -> None:
+        """The broker took it."""
+        if self._is_over:
+            self.broker.transport.abort()
+            return
+        house = self.house
+        self.number = house.next_connection()
+        house.came_from(self.broker.port)
+        reader = Reader(with_digests=house.with_digests)
+        client, broker = self.client.transport, self.broker.transport
+        size = house.max_frame_size_bytes
+        self._lanes["client"] = Lane(
+            "to-broker", guard=house, ends=self, reader=reader, source=client, sink=broker, max_frame_size_bytes=size
+        )
+        self._lanes["broker"] = Lane(
+            "to-client", guard=house, ends=self, reader=reader, source=broker, sink=client, max_frame_size_bytes=size
+        )
+        house.record(
+            Opened(
+                connection=self.number,
+                at_s=time.monotonic(),
+                client_port=self.client.port,
+                broker_port=self.broker.port,
+            )
+        )
+        client.resume_reading()
+
+    def take(self, side: Literal["client", "broker"], data: bytes) -> None:
+        """Bytes came from one side."""
+        if not self._is_over:
+            self._lanes[side].take(data)
+
+    def gone(self, side: Literal["client", "broker"]) -> None:
+        """One side has ended the connection."""
+        if self._is_over:
+            return
+        if side in self._lanes:
+            self._lanes[side].finish(side)
+        else:
+            self.end(side)
+
+    def end(self, by: Ending) -> None:
+        """End it on both sides; what was written still arrives. Safe to call twice."""
+        if self._is_over:
+            return
+        self._is_over = True
+        for lane in self._lanes.values():
+            lane.drop()
+        self.house.sessions.discard(self)
+        for end in (self.client, self.broker):
+            if end in self.house.ends:
+                end.transport.close()
+        if self._lanes:
+            self.house.record(Closed(connection=self.number, at_s=time.monotonic(), by=by))
+
+    def is_full(self, side: Literal["client", "broker"], is_full: bool) -> None:
+        """What is written to one side piles up, or does no more."""
+        if not self._is_over and self._lanes:
+            self._lanes["broker" if side == "client" else "client"].sink_is_full(is_full)
+
+    def release(self, armed: Armed) -> None:
+        """Let go on what this fault holds."""
+        for lane in tuple(self._lanes.values()):
+            if not self._is_over:
+                lane.release(armed)
+
+    async def _dial(self) -> None:
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                await asyncio.get_running_loop().create_connection(lambda: self.broker, *self.house.target)
+        except OSError as error:  # a timeout is one too
+            self._turn_away(f"no connection to the broker: {error}")
+
+    def _turn_away(self, reason: str) -> None:
+        if not self._is_over:
+            port = self.client.port
+            self.end("tap")
+            self.client.transport.abort()
+            self.house.record(TurnedAway(at_s=time.monotonic(), client_port=port, reason=reason))

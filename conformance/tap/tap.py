@@ -1,0 +1,216 @@
+"""The tap itself: a proxy in front of a broker, with a thread of its own, for any number of clients.
+
+Clients come to its ``url`` and stay there: a standalone broker at a loopback address keeps its clients at the address
+that they came to, and any other does so for those that ask for the listener at which the tap is advertised
+(:mod:`conformance.brokers.listener`). What the commands mean to a rule is none of its business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import socket
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from conformance.systems.connection import parse_service_url
+from conformance.systems.frames import MAX_FRAME_SIZE_BYTES
+from conformance.tap.armed import Armed
+from conformance.tap.faults import CutAfterBytes, Fault, Refuse, require_sensible
+from conformance.tap.session import End, Session
+from conformance.tap.words import Command, Direction, Event
+from conformance.trouble import Trouble
+
+HOST: Final = "127.0.0.1"
+_ANSWER_TIMEOUT_S: Final = 10.0
+
+_T = TypeVar("_T")
+
+
+class Tap:
+    """Listens from when it is made until it is stopped. Its public methods are for any thread but its own."""
+
+    def __init__(
+        self,
+        service_url: str,
+        *,
+        record: Callable[[Event], None] = lambda _event: None,
+        port: int = 0,
+        with_digests: bool = False,
+        max_frame_size_bytes: int = MAX_FRAME_SIZE_BYTES,
+    ) -> None:
+        """``service_url``: the broker's, ``pulsar://host:port``; it may be away for a while.
+
+        ``record`` is called with each event on the tap's thread, and may not take long; ``port`` 0 is any that is free.
+        ``with_digests``: payloads are told by digest. ``max_frame_size_bytes``: what is larger is no frame.
+        Raises :class:`Trouble` if it cannot listen there.
+        """
+        self.target = parse_service_url(service_url)
+        self.record = record
+        self.with_digests = with_digests
+        self.max_frame_size_bytes = max_frame_size_bytes
+        self.sessions: set[Session] = set()
+        self.ends: set[End] = set()
+        self._armed: list[Armed] = []
+        self._fault_numbers = itertools.count(1)
+        self._numbers = itertools.count(1)
+        self._connections = itertools.count(1)
+        self._ports: set[int] = set()
+        self._failure: str | None = None
+        try:
+            self._listener = socket.create_server((HOST, port))
+        except OSError as error:
+            raise Trouble(f"The tap cannot listen on port {port}: {error}") from None
+        self.url: Final = f"pulsar://{HOST}:{self._listener.getsockname()[1]}"
+        self._loop: asyncio.AbstractEventLoop
+        self._is_ready = threading.Event()
+        self._thread = threading.Thread(target=asyncio.run, args=(self._run(),), name="tap", daemon=True)
+        self._thread.start()
+        if not self._is_ready.wait(_ANSWER_TIMEOUT_S):
+            raise Trouble("the tap does not start")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+
+    def inject(self, fault: Fault) -> Armed:
+        """Set a fault; it counts from now on. Raises :class:`Trouble` for one that could never act."""
+        require_sensible(fault)
+        return self._ask(lambda: self._arm(fault))
+
+    def lift_all(self) -> None:
+        """Lift all faults: from now on the network is in order."""
+        for armed in self._ask(lambda: tuple(self._armed)):
+            armed.lift()
+
+    def cut(self) -> None:
+        """End all connections now; who comes again is let in."""
+        self._ask(self._end_all)
+
+    def carries(self, address: str | None) -> bool:
+        """Whether a client's address, as the broker sees it (``/host:port``), is one of this tap's."""
+        return address is not None and int(address.rpartition(":")[2]) in self._ports
+
+    def stop(self) -> None:
+        """End all connections and listen no more. Safe to call twice.
+
+        Raises :class:`Trouble` if the tap itself failed meanwhile.
+        """
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stopping.set)
+            self._thread.join(_ANSWER_TIMEOUT_S)
+            if self._thread.is_alive():
+                raise Trouble("the tap does not stop")
+        self._check()
+
+    # ----------------------------------------------------------------------- on its own thread, for sessions and lanes
+
+    @property
+    def is_armed(self) -> bool:
+        """Whether any fault is set."""
+        return bool(self._armed)
+
+    def next_number(self) -> int:
+        """Give the number of a command that came."""
+        return next(self._numbers)
+
+    def next_connection(self) -> int:
+        """Give the number of a connection."""
+        return next(self._connections)
+
+    def came_from(self, port: int) -> None:
+        """Remember a port at which the broker sees a client of this tap."""
+        self._ports.add(port)
+
+    def fault_for(self, command: Command) -> Armed | None:
+        """Have every fault count a command, and give the one that acts on it: of several the one that was set first."""
+        acting = [armed for armed in self._armed if armed.is_turn_of(command)]
+        if any(armed.is_spent for armed in acting):
+            self._armed = [armed for armed in self._armed if not armed.is_spent]
+        return acting[0] if acting else None
+
+    def limits(self, direction: Direction) -> list[Armed]:
+        """Give the faults that count bytes in this direction."""
+        return [
+            armed
+            for armed in self._armed
+            if isinstance(armed.fault, CutAfterBytes) and armed.fault.direction == direction
+        ]
+
+    def refusal(self) -> Armed | None:
+        """Give the fault that turns away who comes now."""
+        for armed in self._armed:
+            fault = armed.fault
+            if (
+                isinstance(fault, Refuse)
+                and (fault.connections is None or len(armed.fired) < fault.connections)
+                and (fault.for_s is None or time.monotonic() < armed.set_at_s + fault.for_s)
+            ):
+                return armed
+        return None
+
+    # ------------------------------------------------------------------------------------------------------ in private
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(self._fail)
+        self._stopping = asyncio.Event()
+        server = await self._loop.create_server(lambda: Session(self).client, sock=self._listener)
+        self._is_ready.set()
+        try:
+            await self._stopping.wait()
+        finally:
+            server.close()
+            self._end_all()
+            for end in tuple(self.ends):
+                end.transport.abort()
+            while self.ends:
+                await asyncio.sleep(0)
+
+    def _fail(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Something went wrong in the tap: nothing that it says later is worth anything."""
+        self._failure = f"the tap failed: {context.get('exception') or context['message']!r}"
+        self._stopping.set()
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise Trouble(self._failure)
+
+    def _ask(self, do: Callable[[], _T]) -> _T:
+        """Have something done on the tap's thread."""
+        answer: Future[_T] = Future()
+
+        def run() -> None:
+            try:
+                answer.set_result(do())
+            except Exception as error:  # noqa: BLE001 - it is raised in the thread that asked
+                answer.set_exception(error)
+
+        self._check()
+        try:
+            self._loop.call_soon_threadsafe(run)
+            return answer.result(_ANSWER_TIMEOUT_S)
+        except (RuntimeError, TimeoutError):
+            self._check()
+            raise Trouble("the tap has been stopped" if not self._thread.is_alive() else "the tap is stuck") from None
+
+    def _end_all(self) -> None:
+        for session in tuple(self.sessions):
+            session.end("tap")
+
+    def _arm(self, fault: Fault) -> Armed:
+        armed = Armed(next(self._fault_numbers), fault, lambda armed: self._ask(lambda: self._disarm(armed)))
+        self._armed.append(armed)
+        return armed
+
+    def _disarm(self, armed: Armed) -> None:
+        if armed in self._armed:
+            self._armed.remove(armed)
+        for session in tuple(self.sessions):
+            session.release(armed)

@@ -1,0 +1,391 @@
+"""Each fault does what it says, to pulsar-client and to the wire client, on a real broker."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Sequence
+
+import pytest
+
+from conformance.systems.admin import Admin
+from conformance.systems.official import OfficialClient, OfficialProducer, OfficialTicket
+from conformance.systems.outcomes import ConnectionLost, Lost, NoAnswer, Receipt, SendError
+from conformance.systems.read_log import read_log
+from conformance.systems.wire import WireClient
+from conformance.systems.wire_producer import SendTicket, WireProducer
+from conformance.tap.faults import (
+    Corrupt,
+    Cut,
+    CutAfterBytes,
+    Delay,
+    FewerIds,
+    Hold,
+    Lose,
+    OtherChunkId,
+    OtherUuid,
+    PayloadByte,
+    Refuse,
+    Repeat,
+    Swap,
+    Which,
+)
+from conformance.tap.ring import Ring
+from conformance.tap.tap import Tap
+from conformance.tap.words import Closed, TurnedAway
+from conformance.trouble import Trouble
+from tests.polling import eventually
+
+TIMEOUT_S = 20.0
+A_WHILE_S = 0.3
+SECOND_SEND = Which(kind="SEND", producer="p", nth=2)
+
+
+def stored(client: WireClient, topic: str) -> list[int]:
+    """The sequence ids in the log."""
+    return [entry.sequence_id for entry in read_log(client, topic, timeout_s=TIMEOUT_S)]
+
+
+def confirmed(producer: OfficialProducer, tickets: Sequence[OfficialTicket]) -> list[bool]:
+    """Which of the sends were confirmed in the end."""
+    return [isinstance(producer.answer(ticket, timeout_s=TIMEOUT_S), Receipt) for ticket in tickets]
+
+
+def answered(producer: WireProducer, tickets: Sequence[SendTicket]) -> list[str]:
+    """What became of the sends, by the names of the outcomes."""
+    return [type(producer.answer(ticket, timeout_s=TIMEOUT_S)).__name__ for ticket in tickets]
+
+
+# ------------------------------------------------------------------------------------------------------- to the clients
+
+
+def test_after_a_lost_confirmation_pulsar_client_sends_again_and_the_log_has_it_once(
+    tap: Tap, ring: Ring, official: OfficialClient, client: WireClient, topic: str
+) -> None:
+    producer = official.open_producer(topic, name="p")
+    lost = tap.inject(Lose(which=Which(kind="SEND_RECEIPT", producer="p", nth=2, count=3), then_cut=True))
+    tickets = [producer.send(i, b"%d" % i) for i in range(1, 7)]
+    assert confirmed(producer, tickets) == [True] * 6
+    (_, _, last) = lost.await_fired(times=3, timeout_s=TIMEOUT_S)
+    marked = [one for one in ring.commands("SEND_RECEIPT") if one.fault == lost.number]
+    assert [(one.sequence_id, one.passed_at_s) for one in marked] == [(2, None), (3, None), (4, None)]
+    assert marked[-1].number == last.command
+    assert [one.sequence_id for one in ring.commands("SEND")].count(2) == 2, "it was sent again"
+    assert stored(client, topic) == [1, 2, 3, 4, 5, 6]
+
+
+def test_without_deduplication_a_lost_confirmation_leaves_it_twice(
+    tap: Tap, official: OfficialClient, client: WireClient, admin: Admin
+) -> None:
+    namespace = f"public/tap-{uuid.uuid4().hex[:8]}"
+    admin.create_namespace(namespace)
+    admin.create_topic(topic := f"persistent://{namespace}/t")
+    producer = official.open_producer(topic, name="p")
+    tap.inject(Lose(which=Which(kind="SEND_RECEIPT", producer="p"), then_cut=True))
+    assert confirmed(producer, [producer.send(1, b"x")]) == [True]
+    assert stored(client, topic) == [1, 1]
+
+
+@pytest.mark.parametrize(("where", "arrived"), [("before", [1]), ("within", [1]), ("after", [1, 2])])
+def test_a_cut_at_a_send_leaves_what_was_sent_before_it(
+    tap: Tap, ring: Ring, wire: WireClient, client: WireClient, topic: str, where: str, arrived: list[int]
+) -> None:
+    producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
+    cut = tap.inject(Cut(which=SECOND_SEND, where=where, within_bytes=30))  # type: ignore[arg-type]
+    tickets = [producer.send(i, b"x" * 100) for i in (1, 2, 3)]
+    assert answered(producer, tickets)[1:] == ["Lost", "Lost"]
+    assert not producer.is_open
+    eventually(lambda: stored(client, topic) == arrived)
+    (fired,) = cut.fired
+    (second,) = (one for one in ring.commands("SEND") if one.number == fired.command)
+    assert (second.sequence_id, second.passed_at_s is not None, second.fault) == (2, where == "after", cut.number)
+    assert Closed in {type(event) for event in ring.events()}
+
+
+@pytest.mark.parametrize("where", ["before", "within", "after"])
+def test_pulsar_client_comes_back_after_a_cut_and_every_message_is_there_once_in_order(
+    tap: Tap, official: OfficialClient, client: WireClient, topic: str, where: str
+) -> None:
+    producer = official.open_producer(topic, name="p")
+    for nth in (2, 4):
+        tap.inject(Cut(which=Which(kind="SEND", nth=nth), where=where))  # type: ignore[arg-type]
+    tickets = [producer.send(i, b"x") for i in range(1, 6)]
+    assert confirmed(producer, tickets) == [True] * 5
+    assert stored(client, topic) == [1, 2, 3, 4, 5]
+
+
+def test_a_connection_ends_after_so_many_bytes(
+    tap: Tap, ring: Ring, wire: WireClient, client: WireClient, topic: str
+) -> None:
+    producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
+    cut = tap.inject(CutAfterBytes(direction="to-broker", size_bytes=2500))
+    tickets = [producer.send(i, b"x" * 900) for i in (1, 2, 3, 4)]
+    assert "Lost" in answered(producer, tickets)
+    (fired,) = cut.await_fired(timeout_s=TIMEOUT_S)
+    (within,) = (one for one in ring.commands("SEND") if one.number == fired.command)
+    assert (within.sequence_id, within.passed_at_s) == (3, None)
+    eventually(lambda: stored(client, topic) == [1, 2])
+
+
+def test_a_lost_ack_leaves_a_message_to_be_delivered_again(
+    tap: Tap, ring: Ring, official: OfficialClient, admin: Admin, topic: str
+) -> None:
+    producer = official.open_producer(topic, name="p")
+    assert confirmed(producer, [producer.send(1, b"x")]) == [True]
+    consumer = official.subscribe(topic, "s", kind="Shared", initial="earliest")
+    first = consumer.receive(timeout_s=TIMEOUT_S)
+    assert first is not None
+    lost = tap.inject(Lose(which=Which(kind="ACK")))
+    consumer.ack(first)
+    (fired,) = lost.await_fired(timeout_s=TIMEOUT_S)
+    (ack,) = (one for one in ring.commands("ACK") if one.number == fired.command)
+    assert ack.positions == (first.position,)
+    tap.cut()
+    again = consumer.receive(timeout_s=TIMEOUT_S)
+    assert again is not None
+    assert again.position == first.position
+    consumer.ack(again)
+    eventually(lambda: admin.stats(topic).subscriptions["s"].backlog == 0)
+
+
+def test_what_is_held_goes_on_when_it_is_released_and_in_order(
+    tap: Tap, ring: Ring, wire: WireClient, client: WireClient, topic: str
+) -> None:
+    producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
+    held = tap.inject(Hold(which=SECOND_SEND))
+    tickets = [producer.send(i, b"x") for i in (1, 2, 3)]
+    assert isinstance(producer.answer(tickets[0], timeout_s=TIMEOUT_S), Receipt)
+    held.await_fired(timeout_s=TIMEOUT_S)
+    with pytest.raises(NoAnswer):
+        producer.answer(tickets[2], timeout_s=A_WHILE_S)
+    assert stored(client, topic) == [1]
+    held.lift()
+    assert answered(producer, tickets[1:]) == ["Receipt", "Receipt"]
+    assert stored(client, topic) == [1, 2, 3]
+    second = next(one for one in ring.commands("SEND") if one.sequence_id == 2)
+    assert second.passed_at_s is not None
+    assert second.passed_at_s - second.came_at_s >= A_WHILE_S
+
+
+def test_what_is_held_when_the_connection_is_cut_never_arrives(
+    tap: Tap, ring: Ring, wire: WireClient, client: WireClient, topic: str
+) -> None:
+    producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
+    held = tap.inject(Hold(which=SECOND_SEND))
+    tickets = [producer.send(i, b"x") for i in (1, 2, 3)]
+    producer.answer(tickets[0], timeout_s=TIMEOUT_S)
+    held.await_fired(timeout_s=TIMEOUT_S)
+    tap.cut()
+    held.lift()
+    assert answered(producer, tickets[1:]) == ["Lost", "Lost"]
+    assert [one.passed_at_s is None for one in ring.commands("SEND")] == [False, True, True]
+    assert stored(client, topic) == [1]
+
+
+def test_a_delayed_command_and_all_behind_it_come_later(tap: Tap, ring: Ring, wire: WireClient, topic: str) -> None:
+    producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
+    delay = tap.inject(Delay(which=Which(kind="SEND_RECEIPT", nth=2), delay_s=A_WHILE_S))
+    tickets = [producer.send(i, b"x") for i in (1, 2, 3)]
+    assert answered(producer, tickets) == ["Receipt"] * 3
+    first, second, third = ring.commands("SEND_RECEIPT")
+    took_s = [(one.passed_at_s or 0.0) - one.came_at_s for one in (first, second)]
+    assert took_s[0] < A_WHILE_S <= took_s[1]
+    assert (second.fault, third.fault) == (delay.number, None)
+    assert (third.passed_at_s or 0.0) >= (second.passed_at_s or 0.0)
+
+
+def test_a_slow_direction_is_slow_until_the_fault_is_lifted(tap: Tap, wire: WireClient, topic: str) -> None:
+    producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
+    slow = tap.inject(Delay(which=Which(direction="to-client", count=None), delay_s=A_WHILE_S))
+    for is_slow in (True, True, False):
+        began = time.monotonic()
+        assert answered(producer, [producer.send(1, b"x")]) == ["Receipt"]
+        assert (time.monotonic() - began >= A_WHILE_S) == is_slow
+        if len(slow.fired) == 2:
+            slow.lift()
+
+
+def test_who_comes_is_turned_away_as_often_as_asked_for(tap: Tap, ring: Ring, topic: str) -> None:
+    refused = tap.inject(Refuse(connections=2))
+    for _ in range(2):
+        with pytest.raises(ConnectionLost):
+            WireClient.connect(tap.url, timeout_s=TIMEOUT_S)
+    client = WireClient.connect(tap.url, timeout_s=TIMEOUT_S)
+    client.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
+    assert len(refused.fired) == 2
+    assert sum(isinstance(event, TurnedAway) for event in ring.events()) == 2
+    client.abort()
+
+
+def test_pulsar_client_comes_back_when_it_is_let_in_again(
+    tap: Tap, official: OfficialClient, client: WireClient, topic: str
+) -> None:
+    producer = official.open_producer(topic, name="p")
+    refused = tap.inject(Refuse(for_s=A_WHILE_S))
+    tap.cut()
+    tickets = [producer.send(i, b"x") for i in (1, 2)]
+    assert confirmed(producer, tickets) == [True, True]
+    assert refused.fired
+    assert stored(client, topic) == [1, 2]
+
+
+# ------------------------------------------------------------------------------------------- seeded defects on the wire
+
+
+def test_a_repeated_send_is_stored_once_with_deduplication(
+    tap: Tap, ring: Ring, wire: WireClient, client: WireClient, topic: str
+) -> None:
+    producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
+    repeated = tap.inject(Repeat(which=SECOND_SEND))
+    tickets = [producer.send(i, b"x") for i in (1, 2, 3)]
+    answered(producer, tickets)  # the second one's confirmation and the repetition's error may come in either order
+    assert stored(client, topic) == [1, 2, 3]
+    assert [one.fault for one in ring.commands("SEND")] == [None, repeated.number, repeated.number, None]
+    eventually(lambda: len(ring.commands("SEND_RECEIPT", "SEND_ERROR")) == 4)
+
+
+def test_a_repeated_message_is_delivered_twice(tap: Tap, wire: WireClient, topic: str) -> None:
+    producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
+    answered(producer, [producer.send(1, b"x")])
+    tap.inject(Repeat(which=Which(kind="MESSAGE", consumer="c")))
+    consumer = wire.subscribe(topic, "s", kind="Shared", initial="earliest", consumer_name="c", timeout_s=TIMEOUT_S)
+    consumer.flow(10)
+    deliveries = [consumer.receive(timeout_s=TIMEOUT_S) for _ in range(2)]
+    assert len({delivery.position for delivery in deliveries if delivery is not None}) == 1
+
+
+def test_swapped_sends_are_stored_in_the_other_order(
+    tap: Tap, wire: WireClient, client: WireClient, admin: Admin
+) -> None:
+    namespace = f"public/tap-{uuid.uuid4().hex[:8]}"
+    admin.create_namespace(namespace)
+    admin.create_topic(topic := f"persistent://{namespace}/t")
+    producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
+    tap.inject(Swap(which=SECOND_SEND))
+    tickets = [producer.send(i, b"x") for i in (1, 2, 3)]
+    assert answered(producer, tickets) == ["Receipt"] * 3
+    assert stored(client, topic) == [1, 3, 2]
+
+
+def test_a_lost_send_is_not_stored(tap: Tap, wire: WireClient, client: WireClient, topic: str) -> None:
+    producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
+    tap.inject(Lose(which=SECOND_SEND))
+    tickets = [producer.send(i, b"x") for i in (1, 2, 3)]
+    assert isinstance(producer.answer(tickets[2], timeout_s=TIMEOUT_S), Receipt)
+    assert tickets[1].outcome is None
+    assert stored(client, topic) == [1, 3]
+
+
+@pytest.mark.parametrize("mended", [True, False])
+def test_a_corrupted_payload_passes_the_brokers_checksum_only_if_that_is_mended(
+    tap: Tap, wire: WireClient, client: WireClient, topic: str, mended: bool
+) -> None:
+    producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
+    tap.inject(Corrupt(which=Which(kind="SEND"), change=PayloadByte(at=-1, flipped=1), mended=mended))
+    outcome = producer.answer(producer.send(1, b"ab"), timeout_s=TIMEOUT_S)
+    payloads = [payload for entry in read_log(client, topic, timeout_s=TIMEOUT_S) for _, payload in entry.messages]
+    if mended:
+        assert isinstance(outcome, Receipt)
+        assert payloads == [b"ac"]
+    else:
+        assert isinstance(outcome, SendError)
+        assert outcome.code == "ChecksumError"
+        assert payloads == []
+
+
+@pytest.mark.parametrize("change", [OtherChunkId(chunk_id=7), OtherUuid(uuid="another")])
+def test_a_chunk_says_that_it_is_another_one(
+    tap: Tap, official: OfficialClient, client: WireClient, topic: str, change: OtherChunkId | OtherUuid
+) -> None:
+    producer = official.open_producer(topic, name="p", chunking=True)
+    tap.inject(Corrupt(which=Which(kind="SEND", chunk_id=1), change=change))
+    payload = b"0123456789" * 2500
+    assert confirmed(producer, [producer.send(1, payload)]) == [True]
+    entries = read_log(client, topic, timeout_s=TIMEOUT_S)
+    ids = [entry.metadata.chunk_id for entry in entries]
+    uuids = [entry.metadata.uuid for entry in entries]
+    assert b"".join(part for entry in entries for _, part in entry.messages) == payload
+    if isinstance(change, OtherChunkId):
+        assert (ids, len(set(uuids))) == ([0, 7, 2], 1)
+    else:
+        assert (ids, uuids[1]) == ([0, 1, 2], "another")
+
+
+def test_a_chunk_that_is_lost_on_its_way_to_the_consumer_keeps_the_message_back(
+    tap: Tap, official: OfficialClient, topic: str
+) -> None:
+    producer = official.open_producer(topic, name="p", chunking=True)
+    assert confirmed(producer, [producer.send(1, b"0123456789" * 2500), producer.send(2, b"small")]) == [True, True]
+    lost = tap.inject(Lose(which=Which(kind="MESSAGE", chunk_id=1)))
+    consumer = official.subscribe(topic, "s", kind="Exclusive", initial="earliest")
+    delivery = consumer.receive(timeout_s=TIMEOUT_S)
+    assert delivery is not None
+    assert delivery.payload == b"small"
+    assert lost.fired
+
+
+def test_an_ack_says_less_than_the_client_said(tap: Tap, wire: WireClient, admin: Admin, topic: str) -> None:
+    producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
+    answered(producer, [producer.send(i, b"x") for i in (1, 2, 3)])
+    consumer = wire.subscribe(topic, "s", kind="Shared", initial="earliest", timeout_s=TIMEOUT_S)
+    consumer.flow(3)
+    deliveries = [consumer.receive(timeout_s=TIMEOUT_S) for _ in range(3)]
+    tap.inject(Corrupt(which=Which(kind="ACK"), change=FewerIds(count=2)))
+    consumer.ack([delivery.position for delivery in deliveries if delivery is not None], timeout_s=TIMEOUT_S)
+    assert admin.stats(topic).subscriptions["s"].backlog == 2
+
+
+# ------------------------------------------------------------------------------------------------- setting and lifting
+
+
+def test_a_fault_acts_on_the_commands_that_it_names_and_no_others(
+    tap: Tap, wire: WireClient, client: WireClient, topic: str
+) -> None:
+    producers = [wire.open_producer(topic, name=name, timeout_s=TIMEOUT_S) for name in ("p", "q")]
+    lost = tap.inject(Lose(which=Which(kind="SEND", producer="q", nth=2, count=2)))
+    lasts = []
+    for producer in producers:
+        lasts.append([producer.send(i, b"x") for i in (1, 2, 3, 4)][-1])
+    assert [answered(producer, [last]) for producer, last in zip(producers, lasts, strict=True)] == [["Receipt"]] * 2
+    assert sorted(stored(client, topic)) == [1, 1, 2, 3, 4, 4]
+    assert len(lost.fired) == 2
+
+
+def test_what_is_lifted_acts_no_more(tap: Tap, wire: WireClient, client: WireClient, topic: str) -> None:
+    producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
+    lost = tap.inject(Lose(which=Which(kind="SEND", count=None)))
+    producer.send(1, b"x")
+    lost.await_fired(timeout_s=TIMEOUT_S)
+    tap.lift_all()
+    assert answered(producer, [producer.send(2, b"x")]) == ["Receipt"]
+    assert stored(client, topic) == [2]
+
+
+def test_a_fault_that_does_not_act_in_time_is_trouble(tap: Tap) -> None:
+    with pytest.raises(Trouble, match="acted 0 times"):
+        tap.inject(Lose(which=Which(kind="SEND"))).await_fired(timeout_s=0.01)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Lose(which=Which(kind="SENT")),
+        Lose(which=Which(nth=0)),
+        Hold(which=Which(count=0)),
+        Delay(which=Which(), delay_s=0.0),
+        Cut(which=Which(), where="within", within_bytes=0),
+        Repeat(which=Which(), times=0),
+        CutAfterBytes(direction="to-broker", size_bytes=0),
+        Refuse(connections=0),
+        Refuse(for_s=-1.0),
+    ],
+)
+def test_a_fault_that_could_never_act_is_trouble(tap: Tap, fault: Lose) -> None:
+    with pytest.raises(Trouble, match="no "):
+        tap.inject(fault)
+
+
+def test_an_outcome_that_the_client_never_learned_is_lost_to_it(tap: Tap, wire: WireClient, topic: str) -> None:
+    producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
+    tap.inject(Lose(which=Which(kind="SEND_RECEIPT"), then_cut=True))
+    assert isinstance(producer.answer(producer.send(1, b"x"), timeout_s=TIMEOUT_S), Lost)
