@@ -32,6 +32,7 @@ class KeyPlan:
 
     consumers: list[str] = field(default_factory=list)
     sent: list[str] = field(default_factory=list)
+    claims: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     _names: int = 0
     _sequence_id: int = 0
 

@@ -14,16 +14,34 @@ from model.cursors.words import (
     CloseConsumer,
     CrashConsumer,
     CreateSubscription,
+    Redeliver,
+    ResetCursor,
+    Skip,
     Subscribe,
 )
 from model.keys.words import Gather, Permit
-from model.operations import AnyOperation, CreateTopic, OpenProducer, Send
+from model.operations import AnyOperation, CreateTopic, OpenProducer, Send, Unload
 from stateful.key_plan import KEYS, KeyPlan, Pick
 
+Claims = tuple[tuple[int, int], ...]
+"""Hash ranges that a consumer has for itself, ends included."""
+
 TOPIC, SUBSCRIPTION = "t0", "s0"
+NAMES = st.sampled_from([None, None, None, "x", "y"])
 INDEXES = st.integers(0, 63)
 PERMITS = st.sampled_from([1, 1, 2, 3, 5, 100])
 NTH = st.lists(st.integers(0, 29), min_size=1, max_size=6, unique=True).map(tuple)
+CLAIMS: st.SearchStrategy[Claims] = st.sampled_from(
+    [
+        ((0, 65535),),
+        ((0, 20000),),
+        ((0, 20000), (40001, 50000)),
+        ((20001, 40000),),
+        ((20001, 50000),),
+        ((50001, 65535),),
+        ((40001, 65535),),
+    ]
+)
 PICKS = st.lists(
     st.builds(
         Pick,
@@ -39,6 +57,8 @@ PICKS = st.lists(
 
 class OnKeys(RuleBasedStateMachine):
     """What all machines of this document are made of; no rules of its own."""
+
+    out_of_order = False
 
     def __init__(self, example: RunningExample) -> None:
         super().__init__()
@@ -71,14 +91,32 @@ class OnKeys(RuleBasedStateMachine):
         """Whatever the broker sends now."""
         self.do(Gather(topic=TOPIC, subscription=SUBSCRIPTION))
 
-    def join(self, permits: int) -> str:
+    def join(self, permits: int, *, known_as: str | None = None) -> str:
         """A consumer joins, and permits the broker to send it some messages."""
         name = self.plan.fresh_name()
-        self.do(Subscribe(consumer=name, topic=TOPIC, subscription=SUBSCRIPTION, kind="Key_Shared"))
+        self.subscribe(name, known_as=known_as)
         self.plan.consumers.append(name)
         self.gather()
         self.permit(name, permits)
         return name
+
+    def subscribe(self, name: str, *, known_as: str | None = None, sticky: Claims = ()) -> None:
+        """A consumer subscribes; whether it is let in is not known here."""
+        self.do(
+            Subscribe(
+                consumer=name,
+                topic=TOPIC,
+                subscription=SUBSCRIPTION,
+                kind="Key_Shared",
+                known_as=known_as,
+                sticky=sticky,
+                out_of_order=self.out_of_order,
+            )
+        )
+
+    def all_are_disconnected(self) -> None:
+        """The broker disconnected all consumers, and they do not come back."""
+        self.plan.consumers.clear()
 
     def permit(self, consumer: str, permits: int) -> None:
         """A consumer permits the broker to send it some messages."""
@@ -117,10 +155,10 @@ class KeysMachine(OnKeys):
         self.send_entries(picks)
         self.gather()
 
-    @rule(permits=PERMITS)
-    def another_joins(self, permits: int) -> None:
-        """A consumer joins."""
-        self.join(permits)
+    @rule(permits=PERMITS, known_as=NAMES)
+    def another_joins(self, permits: int, known_as: str | None) -> None:
+        """A consumer joins, maybe under a name that another one has, or had."""
+        self.join(permits, known_as=known_as)
 
     @rule(index=INDEXES, permits=PERMITS)
     def permit_more(self, index: int, permits: int) -> None:
@@ -156,3 +194,118 @@ class KeysMachine(OnKeys):
         for which in (nth, tuple(range(100))):
             self.do(Acknowledge(consumer=first, nth=which))
             self.gather()
+
+    @rule(picks=PICKS, others=PERMITS, permits=PERMITS)
+    def put_aside(self, picks: list[Pick], others: int, permits: int) -> None:
+        """A consumer has no permits for more while others have; what it cannot take is put aside, and one joins."""
+        self.join(1)
+        self.join(others)
+        self.send_entries(picks)
+        self.gather()
+        self.join(permits)
+
+
+class KeysAgainMachine(KeysMachine):
+    """Besides, consumers fail with messages, topics are moved, and administrators set subscriptions back or forward."""
+
+    @initialize(picks=PICKS, permits=PERMITS, out_of_order=st.sampled_from([False] * 5 + [True]))
+    def begin(self, picks: list[Pick], permits: int, out_of_order: bool) -> None:
+        """As there; in few examples, consumers allow messages of a key out of order."""
+        self.out_of_order = out_of_order
+        super().begin(picks, permits)
+
+    @rule(index=INDEXES, nth=st.none() | NTH, permits=PERMITS)
+    def fail(self, index: int, nth: tuple[int, ...] | None, permits: int) -> None:
+        """A consumer fails with some of its messages, or all; then it is ready for some."""
+        consumer = self.consumer(index)
+        self.do(Redeliver(consumer=consumer, nth=nth))
+        self.gather()
+        self.permit(consumer, permits)
+
+    @rule(index=INDEXES, nth=st.none() | NTH, permits=PERMITS)
+    def fail_and_hand_over(self, index: int, nth: tuple[int, ...] | None, permits: int) -> None:
+        """A consumer fails, another joins, and more comes."""
+        consumer = self.consumer(index)
+        self.do(Redeliver(consumer=consumer, nth=nth))
+        self.join(permits)
+        self.permit(consumer, permits)
+
+    @rule(permits=PERMITS)
+    def unload(self, permits: int) -> None:
+        """The topic is moved, and consumers come anew."""
+        self.do(Unload(topic=TOPIC))
+        self.all_are_disconnected()
+        self.produce_again()
+        self.join(permits)
+        self.join(permits)
+
+    @rule(which=st.none() | INDEXES, permits=PERMITS)
+    def set_back(self, which: int | None, permits: int) -> None:
+        """The subscription is set to a message, and consumers come anew."""
+        to = None if which is None else self.plan.sent[which % len(self.plan.sent)]
+        self.do(ResetCursor(topic=TOPIC, subscription=SUBSCRIPTION, to=to))
+        self.all_are_disconnected()
+        self.join(permits)
+        self.join(permits)
+
+    @rule(count=st.integers(1, 6))
+    def skip(self, count: int) -> None:
+        """An administrator has entries skipped, whoever has them."""
+        self.do(Skip(topic=TOPIC, subscription=SUBSCRIPTION, count=count))
+        self.gather()
+
+
+class KeysClaimedMachine(OnKeys):
+    """Consumers claim hash ranges for themselves, with gaps between them; who claims another one's is not let in."""
+
+    def join_for(self, claims: Claims, permits: int) -> None:
+        """A consumer asks for ranges."""
+        name = self.plan.fresh_name()
+        self.subscribe(name, sticky=claims)
+        taken = [one for own in self.plan.claims.values() for one in own]
+        if not any(first <= other_last and other <= last for first, last in claims for other, other_last in taken):
+            self.plan.consumers.append(name)
+            self.plan.claims[name] = claims
+            self.permit(name, permits)
+        self.gather()
+
+    @initialize(picks=PICKS, claims=CLAIMS, permits=PERMITS)
+    def begin(self, picks: list[Pick], claims: Claims, permits: int) -> None:
+        """A topic with messages, and a consumer that has some of them."""
+        self.create()
+        self.send_entries(picks)
+        self.join_for(claims, permits)
+
+    @rule(claims=CLAIMS, permits=PERMITS)
+    def another_joins(self, claims: Claims, permits: int) -> None:
+        """A consumer asks for ranges, whether or not they are free."""
+        self.join_for(claims, permits)
+
+    @rule(picks=PICKS)
+    def send(self, picks: list[Pick]) -> None:
+        """Messages are sent, for somebody's ranges or for nobody's."""
+        self.send_entries(picks)
+        self.gather()
+
+    @rule(index=INDEXES, nth=NTH, permits=PERMITS)
+    def acknowledge(self, index: int, nth: tuple[int, ...], permits: int) -> None:
+        """A consumer acknowledges some of what it received, and is ready for more."""
+        if self.plan.consumers:
+            consumer = self.consumer(index)
+            self.do(Acknowledge(consumer=consumer, nth=nth))
+            self.permit(consumer, permits)
+
+    @rule(index=INDEXES, nth=st.none() | NTH)
+    def fail(self, index: int, nth: tuple[int, ...] | None) -> None:
+        """A consumer fails with some of its messages, or all."""
+        if self.plan.consumers:
+            self.do(Redeliver(consumer=self.consumer(index), nth=nth))
+            self.gather()
+
+    @rule(index=INDEXES, crashes=st.booleans(), is_quiet=st.sampled_from([False, False, False, True]))
+    def one_leaves(self, index: int, crashes: bool, is_quiet: bool) -> None:
+        """A consumer leaves with whatever it has; its ranges are free."""
+        if self.plan.consumers:
+            consumer = self.consumer(index)
+            self.plan.claims.pop(consumer, None)
+            self.leave(consumer, crashes=crashes, is_quiet=is_quiet)

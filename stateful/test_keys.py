@@ -6,7 +6,7 @@ import pytest
 
 from conformance.engine.machines import Machine
 from conformance.engine.run import Run
-from stateful.keys import KeysMachine
+from stateful.keys import KeysAgainMachine, KeysClaimedMachine, KeysMachine
 
 MACHINES = (
     Machine(
@@ -23,8 +23,21 @@ MACHINES = (
             "KEY-09",
             "KEY-11",
             "KEY-13",
+            "KEY-14",
         ),
         share=4.0,
+    ),
+    Machine(
+        name="keys-again",
+        factory=KeysAgainMachine,
+        decides=("KEY-01", "KEY-02", "KEY-05", "KEY-06", "KEY-08", "KEY-09", "KEY-11", "KEY-14"),
+        share=4.0,
+    ),
+    Machine(
+        name="keys-claimed",
+        factory=KeysClaimedMachine,
+        decides=("KEY-01", "KEY-02", "KEY-06", "KEY-08", "KEY-09"),
+        share=2.0,
     ),
 )
 

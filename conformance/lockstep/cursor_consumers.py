@@ -79,6 +79,10 @@ class WireMember:
 
     client: Client = "wire"
     port: int | None = None
+    claims_hashes: bool
+    """Whether it has hash ranges of its own in a Key_Shared subscription."""
+    keeps_keys: bool
+    """Whether messages of one key are to be at one consumer at a time there."""
 
     def __init__(
         self,
@@ -98,6 +102,8 @@ class WireMember:
         self.received: list[Dispatched] = []
         self.held: set[Position] = set()
         self.quiet_at_s = 0.0
+        self.claims_hashes = bool(subscribe.sticky)
+        self.keeps_keys = not subscribe.out_of_order
         self._whereabouts = whereabouts
         self._marks_parts_of_batches = marks_parts_of_batches
         self._queue = subscribe.queue

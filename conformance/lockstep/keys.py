@@ -21,7 +21,7 @@ from conformance.systems.backlog import unacknowledged
 from conformance.systems.deadline import Deadline
 from conformance.systems.outcomes import ServerRefused
 from model.cursors.words import Starved
-from model.keys.hashing import HashRange
+from model.keys.hashing import AUTO_SPLIT_HASHES, STICKY_HASHES, HashRange
 from model.keys.liveness import Open, Receiver, due
 from model.keys.stats import wrong
 from model.keys.words import DrainingHash, Gather, Gathered, KeyOperation, Permit, Share
@@ -91,15 +91,19 @@ class KeyShares:
         ]
         if len(receivers) < len(gathered.shares) or not self._world.has_draining_hashes:
             return watch.stands_still
-        entries = list(self._open(watch, account, members))
+        wire = [member for member in members.values() if isinstance(member, WireMember)]
+        within = STICKY_HASHES if any(member.claims_hashes for member in wire) else AUTO_SPLIT_HASHES
+        entries = list(self._open(watch, account, members, within))
+        if not all(member.keeps_keys for member in wire):
+            return not due(entries, receivers, drains=False)
         # What came back to its consumer may be shown for a while, so that is not waited for.
         held = {entry.hashed: entry.holder for entry in entries if entry.holder is not None}
         return not due(entries, receivers) and wrong(gathered, entries, receivers, held) is None
 
-    def _open(self, watch: Watch, account: Account, members: Mapping[str, Member]) -> Iterator[Open]:
+    def _open(self, watch: Watch, account: Account, members: Mapping[str, Member], within: HashRange) -> Iterator[Open]:
         holders = {position: name for name, member in members.items() for position in member.held}
         for position in sorted(unacknowledged(account.internal, watch.subscription)):
-            hashed = self._whereabouts.hash_of(watch.topic, position)
+            hashed = self._whereabouts.hash_of(watch.topic, position, within)
             if hashed is not None:
                 yield Open(position, hashed, holders.get(position))
 

@@ -9,9 +9,9 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from model.cursors.log import key_of
+from model.cursors.log import EntryKey, key_of
 from model.cursors.words import Dispatched
-from model.keys.hashing import sticky_hash
+from model.keys.hashing import HashRange, sticky_hash
 from model.log import Position
 from model.operations import Answer, Stored
 from model.vocabulary import Entry
@@ -36,7 +36,7 @@ class Whereabouts:
     def __init__(self) -> None:
         self._found: dict[str, Whereabout] = {}
         self._batch_sizes: dict[tuple[str, Position], int] = {}
-        self._hashes: dict[tuple[str, Position], int] = {}
+        self._keys: dict[tuple[str, Position], EntryKey] = {}
         self._unanswered: defaultdict[str, deque[tuple[str, str, Sequence[Entry]]]] = defaultdict(deque)
 
     def sending(self, session: str, topic: str, producer: str, entries: Sequence[Entry]) -> None:
@@ -49,7 +49,7 @@ class Whereabouts:
         for entry, answer in zip(entries, answers, strict=True):
             if isinstance(answer, Stored):
                 self._store(topic, answer.position, entry)
-                self._hashes[topic, answer.position] = sticky_hash(key_of(entry, producer).hashed_by)
+                self._keys[topic, answer.position] = key_of(entry, producer)
 
     def _store(self, topic: str, position: Position, entry: Entry) -> None:
         size = len(entry.messages) if entry.is_batch else 0
@@ -85,6 +85,7 @@ class Whereabouts:
         """How many messages an entry holds; 0 for a single one, None where that is not known."""
         return self._batch_sizes.get((topic, position))
 
-    def hash_of(self, topic: str, position: Position) -> int | None:
-        """What Key_Shared subscriptions go by for an entry; None where that is not known."""
-        return self._hashes.get((topic, position))
+    def hash_of(self, topic: str, position: Position, within: HashRange) -> int | None:
+        """What Key_Shared subscriptions go by for an entry, of these hashes; None where that is not known."""
+        key = self._keys.get((topic, position))
+        return None if key is None else sticky_hash(key.hashed_by, within)

@@ -39,8 +39,8 @@ class Consumer:
     active consumer only can), or because other consumers came or went, which may make it the active one.
     ``may_repeat``: it asked for messages again while some may have been on their way to it, or, of pulsar-client's, was
     disconnected: those it is given as well as what the broker sends again. ``keeps_keys``: messages of one key are to
-    be at one consumer at a time, which it did not give up. ``is_back``: it was never disconnected; otherwise it may not
-    be connected again, and cannot send what it holds back.
+    be at one consumer at a time, which it did not give up; ``claims_hashes``: it has hash ranges of its own.
+    ``is_back``: it was never disconnected; otherwise it may not be connected again, and cannot send what it holds back.
     """
 
     topics: tuple[str, ...]
@@ -53,6 +53,7 @@ class Consumer:
     rewinds: int = 0
     may_repeat: bool = False
     keeps_keys: bool = True
+    claims_hashes: bool = False
     is_back: bool = True
 
     @property

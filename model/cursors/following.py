@@ -177,6 +177,7 @@ def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consu
         seen=Map({topic: state.cursors[topic, operation.subscription].imaginable for topic in topics}),
         is_settled=operation.client == "wire" and not operation.queue,
         keeps_keys=not operation.out_of_order,
+        claims_hashes=bool(operation.sticky),
     )
     for key in consumer.keys:
         state = keys_seen.joined(state, key, operation.consumer)

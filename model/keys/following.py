@@ -16,8 +16,7 @@ from model.cursors.state import Consumption, messages_at
 from model.cursors.words import Dispatched
 from model.deviations import DEVIATIONS, REPLAY_WAITS_FOR_NEWS
 from model.judgement import Allowed, Broken
-from model.keys import order, recently_joined, stats
-from model.keys.hashing import sticky_hash
+from model.keys import order, recently_joined, stats, watch
 from model.keys.liveness import Open, Receiver, draining, due
 from model.keys.words import Gather, Gathered, KeyOperation, Permit, Share
 from model.log import Position
@@ -114,7 +113,7 @@ def _moved(state: Consumption, key: Key, name: str, position: Position) -> tuple
     (KEY-01).
     """
     keyed = state.keyed_of(key)
-    hashed = sticky_hash(state.log(key[0]).keys[position].hashed_by)
+    hashed = watch.hash_of(state, key, position)
     waited_for = keyed.draining.get(hashed)
     if waited_for is None:
         return ("KEY-04", "KEY-13") if keyed.held_up else ()
@@ -137,7 +136,8 @@ def _accounted(state: Consumption, key: Key, outcome: Gathered, known: frozenset
     if receivers is None or not state.topics[key[0]].drains:
         return Allowed(state)
     keyed, entries = state.keyed_of(key), list(_open(state, key))
-    owed = due(entries, receivers)
+    is_ordered = watch.is_ordered(state, key)
+    owed = due(entries, receivers, drains=is_ordered)
     unheeded: tuple[str, ...] = ()
     if owed:
         starved = _starved(state, key, owed, receivers)
@@ -146,6 +146,8 @@ def _accounted(state: Consumption, key: Key, outcome: Gathered, known: frozenset
         if REPLAY_WAITS_FOR_NEWS not in known:
             return DEVIATIONS[REPLAY_WAITS_FOR_NEWS].broken(starved.because)
         unheeded = (REPLAY_WAITS_FOR_NEWS,)
+    if not is_ordered:
+        return Allowed(state.with_keyed(key, replace(keyed, is_unread=bool(owed))), (), unheeded)
     broken = stats.wrong(outcome, entries, receivers, keyed.draining) or stats.miscounted(
         outcome, keyed.draining, keyed.cleared
     )
@@ -180,7 +182,7 @@ def _open(state: Consumption, key: Key) -> Iterator[Open]:
     }
     for position in dict.fromkeys(place.position for _, place in surely_left(state, key)):
         if position in keys:
-            yield Open(position, sticky_hash(keys[position].hashed_by), holders.get(position))
+            yield Open(position, watch.hash_of(state, key, position), holders.get(position))
 
 
 @carries("KEY-04", "KEY-05", "KEY-07", "KEY-08", "KEY-13")
@@ -188,7 +190,7 @@ def _starved(state: Consumption, key: Key, owed: Mapping[Position, str], receive
     """Something must have come and did not: which rule that is depends on what it might have waited for."""
     keyed, log, due_again = state.keyed_of(key), state.log(key[0]), state.due(key)
     position, name = next(iter(owed.items()))
-    hashed = sticky_hash(log.keys[position].hashed_by)
+    hashed = watch.hash_of(state, key, position)
     reasons = {due_again.get(message) for message in messages_at(key[0], log, position)}
     permits = next(one.permits for one in receivers if one.name == name)
     what = f"{name}, which has {permits} permits, is not given {', '.join(log.entries[position])} at {position}"

@@ -41,7 +41,10 @@ def owner_of(hashed: int, receivers: Iterable[Receiver]) -> Receiver | None:
 
 
 def draining(entries: Iterable[Open], receivers: Iterable[Receiver]) -> dict[int, str]:
-    """The hashes that wait for a consumer whose ranges they are not in any more, and for whom."""
+    """The hashes that wait for a consumer whose ranges they are not in any more, and for whom.
+
+    Not for subscriptions that allow messages out of order: there nothing waits.
+    """
     receivers = list(receivers)
     waits: dict[int, str] = {}
     for entry in entries:
@@ -52,10 +55,13 @@ def draining(entries: Iterable[Open], receivers: Iterable[Receiver]) -> dict[int
     return waits
 
 
-def due(entries: Iterable[Open], receivers: Iterable[Receiver]) -> dict[Position, str]:
-    """The entries, in the order of positions, of which the next must come now, and to whom."""
+def due(entries: Iterable[Open], receivers: Iterable[Receiver], *, drains: bool = True) -> dict[Position, str]:
+    """The entries, in the order of positions, of which the next must come now, and to whom.
+
+    ``drains``: the subscription lets hashes drain, as it does unless its consumers allow messages out of order.
+    """
     entries, receivers = list(entries), list(receivers)
-    held_back = set(draining(entries, receivers))
+    held_back = set(draining(entries, receivers)) if drains else set[int]()
     found: dict[Position, str] = {}
     for entry in entries:
         if entry.holder is not None or entry.hashed in held_back:

@@ -16,7 +16,7 @@ from model.cursors.left import surely_left
 from model.cursors.log import EntryKey
 from model.cursors.state import Consumption
 from model.judgement import Broken
-from model.keys.hashing import sticky_hash
+from model.keys.watch import hash_of
 from model.log import Position
 
 
@@ -26,7 +26,9 @@ def out_of_order(state: Consumption, key: Key, name: str, position: Position) ->
     if not state.consumers[name].keeps_keys:
         return None
     earlier = [message for message in waiting(state, key) if message[1].position < position]
-    of_hash = [message for message in earlier if _hash(_key(state, message)) == _hash(own)]
+    of_hash = [
+        message for message in earlier if hash_of(state, key, message[1].position) == hash_of(state, key, position)
+    ]
     of_key = [message for message in of_hash if own.key is not None and _key(state, message).key == own.key]
     what = f"{name} was given an entry at {position} ({_words(own)})"
     return (
@@ -88,12 +90,16 @@ def exercised_by(state: Consumption, key: Key, name: str, message: Message) -> t
         rules.append("KEY-06")
     if why == "failed":
         rules.append("KEY-08")
-    behind = (other for other in waiting(state, key) if other[1].position > message[1].position)
-    if why in ("left", "failed") and any(
-        other[1].position not in keyed.got and _hash(_key(state, other)) == _hash(own) for other in behind
-    ):
+    if why in ("left", "failed") and _has_news_behind(state, key, message):
         rules.append("KEY-09")
     return tuple(rules)
+
+
+def _has_news_behind(state: Consumption, key: Key, message: Message) -> bool:
+    """Whether something of a message's hash that was never delivered waits behind it."""
+    got, hashed = state.keyed_of(key).got, hash_of(state, key, message[1].position)
+    behind = (other[1].position for other in waiting(state, key) if other[1].position > message[1].position)
+    return any(position not in got and hash_of(state, key, position) == hashed for position in behind)
 
 
 def _first(state: Consumption, key: Key, messages: Sequence[Message], why: Freed) -> Message | None:
@@ -107,10 +113,6 @@ def _was_failed(state: Consumption, key: Key, position: Position) -> bool:
 
 def _key(state: Consumption, message: Message) -> EntryKey:
     return state.log(message[0]).keys[message[1].position]
-
-
-def _hash(key: EntryKey) -> int:
-    return sticky_hash(key.hashed_by)
 
 
 def _words(key: EntryKey) -> str:

@@ -15,12 +15,25 @@ from model.cursors.consumers import Key, Message
 from model.cursors.left import is_surely_left
 from model.cursors.state import Consumption
 from model.judgement import Broken
+from model.keys.hashing import AUTO_SPLIT_HASHES, STICKY_HASHES, sticky_hash
+from model.log import Position
 
 
 def key_of(state: Consumption, message: Message) -> str | None:
     """A message's key, that of its entry; None if it has none."""
     found = state.log(message[0]).keys.get(message[1].position)
     return None if found is None else found.key
+
+
+def hash_of(state: Consumption, key: Key, position: Position) -> int:
+    """The hash of an entry, as a subscription has it: consumers that claim ranges share another space."""
+    claims = any(consumer.claims_hashes for _, consumer in state.of_subscription(key))
+    return sticky_hash(state.log(key[0]).keys[position].hashed_by, STICKY_HASHES if claims else AUTO_SPLIT_HASHES)
+
+
+def is_ordered(state: Consumption, key: Key) -> bool:
+    """Whether the consumers of a subscription did not allow messages of a key out of order."""
+    return all(consumer.keeps_keys for _, consumer in state.of_subscription(key))
 
 
 @carries("KEY-01")
