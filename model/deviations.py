@@ -44,10 +44,17 @@ MOVED_AS_LEDGER_OPENS = "moved-as-ledger-opens"
 BATCH_ACKS_OVERWRITTEN = "batch-acks-overwritten"
 TERMINATED_NOT_SKIPPED = "terminated-not-skipped"
 REPLAY_WAITS_FOR_NEWS = "replay-waits-for-news"
+PUT_ASIDE_IN_TURN = "put-aside-in-turn"
 
 DEVIATIONS: dict[str, Deviation] = {
     deviation.name: deviation
     for deviation in (
+        Deviation(
+            PUT_ASIDE_IN_TURN,
+            "KEY-13",
+            "where consumers allow messages of a key out of order, what was put aside for one that has no permits "
+            "holds up what was put aside for others",
+        ),
         Deviation(
             REPLAY_WAITS_FOR_NEWS,
             "KEY-13",

@@ -195,6 +195,16 @@ class KeysMachine(OnKeys):
             self.do(Acknowledge(consumer=first, nth=which))
             self.gather()
 
+    @rule(index=INDEXES, before=PICKS, after=PICKS, crashes=st.booleans())
+    def come_and_go(self, index: int, before: list[Pick], after: list[Pick], crashes: bool) -> None:
+        """A consumer has messages when another joins; it leaves while something of it drains, and all goes back."""
+        self.permit(self.consumer(index), 100)
+        self.send_entries(before)
+        passing = self.join(1)
+        self.send_entries(after)
+        self.gather()
+        self.leave(passing, crashes=crashes)
+
     @rule(picks=PICKS, others=PERMITS, permits=PERMITS)
     def put_aside(self, picks: list[Pick], others: int, permits: int) -> None:
         """A consumer has no permits for more while others have; what it cannot take is put aside, and one joins."""

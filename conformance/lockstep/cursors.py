@@ -158,9 +158,11 @@ class Cursors:
                 return self._admin.delete(operation, topic)
             case Skip(subscription=subscription):
                 self._persisted.changing(topic, subscription)
+                self.keys.administered(topic, subscription)
                 return self._admin.skip(operation, topic)
             case SkipAll(subscription=subscription):
                 self._persisted.changing(topic, subscription)
+                self.keys.administered(topic, subscription)
                 return self._admin.skip_all(topic, subscription)
             case Expire():
                 return self._expire(operation, topic)
@@ -341,6 +343,7 @@ class Cursors:
         if found is None:
             return _NO_MESSAGE
         self._persisted.changing(topic, operation.subscription)
+        self.keys.administered(topic, operation.subscription)
         return self._admin.expire(topic, operation.subscription, found.position)
 
     def _read(self, topic: str, subscription: str) -> AnyOutcome:

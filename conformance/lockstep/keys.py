@@ -39,6 +39,11 @@ class KeyShares:
         self._topics = topics
         self._members = members
         self._whereabouts = whereabouts
+        self._administered: set[tuple[str, str]] = set()
+
+    def administered(self, topic: str, subscription: str) -> None:
+        """Messages were acknowledged whoever had them: what brokers make of that is not known beforehand."""
+        self._administered.add((topic, subscription))
 
     def perform(self, operation: KeyOperation) -> AnyOutcome:
         """Carry out one operation and say what was seen."""
@@ -89,7 +94,8 @@ class KeyShares:
         receivers = [
             Receiver(one.consumer, one.permits, one.ranges) for one in gathered.shares if one.ranges is not None
         ]
-        if len(receivers) < len(gathered.shares) or not self._world.has_draining_hashes:
+        is_known = len(receivers) == len(gathered.shares) and self._world.has_draining_hashes
+        if not is_known or (watch.topic, watch.subscription) in self._administered:
             return watch.stands_still
         wire = [member for member in members.values() if isinstance(member, WireMember)]
         within = STICKY_HASHES if any(member.claims_hashes for member in wire) else AUTO_SPLIT_HASHES

@@ -39,6 +39,7 @@ from model.cursors.words import (
 )
 from model.deviations import DEVIATIONS, FLUSH_RATE_LIMITED, TERMINATED_NOT_SKIPPED
 from model.judgement import Allowed, Broken
+from model.keys import seen as keys_seen
 from model.log import Position
 from model.operations import Done, Refused, Unknown
 from model.vocabulary import Outcome
@@ -130,7 +131,7 @@ def _changed(
     """Entries were acknowledged by an administrator."""
     after = state.cursors[key].on_each(change, at, ("ACK-04",), deviating)
     state = state.with_cursor(key, replace(after, by_administrators=after.by_administrators + 1))
-    return no_longer_outstanding(state, key)
+    return keys_seen.administered(no_longer_outstanding(state, key), key)
 
 
 def _expired(state: Consumption, key: Key, up_to: str, at: Interval, *, is_through: bool) -> Consumption:

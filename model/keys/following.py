@@ -14,10 +14,11 @@ from model.cursors.consumers import Key
 from model.cursors.left import surely_left
 from model.cursors.state import Consumption, messages_at
 from model.cursors.words import Dispatched
-from model.deviations import DEVIATIONS, REPLAY_WAITS_FOR_NEWS
+from model.deviations import DEVIATIONS, PUT_ASIDE_IN_TURN, REPLAY_WAITS_FOR_NEWS
 from model.judgement import Allowed, Broken
 from model.keys import order, recently_joined, stats, watch
-from model.keys.liveness import Open, Receiver, draining, due
+from model.keys.liveness import Open, Receiver, draining, due, owner_of
+from model.keys.state import Keyed
 from model.keys.words import Gather, Gathered, KeyOperation, Permit, Share
 from model.log import Position
 from model.vocabulary import Outcome
@@ -133,21 +134,22 @@ def _got(state: Consumption, key: Key, name: str, dispatched: Dispatched) -> Con
 def _accounted(state: Consumption, key: Key, outcome: Gathered, known: frozenset[str]) -> Judged:
     """The broker's account, where it says enough: nothing is left that must have come, and its stats are right."""
     receivers = receivers_of(outcome)
-    if receivers is None or not state.topics[key[0]].drains:
+    if receivers is None or not state.topics[key[0]].drains or state.keyed_of(key).is_administered:
         return Allowed(state)
     keyed, entries = state.keyed_of(key), list(_open(state, key))
     is_ordered = watch.is_ordered(state, key)
     owed = due(entries, receivers, drains=is_ordered)
-    unheeded: tuple[str, ...] = ()
+    deviations: tuple[str, ...] = ()
     if owed:
         starved = _starved(state, key, owed, receivers)
-        if not keyed.is_unread:
+        deviation = _deviation(keyed, owed, entries, receivers, is_ordered=is_ordered)
+        if deviation is None:
             return starved
-        if REPLAY_WAITS_FOR_NEWS not in known:
-            return DEVIATIONS[REPLAY_WAITS_FOR_NEWS].broken(starved.because)
-        unheeded = (REPLAY_WAITS_FOR_NEWS,)
+        if deviation not in known:
+            return DEVIATIONS[deviation].broken(starved.because)
+        deviations = (deviation,)
     if not is_ordered:
-        return Allowed(state.with_keyed(key, replace(keyed, is_unread=bool(owed))), (), unheeded)
+        return Allowed(state.with_keyed(key, replace(keyed, is_unread=bool(owed))), (), deviations)
     broken = stats.wrong(outcome, entries, receivers, keyed.draining) or stats.miscounted(
         outcome, keyed.draining, keyed.cleared
     )
@@ -158,7 +160,25 @@ def _accounted(state: Consumption, key: Key, outcome: Gathered, known: frozenset
     held_up = frozenset(entry.hashed for entry in entries if entry.holder is None and entry.hashed in drains)
     exercised = ("KEY-11",) if drains or keyed.draining else ()
     after = replace(keyed, draining=Map(drains), held_up=held_up, cleared=counts, is_unread=bool(owed))
-    return Allowed(state.with_keyed(key, after), exercised, unheeded)
+    return Allowed(state.with_keyed(key, after), exercised, deviations)
+
+
+def _deviation(
+    keyed: Keyed,
+    owed: Mapping[Position, str],
+    entries: Sequence[Open],
+    receivers: Sequence[Receiver],
+    *,
+    is_ordered: bool,
+) -> str | None:
+    """What releases are known to do that may be behind it that something does not come."""
+    if keyed.is_unread:
+        return REPLAY_WAITS_FOR_NEWS
+    first = min(owed)
+    waiting = (entry for entry in entries if entry.holder is None and entry.position < first)
+    if not is_ordered and any(owner_of(entry.hashed, receivers) is not None for entry in waiting):
+        return PUT_ASIDE_IN_TURN
+    return None
 
 
 def receivers_of(outcome: Gathered) -> list[Receiver] | None:

@@ -47,3 +47,10 @@ def stirred(state: Consumption) -> Consumption:
         if keyed.is_gathered:
             state = state.with_keyed(key, replace(keyed, is_gathered=False))
     return state
+
+
+def administered(state: Consumption, key: Key) -> Consumption:
+    """Messages were acknowledged by an administrator."""
+    if key not in state.keyed:
+        return state
+    return state.with_keyed(key, replace(state.keyed_of(key), is_administered=True))

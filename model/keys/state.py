@@ -29,8 +29,10 @@ class Keyed:
     ``got``: the entries that were delivered, and who got each last. ``failed``: the keys, by what they are hashed by,
     of which a consumer asked for messages again: no order is promised of what was delivered of them before. ``joined``:
     the consumers that joined since while others were there.
-    ``is_gathered``: nothing happened since all was gathered that was on its way. ``is_unread``: a consumer left with
-    nothing outstanding, and nothing shows yet that the broker looked what it held up.
+    ``is_gathered``: nothing happened since all was gathered that was on its way. ``is_administered``: messages were
+    acknowledged by administrators, whoever had them. The document does not say whether their hashes drain from then on,
+    so neither that nor the opposite is demanded. ``is_unread``: a consumer left with nothing outstanding, and nothing
+    shows yet that the broker looked what it held up.
 
     As of the last gathering: ``draining``, the hashes that waited for a consumer, and for whom; ``held_up``, those of
     them that kept a message from being delivered; ``cleared``, how many hashes of a consumer the broker says to have
@@ -41,6 +43,7 @@ class Keyed:
     failed: Map[bytes, None] = Map()
     joined: Map[str, Joined] = Map()
     is_gathered: bool = False
+    is_administered: bool = False
     is_unread: bool = False
     draining: Map[int, str] = Map()
     held_up: frozenset[int] = frozenset()
