@@ -43,6 +43,7 @@ MANY_RANGES_STORED = "many-ranges-stored"
 MOVED_AS_LEDGER_OPENS = "moved-as-ledger-opens"
 BATCH_ACKS_OVERWRITTEN = "batch-acks-overwritten"
 TERMINATED_NOT_SKIPPED = "terminated-not-skipped"
+REPLAY_OUTLIVES_CONSUMERS = "replay-outlives-consumers"
 REPLAY_WAITS_FOR_NEWS = "replay-waits-for-news"
 PUT_ASIDE_IN_TURN = "put-aside-in-turn"
 
@@ -65,6 +66,12 @@ DEVIATIONS: dict[str, Deviation] = {
             BATCH_ACKS_OVERWRITTEN,
             "ACK-04",
             "a cumulative acknowledgment that ends within a batch takes back what was acknowledged of the rest of it",
+        ),
+        Deviation(
+            REPLAY_OUTLIVES_CONSUMERS,
+            "ACK-12",
+            "messages that are being read for replay when the last consumer of a shared subscription leaves are given "
+            "to the next one twice",
         ),
         Deviation(
             TERMINATED_NOT_SKIPPED,

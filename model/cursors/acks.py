@@ -11,6 +11,7 @@ from model.cursors.cursor import Ack, Cursor, Interval, sent_back
 from model.cursors.log import Place, TopicLog
 from model.cursors.state import Consumption, messages_at
 from model.cursors.words import Acknowledged, Dispatched
+from model.log import Position
 
 
 def acknowledged(
@@ -25,6 +26,7 @@ def acknowledged(
             tested = frozenset(rule for one in before.possible for rule in _tested(one, ack, log))
             state = state.with_cursor(key, _acknowledge(before, ack, log, at, tested))
             touched = [message for place in places for message in messages_at(key[0], log, place.position)]
+            state = overtaken(state, key, before, () if cumulative else {place.position for place in places})
             state = no_longer_outstanding(state, key, None if cumulative else touched)
         else:
             state = state.with_cursor(key, sent_back(before, name, ack, state.log(key[0])))
@@ -59,6 +61,24 @@ def _tested(state: Acked, ack: Ack, log: TopicLog) -> Iterator[str]:
         yield "ACK-02"
     if state.mark_delete.ledger not in (-1, after.mark_delete.ledger):
         yield "ACK-02"
+
+
+def overtaken(state: Consumption, key: Key, before: Cursor, positions: Iterable[Position]) -> Consumption:
+    """Those entries that were acknowledged just now while they may have been on their way are at large.
+
+    They come whole: the broker knows no more by then which of their messages had been acknowledged before.
+    """
+    consumers = [consumer for _, consumer in state.of_subscription(key)]
+    if all(consumer.is_settled for consumer in consumers):
+        return state
+    log, after = state.log(key[0]), state.cursors[key].possible
+    found: set[Message] = set()
+    for position in positions:
+        was, is_now = (all(one.has(position) for one in states) for states in (before.possible, after))
+        messages = messages_at(key[0], log, position)
+        if is_now and not was and not any(one in consumer.outstanding for consumer in consumers for one in messages):
+            found.update(messages)
+    return state.with_at_large(key, state.at_large.get(key, frozenset()).union(found))
 
 
 def no_longer_outstanding(state: Consumption, key: Key, touched: Iterable[Message] | None = None) -> Consumption:

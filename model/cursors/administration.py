@@ -9,8 +9,8 @@ from typing import assert_never
 from model.catalogue import carries
 from model.cursors import acked, cursor, reading
 from model.cursors.acked import Acked
-from model.cursors.acks import no_longer_outstanding
-from model.cursors.consumers import Key
+from model.cursors.acks import no_longer_outstanding, overtaken
+from model.cursors.consumers import SHARED, Key
 from model.cursors.cursor import SLACK_MS, Ack, Interval, Persisting
 from model.cursors.log import Place, TopicLog
 from model.cursors.state import Consumption
@@ -129,9 +129,11 @@ def _changed(
     deviating: Callable[[Acked], Mapping[Acked, str]] = lambda _: {},
 ) -> Consumption:
     """Entries were acknowledged by an administrator."""
-    after = state.cursors[key].on_each(change, at, ("ACK-04",), deviating)
+    before, log = state.cursors[key], state.log(key[0])
+    after = before.on_each(change, at, ("ACK-04",), deviating)
     state = state.with_cursor(key, replace(after, by_administrators=after.by_administrators + 1))
-    return keys_seen.administered(no_longer_outstanding(state, key), key)
+    left = {position for one in before.possible for position in one.unacknowledged(log)}
+    return keys_seen.administered(no_longer_outstanding(overtaken(state, key, before, left), key), key)
 
 
 def _expired(state: Consumption, key: Key, up_to: str, at: Interval, *, is_through: bool) -> Consumption:
@@ -165,7 +167,7 @@ def disconnected(state: Consumption, key: Key) -> Consumption:
             rest = consumer.without(message for message in consumer.outstanding if message[0] == key[0])
             back = replace(rest, is_settled=False, may_repeat=True, is_back=False)
             state = state.with_consumer(name, back)
-    return state
+    return state.with_at_large(key, frozenset())
 
 
 @carries("ACK-08")
@@ -207,6 +209,8 @@ def _taken_all(state: Consumption, key: Key, outcome: Outcome, at: Interval, kno
     for name, consumer in list(state.of_subscription(key)):
         crashed = state
         for one in consumer.keys:
+            if consumer.kind in SHARED:
+                crashed = crashed.with_replaying(one, crashed.all_left(one))
             crashed = crashed.with_cursor(one, cursor.crashed(crashed.cursors[one], name))
         state = crashed.without_consumer(name)
     return reading.taken_all(state, key, outcome.messages, at, known)

@@ -23,6 +23,9 @@ Key = tuple[str, str]
 Message = tuple[str, Place]
 """A message: its topic, and where it stands there."""
 
+SHARED: frozenset[Kind] = frozenset({"Shared", "Key_Shared"})
+"""The kinds of subscriptions whose consumers share the messages."""
+
 Freed = Literal["failed", "left", "moved"]
 """Why a message that was outstanding is to be delivered again: its consumer said that it failed, or is gone; or the
 topic was moved, and with it all of them."""

@@ -19,6 +19,7 @@ from model.cursors.cursor import Cursor
 from model.cursors.left import surely_left
 from model.cursors.state import Consumption
 from model.cursors.words import Dispatched
+from model.deviations import DEVIATIONS, REPLAY_OUTLIVES_CONSUMERS
 from model.judgement import Allowed, Broken
 from model.keys import watch
 
@@ -64,10 +65,16 @@ def _received_one(
     if consumer.rewinds and _is_behind(message, consumer):
         consumer = replace(consumer, outstanding=Map(), rewinds=consumer.rewinds - 1)
         state = state.with_consumer(name, consumer)
+    if message in state.replaying.get(key, frozenset()) and _is_outstanding(state, key, message):
+        return _replayed_once_more(state, key, name, message, known)
     if (divided := watch.divided(state, key, name, message)) is not None:
         return divided
     if (twice := _outstanding_already(state, key, name, message)) is not None:
         return twice
+    at_large = state.at_large.get(key, frozenset())
+    if message in at_large:
+        state = state.with_at_large(key, at_large - {message})
+        return Allowed(state.with_consumer(name, consumer.given(message)))
     delivering = _delivering(state.cursors[key], consumer, message, known)
     if isinstance(delivering, Broken):
         return replace(delivering, because=f"{name} was given {state.words(message)}, which is acknowledged")
@@ -82,6 +89,22 @@ def _received_one(
     state = state.with_consumer(name, consumer.given(message))
     exercised = (EXERCISED_BY[why] if why else ()) + watch.exercised_by(state, key, name, message)
     return Allowed(state, exercised, delivering.deviations)
+
+
+def _is_outstanding(state: Consumption, key: Key, message: Message) -> bool:
+    return any(message in consumer.outstanding for _, consumer in state.of_subscription(key))
+
+
+def _replayed_once_more(
+    state: Consumption, key: Key, name: str, message: Message, known: frozenset[str]
+) -> Allowed[Consumption] | Broken:
+    """A message that was being read for replay when all consumers had gone is given to the next ones twice."""
+    if REPLAY_OUTLIVES_CONSUMERS not in known:
+        because = f"{name} was given {state.words(message)}, which is outstanding"
+        return DEVIATIONS[REPLAY_OUTLIVES_CONSUMERS].broken(because)
+    after = state.with_replaying(key, state.replaying[key] - {message})
+    after = after.with_consumer(name, after.consumers[name].given(message))
+    return Allowed(after, (), (REPLAY_OUTLIVES_CONSUMERS,))
 
 
 def _is_behind(message: Message, consumer: Consumer) -> bool:

@@ -13,7 +13,7 @@ from immutables import Map
 
 from model.cursors import acks, backoff, cursor, deliveries
 from model.cursors.administration import administered, beginning, disconnected, set_to, terminated_or_trimmed
-from model.cursors.consumers import Consumer, Message
+from model.cursors.consumers import SHARED, Consumer, Key, Message
 from model.cursors.cursor import Interval, Persisting
 from model.cursors.log import TopicLog, appended, key_of
 from model.cursors.state import Consumption, Followed, messages_at
@@ -207,9 +207,17 @@ def _left(state: Consumption, name: str, at: Interval, *, in_good_order: bool) -
         had = [message for message in consumer.outstanding if message[0] == key[0]]
         state = keys_seen.left(state.free(key, had, "left"), key, name, had_nothing=not had)
         if not any(state.of_subscription(key)):
+            state = _with_replay_under_way(state, key, consumer)
             # With its last consumer a subscription forgets how often it delivered what.
             state = state.free(key, state.due(key), "left") if before.durable else state.without_cursor(key)
     return _may_rewind(state, consumer)
+
+
+def _with_replay_under_way(state: Consumption, key: Key, last: Consumer) -> Consumption:
+    """The last consumer is gone: what is due may be being read for it, and what was on its way to it as well."""
+    if last.kind not in SHARED:
+        return state
+    return state.with_replaying(key, frozenset(state.due(key)) if last.is_settled else state.all_left(key))
 
 
 def _took(state: Consumption, name: str, count: int, outcome: Outcome, known: frozenset[str]) -> Judged:

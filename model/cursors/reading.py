@@ -18,7 +18,13 @@ from model.cursors.left import upper
 from model.cursors.log import Place, TopicLog
 from model.cursors.state import Consumption
 from model.cursors.words import CursorRead, Dispatched, StoredRead
-from model.deviations import BACKLOG_MISCOUNTED, DEVIATIONS, MANY_RANGES_STORED, MOVED_AS_LEDGER_OPENS
+from model.deviations import (
+    BACKLOG_MISCOUNTED,
+    DEVIATIONS,
+    MANY_RANGES_STORED,
+    MOVED_AS_LEDGER_OPENS,
+    REPLAY_OUTLIVES_CONSUMERS,
+)
 from model.judgement import Allowed, Broken
 
 Judged = Allowed[Consumption] | Broken
@@ -194,15 +200,29 @@ def taken_all(
             )
         got.append(place)
     twice = [place for place, times in Counter(got).items() if times > 1]
+    deviations: tuple[str, ...] = ()
     if twice:
-        return Broken("ACK-12", f"{state.words((key[0], twice[0]))} was delivered twice to one consumer")
+        broken = _delivered_twice(state, key, twice, known)
+        if broken is not None:
+            return broken
+        deviations = (REPLAY_OUTLIVES_CONSUMERS,)
     left = frozenset(got)
     observed = cursor.observed(lambda one: _leaving(one, left, cursor, log), known)
     if isinstance(observed, Broken):
         return observed if observed.deviation else _wrong_delivery(state, key, left)
     exercised = ("ACK-01", *sorted(cursor.since))
     after = replace(settled(cursor, observed.state, at), stray=())
-    return Allowed(state.with_cursor(key, after), exercised, observed.deviations)
+    return Allowed(state.with_cursor(key, after), exercised, deviations + observed.deviations)
+
+
+def _delivered_twice(state: Consumption, key: Key, twice: Sequence[Place], known: frozenset[str]) -> Broken | None:
+    """Nothing may be, unless consumers that shared the messages were cut off just before."""
+    because = f"{state.words((key[0], twice[0]))} was delivered twice to one consumer"
+    if not state.replaying.get(key, frozenset()).issuperset((key[0], place) for place in twice):
+        return Broken("ACK-12", because)
+    if REPLAY_OUTLIVES_CONSUMERS not in known:
+        return DEVIATIONS[REPLAY_OUTLIVES_CONSUMERS].broken(because)
+    return None
 
 
 def _leaving(state: Acked, left: frozenset[Place], cursor: Cursor, log: TopicLog) -> Acked | None:

@@ -39,14 +39,19 @@ class Followed:
 @dataclass(frozen=True, slots=True)
 class Consumption:
     """All of it. ``partitions``: of partitioned topics. ``freed``: by subscription, messages that were outstanding, are
-    not acknowledged and not yet delivered again, and why they are due. ``keyed``: what is followed of Key_Shared
-    ones."""
+    not acknowledged and not yet delivered again, and why they are due. ``at_large``: messages that were acknowledged
+    while they may have been on their way to somebody, and nobody had them: a broker does not look again.
+    ``replaying``: messages that may have been read for replay when its last consumer left. ``keyed``: what is followed
+    of Key_Shared ones.
+    """
 
     topics: Map[str, Followed] = Map()
     partitions: Map[str, tuple[str, ...]] = Map()
     cursors: Map[Key, Cursor] = Map()
     consumers: Map[str, Consumer] = Map()
     freed: Map[Key, Map[Message, Freed]] = Map()
+    at_large: Map[Key, frozenset[Message]] = Map()
+    replaying: Map[Key, frozenset[Message]] = Map()
     keyed: Map[Key, Keyed] = Map()
 
     @property
@@ -73,7 +78,7 @@ class Consumption:
     def without_cursor(self, key: Key) -> Consumption:
         """The same when a subscription is not there any more."""
         cursors = self.cursors.delete(key) if key in self.cursors else self.cursors
-        return replace(self, cursors=cursors).without_due(key)
+        return replace(self, cursors=cursors).without_due(key).with_at_large(key, frozenset())
 
     def keyed_of(self, key: Key) -> Keyed:
         """What is followed of a Key_Shared subscription."""
@@ -106,6 +111,21 @@ class Consumption:
     def without_due(self, key: Key) -> Consumption:
         """The same when nothing of a subscription is due again."""
         return replace(self, freed=self.freed.delete(key)) if key in self.freed else self
+
+    def all_left(self, key: Key) -> frozenset[Message]:
+        """All messages of a subscription that may not be acknowledged."""
+        log = self.log(key[0])
+        return frozenset((key[0], place) for one in self.cursors[key].possible for place in one.messages_left(log))
+
+    def with_replaying(self, key: Key, messages: frozenset[Message]) -> Consumption:
+        """The same when these messages may be read for replay, with nobody to give them to."""
+        return replace(self, replaying=self.replaying.set(key, messages))
+
+    def with_at_large(self, key: Key, messages: frozenset[Message]) -> Consumption:
+        """The same when these messages may be on their way although they are acknowledged."""
+        if not messages and key not in self.at_large:
+            return self
+        return replace(self, at_large=self.at_large.set(key, messages))
 
     def free(self, key: Key, messages: Iterable[Message], why: Freed) -> Consumption:
         """Messages that were outstanding are due again."""

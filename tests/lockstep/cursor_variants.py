@@ -22,6 +22,7 @@ class CursorVariant(Struct, frozen=True, kw_only=True):
     lost_ack_hides_message: bool = False
     many_ranges_stored: bool = False
     terminated_not_skipped: bool = False
+    replay_outlives_consumers: bool = False
 
     # -------------------------------------------------------------------------------------------------- defects
     hole_jumped: bool = False
@@ -91,5 +92,6 @@ AS_RELEASES = CursorVariant(
     lost_ack_hides_message=True,
     many_ranges_stored=True,
     terminated_not_skipped=True,
+    replay_outlives_consumers=True,
 )
 """Subscriptions with all that releases are known to do otherwise."""

@@ -102,6 +102,7 @@ class Dispatcher:
         self._active: dict[Key, str] = {}
         self._forgotten: set[tuple[Key, Position]] = set()
         self._asked_again: Counter[tuple[Key, Position]] = Counter()
+        self._replayed: dict[Key, list[Position]] = {}
 
     def on(self, key: Key) -> dict[str, Consumer]:
         """The consumers of a subscription on one topic."""
@@ -122,6 +123,8 @@ class Dispatcher:
         self._elect(consumer)
         for key in consumer.keys:
             self._forget_counts(key)
+            if self._variant.replay_outlives_consumers and consumer.kind == "Shared" and not self.on(key):
+                self._replayed[key] = sorted(where for topic, where in consumer.outstanding if topic == key[0])
         return consumer
 
     def _forget_counts(self, key: Key) -> None:
@@ -148,6 +151,7 @@ class Dispatcher:
     def disconnect(self, key: Key) -> None:
         """The broker disconnects a subscription's consumers: the wire client's are gone, pulsar-client's come back."""
         self.free(key)
+        self._replayed.pop(key, None)
         self._forgotten = {place for place in self._forgotten if place[0] != key}
         for name, one in self.on(key).items():
             if one.client == "wire":
@@ -192,7 +196,10 @@ class Dispatcher:
             if (key[0], (position, index)) not in consumer.hidden:
                 consumer.waiting.append((key[0], message))
                 consumer.permits -= 1
-        consumer.outstanding.add((key[0], position))
+        if position in self._replayed.get(key, ()):
+            self._replayed[key].remove(position)
+        else:
+            consumer.outstanding.add((key[0], position))
         return True
 
     def _receivers(self, key: Key) -> list[Consumer]:
@@ -207,6 +214,8 @@ class Dispatcher:
         held = {position for one in self.on(key).values() for topic, position in one.outstanding if topic == key[0]}
         if self._variant.delivered_to_two:
             held = {position for topic, position in consumer.outstanding if topic == key[0]}
+        if replayed := [one for one in self._replayed.get(key, ()) if not subscription.has(one)]:
+            return replayed[0]
         free = [
             position
             for position in subscription.left()

@@ -9,6 +9,7 @@ from model.cursors.cursor import Interval
 from model.cursors.words import (
     Acknowledge,
     Acknowledged,
+    CrashConsumer,
     CreateSubscription,
     CursorRead,
     Dispatched,
@@ -19,15 +20,18 @@ from model.cursors.words import (
     ResetCursor,
     SetTo,
     Skip,
+    SkipAll,
     Subscribe,
     Subscribed,
     Take,
+    TakeAll,
     Taken,
+    TakenAll,
     Terminate,
     Trim,
     Trimmed,
 )
-from model.deviations import BATCH_ACKS_LOST, MOVED_AS_LEDGER_OPENS, TERMINATED_NOT_SKIPPED
+from model.deviations import BATCH_ACKS_LOST, MOVED_AS_LEDGER_OPENS, REPLAY_OUTLIVES_CONSUMERS, TERMINATED_NOT_SKIPPED
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
 from model.log import Position
@@ -183,6 +187,34 @@ def test_what_was_failed_with_does_not_come_as_if_for_the_first_time() -> None:
 def test_what_is_acknowledged_is_not_delivered() -> None:
     history = (*topic(1, 1), taken(single(0)), acknowledged(single(0)), subscribed("c2"))
     assert rule_broken(*history, taken(single(0), by="c2")) in ("ACK-01", "ACK-03")
+
+
+def test_what_is_being_replayed_when_the_last_consumer_leaves_may_be_given_out_twice_where_that_is_known() -> None:
+    left: Happened = (CrashConsumer("c1"), Done())
+    history = (*topic(1, 1), taken(single(0)), left, subscribed("c2"), subscribed("c3"), taken(single(0), by="c2"))
+    again = taken(single(0), by="c3")
+    assert deviation_met(*history, again, known=REPLAY_OUTLIVES_CONSUMERS)
+    assert rule_broken(*history, again, again, known=REPLAY_OUTLIVES_CONSUMERS) == "ACK-12"
+    others_stay = (*topic(1, 1), subscribed("c2"), taken(single(0)), left, taken(single(0), by="c2"), subscribed("c3"))
+    assert rule_broken(*others_stay, again, known=REPLAY_OUTLIVES_CONSUMERS) == "ACK-12"
+
+
+def test_so_may_all_that_is_left_when_everybody_is_cut_off() -> None:
+    took = (TakeAll("t0", "s0"), TakenAll((single(0), single(0), single(1))))
+    assert deviation_met(*topic(1, 1), taken(single(0)), took, known=REPLAY_OUTLIVES_CONSUMERS)
+    alone = (*topic(1, 1, kind="Exclusive"), taken(single(0)), took)
+    assert rule_broken(*alone, known=REPLAY_OUTLIVES_CONSUMERS) == "ACK-12"
+
+
+def test_what_was_on_its_way_to_somebody_when_it_was_skipped_may_still_come_and_whole() -> None:
+    """Seen on 4.0.8 under load: a broker does not look again at what it has read."""
+    skipped: Happened = (SkipAll("t0", "s0"), Done())
+    begun = (*topic(2, 1), acknowledged(part(0, 2)))
+    asking = (*begun, subscribed("c2", queue=5), skipped)
+    came = taken(part(0, 2), part(1, 2), by="c2", settled=False)
+    assert isinstance(judged(*asking, read(at(1), backlog=0), came), Allowed)
+    assert rule_broken(*asking, came, came) in ("ACK-01", "ACK-04", "ACK-12")
+    assert rule_broken(*begun, skipped, subscribed("c2", queue=5), came) in ("ACK-01", "ACK-03", "ACK-04")
 
 
 # ---------------------------------------------------------------------------------------------------- moves and skips
