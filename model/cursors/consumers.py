@@ -58,6 +58,8 @@ class Consumer:
     keeps_keys: bool = True
     claims_hashes: bool = False
     is_back: bool = True
+    is_outdone: bool = False
+    """Something was acknowledged by others while it had it, or before it was given it: a broker may count that on."""
 
     @property
     def keys(self) -> tuple[Key, ...]:
@@ -71,6 +73,6 @@ class Consumer:
             outstanding.pop(message, None)
         return replace(self, outstanding=outstanding.finish())
 
-    def given(self, message: Message) -> Consumer:
-        """The consumer when it has this one outstanding as well."""
-        return replace(self, outstanding=self.outstanding.set(message, None))
+    def given(self, message: Message, *, is_late: bool = False) -> Consumer:
+        """The consumer when it has this one as well; ``is_late``: others had acknowledged it, or have it too."""
+        return replace(self, outstanding=self.outstanding.set(message, None), is_outdone=self.is_outdone or is_late)

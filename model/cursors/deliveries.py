@@ -74,7 +74,7 @@ def _received_one(
     at_large = state.at_large.get(key, frozenset())
     if message in at_large:
         state = state.with_at_large(key, at_large - {message})
-        return Allowed(state.with_consumer(name, consumer.given(message)))
+        return Allowed(state.with_consumer(name, consumer.given(message, is_late=True)))
     delivering = _delivering(state.cursors[key], consumer, message, known)
     if isinstance(delivering, Broken):
         return replace(delivering, because=f"{name} was given {state.words(message)}, which is acknowledged")
@@ -86,7 +86,8 @@ def _received_one(
         because = f"{name} was given {state.words(message)} again, as if it had never been delivered before"
         return Broken("ACK-13", because)
     state = state.with_cursor(key, cursor).taken(key, [message])
-    state = state.with_consumer(name, consumer.given(message))
+    is_late = all(one.has_message(message[1]) for one in cursor.possible)
+    state = state.with_consumer(name, consumer.given(message, is_late=is_late))
     exercised = (EXERCISED_BY[why] if why else ()) + watch.exercised_by(state, key, name, message)
     return Allowed(state, exercised, delivering.deviations)
 
@@ -103,7 +104,7 @@ def _replayed_once_more(
         because = f"{name} was given {state.words(message)}, which is outstanding"
         return DEVIATIONS[REPLAY_OUTLIVES_CONSUMERS].broken(because)
     after = state.with_replaying(key, state.replaying[key] - {message})
-    after = after.with_consumer(name, after.consumers[name].given(message))
+    after = after.with_consumer(name, after.consumers[name].given(message, is_late=True))
     return Allowed(after, (), (REPLAY_OUTLIVES_CONSUMERS,))
 
 

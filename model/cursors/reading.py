@@ -11,7 +11,7 @@ from model.catalogue import carries
 from model.cursors import blame, deliveries
 from model.cursors.acked import Acked, acknowledge_all
 from model.cursors.acks import no_longer_outstanding
-from model.cursors.consumers import Key
+from model.cursors.consumers import SHARED, Key
 from model.cursors.cursor import Cursor, Interval, Moment, Persisting
 from model.cursors.info import PositionInfo, info_of, state_of
 from model.cursors.left import upper
@@ -62,6 +62,8 @@ def read(state: Consumption, key: Key, told: CursorRead, at: Interval, known: fr
     counted = _counted(observed.state, key, told.backlog, actual.count_left(log), known)
     if isinstance(counted, Broken):
         return counted
+    if (miscounted := _counted_at_consumers(state, counted.state, told)) is not None:
+        return miscounted
     tested = ("ACK-01", *sorted(cursor.since), *(("ACK-07",) if told.ranges else ()), *_independence(state, key))
     deviations += observed.deviations + counted.deviations
     state = state.with_cursor(key, settled(cursor, counted.state, at))
@@ -114,6 +116,25 @@ def _stays_behind(told: CursorRead, actual: Acked, log: TopicLog) -> Broken | No
         return None
     what = f"mark-delete stays at {told.mark_delete}"
     return Broken("ACK-02", f"{what}, though everything up to {actual.mark_delete} is acknowledged")
+
+
+@carries("ACK-12")
+def _counted_at_consumers(state: Consumption, cursor: Cursor, told: CursorRead) -> Broken | None:
+    """The messages that a broker counts at a consumer are those that are outstanding there.
+
+    The document does not say when it ceases to count what others acknowledged meanwhile, so whoever had any of that is
+    left out.
+    """
+    if len(cursor.possible) > 1 or cursor.is_taken_back or cursor.unsure:
+        return None
+    for arrived in told.arrived:
+        consumer = state.consumers.get(arrived.consumer)
+        if consumer is None or consumer.client != "wire" or consumer.kind not in SHARED or len(consumer.topics) > 1:
+            continue
+        if not consumer.is_outdone and len(consumer.outstanding) != arrived.unacknowledged:
+            because = f"{arrived.consumer} has {len(consumer.outstanding)} messages outstanding"
+            return Broken("ACK-12", f"{because}, and the broker counts {arrived.unacknowledged}")
+    return None
 
 
 def _fitted(state: Acked, actual: Acked, cursor: Cursor, log: TopicLog) -> Acked | None:

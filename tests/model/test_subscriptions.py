@@ -9,6 +9,7 @@ from model.cursors.cursor import Interval
 from model.cursors.words import (
     Acknowledge,
     Acknowledged,
+    Arrived,
     CrashConsumer,
     CreateSubscription,
     CursorRead,
@@ -176,6 +177,17 @@ def test_only_while_it_may_be_on_its_way() -> None:
     begun = (*topic(1, 1), subscribed("c2", queue=5), taken(single(0), by="c2", settled=False))
     asked = (failed(single(0), by="c2"), taken(single(0, redeliveries=1), by="c2"))
     assert rule_broken(*begun, *asked, taken(single(0, redeliveries=2), by="c2")) in ("ACK-12", "ACK-13")
+
+
+def test_a_broker_counts_at_a_consumer_what_is_outstanding_there() -> None:
+    def counted(number: int) -> Happened:
+        arrived = (Arrived("c1", (), number),)
+        return ReadCursor("t0", "s0"), CursorRead(BEGINNING, (), 2, number, arrived)
+
+    history = (*topic(3, 1), taken(part(0, 3), part(1, 3), part(2, 3)), acknowledged(part(1, 3)))
+    assert isinstance(judged(*history, counted(2)), Allowed)
+    for wrong in (1, 3):
+        assert rule_broken(*history, counted(wrong)) == "ACK-12"
 
 
 def test_what_was_failed_with_does_not_come_as_if_for_the_first_time() -> None:
