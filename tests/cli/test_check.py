@@ -18,7 +18,8 @@ from tests.report.samples import QUIRK
 
 def check(scenario: str, folder: Path, *arguments: str) -> Ran:
     known = () if "--known" in arguments else ("--known", "none")  # what the suite ships changes with each release
-    return run(scenario, "check", "--seed", "7", "--report", "report", *known, *arguments, folder=folder)
+    rules = () if "--rules" in arguments else ("--rules", "DEDUP")
+    return run(scenario, "check", "--seed", "7", "--report", "report", *known, *rules, *arguments, folder=folder)
 
 
 def verdicts(folder: Path) -> dict[str, Any]:
