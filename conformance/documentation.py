@@ -10,11 +10,12 @@ from pathlib import Path
 
 from conformance.faults import catalogue
 from conformance.report import hunts
-from conformance.report.markdown import defects_page, draining_page, exploration_page, rules_page
+from conformance.report.markdown import buffers_page, defects_page, draining_page, exploration_page, rules_page
 from conformance.trouble import Trouble
 from model.catalogue import CATALOGUE
+from model.chunks import assembly
 from model.explorations import VARIANTS
-from model.keys.draining import TABLE
+from model.keys import draining
 
 HUNTS = "hunts"
 """Where, below the folder of the documentation, the hunts are kept that a page tells of: all JSON files there."""
@@ -27,7 +28,8 @@ def pages(folder: Path) -> dict[str, str]:
         "rules.md": rules_page(CATALOGUE),
         "defects.md": defects_page(catalogue.defects(), [hunts.read(path) for path in kept]),
         "exploration.md": exploration_page(VARIANTS),
-        "draining.md": draining_page(TABLE),
+        "draining.md": draining_page(draining.TABLE),
+        "chunk-buffers.md": buffers_page(assembly.TABLE),
     }
 
 

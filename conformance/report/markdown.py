@@ -5,8 +5,9 @@ Each is a function from the data to the page's text. ``make docs`` writes them (
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from conformance.faults.catalogue import Defect
 from conformance.report.account import title
@@ -14,11 +15,12 @@ from conformance.report.exploration import tell
 from conformance.report.hunts import ToldDefect, ToldHunt
 from conformance.report.lists import count
 from model.catalogue import DOCUMENTS, Rule
+from model.chunks import assembly
 from model.explorations import explorations
 from model.explorations.dedup import source, system
 from model.explorations.dedup_world import Setup, World
 from model.explore import explore
-from model.keys.draining import Input, State, Transition
+from model.keys import draining
 from model.variants import NamedVariant
 
 _DRAWN = Setup(sources=(source("A", 1),), failures=1, restart=None)
@@ -101,24 +103,25 @@ def exploration_page(variants: Sequence[NamedVariant[Any]]) -> str:
     return _page(
         "Exploring the model",
         "`pulsar-conformance explore` goes through every reachable state of small configurations of the models of "
-        "documents 000 and 004, and finds the rules to hold in each. This page has what is too long for a terminal.",
+        "documents 000, 002 and 004, and finds the rules to hold in each. This page has what is too long for a "
+        "terminal.",
         "## One message, one failing write\n\nAll states of one producer that sends one message, while one write may "
         "fail. In each state: the highest id pushed, the highest id persisted, and the ids in the log.\n\n"
         f"```mermaid\n{_drawing()}\n```",
         "## What breaks without a sentence of the documents\n\nEach variant of a model does one thing differently "
-        "(those of document 004 are named `key-...`); these are shortest ways to what then breaks. `--variant NAME` "
-        "explores one.",
+        "(those of document 002 are named `chunk-...`, of 004 `key-...`); these are shortest ways to what then breaks. "
+        "`--variant NAME` explores one.",
         *sections,
     )
 
 
-def draining_page(table: Mapping[tuple[State, Input], Transition]) -> str:
+def draining_page(table: Mapping[tuple[draining.State, draining.Input], draining.Transition]) -> str:
     """The life of a draining hash: drawn, and as the table that the model goes by."""
     return _page(
         "The life of a draining hash",
         "Document 004: a hash that moved to another consumer drains until nothing of it is pending at the one that had "
         "it. This is the table of `model/keys/draining.py`; what is not in it cannot happen.",
-        f"```mermaid\n{_draining_drawing(table)}\n```",
+        f"```mermaid\n{_life(draining.State, table)}\n```",
         _table(
             ("the hash is", "what happens", "what comes of it", "then it is"),
             [(state.value, happens.value, to.effect.value, to.after.value) for (state, happens), to in table.items()],
@@ -126,17 +129,47 @@ def draining_page(table: Mapping[tuple[State, Input], Transition]) -> str:
     )
 
 
-def _draining_drawing(table: Mapping[tuple[State, Input], Transition]) -> str:
-    states = [f"  {state.name}: {state.value}" for state in State]
+def buffers_page(table: Mapping[tuple[assembly.State, assembly.Input], assembly.Transition]) -> str:
+    """The life of what a consumer has of a chunked message: drawn, and as the table that the model goes by."""
+    return _page(
+        "The life of a chunk buffer",
+        "Document 002: a consumer keeps the chunks of a message until it has them all. This is the table of "
+        "`model/chunks/assembly.py`; what is not in it cannot happen.",
+        f"```mermaid\n{_life(assembly.State, table)}\n```",
+        _table(
+            ("of the message", "what happens", "what comes of it", "then"),
+            [(state.value, happens.value, to.effect.value, to.after.value) for (state, happens), to in table.items()],
+        ),
+    )
+
+
+class _Transition(Protocol):
+    """What tables of lives have in common: an effect, and the state after it."""
+
+    @property
+    def effect(self) -> enum.Enum: ...
+
+    @property
+    def after(self) -> enum.Enum: ...
+
+
+S = TypeVar("S", bound=enum.Enum)
+N = TypeVar("N", bound=enum.Enum)
+T = TypeVar("T", bound=_Transition)
+
+
+def _life(states: type[S], table: Mapping[tuple[S, N], T]) -> str:
+    """A table, drawn; everything begins in the first of the states."""
+    told = [f"  {state.name}: {state.value}" for state in states]
     changes = [
         f"  {state.name} --> {to.after.name}: {_short(happens)} / {to.effect.value}"
         for (state, happens), to in table.items()
         if state is not to.after
     ]
-    return "\n".join(("stateDiagram-v2", *states, f"  [*] --> {State.FREE.name}", *changes))
+    return "\n".join(("stateDiagram-v2", *told, f"  [*] --> {next(iter(states)).name}", *changes))
 
 
-def _short(happens: Input) -> str:
+def _short(happens: enum.Enum) -> str:
     return happens.name.lower().replace("_", " ")
 
 

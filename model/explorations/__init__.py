@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from model.explorations import dedup, keys
+from model.chunks.variants import VARIANTS as OF_CHUNKS
+from model.explorations import chunks, chunks_shared, dedup, keys
 from model.explore import NamedExploration
 from model.keys.variants import VARIANTS as OF_KEYS
 from model.variants import VARIANTS as OF_DEDUP
 from model.variants import NamedVariant
 
-VARIANTS: tuple[NamedVariant[Any], ...] = (*OF_DEDUP, *OF_KEYS)
+VARIANTS: tuple[NamedVariant[Any], ...] = (*OF_DEDUP, *OF_CHUNKS, *OF_KEYS)
 """The variants of all documents that are explored."""
 
 
@@ -20,10 +21,15 @@ def explorations(variant: str | None = None) -> tuple[NamedExploration[Any, Any]
     Raises ValueError, with one sentence, for a name that no variant has.
     """
     if variant is None:
-        return (*dedup.of_document(), *keys.of_document())
+        return (*dedup.of_document(), *chunks.of_document(), *chunks_shared.of_document(), *keys.of_document())
     of_dedup = (dedup.of_variant(named) for named in OF_DEDUP if named.name == variant)
+    of_chunks = (
+        (chunks_shared if named.name in chunks_shared.VARIANTS else chunks).of_variant(named)
+        for named in OF_CHUNKS
+        if named.name == variant
+    )
     of_keys = (keys.of_variant(named) for named in OF_KEYS if named.name == variant)
-    found: tuple[NamedExploration[Any, Any], ...] = (*of_dedup, *of_keys)
+    found: tuple[NamedExploration[Any, Any], ...] = (*of_dedup, *of_chunks, *of_keys)
     if not found:
         names = ", ".join(named.name for named in VARIANTS)
         raise ValueError(f"there is no variant named {variant!r}; there are {names}")
