@@ -43,6 +43,7 @@ MANY_RANGES_STORED = "many-ranges-stored"
 MOVED_AS_LEDGER_OPENS = "moved-as-ledger-opens"
 BATCH_ACKS_OVERWRITTEN = "batch-acks-overwritten"
 TERMINATED_NOT_SKIPPED = "terminated-not-skipped"
+OUTSTANDING_UNDERCOUNTED = "outstanding-undercounted"
 REPLAY_OUTLIVES_CONSUMERS = "replay-outlives-consumers"
 REPLAY_WAITS_FOR_NEWS = "replay-waits-for-news"
 PUT_ASIDE_IN_TURN = "put-aside-in-turn"
@@ -72,6 +73,11 @@ DEVIATIONS: dict[str, Deviation] = {
             "ACK-12",
             "messages that are being read for replay when the last consumer of a shared subscription leaves are given "
             "to the next one twice",
+        ),
+        Deviation(
+            OUTSTANDING_UNDERCOUNTED,
+            "ACK-12",
+            "what a consumer acknowledges without having it is taken off the number of messages outstanding at it",
         ),
         Deviation(
             TERMINATED_NOT_SKIPPED,

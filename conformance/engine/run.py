@@ -105,18 +105,22 @@ class Run:
         self._interrupted = True
 
     def expect(self, machines: Sequence[Machine]) -> None:
-        """Say which machines will be run, so that each that this broker can take gets its share of the budget."""
+        """Say which machines will be run, so that each that this broker can take gets its share of the budget.
+
+        What this broker cannot be asked to do, and which rules are not decided for that, is told at once.
+        """
         self._machines = tuple(machines)
+        for machine in machines:
+            if missing := self._missing(machine):
+                why = f"this broker cannot be asked to {', '.join(sorted(need.value for need in missing))}"
+                for rule in self._only_decided_by(machine):
+                    self._tell(events.NotExercisable(at_s=self._tell.now_s, rule=rule, why=why))
         self._shares_left = sum(machine.share for machine in machines if not self._missing(machine))
 
     def explore(self, machine: Machine) -> list[Violation]:
         """Run a machine for its share of the budget; the violations that it found, known deviations left out."""
         self._raise_trouble()
-        missing = self._missing(machine)
-        if missing:
-            why = f"this broker cannot be asked to {', '.join(sorted(need.value for need in missing))}"
-            for rule in self._only_decided_by(machine):
-                self._tell(events.NotExercisable(at_s=self._tell.now_s, rule=rule, why=why))
+        if self._missing(machine):
             return []
         self._tell(events.Phase(at_s=self._tell.now_s, what=machine.name))
         until = self._until(machine)

@@ -23,6 +23,7 @@ from model.deviations import (
     DEVIATIONS,
     MANY_RANGES_STORED,
     MOVED_AS_LEDGER_OPENS,
+    OUTSTANDING_UNDERCOUNTED,
     REPLAY_OUTLIVES_CONSUMERS,
 )
 from model.judgement import Allowed, Broken
@@ -62,10 +63,11 @@ def read(state: Consumption, key: Key, told: CursorRead, at: Interval, known: fr
     counted = _counted(observed.state, key, told.backlog, actual.count_left(log), known)
     if isinstance(counted, Broken):
         return counted
-    if (miscounted := _counted_at_consumers(state, counted.state, told)) is not None:
-        return miscounted
+    at_consumers = _counted_at_consumers(state, counted.state, told, known)
+    if isinstance(at_consumers, Broken):
+        return at_consumers
     tested = ("ACK-01", *sorted(cursor.since), *(("ACK-07",) if told.ranges else ()), *_independence(state, key))
-    deviations += observed.deviations + counted.deviations
+    deviations += observed.deviations + counted.deviations + at_consumers
     state = state.with_cursor(key, settled(cursor, counted.state, at))
     if counted.state.possible != cursor.possible:
         state = no_longer_outstanding(state, key)
@@ -119,22 +121,31 @@ def _stays_behind(told: CursorRead, actual: Acked, log: TopicLog) -> Broken | No
 
 
 @carries("ACK-12")
-def _counted_at_consumers(state: Consumption, cursor: Cursor, told: CursorRead) -> Broken | None:
-    """The messages that a broker counts at a consumer are those that are outstanding there.
+def _counted_at_consumers(
+    state: Consumption, cursor: Cursor, told: CursorRead, known: frozenset[str]
+) -> Broken | tuple[str, ...]:
+    """The messages that a broker counts at a consumer are those that are outstanding there; or the deviation met.
 
     The document does not say when it ceases to count what others acknowledged meanwhile, so whoever had any of that is
     left out.
     """
     if len(cursor.possible) > 1 or cursor.is_taken_back or cursor.unsure:
-        return None
+        return ()
+    deviations: tuple[str, ...] = ()
     for arrived in told.arrived:
         consumer = state.consumers.get(arrived.consumer)
         if consumer is None or consumer.client != "wire" or consumer.kind not in SHARED or len(consumer.topics) > 1:
             continue
-        if not consumer.is_outdone and len(consumer.outstanding) != arrived.unacknowledged:
-            because = f"{arrived.consumer} has {len(consumer.outstanding)} messages outstanding"
-            return Broken("ACK-12", f"{because}, and the broker counts {arrived.unacknowledged}")
-    return None
+        if consumer.is_outdone or len(consumer.outstanding) == arrived.unacknowledged:
+            continue
+        because = f"{arrived.consumer} has {len(consumer.outstanding)} messages outstanding"
+        because = f"{because}, and the broker counts {arrived.unacknowledged}"
+        if arrived.unacknowledged > len(consumer.outstanding):
+            return Broken("ACK-12", because)
+        if OUTSTANDING_UNDERCOUNTED not in known:
+            return DEVIATIONS[OUTSTANDING_UNDERCOUNTED].broken(because)
+        deviations = (OUTSTANDING_UNDERCOUNTED,)
+    return deviations
 
 
 def _fitted(state: Acked, actual: Acked, cursor: Cursor, log: TopicLog) -> Acked | None:

@@ -23,6 +23,7 @@ class CursorVariant(Struct, frozen=True, kw_only=True):
     many_ranges_stored: bool = False
     terminated_not_skipped: bool = False
     replay_outlives_consumers: bool = False
+    outstanding_undercounted: bool = False
 
     # -------------------------------------------------------------------------------------------------- defects
     hole_jumped: bool = False
@@ -93,5 +94,6 @@ AS_RELEASES = CursorVariant(
     many_ranges_stored=True,
     terminated_not_skipped=True,
     replay_outlives_consumers=True,
+    outstanding_undercounted=True,
 )
 """Subscriptions with all that releases are known to do otherwise."""

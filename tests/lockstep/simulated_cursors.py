@@ -364,6 +364,8 @@ class SimulatedCursors:
         known = {name: spot for name in ids if (spot := log.find(name)) is not None}
         if not known:
             return NO_MESSAGE
+        if self._variant.outstanding_undercounted:
+            consumer.undercount += sum((topic, position) not in consumer.outstanding for position, _ in known.values())
         self._dispatcher.acknowledge(
             (topic, consumer.subscription), list(known.values()), cumulative=operation.cumulative
         )
@@ -476,7 +478,7 @@ class SimulatedCursors:
             total += count
             if one.client == "wire":
                 given = one.take(len(one.waiting))
-                arrived.append(Arrived(name, tuple(message for _, message in given), count))
+                arrived.append(Arrived(name, tuple(message for _, message in given), count - one.undercount))
         mark_delete, ranges = subscription.told_mark_delete()
         return CursorRead(
             mark_delete, ranges, subscription.backlog, total, tuple(arrived), written=subscription.written

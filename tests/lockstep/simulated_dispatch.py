@@ -56,6 +56,8 @@ class Consumer:
     held_back: list[HeldBack] = field(default_factory=list)
     failed: list[tuple[str, Position]] = field(default_factory=list)
     hidden: set[tuple[str, Spot]] = field(default_factory=set)
+    undercount: int = 0
+    """How many messages it acknowledged without having them, where that counts."""
 
     @property
     def keys(self) -> list[Key]:
