@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +35,8 @@ def all_traces(suite: psutil.Process) -> list[Traces]:
     """Return the traces of the brokers that run below the process, the oldest first."""
     found = []
     for java in sorted(suite.children(recursive=True), key=psutil.Process.create_time):
-        guardian = java.parent()
-        if "org.apache.pulsar.PulsarStandaloneStarter" in java.cmdline() and guardian is not None:
-            found.append(Traces(guardian=guardian, java=java, folder=Path(java.cwd())))
+        with suppress(psutil.NoSuchProcess):  # one that has just ended is no trace
+            guardian = java.parent()
+            if "org.apache.pulsar.PulsarStandaloneStarter" in java.cmdline() and guardian is not None:
+                found.append(Traces(guardian=guardian, java=java, folder=Path(java.cwd())))
     return found

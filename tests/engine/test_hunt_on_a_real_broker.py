@@ -31,7 +31,7 @@ def test_defects_are_found_and_their_histories_replay_with_them_and_not_without(
     broker_name: str, tmp_path: Path
 ) -> None:
     broker = ("--broker", broker_name)
-    hunt = ("defects", "--hunt", *DEFECTS, *broker, "--budget", "30s", "--seed", "1")
+    hunt = ("defects", "--hunt", *DEFECTS, *broker, "--budget", "120s", "--seed", "1")
     hunted = conformance(tmp_path, *hunt, "--report", "hunt", "--json", "hunt.json")
     assert hunted.returncode == 0, hunted.stderr
     assert "2 of 2 defects found." in hunted.stdout
