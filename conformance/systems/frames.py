@@ -153,7 +153,8 @@ class FrameSplitter:
     def _join_parts(self) -> None:
         """Put the parts together: once a frame, so that one arriving in many small parts costs no more."""
         if self._parts:
-            self._keep(b"".join((self._view[self._offset :], *self._parts)))
+            is_rest = self._offset < len(self._buffer)
+            self._keep(b"".join((self._view[self._offset :], *self._parts)) if is_rest else b"".join(self._parts))
 
     def _keep(self, buffer: bytes) -> None:
         self._buffer = buffer

@@ -69,6 +69,9 @@ class Ends(Protocol):
     def end(self, by: Ending) -> None:
         """End the connection; what was written still arrives."""
 
+    def end_half(self, by: Ending) -> None:
+        """End one direction of it, whose source says that nothing more comes."""
+
 
 class _Waiting(Struct):
     """What is in the queue: it may go on at ``due_s``, if nothing is before it."""
@@ -77,6 +80,7 @@ class _Waiting(Struct):
     raw: Raw
     command: Command | None = None
     ends: Ending | None = None
+    is_half: bool = False
     held_by: Armed | None = None
 
 
@@ -126,11 +130,14 @@ class Lane:
                 self._go_blind(str(malformed), now_s)
         self._flush()
 
-    def finish(self, by: Ending) -> None:
-        """The source has ended: so will the connection, when all that came has been passed on."""
+    def finish(self, by: Ending, *, is_half: bool) -> None:
+        """Nothing more comes: when all that came has been passed on, so will that be.
+
+        With ``is_half`` the source may still take what comes from the other side.
+        """
         if not self._is_blind:
             self._go(self._splitter.take_rest(), None)
-        self._go(b"", None, ends=by)
+        self._go(b"", None, ends=by, is_half=is_half)
         self._flush()
 
     def drop(self) -> None:
@@ -248,17 +255,17 @@ class Lane:
             case _:
                 assert_never(fault)
 
-    def _go(self, raw: Raw, command: Command | None, *, ends: Ending | None = None) -> None:
+    def _go(self, raw: Raw, command: Command | None, *, ends: Ending | None = None, is_half: bool = False) -> None:
         """Pass on, behind what waits."""
         if self._is_over:
             if command is not None:
                 self._guard.record(command)
         elif self._queue:
-            self._wait(_Waiting(0.0, raw, command, ends))
+            self._wait(_Waiting(0.0, raw, command, ends, is_half))
         else:
-            self._pass(raw, command, ends)
+            self._pass(raw, command, ends, is_half=is_half)
 
-    def _pass(self, raw: Raw, command: Command | None, ends: Ending | None) -> None:
+    def _pass(self, raw: Raw, command: Command | None, ends: Ending | None, *, is_half: bool) -> None:
         limit = self._limit(len(raw))
         if limit is not None:
             armed, size_bytes = limit
@@ -275,7 +282,10 @@ class Lane:
             self._out.append(raw)
         if command is not None:
             self._guard.record(replace(command, passed_at_s=time.monotonic()))
-        if ends is not None:
+        if ends is not None and is_half:
+            self._flush()
+            self._ends.end_half(ends)
+        elif ends is not None:
             self._ends.end(ends)
 
     def _limit(self, size_bytes: int) -> tuple[Armed, int] | None:
@@ -299,7 +309,7 @@ class Lane:
         while self._queue and not self._is_over and self._queue[0].due_s <= time.monotonic():
             waiting = self._queue.popleft()
             self._waiting_bytes -= len(waiting.raw)
-            self._pass(waiting.raw, waiting.command, waiting.ends)
+            self._pass(waiting.raw, waiting.command, waiting.ends, is_half=waiting.is_half)
         self._flush()
         if self._queue and not self._is_over and self._queue[0].due_s < math.inf:
             self._timer = asyncio.get_running_loop().call_at(self._queue[0].due_s, self._drain)

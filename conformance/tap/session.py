@@ -16,6 +16,9 @@ _MOST_UNWRITTEN_BYTES: Final = 1024 * 1024
 """How much may wait for a slow reader before the writer is stopped."""
 
 
+Side = Literal["client", "broker"]
+
+
 class House(Guard, Protocol):
     """What a session asks of its tap, besides what its lanes do."""
 
@@ -38,7 +41,7 @@ class House(Guard, Protocol):
 class End(asyncio.Protocol):
     """One of a session's two sockets."""
 
-    def __init__(self, session: Session, side: Literal["client", "broker"]) -> None:
+    def __init__(self, session: Session, side: Side) -> None:
         self._session = session
         self._side: Final = side
         self.transport: asyncio.Transport
@@ -65,13 +68,13 @@ class End(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """The other side writes no more; our side stays until all is passed on."""
-        self._session.gone(self._side)
+        self._session.gone(self._side, is_half=True)
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why is of no interest
         """The socket is gone."""
         self._session.house.ends.discard(self)
-        self._session.gone(self._side)
+        self._session.gone(self._side, is_half=False)
 
     def pause_writing(self) -> None:
         """What is written here piles up."""
@@ -91,7 +94,8 @@ class Session:
         """The connection's number, from 1; 0 until the broker took it."""
         self.client: Final = End(self, "client")
         self.broker: Final = End(self, "broker")
-        self._lanes: dict[Literal["client", "broker"], Lane] = {}
+        self._lanes: dict[Side, Lane] = {}
+        self._finished: list[Ending] = []
         self._is_over = False
         self._dialling: asyncio.Task[None] | None = None
 
@@ -133,19 +137,28 @@ class Session:
         )
         client.resume_reading()
 
-    def take(self, side: Literal["client", "broker"], data: bytes) -> None:
+    def take(self, side: Side, data: bytes) -> None:
         """Bytes came from one side."""
         if not self._is_over:
             self._lanes[side].take(data)
 
-    def gone(self, side: Literal["client", "broker"]) -> None:
-        """One side has ended the connection."""
+    def gone(self, side: Side, *, is_half: bool) -> None:
+        """One side has ended the connection, or, with ``is_half``, its own direction of it."""
         if self._is_over:
             return
         if side in self._lanes:
-            self._lanes[side].finish(side)
+            self._lanes[side].finish(side, is_half=is_half)
         else:
             self.end(side)
+
+    def end_half(self, by: Ending) -> None:
+        """Tell one side that nothing more comes from the other; the second time it is over."""
+        self._finished.append(by)
+        if len(self._finished) == len(self._lanes):
+            self.end(self._finished[0])
+        else:
+            other = self.broker if by == "client" else self.client
+            other.transport.write_eof()
 
     def end(self, by: Ending) -> None:
         """End it on both sides; what was written still arrives. Safe to call twice."""
@@ -161,7 +174,7 @@ class Session:
         if self._lanes:
             self.house.record(Closed(connection=self.number, at_s=time.monotonic(), by=by))
 
-    def is_full(self, side: Literal["client", "broker"], is_full: bool) -> None:
+    def is_full(self, side: Side, is_full: bool) -> None:
         """What is written to one side piles up, or does no more."""
         if not self._is_over and self._lanes:
             self._lanes["broker" if side == "client" else "client"].sink_is_full(is_full)

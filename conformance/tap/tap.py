@@ -31,6 +31,10 @@ _ANSWER_TIMEOUT_S: Final = 10.0
 _T = TypeVar("_T")
 
 
+def _ignore(_event: Event) -> None:
+    """Tell nobody."""
+
+
 class Tap:
     """Listens from when it is made until it is stopped. Its public methods are for any thread but its own."""
 
@@ -38,7 +42,7 @@ class Tap:
         self,
         service_url: str,
         *,
-        record: Callable[[Event], None] = lambda _event: None,
+        record: Callable[[Event], None] = _ignore,
         port: int = 0,
         with_digests: bool = False,
         max_frame_size_bytes: int = MAX_FRAME_SIZE_BYTES,
@@ -175,6 +179,7 @@ class Tap:
 
     def _fail(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Something went wrong in the tap: nothing that it says later is worth anything."""
+        self.record = _ignore
         self._failure = f"the tap failed: {context.get('exception') or context['message']!r}"
         self._stopping.set()
 
