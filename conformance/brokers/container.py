@@ -70,7 +70,11 @@ class ContainerBroker:
     def addresses(self) -> Addresses:
         """Where it listens, from its first start until it is stopped."""
         ports = self._known_ports()
-        return Addresses(service_url=f"pulsar://{HOST}:{ports.service}", admin_url=f"http://{HOST}:{ports.admin}")
+        return Addresses(
+            service_url=f"pulsar://{HOST}:{ports.service}",
+            admin_url=f"http://{HOST}:{ports.admin}",
+            tap_port=ports.tap,
+        )
 
     @property
     def configuration(self) -> Mapping[str, str]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from conformance.brokers.interface import Addresses, AgentAddress, Capability
 from conformance.brokers.java import find_java
 from conformance.brokers.launch import Ports, command, write_configuration
+from conformance.brokers.listener import listener_settings
 from conformance.brokers.ports import HOST
 from conformance.brokers.probe import Probe
 from conformance.brokers.registration import is_caught
@@ -43,7 +44,9 @@ class _Site:
     @property
     def addresses(self) -> Addresses:
         return Addresses(
-            service_url=f"pulsar://{HOST}:{self.ports.service}", admin_url=f"http://{HOST}:{self.ports.admin}"
+            service_url=f"pulsar://{HOST}:{self.ports.service}",
+            admin_url=f"http://{HOST}:{self.ports.admin}",
+            tap_port=self.ports.tap,
         )
 
     def settings(self) -> dict[str, str]:
@@ -180,7 +183,10 @@ class DistributionBroker:
 
     def _launch(self, site: _Site) -> None:
         process = site.process
-        settings = site.settings() | self._settings | dict(self._changed)
+        listeners = listener_settings(
+            self._release.shipped_configuration(), host=HOST, service_port=site.ports.service, tap_port=site.ports.tap
+        )
+        settings = {**site.settings(), **listeners, **self._settings, **self._changed}
         write_configuration(self._release, process.folder, settings)
         process.start(command(self._release, find_java(), process.folder, site.ports, with_agent=self._with_agent))
         probe = Probe(site.addresses.admin_url)

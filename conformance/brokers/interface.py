@@ -23,10 +23,15 @@ class Capability(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addresses:
-    """Where a broker listens: ``pulsar://host:port`` and ``http://host:port``, both without a trailing slash."""
+    """Where a broker listens: ``pulsar://host:port`` and ``http://host:port``, both without a trailing slash.
+
+    ``tap_port`` is kept free for a tap, which it advertises there (:mod:`conformance.brokers.listener`); None if it is
+    not ours to configure.
+    """
 
     service_url: str
     admin_url: str
+    tap_port: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

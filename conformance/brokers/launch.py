@@ -35,13 +35,14 @@ _UNSAFE_IS_ASKED_FOR = 23
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """The TCP ports of one broker."""
+    """The TCP ports of one broker; nothing of it listens on that of the tap."""
 
     service: int
     admin: int
     bookie: int
     zookeeper: int
     agent: int
+    tap: int
 
     def of_standalone(self, *, with_agent: bool) -> frozenset[int]:
         """Return those on which every release listens, whichever way it keeps its metadata."""
@@ -54,15 +55,14 @@ class Ports:
         Raises:
             Trouble: there are none.
         """
-        service, admin, bookie, zookeeper, agent = free_ports(5)
-        return cls(service=service, admin=admin, bookie=bookie, zookeeper=zookeeper, agent=agent)
+        service, admin, bookie, zookeeper, agent, tap = free_ports(6)
+        return cls(service=service, admin=admin, bookie=bookie, zookeeper=zookeeper, agent=agent, tap=tap)
 
 
 def write_configuration(release: Release, folder: Path, settings: Mapping[str, str]) -> Path:
     """Write the release's own ``standalone.conf`` with ``settings`` in it into the folder."""
     file = folder / "standalone.conf"
-    shipped = (release.folder / "conf" / "standalone.conf").read_text("utf-8")
-    file.write_text(configured(shipped, settings), "utf-8")
+    file.write_text(configured(release.shipped_configuration(), settings), "utf-8")
     return file
 
 

@@ -39,6 +39,10 @@ class Release:
         """Whether the standalone comes back on the same data after SIGKILL; before 3.2 it does not."""
         return self._number >= (3, 2)
 
+    def shipped_configuration(self) -> str:
+        """Return the text of the configuration file that it comes with."""
+        return (self.folder / "conf" / "standalone.conf").read_text("utf-8")
+
     @property
     def _number(self) -> tuple[int, int]:
         major, minor = self.version.split(".")[:2]

@@ -19,13 +19,19 @@ import pytest
 import urllib3
 
 from conformance.brokers.interface import Broker, Capability
+from conformance.brokers.listener import TAP_LISTENER
 from conformance.systems.admin import Admin
+from conformance.systems.official import OfficialClient
+from conformance.systems.wire import WireClient
+from conformance.tap.ring import Ring
+from conformance.tap.tap import Tap
 from conformance.trouble import Trouble
 from tests.polling import eventually
 
 MakeBroker = Callable[[], Broker]
 
 _CLIENT_DEADLINE_MS = 20_000
+_WIRE_DEADLINE_S = 20.0
 _PREFIX = f"persistent://public/default/{uuid.uuid4().hex}-"
 
 
@@ -41,6 +47,23 @@ class BrokerContract:
     def test_what_is_published_at_its_address_can_be_read_there(self, broker: Broker) -> None:
         publish(broker, "published", ["one", "two"])
         assert read(broker, "published") == ["one", "two"]
+
+    def test_it_sends_clients_that_ask_for_the_tap_there_and_no_others(self, broker: Broker) -> None:
+        if broker.addresses.tap_port is None:
+            pytest.skip("its configuration is not ours")
+        topic = f"{_PREFIX}tapped"
+        ring = Ring()
+        with Tap(broker.addresses.service_url, record=ring, port=broker.addresses.tap_port) as tap:
+            publish(broker, "tapped", ["one"])
+            for url in (broker.addresses.service_url, tap.url):
+                for listener_name, found in ((None, broker.addresses.service_url), (TAP_LISTENER, tap.url)):
+                    client = WireClient.connect(url, timeout_s=_WIRE_DEADLINE_S, listener_name=listener_name)
+                    assert client.lookup(topic, timeout_s=_WIRE_DEADLINE_S) == found
+                    client.close()
+            with OfficialClient(tap.url, timeout_s=_WIRE_DEADLINE_S, listener_name=TAP_LISTENER) as official:
+                consumer = official.subscribe(topic, "s", kind="Shared", initial="earliest", consumer_name="c")
+                assert consumer.receive(timeout_s=_WIRE_DEADLINE_S) is not None
+                assert [one.consumer for one in ring.commands("MESSAGE")] == ["c"]
 
     def test_a_restart_keeps_data_and_addresses(self, broker: Broker) -> None:
         needs(broker, Capability.RESTART)

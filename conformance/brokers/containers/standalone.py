@@ -21,6 +21,7 @@ from conformance.brokers.agent import agent_jar, agent_options
 from conformance.brokers.configuration import configured
 from conformance.brokers.containers.engine import DockerClient, NotFound
 from conformance.brokers.containers.leftovers import Claim
+from conformance.brokers.listener import listener_settings
 from conformance.brokers.ports import HOST, free_ports
 from conformance.trouble import Trouble
 
@@ -52,12 +53,14 @@ class Ports:
     """The TCP ports of one broker: the same inside the container and, on this machine only, outside.
 
     A broker tells its clients where to find it; only with equal ports is what it says true inside and outside. They are
-    chosen rather than left to the engine because those would change with every start.
+    chosen rather than left to the engine because those would change with every start. On the tap's,
+    nothing in the container listens.
     """
 
     service: int
     admin: int
     agent: int
+    tap: int
 
     @classmethod
     def chosen(cls) -> Ports:
@@ -66,8 +69,8 @@ class Ports:
         Raises:
             Trouble: there are none.
         """
-        service, admin, agent = free_ports(3)
-        return cls(service=service, admin=admin, agent=agent)
+        service, admin, agent, tap = free_ports(4)
+        return cls(service=service, admin=admin, agent=agent, tap=tap)
 
 
 def cluster_name(claim: Claim) -> str:
@@ -105,7 +108,9 @@ def standalone_configuration(
     Raises:
         Trouble: the image has no Pulsar where it should be.
     """
-    return configured(_shipped_configuration(client, image, claim), {**settings, **_place(claim, ports)})
+    shipped = _shipped_configuration(client, image, claim)
+    listeners = listener_settings(shipped, host=HOST, service_port=ports.service, tap_port=ports.tap)
+    return configured(shipped, {**listeners, **settings, **_place(claim, ports)})
 
 
 def archived(name: str, text: str) -> bytes:
