@@ -121,7 +121,7 @@ class Members:
         member.close()
 
     def can_crash(self, member: Member) -> bool:
-        """Whether its connections can be cut: pulsar-client's only where the broker keeps it to the relay."""
+        """Whether its connections can be cut: pulsar-client's only where the broker keeps it to the tap."""
         if not isinstance(member, OfficialMember):
             return True
         for topic in self.parts(member.topic):

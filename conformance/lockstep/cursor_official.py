@@ -1,6 +1,6 @@
 """A consumer of pulsar-client for document 003: it groups its acknowledgments, and comes back by itself.
 
-It speaks to the broker through a relay, so that a crash loses what it holds back: told to stop, it would send that.
+It speaks to the broker through a tap, so that a crash loses what it holds back: told to stop, it would send that.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
 from conformance.lockstep.whereabouts import Whereabouts
 from conformance.systems.official import OfficialClient, OfficialDelivery
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.systems.relay import Relay
+from conformance.tap.tap import Tap
 from model.cursors.words import Acknowledged, Dispatched, Kind, Subscribe
 from model.log import Position
 from model.vocabulary import Client
@@ -58,8 +58,8 @@ class OfficialMember:
         self._wanted = 0
         self._waiting: deque[Dispatched] = deque()
         self._deliveries: dict[Dispatched, OfficialDelivery] = {}
-        self._relay = Relay(service_url)
-        self._client = OfficialClient(self._relay.url, timeout_s=ANSWER_TIMEOUT_S)
+        self._tap = Tap(service_url)
+        self._client = OfficialClient(self._tap.url, timeout_s=ANSWER_TIMEOUT_S)
         try:
             self._consumer = self._client.subscribe(
                 topic,
@@ -145,17 +145,17 @@ class OfficialMember:
         self.quiet_at_s = max(self.quiet_at_s, time.monotonic() + for_s)
 
     def can_be_cut(self, address: str | None) -> bool:
-        """Whether the connection that the broker sees at this address goes through the relay."""
-        return self._relay.carries(address)
+        """Whether the connection that the broker sees at this address goes through the tap."""
+        return self._tap.carries(address)
 
     def close(self) -> None:
         """Close the consumer, which sends what is held back, then the client."""
         with suppress(ConnectionLost, NoAnswer, ServerRefused):
             self._consumer.close()
         self._client.abort()
-        self._relay.cut()
+        self._tap.stop()
 
     def crash(self) -> None:
         """Cut the connections, with whatever the client holds back, and end it."""
-        self._relay.cut()
+        self._tap.stop()
         self._client.abort()
