@@ -7,6 +7,7 @@ It counts from the moment when it is set, over all connections of its tap. What 
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from msgspec import Struct
@@ -158,7 +159,7 @@ def require_sensible(fault: Fault) -> None:
             _require(which.nth > 0, "place of a command, counted from 1", which.nth)
             _require(which.count is None or which.count > 0, "number of commands", which.count)
             if isinstance(fault, Delay):
-                _require(fault.delay_s > 0, "delay in seconds", fault.delay_s)
+                _require(0 < fault.delay_s < math.inf, "delay in seconds", fault.delay_s)
             if isinstance(fault, Cut):
                 _require(fault.within_bytes > 0, "bytes to pass on of a command that is cut", fault.within_bytes)
             if isinstance(fault, Repeat):

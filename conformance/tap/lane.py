@@ -219,17 +219,9 @@ class Lane:
             self._suffer(armed, raw, command)
 
     def _suffer(self, armed: Armed, raw: memoryview, command: Command) -> None:
+        """Do to a command what a fault asks for, and say so when it is done."""
         fault = armed.fault
         marked = replace(command, fault=armed.number)
-        if isinstance(fault, Corrupt):
-            other = changed(raw, fault)
-            if other is None:
-                self._go(raw, command)
-                return
-            armed.fire(self._ends.number, command.number)
-            self._go(other, marked) if other else self._guard.record(marked)
-            return
-        armed.fire(self._ends.number, command.number)
         match fault:
             case Lose(then_cut=then_cut):
                 self._guard.record(marked)
@@ -250,10 +242,17 @@ class Lane:
                     self._go(raw, marked)
             case Swap():
                 self._swapped = (armed, raw, marked)
+            case Corrupt():
+                other = changed(raw, fault)
+                if other is None:
+                    self._go(raw, command)
+                    return
+                self._go(other, marked) if other else self._guard.record(marked)
             case CutAfterBytes() | Refuse():
                 raise AssertionError("these do not act on commands")
             case _:
                 assert_never(fault)
+        armed.fire(self._ends.number, command.number)
 
     def _go(self, raw: Raw, command: Command | None, *, ends: Ending | None = None, is_half: bool = False) -> None:
         """Pass on, behind what waits."""
@@ -270,13 +269,11 @@ class Lane:
         if limit is not None:
             armed, size_bytes = limit
             self._out.append(raw[:size_bytes])
-            number = None if command is None else command.number
-            armed.fire(self._ends.number, number)
             if command is not None:
-                whole = size_bytes == len(raw)
-                passed_at_s = time.monotonic() if whole else None
+                passed_at_s = time.monotonic() if size_bytes == len(raw) else None
                 self._guard.record(replace(command, fault=armed.number, passed_at_s=passed_at_s))
             self._ends.end("tap")
+            armed.fire(self._ends.number, None if command is None else command.number)
             return
         if raw:
             self._out.append(raw)

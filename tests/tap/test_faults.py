@@ -373,6 +373,7 @@ def test_a_fault_that_does_not_act_in_time_is_trouble(tap: Tap) -> None:
         Lose(which=Which(nth=0)),
         Hold(which=Which(count=0)),
         Delay(which=Which(), delay_s=0.0),
+        Delay(which=Which(), delay_s=float("inf")),
         Cut(which=Which(), where="within", within_bytes=0),
         Repeat(which=Which(), times=0),
         CutAfterBytes(direction="to-broker", size_bytes=0),
