@@ -116,6 +116,8 @@ Judgement = Allowed[Example] | Broken
 WRITE_FAILURES: frozenset[FailpointKind] = frozenset({"write-fails", "write-fails-late"})
 """The failpoints that make writes fail."""
 
+RACES: frozenset[FailpointKind] = frozenset({"read-slow", "dispatch-slow", "join-slow", "leave-slow"})
+"""The failpoints that let calls race one another in a Key_Shared subscription (KEY-10)."""
 
 NO_TIME = Interval(0.0, 0.0)
 """When no times are known: all of it happens at once."""
@@ -172,7 +174,12 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
     if isinstance(operation, CursorOperation):
         return _on_cursors(state, following.judge(state.consumption, operation, outcome, at, state.known))
     if isinstance(operation, KeyOperation):
-        return _on_cursors(state, keys.judge(state.consumption, operation, outcome, state.known))
+        judged = keys.judge(state.consumption, operation, outcome, state.known)
+        if isinstance(judged, Broken) and isinstance(operation, Gather):
+            judged = keys.in_a_race(
+                judged, are_raced=any((operation.topic, kind) in state.failpoints for kind in RACES)
+            )
+        return _on_cursors(state, judged)
     match operation:
         case CreateTopic():
             return _created(state, operation, outcome)
@@ -362,7 +369,9 @@ def _cleared(state: Example, outcome: AnyOutcome) -> Judgement:
         elif fired.kind in WRITE_FAILURES:
             state = state.with_topic(fired.topic, replace(view, write_failed=True))
     held = {topic for topic, kind in state.failpoints if kind in WRITE_FAILURES}
-    return Allowed(replace(state, failpoints=frozenset(), lingering=state.lingering | held))
+    raced = any(fired.times and fired.kind in RACES for fired in outcome.fired)
+    after = replace(state, failpoints=frozenset(), lingering=state.lingering | held)
+    return Allowed(after, ("KEY-10",) if raced else ())
 
 
 def _snapshot_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:

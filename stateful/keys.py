@@ -31,17 +31,6 @@ NAMES = st.sampled_from([None, None, None, "x", "y"])
 INDEXES = st.integers(0, 63)
 PERMITS = st.sampled_from([1, 1, 2, 3, 5, 100])
 NTH = st.lists(st.integers(0, 29), min_size=1, max_size=6, unique=True).map(tuple)
-CLAIMS: st.SearchStrategy[Claims] = st.sampled_from(
-    [
-        ((0, 65535),),
-        ((0, 20000),),
-        ((0, 20000), (40001, 50000)),
-        ((20001, 40000),),
-        ((20001, 50000),),
-        ((50001, 65535),),
-        ((40001, 65535),),
-    ]
-)
 PICKS = st.lists(
     st.builds(
         Pick,
@@ -263,59 +252,3 @@ class KeysAgainMachine(KeysMachine):
         """An administrator has entries skipped, whoever has them."""
         self.do(Skip(topic=TOPIC, subscription=SUBSCRIPTION, count=count))
         self.gather()
-
-
-class KeysClaimedMachine(OnKeys):
-    """Consumers claim hash ranges for themselves, with gaps between them; who claims another one's is not let in."""
-
-    def join_for(self, claims: Claims, permits: int) -> None:
-        """A consumer asks for ranges."""
-        name = self.plan.fresh_name()
-        self.subscribe(name, sticky=claims)
-        taken = [one for own in self.plan.claims.values() for one in own]
-        if not any(first <= other_last and other <= last for first, last in claims for other, other_last in taken):
-            self.plan.consumers.append(name)
-            self.plan.claims[name] = claims
-            self.permit(name, permits)
-        self.gather()
-
-    @initialize(picks=PICKS, claims=CLAIMS, permits=PERMITS)
-    def begin(self, picks: list[Pick], claims: Claims, permits: int) -> None:
-        """A topic with messages, and a consumer that has some of them."""
-        self.create()
-        self.send_entries(picks)
-        self.join_for(claims, permits)
-
-    @rule(claims=CLAIMS, permits=PERMITS)
-    def another_joins(self, claims: Claims, permits: int) -> None:
-        """A consumer asks for ranges, whether or not they are free."""
-        self.join_for(claims, permits)
-
-    @rule(picks=PICKS)
-    def send(self, picks: list[Pick]) -> None:
-        """Messages are sent, for somebody's ranges or for nobody's."""
-        self.send_entries(picks)
-        self.gather()
-
-    @rule(index=INDEXES, nth=NTH, permits=PERMITS)
-    def acknowledge(self, index: int, nth: tuple[int, ...], permits: int) -> None:
-        """A consumer acknowledges some of what it received, and is ready for more."""
-        if self.plan.consumers:
-            consumer = self.consumer(index)
-            self.do(Acknowledge(consumer=consumer, nth=nth))
-            self.permit(consumer, permits)
-
-    @rule(index=INDEXES, nth=st.none() | NTH)
-    def fail(self, index: int, nth: tuple[int, ...] | None) -> None:
-        """A consumer fails with some of its messages, or all."""
-        if self.plan.consumers:
-            self.do(Redeliver(consumer=self.consumer(index), nth=nth))
-            self.gather()
-
-    @rule(index=INDEXES, crashes=st.booleans(), is_quiet=st.sampled_from([False, False, False, True]))
-    def one_leaves(self, index: int, crashes: bool, is_quiet: bool) -> None:
-        """A consumer leaves with whatever it has; its ranges are free."""
-        if self.plan.consumers:
-            consumer = self.consumer(index)
-            self.plan.claims.pop(consumer, None)
-            self.leave(consumer, crashes=crashes, is_quiet=is_quiet)

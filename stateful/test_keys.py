@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.brokers.interface import Capability
 from conformance.engine.machines import Machine
 from conformance.engine.run import Run
-from stateful.keys import KeysAgainMachine, KeysClaimedMachine, KeysMachine
+from stateful.keys import KeysAgainMachine, KeysMachine
+from stateful.more_keys import KeysClaimedMachine, KeysClientsMachine, KeysKillsMachine, KeysRacesMachine
 
 MACHINES = (
     Machine(
@@ -38,6 +40,31 @@ MACHINES = (
         factory=KeysClaimedMachine,
         decides=("KEY-01", "KEY-02", "KEY-06", "KEY-08", "KEY-09"),
         share=2.0,
+    ),
+    Machine(
+        name="keys-races",
+        factory=KeysRacesMachine,
+        decides=("KEY-01", "KEY-10"),
+        needs=frozenset({Capability.DEFECTS}),
+        share=3.0,
+        steps=10,
+    ),
+    Machine(
+        name="keys-clients",
+        factory=KeysClientsMachine,
+        decides=("KEY-01", "KEY-02"),
+        share=1.0,
+        steps=10,
+        examples=5,
+    ),
+    Machine(
+        name="keys-kills",
+        factory=KeysKillsMachine,
+        decides=("KEY-01", "KEY-02"),
+        needs=frozenset({Capability.KILL, Capability.RESTART}),
+        share=1.0,
+        steps=2,
+        examples=2,
     ),
 )
 

@@ -94,7 +94,7 @@ class KeyShares:
         receivers = [
             Receiver(one.consumer, one.permits, one.ranges) for one in gathered.shares if one.ranges is not None
         ]
-        is_known = len(receivers) == len(gathered.shares) and self._world.has_draining_hashes
+        is_known = len(receivers) == len(members) and self._world.has_draining_hashes
         if not is_known or (watch.topic, watch.subscription) in self._administered:
             return watch.stands_still
         wire = [member for member in members.values() if isinstance(member, WireMember)]

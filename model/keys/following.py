@@ -25,6 +25,9 @@ from model.vocabulary import Outcome
 
 Judged = Allowed[Consumption] | Broken
 
+OF_LIVENESS = frozenset({"KEY-04", "KEY-05", "KEY-07", "KEY-08", "KEY-13"})
+"""The rules that say what must come."""
+
 
 def judge(state: Consumption, operation: KeyOperation, outcome: Outcome, known: frozenset[str]) -> Judged:
     """What this operation with this outcome leaves possible."""
@@ -41,6 +44,14 @@ def judge(state: Consumption, operation: KeyOperation, outcome: Outcome, known: 
             return _gathered(state, key, outcome, known)
         case _:
             assert_never(operation)
+
+
+@carries("KEY-10")
+def in_a_race(broken: Broken, *, are_raced: bool) -> Broken:
+    """What does not come while calls race one another was added to what is pending where it must not be."""
+    if are_raced and broken.deviation is None and broken.rule in OF_LIVENESS:
+        return replace(broken, rule="KEY-10")
+    return broken
 
 
 def _gathered(state: Consumption, key: Key, outcome: Gathered, known: frozenset[str]) -> Judged:
@@ -136,6 +147,8 @@ def _accounted(state: Consumption, key: Key, outcome: Gathered, known: frozenset
     receivers = receivers_of(outcome)
     if receivers is None or not state.topics[key[0]].drains or state.keyed_of(key).is_administered:
         return Allowed(state)
+    if any(consumer.client != "wire" for _, consumer in state.of_subscription(key)):
+        return Allowed(state)  # what waits in the queues of other clients is not known
     keyed, entries = state.keyed_of(key), list(_open(state, key))
     is_ordered = watch.is_ordered(state, key)
     owed = due(entries, receivers, drains=is_ordered)
