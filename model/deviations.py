@@ -46,11 +46,18 @@ TERMINATED_NOT_SKIPPED = "terminated-not-skipped"
 OUTSTANDING_UNDERCOUNTED = "outstanding-undercounted"
 REPLAY_OUTLIVES_CONSUMERS = "replay-outlives-consumers"
 REPLAY_WAITS_FOR_NEWS = "replay-waits-for-news"
+READ_OUTLIVES_CONSUMERS = "read-outlives-consumers"
 PUT_ASIDE_IN_TURN = "put-aside-in-turn"
 
 DEVIATIONS: dict[str, Deviation] = {
     deviation.name: deviation
     for deviation in (
+        Deviation(
+            READ_OUTLIVES_CONSUMERS,
+            "KEY-02",
+            "what was being read when the last consumer left is sent to the next one, before and besides what is read "
+            "anew from the first message that is not acknowledged",
+        ),
         Deviation(
             PUT_ASIDE_IN_TURN,
             "KEY-13",
@@ -60,8 +67,8 @@ DEVIATIONS: dict[str, Deviation] = {
         Deviation(
             REPLAY_WAITS_FOR_NEWS,
             "KEY-13",
-            "what a consumer without permits held up is not delivered to others once it has left with nothing "
-            "unacknowledged, until something else happens",
+            "what was put aside, and may be sent, is not looked at until something else happens: once a consumer has "
+            "left with nothing unacknowledged, or when permits come while the broker is about to wait for new entries",
         ),
         Deviation(
             BATCH_ACKS_OVERWRITTEN,

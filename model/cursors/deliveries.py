@@ -82,7 +82,13 @@ def _received_one(
     why = state.due(key).get(message)
     # pulsar-client may hand out what waited in its queue, or die before it asks for what its application failed with.
     is_asked_for = why == "failed" and consumer.client == "wire" and consumer.kind in ("Shared", "Key_Shared")
-    if is_asked_for and dispatched.redeliveries == 0:
+    # Of a batch that is acknowledged in part, brokers forget how often it was delivered.
+    is_whole = not any(
+        one.has_message(place)
+        for one in state.cursors[key].imaginable
+        for place in state.log(key[0]).places_at(message[1].position)
+    )
+    if is_asked_for and is_whole and dispatched.redeliveries == 0:
         because = f"{name} was given {state.words(message)} again, as if it had never been delivered before"
         return Broken("ACK-13", because)
     state = state.with_cursor(key, cursor).taken(key, [message])

@@ -205,7 +205,7 @@ def _left(state: Consumption, name: str, at: Interval, *, in_good_order: bool) -
         after = cursor.closed(before, name, state.log(key[0]), at) if flushes else cursor.crashed(before, name)
         state = state.with_cursor(key, after)
         had = [message for message in consumer.outstanding if message[0] == key[0]]
-        state = keys_seen.left(state.free(key, had, "left"), key, name, had_nothing=not had)
+        state = keys_seen.left(state.free(key, had, "left"), key, name, had)
         if not any(state.of_subscription(key)):
             state = _with_replay_under_way(state, key, consumer)
             # With its last consumer a subscription forgets how often it delivered what.

@@ -14,7 +14,7 @@ from model.cursors.consumers import Key
 from model.cursors.left import surely_left
 from model.cursors.state import Consumption, messages_at
 from model.cursors.words import Dispatched
-from model.deviations import DEVIATIONS, PUT_ASIDE_IN_TURN, REPLAY_WAITS_FOR_NEWS
+from model.deviations import DEVIATIONS, PUT_ASIDE_IN_TURN, READ_OUTLIVES_CONSUMERS, REPLAY_WAITS_FOR_NEWS
 from model.judgement import Allowed, Broken
 from model.keys import order, recently_joined, stats, watch
 from model.keys.liveness import Open, Receiver, draining, due, owner_of
@@ -68,11 +68,19 @@ def _gathered(state: Consumption, key: Key, outcome: Gathered, known: frozenset[
             exercised + judged.exercised,
             deviations + judged.deviations,
         )
-    state = state.with_keyed(key, replace(state.keyed_of(key), is_gathered=True))
     accounted = _accounted(state, key, outcome, known)
     if isinstance(accounted, Broken):
         return accounted
-    return Allowed(accounted.state, exercised + accounted.exercised, deviations + accounted.deviations)
+    state = _all_seen(accounted.state, key, has_come=any(share.messages for share in outcome.shares))
+    return Allowed(state, exercised + accounted.exercised, deviations + accounted.deviations)
+
+
+def _all_seen(state: Consumption, key: Key, *, has_come: bool) -> Consumption:
+    """All is gathered that was on its way: what waits for replay from now on was there before anything that comes."""
+    keyed = state.keyed_of(key)
+    replays = Map(dict.fromkeys(keyed.replays, True))
+    may_be_read = keyed.may_be_read and not has_come
+    return state.with_keyed(key, replace(keyed, unseen=0, replays=replays, may_be_read=may_be_read))
 
 
 def _arrived(state: Consumption, key: Key, share: Share, known: frozenset[str]) -> Judged:
@@ -84,37 +92,47 @@ def _arrived(state: Consumption, key: Key, share: Share, known: frozenset[str]) 
     for dispatched in share.messages:
         is_first = dispatched.position != before
         before = dispatched.position
-        rules = _placed(state, key, name, dispatched, is_first=is_first)
-        if isinstance(rules, Broken):
-            return rules
+        placed = _placed(state, key, name, dispatched, known, is_first=is_first)
+        if isinstance(placed, Broken):
+            return placed
+        deviations += placed.deviations
+        if placed.state:  # it came twice
+            continue
         judged = deliveries.received(state, name, [dispatched], is_all=False, known=known)
         if isinstance(judged, Broken):
             return judged
         state = _got(judged.state, key, name, dispatched)
-        exercised += rules + judged.exercised
+        exercised += placed.exercised + judged.exercised
         deviations += judged.deviations
     judged = deliveries.received(state, name, [], is_all=True, known=known)
     return judged if isinstance(judged, Broken) else Allowed(judged.state, exercised, deviations)
 
 
 def _placed(
-    state: Consumption, key: Key, name: str, dispatched: Dispatched, *, is_first: bool
-) -> tuple[str, ...] | Broken:
-    """Whether a message comes in its order, and what that puts to the test; ``is_first``: of its entry."""
+    state: Consumption, key: Key, name: str, dispatched: Dispatched, known: frozenset[str], *, is_first: bool
+) -> Allowed[bool] | Broken:
+    """Whether a message comes in its order, and what that puts to the test; ``is_first``: of its entry.
+
+    The answer's state says whether the consumer has it already, which only a deviation explains.
+    """
     message = state.place_of(state.consumers[name], dispatched)
     if message is None or dispatched.position not in state.log(key[0]).keys:
-        return ()
-    if is_first:
-        broken = order.out_of_order(state, key, name, dispatched.position)
-        if broken is None and not state.topics[key[0]].drains:
-            broken = recently_joined.too_soon(state, key, name, dispatched.position)
-        if broken is not None:
-            return broken
-    if not state.topics[key[0]].drains:
-        return order.exercised_by(state, key, name, message) + recently_joined.exercised_by(
-            state, key, name, dispatched.position
-        )
-    return order.exercised_by(state, key, name, message) + _moved(state, key, name, dispatched.position)
+        return Allowed(False)
+    if state.keyed_of(key).may_be_read and message in state.consumers[name].outstanding:
+        deviation = DEVIATIONS[READ_OUTLIVES_CONSUMERS]
+        if deviation.name in known:
+            return Allowed(True, (), (deviation.name,))
+        return deviation.broken(f"{name} was given {state.words(message)}, which it has outstanding")
+    broken = order.out_of_order(state, key, name, dispatched.position) if is_first else None
+    if broken is not None and broken.deviation in known:
+        return Allowed(False, (), (str(broken.deviation),))
+    exercised = order.exercised_by(state, key, name, message)
+    if state.topics[key[0]].drains:
+        return broken or Allowed(False, exercised + _moved(state, key, name, dispatched.position))
+    if broken is None and is_first:
+        broken = recently_joined.too_soon(state, key, name, dispatched.position)
+    rules = recently_joined.exercised_by(state, key, name, dispatched.position)
+    return broken or Allowed(False, exercised + rules)
 
 
 @carries("KEY-03")
@@ -136,7 +154,9 @@ def _moved(state: Consumption, key: Key, name: str, position: Position) -> tuple
 
 def _got(state: Consumption, key: Key, name: str, dispatched: Dispatched) -> Consumption:
     keyed = state.keyed_of(key)
-    return state.with_keyed(key, replace(keyed, got=keyed.got.set(dispatched.position, name)))
+    position = dispatched.position
+    replays = keyed.replays.delete(position) if position in keyed.replays else keyed.replays
+    return state.with_keyed(key, replace(keyed, got=keyed.got.set(position, name), replays=replays))
 
 
 # ------------------------------------------------------------------------------------------------- what must have come
@@ -155,7 +175,9 @@ def _accounted(state: Consumption, key: Key, outcome: Gathered, known: frozenset
     deviations: tuple[str, ...] = ()
     if owed:
         starved = _starved(state, key, owed, receivers)
-        deviation = _deviation(keyed, owed, entries, receivers, is_ordered=is_ordered)
+        deviation = _deviation(
+            keyed, owed, entries, receivers, is_ordered=is_ordered, waits_for_news=outcome.waits_for_news
+        )
         if deviation is None:
             return starved
         if deviation not in known:
@@ -183,9 +205,10 @@ def _deviation(
     receivers: Sequence[Receiver],
     *,
     is_ordered: bool,
+    waits_for_news: bool,
 ) -> str | None:
     """What releases are known to do that may be behind it that something does not come."""
-    if keyed.is_unread:
+    if keyed.is_unread or (waits_for_news and keyed.is_crowded):
         return REPLAY_WAITS_FOR_NEWS
     first = min(owed)
     waiting = (entry for entry in entries if entry.holder is None and entry.position < first)

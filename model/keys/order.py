@@ -15,6 +15,7 @@ from model.cursors.consumers import Freed, Key, Message
 from model.cursors.left import surely_left
 from model.cursors.log import EntryKey
 from model.cursors.state import Consumption
+from model.deviations import DEVIATIONS, READ_OUTLIVES_CONSUMERS
 from model.judgement import Broken
 from model.keys.watch import hash_of
 from model.log import Position
@@ -25,7 +26,9 @@ def out_of_order(state: Consumption, key: Key, name: str, position: Position) ->
     own = state.log(key[0]).keys[position]
     if not state.consumers[name].keeps_keys:
         return None
-    earlier = [message for message in waiting(state, key) if message[1].position < position]
+    replays = state.keyed_of(key).replays
+    before = (message for message in waiting(state, key) if message[1].position < position)
+    earlier = [message for message in before if replays.get(message[1].position, True)]
     of_hash = [
         message for message in earlier if hash_of(state, key, message[1].position) == hash_of(state, key, position)
     ]
@@ -49,7 +52,7 @@ def _ahead_of_those_left(
     state: Consumption, key: Key, position: Position, earlier: Sequence[Message], what: str
 ) -> Broken | None:
     """What a consumer had that left comes before later messages of its key, unless it was asked for again before."""
-    first = _first(state, key, earlier, "left")
+    first = _first(state, key, earlier, ("left",))
     if first is None or _was_failed(state, key, position):
         return None
     return Broken("KEY-06", f"{what} before {state.words(first)}, which a consumer had that left")
@@ -60,7 +63,7 @@ def _ahead_of_replay(
     state: Consumption, key: Key, position: Position, earlier: Sequence[Message], what: str
 ) -> Broken | None:
     """What was never delivered does not come before what waits for replay, of the same hash."""
-    first = _first(state, key, earlier, "failed") or _first(state, key, earlier, "left")
+    first = _first(state, key, earlier, ("failed", "left"))
     if first is None or position in state.keyed_of(key).got:
         return None
     return Broken("KEY-09", f"{what} for the first time while {state.words(first)} of its hash waited for replay")
@@ -73,7 +76,10 @@ def _ahead_of_the_log(
     """Without redelivery requests, messages of a key come in the order of the log."""
     if not earlier or _was_failed(state, key, position):
         return None
-    return Broken("KEY-02", f"{what}, and {state.words(earlier[0])} of that key was not delivered before it")
+    because = f"{what}, and {state.words(earlier[0])} of that key was not delivered before it"
+    if state.keyed_of(key).may_be_read:
+        return DEVIATIONS[READ_OUTLIVES_CONSUMERS].broken(because)
+    return Broken("KEY-02", because)
 
 
 def exercised_by(state: Consumption, key: Key, name: str, message: Message) -> tuple[str, ...]:
@@ -102,9 +108,10 @@ def _has_news_behind(state: Consumption, key: Key, message: Message) -> bool:
     return any(position not in got and hash_of(state, key, position) == hashed for position in behind)
 
 
-def _first(state: Consumption, key: Key, messages: Sequence[Message], why: Freed) -> Message | None:
-    due = state.due(key)
-    return next((message for message in messages if due.get(message) == why), None)
+def _first(state: Consumption, key: Key, messages: Sequence[Message], why: tuple[Freed, ...]) -> Message | None:
+    """The first of these that waits for replay, for one of these reasons."""
+    due, replays = state.due(key), state.keyed_of(key).replays
+    return next((one for one in messages if due.get(one) in why and one[1].position in replays), None)
 
 
 def _was_failed(state: Consumption, key: Key, position: Position) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import replace
 
 from immutables import Map
 
 from model.cursors.consumers import Key, Message
 from model.cursors.state import Consumption
-from model.keys.state import Joined
+from model.keys.state import Joined, Keyed
 
 
 def joined(state: Consumption, key: Key, name: str) -> Consumption:
@@ -21,31 +21,33 @@ def joined(state: Consumption, key: Key, name: str) -> Consumption:
     return state.with_keyed(key, replace(keyed, joined=keyed.joined.set(name, joined)))
 
 
-def left(state: Consumption, key: Key, name: str, *, had_nothing: bool) -> Consumption:
+def left(state: Consumption, key: Key, name: str, had: Collection[Message]) -> Consumption:
     """A consumer has left. With the last one, all is read anew; one that is alone has nobody to wait for."""
     rest = [other for other, _ in state.of_subscription(key)]
     if not rest:
-        return state.without_keyed(key)
-    keyed = state.keyed_of(key).without(name)
-    keyed = replace(keyed, is_unread=keyed.is_unread or had_nothing)
+        before = state.keyed_of(key)
+        state = state.without_keyed(key)
+        is_sure = before.is_gathered and not before.may_be_read
+        return state if is_sure else state.with_keyed(key, Keyed(may_be_read=True))
+    keyed = state.keyed_of(key).without(name).freed(place.position for _, place in had)
+    keyed = replace(keyed, is_unread=keyed.is_unread or not had)
     return state.with_keyed(key, keyed if len(rest) > 1 else replace(keyed, joined=Map()))
 
 
-def failed(state: Consumption, key: Key, messages: Iterable[Message]) -> Consumption:
+def failed(state: Consumption, key: Key, messages: Collection[Message]) -> Consumption:
     """A consumer asked for messages again: of their keys, no order is promised for what was delivered already."""
     keys = state.log(key[0]).keys
     again = {keys[place.position].hashed_by for _, place in messages if place.position in keys}
     if not again:
         return state
-    keyed = state.keyed_of(key)
+    keyed = state.keyed_of(key).freed(place.position for _, place in messages)
     return state.with_keyed(key, replace(keyed, failed=keyed.failed.update(dict.fromkeys(again))))
 
 
-def stirred(state: Consumption) -> Consumption:
+def stirred(state: Consumption, times: int) -> Consumption:
     """Something happened, and the broker may have sent messages since all was gathered."""
     for key, keyed in state.keyed.items():
-        if keyed.is_gathered:
-            state = state.with_keyed(key, replace(keyed, is_gathered=False))
+        state = state.with_keyed(key, replace(keyed, unseen=keyed.unseen + times))
     return state
 
 

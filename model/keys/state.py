@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -27,12 +28,14 @@ class Keyed:
     """Since the subscription was last read from anew (it was set back, its topic moved, or its last consumer left):
 
     ``got``: the entries that were delivered, and who got each last. ``failed``: the keys, by what they are hashed by,
-    of which a consumer asked for messages again: no order is promised of what was delivered of them before. ``joined``:
-    the consumers that joined since while others were there.
-    ``is_gathered``: nothing happened since all was gathered that was on its way. ``is_administered``: messages were
-    acknowledged by administrators, whoever had them. The document does not say whether their hashes drain from then on,
-    so neither that nor the opposite is demanded. ``is_unread``: a consumer left with nothing outstanding, and nothing
-    shows yet that the broker looked what it held up.
+    of which a consumer asked for messages again: no order is promised of what was delivered of them before.
+    ``replays``: the entries that were taken from a consumer that left or failed, and wait to be sent again; false while
+    something may be on its way that was sent before that. ``joined``: the consumers that joined since while others were
+    there. ``unseen``: how many things happened since all was gathered that was on its way. ``is_administered``:
+    messages were acknowledged by administrators, whoever had them. The document does not say whether their hashes drain
+    from then on, so neither that nor the opposite is demanded. ``is_unread``: a consumer left with nothing outstanding,
+    and nothing shows yet that the broker looked what it held up. ``may_be_read``: something may have been on its way to
+    the last consumer when it left, and nothing was delivered since.
 
     As of the last gathering: ``draining``, the hashes that waited for a consumer, and for whom; ``held_up``, those of
     them that kept a message from being delivered; ``cleared``, how many hashes of a consumer the broker says to have
@@ -41,13 +44,29 @@ class Keyed:
 
     got: Map[Position, str] = Map()
     failed: Map[bytes, None] = Map()
+    replays: Map[Position, bool] = Map()
     joined: Map[str, Joined] = Map()
-    is_gathered: bool = False
+    unseen: int = 1
     is_administered: bool = False
     is_unread: bool = False
+    may_be_read: bool = False
     draining: Map[int, str] = Map()
     held_up: frozenset[int] = frozenset()
     cleared: Map[str, int] = Map()
+
+    @property
+    def is_gathered(self) -> bool:
+        """Whether nothing happened since all was gathered that was on its way."""
+        return self.unseen == 0
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether several things happened since, so that the broker may have done one while it did another."""
+        return self.unseen > 1
+
+    def freed(self, positions: Iterable[Position]) -> Keyed:
+        """The same when entries were taken from a consumer."""
+        return replace(self, replays=self.replays.update(dict.fromkeys(positions, self.is_gathered)))
 
     def without(self, consumer: str) -> Keyed:
         """The same when a consumer is gone."""
