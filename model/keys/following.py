@@ -14,7 +14,7 @@ from model.cursors.consumers import Key
 from model.cursors.left import surely_left
 from model.cursors.state import Consumption, messages_at
 from model.cursors.words import Dispatched
-from model.deviations import DEVIATIONS, PUT_ASIDE_IN_TURN, READ_OUTLIVES_CONSUMERS, REPLAY_WAITS_FOR_NEWS
+from model.deviations import DEVIATIONS, PUT_ASIDE_IN_TURN, REPLAY_WAITS_FOR_NEWS
 from model.judgement import Allowed, Broken
 from model.keys import order, recently_joined, stats, watch
 from model.keys.liveness import Open, Receiver, draining, due, owner_of
@@ -96,8 +96,6 @@ def _arrived(state: Consumption, key: Key, share: Share, known: frozenset[str]) 
         if isinstance(placed, Broken):
             return placed
         deviations += placed.deviations
-        if placed.state:  # it came twice
-            continue
         judged = deliveries.received(state, name, [dispatched], is_all=False, known=known)
         if isinstance(judged, Broken):
             return judged
@@ -110,29 +108,21 @@ def _arrived(state: Consumption, key: Key, share: Share, known: frozenset[str]) 
 
 def _placed(
     state: Consumption, key: Key, name: str, dispatched: Dispatched, known: frozenset[str], *, is_first: bool
-) -> Allowed[bool] | Broken:
-    """Whether a message comes in its order, and what that puts to the test; ``is_first``: of its entry.
-
-    The answer's state says whether the consumer has it already, which only a deviation explains.
-    """
+) -> Allowed[None] | Broken:
+    """Whether a message comes in its order, and what that puts to the test; ``is_first``: of its entry."""
     message = state.place_of(state.consumers[name], dispatched)
     if message is None or dispatched.position not in state.log(key[0]).keys:
-        return Allowed(False)
-    if state.keyed_of(key).may_be_read and message in state.consumers[name].outstanding:
-        deviation = DEVIATIONS[READ_OUTLIVES_CONSUMERS]
-        if deviation.name in known:
-            return Allowed(True, (), (deviation.name,))
-        return deviation.broken(f"{name} was given {state.words(message)}, which it has outstanding")
+        return Allowed(None)
     broken = order.out_of_order(state, key, name, dispatched.position) if is_first else None
     if broken is not None and broken.deviation in known:
-        return Allowed(False, (), (str(broken.deviation),))
+        return Allowed(None, (), (str(broken.deviation),))
     exercised = order.exercised_by(state, key, name, message)
     if state.topics[key[0]].drains:
-        return broken or Allowed(False, exercised + _moved(state, key, name, dispatched.position))
+        return broken or Allowed(None, exercised + _moved(state, key, name, dispatched.position))
     if broken is None and is_first:
         broken = recently_joined.too_soon(state, key, name, dispatched.position)
     rules = recently_joined.exercised_by(state, key, name, dispatched.position)
-    return broken or Allowed(False, exercised + rules)
+    return broken or Allowed(None, exercised + rules)
 
 
 @carries("KEY-03")
