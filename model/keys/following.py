@@ -71,14 +71,18 @@ def _gathered(state: Consumption, key: Key, outcome: Gathered, known: frozenset[
     accounted = _accounted(state, key, outcome, known)
     if isinstance(accounted, Broken):
         return accounted
-    state = _all_seen(accounted.state, key, has_come=any(share.messages for share in outcome.shares))
+    has_come = any(share.messages for share in outcome.shares)
+    state = _all_seen(accounted.state, key, has_come=has_come, is_stalled=bool(accounted.deviations))
     return Allowed(state, exercised + accounted.exercised, deviations + accounted.deviations)
 
 
-def _all_seen(state: Consumption, key: Key, *, has_come: bool) -> Consumption:
-    """All is gathered that was on its way: what waits for replay from now on was there before anything that comes."""
+def _all_seen(state: Consumption, key: Key, *, has_come: bool, is_stalled: bool) -> Consumption:
+    """All is gathered that was on its way: what waits for replay from now on was there before anything that comes.
+
+    ``is_stalled``: by a known deviation nobody looks at what waits for replay; nothing is said on what comes before it.
+    """
     keyed = state.keyed_of(key)
-    replays = Map(dict.fromkeys(keyed.replays, True))
+    replays = Map(dict.fromkeys(keyed.replays, not is_stalled))
     may_be_read = keyed.may_be_read and not has_come
     return state.with_keyed(key, replace(keyed, unseen=0, replays=replays, may_be_read=may_be_read))
 
