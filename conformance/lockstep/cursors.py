@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from conformance.lockstep.cursor_accounts import Watch
+from conformance.lockstep.cursor_accounts import Account, Watch, account_of
 from conformance.lockstep.cursor_admin import BEGINNING, CursorAdmin
 from conformance.lockstep.cursor_backoff import fail_often
 from conformance.lockstep.cursor_consumers import IN_ORDER, Member, WireMember, chosen
@@ -354,9 +354,8 @@ class Cursors:
             return _NO_SUBSCRIPTION
         if account is None:
             return Starved(watch.missing())
-        counts = {one.consumer_name: one.unacked_messages for one in account.subscription.consumers}
         arrived = tuple(
-            Arrived(consumer, member.collect(), counts.get(member.name, 0))
+            Arrived(consumer, member.collect(), _unacknowledged_at(member, account))
             for consumer, member in self._members.on(topic, subscription).items()
             if isinstance(member, WireMember)
         )
@@ -385,6 +384,12 @@ class Cursors:
     def close(self) -> None:
         """Cut all consumers off."""
         self._members.cut_all()
+
+
+def _unacknowledged_at(member: Member, account: Account) -> int:
+    """How many messages a broker counts as outstanding at a consumer."""
+    found = account_of(member, account.subscription.consumers)
+    return 0 if found is None else found.unacked_messages
 
 
 def _part(found: list[Whereabout], *, cumulative: bool) -> Position | PartOfBatch:

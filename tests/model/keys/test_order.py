@@ -1,0 +1,258 @@
+"""What the observer of Key_Shared allows and what it does not, told in short histories."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from model.cursors.words import (
+    Acknowledge,
+    Acknowledged,
+    CrashConsumer,
+    CreateSubscription,
+    Dispatched,
+    Redeliver,
+    Redelivering,
+    Subscribe,
+    Subscribed,
+)
+from model.deviations import PUT_ASIDE_IN_TURN, REPLAY_WAITS_FOR_NEWS
+from model.example import Example, judge
+from model.judgement import Allowed, Broken
+from model.keys.hashing import AUTO_SPLIT_HASHES, HashRange, keys_that_share_a_hash, sticky_hash
+from model.keys.words import DrainingHash, Gather, Gathered, Permit, Share
+from model.log import Position
+from model.operations import (
+    AnyOperation,
+    AnyOutcome,
+    Created,
+    CreateTopic,
+    Done,
+    Entry,
+    Message,
+    Opened,
+    OpenProducer,
+    Send,
+    Sent,
+    Stored,
+)
+
+Happened = tuple[AnyOperation, AnyOutcome]
+
+A, B = "a", "b"
+HASH_A, HASH_B = (sticky_hash(key.encode()) for key in (A, B))
+ALL = (AUTO_SPLIT_HASHES,)
+NONE: tuple[HashRange, ...] = ()
+ONE, OTHER = keys_that_share_a_hash(2)
+
+
+def sent(*keys: str | None) -> list[Happened]:
+    """A topic with a subscription, and a message of each of these keys: 1, 2, 3…"""
+    entries = tuple(Entry((Message(n, str(n), key),)) for n, key in enumerate(keys, start=1))
+    return [
+        (CreateTopic("t", persistence="every-ack"), Created(deduplication=False, snapshot_room=9)),
+        (OpenProducer("p", "t", "p"), Opened(-1)),
+        (CreateSubscription("t", "s"), Done()),
+        (Send("p", entries), Sent(tuple(Stored(Position(1, n)) for n in range(len(keys))))),
+    ]
+
+
+def joins(*names: str, out_of_order: bool = False) -> list[Happened]:
+    """Consumers subscribe."""
+    return [(Subscribe(name, "t", "s", kind="Key_Shared", out_of_order=out_of_order), Subscribed()) for name in names]
+
+
+def message(number: int, redeliveries: int = 0) -> Dispatched:
+    return Dispatched(Position(1, number - 1), -1, 0, str(number), redeliveries)
+
+
+def share(
+    name: str,
+    *numbers: int,
+    ranges: tuple[HashRange, ...] | None = None,
+    permits: int = 0,
+    draining: tuple[DrainingHash, ...] = (),
+    cleared: int = 0,
+    again: bool = False,
+) -> Share:
+    """What a consumer got, and what the broker says of it; without ranges, only what was delivered is judged."""
+    return Share(
+        name, tuple(message(n, int(again)) for n in numbers), permits, 0, ranges, draining=draining, cleared=cleared
+    )
+
+
+def gathers(*shares: Share) -> Happened:
+    draining = [one for each in shares for one in each.draining]
+    counted = sum(one.unacknowledged for one in draining)
+    total = sum(each.cleared for each in shares)
+    return Gather("t", "s"), Gathered(shares, draining=len(draining), unacknowledged=counted, cleared=total)
+
+
+def acknowledges(name: str, *numbers: int) -> Happened:
+    return Acknowledge(name, (0,)), Acknowledged(tuple(message(n) for n in numbers), receipt=True)
+
+
+def fails(name: str, *numbers: int) -> Happened:
+    return Redeliver(name, (0,)), Redelivering(tuple(message(n) for n in numbers))
+
+
+def leaves(name: str) -> Happened:
+    return CrashConsumer(name), Done()
+
+
+def permits(name: str) -> Happened:
+    return Permit(name, 1), Done()
+
+
+def judged(*happened: Happened, known: frozenset[str] = frozenset()) -> Allowed[Example] | Broken:
+    """What the last of these comes to; all before it are allowed."""
+    *before, last = happened
+
+    def after(state: Example, one: Happened) -> Example:
+        answer = judge(state, *one)
+        assert isinstance(answer, Allowed), answer
+        return answer.state
+
+    return judge(reduce(after, before, Example(known=known)), *last)
+
+
+def broken(*happened: Happened, known: frozenset[str] = frozenset()) -> str | None:
+    answer = judged(*happened, known=known)
+    return answer.rule if isinstance(answer, Broken) else None
+
+
+def exercised(*happened: Happened) -> set[str]:
+    answer = judged(*happened)
+    assert isinstance(answer, Allowed), answer
+    return set(answer.exercised)
+
+
+def test_a_key_is_at_one_consumer_at_a_time() -> None:
+    begin = [*sent(A, A, B), *joins("c", "d")]
+    assert broken(*begin, gathers(share("c", 1), share("d", 2))) == "KEY-01"
+    assert broken(*begin, gathers(share("c", 1, 2), share("d", 3))) is None
+
+
+def test_a_key_moves_once_its_messages_are_acknowledged_or_their_consumer_is_gone() -> None:
+    begin = [*sent(A, A), *joins("c", "d"), gathers(share("c", 1), share("d"))]
+    assert broken(*begin, gathers(share("c"), share("d", 2))) == "KEY-01"
+    assert broken(*begin, acknowledges("c", 1), gathers(share("c"), share("d", 2))) is None
+    assert broken(*begin, leaves("c"), gathers(share("d", 1, 2))) is None
+
+
+def test_a_message_that_was_asked_for_again_does_not_free_others_of_its_key() -> None:
+    begin = [*sent(A, A), *joins("c", "d"), gathers(share("c", 1, 2), share("d")), fails("c", 1)]
+    assert broken(*begin, gathers(share("c"), share("d", 1, again=True))) == "KEY-01"
+    assert broken(*begin, gathers(share("c", 1, again=True), share("d"))) is None
+
+
+def test_messages_without_a_key_go_anywhere_and_so_do_those_of_consumers_that_allow_it() -> None:
+    assert broken(*sent(None, None), *joins("c", "d"), gathers(share("c", 1), share("d", 2))) is None
+    anyhow = joins("c", "d", out_of_order=True)
+    assert broken(*sent(A, A), *anyhow, gathers(share("c", 2), share("d", 1))) is None
+
+
+def test_messages_of_a_key_come_in_the_order_of_the_log() -> None:
+    begin = [*sent(A, A), *joins("c")]
+    assert broken(*begin, gathers(share("c", 2, 1))) == "KEY-02"
+    assert broken(*begin, gathers(share("c", 1, 2))) is None
+
+
+def test_what_a_consumer_had_that_left_comes_before_later_messages_of_its_keys() -> None:
+    begin = [*sent(A, A, B), *joins("c", "d"), gathers(share("c", 1), share("d")), leaves("c")]
+    assert broken(*begin, gathers(share("d", 2, 1))) == "KEY-06"
+    assert broken(*begin, gathers(share("d", 3, 1, 2))) is None
+    assert {"KEY-06", "KEY-09", "KEY-02"} <= exercised(*begin, gathers(share("d", 1, 2)))
+
+
+def test_a_new_message_of_a_hash_stays_behind_what_waits_for_replay() -> None:
+    begin = [*sent(ONE, OTHER), *joins("c"), gathers(share("c", 1)), fails("c", 1)]
+    assert broken(*begin, gathers(share("c", 2))) == "KEY-09"
+    assert broken(*begin, gathers(share("c", 1, again=True), share("c", 2))) is None
+
+
+def test_no_order_is_promised_among_messages_that_were_asked_for_again() -> None:
+    begin = [*sent(A, A), *joins("c"), gathers(share("c", 1, 2)), fails("c", 1), fails("c", 2)]
+    assert broken(*begin, gathers(share("c", 2, 1, again=True))) is None
+
+
+def test_what_was_on_its_way_before_a_failure_may_come_before_what_waits_for_replay() -> None:
+    begin = [*sent(A, A), *joins("c"), gathers(share("c", 1)), permits("c"), fails("c", 1)]
+    assert broken(*begin, gathers(share("c", 2), share("c", 1, again=True))) is None
+
+
+def test_something_must_come_to_a_consumer_with_permits_in_whose_range_it_is() -> None:
+    begin = [*sent(A), *joins("c")]
+    assert broken(*begin, gathers(share("c", ranges=ALL, permits=1))) == "KEY-13"
+    assert broken(*begin, gathers(share("c", ranges=ALL, permits=0))) is None
+    assert broken(*begin, gathers(share("c", ranges=NONE, permits=1))) is None
+
+
+def test_what_a_draining_hash_holds_up_must_come_when_it_has_drained() -> None:
+    drains = share("c", 1, ranges=NONE, draining=(DrainingHash(HASH_A, 1, 1),))
+    begin = [*sent(A, A), *joins("c", "d"), gathers(drains, share("d", ranges=ALL, permits=5)), acknowledges("c", 1)]
+    gone = share("c", ranges=NONE, cleared=1)
+    assert broken(*begin, gathers(gone, share("d", ranges=ALL, permits=5))) == "KEY-05"
+    assert {"KEY-03", "KEY-05", "KEY-11"} <= exercised(*begin, gathers(gone, share("d", 2, ranges=ALL, permits=4)))
+
+
+def test_only_draining_hashes_are_held_up() -> None:
+    drains = share("c", 1, ranges=NONE, draining=(DrainingHash(HASH_A, 1, 1),))
+    begin = [*sent(A, B), *joins("c", "d"), gathers(drains, share("d", ranges=ALL))]
+    still = share("c", ranges=NONE, draining=(DrainingHash(HASH_A, 1, 1),))
+    assert broken(*begin, gathers(still, share("d", ranges=ALL, permits=1))) == "KEY-04"
+
+
+def test_the_draining_hashes_that_are_shown_are_those_that_drain() -> None:
+    begin = [*sent(A, A), *joins("c", "d")]
+    d = share("d", ranges=ALL)
+    assert broken(*begin, gathers(share("c", 1, ranges=NONE), d)) == "KEY-11"
+    assert broken(*begin, gathers(share("c", 1, ranges=NONE, draining=(DrainingHash(HASH_A, 2, 0),)), d)) == "KEY-11"
+    assert broken(*begin, gathers(share("c", 1, ranges=NONE, draining=(DrainingHash(HASH_A, 1, 0),)), d)) is None
+    extra = (DrainingHash(HASH_A, 1, 0), DrainingHash(HASH_B, 1, 0))
+    assert broken(*begin, gathers(share("c", 1, ranges=NONE, draining=extra), d)) == "KEY-11"
+
+
+def test_what_is_cleared_is_counted() -> None:
+    drains = share("c", 1, ranges=NONE, draining=(DrainingHash(HASH_A, 1, 0),))
+    begin = [*sent(A), *joins("c", "d"), gathers(drains, share("d", ranges=ALL)), acknowledges("c", 1)]
+    assert broken(*begin, gathers(share("c", ranges=NONE), share("d", ranges=ALL))) == "KEY-11"
+    assert broken(*begin, gathers(share("c", ranges=NONE, cleared=1), share("d", ranges=ALL))) is None
+
+
+def test_what_nobody_looks_at_again_is_a_deviation_only_once_a_consumer_left_with_nothing() -> None:
+    begin = [*sent(A), *joins("c", "d"), gathers(share("c", ranges=ALL), share("d", ranges=NONE, permits=1))]
+    stalled = gathers(share("d", ranges=ALL, permits=1))
+    answer = judged(*begin, leaves("c"), stalled)
+    assert isinstance(answer, Broken)
+    assert answer.deviation == REPLAY_WAITS_FOR_NEWS
+    known = judged(*begin, leaves("c"), stalled, known=frozenset({REPLAY_WAITS_FOR_NEWS}))
+    assert isinstance(known, Allowed)
+    assert known.deviations == (REPLAY_WAITS_FOR_NEWS,)
+
+
+def test_what_is_put_aside_in_turn_is_a_deviation_only_where_order_is_given_up() -> None:
+    low, high = (A, B) if HASH_A < HASH_B else (B, A)
+    halves = (HashRange(1, sticky_hash(low.encode())), HashRange(sticky_hash(low.encode()) + 1, 65535))
+    stalled = gathers(share("c", ranges=halves[:1]), share("d", ranges=halves[1:], permits=1))
+    answer = judged(*sent(low, high), *joins("c", "d", out_of_order=True), stalled)
+    assert isinstance(answer, Broken)
+    assert answer.deviation == PUT_ASIDE_IN_TURN
+    assert broken(*sent(low, high), *joins("c", "d"), stalled, known=frozenset({PUT_ASIDE_IN_TURN})) == "KEY-13"
+
+
+def classic(*keys: str) -> list[Happened]:
+    """The same on a release without draining hashes."""
+    create, *rest = sent(*keys)
+    return [(create[0], Created(deduplication=False, snapshot_room=9, has_draining_hashes=False)), *rest]
+
+
+def more(position: Position, number: int, key: str) -> Happened:
+    entry = Entry((Message(number, str(number), key),))
+    return Send("p", (entry,)), Sent((Stored(position),))
+
+
+def test_without_draining_hashes_who_joins_waits_for_all_that_was_read_before() -> None:
+    begin = [*classic(A), *joins("c"), gathers(share("c", 1)), *joins("d"), more(Position(1, 1), 2, B)]
+    assert broken(*begin, gathers(share("c"), share("d", 2))) == "KEY-14"
+    assert broken(*begin, acknowledges("c", 1), gathers(share("c"), share("d", 2))) is None
+    assert broken(*begin, leaves("c"), gathers(share("d", 1, 2))) is None
