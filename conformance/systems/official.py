@@ -285,10 +285,14 @@ class OfficialClient:
         prefetch: int = 1000,
         nack_delay_s: float = 60.0,
         acknowledges_parts: bool = False,
+        pending_chunked: int = 10,
+        acknowledges_discarded: bool = False,
     ) -> OfficialConsumer:
         """Subscribe; up to ``prefetch`` messages are fetched ahead. Errors as for :meth:`open_producer`.
 
         ``acknowledges_parts``: the messages of a batch are acknowledged one by one, and not all at once with the last.
+        ``pending_chunked``: how many chunked messages it puts together at a time, 0 for any number; past that it
+        discards the oldest one, and, with ``acknowledges_discarded``, acknowledges it.
         """
         consumer = _call(
             f"subscribing {subscription} to {topic}",
@@ -301,6 +305,8 @@ class OfficialClient:
             receiver_queue_size=prefetch,
             negative_ack_redelivery_delay_ms=math.ceil(nack_delay_s * 1000),
             batch_index_ack_enabled=acknowledges_parts,
+            max_pending_chunked_message=pending_chunked,
+            auto_ack_oldest_chunked_message_on_queue_full=acknowledges_discarded,
         )
         return OfficialConsumer(consumer)
 
