@@ -279,16 +279,14 @@ def test_on_a_shared_subscription_pulsar_client_gives_back_the_last_chunk_only(
     assert first is not None
     assert admin.stats(plain_topic).subscriptions["s"].unacked_messages == 3
     consumer.nack(first)
-    # The broker sends no chunk but the first of a message whose chunks were all sent: the last one stays where it is.
+    # One chunk is not pending any more, and comes to nobody: it is not the first of its message. What else is sent then
+    # depends on the release: small messages on 4.0.8 and 2.11.0, nothing on 3.3.6.
     eventually(lambda: admin.stats(plain_topic).subscriptions["s"].unacked_messages == 2)
-    send(producer, chunk_of("x"))
-    behind = consumer.receive(timeout_s=TIMEOUT_S)
-    assert behind is not None
-    assert behind.payload == b"x"
+    consumer.close()
 
 
-def test_on_a_shared_subscription_half_a_message_of_a_consumer_that_leaves_is_not_given_to_another(
-    client: WireClient, plain_topic: str
+def test_on_a_shared_subscription_half_a_message_of_a_consumer_that_leaves_waits_until_the_topic_is_loaded_again(
+    client: WireClient, admin: Admin, plain_topic: str
 ) -> None:
     leaver = client.subscribe(
         plain_topic, "s", kind="Shared", initial="earliest", consumer_name="A", timeout_s=TIMEOUT_S
@@ -302,11 +300,14 @@ def test_on_a_shared_subscription_half_a_message_of_a_consumer_that_leaves_is_no
     other.flow(100)
     leaver.close(timeout_s=TIMEOUT_S)
     send(producer, chunk_of("x"))
-    # Nothing at all is sent to the other one from now on (4.0.8); when it has left, too, small messages come again.
+    # Nothing is sent to the other one from now on, small messages included, or chunks at least.
     other.close(timeout_s=TIMEOUT_S)
+    assert [one for one in other.pending() if one.metadata.uuid] == []
+    producer.close(timeout_s=TIMEOUT_S)
+    admin.unload(plain_topic)
     third = client.subscribe(plain_topic, "s", kind="Shared", consumer_name="C", timeout_s=TIMEOUT_S)
     third.flow(100)
-    eventually(lambda: [one.payload for one in third.pending()] == [b"x"])
+    eventually(lambda: [one.payload for one in third.pending()] == [b"a", b"a", b"a", b"x"])
 
 
 # ---------------------------------------------------------------------------------------- deduplication
