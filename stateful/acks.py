@@ -474,7 +474,7 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
             self.create(topic, persistence, kinds)
 
     @rule(
-        sizes=st.lists(st.sampled_from([1, 1, 1, 2]), min_size=3, max_size=12),
+        sizes=st.lists(st.sampled_from([1, 1, 2, 3]), min_size=3, max_size=12),
         acks=st.lists(NTH, min_size=1, max_size=12),
         later=st.none() | NTH,
         waits_for=st.sampled_from([(), ("every-ack",), ("every-ack",), tuple(PERSISTED_PER_S)]),
