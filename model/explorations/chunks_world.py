@@ -159,7 +159,13 @@ def initial(setup: Setup) -> World:
     return World(
         tuple(Producer(name) for name, _ in setup.sources),
         consumer=Consumer(buffers=Buffers(setup.limit, setup.acks_discarded)),
-        **{one: getattr(setup, one) for one in ("cuts", "deaths", "unloads", "expiries", "crashes", "seeks", "backs")},
+        cuts=setup.cuts,
+        deaths=setup.deaths,
+        unloads=setup.unloads,
+        expiries=setup.expiries,
+        crashes=setup.crashes,
+        seeks=setup.seeks,
+        backs=setup.backs,
     )
 
 
