@@ -11,6 +11,7 @@ nothing.
 
 from __future__ import annotations
 
+import resource
 import statistics
 import subprocess
 import sys
@@ -86,6 +87,7 @@ def main(broker: str, messages: int, size_bytes: int, rounds: int) -> None:
     started.start()
     found: dict[str, list[Turn]] = {way: [] for way in WAYS}
     ring = Ring()
+    before_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     try:
         past = started.addresses.service_url
         with Tap(past, record=ring) as tap, Tap(past, record=ring, with_digests=True) as digesting:
@@ -101,6 +103,8 @@ def main(broker: str, messages: int, size_bytes: int, rounds: int) -> None:
     finally:
         started.stop()
     report(found, ring.count, messages, size_bytes)
+    grown_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before_mb
+    click.echo(f"this process, with both taps and the last {len(ring.events())} events, grew by {grown_mb:.0f} MB")
 
 
 def report(found: dict[str, list[Turn]], events: int, messages: int, size_bytes: int) -> None:
