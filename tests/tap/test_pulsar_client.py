@@ -117,7 +117,9 @@ def test_a_damaged_message_is_not_given_to_the_application(tap: Tap, official: O
     damaged = tap.inject(Corrupt(which=Which(kind="MESSAGE"), change=PayloadByte(), mended=False))
     consumer = official.subscribe(topic, "s", kind="Exclusive", initial="earliest")
     assert received(consumer, 1) == [b"whole"]
-    assert damaged.fired
+    (fired,) = damaged.fired
+    (message,) = (one for one in ring.commands("MESSAGE") if one.number == fired.command)
+    eventually(lambda: [one.positions for one in ring.commands("ACK")] == [message.positions])
 
 
 @pytest.mark.parametrize("fault", ["repeat", "swap", "another id"])
