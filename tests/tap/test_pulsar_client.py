@@ -111,7 +111,9 @@ def test_a_send_that_is_lost_is_noticed_by_the_next_receipt_and_sent_again(
     assert stored == [1, 3], "the third one was stored first, so the second one is a duplicate when it comes"
 
 
-def test_a_damaged_message_is_not_given_to_the_application(tap: Tap, official: OfficialClient, topic: str) -> None:
+def test_a_damaged_message_is_acknowledged_and_not_given_to_the_application(
+    tap: Tap, ring: Ring, official: OfficialClient, topic: str
+) -> None:
     producer = official.open_producer(topic, name="p")
     assert sent(producer, b"damaged", b"whole") == [True, True]
     damaged = tap.inject(Corrupt(which=Which(kind="MESSAGE"), change=PayloadByte(), mended=False))
