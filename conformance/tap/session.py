@@ -95,15 +95,14 @@ class Session:
         self.client: Final = End(self, "client")
         self.broker: Final = End(self, "broker")
         self._lanes: dict[Side, Lane] = {}
-        self._early: list[bytes] = []
-        """What the client sent before the broker took it: asyncio of Python 3.11.2 reads on although it was paused."""
         self._finished: list[Ending] = []
         self._is_over = False
         self._dialling: asyncio.Task[None] | None = None
 
     def welcome(self) -> None:
         """A client came: connect it with the broker, or turn it away."""
-        self.client.transport.pause_reading()
+        # Not at once: the asyncio of Python 3.11.2 begins to read behind this, paused or not.
+        asyncio.get_running_loop().call_soon(self.client.transport.pause_reading)
         self.house.sessions.add(self)
         refusal = self.house.refusal()
         if refusal is None:
@@ -138,18 +137,11 @@ class Session:
             )
         )
         client.resume_reading()
-        for data in self._early:
-            self.take("client", data)
-        self._early.clear()
 
     def take(self, side: Side, data: bytes) -> None:
         """Bytes came from one side."""
-        if self._is_over:
-            return
-        if side in self._lanes:
+        if not self._is_over:
             self._lanes[side].take(data)
-        else:
-            self._early.append(data)
 
     def gone(self, side: Side, *, is_half: bool) -> None:
         """One side has ended the connection, or, with ``is_half``, its own direction of it."""
