@@ -202,13 +202,13 @@ def _deviation(
     waits_for_news: bool,
 ) -> str | None:
     """What releases are known to do that may be behind it that something does not come."""
-    if keyed.is_unread or (waits_for_news and keyed.is_crowded):
+    if keyed.is_unread:
         return REPLAY_WAITS_FOR_NEWS
     first = min(owed)
     waiting = (entry for entry in entries if entry.holder is None and entry.position < first)
     if not is_ordered and any(owner_of(entry.hashed, receivers) is not None for entry in waiting):
         return PUT_ASIDE_IN_TURN
-    return None
+    return REPLAY_WAITS_FOR_NEWS if waits_for_news and keyed.is_crowded else None
 
 
 def receivers_of(outcome: Gathered) -> list[Receiver] | None:
