@@ -194,14 +194,15 @@ class KeysMachine(OnKeys):
         self.gather()
         self.leave(passing, crashes=crashes)
 
-    @rule(picks=PICKS, others=PERMITS, permits=PERMITS)
-    def put_aside(self, picks: list[Pick], others: int, permits: int) -> None:
-        """A consumer has no permits for more while others have; what it cannot take is put aside, and one joins."""
+    @rule(picks=PICKS, joining=st.integers(1, 3))
+    def put_aside(self, picks: list[Pick], joining: int) -> None:
+        """A consumer has no permits for more while others have; what it cannot take is put aside, and some join."""
         self.join(1)
-        self.join(others)
-        self.send_entries(picks)
+        self.join(100)
+        self.send_entries([*picks, *picks])
         self.gather()
-        self.join(permits)
+        for _ in range(joining):
+            self.join(100)
 
 
 class KeysAgainMachine(KeysMachine):
