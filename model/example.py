@@ -141,8 +141,8 @@ def judge(
     steps: list[Callable[[Example], Judgement]] = [_late_step(answers, may_fail=may_fail) for answers in late]
     steps.append(lambda before: _judge_one(before, operation, outcome, at))
     if not isinstance(operation, Gather):
-        # A consumer that asks for messages again gives permits as well.
-        times = 2 if isinstance(operation, Redeliver) else 1
+        # A consumer that asks for everything again gives permits as well.
+        times = 2 if isinstance(operation, Redeliver) and operation.nth is None else 1
         steps.append(lambda before: Allowed(replace(before, consumption=keys_seen.stirred(before.consumption, times))))
     if isinstance(operation, Restart):
         steps.append(lambda before: _setting_changed(before, outcome))

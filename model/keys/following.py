@@ -84,7 +84,7 @@ def _all_seen(state: Consumption, key: Key, *, has_come: bool, is_stalled: bool)
     keyed = state.keyed_of(key)
     replays = Map(dict.fromkeys(keyed.replays, not is_stalled))
     may_be_read = keyed.may_be_read and not has_come
-    return state.with_keyed(key, replace(keyed, unseen=0, replays=replays, may_be_read=may_be_read))
+    return state.with_keyed(key, replace(keyed, unseen=0, has_failed=False, replays=replays, may_be_read=may_be_read))
 
 
 def _arrived(state: Consumption, key: Key, share: Share, known: frozenset[str]) -> Judged:

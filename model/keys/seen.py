@@ -29,7 +29,7 @@ def left(state: Consumption, key: Key, name: str, had: Collection[Message]) -> C
         state = state.without_keyed(key)
         is_sure = before.is_gathered and not before.may_be_read
         return state if is_sure else state.with_keyed(key, Keyed(may_be_read=True))
-    keyed = state.keyed_of(key).without(name).freed(place.position for _, place in had)
+    keyed = state.keyed_of(key).without(name).freed((place.position for _, place in had), is_gone=True)
     keyed = replace(keyed, is_unread=keyed.is_unread or not had)
     return state.with_keyed(key, keyed if len(rest) > 1 else replace(keyed, joined=Map()))
 
@@ -40,8 +40,8 @@ def failed(state: Consumption, key: Key, messages: Collection[Message]) -> Consu
     again = {keys[place.position].hashed_by for _, place in messages if place.position in keys}
     if not again:
         return state
-    keyed = state.keyed_of(key).freed(place.position for _, place in messages)
-    return state.with_keyed(key, replace(keyed, failed=keyed.failed.update(dict.fromkeys(again))))
+    keyed = state.keyed_of(key).freed((place.position for _, place in messages), is_gone=False)
+    return state.with_keyed(key, replace(keyed, failed=keyed.failed.update(dict.fromkeys(again)), has_failed=True))
 
 
 def stirred(state: Consumption, times: int) -> Consumption:
