@@ -61,14 +61,14 @@ DEVIATIONS: dict[str, Deviation] = {
         Deviation(
             PUT_ASIDE_IN_TURN,
             "KEY-13",
-            "where consumers allow messages of a key out of order, what was put aside for one that has no permits "
-            "holds up what was put aside for others",
+            "where messages were asked for again, or may come out of order, what was put aside for a consumer without "
+            "permits holds up what was put aside for others",
         ),
         Deviation(
             REPLAY_WAITS_FOR_NEWS,
             "KEY-13",
-            "what was put aside, and may be sent, is not looked at until something else happens: once a consumer has "
-            "left with nothing unacknowledged, or when permits come while the broker is about to wait for new entries",
+            "what a consumer without permits held up is not delivered to others once it has left with nothing "
+            "unacknowledged, until something else happens",
         ),
         Deviation(
             BATCH_ACKS_OVERWRITTEN,

@@ -16,7 +16,7 @@ from model.applications import ApplicationOperation, StartSource
 from model.cursors import following
 from model.cursors.cursor import Interval, Persisting
 from model.cursors.state import Consumption
-from model.cursors.words import CursorOperation, Redeliver
+from model.cursors.words import CursorOperation
 from model.effectively_once import Applications, Around
 from model.judgement import Allowed, Broken
 from model.keys import following as keys
@@ -141,9 +141,7 @@ def judge(
     steps: list[Callable[[Example], Judgement]] = [_late_step(answers, may_fail=may_fail) for answers in late]
     steps.append(lambda before: _judge_one(before, operation, outcome, at))
     if not isinstance(operation, Gather):
-        # A consumer that asks for everything again gives permits as well.
-        times = 2 if isinstance(operation, Redeliver) and operation.nth is None else 1
-        steps.append(lambda before: Allowed(replace(before, consumption=keys_seen.stirred(before.consumption, times))))
+        steps.append(lambda before: Allowed(replace(before, consumption=keys_seen.stirred(before.consumption))))
     if isinstance(operation, Restart):
         steps.append(lambda before: _setting_changed(before, outcome))
     for step in steps:

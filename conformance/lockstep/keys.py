@@ -128,7 +128,6 @@ class KeyShares:
             unacknowledged=subscription.draining_hashes_unacked_messages,
             cleared=subscription.draining_hashes_cleared_total,
             waited_ms=round(waited_s * 1000, 3),
-            waits_for_news=account.cursor.waiting_read_op and subscription.in_replay > 0,
         )
 
 

@@ -144,8 +144,6 @@ class CursorStats(Answer, frozen=True):
     cursor_ledger_last_entry: int = -1
     """Grows with everything that is persisted in the cursor's own ledger."""
     pending_read_ops: int = 0
-    waiting_read_op: bool = False
-    """Whether the subscription waits for an entry behind the last one."""
     state: str | None = None
     properties: dict[str, int] = {}
     """Of the cursor ``pulsar.dedup``: the snapshot, producer name to sequence id."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -84,7 +84,7 @@ def _all_seen(state: Consumption, key: Key, *, has_come: bool, is_stalled: bool)
     keyed = state.keyed_of(key)
     replays = Map(dict.fromkeys(keyed.replays, not is_stalled))
     may_be_read = keyed.may_be_read and not has_come
-    return state.with_keyed(key, replace(keyed, unseen=0, has_failed=False, replays=replays, may_be_read=may_be_read))
+    return state.with_keyed(key, replace(keyed, is_gathered=True, replays=replays, may_be_read=may_be_read))
 
 
 def _arrived(state: Consumption, key: Key, share: Share, known: frozenset[str]) -> Judged:
@@ -169,9 +169,8 @@ def _accounted(state: Consumption, key: Key, outcome: Gathered, known: frozenset
     deviations: tuple[str, ...] = ()
     if owed:
         starved = _starved(state, key, owed, receivers)
-        deviation = _deviation(
-            keyed, owed, entries, receivers, is_ordered=is_ordered, waits_for_news=outcome.waits_for_news
-        )
+        again = {message[1].position for message, why in state.due(key).items() if why == "failed"}
+        deviation = _deviation(keyed, owed, entries, receivers, has_hash=lambda at: is_ordered and at not in again)
         if deviation is None:
             return starved
         if deviation not in known:
@@ -198,17 +197,19 @@ def _deviation(
     entries: Sequence[Open],
     receivers: Sequence[Receiver],
     *,
-    is_ordered: bool,
-    waits_for_news: bool,
+    has_hash: Callable[[Position], bool],
 ) -> str | None:
-    """What releases are known to do that may be behind it that something does not come."""
+    """What releases are known to do that may be behind it that something does not come.
+
+    ``has_hash``: whether a broker can tell whom something is for that was put aside at a position.
+    """
     if keyed.is_unread:
         return REPLAY_WAITS_FOR_NEWS
     first = min(owed)
     waiting = (entry for entry in entries if entry.holder is None and entry.position < first)
-    if not is_ordered and any(owner_of(entry.hashed, receivers) is not None for entry in waiting):
+    if any(owner_of(entry.hashed, receivers) is not None and not has_hash(entry.position) for entry in waiting):
         return PUT_ASIDE_IN_TURN
-    return REPLAY_WAITS_FOR_NEWS if waits_for_news and keyed.is_crowded else None
+    return None
 
 
 def receivers_of(outcome: Gathered) -> list[Receiver] | None:

@@ -41,13 +41,14 @@ def failed(state: Consumption, key: Key, messages: Collection[Message]) -> Consu
     if not again:
         return state
     keyed = state.keyed_of(key).freed((place.position for _, place in messages), is_gone=False)
-    return state.with_keyed(key, replace(keyed, failed=keyed.failed.update(dict.fromkeys(again)), has_failed=True))
+    return state.with_keyed(key, replace(keyed, failed=keyed.failed.update(dict.fromkeys(again))))
 
 
-def stirred(state: Consumption, times: int) -> Consumption:
+def stirred(state: Consumption) -> Consumption:
     """Something happened, and the broker may have sent messages since all was gathered."""
     for key, keyed in state.keyed.items():
-        state = state.with_keyed(key, replace(keyed, unseen=keyed.unseen + times))
+        if keyed.is_gathered:
+            state = state.with_keyed(key, replace(keyed, is_gathered=False))
     return state
 
 

@@ -31,12 +31,11 @@ class Keyed:
     of which a consumer asked for messages again: no order is promised of what was delivered of them before.
     ``replays``: the entries that were taken from a consumer that left or failed, and wait to be sent again; false while
     something may be on its way that was sent before that. ``joined``: the consumers that joined since while others were
-    there. ``unseen``: how many things happened since all was gathered that was on its way, and ``has_failed``: that a
-    consumer failed with messages is among them. ``is_administered``: messages were acknowledged by administrators,
-    whoever had them. The document does not say whether their hashes drain from then on, so neither that nor the
-    opposite is demanded. ``is_unread``: a consumer left with nothing outstanding, and nothing shows yet that the broker
-    looked what it held up. ``may_be_read``: something may have been on its way to the last consumer when it left, and
-    nothing was delivered since.
+    there. ``is_gathered``: nothing happened since all was gathered that was on its way. ``is_administered``: messages
+    were acknowledged by administrators, whoever had them. The document does not say whether their hashes drain from
+    then on, so neither that nor the opposite is demanded. ``is_unread``: a consumer left with nothing outstanding, and
+    nothing shows yet that the broker looked what it held up. ``may_be_read``: something may have been on its way to the
+    last consumer when it left, and nothing was delivered since.
 
     As of the last gathering: ``draining``, the hashes that waited for a consumer, and for whom; ``held_up``, those of
     them that kept a message from being delivered; ``cleared``, how many hashes of a consumer the broker says to have
@@ -47,24 +46,13 @@ class Keyed:
     failed: Map[bytes, None] = Map()
     replays: Map[Position, bool] = Map()
     joined: Map[str, Joined] = Map()
-    unseen: int = 1
-    has_failed: bool = False
+    is_gathered: bool = False
     is_administered: bool = False
     is_unread: bool = False
     may_be_read: bool = False
     draining: Map[int, str] = Map()
     held_up: frozenset[int] = frozenset()
     cleared: Map[str, int] = Map()
-
-    @property
-    def is_gathered(self) -> bool:
-        """Whether nothing happened since all was gathered that was on its way."""
-        return self.unseen == 0
-
-    @property
-    def is_crowded(self) -> bool:
-        """Whether a consumer failed with messages since, and the broker may have done something else meanwhile."""
-        return self.has_failed and self.unseen > 1
 
     def freed(self, positions: Iterable[Position], *, is_gone: bool) -> Keyed:
         """The same when entries were taken from a consumer; what others get of their keys once it is gone, is later."""

@@ -54,7 +54,7 @@ class Share(Struct, frozen=True):
 class Gathered(Outcome, frozen=True):
     """What arrived, by consumer, and the sums that the broker shows for the whole subscription: its draining hashes,
     the messages that they wait for, and how many are cleared. ``waited_ms``: how long it took until nothing more had to
-    come. ``waits_for_news``: by the broker's account, it waits for a new entry while something waits for replay.
+    come.
     """
 
     shares: tuple[Share, ...]
@@ -62,7 +62,6 @@ class Gathered(Outcome, frozen=True):
     unacknowledged: int = 0
     cleared: int = 0
     waited_ms: float = 0.0
-    waits_for_news: bool = False
 
 
 KeyOperation = Permit | Gather
