@@ -13,7 +13,8 @@ from model.operations import ClearFailpoints, FailpointKind, Kill, Restart, SetF
 from stateful.key_plan import Pick
 from stateful.keys import INDEXES, NTH, PERMITS, PICKS, SUBSCRIPTION, TOPIC, Claims, OnKeys
 
-RACES: st.SearchStrategy[FailpointKind] = st.sampled_from(["read-slow", "dispatch-slow", "join-slow", "leave-slow"])
+RACES: st.SearchStrategy[FailpointKind] = st.sampled_from(["dispatch-slow", "join-slow", "leave-slow"])
+"""Not slow reads: permits that come meanwhile leave 4.0.8 waiting for news (apache/pulsar#23845), time and again."""
 SINGLES = PICKS.map(lambda picks: [replace(pick, size=1) for pick in picks])
 """Without batches: of one that is acknowledged while it is being sent, more may come than document 003 says."""
 CLAIMS: st.SearchStrategy[Claims] = st.sampled_from(
@@ -127,9 +128,7 @@ class KeysRacesMachine(OnKeys):
         self.send_entries(picks)
         self.do(Permit(consumer=receiver, count=3))
         for number, what in enumerate(meanwhile):
-            # What is asked for again while reads are slow may be read twice, and come twice (seen on 4.0.8).
-            if kind != "read-slow" or not what.startswith("fails"):
-                self.do_meanwhile(what, other + number, nth)
+            self.do_meanwhile(what, other + number, nth)
         self.gather()
         self.do(ClearFailpoints())
 
