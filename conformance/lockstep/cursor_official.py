@@ -52,6 +52,7 @@ class OfficialMember:
         self.kind: Kind = subscribe.kind
         self.received: list[Dispatched] = []
         self.held: set[Position] = set()
+        self._partitions: dict[Position, str] = {}
         self.quiet_at_s = 0.0
         self._whereabouts = whereabouts
         self._batch_size_of = batch_size_of
@@ -107,6 +108,7 @@ class OfficialMember:
         )
         self._whereabouts.delivered(topic, message)
         self.held.add(message.position)
+        self._partitions[message.position] = topic
         self._deliveries[message] = delivery
         self._waiting.append(message)
 
@@ -135,11 +137,16 @@ class OfficialMember:
             for message in messages:
                 self._consumer.nack(self._deliveries[message])
         self._holds_back(_ASKING_AGAIN_S)
-        if messages is None or self.kind in IN_ORDER:
-            self.held.clear()
-        else:
-            self.held -= {message.position for message in messages}
+        self.held -= self._coming_again(asked)
         return asked
+
+    def _coming_again(self, asked: Sequence[Dispatched]) -> set[Position]:
+        """What it had and will be given again; a single active consumer is given again all that it had of a topic."""
+        positions = {message.position for message in asked}
+        if self.kind not in IN_ORDER:
+            return positions
+        topics = {self._partitions[position] for position in positions}
+        return {position for position in self.held if self._partitions[position] in topics}
 
     def _holds_back(self, for_s: float) -> None:
         self.quiet_at_s = max(self.quiet_at_s, time.monotonic() + for_s)

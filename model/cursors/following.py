@@ -251,13 +251,15 @@ def _failed(state: Consumption, name: str, messages: Sequence[Dispatched] | None
     """A consumer failed with messages (None: with all that it has): they are to come again, to whomever."""
     consumer = state.consumers[name]
     mine: list[Message] = []
-    if messages is None or consumer.kind in ("Exclusive", "Failover"):
-        mine = list(consumer.outstanding)  # a single active consumer gets everything again, in order
+    named = [found for one in messages or () if (found := state.place_of(consumer, one)) is not None]
+    if messages is None:
+        mine = list(consumer.outstanding)
+    elif consumer.kind in ("Exclusive", "Failover"):
+        topics = {topic for topic, _ in named}  # a single active consumer gets everything of a topic again, in order
+        mine = [message for message in consumer.outstanding if message[0] in topics]
     else:
-        for dispatched in messages:
-            found = state.place_of(consumer, dispatched)
-            if found is not None:
-                mine += messages_at(found[0], state.log(found[0]), found[1].position)  # the broker knows entries only
+        for topic, place in named:
+            mine += messages_at(topic, state.log(topic), place.position)  # the broker knows entries only
     due = [message for message in mine if message in consumer.outstanding]
     consumer = replace(
         consumer.without(due),

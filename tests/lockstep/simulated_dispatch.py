@@ -269,10 +269,14 @@ class Dispatcher:
             return
         before = set(consumer.outstanding)
         if consumer.kind == "Failover":
-            topics = {t for t in consumer.topics if self._active.get((t, consumer.subscription)) == name}
+            named = consumer.topics if places is None else {topic for topic, _ in places}
+            topics = {t for t in named if self._active.get((t, consumer.subscription)) == name}
             consumer.outstanding = {place for place in consumer.outstanding if place[0] not in topics}
-        elif places is None or consumer.kind == "Exclusive" or self._variant.nack_redelivers_all:
+        elif places is None or self._variant.nack_redelivers_all:
             consumer.outstanding.clear()
+        elif consumer.kind == "Exclusive":
+            topics = {topic for topic, _ in places}
+            consumer.outstanding = {place for place in consumer.outstanding if place[0] not in topics}
         else:
             consumer.outstanding -= set(places)
         self._asked_again.update(
