@@ -131,12 +131,15 @@ class OnKeys(RuleBasedStateMachine):
 class KeysMachine(OnKeys):
     """Consumers join and leave while others have messages, and acknowledge in any order."""
 
-    @initialize(picks=PICKS, permits=PERMITS)
-    def begin(self, picks: list[Pick], permits: int) -> None:
-        """A topic with messages, and a consumer that has some of them."""
+    @initialize(picks=PICKS, permits=PERMITS, is_empty=st.sampled_from([False, False, True]))
+    def begin(self, picks: list[Pick], permits: int, is_empty: bool) -> None:
+        """A topic with messages, and a consumer that has some; or one that is empty yet when consumers come."""
         self.create()
-        self.send_entries(picks)
-        self.join(permits)
+        if is_empty:
+            self.put_messages_aside(picks, joining=2)
+        else:
+            self.send_entries(picks)
+            self.join(permits)
 
     @rule(picks=PICKS)
     def send(self, picks: list[Pick]) -> None:
@@ -197,6 +200,10 @@ class KeysMachine(OnKeys):
     @rule(picks=PICKS, joining=st.integers(1, 3))
     def put_aside(self, picks: list[Pick], joining: int) -> None:
         """A consumer has no permits for more while others have; what it cannot take is put aside, and some join."""
+        self.put_messages_aside(picks, joining)
+
+    def put_messages_aside(self, picks: list[Pick], joining: int) -> None:
+        """Each key has several messages, so that a consumer has one of a key, and another one of that is put aside."""
         self.join(1)
         self.join(100)
         self.send_entries([*picks, *picks])
@@ -212,7 +219,7 @@ class KeysAgainMachine(KeysMachine):
     def begin(self, picks: list[Pick], permits: int, out_of_order: bool) -> None:
         """As there; in few examples, consumers allow messages of a key out of order."""
         self.out_of_order = out_of_order
-        super().begin(picks, permits)
+        super().begin(picks, permits, is_empty=False)
 
     @rule(index=INDEXES, nth=st.none() | NTH, permits=PERMITS)
     def fail(self, index: int, nth: tuple[int, ...] | None, permits: int) -> None:
