@@ -66,8 +66,11 @@ class Armed:
     @property
     def is_spent(self) -> bool:
         """Whether, with the command that came last, it has had all that it is to act on."""
-        which = None if isinstance(self.fault, CutAfterBytes | Refuse) else self.fault.which
-        return which is not None and which.count is not None and self._count >= which.nth + which.count - 1
+        if isinstance(self.fault, CutAfterBytes | Refuse):
+            most = 1 if isinstance(self.fault, CutAfterBytes) else self.fault.connections
+            return most is not None and len(self._fired) >= most
+        which = self.fault.which
+        return which.count is not None and self._count >= which.nth + which.count - 1
 
     def left_bytes(self, connection: int, size_bytes: int) -> int | None:
         """Count bytes that a connection is to pass on; how many of them still may, if it is to end with them."""

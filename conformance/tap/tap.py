@@ -135,7 +135,7 @@ class Tap:
     def fault_for(self, command: Command) -> Armed | None:
         """Have every fault count a command, and give the one that acts on it: of several the one that was set first."""
         acting = [armed for armed in self._armed if armed.is_turn_of(command)]
-        if any(armed.is_spent for armed in acting):
+        if any(armed.is_spent for armed in self._armed):
             self._armed = [armed for armed in self._armed if not armed.is_spent]
         return acting[0] if acting else None
 
@@ -153,7 +153,7 @@ class Tap:
             fault = armed.fault
             if (
                 isinstance(fault, Refuse)
-                and (fault.connections is None or len(armed.fired) < fault.connections)
+                and not armed.is_spent
                 and (fault.for_s is None or time.monotonic() < armed.set_at_s + fault.for_s)
             ):
                 return armed

@@ -42,3 +42,4 @@ def official(tap: Tap) -> Iterator[OfficialClient]:
     """pulsar-client, through the tap."""
     with OfficialClient(tap.url, timeout_s=TIMEOUT_S) as client:
         yield client
+        tap.stop()  # before the client: one that has reconnected may take 20 s to shut down otherwise
