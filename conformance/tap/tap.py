@@ -60,6 +60,7 @@ class Tap:
         self.sessions: set[Session] = set()
         self.ends: set[End] = set()
         self._armed: list[Armed] = []
+        self._set: list[Armed] = []  # those that are spent too: they may hold something
         self._fault_numbers = itertools.count(1)
         self._numbers = itertools.count(1)
         self._connections = itertools.count(1)
@@ -90,7 +91,7 @@ class Tap:
 
     def lift_all(self) -> None:
         """Lift all faults: from now on the network is in order."""
-        for armed in self._ask(lambda: tuple(self._armed)):
+        for armed in self._ask(lambda: tuple(self._set)):
             armed.lift()
 
     def cut(self) -> None:
@@ -212,10 +213,11 @@ class Tap:
     def _arm(self, fault: Fault) -> Armed:
         armed = Armed(next(self._fault_numbers), fault, lambda armed: self._ask(lambda: self._disarm(armed)))
         self._armed.append(armed)
+        self._set.append(armed)
         return armed
 
     def _disarm(self, armed: Armed) -> None:
-        if armed in self._armed:
-            self._armed.remove(armed)
+        self._armed = [one for one in self._armed if one is not armed]
+        self._set = [one for one in self._set if one is not armed]
         for session in tuple(self.sessions):
             session.release(armed)

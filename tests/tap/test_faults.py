@@ -361,6 +361,15 @@ def test_what_is_lifted_acts_no_more(tap: Tap, wire: WireClient, client: WireCli
     assert stored(client, topic) == [2]
 
 
+def test_lifting_all_lets_go_on_what_is_held(tap: Tap, wire: WireClient, topic: str) -> None:
+    producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
+    held = tap.inject(Hold(which=SECOND_SEND))
+    tickets = [producer.send(i, b"x") for i in (1, 2, 3)]
+    held.await_fired(timeout_s=TIMEOUT_S)
+    tap.lift_all()
+    assert answered(producer, tickets) == ["Receipt"] * 3
+
+
 def test_a_fault_that_does_not_act_in_time_is_trouble(tap: Tap) -> None:
     with pytest.raises(Trouble, match="acted 0 times"):
         tap.inject(Lose(which=Which(kind="SEND"))).await_fired(timeout_s=0.01)
