@@ -4,13 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import count, pairwise
 
 from model.keys.hashing import keys_that_share_a_hash, keys_with_hashes_apart, sticky_hash
+from model.keys.selectors import Ring, assignments_of, joined
 from model.operations import Entry, Message
+
+
+def _at_a_boundary(*names: str) -> str:
+    """A key whose hash ends a range of the first of these consumers, and is followed by one of the second."""
+    ring = Ring()
+    for name in names:
+        ring = joined(ring, name, name=name)
+    pairs = pairwise(assignments_of(ring))
+    ends = {one.hashes.last for one, after in pairs if (one.consumer, after.consumer) == names[:2]}
+    return next(key for key in map("k{}".format, count()) if sticky_hash(key.encode()) in ends)
+
 
 SHARING = keys_that_share_a_hash(2)
 """Two keys of one hash: to a Key_Shared subscription they are one."""
-KEYS = (*SHARING, *keys_with_hashes_apart(5, avoid=[sticky_hash(SHARING[0].encode())]))
+BOUNDARY = _at_a_boundary("c1", "c2", "c3")
+"""Where ranges overlap by one, this is in two of them."""
+KEYS = (*SHARING, BOUNDARY, *keys_with_hashes_apart(5, avoid=[sticky_hash(SHARING[0].encode())]))
 """The keys of all examples: few, so that each has several messages."""
 
 
