@@ -42,10 +42,12 @@ def test_every_variant_of_the_model_has_its_counterexample() -> None:
     assert all("  Broken" in section for section in sections.values())
 
 
-def test_every_hunt_that_is_kept_found_each_of_its_defects() -> None:
+def test_every_defect_of_the_hunts_that_are_kept_was_found_in_one_of_them() -> None:
     kept = [hunts.read(path) for path in (DOCS / HUNTS).glob("*.json")]
     assert kept
-    assert {one.result for hunt in kept for one in hunt.defects} == {"found"}
+    hunted = {one.id for hunt in kept for one in hunt.defects}
+    found = {one.id for hunt in kept for one in hunt.defects if one.result == "found"}
+    assert hunted == found
 
 
 def test_a_defect_that_was_not_hunted_or_not_found_says_so() -> None:
