@@ -5,7 +5,6 @@ When one went, the broker has noticed before anything else is done, so that the 
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Iterable
 from typing import Final
@@ -38,13 +37,11 @@ ARRIVAL_S: Final[dict[Client, float]] = {"wire": 0.005, "official": 0.02}
 class Members:
     """The consumers of one example, by their names in the history."""
 
-    def __init__(self, world: World, example: int, whereabouts: Whereabouts) -> None:
+    def __init__(self, world: World, whereabouts: Whereabouts) -> None:
         self._world = world
-        self._example = example
         self._whereabouts = whereabouts
         self._there: dict[str, Member] = {}
         self._partitions: dict[str, tuple[str, ...]] = {}
-        self._names = (f"e{example}-c{number}" for number in itertools.count())
 
     def knows_partitions(self, topic: str, partitions: tuple[str, ...]) -> None:
         """A partitioned topic has these partitions; all by their real names."""
@@ -94,9 +91,8 @@ class Members:
             time.sleep(PAUSE_S)
 
     def _connect(self, operation: Subscribe, topic: str) -> Member:
-        url, name = self._world.broker.addresses.service_url, next(self._names)
-        if operation.known_as is not None:
-            name = f"e{self._example}-{operation.known_as}"
+        # Its name in the history, because who gets which hashes goes by names: a replay is to come to the same.
+        url, name = self._world.broker.addresses.service_url, operation.known_as or operation.consumer
         if operation.client == "official":
             return OfficialMember(url, operation, topic, name, self._whereabouts, self._batch_size_of)
         marks = self._world.marks_parts_of_batches
@@ -164,11 +160,11 @@ class Members:
                 continue
             if subscription is not None and member.subscription != subscription:
                 continue
-            if isinstance(member, WireMember):
+            if isinstance(member, OfficialMember):
+                member.lost(self.parts(member.topic) if topic is None else self.parts(topic))
+            else:
                 gone.append(self._there.pop(consumer))
                 member.crash()
-            else:
-                member.held.clear()
         return gone
 
     def cut_all(self) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -147,6 +147,10 @@ class OfficialMember:
             return positions
         topics = {self._partitions[position] for position in positions}
         return {position for position in self.held if self._partitions[position] in topics}
+
+    def lost(self, topics: Collection[str]) -> None:
+        """The broker closed it on these topics, where it will be given again what it had."""
+        self.held = {position for position in self.held if self._partitions[position] not in topics}
 
     def _holds_back(self, for_s: float) -> None:
         self.quiet_at_s = max(self.quiet_at_s, time.monotonic() + for_s)

@@ -80,14 +80,14 @@ class Target:
 class Cursors:
     """The consumers and cursors of one example."""
 
-    def __init__(self, world: World, example: int, topics: Mapping[str, str], whereabouts: Whereabouts) -> None:
+    def __init__(self, world: World, topics: Mapping[str, str], whereabouts: Whereabouts) -> None:
         """``topics``: the names of the history to the real ones; it fills up while the example goes on."""
         self._world = world
         self._topics = topics
         self._partitioned: dict[str, str] = {}
         self._whereabouts = whereabouts
         self._admin = CursorAdmin(world.admin)
-        self._members = Members(world, example, whereabouts)
+        self._members = Members(world, whereabouts)
         self.keys = KeyShares(world, self._topics, self._members, whereabouts)
         self._persisted = PersistedStates(world.admin, flush_interval_s=world.flush_interval_s)
 
@@ -372,7 +372,7 @@ class Cursors:
         self._members.crash(self._members.on(topic, operation.subscription))
         if operation.subscription not in self._world.admin.internal_stats(topic).cursors:
             return _NO_SUBSCRIPTION
-        everything = Subscribe("", topic, operation.subscription, kind=operation.kind, queue=EVERYTHING)
+        everything = Subscribe("the rest", topic, operation.subscription, kind=operation.kind, queue=EVERYTHING)
         member = self._members.new(everything, topic)
         if isinstance(member, Refused):
             return member

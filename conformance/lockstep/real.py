@@ -84,7 +84,7 @@ class RealPerformer:
         self._names: dict[str, tuple[str, str]] = {}
         self._applications = Applications(world, self._example, self._topics)
         self._whereabouts = Whereabouts()
-        self._cursors = Cursors(world, self._example, self._topics, self._whereabouts)
+        self._cursors = Cursors(world, self._topics, self._whereabouts)
 
     def perform(self, operation: AnyOperation) -> Performed:
         """Carry out one operation and say what was seen."""
