@@ -31,6 +31,7 @@ from model.cursors.words import (
     Terminate,
     Trim,
     Trimmed,
+    partition_name,
 )
 from model.deviations import (
     BATCH_ACKS_LOST,
@@ -200,6 +201,23 @@ def test_what_was_failed_with_does_not_come_as_if_for_the_first_time() -> None:
     history = (*topic(1, 1), taken(single(0)), failed(single(0)))
     assert rule_broken(*history, taken(single(0, redeliveries=0))) == "ACK-13"
     assert isinstance(judged(*history, taken(single(0, redeliveries=1))), Allowed)
+
+
+def test_who_fails_with_a_message_of_one_partition_keeps_what_it_has_of_others() -> None:
+    created = Created(deduplication=False, snapshot_room=6, ledger_room=LEDGER_ROOM, flush_s=60.0, stored_ranges=100)
+    history: list[Happened] = [(CreateTopic("t0", persistence="every-ack", partitions=2), created)]
+    for number in (0, 1):
+        part_of, stored = partition_name("t0", number), Stored(Position(1 + number, 0))
+        history += [
+            (OpenProducer(f"p{number}", part_of, "p"), Opened(-1)),
+            (Send(f"p{number}", (Entry((Message(1, f"b{number}"),)),)), Sent((stored,))),
+        ]
+    both = [Dispatched(Position(1 + number, 0), -1, 0, f"b{number}", 0) for number in (0, 1)]
+    history += [subscribed("c1", kind="Exclusive"), taken(*both), failed(both[0])]
+    asked_for_two: Happened = (Take("c1", 2), Taken((both[0],), settled=True))
+    assert isinstance(judged(*history, asked_for_two), Allowed)
+    nothing: Happened = (Take("c1", 2), Taken((), settled=True))
+    assert rule_broken(*history, nothing) == "ACK-13"
 
 
 def test_what_is_acknowledged_is_not_delivered() -> None:
