@@ -44,6 +44,7 @@ MOVED_AS_LEDGER_OPENS = "moved-as-ledger-opens"
 BATCH_ACKS_OVERWRITTEN = "batch-acks-overwritten"
 TERMINATED_NOT_SKIPPED = "terminated-not-skipped"
 OUTSTANDING_UNDERCOUNTED = "outstanding-undercounted"
+PART_OFF_BACKLOG = "part-off-backlog"
 REPLAY_OUTLIVES_CONSUMERS = "replay-outlives-consumers"
 REPLAY_WAITS_FOR_NEWS = "replay-waits-for-news"
 READ_OUTLIVES_CONSUMERS = "read-outlives-consumers"
@@ -80,6 +81,12 @@ DEVIATIONS: dict[str, Deviation] = {
             "ACK-12",
             "messages that are being read for replay when the last consumer of a shared subscription leaves are given "
             "to the next one twice",
+        ),
+        Deviation(
+            PART_OFF_BACKLOG,
+            "ACK-04",
+            "a cumulative acknowledgment that ends within a batch takes the whole of it off the backlog of a "
+            "subscription that is not durable",
         ),
         Deviation(
             OUTSTANDING_UNDERCOUNTED,

@@ -85,6 +85,7 @@ class Cursors:
         self._world = world
         self._topics = topics
         self._partitioned: dict[str, str] = {}
+        self._terminated: set[str] = set()
         self._whereabouts = whereabouts
         self._admin = CursorAdmin(world.admin)
         self._members = Members(world, whereabouts)
@@ -159,6 +160,8 @@ class Cursors:
             case Skip(subscription=subscription):
                 self._persisted.changing(topic, subscription)
                 self.keys.administered(topic, subscription)
+                if topic in self._terminated and not self._world.skips_what_is_terminated:
+                    return Skipped("this release may not come to an end of skipping in a topic that is terminated")
                 return self._admin.skip(operation, topic)
             case SkipAll(subscription=subscription):
                 self._persisted.changing(topic, subscription)
@@ -182,6 +185,7 @@ class Cursors:
                     self._world.broker.addresses.service_url, topic, f"often-{self._world.fresh()}", times
                 )
             case Terminate():
+                self._terminated.add(topic)
                 return self._admin.terminate(topic)
             case Trim():
                 return self._admin.trim(topic)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from model.cursors.acked import Acked
 from model.cursors.consumers import Key, Message
@@ -27,7 +28,7 @@ def acknowledged(
             state = state.with_cursor(key, _acknowledge(before, ack, log, at, tested))
             touched = [message for place in places for message in messages_at(key[0], log, place.position)]
             state = overtaken(state, key, before, () if cumulative else {place.position for place in places})
-            state = no_longer_outstanding(state, key, None if cumulative else touched)
+            state = taken_from(state, key, None if cumulative else touched, by=name)
         else:
             state = state.with_cursor(key, sent_back(before, name, ack, state.log(key[0])))
             consumer = state.consumers[name]
@@ -79,6 +80,18 @@ def overtaken(state: Consumption, key: Key, before: Cursor, positions: Iterable[
         if is_now and not was and not any(one in consumer.outstanding for consumer in consumers for one in messages):
             found.update(messages)
     return state.with_at_large(key, state.at_large.get(key, frozenset()).union(found))
+
+
+def taken_from(
+    state: Consumption, key: Key, touched: Iterable[Message] | None = None, *, by: str | None = None
+) -> Consumption:
+    """As :func:`no_longer_outstanding`, when a consumer, or an administrator (None), acknowledged what others have."""
+    after = no_longer_outstanding(state, key, touched)
+    for name, consumer in list(state.of_subscription(key)):
+        now = after.consumers[name]
+        if name != by and len(now.outstanding) < len(consumer.outstanding):
+            after = after.with_consumer(name, replace(now, is_outdone=True))
+    return after
 
 
 def no_longer_outstanding(state: Consumption, key: Key, touched: Iterable[Message] | None = None) -> Consumption:

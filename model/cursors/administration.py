@@ -9,7 +9,7 @@ from typing import assert_never
 from model.catalogue import carries
 from model.cursors import acked, cursor, reading
 from model.cursors.acked import Acked
-from model.cursors.acks import no_longer_outstanding, overtaken
+from model.cursors.acks import overtaken, taken_from
 from model.cursors.consumers import SHARED, Key
 from model.cursors.cursor import SLACK_MS, Ack, Interval, Persisting
 from model.cursors.log import Place, TopicLog
@@ -133,17 +133,7 @@ def _changed(
     after = before.on_each(change, at, ("ACK-04",), deviating)
     state = state.with_cursor(key, replace(after, by_administrators=after.by_administrators + 1))
     left = {position for one in before.possible for position in one.unacknowledged(log)}
-    return keys_seen.administered(_skipped_over(overtaken(state, key, before, left), key), key)
-
-
-def _skipped_over(state: Consumption, key: Key) -> Consumption:
-    """What administrators acknowledged no consumer has any more."""
-    after = no_longer_outstanding(state, key)
-    for name, consumer in list(state.of_subscription(key)):
-        now = after.consumers[name]
-        if len(now.outstanding) < len(consumer.outstanding):
-            after = after.with_consumer(name, replace(now, is_outdone=True))
-    return after
+    return keys_seen.administered(taken_from(overtaken(state, key, before, left), key), key)
 
 
 def _expired(state: Consumption, key: Key, up_to: str, at: Interval, *, is_through: bool) -> Consumption:

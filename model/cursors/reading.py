@@ -24,6 +24,7 @@ from model.deviations import (
     MANY_RANGES_STORED,
     MOVED_AS_LEDGER_OPENS,
     OUTSTANDING_UNDERCOUNTED,
+    PART_OFF_BACKLOG,
     REPLAY_OUTLIVES_CONSUMERS,
 )
 from model.judgement import Allowed, Broken
@@ -93,6 +94,11 @@ def _counted(cursor: Cursor, key: Key, backlog: int, left: int, known: frozenset
         is_right = left >= cursor.miscounted  # otherwise a broker that miscounts would have told 0 as well
         return Allowed(replace(cursor, miscounted=0) if is_right else cursor)
     because = f"{key[1]} has {left} entries left, and the broker counts {backlog}"
+    begun = max(len(one.parts) for one in cursor.possible)
+    if not cursor.durable and left - begun <= backlog < left:
+        if PART_OFF_BACKLOG not in known:
+            return DEVIATIONS[PART_OFF_BACKLOG].broken(because)
+        return Allowed(cursor, (), (PART_OFF_BACKLOG,))
     if backlog != max(0, left - cursor.miscounted):
         return blame.for_state(cursor.since, because)
     if BACKLOG_MISCOUNTED not in known:

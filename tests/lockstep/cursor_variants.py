@@ -24,6 +24,7 @@ class CursorVariant(Struct, frozen=True, kw_only=True):
     terminated_not_skipped: bool = False
     replay_outlives_consumers: bool = False
     outstanding_undercounted: bool = False
+    part_off_backlog: bool = False
 
     # -------------------------------------------------------------------------------------------------- defects
     hole_jumped: bool = False
@@ -95,5 +96,6 @@ AS_RELEASES = CursorVariant(
     terminated_not_skipped=True,
     replay_outlives_consumers=True,
     outstanding_undercounted=True,
+    part_off_backlog=True,
 )
 """Subscriptions with all that releases are known to do otherwise."""

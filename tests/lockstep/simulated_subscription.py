@@ -159,7 +159,9 @@ class Subscription:
         """How many entries are left."""
         if self.variant.backlog_of_messages:
             return len(self.log.spots(self.log.entries) - self.acked)
-        return max(0, len(self.left()) - self.miscount)
+        begun = [position for position in self.left() if len(self.left_of(position)) < len(self.log.entries[position])]
+        off = len(begun) if self.variant.part_off_backlog and not self.durable else 0
+        return max(0, len(self.left()) - off - self.miscount)
 
     def told_mark_delete(self) -> tuple[Position, tuple[Range, ...]]:
         """Mark-delete and ranges as the broker tells them."""

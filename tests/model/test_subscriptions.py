@@ -37,6 +37,7 @@ from model.deviations import (
     BATCH_ACKS_LOST,
     MOVED_AS_LEDGER_OPENS,
     OUTSTANDING_UNDERCOUNTED,
+    PART_OFF_BACKLOG,
     REPLAY_OUTLIVES_CONSUMERS,
     TERMINATED_NOT_SKIPPED,
 )
@@ -195,6 +196,15 @@ def test_a_broker_counts_at_a_consumer_what_is_outstanding_there() -> None:
     assert isinstance(judged(*history, counted(2)), Allowed)
     assert rule_broken(*history, counted(3), known=OUTSTANDING_UNDERCOUNTED) == "ACK-12"
     assert deviation_met(*history, counted(1), known=OUTSTANDING_UNDERCOUNTED)
+
+
+def test_a_batch_that_is_acknowledged_in_part_is_on_the_backlog_where_no_release_is_known_to_take_it_off() -> None:
+    read_along: Happened = (Subscribe("c2", "t0", "s2", kind="Exclusive", durable=False), Subscribed())
+    history = (*topic(3, 1), read_along, taken(part(0, 3), by="c2"), acknowledged(part(0, 3), by="c2", cumulative=True))
+    counted: Happened = (ReadCursor("t0", "s2"), CursorRead(BEGINNING, (), 1, 0))
+    assert deviation_met(*history, counted, known=PART_OFF_BACKLOG)
+    too_few: Happened = (ReadCursor("t0", "s2"), CursorRead(BEGINNING, (), 0, 0))
+    assert rule_broken(*history, too_few, known=PART_OFF_BACKLOG) == "ACK-04"
 
 
 def test_what_was_failed_with_does_not_come_as_if_for_the_first_time() -> None:
