@@ -193,6 +193,7 @@ class RealPerformer:
         if operation.scope == "topic":
             self._world.admin.set_topic_deduplication(name, operation.on)
             self._topic_policies[name] = operation.on
+            self._await_policy(name, on=operation.on)
         elif "-own-" in name:
             self._world.admin.set_namespace_deduplication(_namespace_of(name), operation.on)
         else:
@@ -200,6 +201,16 @@ class RealPerformer:
         on = self._topic_policies.get(name, operation.on)
         status = self._status_when_switched(name, on=on)
         return Performed(Switched(on) if status == STATUS[on] else Unheeded(status), late)
+
+    def _await_policy(self, name: str, *, on: bool) -> None:
+        """Wait until the broker has learnt a topic's policy, or had long enough for it.
+
+        The topic may be as it says already, because its namespace's says the same; what is switched next must not come
+        to it before that.
+        """
+        deadline = time.monotonic() + POLICY_TIMEOUT_S
+        while self._world.admin.topic_deduplication(name) is not on and time.monotonic() < deadline:
+            time.sleep(0.002)
 
     def _status_when_switched(self, name: str, *, on: bool) -> str:
         """What the broker says of deduplication once that is as it should be, or when it had long enough for it."""

@@ -12,6 +12,8 @@ from types import TracebackType
 from typing import Final, Self
 from urllib.parse import quote
 
+import msgspec
+
 from conformance.systems.admin_http import DEFAULT_TIMEOUT_S, AdminError, AdminHttp, topic_path
 from conformance.systems.admin_types import (
     InternalInfo,
@@ -147,6 +149,11 @@ class Admin:
     def set_topic_deduplication(self, topic: str, enabled: bool) -> None:
         """Switch deduplication for one topic; it follows its stats' ``deduplication_status`` later."""
         self._http.request("POST", f"{topic_path(topic)}/deduplicationEnabled", enabled)
+
+    def topic_deduplication(self, topic: str) -> bool | None:
+        """Give what a topic's own policy says of deduplication, as far as the broker has learnt it; None: nothing."""
+        answer = self._http.request("GET", f"{topic_path(topic)}/deduplicationEnabled").data
+        return msgspec.json.decode(answer, type=bool | None) if answer else None
 
     def clear_topic_deduplication(self, topic: str) -> None:
         """Let the topic follow its namespace again."""

@@ -197,10 +197,13 @@ def test_deduplication_follows_the_topics_policy_and_else_the_namespaces(admin: 
     follows("Disabled")
     admin.set_namespace_deduplication(namespace, True)
     follows("Enabled")
+    assert admin.topic_deduplication(topic) is None
     admin.set_topic_deduplication(topic, False)
     follows("Disabled")
+    assert admin.topic_deduplication(topic) is False
     admin.clear_topic_deduplication(topic)
     follows("Enabled")
+    assert admin.topic_deduplication(topic) is None
 
 
 def test_snapshot_intervals_are_taken(admin: Admin, namespace: str, topic: str) -> None:
