@@ -23,6 +23,9 @@ from model.example import Example
 TRIES = 8
 """A real broker is not deterministic; the histories come back nearly always."""
 
+BESIDE = {"read-outlives-consumers": ("replay-outlives-consumers",)}
+"""Deviations that may come up beside another one, or instead of it: both are of one race."""
+
 SHOWN = [deviation for deviation in shipped() if deviation.history is not None]
 each = pytest.mark.parametrize("deviation", [pytest.param(deviation, id=deviation.name) for deviation in SHOWN])
 
@@ -56,8 +59,8 @@ def test_every_deviation_that_the_model_knows_is_on_the_list() -> None:
 @each
 def test_its_history_breaks_its_rule_in_its_name(deviation: KnownDeviation, world: World) -> None:
     for _ in range(TRIES):
-        violation, met = replayed(deviation, world)
-        assert not met
+        violation, met = replayed(deviation, world, *BESIDE.get(deviation.name, ()))
+        assert met.keys() <= set(BESIDE.get(deviation.name, ()))
         if violation is not None:
             break
     assert violation is not None
@@ -67,11 +70,12 @@ def test_its_history_breaks_its_rule_in_its_name(deviation: KnownDeviation, worl
 @each
 def test_when_it_is_known_it_is_met_and_nothing_else_is_broken(deviation: KnownDeviation, world: World) -> None:
     for _ in range(TRIES):
-        violation, met = replayed(deviation, world, deviation.name)
+        violation, met = replayed(deviation, world, deviation.name, *BESIDE.get(deviation.name, ()))
         assert violation is None, violation
         if deviation.name in met:
             break
-    assert set(met) == {deviation.name}
+    assert deviation.name in met
+    assert met.keys() <= {deviation.name, *BESIDE.get(deviation.name, ())}
 
 
 @each
