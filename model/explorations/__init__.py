@@ -14,6 +14,9 @@ from model.variants import NamedVariant
 VARIANTS: tuple[NamedVariant[Any], ...] = (*OF_DEDUP, *OF_CHUNKS, *OF_KEYS)
 """The variants of all documents that are explored."""
 
+EXPLORED = (dedup.EXPLORED, chunks.EXPLORED, chunks_shared.EXPLORED, keys.EXPLORED)
+"""What is explored, by reference."""
+
 
 def explorations(variant: str | None = None) -> tuple[NamedExploration[Any, Any], ...]:
     """What there is to explore: the documents, or, with a name, that variant alone; each is run by its ``run``.
@@ -21,15 +24,10 @@ def explorations(variant: str | None = None) -> tuple[NamedExploration[Any, Any]
     Raises ValueError, with one sentence, for a name that no variant has.
     """
     if variant is None:
-        return (*dedup.of_document(), *chunks.of_document(), *chunks_shared.of_document(), *keys.of_document())
-    of_dedup = (dedup.of_variant(named) for named in OF_DEDUP if named.name == variant)
-    of_chunks = (
-        (chunks_shared if named.name in chunks_shared.VARIANTS else chunks).of_variant(named)
-        for named in OF_CHUNKS
-        if named.name == variant
+        return tuple(named for explored in EXPLORED for named in explored.of_document())
+    found = tuple(
+        explored.of_variant(named) for explored in EXPLORED for named in explored.variants if named.name == variant
     )
-    of_keys = (keys.of_variant(named) for named in OF_KEYS if named.name == variant)
-    found: tuple[NamedExploration[Any, Any], ...] = (*of_dedup, *of_chunks, *of_keys)
     if not found:
         names = ", ".join(named.name for named in VARIANTS)
         raise ValueError(f"there is no variant named {variant!r}; there are {names}")

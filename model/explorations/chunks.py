@@ -6,11 +6,12 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from model.chunks.variants import ChunksVariant
+from model.chunks.variants import VARIANTS
+from model.explorations import chunks_shared
 from model.explorations.chunks_statements import message_of, statements, wholes
 from model.explorations.chunks_world import Setup, Step, World, initial, kinds, steps
-from model.explore import Exploration, NamedExploration, System, explore
-from model.variants import NamedVariant
+from model.explorations.configured import Configurations
+from model.explore import System
 
 TWO_PRODUCERS = (("A", (15,)), ("B", (15,)))
 ONE_PRODUCER = (("A", (15, 5)),)
@@ -113,21 +114,11 @@ def system(setup: Setup) -> System[World, Step]:
     )
 
 
-def run(setup: Setup) -> Exploration[World, Step]:
-    """Explore one configuration."""
-    return explore(system(setup))
-
-
-def of_document() -> tuple[NamedExploration[World, Step], ...]:
-    """The explorations of the document itself."""
-    return tuple(
-        NamedExploration(name=name, what=what, must_hold=setups is SETUPS, run=partial(run, setup))
-        for setups in (SETUPS, GIVEN_UP)
-        for name, (what, setup) in setups.items()
-    )
-
-
-def of_variant(named: NamedVariant[ChunksVariant]) -> NamedExploration[World, Step]:
-    """The exploration of a variant, in a configuration small enough for a short counterexample."""
-    setup = replace(_VARIANT_SETUPS.get(named.name, _LITTLE), variant=named.variant)
-    return NamedExploration(name=named.name, what=named.what, must_hold=False, run=partial(run, setup))
+EXPLORED = Configurations(
+    system=system,
+    holding=SETUPS,
+    given_up=GIVEN_UP,
+    variants=tuple(named for named in VARIANTS if named not in chunks_shared.EXPLORED.variants),
+    little=_LITTLE,
+    for_variants=_VARIANT_SETUPS,
+)

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from msgspec.structs import replace
-
 from model.chunks.sharing import Marker
 from model.chunks.splitting import Chunk
-from model.chunks.variants import ChunksVariant
+from model.chunks.variants import VARIANTS, ChunksVariant
 from model.explorations.chunks_shared_world import Setup, Step, World, initial, kinds, steps
-from model.explore import Always, EveryStep, Exploration, NamedExploration, System, explore
-from model.variants import NamedVariant
+from model.explorations.configured import Configurations
+from model.explore import Always, EveryStep, System
 
 SETUPS: dict[str, tuple[str, Setup]] = {
     "chunk-option-1-calm": (
@@ -50,7 +48,7 @@ GIVEN_UP: dict[str, tuple[str, Setup]] = {
 
 _LITTLE = Setup(markers=True, leaves=1)
 _VARIANT_SETUPS = {"chunk-mapping-not-kept": Setup(markers=False)}
-VARIANTS = (
+_OF_SHARING = (
     "chunk-mapping-not-kept",
     "chunk-chunks-not-skipped",
     "chunk-marker-too-early",
@@ -138,21 +136,11 @@ def system(setup: Setup) -> System[World, Step]:
     )
 
 
-def run(setup: Setup) -> Exploration[World, Step]:
-    """Explore one configuration."""
-    return explore(system(setup))
-
-
-def of_document() -> tuple[NamedExploration[World, Step], ...]:
-    """The explorations of both options."""
-    return tuple(
-        NamedExploration(name=name, what=what, must_hold=setups is SETUPS, run=partial(run, setup))
-        for setups in (SETUPS, GIVEN_UP)
-        for name, (what, setup) in setups.items()
-    )
-
-
-def of_variant(named: NamedVariant[ChunksVariant]) -> NamedExploration[World, Step]:
-    """The exploration of a variant, in a configuration small enough for a short counterexample."""
-    setup = replace(_VARIANT_SETUPS.get(named.name, _LITTLE), variant=named.variant)
-    return NamedExploration(name=named.name, what=named.what, must_hold=False, run=partial(run, setup))
+EXPLORED = Configurations(
+    system=system,
+    holding=SETUPS,
+    given_up=GIVEN_UP,
+    variants=tuple(named for named in VARIANTS if named.name in _OF_SHARING),
+    little=_LITTLE,
+    for_variants=_VARIANT_SETUPS,
+)

@@ -11,11 +11,12 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from model.explorations.configured import Configurations
 from model.explorations.dedup_statements import statements
 from model.explorations.dedup_world import Setup, Step, World, good_ending, initial, kinds, merge, steps
-from model.explore import Exploration, NamedExploration, System, explore
+from model.explore import System
 from model.operations import Message
-from model.variants import NamedVariant, Variant
+from model.variants import VARIANTS
 
 
 def source(name: str, *ids: int) -> tuple[str, tuple[Message, ...]]:
@@ -109,21 +110,11 @@ def system(setup: Setup) -> System[World, Step]:
     )
 
 
-def run(setup: Setup) -> Exploration[World, Step]:
-    """Explore one configuration."""
-    return explore(system(setup))
-
-
-def of_document() -> tuple[NamedExploration[World, Step], ...]:
-    """The explorations of the document itself."""
-    return tuple(
-        NamedExploration(name=name, what=what, must_hold=setups is SETUPS, run=partial(run, setup))
-        for setups in (SETUPS, GIVEN_UP)
-        for name, (what, setup) in setups.items()
-    )
-
-
-def of_variant(named: NamedVariant[Variant]) -> NamedExploration[World, Step]:
-    """The exploration of a variant, in a configuration small enough for a short counterexample."""
-    setup = replace(_VARIANT_SETUPS.get(named.name, _LONE), variant=named.variant)
-    return NamedExploration(name=named.name, what=named.what, must_hold=False, run=partial(run, setup))
+EXPLORED = Configurations(
+    system=system,
+    holding=SETUPS,
+    given_up=GIVEN_UP,
+    variants=VARIANTS,
+    little=_LONE,
+    for_variants=_VARIANT_SETUPS,
+)

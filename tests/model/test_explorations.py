@@ -65,7 +65,7 @@ BREAKS = {
 }
 """For each variant what it breaks first of what matters most, and in how many steps."""
 
-DOCUMENT = {named.name: named for named in dedup.of_document()}
+DOCUMENT = {named.name: named for named in dedup.EXPLORED.of_document()}
 HOLDING = [name for name, named in DOCUMENT.items() if named.must_hold]
 
 

@@ -29,7 +29,7 @@ def called_while_exploring() -> set[str]:
     sys.setprofile(watch)
     try:
         for setup in LITTLE:
-            dedup.run(setup)
+            dedup.EXPLORED.run(setup)
     finally:
         sys.setprofile(None)
     return called

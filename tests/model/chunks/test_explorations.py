@@ -90,7 +90,10 @@ STUCK = {
 }
 """The variants in which some message may never be acknowledged whole, whatever happens."""
 
-OF_DOCUMENT: tuple[NamedExploration[Any, Any], ...] = (*chunks.of_document(), *chunks_shared.of_document())
+OF_DOCUMENT: tuple[NamedExploration[Any, Any], ...] = (
+    *chunks.EXPLORED.of_document(),
+    *chunks_shared.EXPLORED.of_document(),
+)
 DOCUMENT = {named.name: named for named in OF_DOCUMENT}
 HOLDING = [name for name, named in DOCUMENT.items() if named.must_hold]
 

@@ -47,9 +47,9 @@ def reached_while_exploring() -> tuple[set[str], set[tuple[State, Input]]]:
     sys.setprofile(watch)
     try:
         for setup in LITTLE:
-            chunks.run(setup)
+            chunks.EXPLORED.run(setup)
         for shared in SHARED:
-            chunks_shared.run(shared)
+            chunks_shared.EXPLORED.run(shared)
     finally:
         sys.setprofile(None)
     return called, looked_up

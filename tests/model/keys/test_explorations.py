@@ -78,7 +78,7 @@ STUCK = {
 }
 """The variants in which some message may never be processed, whatever happens."""
 
-DOCUMENT = {named.name: named for named in keys.of_document()}
+DOCUMENT = {named.name: named for named in keys.EXPLORED.of_document()}
 HOLDING = [name for name, named in DOCUMENT.items() if named.must_hold]
 
 

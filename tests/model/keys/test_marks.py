@@ -38,7 +38,7 @@ def reached_while_exploring() -> tuple[set[str], set[tuple[State, Input]]]:
     sys.setprofile(watch)
     try:
         for setup in LITTLE:
-            keys.run(setup)
+            keys.EXPLORED.run(setup)
     finally:
         sys.setprofile(None)
     return called, looked_up
