@@ -9,6 +9,7 @@ of its clients, a *reading* is a sentence of the document taken by its letter.
 from __future__ import annotations
 
 import enum
+from functools import partial
 from typing import Generic, TypeVar
 
 from msgspec import Struct
@@ -74,9 +75,15 @@ class NamedVariant(Struct, Generic[V], frozen=True, kw_only=True):
     code: str = ""
 
 
-def _named(switch: str, origin: Origin, what: str, code: str = "") -> NamedVariant[Variant]:
-    variant = Variant(**{switch: True})
-    return NamedVariant(name=switch.replace("_", "-"), what=what, origin=origin, variant=variant, code=code)
+def switched_on(
+    kind: type[V], switch: str, origin: Origin, what: str, code: str = "", *, prefix: str = ""
+) -> NamedVariant[V]:
+    """The variant that has one switch on, named after it: ``prefix`` (once), then the switch's own name."""
+    name = prefix + switch.replace("_", "-").removeprefix(prefix)
+    return NamedVariant(name=name, what=what, origin=origin, variant=kind(**{switch: True}), code=code)
+
+
+_named = partial(switched_on, Variant)
 
 
 VARIANTS: tuple[NamedVariant[Variant], ...] = (

@@ -117,29 +117,25 @@ def exploration_page(variants: Sequence[NamedVariant[Any]]) -> str:
 
 def draining_page(table: Mapping[tuple[draining.State, draining.Input], draining.Transition]) -> str:
     """The life of a draining hash: drawn, and as the table that the model goes by."""
-    return _page(
+    return _life_page(
         "The life of a draining hash",
         "Document 004: a hash that moved to another consumer drains until nothing of it is pending at the one that had "
         "it. This is the table of `model/keys/draining.py`; what is not in it cannot happen.",
-        f"```mermaid\n{_life(draining.State, table)}\n```",
-        _table(
-            ("the hash is", "what happens", "what comes of it", "then it is"),
-            [(state.value, happens.value, to.effect.value, to.after.value) for (state, happens), to in table.items()],
-        ),
+        ("the hash is", "what happens", "what comes of it", "then it is"),
+        draining.State,
+        table,
     )
 
 
 def buffers_page(table: Mapping[tuple[assembly.State, assembly.Input], assembly.Transition]) -> str:
     """The life of what a consumer has of a chunked message: drawn, and as the table that the model goes by."""
-    return _page(
+    return _life_page(
         "The life of a chunk buffer",
         "Document 002: a consumer keeps the chunks of a message until it has them all. This is the table of "
         "`model/chunks/assembly.py`; what is not in it cannot happen.",
-        f"```mermaid\n{_life(assembly.State, table)}\n```",
-        _table(
-            ("of the message", "what happens", "what comes of it", "then"),
-            [(state.value, happens.value, to.effect.value, to.after.value) for (state, happens), to in table.items()],
-        ),
+        ("of the message", "what happens", "what comes of it", "then"),
+        assembly.State,
+        table,
     )
 
 
@@ -156,6 +152,20 @@ class _Transition(Protocol):
 S = TypeVar("S", bound=enum.Enum)
 N = TypeVar("N", bound=enum.Enum)
 T = TypeVar("T", bound=_Transition)
+
+
+def _life_page(
+    heading: str, what: str, columns: tuple[str, str, str, str], states: type[S], table: Mapping[tuple[S, N], T]
+) -> str:
+    return _page(
+        heading,
+        what,
+        f"```mermaid\n{_life(states, table)}\n```",
+        _table(
+            columns,
+            [(state.value, happens.value, to.effect.value, to.after.value) for (state, happens), to in table.items()],
+        ),
+    )
 
 
 def _life(states: type[S], table: Mapping[tuple[S, N], T]) -> str:

@@ -5,9 +5,11 @@ As in :mod:`model.variants`, each shows what a sentence of the document, or a ch
 
 from __future__ import annotations
 
+from functools import partial
+
 from msgspec import Struct
 
-from model.variants import NamedVariant, Origin
+from model.variants import NamedVariant, Origin, switched_on
 
 
 class ChunksVariant(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
@@ -44,10 +46,7 @@ DOCUMENT = ChunksVariant()
 """The reference as it is."""
 
 
-def _named(switch: str, origin: Origin, what: str, code: str = "") -> NamedVariant[ChunksVariant]:
-    variant = ChunksVariant(**{switch: True})
-    name = f"chunk-{switch.removeprefix('chunk_').replace('_', '-')}"
-    return NamedVariant(name=name, what=what, origin=origin, variant=variant, code=code)
+_named = partial(switched_on, ChunksVariant, prefix="chunk-")
 
 
 VARIANTS: tuple[NamedVariant[ChunksVariant], ...] = (

@@ -6,9 +6,11 @@ of them: what releases before 4.0 do, and 4.x with its switch on.
 
 from __future__ import annotations
 
+from functools import partial
+
 from msgspec import Struct
 
-from model.variants import NamedVariant, Origin
+from model.variants import NamedVariant, Origin, switched_on
 
 
 class KeysVariant(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
@@ -46,10 +48,7 @@ DOCUMENT = KeysVariant()
 """The subscription as the document has it."""
 
 
-def _named(switch: str, origin: Origin, what: str, code: str = "") -> NamedVariant[KeysVariant]:
-    variant = KeysVariant(**{switch: True})
-    name = f"key-{switch.replace('_', '-')}"
-    return NamedVariant(name=name, what=what, origin=origin, variant=variant, code=code)
+_named = partial(switched_on, KeysVariant, prefix="key-")
 
 
 VARIANTS: tuple[NamedVariant[KeysVariant], ...] = (

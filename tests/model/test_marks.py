@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from types import FrameType
-
-from model.catalogue import PLACES
 from model.explorations import dedup
 from model.explorations.dedup_world import Setup
+from tests.model.explored import called_while, carried_by
 
 REFERENCE = ("model.topic", "model.producer")
 
@@ -18,28 +15,8 @@ LITTLE = (
 )
 
 
-def called_while_exploring() -> set[str]:
-    """The qualified names of the functions of the reference that these explorations call."""
-    called: set[str] = set()
-
-    def watch(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_globals.get("__name__") in REFERENCE:
-            called.add(f"{frame.f_globals['__name__']}.{frame.f_code.co_qualname}")
-
-    sys.setprofile(watch)
-    try:
-        for setup in LITTLE:
-            dedup.EXPLORED.run(setup)
-    finally:
-        sys.setprofile(None)
-    return called
-
-
 def test_every_rule_that_the_reference_carries_is_exercised_by_its_exploration() -> None:
-    places = {
-        rule: {place for place in found if place.rpartition(".")[0] in REFERENCE} for rule, found in PLACES.items()
-    }
-    carried = {rule: found for rule, found in places.items() if found}
+    carried = carried_by(REFERENCE)
     assert set(carried) == {f"DEDUP-{number:02}" for number in range(1, 16)}
-    called = called_while_exploring()
+    called = called_while(lambda: [dedup.EXPLORED.run(setup) for setup in LITTLE], REFERENCE)
     assert {rule: found - called for rule, found in carried.items() if found - called} == {}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from functools import cache
 from types import FrameType
 
-from model.catalogue import PLACES
 from model.chunks.assembly import TABLE, Input, State
 from model.explorations import chunks, chunks_shared
 from model.explorations.chunks_shared_world import Setup as SharedSetup
 from model.explorations.chunks_world import ROOM_BYTES, Setup
+from tests.model.explored import called_while, carried_by
 
 REFERENCE = (
     "model.chunks.splitting",
@@ -33,33 +32,26 @@ SHARED = (
 @cache
 def reached_while_exploring() -> tuple[set[str], set[tuple[State, Input]]]:
     """The functions of the reference that these explorations call, and the entries of the table that they look up."""
-    called: set[str] = set()
     looked_up: set[tuple[State, Input]] = set()
 
-    def watch(frame: FrameType, event: str, _: object) -> None:
-        if event != "call" or frame.f_globals.get("__name__") not in REFERENCE:
-            return
-        called.add(f"{frame.f_globals['__name__']}.{frame.f_code.co_qualname}")
+    def note(frame: FrameType) -> None:
         if frame.f_code.co_name == "transition":
             state = State.NOTHING if frame.f_locals["buffer"] is None else State.FILLING
             looked_up.add((state, frame.f_locals["happens"]))
 
-    sys.setprofile(watch)
-    try:
-        for setup in LITTLE:
-            chunks.EXPLORED.run(setup)
-        for shared in SHARED:
-            chunks_shared.EXPLORED.run(shared)
-    finally:
-        sys.setprofile(None)
+    called = called_while(
+        lambda: [
+            [chunks.EXPLORED.run(setup) for setup in LITTLE],
+            [chunks_shared.EXPLORED.run(shared) for shared in SHARED],
+        ],
+        REFERENCE,
+        noting=note,
+    )
     return called, looked_up
 
 
 def test_every_rule_that_the_reference_carries_is_exercised_by_its_exploration() -> None:
-    places = {
-        rule: {place for place in found if place.rpartition(".")[0] in REFERENCE} for rule, found in PLACES.items()
-    }
-    carried = {rule: found for rule, found in places.items() if found}
+    carried = carried_by(REFERENCE)
     assert set(carried) == {f"CHUNK-{number:02}" for number in (1, 2, 4, 6, 7, 8, 9, 11, 12, 13)}
     called, _ = reached_while_exploring()
     at_import = {"model.chunks.splitting.room"}  # the room of the world's entries is reckoned once, when it is loaded

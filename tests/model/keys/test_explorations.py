@@ -3,31 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 
-import pytest
-
-from model.explorations import explorations, keys
-from model.explorations.keys_world import Setup, Step, World, merge
-from model.explore import Exploration, NamedExploration, explore
+from model.explorations import keys
+from model.explorations.keys_world import Setup, merge
+from model.explore import explore
 from model.keys.variants import VARIANTS
-from model.variants import Origin
-
-RULES = {f"KEY-{number:02}" for number in (*range(1, 12), 13, 14)}
-"""What the exploration can show; KEY-12 is a matter of bytes."""
-
-FOUND = {
-    "key-joins": (6188, 21163),
-    "key-changes": (38949, 216885),
-    "key-back-and-forth": (13021, 56465),
-    "key-given-back": (6690, 27020),
-    "key-one-hash": (2747, 9191),
-    "key-claims": (2627, 8436),
-    "key-stuck": (1105, 2819),
-    "key-classic-rule": (40848, 156055),
-    "key-classic-order": (14133, 49363),
-}
-"""States and transitions: whoever changes them changes what is explored, and should know."""
+from tests.model.explored import ExplorationContract, dead_end, words
 
 ONE_CONSUMER = "messages of one key are pending at one consumer at most"
 IN_ORDER = "a message is sent when all before it of its key are acknowledged or pending"
@@ -42,100 +23,59 @@ RESTS = (
 COMES_BACK = "once a message of it is sent, a hash does not drain"
 LEAVER = "what was pending at a consumer that leaves comes again"
 
-BREAKS: dict[str, tuple[str, int]] = {
-    "key-classic": (ONE_CONSUMER, 7),
-    "key-classic-by-letter": (FOR_A_REASON, 5),
-    "key-no-draining": (ONE_CONSUMER, 5),
-    "key-never-blocked": (ONE_CONSUMER, 5),
-    "key-replay-not-asked": (ONE_CONSUMER, 6),
-    "key-range-blocked": (FOR_A_REASON, 4),
-    "key-counted-on-top": (COUNTED, 5),
-    "key-counted-down-twice": (ONE_CONSUMER, 8),
-    "key-not-counted-down-on-disconnect": (COUNTED, 4),
-    "key-never-unblocked": (RESTS, 6),
-    "key-own-blocked": (FOR_A_REASON, 5),
-    "key-ahead-of-replay": (IN_ORDER, 5),
-    "key-replay-reversed": (IN_ORDER, 7),
-    "key-leaver-forgotten": (LEAVER, 4),
-    "key-closed-given": (NOBODY_GONE, 3),
-    "key-closed-dropped": (IN_ORDER, 6),
-    "key-moved-not-noticed": (ONE_CONSUMER, 5),
-    "key-back-not-noticed": (COMES_BACK, 6),
-    "key-replay-not-noticed": (NOT_AHEAD, 5),
-    "key-registered-late": (ONE_CONSUMER, 5),
-    "key-nack-kept": (ONE_CONSUMER, 6),
-}
-"""For each variant what it breaks first of what matters most, and in how many steps."""
 
-STUCK = {
-    "key-classic-by-letter",
-    "key-range-blocked",
-    "key-counted-on-top",
-    "key-not-counted-down-on-disconnect",
-    "key-leaver-forgotten",
-    "key-closed-dropped",
-    "key-nack-kept",
-}
-"""The variants in which some message may never be processed, whatever happens."""
+class TestKeyShared(ExplorationContract):
+    """Document 004."""
 
-DOCUMENT = {named.name: named for named in keys.EXPLORED.of_document()}
-HOLDING = [name for name, named in DOCUMENT.items() if named.must_hold]
-
-
-@cache
-def explored(name: str) -> Exploration[World, Step]:
-    named: NamedExploration[World, Step] = DOCUMENT[name] if name in DOCUMENT else explorations(name)[0]
-    return named.run()
-
-
-def broken(found: Exploration[World, Step]) -> dict[str, int]:
-    """What does not hold, and the length of the shortest way there."""
-    return {c.broken.says: len(c.path.labels) for c in found.counterexamples}
-
-
-def words(name: str, says: str) -> list[str]:
-    """The shortest counterexample, in words."""
-    (path,) = [c.path for c in explored(name).counterexamples if c.broken.says == says]
-    return [str(label) for label in path.labels]
-
-
-@pytest.mark.parametrize("name", HOLDING)
-def test_every_rule_holds_in_every_state_and_all_messages_can_still_be_processed(name: str) -> None:
-    found = explored(name)
-    assert broken(found) == {}
-    assert found.unexercised == ()
-    assert found.dead_end is None
-    assert found.knows_endings
-    assert found.holds
-
-
-def test_the_numbers_of_states_and_transitions_are_these() -> None:
-    assert {name: (explored(name).states, explored(name).transitions) for name in DOCUMENT} == FOUND
-
-
-def test_every_kind_of_step_that_there_is_room_for_happens() -> None:
-    assert {name: explored(name).untaken for name in DOCUMENT if explored(name).untaken} == {}
-
-
-def test_every_variant_breaks_something_and_this_is_the_shortest_way() -> None:
-    lengths = {name: broken(explored(name)) for name in BREAKS}
-    assert {name: lengths[name].get(says) for name, (says, _) in BREAKS.items()} == {
-        name: steps for name, (_, steps) in BREAKS.items()
+    document = keys.EXPLORED.of_document()
+    variants = VARIANTS
+    rules = {f"KEY-{number:02}" for number in (*range(1, 12), 13, 14)}
+    """What the exploration can show; KEY-12 is a matter of bytes."""
+    found = {
+        "key-joins": (6188, 21163),
+        "key-changes": (38949, 216885),
+        "key-back-and-forth": (13021, 56465),
+        "key-given-back": (6690, 27020),
+        "key-one-hash": (2747, 9191),
+        "key-claims": (2627, 8436),
+        "key-stuck": (1105, 2819),
+        "key-classic-rule": (40848, 156055),
+        "key-classic-order": (14133, 49363),
     }
-    assert set(BREAKS) == {named.name for named in VARIANTS}
-
-
-def test_these_variants_leave_messages_that_can_never_be_processed() -> None:
-    assert {name for name in BREAKS if explored(name).dead_end is not None} == STUCK
-
-
-def test_every_statement_can_be_broken_and_together_they_stand_for_every_rule() -> None:
-    stated = {s.says: s.rules for name in DOCUMENT for s in explored(name).statements}
-    refuted = {says for named in VARIANTS for says in broken(explored(named.name))}
-    assert set(stated) - refuted == {
-        "a consumer that joined recently gets nothing that was read since, until all before is acknowledged"
+    breaks = {
+        "key-classic": (ONE_CONSUMER, 7),
+        "key-classic-by-letter": (FOR_A_REASON, 5),
+        "key-no-draining": (ONE_CONSUMER, 5),
+        "key-never-blocked": (ONE_CONSUMER, 5),
+        "key-replay-not-asked": (ONE_CONSUMER, 6),
+        "key-range-blocked": (FOR_A_REASON, 4),
+        "key-counted-on-top": (COUNTED, 5),
+        "key-counted-down-twice": (ONE_CONSUMER, 8),
+        "key-not-counted-down-on-disconnect": (COUNTED, 4),
+        "key-never-unblocked": (RESTS, 6),
+        "key-own-blocked": (FOR_A_REASON, 5),
+        "key-ahead-of-replay": (IN_ORDER, 5),
+        "key-replay-reversed": (IN_ORDER, 7),
+        "key-leaver-forgotten": (LEAVER, 4),
+        "key-closed-given": (NOBODY_GONE, 3),
+        "key-closed-dropped": (IN_ORDER, 6),
+        "key-moved-not-noticed": (ONE_CONSUMER, 5),
+        "key-back-not-noticed": (COMES_BACK, 6),
+        "key-replay-not-noticed": (NOT_AHEAD, 5),
+        "key-registered-late": (ONE_CONSUMER, 5),
+        "key-nack-kept": (ONE_CONSUMER, 6),
     }
-    assert {rule for rules in stated.values() for rule in rules} == RULES
+    stuck = {
+        "key-classic-by-letter",
+        "key-range-blocked",
+        "key-counted-on-top",
+        "key-not-counted-down-on-disconnect",
+        "key-leaver-forgotten",
+        "key-closed-dropped",
+        "key-nack-kept",
+    }
+    """The variants in which some message may never be processed, whatever happens."""
+    unbroken = {"a consumer that joined recently gets nothing that was read since, until all before is acknowledged"}
 
 
 def test_without_draining_one_key_is_at_two_consumers_as_soon_as_another_joins() -> None:
@@ -161,28 +101,20 @@ def test_the_classic_implementation_replays_to_one_that_joined_recently_what_ano
 
 
 def test_the_classic_rule_by_its_letter_has_one_that_joined_recently_wait_for_what_nobody_else_gets() -> None:
-    found = explored("key-classic-by-letter")
-    assert found.dead_end is not None
-    assert [str(label) for label in found.dead_end.labels][-2:] == [
+    assert dead_end("key-classic-by-letter")[-2:] == [
         "message 2 (x) is read and put aside: its consumer joined recently",
         "C joins, and takes x",
     ]
 
 
 def test_a_hash_that_came_back_unnoticed_and_went_away_again_drains_without_end_as_the_listing_has_it() -> None:
-    found = explored("key-counted-on-top")
-    assert found.dead_end is not None
-    assert [str(label) for label in found.dead_end.labels] == [
+    assert dead_end("key-counted-on-top") == [
         "A is chosen for message 1 (x)",
         "A is sent message 1 (x)",
         "B joins, and takes x",
         "B disconnects, A takes over",
         "C joins, and takes x",
     ]
-
-
-def test_what_releases_do_comes_with_the_place_in_their_code() -> None:
-    assert all((named.origin is Origin.RELEASE) == bool(named.code) for named in VARIANTS)
 
 
 def test_merging_states_hides_none() -> None:

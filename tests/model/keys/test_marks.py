@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from functools import cache
 from types import FrameType
 
-from model.catalogue import PLACES
 from model.explorations import keys
 from model.explorations.keys_world import Setup
 from model.keys.draining import TABLE, Input, State
 from model.keys.variants import KeysVariant
+from tests.model.explored import called_while, carried_by
 
 REFERENCE = ("model.keys.dispatcher", "model.keys.draining", "model.keys.classic")
 
@@ -24,31 +23,19 @@ LITTLE = (
 @cache
 def reached_while_exploring() -> tuple[set[str], set[tuple[State, Input]]]:
     """The functions of the reference that these explorations call, and the entries of the table that they look up."""
-    called: set[str] = set()
     looked_up: set[tuple[State, Input]] = set()
 
-    def watch(frame: FrameType, event: str, _: object) -> None:
-        if event != "call" or frame.f_globals.get("__name__") not in REFERENCE:
-            return
-        called.add(f"{frame.f_globals['__name__']}.{frame.f_code.co_qualname}")
+    def note(frame: FrameType) -> None:
         if frame.f_code.co_name == "transition":
             entry = frame.f_locals["entry"]
             looked_up.add((State.FREE if entry is None else entry.state, frame.f_locals["happens"]))
 
-    sys.setprofile(watch)
-    try:
-        for setup in LITTLE:
-            keys.EXPLORED.run(setup)
-    finally:
-        sys.setprofile(None)
+    called = called_while(lambda: [keys.EXPLORED.run(setup) for setup in LITTLE], REFERENCE, noting=note)
     return called, looked_up
 
 
 def test_every_rule_that_the_reference_carries_is_exercised_by_its_exploration() -> None:
-    places = {
-        rule: {place for place in found if place.rpartition(".")[0] in REFERENCE} for rule, found in PLACES.items()
-    }
-    carried = {rule: found for rule, found in places.items() if found}
+    carried = carried_by(REFERENCE)
     assert set(carried) == {f"KEY-{number:02}" for number in (*range(1, 12), 13, 14)}
     called, _ = reached_while_exploring()
     assert {rule: found - called for rule, found in carried.items() if found - called} == {}
