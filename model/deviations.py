@@ -8,8 +8,11 @@ name. Which releases have it, since when, and what upstream says of it is data t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
-from model.judgement import Broken
+from model.judgement import Allowed, Broken
+
+S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,3 +197,15 @@ DEVIATIONS: dict[str, Deviation] = {
     )
 }
 """All deviations that the model knows."""
+
+
+def shown(
+    name: str, after: S, known: frozenset[str], because: str, *, exercised: tuple[str, ...] = ()
+) -> Allowed[S] | Broken:
+    """What to answer where only this deviation explains what was seen: ``after`` if it is known, else what it breaks.
+
+    ``because``: what was seen, in a sentence; ``exercised``: the rules that it put to the test all the same.
+    """
+    if name not in known:
+        return DEVIATIONS[name].broken(because)
+    return Allowed(after, exercised, (name,))

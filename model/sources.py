@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from model.applications import Confirmed, GoesOn, SourceEnded, StartSource
 from model.catalogue import carries
-from model.deviations import CLOSED_BEFORE_OPENED, DEVIATIONS, PENDING_ID_TRUSTED, UNLOADED_IN_ROLLOVER
+from model.deviations import CLOSED_BEFORE_OPENED, DEVIATIONS, PENDING_ID_TRUSTED, UNLOADED_IN_ROLLOVER, shown
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import LoggedEntry
@@ -131,12 +131,10 @@ def ended(source: Source, name: str, outcome: SourceEnded, known: frozenset[str]
     """
     if not outcome.stalled or source.was_away:
         return Allowed(_after(source, outcome))
-    if source.may_be_closed and CLOSED_BEFORE_OPENED in known:
-        return Allowed(_after(source, outcome), (), (CLOSED_BEFORE_OPENED,))
     because = f"source {name} waited in vain for pulsar-client to have a message confirmed"
     if not source.may_be_closed:
         return Broken("DEDUP-13", because)
-    return DEVIATIONS[CLOSED_BEFORE_OPENED].broken(because)
+    return shown(CLOSED_BEFORE_OPENED, _after(source, outcome), known, because)
 
 
 def _after(source: Source, outcome: SourceEnded) -> Source:

@@ -37,7 +37,7 @@ from model.cursors.words import (
     Trim,
     Trimmed,
 )
-from model.deviations import DEVIATIONS, FLUSH_RATE_LIMITED, TERMINATED_NOT_SKIPPED
+from model.deviations import FLUSH_RATE_LIMITED, TERMINATED_NOT_SKIPPED, shown
 from model.judgement import Allowed, Broken
 from model.keys import seen as keys_seen
 from model.log import Position
@@ -198,9 +198,7 @@ def _in_time(state: Consumption, key: Key, after_ms: float, persisting: Persisti
     )
     if after_ms > persisting.flush_ms + persisting.interval_ms + SLACK_MS:
         return Broken("ACK-08", because)
-    if FLUSH_RATE_LIMITED in known:
-        return Allowed(state, ("ACK-08",), (FLUSH_RATE_LIMITED,))
-    return DEVIATIONS[FLUSH_RATE_LIMITED].broken(because)
+    return shown(FLUSH_RATE_LIMITED, state, known, because, exercised=("ACK-08",))
 
 
 def _taken_all(state: Consumption, key: Key, outcome: Outcome, at: Interval, known: frozenset[str]) -> Judged:

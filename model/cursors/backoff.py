@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from model.catalogue import carries
 from model.cursors.words import CameBack
-from model.deviations import BACK_OFF_CONSTANT, DEVIATIONS
+from model.deviations import BACK_OFF_CONSTANT, shown
 from model.judgement import Allowed, Broken
 
 S = TypeVar("S")
@@ -28,6 +28,4 @@ def came_back(state: S, told: CameBack, known: frozenset[str]) -> Allowed[S] | B
     because = f"{told.message.business_id} came again after {delays} ms, {due_ms[0]:.0f} ms being asked for at first"
     if any(after < told.first_ms - EARLY_MS for after in told.after_ms):
         return Broken("ACK-13", because)
-    if BACK_OFF_CONSTANT not in known:
-        return DEVIATIONS[BACK_OFF_CONSTANT].broken(because)
-    return Allowed(state, ("ACK-13",), (BACK_OFF_CONSTANT,))
+    return shown(BACK_OFF_CONSTANT, state, known, because, exercised=("ACK-13",))

@@ -19,7 +19,7 @@ from model.cursors.cursor import Cursor
 from model.cursors.left import surely_left
 from model.cursors.state import Consumption
 from model.cursors.words import Dispatched
-from model.deviations import DEVIATIONS, REPLAY_OUTLIVES_CONSUMERS
+from model.deviations import REPLAY_OUTLIVES_CONSUMERS, shown
 from model.judgement import Allowed, Broken
 from model.keys import watch
 
@@ -106,12 +106,10 @@ def _replayed_once_more(
     state: Consumption, key: Key, name: str, message: Message, known: frozenset[str]
 ) -> Allowed[Consumption] | Broken:
     """A message that was being read for replay when all consumers had gone is given to the next ones twice."""
-    if REPLAY_OUTLIVES_CONSUMERS not in known:
-        because = f"{name} was given {state.words(message)}, which is outstanding"
-        return DEVIATIONS[REPLAY_OUTLIVES_CONSUMERS].broken(because)
+    because = f"{name} was given {state.words(message)}, which is outstanding"
     after = state.with_replaying(key, state.replaying[key] - {message})
     after = after.with_consumer(name, after.consumers[name].given(message, is_late=True))
-    return Allowed(after, (), (REPLAY_OUTLIVES_CONSUMERS,))
+    return shown(REPLAY_OUTLIVES_CONSUMERS, after, known, because)
 
 
 def _is_behind(message: Message, consumer: Consumer) -> bool:

@@ -40,7 +40,7 @@ from model.cursors.words import (
     Trim,
     partition_name,
 )
-from model.deviations import DEVIATIONS, LOST_ACK_HIDES_MESSAGE
+from model.deviations import LOST_ACK_HIDES_MESSAGE, shown
 from model.judgement import Allowed, Broken
 from model.keys import seen as keys_seen
 from model.log import Position
@@ -242,9 +242,7 @@ def _starved(state: Consumption, name: str, outcome: Starved, known: frozenset[s
     because = f"{name} waits for messages that do not come: {outcome.why}"
     if consumer.is_back or not any(state.cursors[key].held_back.get(name) for key in consumer.keys):
         return Broken("ACK-12", because)
-    if LOST_ACK_HIDES_MESSAGE not in known:
-        return DEVIATIONS[LOST_ACK_HIDES_MESSAGE].broken(because)
-    return Allowed(state, (), (LOST_ACK_HIDES_MESSAGE,))
+    return shown(LOST_ACK_HIDES_MESSAGE, state, known, because)
 
 
 def _failed(state: Consumption, name: str, messages: Sequence[Dispatched] | None) -> Consumption:

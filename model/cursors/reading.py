@@ -26,6 +26,7 @@ from model.deviations import (
     OUTSTANDING_UNDERCOUNTED,
     PART_OFF_BACKLOG,
     REPLAY_OUTLIVES_CONSUMERS,
+    shown,
 )
 from model.judgement import Allowed, Broken
 
@@ -96,14 +97,10 @@ def _counted(cursor: Cursor, key: Key, backlog: int, left: int, known: frozenset
     because = f"{key[1]} has {left} entries left, and the broker counts {backlog}"
     begun = max(len(one.parts) for one in cursor.possible)
     if not cursor.durable and left - begun <= backlog < left:
-        if PART_OFF_BACKLOG not in known:
-            return DEVIATIONS[PART_OFF_BACKLOG].broken(because)
-        return Allowed(cursor, (), (PART_OFF_BACKLOG,))
+        return shown(PART_OFF_BACKLOG, cursor, known, because)
     if backlog != max(0, left - cursor.miscounted):
         return blame.for_state(cursor.since, because)
-    if BACKLOG_MISCOUNTED not in known:
-        return DEVIATIONS[BACKLOG_MISCOUNTED].broken(because)
-    return Allowed(cursor, (), (BACKLOG_MISCOUNTED,))
+    return shown(BACKLOG_MISCOUNTED, cursor, known, because)
 
 
 def settled(before: Cursor, cursor: Cursor, at: Interval) -> Cursor:
