@@ -1,0 +1,167 @@
+"""Several clusters with geo-replication between them, in one call: two or three brokers, and a link for each direction.
+
+Each cluster is a broker of any kind, with its own metadata. What one sends to another runs through a tap of its own, so
+that each link can be cut, delayed and healed alone, in one direction too. What is replicated means nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import permutations
+from types import TracebackType
+from typing import Final, Self
+
+from conformance.brokers.interface import Broker
+from conformance.systems.admin import Admin
+from conformance.systems.admin_types import NamespacePolicies
+from conformance.tap.faults import Refuse
+from conformance.tap.tap import Tap
+from conformance.tap.words import Event
+from conformance.trouble import Trouble
+
+LABELS: Final = ("A", "B", "C")
+"""What clusters are called in histories, where the names that their brokers have differ from run to run."""
+
+TENANT: Final = "geo"
+
+QUICK: Final[Mapping[str, str]] = {
+    "enableReplicatedSubscriptions": "true",
+    "replicatedSubscriptionsSnapshotFrequencyMillis": "100",
+    "replicatedSubscriptionsSnapshotTimeoutSeconds": "2",
+    "replicatedSubscriptionsSnapshotMaxCachedPerSubscription": "3",
+    "brokerClient_keepAliveIntervalSeconds": "2",
+}
+"""Settings for brokers of clusters, to go below a user's own: a snapshot every 100 ms instead of every second, given up
+after 2 s instead of 30, three of them kept instead of ten, and a hung peer noticed in 3 s instead of 40."""
+
+_TOPICS_AHEAD: Final = 3
+"""How many topics each cluster makes more than the one before it, so that positions mixed up between them show: the
+ledgers of fresh clusters have the same ids otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """One of the clusters: its label in histories, the name that the others know it by, and the ways to it."""
+
+    label: str
+    name: str
+    broker: Broker
+    admin: Admin
+
+
+class Clusters:
+    """Two or three clusters, each of which replicates to all others. ``start`` and ``stop``, or ``with`` it.
+
+    ``recorder``: gives, for the labels of a link's source and target, what is told of the commands on it.
+    """
+
+    def __init__(
+        self,
+        brokers: Sequence[Broker],
+        *,
+        recorder: Callable[[str, str], Callable[[Event], None]] | None = None,
+    ) -> None:
+        """Nothing is started yet. Raises :class:`Trouble` unless there are two or three brokers."""
+        if not 2 <= len(brokers) <= len(LABELS):
+            raise Trouble(f"Geo-replication is checked with two or three clusters, not with {len(brokers)}.")
+        self._brokers: Final = dict(zip(LABELS, brokers, strict=False))
+        self._recorder = recorder
+        self._clusters: dict[str, Cluster] = {}
+        self._links: dict[tuple[str, str], Tap] = {}
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the clusters are called: A, B, and C if there are three."""
+        return tuple(self._brokers)
+
+    def cluster(self, label: str) -> Cluster:
+        """Give one of them, once they are started. Raises :class:`Trouble` for a label that none has."""
+        if label not in self._clusters:
+            raise Trouble(f"There is no cluster {label}: {', '.join(self._clusters) or 'none'} are up.")
+        return self._clusters[label]
+
+    def link(self, source: str, target: str) -> Tap:
+        """Give the tap through which one cluster sends to another."""
+        return self._links[self.cluster(source).label, self.cluster(target).label]
+
+    def start(self) -> None:
+        """Start all brokers at once, and make them known to one another.
+
+        Raises:
+            Trouble: one of them does not start; then none is left.
+        """
+        try:
+            for broker in self._brokers.values():
+                self._open.callback(broker.stop)
+            with ThreadPoolExecutor(len(self._brokers)) as pool:
+                list(pool.map(lambda broker: broker.start(), self._brokers.values()))
+            for label, broker in self._brokers.items():
+                self._clusters[label] = self._met(label, broker)
+            for source, target in permutations(self._clusters.values(), 2):
+                self._links[source.label, target.label] = self._linked(source, target)
+            self._wire()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End the links and all brokers. Safe to call twice."""
+        self._clusters.clear()
+        self._links.clear()
+        self._open.close()
+
+    def replicated_namespace(self, name: str) -> str:
+        """Make a namespace that is replicated between all clusters; gives its full name."""
+        namespace = f"{TENANT}/{name}"
+        policies = NamespacePolicies(replication_clusters=self._names())
+        for cluster in self._clusters.values():
+            cluster.admin.create_namespace(namespace, policies)
+        return namespace
+
+    @contextmanager
+    def cut(self, source: str, target: str) -> Iterator[None]:
+        """Nothing comes from one cluster to another; replicators try again, ever more seldom."""
+        link = self.link(source, target)
+        refusing = link.inject(Refuse())
+        link.cut()
+        try:
+            yield
+        finally:
+            refusing.lift()
+
+    def heal(self) -> None:
+        """From now on all links are in order."""
+        for link in self._links.values():
+            link.lift_all()
+
+    def _names(self) -> tuple[str, ...]:
+        return tuple(cluster.name for cluster in self._clusters.values())
+
+    def _met(self, label: str, broker: Broker) -> Cluster:
+        admin = self._open.enter_context(Admin(broker.addresses.admin_url))
+        name = admin.runtime_configuration()["clusterName"]
+        for number in range(_TOPICS_AHEAD * LABELS.index(label)):
+            admin.create_topic(f"persistent://public/default/ahead-{number}")
+        return Cluster(label=label, name=name, broker=broker, admin=admin)
+
+    def _linked(self, source: Cluster, target: Cluster) -> Tap:
+        """A tap in front of a cluster for one other: a standalone broker keeps its clients where they came to."""
+        record = self._recorder(source.label, target.label) if self._recorder else (lambda _: None)
+        link = self._open.enter_context(Tap(target.broker.addresses.service_url, record=record))
+        source.admin.create_cluster(target.name, admin_url=target.broker.addresses.admin_url, service_url=link.url)
+        return link
+
+    def _wire(self) -> None:
+        for cluster in self._clusters.values():
+            cluster.admin.create_tenant(TENANT, clusters=self._names())

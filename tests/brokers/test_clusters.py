@@ -1,0 +1,141 @@
+"""Tests of clusters with geo-replication between them: what is sent to one comes to the others, link by link."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from functools import partial
+from itertools import permutations
+
+import pytest
+
+from conformance.brokers.interface import Broker
+from conformance.brokers.select import parse_broker
+from conformance.clusters import QUICK, Cluster, Clusters
+from conformance.systems.official import OfficialClient
+from conformance.systems.outcomes import Receipt
+from conformance.systems.stored_log import stored_entries
+from conformance.systems.wire import WireClient
+from conformance.tap.ring import Ring
+from conformance.trouble import Trouble
+from tests.polling import eventually
+
+TIMEOUT_S = 20.0
+
+Rings = dict[tuple[str, str], Ring]
+
+
+def brokers(request: pytest.FixtureRequest, count: int) -> list[Broker]:
+    text: str = request.config.getoption("--broker")
+    if text.startswith("pulsar:"):
+        pytest.skip("--broker names a cluster that is not ours to wire")
+    return [parse_broker(text, settings=QUICK, with_agent=False) for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def rings() -> Rings:
+    """What the links told, by source and target."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def three(request: pytest.FixtureRequest, rings: Rings) -> Iterator[Clusters]:
+    """Three clusters, shared by the tests of this module."""
+
+    def recorder(source: str, target: str) -> Ring:
+        return rings.setdefault((source, target), Ring())
+
+    with Clusters(brokers(request, 3), recorder=recorder) as clusters:
+        yield clusters
+
+
+@pytest.fixture
+def topic(three: Clusters) -> str:
+    """A topic that is replicated among all three."""
+    return f"persistent://{three.replicated_namespace(uuid.uuid4().hex[:8])}/t"
+
+
+def publish(cluster: Cluster, topic: str, *payloads: str) -> None:
+    with OfficialClient(cluster.broker.addresses.service_url, timeout_s=TIMEOUT_S) as client:
+        producer = client.open_producer(topic, name=f"p-{cluster.label}")
+        for number, payload in enumerate(payloads, 1):
+            assert isinstance(producer.answer(producer.send(number, payload.encode()), timeout_s=TIMEOUT_S), Receipt)
+
+
+def stored(cluster: Cluster, topic: str) -> list[str]:
+    """What a cluster has of a topic, in its order; markers left out."""
+    return [entry.payload.decode() for entry in stored_entries(cluster.admin, topic) if entry.marker_type is None]
+
+
+def has(cluster: Cluster, topic: str, *payloads: str) -> bool:
+    namespace = topic.removeprefix("persistent://").rpartition("/")[0]
+    return topic in cluster.admin.topics(namespace) and sorted(stored(cluster, topic)) == sorted(payloads)
+
+
+def all_have(clusters: Clusters, labels: str, topic: str, *payloads: str, deadline_s: float = TIMEOUT_S) -> None:
+    for label in labels:
+        eventually(partial(has, clusters.cluster(label), topic, *payloads), deadline_s=deadline_s)
+
+
+def test_what_is_sent_to_one_cluster_comes_to_all_others_over_the_links_between_them(
+    three: Clusters, rings: Rings, topic: str
+) -> None:
+    a, b, c = (three.cluster(label) for label in three.labels)
+    publish(a, topic, "a1", "a2")
+    publish(b, topic, "b1")
+    all_have(three, "ABC", topic, "a1", "a2", "b1")
+    for cluster in (a, b, c):
+        assert [payload for payload in stored(cluster, topic) if payload.startswith("a")] == ["a1", "a2"]
+    origins = [entry.replicated_from for entry in stored_entries(c.admin, topic) if entry.marker_type is None]
+    assert sorted(map(str, origins)) == sorted([a.name, a.name, b.name])
+    assert {link for link in permutations("ABC", 2) if rings[link].commands("SEND")} >= {
+        ("A", "B"), ("A", "C"), ("B", "A"), ("B", "C")
+    }  # fmt: skip
+
+
+def test_a_link_is_cut_and_heals_in_one_direction_while_the_others_go_on(three: Clusters, topic: str) -> None:
+    publish(three.cluster("A"), topic, "before")
+    all_have(three, "BC", topic, "before")
+    with three.cut("A", "B"):
+        publish(three.cluster("A"), topic, "from a")
+        publish(three.cluster("B"), topic, "from b")
+        all_have(three, "AC", topic, "before", "from a", "from b")
+        assert stored(three.cluster("B"), topic) == ["before", "from b"]
+    all_have(three, "B", topic, "before", "from b", "from a", deadline_s=60)
+
+
+def test_a_replicated_subscription_has_snapshots_taken_that_the_log_shows_as_markers(
+    three: Clusters, topic: str
+) -> None:
+    a = three.cluster("A")
+    client = WireClient.connect(a.broker.addresses.service_url, timeout_s=TIMEOUT_S)
+    try:
+        client.subscribe(topic, "s", kind="Exclusive", replicated=True, timeout_s=TIMEOUT_S)
+        publish(a, topic, "m")
+        eventually(lambda: 12 in markers(a, topic))
+    finally:
+        client.abort()
+    found = markers(a, topic)
+    assert found.index(10) < found.index(11) < found.index(12)
+
+
+def markers(cluster: Cluster, topic: str) -> list[int]:
+    return [entry.marker_type for entry in stored_entries(cluster.admin, topic) if entry.marker_type is not None]
+
+
+def test_ledgers_of_one_cluster_are_not_numbered_like_those_of_another(three: Clusters, topic: str) -> None:
+    publish(three.cluster("A"), topic, "m")
+    all_have(three, "BC", topic, "m")
+    first = {next(stored_entries(three.cluster(label).admin, topic)).position for label in three.labels}
+    assert len(first) == len(three.labels)
+
+
+def test_one_cluster_alone_or_a_fourth_is_refused_before_anything_is_started(request: pytest.FixtureRequest) -> None:
+    for count in (1, 4):
+        with pytest.raises(Trouble, match=f"two or three clusters, not with {count}"):
+            Clusters(brokers(request, count))
+
+
+def test_a_cluster_that_does_not_exist_is_named_in_one_sentence(three: Clusters) -> None:
+    with pytest.raises(Trouble, match="There is no cluster D: A, B, C are up"):
+        three.cluster("D")
