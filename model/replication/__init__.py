@@ -1,0 +1,1 @@
+"""Document 001: replicated subscriptions, and the snapshots that say which position here is which position there."""

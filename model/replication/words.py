@@ -1,0 +1,255 @@
+"""Operations and outcomes of document 001: what is done at clusters, and what all of them have stored.
+
+Clusters go by their labels in a history (``A``, ``B``, ``C``), because the names of real ones differ from run to run.
+Messages go by their business ids, which say the same in every cluster; positions are those of the cluster that they are
+read in. Nothing is performed or judged here.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from model.log import Position
+from model.vocabulary import Operation, Outcome
+
+
+class CreateReplicatedTopic(Operation, frozen=True):
+    """A fresh topic that is replicated between all clusters; or, for comparison, one that no cluster replicates.
+
+    With ``deduplication``, what a replicator sends again is stored once. GeoCreated.
+    """
+
+    topic: str
+    is_replicated: bool = True
+    deduplication: bool = False
+
+
+class PublishAt(Operation, frozen=True):
+    """Publish messages at a cluster, one behind the other. Published, Refused or Unknown."""
+
+    cluster: str
+    topic: str
+    messages: tuple[str, ...]
+
+
+class JoinAt(Operation, frozen=True):
+    """A consumer of a subscription connects at a cluster; the subscription begins at the topic's beginning. Done."""
+
+    consumer: str
+    cluster: str
+    topic: str
+    subscription: str
+    is_replicated: bool = True
+
+
+class ReceiveAt(Operation, frozen=True):
+    """A consumer is given up to so many messages; fewer only if there are no more. Received."""
+
+    consumer: str
+    count: int
+
+
+class AcknowledgeAt(Operation, frozen=True):
+    """A consumer acknowledges messages that it was given, by business id; ``is_cumulative``: all up to one. Done."""
+
+    consumer: str
+    messages: tuple[str, ...]
+    is_cumulative: bool = False
+
+
+class LeaveAt(Operation, frozen=True):
+    """A consumer leaves. Done."""
+
+    consumer: str
+
+
+class CutLink(Operation, frozen=True):
+    """From now on nothing comes from one cluster to another. LinkCut."""
+
+    source: str
+    target: str
+
+
+class HealLink(Operation, frozen=True):
+    """What comes from one cluster to another does so again, once its replicator has tried. LinkHealed."""
+
+    source: str
+    target: str
+
+
+class UnloadAt(Operation, frozen=True):
+    """Unload a topic at one cluster. Done."""
+
+    cluster: str
+    topic: str
+
+
+class RestartCluster(Operation, frozen=True):
+    """Stop a cluster's broker gracefully, and start it again on the same data. Done."""
+
+    cluster: str
+
+
+class KillCluster(Operation, frozen=True):
+    """Kill a cluster's broker with SIGKILL, and start it again on the same data. Done."""
+
+    cluster: str
+
+
+class CatchUp(Operation, frozen=True):
+    """All links heal; then messages are published at a cluster, and acknowledged by a consumer there, until every other
+    cluster's subscription has passed all that was acknowledged there before. CaughtUp or Behind."""
+
+    consumer: str
+    most_periods: int = 50
+
+
+class ReadClusters(Operation, frozen=True):
+    """Read back what every cluster has of a topic: its log, markers included, and its subscriptions. ClustersRead."""
+
+    topic: str
+
+
+class SnapshotRequest(Struct, frozen=True, tag="request"):
+    """A cluster asks all others how far they are (REPL-04)."""
+
+    snapshot: str
+    cluster: str
+
+
+class SnapshotResponse(Struct, frozen=True, tag="response"):
+    """A cluster answers one that asked: its last position when it did (REPL-04)."""
+
+    snapshot: str
+    cluster: str
+    position: Position
+
+
+class SnapshotTaken(Struct, frozen=True, tag="snapshot"):
+    """A snapshot is complete: once the local position is passed, so are those of the other clusters (REPL-09)."""
+
+    snapshot: str
+    local: Position
+    positions: dict[str, Position]
+
+
+class SubscriptionUpdated(Struct, frozen=True, tag="update"):
+    """A subscription has passed a snapshot: the other clusters may acknowledge up to their positions (REPL-12)."""
+
+    subscription: str
+    positions: dict[str, Position]
+
+
+Marker = SnapshotRequest | SnapshotResponse | SnapshotTaken | SubscriptionUpdated
+"""What clusters write into a topic's log for one another, and no consumer sees."""
+
+
+class GeoEntry(Struct, frozen=True, kw_only=True):
+    """An entry of one cluster's log: a message, by its business id, or a marker; the cluster that wrote it first, and
+    when that was, by the clock of the broker or client that did, in milliseconds since 1970."""
+
+    position: Position
+    origin: str
+    published_ms: int
+    message: str | None = None
+    marker: Marker | None = None
+
+
+class GeoCursor(Struct, frozen=True, kw_only=True):
+    """A subscription in one cluster: its mark-delete position, what is acknowledged behind that, and its backlog."""
+
+    subscription: str
+    mark_delete: Position
+    acknowledged: tuple[tuple[Position, Position], ...] = ()
+    """Ranges of positions, the first one left out and the last one included, as brokers have them."""
+    backlog: int = 0
+    is_replicated: bool = True
+
+
+class ClusterRead(Struct, frozen=True, kw_only=True):
+    """What one cluster has of a topic."""
+
+    entries: tuple[GeoEntry, ...]
+    cursors: tuple[GeoCursor, ...]
+
+
+class GeoCreated(Outcome, frozen=True):
+    """A topic is there, in these clusters; and how they make snapshots: how often at most, how long one may take, and
+    how many a subscription keeps."""
+
+    clusters: tuple[str, ...]
+    period_ms: int
+    timeout_ms: int
+    cached: int
+
+
+class LinkCut(Outcome, frozen=True):
+    """The cluster itself says that its replicator is not connected, since this moment at the latest; ms since 1970."""
+
+    since_ms: int
+
+
+class LinkHealed(Outcome, frozen=True):
+    """Up to this moment at least the replicator was not connected; milliseconds since 1970."""
+
+    until_ms: int
+
+
+class Published(Outcome, frozen=True):
+    """Each message was stored, at these positions of the cluster that it was published at."""
+
+    positions: tuple[Position, ...]
+
+
+class GivenMessage(Struct, frozen=True):
+    """A message that a consumer was given."""
+
+    message: str
+    position: Position
+
+
+class ReceivedAt(Outcome, frozen=True):
+    """What a consumer was given, in the broker's order."""
+
+    messages: tuple[GivenMessage, ...]
+
+
+class CaughtUp(Outcome, frozen=True):
+    """Every cluster's subscription passed it, in so many snapshot periods since the links were healed."""
+
+    periods: float
+
+
+class Behind(Outcome, frozen=True):
+    """A cluster's subscription did not pass it in so many periods: which cluster, and where it is."""
+
+    cluster: str
+    mark_delete: Position
+    periods: float
+
+
+class ClustersRead(Outcome, frozen=True):
+    """What every cluster has, by label."""
+
+    clusters: dict[str, ClusterRead]
+
+
+GeoOperation = (
+    CreateReplicatedTopic
+    | PublishAt
+    | JoinAt
+    | ReceiveAt
+    | AcknowledgeAt
+    | LeaveAt
+    | CutLink
+    | HealLink
+    | UnloadAt
+    | RestartCluster
+    | KillCluster
+    | CatchUp
+    | ReadClusters
+)
+"""Every operation that only document 001 has."""
+
+GeoOutcome = GeoCreated | LinkCut | LinkHealed | Published | ReceivedAt | CaughtUp | Behind | ClustersRead
+"""Every outcome that only these have."""
