@@ -24,6 +24,7 @@ from model.keys import seen as keys_seen
 from model.keys.words import Gather, KeyOperation
 from model.lanes import NONE, Circumstances
 from model.log import Position
+from model.network import Disturb, Mend, NetworkOperation, UseTap
 from model.operations import (
     Answer,
     AnyOperation,
@@ -86,7 +87,7 @@ class Example:
     """What is known of one example: its topics, its sessions, the failpoints that are on, the known deviations.
 
     ``lingering``: topics on which a failpoint was on, and where a write that it holds may be in flight still. A write
-    that is confirmed later ends that, because the log has one order.
+    that is confirmed later ends that, because the log has one order. ``is_disturbed``: the network may have faults.
     """
 
     known: frozenset[str] = frozenset()
@@ -96,6 +97,7 @@ class Example:
     lingering: frozenset[str] = frozenset()
     applications: Applications = field(default_factory=Applications)
     consumption: Consumption = field(default_factory=Consumption)
+    is_disturbed: bool = False
 
     @property
     def size(self) -> int:
@@ -180,6 +182,8 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
                 judged, are_raced=any((operation.topic, kind) in state.failpoints for kind in RACES)
             )
         return _on_cursors(state, judged)
+    if isinstance(operation, NetworkOperation):
+        return Allowed(_network_changed(state, operation))
     match operation:
         case CreateTopic():
             return _created(state, operation, outcome)
@@ -208,6 +212,17 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
             return _snapshot_read(state, topic, outcome)
         case ReadLog(topic):
             return _log_read(state, topic, outcome)
+        case _:
+            assert_never(operation)
+
+
+def _network_changed(state: Example, operation: NetworkOperation) -> Example:
+    """What clients are told holds, whatever becomes of their connections; so there is little to remember."""
+    match operation:
+        case UseTap():
+            return state
+        case Disturb() | Mend():
+            return replace(state, is_disturbed=isinstance(operation, Disturb))
         case _:
             assert_never(operation)
 

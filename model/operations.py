@@ -15,6 +15,7 @@ from model.applications import ApplicationOperation, ApplicationOutcome
 from model.cursors.words import CursorOperation, CursorOutcome, Persistence
 from model.keys.words import KeyOperation, KeyOutcome
 from model.log import Position
+from model.network import Mended, NetworkOperation
 from model.vocabulary import Client as Client
 from model.vocabulary import Entry as Entry
 from model.vocabulary import Message as Message
@@ -291,6 +292,7 @@ AnyOperation = (
     | ApplicationOperation
     | CursorOperation
     | KeyOperation
+    | NetworkOperation
 )
 """Every operation there is: what a history's file may hold, and what every performer must know."""
 
@@ -312,5 +314,6 @@ AnyOutcome = (
     | ApplicationOutcome
     | CursorOutcome
     | KeyOutcome
+    | Mended
 )
 """Every outcome there is."""

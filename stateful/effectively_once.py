@@ -28,6 +28,7 @@ from model.applications import (
     SubscriptionKind,
     Then,
 )
+from model.network import Disturb, Mend, NetworkFault, UseTap
 from model.operations import (
     ClearFailpoints,
     CreateTopic,
@@ -39,6 +40,7 @@ from model.operations import (
 )
 from model.vocabulary import Client, Entry, Message
 from stateful.lockstep_machine import LockstepMachine
+from stateful.network_faults import FAULTS
 
 SOURCES = "t0"
 """The topic of the sources that are deduplicated, of the subscription and of the reader."""
@@ -298,6 +300,7 @@ class ApplicationsKillsMachine(Applications):
     def begin(self, first: Habit, second: Habit, repeating: Habit, kind: SubscriptionKind, sizes: list[int]) -> None:
         """Two topics with something in them."""
         self.kind = kind
+        self.do(UseTap())
         self.do(CreateTopic(topic=SOURCES))
         self.do(CreateTopic(topic=DUPLICATES))
         self.add_sources(SOURCES, first, second)
@@ -310,6 +313,7 @@ class ApplicationsKillsMachine(Applications):
         operation=st.sampled_from([Kill(), Kill(), Restart()]),
         sizes=SIZES,
         back=st.integers(0, 3),
+        faults=st.lists(FAULTS, max_size=2),
         dies_after=st.none() | st.integers(0, 6),
         client=CLIENTS,
         acks=ACKS,
@@ -321,19 +325,26 @@ class ApplicationsKillsMachine(Applications):
         operation: Kill | Restart,
         sizes: list[int],
         back: int,
+        faults: list[NetworkFault],
         dies_after: int | None,
         client: Client,
         acks: tuple[bool, ...],
         reader_death: Death,
         subscriber_death: Death,
     ) -> None:
-        """Everybody is in the middle of something when the broker goes away, and goes on when it is back."""
+        """Everybody is in the middle of something when the broker goes away, and goes on when it is back.
+
+        The network may fail as well, before that or when they come back.
+        """
         self.receive("c0", client, 6, acks, "stays")
         self.do(RunReader("reader", SOURCES, reader_death))
         self.do(RunSubscriber("subscriber", DUPLICATES, subscriber_death))
+        for fault in faults:
+            self.do(Disturb(topic=SOURCES, fault=fault))
         for source in self.sources:
             self.start(source, sizes, back=back)
         self.do(operation)
         for source in self.sources:
             self.end(source, dies_after)
+        self.do(Mend())
         self.receive("c0", client, 6, acks, "crashes")

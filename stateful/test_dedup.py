@@ -8,6 +8,7 @@ from conformance.brokers.interface import Capability
 from conformance.engine.machines import Machine
 from conformance.engine.run import Run
 from stateful.dedup import DeduplicationMachine, FailuresMachine, KillsMachine, SettingsMachine
+from stateful.network import NetworkMachine
 
 MACHINES = (
     # First: a restart takes the longer, the more topics there are.
@@ -42,6 +43,13 @@ MACHINES = (
         decides=("DEDUP-04", "DEDUP-05", "DEDUP-06", "DEDUP-09", "DEDUP-11", "DEDUP-12"),
         needs=frozenset({Capability.DEFECTS}),
         share=4.0,
+        steps=10,
+    ),
+    Machine(
+        name="deduplication-network",
+        factory=NetworkMachine,
+        decides=("DEDUP-02", "DEDUP-03", "DEDUP-08", "DEDUP-09", "DEDUP-12"),
+        share=2.0,
         steps=10,
     ),
     Machine(

@@ -8,6 +8,7 @@ from conformance.brokers.interface import Capability
 from conformance.engine.machines import Machine
 from conformance.engine.run import Run
 from stateful.effectively_once import ApplicationsKillsMachine, ApplicationsMachine
+from stateful.network import ApplicationsNetworkMachine
 
 MACHINES = (
     Machine(
@@ -15,6 +16,13 @@ MACHINES = (
         factory=ApplicationsMachine,
         decides=("DEDUP-13", "DEDUP-15", "DEDUP-16", "DEDUP-17", "DEDUP-18"),
         share=4.0,
+        steps=8,
+    ),
+    Machine(
+        name="effectively-once-network",
+        factory=ApplicationsNetworkMachine,
+        decides=("DEDUP-13", "DEDUP-15"),
+        share=2.0,
         steps=8,
     ),
     Machine(

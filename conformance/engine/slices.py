@@ -43,6 +43,7 @@ from model.cursors.words import (
     Trim,
 )
 from model.keys.words import Gather, Permit
+from model.network import Disturb, Mend, UseTap
 from model.operations import (
     AnyOperation,
     ClearFailpoints,
@@ -86,7 +87,7 @@ def _actor_and_topic(operation: AnyOperation) -> tuple[str | None, str | None]:
             return actor, None
         case CreateTopic(topic) | SwitchDeduplication(topic) | Unload(topic) | SetFailpoint(topic):
             return None, topic
-        case ReadSnapshot(topic) | ReadLog(topic) | Drain(topic):
+        case ReadSnapshot(topic) | ReadLog(topic) | Drain(topic) | Disturb(topic):
             return None, topic
         case Subscribe(actor, topic):
             return actor, topic
@@ -102,7 +103,7 @@ def _actor_and_topic(operation: AnyOperation) -> tuple[str | None, str | None]:
             return actor, None
         case Terminate(topic) | Trim(topic) | FailOften(topic) | Gather(topic):
             return None, topic
-        case Restart() | Kill() | ClearFailpoints():
+        case Restart() | Kill() | ClearFailpoints() | UseTap() | Mend():
             return None, None
         case _:
             assert_never(operation)

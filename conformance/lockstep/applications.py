@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from conformance.lockstep.consumers import Consumers
+from conformance.lockstep.network import Network
 from conformance.lockstep.programs import Programs
 from conformance.lockstep.sources import Sources
 from conformance.lockstep.world import World
@@ -31,12 +32,15 @@ from model.operations import AnyOutcome, Skipped
 class Applications:
     """The applications of one example."""
 
-    def __init__(self, world: World, example: int, topics: Mapping[str, str]) -> None:
-        """``topics``: the names of the history to the real ones; it fills up while the example goes on."""
+    def __init__(self, world: World, example: int, topics: Mapping[str, str], network: Network) -> None:
+        """``topics``: the names of the history to the real ones; it fills up while the example goes on.
+
+        ``network``: the way of the sources to the broker.
+        """
         self._world = world
         self._topics = topics
         addresses = world.broker.addresses
-        self._sources = Sources(world.starter, addresses.service_url)
+        self._sources = Sources(world.starter, network)
         self._consumers = Consumers(world.admin, addresses.service_url)
         self._programs = Programs(world.starter, addresses, example)
 

@@ -20,6 +20,7 @@ from model.cursors.words import ReadCursor, TakeAll
 from model.example import Example, judge
 from model.judgement import Broken
 from model.lanes import Lane
+from model.network import Mend
 from model.operations import (
     AnyOperation,
     AnyOutcome,
@@ -121,6 +122,8 @@ def finishing(lockstep: Lockstep) -> Iterator[AnyOperation]:
     connection before. A message that is confirmed then shows that all writes before it have ended, for the log has one
     order. What is read back after it is all there will ever be.
     """
+    if lockstep.state.is_disturbed:
+        yield Mend()
     if lockstep.state.failpoints:
         yield ClearFailpoints()
     for topic in list(lockstep.state.topics):

@@ -13,6 +13,7 @@ from typing import Final, assert_never
 from conformance.brokers.interface import Capability
 from conformance.lockstep.applications import Applications
 from conformance.lockstep.cursors import Cursors
+from conformance.lockstep.network import Network
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S, OfficialSession, ProducerSession, WireSession
 from conformance.lockstep.whereabouts import Whereabouts
@@ -23,10 +24,11 @@ from conformance.systems.admin_types import CursorStats
 from conformance.systems.backlog import entries
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.trouble import Trouble
-from model.applications import ApplicationOperation
+from model.applications import ApplicationOperation, StartSource
 from model.cursors.words import CursorOperation, Persistence, partition_name
 from model.keys.words import KeyOperation
 from model.log import Position
+from model.network import Disturb, Mend, NetworkOperation, UseTap
 from model.operations import (
     AnyOperation,
     Cleared,
@@ -69,6 +71,8 @@ BACK_TIMEOUT_S: Final = 30.0
 """How long a topic may take to let a producer in again, after its broker was away or a write failed."""
 RETRIABLE: Final = frozenset({"ServiceNotReady", "MetadataError", "PersistenceError", "TopicTemporaryError"})
 """Refusals of a producer that only say: not yet."""
+UNHURRIED: Final = (UseTap, Disturb, StartSource, Unload, Kill, Restart)
+"""Operations in which nobody waits for what the network may be holding."""
 
 
 class RealPerformer:
@@ -82,7 +86,8 @@ class RealPerformer:
         self._of_broker: set[str] = set()
         self._sessions: dict[str, ProducerSession] = {}
         self._names: dict[str, tuple[str, str]] = {}
-        self._applications = Applications(world, self._example, self._topics)
+        self._network = Network(world.broker.addresses.service_url, self._topics)
+        self._applications = Applications(world, self._example, self._topics, self._network)
         self._whereabouts = Whereabouts()
         self._cursors = Cursors(world, self._topics, self._whereabouts)
 
@@ -95,6 +100,8 @@ class RealPerformer:
             raise Trouble(f"the broker is up, but {type(operation).__name__} failed: {error}") from error
 
     def _perform(self, operation: AnyOperation) -> Performed:
+        if not isinstance(operation, UNHURRIED) and not (isinstance(operation, Send) and not operation.wait):
+            self._network.release()
         if isinstance(operation, ApplicationOperation):
             return Performed(self._applications.perform(operation))
         if isinstance(operation, CursorOperation):
@@ -104,6 +111,8 @@ class RealPerformer:
         if isinstance(operation, KeyOperation):
             late = self._collect(list(self._sessions))
             return Performed(self._cursors.keys.perform(operation), late)
+        if isinstance(operation, NetworkOperation):
+            return self._on_network(operation)
         match operation:
             case CreateTopic():
                 return self._create_topic(operation)
@@ -290,13 +299,16 @@ class RealPerformer:
         deadline = time.monotonic() + BACK_TIMEOUT_S
         while True:
             try:
-                live = kind(self._world.broker.addresses.service_url, name, operation.producer)
+                live = kind(self._network.url, name, operation.producer)
                 break
+            except (ConnectionLost, NoAnswer):
+                if not self._network.is_tapped or time.monotonic() > deadline:
+                    raise
             except ServerRefused as refused:
                 may_pass = refused.code in RETRIABLE or (refused.code == "ProducerBusy" and not taken)
                 if not may_pass or time.monotonic() > deadline:
                     return Performed(Refused(refused.code, refused.message), late)
-                time.sleep(0.005)
+            time.sleep(0.005)
         late += self._collect(self._wire_sessions_of(name, operation.producer))
         self._sessions[operation.session] = live
         self._names[operation.session] = (name, operation.producer)
@@ -340,6 +352,7 @@ class RealPerformer:
         return Performed(Sent(answers), late)
 
     def _collect(self, sessions: Iterable[str]) -> tuple[Late, ...]:
+        self._network.release()
         late: list[Late] = []
         for session in sessions:
             live = self._sessions[session]
@@ -358,6 +371,17 @@ class RealPerformer:
         if isinstance(live, WireSession):
             live.crash()
             del self._sessions[session]
+
+    def _on_network(self, operation: NetworkOperation) -> Performed:
+        match operation:
+            case UseTap():
+                return Performed(self._network.use_tap())
+            case Disturb():
+                return Performed(self._network.disturb(operation))
+            case Mend():
+                return Performed(self._network.mend())
+            case _:
+                assert_never(operation)
 
     # ---------------------------------------------------------------------------------------------------- failpoints
 
@@ -440,6 +464,7 @@ class RealPerformer:
         self._sessions.clear()
         self._applications.close()
         self._cursors.close()
+        self._network.close()
 
 
 def _entry(logged: logs.LoggedEntry) -> Entry:

@@ -15,6 +15,7 @@ from typing import Final
 
 from conformance.applications.starter import Starter
 from conformance.lockstep.links import Link, Ticket, open_link
+from conformance.lockstep.network import Network
 from conformance.systems.deadline import Deadline
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, Receipt, ServerRefused
 from model.applications import Confirmed, CrashSource, FinishSource, SourceEnded, SourceStarted, StartSource, Stuck
@@ -61,9 +62,9 @@ class _Application:
 class Sources:
     """The sources of one example."""
 
-    def __init__(self, starter: Starter, service_url: str) -> None:
+    def __init__(self, starter: Starter, network: Network) -> None:
         self._starter = starter
-        self._service_url = service_url
+        self._network = network
         self._all: dict[str, _Application] = {}
 
     def start(self, operation: StartSource, topic: str) -> AnyOutcome:
@@ -84,7 +85,7 @@ class Sources:
         return SourceStarted(life.told)
 
     def _opener(self, operation: StartSource, topic: str) -> Callable[[float], Link]:
-        place = (self._service_url, topic, operation.source)
+        place = (self._network.url, topic, operation.source)
         return lambda timeout_s: open_link(operation.client, self._starter, *place, timeout_s)
 
     def end(self, operation: FinishSource | CrashSource) -> AnyOutcome:

@@ -24,6 +24,7 @@ from model.applications import (
 )
 from model.cursors.words import CursorOutcome, NotPersisted, Starved
 from model.keys.words import KeyOutcome
+from model.network import Mended
 from model.operations import (
     AnyOperation,
     AnyOutcome,
@@ -112,6 +113,8 @@ def _outcome(outcome: AnyOutcome) -> str:
             return "none was on"
         case Cleared(fired=fired):
             return "; ".join(f"{one.kind} on topic {one.topic} fired {times(one.times)}" for one in fired)
+        case Mended(fired=fired):
+            return f"the network did something {times(fired)}"
         case Skipped(why=why):
             return f"not performed, because {why}"
         case Refused(code=code, message=message):

@@ -24,6 +24,7 @@ class Which(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     kind: str | None = None
     direction: Direction | None = None
+    topic: str | None = None
     producer: str | None = None
     consumer: str | None = None
     chunk_id: int | None = None
@@ -35,6 +36,7 @@ class Which(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return (
             (self.kind is None or command.kind == self.kind)
             and (self.direction is None or command.direction == self.direction)
+            and (self.topic is None or command.topic == self.topic)
             and (self.producer is None or command.producer == self.producer)
             and (self.consumer is None or command.consumer == self.consumer)
             and (self.chunk_id is None or (command.chunk is not None and command.chunk.chunk_id == self.chunk_id))

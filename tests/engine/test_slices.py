@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from conformance.engine.slices import topics_of
 from model.applications import CrashSource, Drain, FinishSource, ReadDatabase, RunReader, StartSource
+from model.network import Disturb, Mend, TurnAway, UseTap
 from model.operations import (
     AnyOperation,
     ClearFailpoints,
@@ -20,8 +21,14 @@ from tests.report.samples import entry
 
 
 def test_an_operation_that_names_a_topic_is_about_it() -> None:
-    operations: list[AnyOperation] = [CreateTopic("t0"), Unload("t1"), ReadLog("t0"), Drain("t1", "s")]
-    assert topics_of(operations) == ["t0", "t1", "t0", "t1"]
+    operations: list[AnyOperation] = [
+        CreateTopic("t0"),
+        Unload("t1"),
+        ReadLog("t0"),
+        Drain("t1", "s"),
+        Disturb("t1", TurnAway(9)),
+    ]
+    assert topics_of(operations) == ["t0", "t1", "t0", "t1", "t1"]
 
 
 def test_what_somebody_does_is_about_the_topic_that_was_named_when_that_one_came() -> None:
@@ -40,4 +47,4 @@ def test_what_somebody_does_is_about_the_topic_that_was_named_when_that_one_came
 
 
 def test_what_is_done_to_the_whole_broker_or_by_nobody_who_came_is_about_no_topic() -> None:
-    assert topics_of([Kill(), Restart(), ClearFailpoints(), Send("s9", ())]) == [None] * 4
+    assert topics_of([Kill(), Restart(), ClearFailpoints(), UseTap(), Mend(), Send("s9", ())]) == [None] * 6

@@ -18,9 +18,11 @@ from model.applications import ApplicationOperation
 from model.cursors.words import CursorOperation, Persistence, partition_name
 from model.keys.words import KeyOperation
 from model.log import Position
+from model.network import Disturb, Mend, Mended, NetworkOperation, UseTap
 from model.operations import (
     Answer,
     AnyOperation,
+    AnyOutcome,
     Cleared,
     ClearFailpoints,
     Client,
@@ -120,6 +122,7 @@ class SimulatedPerformer:
         self._policies: dict[str, Policies] = {}
         self._broker_default = True
         self._sessions: dict[str, Session] = {}
+        self._disturbed: set[str] = set()
 
     def perform(self, operation: AnyOperation) -> Performed:
         """Carry out one operation and say what was seen."""
@@ -137,6 +140,8 @@ class SimulatedPerformer:
             return Performed(Skipped("there are no applications here"))
         if isinstance(operation, KeyOperation):
             return Performed(Skipped("dispatching by keys is not simulated"))
+        if isinstance(operation, NetworkOperation):
+            return Performed(self._on_network(operation))
         if isinstance(operation, CursorOperation):
             late = self._collect(list(self._sessions))
             return Performed(self._cursors.perform(operation), late)
@@ -161,6 +166,20 @@ class SimulatedPerformer:
                 return Performed(Skipped("there is no such topic"))
             case _:
                 return self._on_topic(operation)
+
+    def _on_network(self, operation: NetworkOperation) -> AnyOutcome:
+        """Faults are all of one kind here: some time after the next send to the topic its connection is cut."""
+        match operation:
+            case UseTap():
+                return Done()
+            case Disturb(topic):
+                self._disturbed.add(topic)
+                return Done()
+            case Mend():
+                self._disturbed.clear()
+                return Mended(0)
+            case _:
+                assert_never(operation)
 
     def _on_topic(self, operation: SwitchDeduplication | Unload | SetFailpoint | ReadSnapshot | ReadLog) -> Performed:
         name = operation.topic
@@ -290,10 +309,19 @@ class SimulatedPerformer:
             entries = tuple(Endless(entry.messages) if entry.is_batch else entry for entry in entries)
         session.sends.append(entries)
         self.broker.send(session.connection, entries)
+        self._disturb(session)
         if not operation.wait:
             return Performed(Sent(()), late)
         (collected,) = self._collect([operation.session])
         return Performed(Sent(collected.answers), late)
+
+    def _disturb(self, session: Session) -> None:
+        """The network cuts a connection, its broker having read some of what was sent."""
+        if session.topic in self._disturbed and session.client == "wire":
+            self._disturbed.discard(session.topic)
+            self.broker.drift()
+            if not session.connection.is_closed:
+                self.broker.lose(session.connection)
 
     def _collect(self, names: Iterable[str]) -> tuple[Late, ...]:
         """Wait for all answers to what these sessions have sent."""

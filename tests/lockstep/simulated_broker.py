@@ -248,7 +248,7 @@ class SimulatedBroker:
         hosted.topic, told = finish(hosted.topic)
         if any(isinstance(t.answer, Stored) for t in told) and self._fires(name, "confirmation-lost"):
             for connection in [c for c in self._connections if c.name == told[0].session]:
-                self._lose(connection)
+                self.lose(connection)
         else:
             self._tell(told, for_certain=is_overtaken)
         self._close_disconnected(name)
@@ -285,14 +285,14 @@ class SimulatedBroker:
     def close(self, connection: Connection) -> None:
         """Its client, having heard all that it waits for, closes it in good order."""
         if not connection.is_closed:
-            self._lose(connection)
+            self.lose(connection)
 
     def _notice(self, connection: Connection) -> None:
         self._end(connection)
         hosted = self._topics[connection.topic]
         hosted.topic = reference.cut(hosted.topic, connection.name)
 
-    def _lose(self, connection: Connection) -> None:
+    def lose(self, connection: Connection) -> None:
         """The connection is gone at once; any of the answers may have come through."""
         self._lose_answers(connection)
         self._notice(connection)

@@ -77,6 +77,7 @@ from model.cursors.words import (
 )
 from model.keys.words import DrainingHash, Gather, Gathered, Permit, Share
 from model.log import Position
+from model.network import CutAt, Disturb, LoseThenCut, Mend, Mended, UseTap
 from model.operations import (
     AnyOperation,
     AnyOutcome,
@@ -247,6 +248,17 @@ TOLD_OPERATIONS: list[tuple[AnyOperation, str]] = [
         "consumer c1 (Shared, subscription sub, wire client) sets its subscription to b4, "
         "by the time when that was published.",
     ),
+    (UseTap(), "the network leads through a tap from now on."),
+    (
+        Disturb("t0", CutAt("SEND", 2, "after")),
+        "the network will cut the connection after SEND number 2, for producers of topic t0.",
+    ),
+    (
+        Disturb("t0", LoseThenCut("SEND_RECEIPT", 1, 3)),
+        "the network will lose 3 SEND_RECEIPT from number 1 on, and cut the connection then, "
+        "for producers of topic t0.",
+    ),
+    (Mend(), "the network is in order again."),
     (Terminate("t0"), "the suite terminates topic t0: nothing more can be written to it."),
     (Trim("t0"), "the suite has the ledgers of topic t0 deleted that may be deleted."),
 ]
@@ -318,6 +330,7 @@ TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
         "c1 got 1 message (3:0 b4) (1 permit left, 3 unacknowledged, draining: 7 for 2)",
     ),
     (TakenAll((B4,)), "1 message (3:0 b4); the cursor has nothing else"),
+    (Mended(2), "the network did something 2 times"),
     (Starved("nothing came in 10 s", (B4,)), "starved: nothing came in 10 s; only 1 message (3:0 b4) came"),
 ]
 

@@ -27,7 +27,7 @@ from tests.lockstep.campaigns import Campaign, MakePerformer, play
 from tests.lockstep.simulated import SimulatedPerformer
 from tests.stateful.machines import OwnPolicyMachine, SwitchingMachine
 
-SETTINGS, DEDUPLICATION, FAILURES, KILLS = MACHINES
+SETTINGS, DEDUPLICATION, FAILURES, NETWORK, KILLS = MACHINES
 OWN_POLICY = Machine(name="own policy", factory=OwnPolicyMachine, decides=())
 SWITCHING = Machine(name="switched in flight", factory=SwitchingMachine, decides=())
 EXAMPLES = 150
@@ -108,6 +108,13 @@ def test_a_variant_is_found_and_a_rule_that_it_breaks_is_blamed(name: str) -> No
     found, *_ = run(machine, performer, DEVIATIONS, lambda campaign: bool(campaign.found)).found
     assert found.violation.deviation is None
     assert found.violation.rule in rules, found.violation.because
+
+
+@pytest.mark.parametrize("name", ["no-check", "strict-less-than", "recovery-without-replay", "replay-skips-one"])
+def test_a_variant_is_found_where_connections_end(name: str) -> None:
+    performer = partial(SimulatedPerformer, variant=named(name).variant)
+    found, *_ = run(NETWORK, performer, DEVIATIONS, lambda campaign: bool(campaign.found)).found
+    assert found.violation.rule in FOUND[name][1], found.violation.because
 
 
 def test_a_broker_that_does_not_heed_its_own_setting_is_found() -> None:

@@ -26,6 +26,7 @@ from tests.stateful.machines import OwnPolicyMachine, SwitchingMachine
 EXAMPLES = {
     "deduplication": 150,
     "deduplication-failures": 60,
+    "deduplication-network": 60,
     "deduplication-kills": 60,
     "deduplication-settings": 60,
 }

@@ -54,6 +54,7 @@ def command(**facts: object) -> Command:
         "kind": "SEND",
         "size_bytes": 9,
         "came_at_s": 0.0,
+        "topic": "t",
         "producer": "p",
         "consumer": "c",
         "chunk": Chunk("u", 2, 3, 30),
@@ -67,6 +68,7 @@ def command(**facts: object) -> Command:
     [
         (Which(kind="SEND"), {"kind": "SEND_RECEIPT"}),
         (Which(direction="to-broker"), {"direction": "to-client"}),
+        (Which(topic="t"), {"topic": "u"}),
         (Which(producer="p"), {"producer": "q"}),
         (Which(consumer="c"), {"consumer": None}),
         (Which(chunk_id=2), {"chunk": Chunk("u", 1, 3, 30)}),

@@ -1,0 +1,45 @@
+"""Operations on the network in words."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from conformance.report.lists import count
+from model.network import CutAfter, CutAt, Delay, Disturb, Hold, LoseThenCut, Mend, NetworkFault, TurnAway, UseTap
+
+NETWORK = "network"
+"""The actor of what happens between clients and the broker."""
+
+
+def deed(operation: UseTap | Disturb | Mend) -> tuple[str, str, str]:
+    """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
+    match operation:
+        case UseTap():
+            did = "leads through a tap from now on"
+        case Disturb(topic, fault):
+            did = f"will {in_words(fault)}, for producers of topic {topic}"
+        case Mend():
+            did = "is in order again"
+        case _:
+            assert_never(operation)
+    return NETWORK, "the network", did
+
+
+def in_words(fault: NetworkFault) -> str:
+    """What the network does, as a verb with its object."""
+    match fault:
+        case CutAt(kind, nth, where):
+            return f"cut the connection {where} {kind} number {nth}"
+        case CutAfter(size_bytes, to_broker):
+            side = "broker" if to_broker else "client"
+            return f"cut the first connection that has carried {count(size_bytes, 'byte', 'bytes')} more to the {side}"
+        case LoseThenCut(kind, nth, number):
+            return f"lose {count(number, kind, kind)} from number {nth} on, and cut the connection then"
+        case Delay(kind, nth, delay_ms):
+            return f"hold {kind} number {nth} and all behind it up for {delay_ms} ms"
+        case Hold(kind, nth):
+            return f"hold {kind} number {nth} and all behind it until an answer is waited for"
+        case TurnAway(for_ms):
+            return f"turn away whoever connects, for {for_ms} ms"
+        case _:
+            assert_never(fault)
