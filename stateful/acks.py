@@ -6,6 +6,8 @@ was acknowledged must have been persisted, and so has few and short examples.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
@@ -58,6 +60,9 @@ QUEUES = st.sampled_from([0, 0, 0, 2, 100])
 class OnSubscriptions(LockstepMachine):
     """What all machines of this document are made of; no rules of its own."""
 
+    is_tapped: ClassVar[bool] = False
+    """Whether the wire client's consumers come through taps, where the network can fail them."""
+
     def __init__(self, example: RunningExample) -> None:
         super().__init__(example)
         self.plan = ConsumptionPlan()
@@ -97,6 +102,7 @@ class OnSubscriptions(LockstepMachine):
                 kind=kind,
                 client=client,
                 queue=queue,
+                tapped=self.is_tapped and client == "wire",
             )
         )
         if not is_taken:

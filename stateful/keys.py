@@ -5,6 +5,8 @@ Whatever is done, all that the broker sends is gathered behind it, so that who h
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
@@ -48,6 +50,8 @@ class OnKeys(RuleBasedStateMachine):
     """What all machines of this document are made of; no rules of its own."""
 
     out_of_order = False
+    is_tapped: ClassVar[bool] = False
+    """Whether consumers come through taps, where the network can fail them."""
 
     def __init__(self, example: RunningExample) -> None:
         super().__init__()
@@ -100,6 +104,7 @@ class OnKeys(RuleBasedStateMachine):
                 known_as=known_as,
                 sticky=sticky,
                 out_of_order=self.out_of_order,
+                tapped=self.is_tapped,
             )
         )
 

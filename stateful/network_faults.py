@@ -27,4 +27,16 @@ AT_OPENING: st.SearchStrategy[NetworkFault] = st.one_of(
     st.builds(TurnAway, for_ms=st.sampled_from([5, 50, 300])),
 )
 """Faults that keep a producer from coming (back) for a while."""
+ConsumerFault = CutAt | CutAfter | LoseThenCut
+"""What may befall a consumer's connection."""
+
+AT_RECEIVING: st.SearchStrategy[ConsumerFault] = st.one_of(
+    st.builds(CutAt, kind=st.just("MESSAGE"), nth=NTH, where=WHERE),
+    st.builds(CutAt, kind=st.just("FLOW"), where=WHERE),
+    st.builds(CutAfter, size_bytes=st.integers(1, 800), to_broker=st.just(False)),
+)
+AT_ACKNOWLEDGING: st.SearchStrategy[ConsumerFault] = st.one_of(
+    st.builds(CutAt, kind=st.sampled_from(["ACK", "ACK_RESPONSE"]), where=WHERE),
+    st.builds(LoseThenCut, kind=st.sampled_from(["ACK", "ACK_RESPONSE"])),
+)
 FAULTS = st.one_of(AT_SENDS, AT_SENDS, AT_SENDS, LATE, AT_OPENING)

@@ -8,6 +8,7 @@ from conformance.brokers.interface import Capability
 from conformance.engine.machines import Machine
 from conformance.engine.run import Run
 from stateful.acks import AcknowledgmentClientsMachine, AcknowledgmentKillsMachine, AcknowledgmentMachine
+from stateful.consumers_network import AcknowledgmentNetworkMachine
 
 MACHINES = (
     Machine(
@@ -28,6 +29,12 @@ MACHINES = (
             "ACK-14",
         ),
         share=4.0,
+    ),
+    Machine(
+        name="acknowledgment-network",
+        factory=AcknowledgmentNetworkMachine,
+        decides=("ACK-02", "ACK-03", "ACK-04", "ACK-06", "ACK-11", "ACK-12"),
+        share=2.0,
     ),
     Machine(
         name="acknowledgment-clients",

@@ -7,6 +7,7 @@ import pytest
 from conformance.brokers.interface import Capability
 from conformance.engine.machines import Machine
 from conformance.engine.run import Run
+from stateful.consumers_network import KeysNetworkMachine
 from stateful.keys import KeysAgainMachine, KeysMachine
 from stateful.more_keys import KeysClaimedMachine, KeysClientsMachine, KeysKillsMachine, KeysRacesMachine
 
@@ -40,6 +41,12 @@ MACHINES = (
         factory=KeysClaimedMachine,
         decides=("KEY-01", "KEY-02", "KEY-06", "KEY-08", "KEY-09"),
         share=2.0,
+    ),
+    Machine(
+        name="keys-network",
+        factory=KeysNetworkMachine,
+        decides=("KEY-01", "KEY-02", "KEY-05", "KEY-06", "KEY-09"),
+        share=1.0,
     ),
     Machine(
         name="keys-races",

@@ -26,6 +26,7 @@ from model.cursors.words import (
     CloseConsumer,
     CrashConsumer,
     CreateSubscription,
+    CutOff,
     DeleteSubscription,
     Expire,
     FailOften,
@@ -95,6 +96,8 @@ def _actor_and_topic(operation: AnyOperation) -> tuple[str | None, str | None]:
             return actor, None
         case Redeliver(actor) | Seek(actor):
             return actor, None
+        case CutOff(doing):
+            return doing.consumer, None
         case CreateSubscription(topic) | DeleteSubscription(topic) | Skip(topic) | SkipAll(topic) | Expire(topic):
             return None, topic
         case ResetCursor(topic) | ReadCursor(topic) | ReadStored(topic) | AwaitPersisted(topic) | TakeAll(topic):

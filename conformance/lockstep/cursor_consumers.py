@@ -16,6 +16,7 @@ from conformance.lockstep.whereabouts import Whereabouts
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.systems.wire import WireClient
 from conformance.systems.wire_consumer import Delivery, KeyShared, PartOfBatch
+from conformance.tap.tap import Tap
 from model.cursors.words import Acknowledged, Dispatched, Kind, Subscribe
 from model.log import Position
 from model.vocabulary import Client
@@ -83,6 +84,8 @@ class WireMember:
     """Whether it has hash ranges of its own in a Key_Shared subscription."""
     keeps_keys: bool
     """Whether messages of one key are to be at one consumer at a time there."""
+    tap: Tap | None
+    """What it comes to the broker through, where the network is to fail it."""
 
     def __init__(
         self,
@@ -112,7 +115,8 @@ class WireMember:
         self._arrived_count = 0
         self._waiting: deque[Dispatched] = deque()
         self._acknowledged: defaultdict[Position, set[int]] = defaultdict(set)
-        self._client = WireClient.connect(service_url, timeout_s=ANSWER_TIMEOUT_S)
+        self.tap = Tap(service_url) if subscribe.tapped else None
+        self._client = self._connect(service_url)
         try:
             self._consumer = self._client.subscribe(
                 topic,
@@ -124,10 +128,17 @@ class WireMember:
                 key_shared=_sharing(subscribe),
                 timeout_s=ANSWER_TIMEOUT_S,
             )
-            self.port = self._client.port
+            self.port = self._client.port if self.tap is None else min(self.tap.ports)
             self._flow(self._queue)
         except BaseException:
-            self._client.abort()
+            self.crash()
+            raise
+
+    def _connect(self, service_url: str) -> WireClient:
+        try:
+            return WireClient.connect(service_url if self.tap is None else self.tap.url, timeout_s=ANSWER_TIMEOUT_S)
+        except BaseException:
+            self._stop_tap()
             raise
 
     @property
@@ -210,9 +221,16 @@ class WireMember:
         parts = {position: self._part(message, cumulative=cumulative) for position, message in entries.items()}
         if not self._marks_parts_of_batches:
             parts = {position: part for position, part in parts.items() if isinstance(part, Position)}
-        if parts:
+        sent = tuple(message for message in messages if message.position in parts)
+        if not parts:
+            return Acknowledged(sent, receipt=False)
+        try:
             self._consumer.ack(parts.values(), cumulative=cumulative, timeout_s=ANSWER_TIMEOUT_S)
-        return Acknowledged(tuple(message for message in messages if message.position in parts), receipt=bool(parts))
+        except ConnectionLost:
+            if self.tap is None:
+                raise
+            return Acknowledged(sent, receipt=False)  # it may have arrived before its tap cut it off
+        return Acknowledged(sent, receipt=True)
 
     def _part(self, message: Dispatched, *, cumulative: bool) -> Position | PartOfBatch:
         """What of an entry this consumer has acknowledged, as clients say it; cumulatively, all before it."""
@@ -253,10 +271,16 @@ class WireMember:
         with suppress(ConnectionLost, NoAnswer, ServerRefused):
             self._consumer.close(timeout_s=ANSWER_TIMEOUT_S)
         self._client.close(timeout_s=ANSWER_TIMEOUT_S)
+        self._stop_tap()
 
     def crash(self) -> None:
         """Reset the connection."""
         self._client.abort()
+        self._stop_tap()
+
+    def _stop_tap(self) -> None:
+        if self.tap is not None:
+            self.tap.stop()
 
 
 def _sharing(subscribe: Subscribe) -> KeyShared | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 from conformance.lockstep.cursor_accounts import PAUSE_S, Watch, account_of
@@ -15,7 +16,7 @@ from conformance.lockstep.cursor_official import OfficialMember
 from conformance.lockstep.whereabouts import Whereabouts
 from conformance.lockstep.world import World
 from conformance.systems.deadline import Deadline
-from conformance.systems.outcomes import ServerRefused
+from conformance.systems.outcomes import ConnectionLost, ServerRefused
 from conformance.trouble import Trouble
 from model.cursors.words import Dispatched, Subscribe
 from model.log import Position
@@ -108,6 +109,23 @@ class Members:
     def take(self, member: Member, count: int) -> tuple[tuple[Dispatched, ...], str | None]:
         """Receive until there are so many, or can be no more; and why they do not come, if they must and do not."""
         return receive(member, count, [self.watch(part, member.subscription) for part in self.parts(member.topic)])
+
+    def take_while_connected(self, member: WireMember, count: int) -> tuple[Dispatched, ...]:
+        """Receive until there are so many, or can be no more, or the connection has ended; nothing must come."""
+        watch = self.watch(member.topic, member.subscription)
+        deadline = Deadline.after(DELIVERY_TIMEOUT_S["wire"])
+        taken: list[Dispatched] = []
+        with suppress(ConnectionLost):
+            member.ask_for(count)
+            while member.is_open and len(taken) < count and not deadline.passed:
+                member.pump(ARRIVAL_S["wire"])
+                came = member.take(count - len(taken))
+                taken += came
+                if not came and watch.has_nothing_for(member):
+                    break
+            member.pump()
+            taken += member.take(count - len(taken))
+        return tuple(taken)
 
     # ------------------------------------------------------------------------------------------------------------ going
 

@@ -17,6 +17,7 @@ from conformance.lockstep.cursor_consumers import IN_ORDER, Member, WireMember, 
 from conformance.lockstep.cursor_members import DELIVERY_TIMEOUT_S, Members, receive
 from conformance.lockstep.cursor_persistence import PersistedStates
 from conformance.lockstep.keys import KeyShares
+from conformance.lockstep.network import fault_of
 from conformance.lockstep.whereabouts import Whereabout, Whereabouts
 from conformance.lockstep.world import World
 from conformance.systems.deadline import Deadline
@@ -33,6 +34,7 @@ from model.cursors.words import (
     CreateSubscription,
     CursorOperation,
     CursorRead,
+    CutOff,
     DeleteSubscription,
     Dispatched,
     Expire,
@@ -129,6 +131,8 @@ class Cursors:
                 return self._with(consumer, lambda member: self._acknowledge_others(member, operation))
             case Redeliver(consumer, nth):
                 return self._with(consumer, lambda member: self._redeliver(member, nth))
+            case CutOff(doing):
+                return self._with(doing.consumer, lambda member: self._cut_off(member, operation))
             case Seek(consumer):
                 return self._with(consumer, lambda member: self._seek(member, operation))
             case _:
@@ -246,6 +250,26 @@ class Cursors:
             return Skipped("clients refuse cumulative acknowledgments on a shared subscription")
         self._changing(member)
         return member.acknowledge(messages, cumulative=operation.cumulative)
+
+    def _cut_off(self, member: Member, operation: CutOff) -> AnyOutcome:
+        doing = operation.doing
+        if not isinstance(member, WireMember) or member.tap is None:
+            return Skipped("the consumer does not come through a tap")
+        member.tap.inject(fault_of(operation.fault))
+        outcome = self._failed_by_network(member, doing)
+        if isinstance(outcome, Skipped):
+            member.tap.lift_all()
+        else:
+            self._members.crash([doing.consumer])
+        return outcome
+
+    def _failed_by_network(self, member: WireMember, doing: Take | Acknowledge) -> AnyOutcome:
+        if isinstance(doing, Take):
+            return Taken(self._members.take_while_connected(member, doing.count))
+        try:
+            return self._acknowledge(member, doing)
+        except ServerRefused as refused:
+            return Refused(refused.code, refused.message)
 
     def _changing(self, member: Member) -> None:
         """A consumer is about to acknowledge."""

@@ -10,6 +10,7 @@ from typing import assert_never
 
 from conformance.report.cast import SUITE, Cast
 from conformance.report.lists import count, joined, times
+from conformance.report.network import in_words
 from model.cursors.words import (
     Acknowledge,
     Acknowledged,
@@ -23,6 +24,7 @@ from model.cursors.words import (
     CursorOperation,
     CursorOutcome,
     CursorRead,
+    CutOff,
     DeleteSubscription,
     Dispatched,
     Expire,
@@ -80,6 +82,9 @@ def deed(operation: CursorOperation, cast: Cast) -> tuple[str, str, str]:
             return operation.consumer, cast.consumer(operation.consumer), _deed_of_consumer(operation)
         case Redeliver() | Seek():
             return operation.consumer, cast.consumer(operation.consumer), _deed_of_consumer(operation)
+        case CutOff(doing, fault):
+            does = f"{_deed_of_consumer(doing)} while the network is to {in_words(fault)}, and is cut off then"
+            return doing.consumer, cast.consumer(doing.consumer), does
         case TakeAll(topic=topic, subscription=subscription, kind=kind):
             left = f"all that is left of subscription {subscription} ({kind}) of topic {topic}"
             return SUITE, "the suite", f"cuts off whoever is connected, and receives {left}, acknowledging nothing"
@@ -120,9 +125,9 @@ def _subscribes(operation: Subscribe) -> str:
     durable = "" if operation.durable else ", without a cursor that lasts"
     queue = f", with a queue for {count(operation.queue, 'message', 'messages')}" if operation.queue else ""
     name = f", known to the broker as {operation.known_as}" if operation.known_as is not None else ""
-    return (
-        f"subscribes to topic {operation.topic}{_beginning(operation.start)}{durable}{queue}{name}{_sharing(operation)}"
-    )
+    tap = ", through a tap of its own" if operation.tapped else ""
+    begins = f"subscribes to topic {operation.topic}{_beginning(operation.start)}"
+    return f"{begins}{durable}{queue}{name}{_sharing(operation)}{tap}"
 
 
 def _sharing(operation: Subscribe) -> str:

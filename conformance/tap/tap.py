@@ -98,6 +98,11 @@ class Tap:
         """End all connections now; who comes again is let in."""
         self._ask(self._end_all)
 
+    @property
+    def ports(self) -> frozenset[int]:
+        """The ports at which the broker sees, or saw, clients of this tap."""
+        return frozenset(self._ports)
+
     def carries(self, address: str | None) -> bool:
         """Whether a client's address, as the broker sees it (``/host:port``), is one of this tap's."""
         return address is not None and int(address.rpartition(":")[2]) in self._ports

@@ -25,6 +25,7 @@ from model.cursors.words import (
     CloseConsumer,
     CrashConsumer,
     CursorOperation,
+    CutOff,
     Dispatched,
     FailOften,
     Redeliver,
@@ -137,6 +138,8 @@ def judge(
         case CloseConsumer(name) | CrashConsumer(name):
             # Whatever the broker said to it, the consumer is gone.
             return Allowed(_left(state, name, at, in_good_order=isinstance(operation, CloseConsumer)))
+        case CutOff(doing):
+            return _cut_off(state, doing, outcome, at, known)
         case Take(name, count):
             return _took(state, name, count, outcome, known)
         case Acknowledge(name, cumulative=cumulative) | AcknowledgeOthers(name, cumulative=cumulative):
@@ -234,6 +237,25 @@ def _took(state: Consumption, name: str, count: int, outcome: Outcome, known: fr
     if isinstance(outcome, Starved):
         return _starved(judged.state, name, outcome, known)
     return judged
+
+
+def _cut_off(
+    state: Consumption, doing: Take | Acknowledge, outcome: Outcome, at: Interval, known: frozenset[str]
+) -> Judged:
+    """A consumer was cut off in the midst of something: what it learnt holds, the rest may or may not be so."""
+    name = doing.consumer
+    if name not in state.consumers:
+        return Allowed(state)
+    judged: Judged = Allowed(state)
+    if isinstance(outcome, Taken):
+        taking = state.with_consumer(name, replace(state.consumers[name], is_settled=False))
+        judged = deliveries.received(taking, name, outcome.messages, is_all=False, known=known)
+    elif isinstance(outcome, Acknowledged):
+        cumulative = isinstance(doing, Acknowledge) and doing.cumulative
+        judged = Allowed(acks.acknowledged(state, name, outcome, at, cumulative=cumulative))
+    if isinstance(judged, Broken):
+        return judged
+    return replace(judged, state=_left(judged.state, name, at, in_good_order=False))
 
 
 def _starved(state: Consumption, name: str, outcome: Starved, known: frozenset[str]) -> Judged:

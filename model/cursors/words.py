@@ -12,6 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from model.log import Position
+from model.network import CutAfter, CutAt, LoseThenCut
 from model.vocabulary import Client, Operation, Outcome
 
 Kind = Literal["Exclusive", "Failover", "Shared", "Key_Shared"]
@@ -130,6 +131,7 @@ class Subscribe(Operation, frozen=True):
 
     ``queue``: how many messages the broker may send ahead of what is asked for (0: none, and for the wire client only).
     ``known_as``: a name for the broker, which another consumer may have or have had (None: one that nobody else has).
+    ``tapped``: it comes through a tap of its own, where the network can fail it; for the wire client only.
     Of Key_Shared subscriptions: ``sticky``, the hash ranges that it claims for itself, ends included (none: the broker
     splits), and whether it allows messages of a key ``out_of_order``; both are for the wire client only.
     """
@@ -145,6 +147,7 @@ class Subscribe(Operation, frozen=True):
     known_as: str | None = None
     sticky: tuple[tuple[int, int], ...] = ()
     out_of_order: bool = False
+    tapped: bool = False
 
 
 class CloseConsumer(Operation, frozen=True):
@@ -197,6 +200,17 @@ class Redeliver(Operation, frozen=True):
 
     consumer: str
     nth: tuple[int, ...] | None = None
+
+
+class CutOff(Operation, frozen=True):
+    """A consumer that is tapped does this, and the network fails it; whatever came of it, it is cut off then, and gone.
+
+    The outcome is that of what it does, as far as the consumer learnt it: fewer messages than there were for it, or an
+    acknowledgment without a receipt, which may or may not have arrived. Nobody starves.
+    """
+
+    doing: Take | Acknowledge
+    fault: CutAt | CutAfter | LoseThenCut
 
 
 class FailOften(Operation, frozen=True):
@@ -378,6 +392,7 @@ CursorOperation = (
     | Redeliver
     | FailOften
     | Seek
+    | CutOff
     | Terminate
     | Trim
 )

@@ -24,6 +24,7 @@ from model.cursors.words import (
     CreateSubscription,
     CursorOperation,
     CursorRead,
+    CutOff,
     DeleteSubscription,
     Dispatched,
     Expire,
@@ -182,6 +183,9 @@ class SimulatedCursors:
                 return self._subscribe(operation)
             case CloseConsumer(name) | CrashConsumer(name) | Take(name) | Acknowledge(name) | AcknowledgeOthers(name):
                 return self._of_consumer(operation) if name in self._dispatcher.consumers else NO_CONSUMER
+            case CutOff(doing):
+                there = doing.consumer in self._dispatcher.consumers
+                return self._network_fails(doing) if there else NO_CONSUMER
             case Redeliver(name) | Seek(name):
                 return self._of_consumer(operation) if name in self._dispatcher.consumers else NO_CONSUMER
             case _ if operation.topic in self._partitions:
@@ -332,6 +336,26 @@ class SimulatedCursors:
             return Starved(f"{missing} entries that nobody has are not delivered", messages)
         is_settled = consumer.client == "wire" and consumer.permits <= 0 and not consumer.waiting
         return Taken(messages, settled=is_settled)
+
+    def _network_fails(self, doing: Take | Acknowledge) -> AnyOutcome:
+        """A consumer learns of some of what it does, and is gone; an acknowledgment may have arrived or not."""
+        consumer = self._dispatcher.consumers[doing.consumer]
+        outcome: AnyOutcome
+        if isinstance(doing, Take):
+            some = self._chance.randint(0, doing.count)
+            outcome = Taken(self._take(doing.consumer, consumer, some).messages if some else ())
+        elif self._chance.random() < 0.3 and (doing.cumulative <= (consumer.kind in IN_ORDER)):
+            messages = consumer.chosen(doing.nth[:1] if doing.cumulative else doing.nth)
+            outcome = Acknowledged(tuple(m for _, m in messages), receipt=False) if messages else NOTHING_RECEIVED
+        else:
+            outcome = self._of_consumer(doing)
+            if isinstance(outcome, Acknowledged) and self._chance.random() < 0.5:
+                outcome = Acknowledged(outcome.messages, receipt=False)
+        return outcome if isinstance(outcome, Skipped) else self._gone(doing.consumer, outcome)
+
+    def _gone(self, name: str, outcome: AnyOutcome) -> AnyOutcome:
+        self._leave(name, 0)
+        return outcome
 
     def _acknowledge(self, consumer: Consumer, messages: list[Given], cumulative: bool) -> AnyOutcome:
         if not messages:

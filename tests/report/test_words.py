@@ -44,6 +44,7 @@ from model.cursors.words import (
     CrashConsumer,
     CreateSubscription,
     CursorRead,
+    CutOff,
     DeleteSubscription,
     Dispatched,
     Expire,
@@ -232,6 +233,11 @@ TOLD_OPERATIONS: list[tuple[AnyOperation, str]] = [
         Acknowledge("c1", (0, 2)),
         "consumer c1 (Shared, subscription sub, wire client) acknowledges what it received as no. 0, 2 "
         "(counted from 0).",
+    ),
+    (
+        CutOff(Take("c1", 1), CutAt("MESSAGE")),
+        "consumer c1 (Shared, subscription sub, wire client) receives up to 1 message while the network is to cut the "
+        "connection before MESSAGE number 1, and is cut off then.",
     ),
     (
         AcknowledgeOthers("c1", ("b4",), cumulative=True),

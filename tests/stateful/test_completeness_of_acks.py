@@ -32,7 +32,7 @@ from tests.lockstep.cursor_variants import CursorVariant
 from tests.lockstep.simulated import SimulatedPerformer
 from tests.stateful.machines import LostAcksMachine, ManyRangesMachine, TerminatedMachine
 
-ACKNOWLEDGMENT, CLIENTS, KILLS = MACHINES
+ACKNOWLEDGMENT, NETWORK, CLIENTS, KILLS = MACHINES
 LOST_ACKS = Machine(name="lost acks", factory=LostAcksMachine, decides=())
 MANY_RANGES = Machine(name="many ranges", factory=ManyRangesMachine, decides=())
 TERMINATED = Machine(name="terminated", factory=TerminatedMachine, decides=())
@@ -136,6 +136,13 @@ def test_a_variant_is_found_and_a_rule_that_it_breaks_is_blamed(name: str) -> No
     found, *_ = in_rounds(machine, name, frozenset(DEVIATIONS)).found
     assert found.violation.deviation is None
     assert found.violation.rule in rules | {AFTER_A_MOVE}, found.violation.because
+
+
+@pytest.mark.parametrize("name", ["left_forgotten", "lost_at_boundary", "cumulative_one_too_few", "delivered_to_two"])
+def test_a_variant_is_found_where_consumers_are_cut_off(name: str) -> None:
+    found, *_ = in_rounds(NETWORK, name, frozenset(DEVIATIONS)).found
+    assert found.violation.deviation is None
+    assert found.violation.rule in FOUND[name][1] | {AFTER_A_MOVE}, found.violation.because
 
 
 @pytest.mark.parametrize("name", DEVIATING)
