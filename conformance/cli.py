@@ -21,9 +21,10 @@ from conformance.commands import check as checking
 from conformance.commands import hunt as hunting
 from conformance.commands import listings
 from conformance.commands import replay as replaying
+from conformance.commands.clients import python_with_client
 from conformance.commands.engine import Engine
 from conformance.commands.folders import bugs_kept_in
-from conformance.commands.options import Duration, Machines, Rules, Setting
+from conformance.commands.options import ClientRelease, Duration, Machines, Rules, Setting
 from conformance.faults import catalogue
 from conformance.known import KnownDeviation, read, shipped
 from conformance.report import hunts
@@ -57,6 +58,7 @@ def cli() -> None:
 @click.option("--json", "json_", type=click.Path(path_type=Path, dir_okay=False), help="Write the verdicts as JSON.")
 @click.option("--defect", help="Switch a seeded defect on in the broker.")
 @click.option("--machines", type=Machines(), default=(), help="Run only these machines.")
+@click.option("--client", type=ClientRelease(), help="Another pulsar-client.  [default: the one installed]")
 @click.option("--setting", "settings", type=Setting(), multiple=True, help="A setting of the broker; may be repeated.")
 @click.pass_obj
 def check(
@@ -70,6 +72,7 @@ def check(
     json_: Path | None,
     defect: str | None,
     machines: tuple[str, ...],
+    client: str | None,
     settings: tuple[tuple[str, str], ...],
 ) -> int:
     """Run the state machines against a broker and give every rule its verdict."""
@@ -87,6 +90,7 @@ def check(
         json=json_,
         defect=defect,
         machines=machines,
+        client=client,
         settings=settings,
         command=shlex.join([NAME, *sys.argv[1:]]),
     )
@@ -96,7 +100,7 @@ def check(
         markup=False,
         highlight=False,
     )
-    return checking.check(asked, engine, out=out, err=err)
+    return checking.check(asked, _with_client(engine, client, err), out=out, err=err)
 
 
 @cli.command()
@@ -107,6 +111,7 @@ def check(
 @click.option("--known", metavar="FILE|none", help="Known deviations, or none of them.  [default: those shipped]")
 @click.option("--report", type=click.Path(path_type=Path, file_okay=False), help="Folder for what the run writes.")
 @click.option("--defect", metavar="NAME|none", help="Switch a seeded defect on.  [default: the history's own]")
+@click.option("--client", type=ClientRelease(), help="Another pulsar-client.  [default: the one installed]")
 @click.option("--setting", "settings", type=Setting(), multiple=True, help="A setting of the broker; may be repeated.")
 @click.pass_obj
 def replay(
@@ -118,6 +123,7 @@ def replay(
     known: str | None,
     report: Path | None,
     defect: str | None,
+    client: str | None,
     settings: tuple[tuple[str, str], ...],
 ) -> int:
     """Run one saved HISTORY again, step by step."""
@@ -132,7 +138,7 @@ def replay(
         defect=defect,
     )
     out, err = _consoles()
-    return replaying.replay(asked, engine, out=out, err=err)
+    return replaying.replay(asked, _with_client(engine, client, err), out=out, err=err)
 
 
 @cli.command()
@@ -231,6 +237,13 @@ def _status(arguments: Sequence[str] | None, engine: Engine) -> int:
 def _failed(sentence: str) -> int:
     click.echo(f"{NAME}: {sentence}", err=True)
     return FAILED
+
+
+def _with_client(engine: Engine, version: str | None, err: Console) -> Engine:
+    """The engine with another release of pulsar-client, if one is asked for."""
+    if version is None:
+        return engine
+    return engine.run_by(python_with_client(version, lambda line: err.print(line, markup=False)))
 
 
 def _demand_folder_of(path: Path) -> None:

@@ -42,6 +42,7 @@ class Asked:
     machines: Sequence[str]
     settings: Sequence[tuple[str, str]]
     command: str
+    client: str | None = None
 
 
 def check(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
@@ -71,7 +72,7 @@ def tell(asked: Asked, folder: Path) -> Account:
     return Account(
         verdicts=judged,
         known=asked.known,
-        stories=stories(judged, folder=folder, broker=asked.broker),
+        stories=stories(judged, folder=folder, broker=asked.broker, client=asked.client),
         broker=asked.broker,
         seed=asked.seed,
         budget_s=asked.budget_s,

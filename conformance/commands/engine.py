@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conformance.known import KnownDeviation
@@ -43,6 +43,10 @@ class Engine:
 
     command: tuple[str, ...] = PYTEST
     obtain: Callable[[str], None] = _obtain
+
+    def run_by(self, python: Path) -> Engine:
+        """The same, run by another environment's Python."""
+        return replace(self, command=(str(python), *self.command[1:]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

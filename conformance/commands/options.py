@@ -12,6 +12,7 @@ from model.catalogue import Rule, select
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>s|m|h)")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _SETTING = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)=(?P<value>[^\r\n]*)")
+_RELEASE = re.compile(r"\d+\.\d+\.\d+([a-z0-9.]*)")
 _MACHINE = re.compile(r"\w+(-\w+)*")
 
 
@@ -59,6 +60,19 @@ class Setting(click.ParamType[tuple[str, str]]):
         if found is None:
             self.fail(f"{value!r} is no setting; write it like maxMessageSize=10240", param, ctx)
         return found["name"], found["value"]
+
+
+class ClientRelease(click.ParamType[str]):
+    """A release of pulsar-client, such as ``3.12.0``."""
+
+    name = "version"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The release; that there is one is found out when it is fetched."""
+        text = str(value).strip()
+        if not _RELEASE.fullmatch(text):
+            self.fail(f"{value!r} is no release of pulsar-client; write it like 3.12.0", param, ctx)
+        return text
 
 
 class Machines(click.ParamType[tuple[str, ...]]):

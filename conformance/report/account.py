@@ -15,6 +15,7 @@ from typing import assert_never
 from conformance.history import document
 from conformance.history.document import History, Replays
 from conformance.known import KnownDeviation
+from conformance.report.cast import CLIENTS
 from conformance.report.words import Telling, explain
 from conformance.trouble import Trouble
 from conformance.verdicts import Finding, Held, ModelOnly, NotExercised, RuleVerdict, Verdicts, Violated
@@ -87,6 +88,13 @@ class Account:
     defect: str | None
     command: str
 
+    @property
+    def clients(self) -> dict[str, str]:
+        """The versions of the clients, by their names; none where the run never came to its broker."""
+        started = self.verdicts.started
+        clients = {} if started is None else started.clients
+        return {CLIENTS.get(name, name): version for name, version in clients.items()}
+
     def deviation(self, name: str) -> KnownDeviation | None:
         """The known deviation of that name, if there is one."""
         return next((deviation for deviation in self.known if deviation.name == name), None)
@@ -101,11 +109,17 @@ class Account:
         return str(told[0].path) if told else None
 
 
-def stories(verdicts: Verdicts, *, folder: Path, broker: str) -> dict[str, tuple[Story, ...]]:
-    """The stories of all violations by rule, the most important first and at most a few of each."""
+def stories(
+    verdicts: Verdicts, *, folder: Path, broker: str, client: str | None = None
+) -> dict[str, tuple[Story, ...]]:
+    """The stories of all violations by rule, the most important first and at most a few of each.
+
+    ``client``: the release of pulsar-client that was asked for, if one was.
+    """
+    of_client = [] if client is None else ["--client", client]
     return {
         verdict.rule.id: tuple(
-            _story(finding, folder, broker) for finding in _first(verdict.findings, FINDINGS_AT_MOST)
+            _story(finding, folder, broker, of_client) for finding in _first(verdict.findings, FINDINGS_AT_MOST)
         )
         for verdict in verdicts.rules
         if isinstance(verdict, Violated)
@@ -116,7 +130,7 @@ def _first(findings: Sequence[Finding], at_most: int) -> list[Finding]:
     return sorted(findings, key=lambda finding: finding.known)[:at_most]
 
 
-def _story(finding: Finding, folder: Path, broker: str) -> Story:
+def _story(finding: Finding, folder: Path, broker: str, of_client: Sequence[str]) -> Story:
     path = _from_here(folder / finding.history)
     try:
         history, problem = document.read(path), None
@@ -125,7 +139,7 @@ def _story(finding: Finding, folder: Path, broker: str) -> Story:
     options = ["--defect", history.defect] if history is not None and history.defect is not None else []
     if finding.violation.deviation is not None:
         options += ["--known", "none"]  # a replay would tolerate it otherwise
-    command = _replay(path, broker, *options)
+    command = _replay(path, broker, *options, *of_client)
     return Story(finding=finding, path=path, history=history, problem=problem, command=command)
 
 

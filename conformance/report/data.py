@@ -15,13 +15,15 @@ def as_json(account: Account) -> dict[str, Any]:
     """The account of a run as one object.
 
     ``release``, ``seed``, ``rules`` (each with ``id``, ``verdict``, ``exercised``, ``deviation`` and ``history``),
-    ``operations`` and ``seconds`` are always there; ``release`` is null for a run that never reached its broker. A rule
+    ``operations`` and ``seconds`` are always there, and ``clients`` (name to version); ``release`` is null for a run
+    that never reached its broker, which has no clients either. A rule
     that was broken by nothing but known deviations is ``violated`` with ``known`` true. ``trouble`` lists what failed,
     in sentences, and ``unseen`` the known deviations that were not met.
     """
     verdicts = account.verdicts
     return {
         "release": verdicts.release,
+        "clients": account.clients,
         "seed": account.seed,
         "rules": [_rule(verdict, account) for verdict in verdicts.rules],
         "operations": verdicts.operations,

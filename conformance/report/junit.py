@@ -43,7 +43,8 @@ def as_xml(account: Account) -> ElementTree.Element:
         time=f"{verdicts.seconds:.3f}",
     )
     properties = ElementTree.SubElement(suite, "properties")
-    for name, value in (("seed", str(account.seed)), ("operations", str(verdicts.operations))):
+    told = {"seed": str(account.seed), "operations": str(verdicts.operations), **account.clients}
+    for name, value in told.items():
         ElementTree.SubElement(properties, "property", name=name, value=value)
     suite.extend(cases)
     suites = ElementTree.Element("testsuites")

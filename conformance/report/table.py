@@ -53,9 +53,10 @@ def headline(account: Account) -> str:
     """Which release was judged, with which seed, by how much."""
     verdicts = account.verdicts
     release = f"Pulsar {verdicts.release}" if verdicts.release else f"Broker {account.broker} (it never came up)"
+    client = f" with pulsar-client {version}" if (version := account.clients.get("pulsar-client")) else ""
     defect = f", defect {account.defect} switched on" if account.defect else ""
     operations = f"{verdicts.operations:,} operations".replace(",", " ")
-    return f"{release}{defect}: {operations} in {verdicts.seconds:.0f} s, seed {account.seed}"
+    return f"{release}{client}{defect}: {operations} in {verdicts.seconds:.0f} s, seed {account.seed}"
 
 
 def summary(account: Account) -> str:

@@ -61,7 +61,7 @@ def test_the_table_of_a_run_in_which_all_held(tmp_path: Path) -> None:
         == f"""\
 Seed 7, broker 4.0.8, 2 rules, budget 270 s
 
-Pulsar 4.0.8: 500 operations in 20 s, seed 7
+Pulsar 4.0.8 with pulsar-client 3.13.0: 500 operations in 20 s, seed 7
 Rule      Verdict  Exercised
 DEDUP-01  held             3  Deduplication is switched per broker, namespace a…
 DEDUP-03  held             3  A sequence id at or below persisted is a duplicat…
@@ -78,7 +78,7 @@ def test_the_table_of_a_run_with_a_violation(tmp_path: Path) -> None:
         == f"""\
 Seed 7, broker 4.0.8, 1 rule, budget 270 s
 
-Pulsar 4.0.8: 500 operations in 20 s, seed 7
+Pulsar 4.0.8 with pulsar-client 3.13.0: 500 operations in 20 s, seed 7
 Rule      Verdict   Exercised
 DEDUP-03  violated          3  sequence id 4 of producer p0 was stored again at
                                3:2 although it stands at 3:1
@@ -132,6 +132,7 @@ def test_the_json_has_the_form_of_the_design(tmp_path: Path) -> None:
     check("violates", tmp_path, "--rules", "DEDUP-01,DEDUP-03,REPL-06", "--json", "out.json")
     assert json.loads((tmp_path / "out.json").read_text()) == {
         "release": "4.0.8",
+        "clients": {"wire client": "0.1.0", "pulsar-client": "3.13.0"},
         "seed": 7,
         "rules": [
             {"id": "DEDUP-01", "verdict": "held", "exercised": 3, "deviation": None, "history": None},

@@ -37,6 +37,10 @@ from tests.report.samples import QUIRK, VIOLATION, history
             "Invalid value for '--setting': 'maxMessageSize' is no setting; write it like maxMessageSize=10240",
         ),
         (
+            ["check", "--client", "newest"],
+            "Invalid value for '--client': 'newest' is no release of pulsar-client; write it like 3.12.0",
+        ),
+        (
             ["check", "--machines", "a b"],
             "Invalid value for '--machines': 'a b' does not name machines; write words separated by commas",
         ),

@@ -93,7 +93,7 @@ def test_it_tells_the_rule_why_the_steps_the_evidence_and_how_to_see_it_again(tm
         "it came back in 4 of 5 replays",
         "pulsar-conformance replay",
         "--broker 4.0.8",
-        "official pulsar-client 3.13.0",
+        "wire client 0.1.0, pulsar-client 3.13.0",
         "brokerDeduplicationEntriesInterval",
         "2026-01-02 03:04 UTC",
         "18 rules: 1 held, 1 violated, 16 not exercised.",

@@ -1,0 +1,59 @@
+"""Another release of pulsar-client: an environment that differs in nothing else, and is made once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conformance.brokers.cache import ENVIRONMENT_VARIABLE
+from conformance.commands.clients import BORROWED, python_with_client
+from conformance.commands.engine import Engine
+from conformance.trouble import Trouble
+
+OTHER = "3.12.0"
+ASK = """
+import json, hypothesis, pulsar
+from importlib import metadata
+print(json.dumps([metadata.version("pulsar-client"), pulsar.__file__, hypothesis.__file__]))
+"""
+
+
+def test_it_has_that_client_and_all_else_from_here(tmp_path: Path) -> None:
+    import hypothesis
+
+    said: list[str] = []
+    python = python_with_client(OTHER, said.append)
+    asked = subprocess.run([str(python), "-c", ASK], capture_output=True, text=True, check=True, cwd=tmp_path)
+    version, client, borrowed = json.loads(asked.stdout)
+    assert version == OTHER
+    assert Path(client).is_relative_to(python.parents[1])
+    assert borrowed == hypothesis.__file__
+    said.clear()
+    assert python_with_client(OTHER, said.append) == python
+    assert said == [], "it was made again"
+
+
+def test_packages_are_borrowed_from_where_the_suite_is_now() -> None:
+    python = python_with_client(OTHER, lambda _: None)
+    (borrowed,) = python.parents[1].glob(f"lib/python*/site-packages/{BORROWED}")
+    told = borrowed.read_text(encoding="utf-8")
+    borrowed.write_text("import site; site.addsitedir('/nowhere')\n", encoding="utf-8")
+    python_with_client(OTHER, lambda _: None)
+    assert borrowed.read_text(encoding="utf-8") == told
+
+
+def test_a_release_that_cannot_be_had_is_trouble_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path))
+    with pytest.raises(Trouble, match=r"^pulsar-client==0\.0\.1 cannot be had: No matching distribution"):
+        python_with_client("0.0.1", lambda _: None)
+    assert [path.name for path in (tmp_path / "clients").iterdir() if path.is_dir()] == []
+
+
+def test_the_engine_is_run_by_its_python() -> None:
+    engine = Engine(command=("python", "-m", "pytest"))
+    assert engine.run_by(Path("/other/bin/python")).command == ("/other/bin/python", "-m", "pytest")
