@@ -20,7 +20,7 @@ from conformance.events import (
     ViolationFound,
     ViolationMinimised,
 )
-from conformance.faults.catalogue import Defect
+from conformance.faults.defect import Defect
 from conformance.history.document import Replays, Violation
 
 

@@ -36,7 +36,7 @@ class CutAfter(Struct, frozen=True, tag="cut-after"):
 
 
 class LoseThenCut(Struct, frozen=True, tag="lose-then-cut"):
-    """The ``count`` commands of this kind from the ``nth`` on never arrive, and with the last the connection ends."""
+    """The ``count`` commands of this kind from the ``nth`` on never arrive, and the connection ends with them."""
 
     kind: Carried
     nth: int = 1

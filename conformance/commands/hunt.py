@@ -16,7 +16,7 @@ from conformance.commands.check import INTERRUPTED, read_events, release_of
 from conformance.commands.engine import Engine, Order
 from conformance.commands.folders import bugs_kept_in, report_folder
 from conformance.commands.supervisor import Ending, supervise
-from conformance.faults.catalogue import Defect
+from conformance.faults.defect import Defect
 from conformance.hunting import Hunted, exit_status, fold
 from conformance.known import KnownDeviation, known_of
 from conformance.report import hunts

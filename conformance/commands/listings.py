@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from conformance.faults.catalogue import Defect
+from conformance.faults.defect import Defect
 from conformance.report.account import title
 from model.catalogue import CATALOGUE, DOCUMENTS
 

@@ -18,7 +18,7 @@ from conformance.commands.folders import bugs_kept_in, report_folder
 from conformance.commands.supervisor import Ending, supervise
 from conformance.events import AnyEvent, ExampleFinished, RunStarted, TroubleHappened, ViolationFound
 from conformance.faults import catalogue
-from conformance.faults.catalogue import Defect
+from conformance.faults.defect import Defect
 from conformance.history import document
 from conformance.history.document import History
 from conformance.known import KnownDeviation, known_of

@@ -1,38 +1,60 @@
-"""The seeded defect of a run: in the broker's process each time that it starts, and taken out of it for comparison."""
+"""The seeded defect of a run: on for as long as it goes on, and taken out for comparison.
+
+One of the broker is in its process each time that this starts; one of the wire is in a tap that all clients come
+through which the machines are about. What the suite reads by itself goes past that.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
 
-from conformance.brokers.interface import Broker
+from conformance.brokers.interface import AgentAddress, Broker
 from conformance.faults import catalogue, defects
-from conformance.faults.catalogue import Defect
+from conformance.faults.catalogue import BrokerDefect
+from conformance.faults.wire import WireDefect
+from conformance.tap.tap import Tap
 from conformance.trouble import Trouble
 
 
-class SeededDefect:
-    """A defect and the broker that has it."""
+class SeededDefect(Protocol):
+    """A defect, and what has it."""
 
-    def __init__(self, broker: Broker, defect: Defect) -> None:
+    @property
+    def service_url(self) -> str:
+        """Where clients find the broker that has it."""
+
+    def give(self) -> None:
+        """Switch it on, as each start of the broker asks for; not while it is taken out."""
+
+    def taken_out(self) -> AbstractContextManager[None]:
+        """Have everything sound for the length of a block. Trouble if it turns out that the defect was never there."""
+
+    def close(self) -> None:
+        """Let go of what it takes besides the broker."""
+
+
+class SeededBrokerDefect:
+    """A defect of the broker's process, with which it is gone when that ends."""
+
+    def __init__(self, broker: Broker, defect: BrokerDefect) -> None:
         """Nothing happens yet. Trouble when the broker cannot have any defect."""
         if broker.agent is None:
             raise Trouble(f"the broker {broker.name} has no agent inside, which the defect {defect.name} needs")
-        self._agent = broker.agent
+        self.service_url = broker.addresses.service_url
+        self._agent: AgentAddress = broker.agent
         self._defect = defect
         self._is_out = False
 
     def give(self) -> None:
-        """Switch it on in the broker's process, with which it is gone when that ends; not while it is taken out."""
+        """Switch it on in the broker's process."""
         if not self._is_out:
             defects.switch_on(self._agent, self._defect)
 
     @contextmanager
     def taken_out(self) -> Iterator[None]:
-        """Have the sound broker for the length of a block.
-
-        Trouble if it turns out that the defect does not fit this broker's code, so that it was never there.
-        """
+        """Have the sound broker for the length of a block."""
         defects.switch_off(self._agent, self._defect)
         self._is_out = True
         try:
@@ -41,11 +63,55 @@ class SeededDefect:
             self._is_out = False
             self.give()
 
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+class SeededWireDefect:
+    """A defect of the wire, whatever the broker's process does."""
+
+    def __init__(self, broker: Broker, defect: WireDefect) -> None:
+        """Nothing is wrong yet. ``broker`` has been started."""
+        self._defect = defect
+        self._tap = Tap(broker.addresses.service_url)
+        self._is_on = False
+        self.service_url = self._tap.url
+
+    def give(self) -> None:
+        """Switch it on, if it is not."""
+        if not self._is_on:
+            self._is_on = True
+            for fault in self._defect.faults:
+                self._tap.inject(fault)
+
+    @contextmanager
+    def taken_out(self) -> Iterator[None]:
+        """Have a sound wire for the length of a block."""
+        if not self._tap.ports:
+            raise Trouble(f"no client came through the tap that has the defect {self._defect.name}")
+        self._tap.lift_all()
+        self._is_on = False
+        try:
+            yield
+        finally:
+            self.give()
+
+    def close(self) -> None:
+        """End the tap, and all connections through it."""
+        self._tap.stop()
+
 
 def seed_defect(broker: Broker, name: str | None) -> SeededDefect | None:
     """Give the broker the defect of that name, if one is asked for; Trouble if there is none or it cannot have it."""
     if name is None:
         return None
-    seeded = SeededDefect(broker, catalogue.find(name))
+    seeded: SeededDefect
+    match catalogue.find(name):
+        case BrokerDefect() as defect:
+            seeded = SeededBrokerDefect(broker, defect)
+        case WireDefect() as defect:
+            seeded = SeededWireDefect(broker, defect)
+        case other:
+            raise AssertionError(other)
     seeded.give()
     return seeded

@@ -139,7 +139,8 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
         broker.start()
         seeded = seed_defect(broker, plan.defect)
         on_start = seeded.give if seeded is not None else lambda: None
-        world = World(broker, run=f"{plan.seed:x}-{int(time.time()):x}", on_start=on_start)
+        url = seeded.service_url if seeded is not None else None
+        world = World(broker, run=f"{plan.seed:x}-{int(time.time()):x}", on_start=on_start, service_url=url)
         run = Run(plan, world, tell, began=config.stash[_began], seeded=seeded)
         machines = [machine for item in request.session.items if (machine := machine_of(item))]
         run.expect(machines)
@@ -150,6 +151,8 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
         yield run
         tell(events.RunFinished(at_s=tell.now_s, operations=run.operations))
         world.close()
+        if seeded is not None:
+            seeded.close()
     except Trouble as trouble:
         tail = broker.log_tail() if broker is not None else ""
         tell(events.TroubleHappened(at_s=tell.now_s, sentence=str(trouble), log_tail=tail))

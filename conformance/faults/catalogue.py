@@ -1,7 +1,8 @@
-"""The failpoints and seeded defects there are: the rule files beside this module, read into values.
+"""The failpoints and seeded defects there are.
 
-A file holds one of them: a header of comment lines (``# key: value``), then Byteman rules, all of whose names begin
-with ``failpoint NAME`` or ``defect NAME``. Nothing is switched on here.
+Those of the broker are read from the rule files beside this module, those of the wire are in ``wire``. A file holds
+one of them: a header of comment lines (``# key: value``), then Byteman rules, all of whose names begin with
+``failpoint NAME`` or ``defect NAME``. Nothing is switched on here.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from functools import cache
 from importlib import resources
 
 from conformance.faults.byteman import rule_names
+from conformance.faults.defect import Defect
+from conformance.faults.wire import WIRE_DEFECTS
 from conformance.trouble import Trouble
 
 _HEADER = re.compile(r"# (?P<key>[a-z]+): (?P<value>.+)")
@@ -31,15 +34,12 @@ class Failpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Defect:
+class BrokerDefect(Defect):
     """A small bug that a running broker can be given, on all topics, until it is taken out again.
 
-    ``breaks``: the rule of the catalogue that does not hold any more. ``text``: its Byteman rules.
+    ``text``: its Byteman rules.
     """
 
-    name: str
-    breaks: str
-    summary: str
     text: str
 
 
@@ -50,9 +50,15 @@ def failpoints() -> tuple[Failpoint, ...]:
 
 
 @cache
+def broker_defects() -> tuple[BrokerDefect, ...]:
+    """All seeded defects of the broker, by name."""
+    return tuple(fault for fault in _all() if isinstance(fault, BrokerDefect))
+
+
+@cache
 def defects() -> tuple[Defect, ...]:
     """All seeded defects, by name."""
-    return tuple(fault for fault in _all() if isinstance(fault, Defect))
+    return tuple(sorted((*broker_defects(), *WIRE_DEFECTS), key=lambda defect: defect.name))
 
 
 def find(name: str) -> Defect:
@@ -68,7 +74,7 @@ def find_failpoint(name: str) -> Failpoint:
     return {failpoint.name: failpoint for failpoint in failpoints()}[name]
 
 
-def parse(file_name: str, text: str) -> Failpoint | Defect:
+def parse(file_name: str, text: str) -> Failpoint | BrokerDefect:
     """Read one rule file; ``ValueError`` says what is wrong with it."""
     header = dict(_read_header(text))
     kinds = header.keys() & {"failpoint", "defect"}
@@ -85,7 +91,7 @@ def parse(file_name: str, text: str) -> Failpoint | Defect:
         return Failpoint(name=name, summary=header["summary"], text=text)
     if "breaks" not in header:
         raise ValueError(f"{file_name}: its header does not say which rule it breaks")
-    return Defect(name=name, breaks=header["breaks"], summary=header["summary"], text=text)
+    return BrokerDefect(name=name, breaks=header["breaks"], summary=header["summary"], text=text)
 
 
 def _read_header(text: str) -> Iterable[tuple[str, str]]:
@@ -97,7 +103,7 @@ def _read_header(text: str) -> Iterable[tuple[str, str]]:
         yield found["key"], found["value"]
 
 
-def _all() -> list[Failpoint | Defect]:
+def _all() -> list[Failpoint | BrokerDefect]:
     files = (file for file in resources.files("conformance.faults").joinpath("rules").iterdir())
     rules = (parse(file.name, file.read_text(encoding="utf-8")) for file in files if file.name.endswith(".btm"))
     return sorted(rules, key=lambda fault: fault.name)

@@ -1,4 +1,4 @@
-"""Seeded defects: small bugs switched on and off inside a running broker, for all its topics, without a restart.
+"""Seeded defects of a broker: small bugs switched on and off inside it, for all its topics, without a restart.
 
 A defect that the machines do not find is a hole in the suite. It is gone when the broker's process ends: whoever starts
 the broker again switches it on again. Which defects there are is in ``catalogue``.
@@ -11,10 +11,10 @@ from contextlib import contextmanager
 
 from conformance.brokers.interface import AgentAddress
 from conformance.faults.byteman import Agent, rule_names
-from conformance.faults.catalogue import Defect
+from conformance.faults.catalogue import BrokerDefect
 
 
-def switch_on(address: AgentAddress, defect: Defect) -> None:
+def switch_on(address: AgentAddress, defect: BrokerDefect) -> None:
     """Give the broker a defect; nothing happens if it has it already.
 
     Raises :class:`~conformance.trouble.Trouble` if the agent cannot use its rules; whether they fit the broker's code
@@ -24,7 +24,7 @@ def switch_on(address: AgentAddress, defect: Defect) -> None:
         Agent(address).load(_scripts(defect))
 
 
-def switch_off(address: AgentAddress, defect: Defect) -> None:
+def switch_off(address: AgentAddress, defect: BrokerDefect) -> None:
     """Take a defect out of the broker; nothing happens if it does not have it.
 
     Raises :class:`~conformance.trouble.Trouble` if it turned out meanwhile that its rules do not fit the broker's code,
@@ -40,7 +40,7 @@ def switch_off(address: AgentAddress, defect: Defect) -> None:
 
 
 @contextmanager
-def switched(address: AgentAddress, defect: Defect) -> Iterator[None]:
+def switched(address: AgentAddress, defect: BrokerDefect) -> Iterator[None]:
     """Have a defect in the broker for the length of a block."""
     switch_on(address, defect)
     try:
@@ -49,16 +49,16 @@ def switched(address: AgentAddress, defect: Defect) -> Iterator[None]:
         switch_off(address, defect)
 
 
-def is_on(address: AgentAddress, defect: Defect) -> bool:
+def is_on(address: AgentAddress, defect: BrokerDefect) -> bool:
     """Whether the broker's process has the defect now."""
     return {rule.name for rule in Agent(address).rules()} >= set(rule_names(defect.text))
 
 
-def was_reached(address: AgentAddress, defect: Defect) -> bool:
+def was_reached(address: AgentAddress, defect: BrokerDefect) -> bool:
     """Whether the code that a defect changes ran since it was switched on; all of it, if it changes several places."""
     reached = {rule.name for rule in Agent(address).rules() if rule.reached}
     return reached >= set(rule_names(defect.text))
 
 
-def _scripts(defect: Defect) -> dict[str, str]:
+def _scripts(defect: BrokerDefect) -> dict[str, str]:
     return {defect.name: defect.text}

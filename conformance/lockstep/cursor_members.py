@@ -93,7 +93,7 @@ class Members:
 
     def _connect(self, operation: Subscribe, topic: str) -> Member:
         # Its name in the history, because who gets which hashes goes by names: a replay is to come to the same.
-        url, name = self._world.broker.addresses.service_url, operation.known_as or operation.consumer
+        url, name = self._world.service_url, operation.known_as or operation.consumer
         if operation.client == "official":
             return OfficialMember(url, operation, topic, name, self._whereabouts, self._batch_size_of)
         marks = self._world.marks_parts_of_batches

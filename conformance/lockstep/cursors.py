@@ -185,9 +185,7 @@ class Cursors:
             case TakeAll():
                 return self._take_all(operation, topic)
             case FailOften(times=times):
-                return fail_often(
-                    self._world.broker.addresses.service_url, topic, f"often-{self._world.fresh()}", times
-                )
+                return fail_often(self._world.service_url, topic, f"often-{self._world.fresh()}", times)
             case Terminate():
                 self._terminated.add(topic)
                 return self._admin.terminate(topic)

@@ -86,7 +86,7 @@ class RealPerformer:
         self._of_broker: set[str] = set()
         self._sessions: dict[str, ProducerSession] = {}
         self._names: dict[str, tuple[str, str]] = {}
-        self._network = Network(world.broker.addresses.service_url, self._topics)
+        self._network = Network(world.service_url, self._topics)
         self._applications = Applications(world, self._example, self._topics, self._network)
         self._whereabouts = Whereabouts()
         self._cursors = Cursors(world, self._topics, self._whereabouts)

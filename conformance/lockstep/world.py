@@ -28,9 +28,20 @@ CONNECT_TIMEOUT_S = 10.0
 class World:
     """A started broker, ready for examples. Not for use by several threads at once."""
 
-    def __init__(self, broker: Broker, *, run: str, on_start: Callable[[], None] = lambda: None) -> None:
-        """``run`` is a word that no other run on this broker uses; ``on_start`` is done after each later start."""
+    def __init__(
+        self,
+        broker: Broker,
+        *,
+        run: str,
+        on_start: Callable[[], None] = lambda: None,
+        service_url: str | None = None,
+    ) -> None:
+        """``run`` is a word that no other run on this broker uses; ``on_start`` is done after each later start.
+
+        ``service_url``: where the clients of examples find the broker, if not at its own address.
+        """
         self.broker = broker
+        self.service_url = service_url or broker.addresses.service_url
         self._on_start = on_start
         self.admin = Admin(broker.addresses.admin_url)
         self._run = run

@@ -9,7 +9,7 @@ import enum
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from conformance.faults.catalogue import Defect
+from conformance.faults.defect import Defect
 from conformance.report.account import title
 from conformance.report.exploration import tell
 from conformance.report.hunts import ToldDefect, ToldHunt

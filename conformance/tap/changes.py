@@ -21,7 +21,7 @@ def changed(raw: memoryview, fault: Corrupt) -> bytes | None:
     """
     command = pb.BaseCommand.FromString(bytes(raw[8 : command_end(raw)]))
     if isinstance(fault.change, FewerIds):
-        return _with_fewer_ids(command, fault.change.count) if command.type not in CARRY_PAYLOAD else None
+        return _with_fewer_ids(command, fault.change) if command.type not in CARRY_PAYLOAD else None
     if command.type not in CARRY_PAYLOAD:
         return None
     bounds = bounds_of(raw, command_end(raw))
@@ -60,11 +60,11 @@ def _with_change(metadata: pb.MessageMetadata, payload: bytes, change: Change) -
     return _U32.pack(len(written)) + written + payload
 
 
-def _with_fewer_ids(command: pb.BaseCommand, count: int) -> bytes | None:
+def _with_fewer_ids(command: pb.BaseCommand, change: FewerIds) -> bytes | None:
     """Only an ACK has ids to leave out; one that has none left is nothing at all."""
-    if command.type != pb.BaseCommand.ACK:
+    if command.type != pb.BaseCommand.ACK or len(command.ack.message_id) < change.of_at_least:
         return None
-    if len(command.ack.message_id) <= count:
+    if len(command.ack.message_id) <= change.count:
         return b""
-    del command.ack.message_id[-count:]
+    del command.ack.message_id[-change.count :]
     return encode_frame(command)

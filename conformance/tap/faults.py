@@ -8,7 +8,7 @@ It counts from the moment when it is set, over all connections of its tap. What 
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -61,9 +61,14 @@ class CutAfterBytes(Struct, frozen=True, kw_only=True, tag="cut-after-bytes"):
     size_bytes: int
 
 
+LOSS_LASTS_S: Final = 0.05
+"""How long after the first command that was lost a connection may go on."""
+
+
 class Lose(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="lose"):
     """The commands are not passed on; with ``then_cut`` the connection ends with the last one.
 
+    If that does not come, it ends ``LOSS_LASTS_S`` after the first: no network loses anything of what goes on.
     Receipts lost and the connection cut is what clients know as a lost confirmation.
     """
 
@@ -98,10 +103,11 @@ class Repeat(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="repeat"
     times: int = 1
 
 
-class Swap(Struct, frozen=True, kw_only=True, tag="swap"):
-    """The command is passed on behind the next one on its way that is counted like it."""
+class Swap(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="swap"):
+    """The command is passed on behind the next one on its way that is like it, or like what it is to be ``behind``."""
 
     which: Which
+    behind: Which | None = None
 
 
 class PayloadByte(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="payload-byte"):
@@ -124,9 +130,13 @@ class OtherUuid(Struct, frozen=True, kw_only=True, tag="uuid"):
 
 
 class FewerIds(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="fewer-ids"):
-    """The command's last ``count`` message ids are not in it, as in an ACK; it is lost if that leaves none."""
+    """The command's last ``count`` message ids are not in it, as in an ACK; it is lost if that leaves none.
+
+    One ``of_at_least`` so many; those of fewer have nothing to change.
+    """
 
     count: int = 1
+    of_at_least: int = 1
 
 
 Change = PayloadByte | OtherChunkId | OtherUuid | FewerIds

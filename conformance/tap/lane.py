@@ -19,6 +19,7 @@ from conformance.systems.frames import FrameSplitter, MalformedFrame
 from conformance.tap.armed import Armed
 from conformance.tap.changes import changed
 from conformance.tap.faults import (
+    LOSS_LASTS_S,
     Corrupt,
     Cut,
     CutAfterBytes,
@@ -227,6 +228,8 @@ class Lane:
                 self._guard.record(marked)
                 if then_cut and armed.is_spent:
                     self._go(b"", None, ends="tap")
+                elif then_cut:
+                    asyncio.get_running_loop().call_later(LOSS_LASTS_S, self._ends.end, "tap")
             case Cut(where="after"):
                 self._go(raw, marked, ends="tap")
             case Cut(where=where, within_bytes=within_bytes):
@@ -241,6 +244,9 @@ class Lane:
                 for _ in range(1 + times):
                     self._go(raw, marked)
             case Swap():
+                if self._swapped is not None:
+                    self._go(raw, command)  # one waits already
+                    return
                 self._swapped = (armed, raw, marked)
             case Corrupt():
                 other = changed(raw, fault)
@@ -334,4 +340,4 @@ class Lane:
 
 
 def _fits_swap(armed: Armed, command: Command) -> bool:
-    return isinstance(armed.fault, Swap) and armed.fault.which.fits(command)
+    return isinstance(armed.fault, Swap) and (armed.fault.behind or armed.fault.which).fits(command)

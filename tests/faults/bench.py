@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from conformance.brokers.interface import AgentAddress, Broker, Capability
-from conformance.faults.catalogue import defects
+from conformance.faults.catalogue import broker_defects
 from conformance.faults.defects import is_on, switch_on
 from conformance.systems.admin import Admin
 from conformance.systems.admin_types import NamespacePolicies, Retention
@@ -94,7 +94,7 @@ class Bench:
         """Kill the broker's process, and bring it back with the defects that it had; skips the test where it stays."""
         if Capability.KILL not in self.broker.capabilities:
             pytest.skip(f"{self.broker.name} does not come back from a kill")
-        had = [defect for defect in defects() if is_on(self.agent, defect)]
+        had = [defect for defect in broker_defects() if is_on(self.agent, defect)]
         self.broker.kill()
         self.broker.start()
         for defect in had:

@@ -6,7 +6,16 @@ import pytest
 
 from conformance.faults import failpoints as failpoints_module
 from conformance.faults.byteman import rule_names
-from conformance.faults.catalogue import Defect, Failpoint, defects, failpoints, find, find_failpoint, parse
+from conformance.faults.catalogue import (
+    BrokerDefect,
+    Failpoint,
+    broker_defects,
+    defects,
+    failpoints,
+    find,
+    find_failpoint,
+    parse,
+)
 from conformance.trouble import Trouble
 from model.catalogue import CATALOGUE
 
@@ -22,9 +31,9 @@ def test_every_defect_breaks_a_rule_of_the_catalogue_and_says_how_in_a_sentence(
 
 def test_there_are_at_least_twelve_defects_and_no_name_or_rule_is_there_twice() -> None:
     assert len(defects()) >= 12
-    faults: list[Defect | Failpoint] = [*defects(), *failpoints()]
-    names = [fault.name for fault in faults]
+    names = [defect.name for defect in defects()] + [failpoint.name for failpoint in failpoints()]
     assert len(names) == len(set(names))
+    faults: list[BrokerDefect | Failpoint] = [*broker_defects(), *failpoints()]
     rules = [rule for fault in faults for rule in rule_names(fault.text)]
     assert len(rules) == len(set(rules))
 
@@ -45,7 +54,7 @@ def test_an_unknown_defect_is_one_sentence_that_lists_those_there_are() -> None:
 
 
 def test_a_file_is_read_with_its_header() -> None:
-    assert parse("x.btm", GOOD) == Defect(name="x", breaks="DEDUP-03", summary="It does.", text=GOOD)
+    assert parse("x.btm", GOOD) == BrokerDefect(name="x", breaks="DEDUP-03", summary="It does.", text=GOOD)
 
 
 @pytest.mark.parametrize(

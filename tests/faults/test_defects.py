@@ -11,7 +11,7 @@ import pytest
 from conformance.brokers.interface import Broker
 from conformance.brokers.select import parse_broker
 from conformance.faults.byteman import Agent
-from conformance.faults.catalogue import Defect, defects, find
+from conformance.faults.catalogue import BrokerDefect, broker_defects, defects, find
 from conformance.faults.defects import is_on, switch_off, switch_on, switched, was_reached
 from conformance.trouble import Trouble
 from tests.faults.bench import Bench
@@ -19,11 +19,20 @@ from tests.faults.cursor_effects import CURSOR_EFFECTS
 from tests.faults.effects import EFFECTS, Effect, Experiment, Observation
 from tests.faults.key_effects import KEY_EFFECTS
 
-MISFIT = Defect(
+
+def broker_defect(name: str) -> BrokerDefect:
+    found = find(name)
+    assert isinstance(found, BrokerDefect)
+    return found
+
+
+MISFIT = BrokerDefect(
     name="misfit",
     breaks="DEDUP-03",
     summary="A rule that is badly typed.",
-    text=find("check-removed").text.replace("defect check-removed", "defect misfit").replace("NotDup", "NoSuchAnswer"),
+    text=broker_defect("check-removed")
+    .text.replace("defect check-removed", "defect misfit")
+    .replace("NotDup", "NoSuchAnswer"),
 )
 
 ALL_EFFECTS = {**EFFECTS, **CURSOR_EFFECTS, **KEY_EFFECTS}
@@ -57,7 +66,7 @@ def nothing_left_on(broker: Broker) -> Iterator[None]:
     """Take out what a failed test left in the broker."""
     yield
     assert broker.agent is not None
-    for defect in defects():
+    for defect in broker_defects():
         switch_off(broker.agent, defect)
 
 
@@ -65,9 +74,9 @@ def test_every_defect_has_its_experiment() -> None:
     assert sorted(ALL_EFFECTS) == [defect.name for defect in defects()]
 
 
-@pytest.mark.parametrize("defect", defects(), ids=lambda defect: defect.name)
+@pytest.mark.parametrize("defect", broker_defects(), ids=lambda defect: defect.name)
 def test_a_defect_has_its_effect_while_it_is_on_and_only_then(
-    request: pytest.FixtureRequest, broker: Broker, defect: Defect
+    request: pytest.FixtureRequest, broker: Broker, defect: BrokerDefect
 ) -> None:
     effect = ALL_EFFECTS[defect.name]
     with configured(request, broker, effect) as chosen:
@@ -80,7 +89,7 @@ def test_a_defect_has_its_effect_while_it_is_on_and_only_then(
 
 
 def test_switching_takes_well_under_a_second_and_may_be_repeated(bench: Bench) -> None:
-    defect = find("check-removed")
+    defect = broker_defect("check-removed")
     bench.send(bench.producer(), 1)
     began = time.monotonic()
     switch_on(bench.agent, defect)
@@ -93,9 +102,9 @@ def test_switching_takes_well_under_a_second_and_may_be_repeated(bench: Bench) -
 
 
 def test_a_defect_that_was_never_reached_says_so(bench: Bench) -> None:
-    with switched(bench.agent, find("pushed-not-reset")):
+    with switched(bench.agent, broker_defect("pushed-not-reset")):
         bench.send(bench.producer(), 1)
-        assert not was_reached(bench.agent, find("pushed-not-reset"))
+        assert not was_reached(bench.agent, broker_defect("pushed-not-reset"))
 
 
 def test_a_defect_that_does_not_fit_the_broker_is_trouble_and_is_taken_out(bench: Bench) -> None:

@@ -74,6 +74,16 @@ def test_after_a_lost_confirmation_pulsar_client_sends_again_and_the_log_has_it_
     assert stored(client, topic) == [1, 2, 3, 4, 5, 6]
 
 
+def test_a_connection_that_lost_something_ends_though_no_more_comes_that_is_to_be_lost(
+    tap: Tap, wire: WireClient, client: WireClient, topic: str
+) -> None:
+    producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
+    tap.inject(Lose(which=Which(kind="SEND_RECEIPT", nth=2, count=9), then_cut=True))
+    tickets = [producer.send(i, b"x") for i in (1, 2, 3)]
+    assert answered(producer, tickets) == ["Receipt", "Lost", "Lost"]
+    assert stored(client, topic) == [1, 2, 3]
+
+
 def test_without_deduplication_a_lost_confirmation_leaves_it_twice(
     tap: Tap, official: OfficialClient, client: WireClient, admin: Admin
 ) -> None:

@@ -1,0 +1,14 @@
+"""What all seeded defects have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defect:
+    """A small bug, in the broker or on the wire; ``breaks``: the rule of the catalogue that does not hold any more."""
+
+    name: str
+    breaks: str
+    summary: str

@@ -1,0 +1,94 @@
+"""Seeded defects on the wire: what a tap before the broker does to exact commands, for the whole of a run.
+
+To clients and to the suite they look like a broker's. They are about chunks: all else passes unchanged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from conformance.faults.defect import Defect
+from conformance.tap.faults import (
+    Corrupt,
+    Fault,
+    FewerIds,
+    Lose,
+    OtherChunkId,
+    OtherUuid,
+    PayloadByte,
+    Repeat,
+    Swap,
+    Which,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireDefect(Defect):
+    """A small bug that the wire can be given, for all clients; ``faults``: what the tap does all the time."""
+
+    faults: tuple[Fault, ...]
+
+
+def _chunks(kind: str, chunk_id: int) -> Which:
+    """All commands of a kind that have the chunk of this number."""
+    return Which(kind=kind, chunk_id=chunk_id, count=None)
+
+
+WIRE_DEFECTS: Final = (
+    WireDefect(
+        name="wire-ack-in-part",
+        breaks="CHUNK-07",
+        summary="An ACK of several entries comes to the broker without the last of them.",
+        faults=(Corrupt(which=Which(kind="ACK", count=None), change=FewerIds(of_at_least=2)),),
+    ),
+    WireDefect(
+        name="wire-chunk-corrupted",
+        breaks="CHUNK-04",
+        summary="The second chunk of a message comes to its consumer with another byte, its checksum right.",
+        faults=(Corrupt(which=_chunks("MESSAGE", 1), change=PayloadByte()),),
+    ),
+    WireDefect(
+        name="wire-chunk-corrupted-before-storing",
+        breaks="CHUNK-04",
+        summary="The first chunk of a message comes to the broker with another last byte, its checksum right.",
+        faults=(Corrupt(which=_chunks("SEND", 0), change=PayloadByte(at=-1, flipped=1)),),
+    ),
+    WireDefect(
+        name="wire-chunk-id-changed",
+        breaks="CHUNK-02",
+        summary="The second chunk of a message comes to the broker as its third.",
+        faults=(Corrupt(which=_chunks("SEND", 1), change=OtherChunkId(chunk_id=2)),),
+    ),
+    WireDefect(
+        name="wire-chunk-lost",
+        breaks="CHUNK-04",
+        summary="The second chunk of a message never comes to its consumer.",
+        faults=(Lose(which=_chunks("MESSAGE", 1)),),
+    ),
+    WireDefect(
+        name="wire-chunk-repeated",
+        breaks="CHUNK-03",
+        summary="The second chunk of a message comes to the broker twice.",
+        faults=(Repeat(which=_chunks("SEND", 1)),),
+    ),
+    WireDefect(
+        name="wire-chunk-repeated-to-consumer",
+        breaks="CHUNK-04",
+        summary="The first chunk of a message comes to its consumer twice.",
+        faults=(Repeat(which=_chunks("MESSAGE", 0)),),
+    ),
+    WireDefect(
+        name="wire-chunks-swapped",
+        breaks="CHUNK-03",
+        summary="The first chunk of a message comes to the broker behind its second.",
+        faults=(Swap(which=_chunks("SEND", 0), behind=_chunks("SEND", 1)),),
+    ),
+    WireDefect(
+        name="wire-uuid-changed",
+        breaks="CHUNK-02",
+        summary="The second chunk of a message comes to the broker as one of another message.",
+        faults=(Corrupt(which=_chunks("SEND", 1), change=OtherUuid(uuid="another")),),
+    ),
+)
+"""All of them, by name."""
