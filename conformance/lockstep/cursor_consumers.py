@@ -128,7 +128,7 @@ class WireMember:
                 key_shared=_sharing(subscribe),
                 timeout_s=ANSWER_TIMEOUT_S,
             )
-            self.port = self._client.port if self.tap is None else min(self.tap.ports)
+            self.port = self._client.port if self.tap is None else self.tap.ports[-1]
             self._flow(self._queue)
         except BaseException:
             self.crash()

@@ -64,7 +64,7 @@ class Tap:
         self._fault_numbers = itertools.count(1)
         self._numbers = itertools.count(1)
         self._connections = itertools.count(1)
-        self._ports: set[int] = set()
+        self._ports: dict[int, None] = {}
         self._failure: str | None = None
         try:
             self._listener = socket.create_server((HOST, port))
@@ -99,9 +99,9 @@ class Tap:
         self._ask(self._end_all)
 
     @property
-    def ports(self) -> frozenset[int]:
-        """The ports at which the broker sees, or saw, clients of this tap."""
-        return frozenset(self._ports)
+    def ports(self) -> tuple[int, ...]:
+        """The ports at which the broker sees, or saw, clients of this tap, in the order in which they came."""
+        return tuple(self._ports)
 
     def carries(self, address: str | None) -> bool:
         """Whether a client's address, as the broker sees it (``/host:port``), is one of this tap's."""
@@ -136,7 +136,8 @@ class Tap:
 
     def came_from(self, port: int) -> None:
         """Remember a port at which the broker sees a client of this tap."""
-        self._ports.add(port)
+        self._ports.pop(port, None)
+        self._ports[port] = None
 
     def fault_for(self, command: Command) -> Armed | None:
         """Have every fault count a command, and give the one that acts on it: of several the one that was set first."""

@@ -11,10 +11,11 @@ import pytest
 from conformance.brokers.interface import Broker
 from conformance.brokers.select import parse_broker
 from conformance.faults.byteman import Agent
-from conformance.faults.catalogue import BrokerDefect, broker_defects, defects, find
+from conformance.faults.catalogue import BrokerDefect, broker_defects, find
 from conformance.faults.defects import is_on, switch_off, switch_on, switched, was_reached
 from conformance.trouble import Trouble
 from tests.faults.bench import Bench
+from tests.faults.chunk_effects import CHUNK_EFFECTS
 from tests.faults.cursor_effects import CURSOR_EFFECTS
 from tests.faults.effects import EFFECTS, Effect, Experiment, Observation
 from tests.faults.key_effects import KEY_EFFECTS
@@ -35,7 +36,7 @@ MISFIT = BrokerDefect(
     .replace("NotDup", "NoSuchAnswer"),
 )
 
-ALL_EFFECTS = {**EFFECTS, **CURSOR_EFFECTS, **KEY_EFFECTS}
+ALL_EFFECTS = {**EFFECTS, **CHUNK_EFFECTS, **CURSOR_EFFECTS, **KEY_EFFECTS}
 
 
 def observe(broker: Broker, experiment: Experiment) -> Observation:
@@ -71,7 +72,7 @@ def nothing_left_on(broker: Broker) -> Iterator[None]:
 
 
 def test_every_defect_has_its_experiment() -> None:
-    assert sorted(ALL_EFFECTS) == [defect.name for defect in defects()]
+    assert sorted(ALL_EFFECTS) == [defect.name for defect in broker_defects()]
 
 
 @pytest.mark.parametrize("defect", broker_defects(), ids=lambda defect: defect.name)

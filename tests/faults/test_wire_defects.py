@@ -1,0 +1,56 @@
+"""Every seeded defect of the wire, before a real broker: its effect is seen while it is on, and only then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from conformance.brokers.interface import Broker
+from conformance.engine.defect import SeededWireDefect, seed_defect
+from conformance.faults.wire import WIRE_DEFECTS, WireDefect
+from conformance.trouble import Trouble
+from tests.faults.bench import Bench
+from tests.faults.chunk_effects import SOUND, WIRE_EFFECTS, chunked
+from tests.faults.effects import Observation
+
+
+@pytest.fixture
+def seeded(request: pytest.FixtureRequest, broker: Broker) -> Iterator[SeededWireDefect]:
+    """A wire that has the defect of the test."""
+    made = seed_defect(broker, request.getfixturevalue("defect").name)
+    assert isinstance(made, SeededWireDefect)
+    yield made
+    made.close()
+
+
+def observe(broker: Broker, service_url: str) -> Observation:
+    """Send and receive on a topic of its own."""
+    bench = Bench(broker)
+    try:
+        return chunked(bench, service_url)
+    finally:
+        bench.close()
+
+
+def test_every_defect_has_its_effect_told() -> None:
+    assert list(WIRE_EFFECTS) == sorted(defect.name for defect in WIRE_DEFECTS)
+
+
+@pytest.mark.parametrize("defect", WIRE_DEFECTS, ids=lambda defect: defect.name)
+def test_a_defect_has_its_effect_while_it_is_on_and_only_then(
+    broker: Broker, defect: WireDefect, seeded: SeededWireDefect
+) -> None:
+    effect = WIRE_EFFECTS[defect.name]
+    assert observe(broker, seeded.service_url) == effect
+    with seeded.taken_out():
+        assert observe(broker, seeded.service_url) == SOUND
+    seeded.give()  # as the broker's start does, again and again
+    assert observe(broker, seeded.service_url) == effect
+    assert observe(broker, broker.addresses.service_url) == SOUND, "past the wire nothing is wrong"
+
+
+@pytest.mark.parametrize("defect", WIRE_DEFECTS[:1], ids=lambda defect: defect.name)
+def test_a_defect_that_no_client_met_says_so(defect: WireDefect, seeded: SeededWireDefect) -> None:
+    with pytest.raises(Trouble, match="no client came through the tap"), seeded.taken_out():
+        pass
