@@ -57,9 +57,9 @@ def defects_page(defects: Sequence[Defect], told: Sequence[ToldHunt]) -> str:
     unhunted = [f"`{defect.name}`" for defect in defects if defect.name not in hunted]
     return _page(
         "Seeded defects",
-        "Small bugs that can be switched on inside a running broker (`conformance/faults/rules`), or on the wire before "
-        "it (`conformance/faults/wire.py`), to see whether the machines notice. A defect counts as found when a rule breaks with it, and the same histories break none "
-        "without it.",
+        "Small bugs that can be switched on inside a running broker (`conformance/faults/rules`), or on the wire "
+        "before it (`conformance/faults/wire.py`), to see whether the machines notice. A defect counts as found when a "
+        "rule breaks with it, and the same histories break none without it.",
         "## What they are\n\n"
         + _table(("defect", "breaks", "what it does"), [(f"`{d.name}`", d.breaks, d.summary) for d in defects]),
         "## Hunts for them\n\n"
