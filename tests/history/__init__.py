@@ -1,0 +1,1 @@
+"""Tests of histories on disk."""

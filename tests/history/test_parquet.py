@@ -1,0 +1,171 @@
+"""Histories on Parquet: what is written is there, whole and in order, whenever its writer ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from conformance.history import parquet
+from conformance.history.parquet import HistoryWriter, bucket_of, compact, table_of
+from conformance.history.recorded import Kind, Outcome, Recorded, digest
+from conformance.trouble import Trouble
+from tests.history.samples import event
+from tests.polling import eventually
+
+WRITES_FOR_EVER = """
+import sys
+from pathlib import Path
+from conformance.history.parquet import HistoryWriter
+from tests.history.samples import event
+with HistoryWriter(Path(sys.argv[1]), "w", segment_events=10) as writer:
+    number = 0
+    while True:
+        writer.record(event(sequence_id=number))
+        number += 1
+"""
+
+
+def rows(folder: Path) -> list[dict[str, object]]:
+    """All that is in a folder, file by file."""
+    return [row for path in sorted(folder.glob("bucket-*/*.parquet")) for row in pq.read_table(path).to_pylist()]
+
+
+def test_the_columns_are_the_fields_of_an_event() -> None:
+    assert tuple(parquet.SCHEMA.names) == Recorded.__struct_fields__
+
+
+def test_an_event_comes_back_as_it_was() -> None:
+    whole = Recorded(
+        run="r",
+        lane="w",
+        cluster="a",
+        topic="t",
+        kind=Kind.SEND,
+        outcome=Outcome.DUPLICATE,
+        deduplication=True,
+        producer="p",
+        sequence_id=1,
+        highest_sequence_id=2,
+        subscription="s",
+        subscription_type="Shared",
+        consumer="c",
+        redeliveries=3,
+        ledger=4,
+        entry=5,
+        batch_index=6,
+        key="k",
+        chunk_uuid="u",
+        chunk_id=7,
+        chunks=8,
+        digest=digest(b"payload"),
+        size_bytes=9,
+        fault="kill",
+        invoked_ns=10,
+        completed_ns=11,
+    )
+    (row,) = table_of([whole]).to_pylist()
+    assert msgspec.convert(row, Recorded) == whole
+
+
+def test_a_segment_is_in_order_whatever_order_its_events_came_in(tmp_path: Path) -> None:
+    with HistoryWriter(tmp_path, "w", buckets=1) as writer:
+        for topic, entry, completed_ns in (("b", 0, 1), ("a", 1, 9), ("a", 1, 2), ("a", None, 5), ("a", 0, 7)):
+            ledger = None if entry is None else 3
+            writer.record(event(topic=topic, ledger=ledger, entry=entry, completed_ns=completed_ns))
+    found = [(row["topic"], row["entry"], row["completed_ns"]) for row in rows(tmp_path)]
+    assert found == [("a", None, 5), ("a", 0, 7), ("a", 1, 2), ("a", 1, 9), ("b", 0, 1)]
+
+
+def test_a_topic_has_one_bucket_and_what_has_no_topic_has_its_own(tmp_path: Path) -> None:
+    for lane in ("one", "two"):
+        with HistoryWriter(tmp_path, lane, buckets=64) as writer:
+            writer.record(event(topic="t"))
+            writer.record(event(Kind.FAULT, topic=None, fault="kill"))
+    assert {path.parent.name for path in tmp_path.glob("*/*.parquet")} == {bucket_of("t", 64), parquet.EVERYWHERE}
+    assert len(rows(tmp_path)) == 4
+
+
+def test_what_was_put_down_before_a_kill_can_be_read(tmp_path: Path) -> None:
+    writer = subprocess.Popen([sys.executable, "-c", WRITES_FOR_EVER, str(tmp_path)])
+    try:
+        eventually(lambda: len(list(tmp_path.glob("bucket-*/*.parquet"))) > 3)
+    finally:
+        os.kill(writer.pid, signal.SIGKILL)
+        writer.wait()
+    numbers = [row["sequence_id"] for row in rows(tmp_path)]
+    assert sorted(numbers) == list(range(len(numbers)))  # type: ignore[type-var]
+    assert len(numbers) % 10 == 0
+
+
+def test_compacting_leaves_one_file_a_bucket_with_everything_in_order(tmp_path: Path) -> None:
+    for lane in ("one", "two"):
+        with HistoryWriter(tmp_path, lane, buckets=2, segment_events=3) as writer:
+            for number in range(40):
+                writer.record(event(lane=lane, topic=f"t{number % 5}", ledger=1, entry=number))
+    before = rows(tmp_path)
+    assert compact(tmp_path) == 2
+    after = rows(tmp_path)
+    assert len(list(tmp_path.glob("*/*.parquet"))) == 2
+    assert sorted(map(str, after)) == sorted(map(str, before))
+    for path in tmp_path.glob("*/*.parquet"):
+        table = pq.read_table(path)
+        assert table.equals(parquet.in_order(table))
+    assert compact(tmp_path) == 0
+
+
+def test_more_segments_are_compacted_into_what_there_is(tmp_path: Path) -> None:
+    for _ in range(3):
+        with HistoryWriter(tmp_path, "w") as writer:
+            writer.record(event())
+        compact(tmp_path)
+    assert len(rows(tmp_path)) == 3
+
+
+def test_compacting_that_was_ended_half_way_is_finished_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        with HistoryWriter(tmp_path, "w") as writer:
+            writer.record(event(sequence_id=number))
+
+    def ended(_: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", ended)
+        with pytest.raises(KeyboardInterrupt):
+            compact(tmp_path)
+    assert len(rows(tmp_path)) == 6
+    compact(tmp_path)
+    assert [row["sequence_id"] for row in rows(tmp_path)] == [0, 1, 2]
+
+
+def test_a_damaged_segment_is_named_and_nothing_is_lost(tmp_path: Path) -> None:
+    for _ in range(2):
+        with HistoryWriter(tmp_path, "w") as writer:
+            writer.record(event())
+    damaged, whole = sorted(tmp_path.glob("*/*.parquet"))
+    damaged.write_bytes(damaged.read_bytes()[:-20])
+    with pytest.raises(Trouble, match=f"{damaged.name} is not a whole file of a history"):
+        compact(tmp_path)
+    assert whole.exists()
+
+
+def test_a_history_that_cannot_be_written_is_trouble(tmp_path: Path) -> None:
+    (tmp_path / bucket_of("t", 1)).write_text("in the way")
+    writer = HistoryWriter(tmp_path, "w", buckets=1)
+    writer.record(event())
+    with pytest.raises(Trouble, match="cannot be written"):
+        writer.close()
+
+
+def test_a_table_of_no_events_has_all_columns() -> None:
+    assert table_of([]).schema.equals(pa.schema(parquet.SCHEMA))
