@@ -11,8 +11,8 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from model.cursors.words import Acknowledge, CutOff, Take
-from stateful.acks import COUNTS, AcknowledgmentMachine
+from model.cursors.words import Acknowledge, CutConnection, CutOff, Take
+from stateful.acks import COUNTS, AcknowledgmentClientsMachine, AcknowledgmentMachine
 from stateful.consumption_plan import PlannedConsumer
 from stateful.keys import INDEXES, NTH, KeysMachine
 from stateful.network_faults import AT_ACKNOWLEDGING, AT_RECEIVING, ConsumerFault
@@ -56,6 +56,27 @@ class AcknowledgmentNetworkMachine(AcknowledgmentMachine):
         self.read(gone.subscription)
         again = self.join(gone.subscription, "wire", 0)
         self.do(Take(consumer=again.name, count=9))
+
+
+class AcknowledgmentClientsNetworkMachine(AcknowledgmentClientsMachine):
+    """pulsar-client's consumers, which come back when they are cut off."""
+
+    @rule(index=INDEXES, count=COUNTS, nth=NTH, takes=st.booleans())
+    def cut_connection(self, index: int, count: int, nth: tuple[int, ...], takes: bool) -> None:
+        """A consumer is cut off; what its client holds back then may be lost, and the client wait for it in vain.
+
+        That is asked for seldom, for it takes long.
+        """
+        consumer = self.consumer(index, client="official", queue=5)
+        self.do(Take(consumer=consumer.name, count=count))
+        self.do(Acknowledge(consumer=consumer.name, nth=nth))
+        if not self.is_patient:
+            for subscription in self.plan.kinds:
+                self.read(subscription)  # which waits until nothing is held back
+        self.do(CutConnection(consumer=consumer.name))
+        if takes:
+            self.do(Take(consumer=consumer.name, count=count))
+        self.read(consumer.subscription)
 
 
 class KeysNetworkMachine(KeysMachine):

@@ -8,7 +8,7 @@ from conformance.brokers.interface import Capability
 from conformance.engine.machines import Machine
 from conformance.engine.run import Run
 from stateful.acks import AcknowledgmentClientsMachine, AcknowledgmentKillsMachine, AcknowledgmentMachine
-from stateful.consumers_network import AcknowledgmentNetworkMachine
+from stateful.consumers_network import AcknowledgmentClientsNetworkMachine, AcknowledgmentNetworkMachine
 
 MACHINES = (
     Machine(
@@ -41,6 +41,14 @@ MACHINES = (
         factory=AcknowledgmentClientsMachine,
         decides=("ACK-05", "ACK-11", "ACK-13"),
         share=2.0,
+        steps=10,
+        examples=5,
+    ),
+    Machine(
+        name="acknowledgment-clients-network",
+        factory=AcknowledgmentClientsNetworkMachine,
+        decides=("ACK-05", "ACK-11", "ACK-13"),
+        share=1.0,
         steps=10,
         examples=5,
     ),

@@ -26,6 +26,7 @@ from model.cursors.words import (
     CloseConsumer,
     CrashConsumer,
     CreateSubscription,
+    CutConnection,
     CutOff,
     DeleteSubscription,
     Expire,
@@ -94,7 +95,7 @@ def _actor_and_topic(operation: AnyOperation) -> tuple[str | None, str | None]:
             return actor, topic
         case CloseConsumer(actor) | CrashConsumer(actor) | Take(actor) | Acknowledge(actor) | AcknowledgeOthers(actor):
             return actor, None
-        case Redeliver(actor) | Seek(actor):
+        case Redeliver(actor) | Seek(actor) | CutConnection(actor):
             return actor, None
         case CutOff(doing):
             return doing.consumer, None

@@ -89,11 +89,15 @@ def account_of(member: Member, consumers: Iterable[ConsumerStats]) -> ConsumerSt
     None where it is not connected.
     """
     for one in consumers:
-        if one.consumer_name == member.name:
-            port = (one.address or "").rpartition(":")[2]
-            if member.port is None or not port or str(member.port) == port:
-                return one
+        if one.consumer_name == member.name and (member.port is None or port_of(one) in (None, member.port)):
+            return one
     return None
+
+
+def port_of(consumer: ConsumerStats) -> int | None:
+    """The port that a consumer calls from, as the broker sees it; None where it does not say."""
+    port = (consumer.address or "").rpartition(":")[2]
+    return int(port) if port else None
 
 
 @dataclass(slots=True)

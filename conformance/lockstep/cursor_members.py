@@ -6,11 +6,11 @@ When one went, the broker has noticed before anything else is done, so that the 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from conformance.lockstep.cursor_accounts import PAUSE_S, Watch, account_of
+from conformance.lockstep.cursor_accounts import PAUSE_S, Watch, account_of, port_of
 from conformance.lockstep.cursor_consumers import Member, WireMember
 from conformance.lockstep.cursor_official import OfficialMember
 from conformance.lockstep.whereabouts import Whereabouts
@@ -152,6 +152,22 @@ class Members:
             member.crash()
         for member in members:
             self.await_gone(member)
+
+    def cut_connection(self, member: OfficialMember) -> None:
+        """Cut the connections of pulsar-client, and wait until it has come back; Trouble if it does not."""
+        before = member.ports
+        member.cut_off()
+        deadline = Deadline.after(LET_IN_TIMEOUT_S)
+        for topic in self.parts(member.topic):
+            while not self._is_back(member, topic, before):
+                if deadline.passed:
+                    raise Trouble(f"in {LET_IN_TIMEOUT_S:g} s pulsar-client did not come back")
+                time.sleep(PAUSE_S)
+
+    def _is_back(self, member: Member, topic: str, before: Sequence[int]) -> bool:
+        found = self._world.admin.stats(topic).subscriptions.get(member.subscription)
+        account = None if found is None else account_of(member, found.consumers)
+        return account is not None and port_of(account) not in before
 
     def await_gone(self, member: Member) -> None:
         """Wait until the broker has noticed that a consumer is gone."""

@@ -155,6 +155,17 @@ class OfficialMember:
     def _holds_back(self, for_s: float) -> None:
         self.quiet_at_s = max(self.quiet_at_s, time.monotonic() + for_s)
 
+    def cut_off(self) -> None:
+        """Cut its connections, and learn that it will be given again what it had; it comes back by itself."""
+        self._tap.cut()
+        self.held.clear()
+        self._waiting.clear()
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """Where the broker saw it so far."""
+        return self._tap.ports
+
     def can_be_cut(self, address: str | None) -> bool:
         """Whether the connection that the broker sees at this address goes through the tap."""
         return self._tap.carries(address)

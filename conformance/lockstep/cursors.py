@@ -15,6 +15,7 @@ from conformance.lockstep.cursor_admin import BEGINNING, CursorAdmin
 from conformance.lockstep.cursor_backoff import fail_often
 from conformance.lockstep.cursor_consumers import IN_ORDER, Member, WireMember, chosen
 from conformance.lockstep.cursor_members import DELIVERY_TIMEOUT_S, Members, receive
+from conformance.lockstep.cursor_official import OfficialMember
 from conformance.lockstep.cursor_persistence import PersistedStates
 from conformance.lockstep.keys import KeyShares
 from conformance.lockstep.network import fault_of
@@ -34,6 +35,7 @@ from model.cursors.words import (
     CreateSubscription,
     CursorOperation,
     CursorRead,
+    CutConnection,
     CutOff,
     DeleteSubscription,
     Dispatched,
@@ -68,6 +70,7 @@ _NO_TOPIC: Final = Skipped("there is no such topic")
 _NO_CONSUMER: Final = Skipped("there is no such consumer")
 _NOTHING_RECEIVED: Final = Skipped("the consumer has received nothing")
 _NO_MESSAGE: Final = Skipped("no such message is known to be in the topic")
+_CANNOT_BE_CUT: Final = Skipped("pulsar-client connects to this broker by another way than the one that can be cut")
 _NO_SUBSCRIPTION: Final = Skipped("there is no such subscription")
 
 
@@ -133,6 +136,8 @@ class Cursors:
                 return self._with(consumer, lambda member: self._redeliver(member, nth))
             case CutOff(doing):
                 return self._with(doing.consumer, lambda member: self._cut_off(member, operation))
+            case CutConnection(consumer):
+                return self._with(consumer, self._cut_connection)
             case Seek(consumer):
                 return self._with(consumer, lambda member: self._seek(member, operation))
             case _:
@@ -227,7 +232,7 @@ class Cursors:
 
     def _crash(self, consumer: str, member: Member) -> AnyOutcome:
         if not self._members.can_crash(member):
-            return Skipped("pulsar-client connects to this broker by another way than the one that can be cut")
+            return _CANNOT_BE_CUT
         self._members.crash([consumer])
         return Done()
 
@@ -268,6 +273,14 @@ class Cursors:
             return self._acknowledge(member, doing)
         except ServerRefused as refused:
             return Refused(refused.code, refused.message)
+
+    def _cut_connection(self, member: Member) -> AnyOutcome:
+        if not isinstance(member, OfficialMember):
+            return Skipped("only pulsar-client comes back by itself")
+        if not self._members.can_crash(member):
+            return _CANNOT_BE_CUT
+        self._members.cut_connection(member)
+        return Done()
 
     def _changing(self, member: Member) -> None:
         """A consumer is about to acknowledge."""

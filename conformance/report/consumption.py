@@ -24,6 +24,7 @@ from model.cursors.words import (
     CursorOperation,
     CursorOutcome,
     CursorRead,
+    CutConnection,
     CutOff,
     DeleteSubscription,
     Dispatched,
@@ -57,7 +58,15 @@ from model.cursors.words import (
 )
 
 ConsumerOperation = (
-    Subscribe | CloseConsumer | CrashConsumer | Take | Acknowledge | AcknowledgeOthers | Redeliver | Seek
+    Subscribe
+    | CloseConsumer
+    | CrashConsumer
+    | Take
+    | Acknowledge
+    | AcknowledgeOthers
+    | Redeliver
+    | Seek
+    | CutConnection
 )
 """What a consumer does; the rest is done by the suite, through the admin interface."""
 
@@ -80,7 +89,7 @@ def deed(operation: CursorOperation, cast: Cast) -> tuple[str, str, str]:
     match operation:
         case Subscribe() | CloseConsumer() | CrashConsumer() | Take() | Acknowledge() | AcknowledgeOthers():
             return operation.consumer, cast.consumer(operation.consumer), _deed_of_consumer(operation)
-        case Redeliver() | Seek():
+        case Redeliver() | Seek() | CutConnection():
             return operation.consumer, cast.consumer(operation.consumer), _deed_of_consumer(operation)
         case CutOff(doing, fault):
             does = f"{_deed_of_consumer(doing)} while the network is to {in_words(fault)}, and is cut off then"
@@ -107,6 +116,8 @@ def _deed_of_consumer(operation: ConsumerOperation) -> str:
             return "closes in good order"
         case CrashConsumer():
             return "crashes: its connection is cut without a goodbye"
+        case CutConnection():
+            return "is cut off by the network, and comes back by itself"
         case Take(count=number):
             return f"receives up to {count(number, 'message', 'messages')}"
         case Acknowledge(nth=nth, cumulative=cumulative):

@@ -25,6 +25,7 @@ from model.cursors.words import (
     CloseConsumer,
     CrashConsumer,
     CursorOperation,
+    CutConnection,
     CutOff,
     Dispatched,
     FailOften,
@@ -140,6 +141,8 @@ def judge(
             return Allowed(_left(state, name, at, in_good_order=isinstance(operation, CloseConsumer)))
         case CutOff(doing):
             return _cut_off(state, doing, outcome, at, known)
+        case CutConnection(name):
+            return Allowed(_came_back(state, name))
         case Take(name, count):
             return _took(state, name, count, outcome, known)
         case Acknowledge(name, cumulative=cumulative) | AcknowledgeOthers(name, cumulative=cumulative):
@@ -213,6 +216,20 @@ def _left(state: Consumption, name: str, at: Interval, *, in_good_order: bool) -
             state = _with_replay_under_way(state, key, consumer)
             # With its last consumer a subscription forgets how often it delivered what.
             state = state.free(key, state.due(key), "left") if before.durable else state.without_cursor(key)
+    return _may_rewind(state, consumer)
+
+
+def _came_back(state: Consumption, name: str) -> Consumption:
+    """A consumer was disconnected and is back: what it had outstanding is due, to it or to others."""
+    consumer = state.consumers.get(name)
+    if consumer is None:
+        return state
+    back = replace(consumer, outstanding=Map(), is_settled=False, may_repeat=True, is_back=False)
+    state = state.with_consumer(name, back)
+    for key in consumer.keys:
+        state = state.free(key, [message for message in consumer.outstanding if message[0] == key[0]], "left")
+        if [other for other, _ in state.of_subscription(key)] == [name]:
+            state = state.free(key, state.due(key), "left")  # meanwhile there was none, as in _left
     return _may_rewind(state, consumer)
 
 

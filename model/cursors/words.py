@@ -213,6 +213,15 @@ class CutOff(Operation, frozen=True):
     fault: CutAt | CutAfter | LoseThenCut
 
 
+class CutConnection(Operation, frozen=True):
+    """The network cuts the connections of a consumer of pulsar-client, which comes back by itself. Done, once it has.
+
+    What its client held back is lost, or was sent before, or is sent when it is back.
+    """
+
+    consumer: str
+
+
 class FailOften(Operation, frozen=True):
     """A consumer of pulsar-client, on a subscription of its own, fails with a topic's first message ``times`` times,
     acknowledges whatever else comes, and measures when that message comes again. CameBack.
@@ -393,6 +402,7 @@ CursorOperation = (
     | FailOften
     | Seek
     | CutOff
+    | CutConnection
     | Terminate
     | Trim
 )

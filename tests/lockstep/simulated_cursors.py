@@ -24,6 +24,7 @@ from model.cursors.words import (
     CreateSubscription,
     CursorOperation,
     CursorRead,
+    CutConnection,
     CutOff,
     DeleteSubscription,
     Dispatched,
@@ -186,6 +187,8 @@ class SimulatedCursors:
             case CutOff(doing):
                 there = doing.consumer in self._dispatcher.consumers
                 return self._network_fails(doing) if there else NO_CONSUMER
+            case CutConnection(name):
+                return self._cut_connection(name) if name in self._dispatcher.consumers else NO_CONSUMER
             case Redeliver(name) | Seek(name):
                 return self._of_consumer(operation) if name in self._dispatcher.consumers else NO_CONSUMER
             case _ if operation.topic in self._partitions:
@@ -352,6 +355,16 @@ class SimulatedCursors:
             if isinstance(outcome, Acknowledged) and self._chance.random() < 0.5:
                 outcome = Acknowledged(outcome.messages, receipt=False)
         return outcome if isinstance(outcome, Skipped) else self._gone(doing.consumer, outcome)
+
+    def _cut_connection(self, name: str) -> AnyOutcome:
+        """A consumer's connections are cut, and its client comes back."""
+        consumer = self._dispatcher.consumers[name]
+        if consumer.client != "official":
+            return Skipped("only pulsar-client comes back by itself")
+        for topic in consumer.topics:
+            self._cut_off(consumer, topic)
+        self._dispatcher.reconnect(name)
+        return Done()
 
     def _gone(self, name: str, outcome: AnyOutcome) -> AnyOutcome:
         self._leave(name, 0)

@@ -166,6 +166,14 @@ class Dispatcher:
         for one in list(self.on(key).values())[:1]:
             self._elect(one)
 
+    def reconnect(self, name: str) -> None:
+        """A consumer of pulsar-client is gone for a moment, and comes back."""
+        consumer = self.leave(name)
+        consumer.outstanding.clear()
+        self.join(name, consumer)
+        for topic in consumer.topics:
+            self._come_back(consumer, topic)
+
     def _come_back(self, consumer: Consumer, topic: str) -> None:
         """What waits in the client's queue may be dropped there, and may not."""
         if self._chance.random() < 0.5:

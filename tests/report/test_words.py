@@ -44,6 +44,7 @@ from model.cursors.words import (
     CrashConsumer,
     CreateSubscription,
     CursorRead,
+    CutConnection,
     CutOff,
     DeleteSubscription,
     Dispatched,
@@ -238,6 +239,10 @@ TOLD_OPERATIONS: list[tuple[AnyOperation, str]] = [
         CutOff(Take("c1", 1), CutAt("MESSAGE")),
         "consumer c1 (Shared, subscription sub, wire client) receives up to 1 message while the network is to cut the "
         "connection before MESSAGE number 1, and is cut off then.",
+    ),
+    (
+        CutConnection("c1"),
+        "consumer c1 (Shared, subscription sub, wire client) is cut off by the network, and comes back by itself.",
     ),
     (
         AcknowledgeOthers("c1", ("b4",), cumulative=True),

@@ -32,7 +32,7 @@ from tests.lockstep.cursor_variants import CursorVariant
 from tests.lockstep.simulated import SimulatedPerformer
 from tests.stateful.machines import LostAcksMachine, ManyRangesMachine, TerminatedMachine
 
-ACKNOWLEDGMENT, NETWORK, CLIENTS, KILLS = MACHINES
+ACKNOWLEDGMENT, NETWORK, CLIENTS, _, KILLS = MACHINES
 LOST_ACKS = Machine(name="lost acks", factory=LostAcksMachine, decides=())
 MANY_RANGES = Machine(name="many ranges", factory=ManyRangesMachine, decides=())
 TERMINATED = Machine(name="terminated", factory=TerminatedMachine, decides=())
