@@ -67,13 +67,13 @@ from tests.lockstep.simulated_dispatch import (
     consumer_of,
     spot_of,
 )
+from tests.lockstep.simulated_network import NOTHING_RECEIVED, SimulatedNetwork
 from tests.lockstep.simulated_subscription import Clock, Limits, Log, Spot, Subscription
 
 FLUSH_S = 1.0
 STORED_RANGES = 3
 NACK_DELAY_S = 0.3
 NO_CONSUMER = Skipped("there is no such consumer")
-NOTHING_RECEIVED = Skipped("the consumer has received nothing")
 NO_MESSAGE = Skipped("no such message is known to be in the topic")
 NO_SUBSCRIPTION = Skipped("there is no such subscription")
 NOT_SHARED = Skipped("clients refuse cumulative acknowledgments on a shared subscription")
@@ -109,6 +109,13 @@ class SimulatedCursors:
         self._partitions: dict[str, tuple[str, ...]] = {}
         self._subscriptions: dict[Key, Subscription] = {}
         self._dispatcher = Dispatcher(chance, self._subscriptions, variant)
+        self._network = SimulatedNetwork(
+            chance,
+            self._dispatcher,
+            perform=self._of_consumer,
+            leave=lambda name: self._leave(name, 0),
+            lose=self._cut_off,
+        )
 
     # ------------------------------------------------------------------------------------------ topics and the broker
 
@@ -186,9 +193,9 @@ class SimulatedCursors:
                 return self._of_consumer(operation) if name in self._dispatcher.consumers else NO_CONSUMER
             case CutOff(doing):
                 there = doing.consumer in self._dispatcher.consumers
-                return self._network_fails(doing) if there else NO_CONSUMER
+                return self._network.fails(doing) if there else NO_CONSUMER
             case CutConnection(name):
-                return self._cut_connection(name) if name in self._dispatcher.consumers else NO_CONSUMER
+                return self._network.cuts(name) if name in self._dispatcher.consumers else NO_CONSUMER
             case Redeliver(name) | Seek(name):
                 return self._of_consumer(operation) if name in self._dispatcher.consumers else NO_CONSUMER
             case _ if operation.topic in self._partitions:
@@ -339,36 +346,6 @@ class SimulatedCursors:
             return Starved(f"{missing} entries that nobody has are not delivered", messages)
         is_settled = consumer.client == "wire" and consumer.permits <= 0 and not consumer.waiting
         return Taken(messages, settled=is_settled)
-
-    def _network_fails(self, doing: Take | Acknowledge) -> AnyOutcome:
-        """A consumer learns of some of what it does, and is gone; an acknowledgment may have arrived or not."""
-        consumer = self._dispatcher.consumers[doing.consumer]
-        outcome: AnyOutcome
-        if isinstance(doing, Take):
-            some = self._chance.randint(0, doing.count)
-            outcome = Taken(self._take(doing.consumer, consumer, some).messages if some else ())
-        elif self._chance.random() < 0.3 and (doing.cumulative <= (consumer.kind in IN_ORDER)):
-            messages = consumer.chosen(doing.nth[:1] if doing.cumulative else doing.nth)
-            outcome = Acknowledged(tuple(m for _, m in messages), receipt=False) if messages else NOTHING_RECEIVED
-        else:
-            outcome = self._of_consumer(doing)
-            if isinstance(outcome, Acknowledged) and self._chance.random() < 0.5:
-                outcome = Acknowledged(outcome.messages, receipt=False)
-        return outcome if isinstance(outcome, Skipped) else self._gone(doing.consumer, outcome)
-
-    def _cut_connection(self, name: str) -> AnyOutcome:
-        """A consumer's connections are cut, and its client comes back."""
-        consumer = self._dispatcher.consumers[name]
-        if consumer.client != "official":
-            return Skipped("only pulsar-client comes back by itself")
-        for topic in consumer.topics:
-            self._cut_off(consumer, topic)
-        self._dispatcher.reconnect(name)
-        return Done()
-
-    def _gone(self, name: str, outcome: AnyOutcome) -> AnyOutcome:
-        self._leave(name, 0)
-        return outcome
 
     def _acknowledge(self, consumer: Consumer, messages: list[Given], cumulative: bool) -> AnyOutcome:
         if not messages:
