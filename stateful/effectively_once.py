@@ -314,6 +314,7 @@ class ApplicationsKillsMachine(Applications):
         sizes=SIZES,
         back=st.integers(0, 3),
         faults=st.lists(FAULTS, max_size=2),
+        unloads=st.booleans(),
         dies_after=st.none() | st.integers(0, 6),
         client=CLIENTS,
         acks=ACKS,
@@ -326,6 +327,7 @@ class ApplicationsKillsMachine(Applications):
         sizes: list[int],
         back: int,
         faults: list[NetworkFault],
+        unloads: bool,
         dies_after: int | None,
         client: Client,
         acks: tuple[bool, ...],
@@ -334,7 +336,7 @@ class ApplicationsKillsMachine(Applications):
     ) -> None:
         """Everybody is in the middle of something when the broker goes away, and goes on when it is back.
 
-        The network may fail as well, before that or when they come back.
+        The network may fail as well, before that or when they come back, and the topic be unloaded just before.
         """
         self.receive("c0", client, 6, acks, "stays")
         self.do(RunReader("reader", SOURCES, reader_death))
@@ -343,6 +345,8 @@ class ApplicationsKillsMachine(Applications):
             self.do(Disturb(topic=SOURCES, fault=fault))
         for source in self.sources:
             self.start(source, sizes, back=back)
+        if unloads:
+            self.do(Unload(SOURCES))
         self.do(operation)
         for source in self.sources:
             self.end(source, dies_after)
