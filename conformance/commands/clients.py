@@ -44,8 +44,11 @@ def python_with_client(version: str, say: Callable[[str], None]) -> Path:
 
 def _make(folder: Path, version: str) -> None:
     """A new environment with nothing but this client in it."""
-    venv.create(folder, symlinks=True)
     client = f"pulsar-client=={version}"
+    try:
+        venv.create(folder, symlinks=True)
+    except OSError as error:
+        raise Trouble(f"{client} cannot be had: no environment can be made for it: {error}") from error
     _pip(["--python", str(folder), "install", "--no-deps", "--only-binary", ":all:", client], what=client)
 
 
