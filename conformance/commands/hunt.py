@@ -1,6 +1,7 @@
 """``defects --hunt``: gives a broker one seeded defect after the other, and sees whether the machines find it.
 
-Each defect gets a run of the engine and a broker of its own, so that none of them sees what another one left.
+Each defect gets a run of the engine and a broker of its own, with the settings that it needs, so that none of them sees
+what another one left.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ def _run(asked: Asked, defect: Defect, folder: Path, engine: Engine, err: Consol
         report=folder,
         known=known_of(asked.known, release_of(asked.broker)),
         defect=defect.name,
+        settings=defect.settings,
         stop_at_first=True,
         shortening_s=SHORTENING_S,
     )

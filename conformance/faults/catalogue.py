@@ -2,7 +2,8 @@
 
 Those of the broker are read from the rule files beside this module, those of the wire are in ``wire``. A file holds
 one of them: a header of comment lines (``# key: value``), then Byteman rules, all of whose names begin with
-``failpoint NAME`` or ``defect NAME``. Nothing is switched on here.
+``failpoint NAME`` or ``defect NAME``. A defect in code that brokers run with certain settings only names each of these
+(``# setting: NAME=VALUE``). Nothing is switched on here.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ def find_failpoint(name: str) -> Failpoint:
 
 def parse(file_name: str, text: str) -> Failpoint | BrokerDefect:
     """Read one rule file; ``ValueError`` says what is wrong with it."""
-    header = dict(_read_header(text))
+    told = list(_read_header(text))
+    header = dict(told)
     kinds = header.keys() & {"failpoint", "defect"}
     if len(kinds) != 1 or "summary" not in header:
         raise ValueError(f"{file_name}: its header needs 'failpoint' or 'defect', and 'summary'")
@@ -91,7 +93,8 @@ def parse(file_name: str, text: str) -> Failpoint | BrokerDefect:
         return Failpoint(name=name, summary=header["summary"], text=text)
     if "breaks" not in header:
         raise ValueError(f"{file_name}: its header does not say which rule it breaks")
-    return BrokerDefect(name=name, breaks=header["breaks"], summary=header["summary"], text=text)
+    settings = tuple(_read_setting(file_name, value) for key, value in told if key == "setting")
+    return BrokerDefect(name=name, breaks=header["breaks"], summary=header["summary"], text=text, settings=settings)
 
 
 def _read_header(text: str) -> Iterable[tuple[str, str]]:
@@ -101,6 +104,13 @@ def _read_header(text: str) -> Iterable[tuple[str, str]]:
         if found is None:
             return
         yield found["key"], found["value"]
+
+
+def _read_setting(file_name: str, text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise ValueError(f"{file_name}: a setting is written NAME=VALUE, not {text!r}")
+    return name, value
 
 
 def _all() -> list[Failpoint | BrokerDefect]:

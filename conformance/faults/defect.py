@@ -7,8 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defect:
-    """A small bug, in the broker or on the wire; ``breaks``: the rule of the catalogue that does not hold any more."""
+    """A small bug, in the broker or on the wire; ``breaks``: the rule of the catalogue that does not hold any more.
+
+    ``settings``: those of the broker, by their names in ``broker.conf``, without which what it changes does not run.
+    """
 
     name: str
     breaks: str
     summary: str
+    settings: tuple[tuple[str, str], ...] = ()

@@ -60,6 +60,13 @@ def test_the_engine_is_told_the_defect_and_to_stop_at_the_first_violation(tmp_pa
     assert "--defect check-removed" in arguments
     assert "--exitfirst" in arguments
     assert "--seed 7" in arguments
+    assert "--setting" not in arguments
+
+
+def test_the_engine_is_told_the_settings_that_a_defect_needs(tmp_path: Path) -> None:
+    run("has_a_defect", *HUNT, "classic-newcomer-not-held-back", folder=tmp_path)
+    arguments = (tmp_path / "report" / "classic-newcomer-not-held-back" / "arguments").read_text()
+    assert "--setting subscriptionKeySharedUseClassicPersistentImplementation=true" in arguments
 
 
 @pytest.mark.parametrize("arguments", [("--hunt", "no-such"), ("no-such",)])

@@ -22,7 +22,7 @@ Experiment = Callable[[Bench], Observation]
 class Effect:
     """An experiment, and what comes of it without and with the defect.
 
-    ``settings``: what the broker has to be configured with beyond what the suite sets; it then gets one of its own.
+    ``settings``: what the broker has to be configured with beyond what the suite sets, and the defect itself needs.
     """
 
     experiment: Experiment

@@ -395,8 +395,6 @@ def joining_the_classic_way(bench: Bench) -> Observation:
     return bool(all_given(second))
 
 
-CLASSIC = {"subscriptionKeySharedUseClassicPersistentImplementation": "true"}
-
 SOUND_STATS = ((2, 3, 0, [1, 2]), (1, 1, 1, [1]))
 
 KEY_EFFECTS: dict[str, Effect] = {
@@ -429,6 +427,6 @@ KEY_EFFECTS: dict[str, Effect] = {
     "draining-messages-counted-once": Effect(looking_at_stats, SOUND_STATS, ((2, 2, 0, [1, 1]), (1, 1, 1, [1]))),
     "draining-hashes-not-listed": Effect(looking_at_stats, SOUND_STATS, ((2, 3, 0, []), (1, 1, 1, []))),
     "drained-hashes-still-counted": Effect(looking_at_stats, SOUND_STATS, ((2, 3, 0, [1, 2]), (2, 1, 1, [1]))),
-    "classic-newcomer-not-held-back": Effect(joining_the_classic_way, False, True, CLASSIC),
+    "classic-newcomer-not-held-back": Effect(joining_the_classic_way, False, True),
 }
 """For each of these defects, by its name, how its effect is seen."""

@@ -57,9 +57,17 @@ def test_a_file_is_read_with_its_header() -> None:
     assert parse("x.btm", GOOD) == BrokerDefect(name="x", breaks="DEDUP-03", summary="It does.", text=GOOD)
 
 
+def test_a_file_may_say_which_settings_its_defect_needs() -> None:
+    needing = GOOD.replace("RULE", "# setting: a=b=c\n# setting: d=\nRULE")
+    found = parse("x.btm", needing)
+    assert isinstance(found, BrokerDefect)
+    assert found.settings == (("a", "b=c"), ("d", ""))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
+        ("# breaks", "# setting: a\n# breaks", "a setting is written NAME=VALUE, not 'a'"),
         ("# defect: x\n", "", "its header needs 'failpoint' or 'defect'"),
         ("# summary: It does.\n", "", "and 'summary'"),
         ("# breaks: DEDUP-03\n", "", "does not say which rule it breaks"),

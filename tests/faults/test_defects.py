@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import pytest
@@ -17,7 +17,7 @@ from conformance.trouble import Trouble
 from tests.faults.bench import Bench
 from tests.faults.chunk_effects import CHUNK_EFFECTS
 from tests.faults.cursor_effects import CURSOR_EFFECTS
-from tests.faults.effects import EFFECTS, Effect, Experiment, Observation
+from tests.faults.effects import EFFECTS, Experiment, Observation
 from tests.faults.key_effects import KEY_EFFECTS
 
 
@@ -49,12 +49,12 @@ def observe(broker: Broker, experiment: Experiment) -> Observation:
 
 
 @contextmanager
-def configured(request: pytest.FixtureRequest, shared: Broker, effect: Effect) -> Iterator[Broker]:
-    """The session's broker, or one for this effect alone if it needs other settings."""
-    if not effect.settings:
+def configured(request: pytest.FixtureRequest, shared: Broker, settings: Mapping[str, str]) -> Iterator[Broker]:
+    """The session's broker, or one for this defect alone if other settings are needed."""
+    if not settings:
         yield shared
         return
-    own = parse_broker(request.config.getoption("--broker"), settings=effect.settings)
+    own = parse_broker(request.config.getoption("--broker"), settings=settings)
     own.start()
     try:
         yield own
@@ -80,7 +80,7 @@ def test_a_defect_has_its_effect_while_it_is_on_and_only_then(
     request: pytest.FixtureRequest, broker: Broker, defect: BrokerDefect
 ) -> None:
     effect = ALL_EFFECTS[defect.name]
-    with configured(request, broker, effect) as chosen:
+    with configured(request, broker, {**dict(defect.settings), **effect.settings}) as chosen:
         assert chosen.agent is not None
         assert observe(chosen, effect.experiment) == effect.sound
         with switched(chosen.agent, defect):
