@@ -43,6 +43,8 @@ class Consumer:
     ``may_repeat``: it asked for messages again while some may have been on their way to it, or, of pulsar-client's, was
     disconnected: those it is given as well as what the broker sends again. ``keeps_keys``: messages of one key are to
     be at one consumer at a time, which it did not give up; ``claims_hashes``: it has hash ranges of its own.
+    ``asks_twice``: it asked for a message once more that it had asked for and was not given yet, so whatever comes of
+    that may have been sent before or after, and may come again at any time.
     ``is_back``: it was never disconnected; otherwise it may not be connected again, and cannot send what it holds back.
     """
 
@@ -55,6 +57,7 @@ class Consumer:
     is_settled: bool = True
     rewinds: int = 0
     may_repeat: bool = False
+    asks_twice: bool = False
     keeps_keys: bool = True
     claims_hashes: bool = False
     is_back: bool = True

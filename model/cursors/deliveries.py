@@ -40,7 +40,7 @@ def received(
         deviations += judged.deviations
     if is_all:
         consumer = state.consumers[name]
-        may_repeat = consumer.may_repeat and consumer.client == "official"
+        may_repeat = consumer.may_repeat and (consumer.client == "official" or consumer.asks_twice)
         state = state.with_consumer(name, replace(consumer, seen=_seen(state, consumer), may_repeat=may_repeat))
     return Allowed(state, exercised, deviations)
 
@@ -99,7 +99,9 @@ def _received_one(
 
 
 def _is_outstanding(state: Consumption, key: Key, message: Message) -> bool:
-    return any(message in consumer.outstanding for _, consumer in state.of_subscription(key))
+    """Whether somebody surely has a message outstanding."""
+    consumers = (consumer for _, consumer in state.of_subscription(key) if not consumer.asks_twice)
+    return any(message in consumer.outstanding for consumer in consumers)
 
 
 def _replayed_once_more(

@@ -298,16 +298,25 @@ def _failed(state: Consumption, name: str, messages: Sequence[Dispatched] | None
         for topic, place in named:
             mine += messages_at(topic, state.log(topic), place.position)  # the broker knows entries only
     due = [message for message in mine if message in consumer.outstanding]
+    is_quiet = consumer.is_settled or _is_gathered(state, consumer)
     consumer = replace(
         consumer.without(due),
         rewinds=consumer.rewinds + (consumer.kind in ("Exclusive", "Failover")),
-        may_repeat=consumer.client == "official" or not (consumer.is_settled or _is_gathered(state, consumer)),
+        may_repeat=consumer.client == "official" or not is_quiet,
+        asks_twice=consumer.asks_twice or not (is_quiet or _asked_for(state, consumer).isdisjoint(mine)),
     )
     state = state.with_consumer(name, consumer)
     for key in consumer.keys:
+        if consumer.asks_twice:
+            state = keys_seen.administered(state, key)
         again = [message for message in due if message[0] == key[0]]
         state = keys_seen.failed(state.free(key, again, "failed"), key, again)
     return state
+
+
+def _asked_for(state: Consumption, consumer: Consumer) -> set[Message]:
+    """What was asked for again of a consumer's subscriptions, and was not given to anybody yet."""
+    return {message for key in consumer.keys for message, why in state.due(key).items() if why == "failed"}
 
 
 def _is_gathered(state: Consumption, consumer: Consumer) -> bool:

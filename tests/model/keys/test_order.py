@@ -256,3 +256,12 @@ def test_without_draining_hashes_who_joins_waits_for_all_that_was_read_before() 
     assert broken(*begin, gathers(share("c"), share("d", 2))) == "KEY-14"
     assert broken(*begin, acknowledges("c", 1), gathers(share("c"), share("d", 2))) is None
     assert broken(*begin, leaves("c"), gathers(share("d", 1, 2))) is None
+
+
+def test_what_is_asked_for_twice_before_it_came_may_come_at_any_time_after() -> None:
+    begin = [*sent(A, A), *joins("c", "d"), gathers(share("c", 1), share("d")), permits("c"), fails("c", 1)]
+    twice = [*begin, fails("c", 1), gathers(share("c", 1, again=True), share("d"))]
+    assert broken(*twice, gathers(share("c", 1, again=True), share("d"))) is None
+    assert broken(*twice, gathers(share("c"), share("d", 1, again=True))) is None
+    once = [*begin, gathers(share("c", 1, again=True), share("d"))]
+    assert broken(*once, gathers(share("c", 1, again=True), share("d"))) == "ACK-12"
