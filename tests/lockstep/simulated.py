@@ -16,6 +16,8 @@ from conformance.lockstep.performer import Performed
 from model.answers import could_be_for
 from model.applications import ApplicationOperation
 from model.cursors.words import CursorOperation, Persistence, partition_name
+from model.keys.variants import DOCUMENT as KEYS_AS_DOCUMENTED
+from model.keys.variants import KeysVariant
 from model.keys.words import KeyOperation
 from model.log import Position
 from model.network import Disturb, Mend, Mended, NetworkOperation, UseTap
@@ -110,13 +112,14 @@ class SimulatedPerformer:
         heeds_settings: bool = True,
         snapshot_room: int = 5,
         cursors: CursorVariant = AS_DOCUMENTED,
+        keys: KeysVariant = KEYS_AS_DOCUMENTED,
     ) -> None:
         self.clock = Clock()
         self.broker = SimulatedBroker(
             chance, variant=variant, recovery_races=recovery_races, snapshot_room=snapshot_room
         )
         self._chance = chance
-        self._cursors = SimulatedCursors(chance, self.clock, cursors)
+        self._cursors = SimulatedCursors(chance, self.clock, cursors, keys, fires=self.broker.fires)
         self._ends_of_batches = ends_of_batches
         self._heeds_settings = heeds_settings
         self._policies: dict[str, Policies] = {}
@@ -139,7 +142,7 @@ class SimulatedPerformer:
         if isinstance(operation, ApplicationOperation):
             return Performed(Skipped("there are no applications here"))
         if isinstance(operation, KeyOperation):
-            return Performed(Skipped("dispatching by keys is not simulated"))
+            return Performed(self._cursors.keys.perform(operation), self._collect(list(self._sessions)))
         if isinstance(operation, NetworkOperation):
             return Performed(self._on_network(operation))
         if isinstance(operation, CursorOperation):

@@ -170,7 +170,8 @@ class SimulatedBroker:
         self._fired.clear()
         return fired
 
-    def _fires(self, topic: str, kind: FailpointKind) -> bool:
+    def fires(self, topic: str, kind: FailpointKind) -> bool:
+        """Whether a failpoint takes effect on this occasion."""
         armed = self._armed.get((topic, kind))
         if armed is None or not armed.left:
             return False
@@ -228,7 +229,7 @@ class SimulatedBroker:
         before = len(hosted.topic.in_flight)
         hosted.topic, told = reference.send(hosted.topic, connection.name, connection.unread.popleft())
         if len(hosted.topic.in_flight) > before:
-            hosted.dooms.append(any(self._fires(connection.topic, kind) for kind in WRITE_FAILURES))
+            hosted.dooms.append(any(self.fires(connection.topic, kind) for kind in WRITE_FAILURES))
         self._tell(told)
 
     def _tell(self, told: reference.Heard, *, for_certain: bool = False) -> None:
@@ -246,7 +247,7 @@ class SimulatedBroker:
         if is_overtaken:
             finish = reference.complete_next_write_during_snapshot
         hosted.topic, told = finish(hosted.topic)
-        if any(isinstance(t.answer, Stored) for t in told) and self._fires(name, "confirmation-lost"):
+        if any(isinstance(t.answer, Stored) for t in told) and self.fires(name, "confirmation-lost"):
             for connection in [c for c in self._connections if c.name == told[0].session]:
                 self.lose(connection)
         else:
@@ -268,7 +269,7 @@ class SimulatedBroker:
 
     def _take_snapshot(self, name: str) -> None:
         hosted = self._topics[name]
-        if self._fires(name, "snapshot-write-fails"):
+        if self.fires(name, "snapshot-write-fails"):
             hosted.topic = reference.fail_snapshot(hosted.topic)
             return
         room = reference.snapshot_room(hosted.topic)

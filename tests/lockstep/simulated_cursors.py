@@ -53,20 +53,15 @@ from model.cursors.words import (
     Trim,
     Trimmed,
 )
+from model.keys.variants import DOCUMENT, KeysVariant
 from model.log import Ledgers
 from model.operations import AnyOutcome, Created, Done, LoggedEntry, Refused, Skipped
 from tests.lockstep.cursor_variants import CursorVariant
 from tests.lockstep.simulated_broker import LEDGER_ROOM
-from tests.lockstep.simulated_dispatch import (
-    IN_ORDER,
-    Consumer,
-    Dispatcher,
-    Given,
-    HeldBack,
-    Key,
-    consumer_of,
-    spot_of,
-)
+from tests.lockstep.simulated_consumers import IN_ORDER, Consumer, Given, HeldBack, Key, consumer_of, spot_of
+from tests.lockstep.simulated_dispatch import Dispatcher
+from tests.lockstep.simulated_key_shares import SimulatedKeyShares
+from tests.lockstep.simulated_keys import Fires, never
 from tests.lockstep.simulated_network import NOTHING_RECEIVED, SimulatedNetwork
 from tests.lockstep.simulated_subscription import Clock, Limits, Log, Spot, Subscription
 
@@ -98,7 +93,16 @@ OnTopic = (
 class SimulatedCursors:
     """The subscriptions and consumers of one example."""
 
-    def __init__(self, chance: random.Random, clock: Clock, variant: CursorVariant) -> None:
+    def __init__(
+        self,
+        chance: random.Random,
+        clock: Clock,
+        variant: CursorVariant,
+        keys: KeysVariant = DOCUMENT,
+        *,
+        fires: Fires = never,
+    ) -> None:
+        """``fires`` says whether a failpoint of a topic takes effect now."""
         self._chance = chance
         self._clock = clock
         self._variant = variant
@@ -108,7 +112,9 @@ class SimulatedCursors:
         self._trimmed: dict[str, set[int]] = {}
         self._partitions: dict[str, tuple[str, ...]] = {}
         self._subscriptions: dict[Key, Subscription] = {}
-        self._dispatcher = Dispatcher(chance, self._subscriptions, variant)
+        self._has_draining_hashes = not keys.is_classic
+        self._dispatcher = Dispatcher(chance, self._subscriptions, variant, keys, fires=fires)
+        self.keys = SimulatedKeyShares(self._dispatcher, self._subscriptions, self._drift)
         self._network = SimulatedNetwork(
             chance,
             self._dispatcher,
@@ -142,6 +148,7 @@ class SimulatedCursors:
             persisted_per_s=rate,
             flush_s=FLUSH_S,
             stored_ranges=STORED_RANGES,
+            has_draining_hashes=self._has_draining_hashes,
         )
 
     def learn(self, topic: str, logged: Sequence[LoggedEntry], ledgers: Ledgers) -> None:
@@ -316,6 +323,8 @@ class SimulatedCursors:
             here = self._dispatcher.on((topic, operation.subscription)).values()
             if any(one.kind != operation.kind or one.kind == "Exclusive" for one in here):
                 return Refused("ConsumerBusy")
+            if not self._dispatcher.may_claim((topic, operation.subscription), operation.sticky):
+                return Refused("ConsumerAssignError")
         for topic in topics:
             self._create(topic, operation.subscription, operation.start, durable=operation.durable)
         self._dispatcher.join(operation.consumer, consumer_of(operation, topics))

@@ -1,7 +1,7 @@
 """Who has what: consumers of simulated subscriptions, and a broker that sends to them in any order that it may.
 
-Nothing is sent by itself: :meth:`Dispatcher.send_one` sends one entry, to one of those that may get it. A consumer here
-is its client as well: what it holds back, what waits in its queue, and what was received from it.
+Nothing is sent by itself: :meth:`Dispatcher.send_one` sends one entry, to one of those that may get it. What is sent by
+keys is :mod:`tests.lockstep.simulated_keys`'s business.
 """
 
 from __future__ import annotations
@@ -9,102 +9,40 @@ from __future__ import annotations
 import random
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 
-from model.cursors.words import Dispatched, Kind, Subscribe
+from model.cursors.words import Dispatched
+from model.keys.variants import DOCUMENT, KeysVariant
 from model.log import Position
-from model.vocabulary import Client
 from tests.lockstep.cursor_variants import CursorVariant
+from tests.lockstep.simulated_consumers import Consumer, Key
+from tests.lockstep.simulated_keys import Claims, Fires, KeyedSubscription, never
 from tests.lockstep.simulated_subscription import Spot, Subscription
-
-IN_ORDER: frozenset[Kind] = frozenset({"Exclusive", "Failover"})
-Key = tuple[str, str]
-"""A topic, and the name of a subscription."""
-Given = tuple[str, Dispatched]
-"""A message as it was delivered, and its topic."""
-
-
-def spot_of(message: Dispatched) -> Spot:
-    """Which message it is."""
-    return message.position, max(0, message.batch_index)
-
-
-@dataclass(frozen=True, slots=True)
-class HeldBack:
-    """An acknowledgment that a client was given and has not sent."""
-
-    topic: str
-    spots: tuple[Spot, ...]
-    cumulative: bool
-
-
-@dataclass(slots=True)
-class Consumer:
-    """A consumer and its client, of a topic or of all partitions of one."""
-
-    topics: tuple[str, ...]
-    subscription: str
-    kind: Kind
-    client: Client
-    queue: int
-    permits: int = 0
-    taken_of_queue: int = 0
-    waiting: deque[Given] = field(default_factory=deque)
-    received: list[Given] = field(default_factory=list)
-    outstanding: set[tuple[str, Position]] = field(default_factory=set)
-    acknowledged: set[tuple[str, Spot]] = field(default_factory=set)
-    held_back: list[HeldBack] = field(default_factory=list)
-    failed: list[tuple[str, Position]] = field(default_factory=list)
-    hidden: set[tuple[str, Spot]] = field(default_factory=set)
-    undercount: int = 0
-    """How many messages it acknowledged without having them, where that counts."""
-
-    @property
-    def keys(self) -> list[Key]:
-        """The subscriptions that it consumes, one on each topic."""
-        return [(topic, self.subscription) for topic in self.topics]
-
-    def ask_for(self, count: int) -> None:
-        """Let the broker send what is missing; with a queue it may already."""
-        if self.queue == 0:
-            self.permits += max(0, count - len(self.waiting) - self.permits)
-
-    def take(self, count: int) -> list[Given]:
-        """Receive, and make room for as much once half of the queue is used up."""
-        number = len(self.waiting) if self.queue == 0 else min(count, len(self.waiting))
-        taken = [self.waiting.popleft() for _ in range(number)]
-        self.received += taken
-        if self.queue:
-            self.taken_of_queue += number
-            if self.taken_of_queue * 2 >= self.queue:
-                self.permits += self.taken_of_queue
-                self.taken_of_queue = 0
-        return taken
-
-    def chosen(self, nth: Iterable[int]) -> list[Given]:
-        """Those of the messages received, round and round, each once."""
-        count = len(self.received)
-        return [self.received[number] for number in dict.fromkeys(n % count for n in nth)] if count else []
-
-
-def consumer_of(operation: Subscribe, topics: tuple[str, ...]) -> Consumer:
-    """The consumer that subscribes; pulsar-client's always has a queue."""
-    queue = max(1, operation.queue) if operation.client == "official" else operation.queue
-    return Consumer(topics, operation.subscription, operation.kind, operation.client, queue, permits=queue)
 
 
 class Dispatcher:
     """The consumers of one example, and who has what of which subscription."""
 
-    def __init__(self, chance: random.Random, subscriptions: dict[Key, Subscription], variant: CursorVariant) -> None:
+    def __init__(
+        self,
+        chance: random.Random,
+        subscriptions: dict[Key, Subscription],
+        variant: CursorVariant,
+        keys: KeysVariant = DOCUMENT,
+        *,
+        fires: Fires = never,
+    ) -> None:
         self._chance = chance
         self._subscriptions = subscriptions
         self._variant = variant
+        self._keys = keys
+        self._fires = fires
         self.consumers: dict[str, Consumer] = {}
         self._active: dict[Key, str] = {}
         self._forgotten: set[tuple[Key, Position]] = set()
         self._asked_again: Counter[tuple[Key, Position]] = Counter()
         self._replayed: dict[Key, list[Position]] = {}
+        self._keyed: dict[Key, KeyedSubscription] = {}
 
     def on(self, key: Key) -> dict[str, Consumer]:
         """The consumers of a subscription on one topic."""
@@ -116,6 +54,30 @@ class Dispatcher:
         """A consumer comes."""
         self.consumers[name] = consumer
         self._elect(consumer)
+        self._join_keyed(name, consumer)
+
+    def keyed(self, key: Key) -> KeyedSubscription | None:
+        """A subscription that goes by keys, if it is one and consumers are there."""
+        here = any(one.kind == "Key_Shared" for one in self.on(key).values())
+        return self._keyed[key] if here else None
+
+    def may_claim(self, key: Key, claims: Claims) -> bool:
+        """Whether a consumer may have these hash ranges for itself."""
+        keyed = self.keyed(key)
+        return keyed is None or not claims or keyed.may_claim(claims)
+
+    def _join_keyed(self, name: str, consumer: Consumer) -> None:
+        for key in consumer.keys if consumer.kind == "Key_Shared" else ():
+            if key not in self._keyed:
+                self._keyed[key] = KeyedSubscription(
+                    self._chance,
+                    self._subscriptions[key],
+                    key[0],
+                    self._keys,
+                    give=partial(self._give, key),
+                    fires=self._fires,
+                )
+            self._keyed[key].join(name, consumer)
 
     def leave(self, name: str) -> Consumer:
         """A consumer is gone; what it had is free."""
@@ -124,6 +86,8 @@ class Dispatcher:
             self._forgotten |= {((topic, consumer.subscription), where) for topic, where in consumer.outstanding}
         self._elect(consumer)
         for key in consumer.keys:
+            if consumer.kind == "Key_Shared":
+                self._keyed[key].leave(name)
             self._forget_counts(key)
             if self._variant.replay_outlives_consumers and consumer.kind == "Shared" and not self.on(key):
                 self._replayed[key] = sorted(where for topic, where in consumer.outstanding if topic == key[0])
@@ -153,6 +117,7 @@ class Dispatcher:
     def disconnect(self, key: Key) -> None:
         """The broker disconnects a subscription's consumers: the wire client's are gone, pulsar-client's come back."""
         self.free(key)
+        self._keyed.pop(key, None)
         self._replayed.pop(key, None)
         self._forgotten = {place for place in self._forgotten if place[0] != key}
         for name, one in self.on(key).items():
@@ -160,6 +125,7 @@ class Dispatcher:
                 del self.consumers[name]
             else:
                 self._come_back(one, key[0])
+                self._join_keyed(name, one)
         self._active.pop(key, None)
         for place in [place for place in self._asked_again if place[0] == key]:
             del self._asked_again[place]
@@ -184,6 +150,9 @@ class Dispatcher:
 
     def send_one(self, key: Key, receiver: Consumer | None = None) -> bool:
         """Send an entry to one of those that may get it; False where there is none, or none for ``receiver``."""
+        keyed = self.keyed(key)
+        if keyed is not None:
+            return keyed.step() if receiver is None else self._send_by_key(keyed, receiver)
         able = [one for one in self._receivers(key) if one.permits > 0]
         if not able or (receiver is not None and receiver not in able):
             return False
@@ -191,6 +160,23 @@ class Dispatcher:
         position = self._next(key, consumer)
         if position is None:
             return False
+        self._give(key, consumer, position)
+        if position in self._replayed.get(key, ()):
+            self._replayed[key].remove(position)
+        else:
+            consumer.outstanding.add((key[0], position))
+        return True
+
+    @staticmethod
+    def _send_by_key(keyed: KeyedSubscription, receiver: Consumer) -> bool:
+        """Send all that can be sent; whether ``receiver`` got something."""
+        before = len(receiver.waiting)
+        while keyed.step():
+            pass
+        return len(receiver.waiting) > before
+
+    def _give(self, key: Key, consumer: Consumer, position: Position) -> None:
+        """An entry is on its way to a consumer, without what is acknowledged of it."""
         subscription = self._subscriptions[key]
         ids = subscription.log.entries[position]
         spots = subscription.left_of(position) or sorted(subscription.log.spots([position]))
@@ -206,11 +192,6 @@ class Dispatcher:
             if (key[0], (position, index)) not in consumer.hidden:
                 consumer.waiting.append((key[0], message))
                 consumer.permits -= 1
-        if position in self._replayed.get(key, ()):
-            self._replayed[key].remove(position)
-        else:
-            consumer.outstanding.add((key[0], position))
-        return True
 
     def _receivers(self, key: Key) -> list[Consumer]:
         here = self.on(key)
@@ -237,7 +218,7 @@ class Dispatcher:
 
     def send_all(self, key: Key) -> None:
         """Send all that can be sent."""
-        while any(self.send_one(key, one) for one in self._receivers(key)):
+        while self.send_one(key) if self.keyed(key) else any(self.send_one(key, one) for one in self._receivers(key)):
             pass
 
     def missing_for(self, consumer: Consumer) -> int:
@@ -269,6 +250,8 @@ class Dispatcher:
                 for topic, position in one.outstanding
                 if topic != key[0] or not subscription.has(position)
             }
+        if (keyed := self.keyed(key)) is not None:
+            keyed.released()
 
     def redeliver(self, name: str, places: Iterable[tuple[str, Position]] | None) -> None:
         """A consumer asks for entries again, None: for all that it has; of one that is active, it is always all."""
@@ -287,6 +270,10 @@ class Dispatcher:
             consumer.outstanding = {place for place in consumer.outstanding if place[0] not in topics}
         else:
             consumer.outstanding -= set(places)
+        for key in consumer.keys if consumer.kind == "Key_Shared" else ():
+            self._keyed[key].give_back(
+                name, [where for topic, where in before - consumer.outstanding if topic == key[0]]
+            )
         self._asked_again.update(
             ((topic, consumer.subscription), where) for topic, where in before - consumer.outstanding
         )

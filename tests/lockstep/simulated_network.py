@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from model.cursors.words import Acknowledge, Acknowledged, Starved, Take, Taken
 from model.operations import AnyOutcome, Done, Skipped
-from tests.lockstep.simulated_dispatch import IN_ORDER, Consumer, Dispatcher
+from tests.lockstep.simulated_consumers import IN_ORDER, Consumer
+from tests.lockstep.simulated_dispatch import Dispatcher
 
 NOTHING_RECEIVED = Skipped("the consumer has received nothing")
 

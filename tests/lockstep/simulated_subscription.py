@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 from model.cursors.words import NotPersisted, Persisted, Range, StoredRead
+from model.keys.hashing import key_of_message
 from model.log import Position
 from model.operations import LoggedEntry
 from tests.lockstep.cursor_variants import CursorVariant
@@ -46,10 +47,13 @@ class Clock:
 
 @dataclass(slots=True)
 class Log:
-    """What stands in a topic, in order: the ids of each entry's messages, and when it was published."""
+    """What stands in a topic, in order: the ids of each entry's messages, when it was published, and what it is hashed
+    by.
+    """
 
     entries: dict[Position, tuple[str, ...]] = field(default_factory=dict)
     published_ms: dict[Position, int] = field(default_factory=dict)
+    hashed_by: dict[Position, bytes] = field(default_factory=dict)
     is_terminated: bool = False
     is_reopened: bool = False
     """It was loaded anew since it was terminated."""
@@ -59,6 +63,8 @@ class Log:
         for one in logged[len(self.entries) :]:
             self.entries[one.position] = tuple(message.business_id for message in one.entry.messages)
             self.published_ms[one.position] = int(now_s * 1000)
+            key = None if one.entry.sticky_key is None else one.entry.sticky_key.encode()
+            self.hashed_by[one.position] = key_of_message(key=key, producer=one.producer, sequence_id=one.entry.lowest)
 
     def spots(self, positions: Iterable[Position]) -> set[Spot]:
         """All messages of these entries."""
