@@ -10,22 +10,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeVar
 
-from model.judgement import Allowed, Broken
+from model.judgement import Allowed, Broken, Side
 
 S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """A named way of breaking a rule."""
+    """A named way of breaking a rule; ``side``: on which side of the wire, where the wire was watched."""
 
     name: str
     rule: str
     how: str
+    side: Side | None = None
 
     def broken(self, because: str | None = None) -> Broken:
         """What to answer where it is not known: ``because``, what was seen, in a sentence, if there is more to say."""
-        return Broken(self.rule, self.how if because is None else f"{because}: {self.how}", self.name)
+        return Broken(self.rule, self.how if because is None else f"{because}: {self.how}", self.name, self.side)
 
 
 OVERLAPPING_BATCH_DROPPED = "overlapping-batch-dropped"
@@ -52,10 +53,79 @@ REPLAY_OUTLIVES_CONSUMERS = "replay-outlives-consumers"
 REPLAY_WAITS_FOR_NEWS = "replay-waits-for-news"
 READ_OUTLIVES_CONSUMERS = "read-outlives-consumers"
 PUT_ASIDE_IN_TURN = "put-aside-in-turn"
+CHUNK_EACH_JUDGED = "chunk-each-judged"
+CHUNK_LAST_JUDGED = "chunk-last-judged"
+CHUNK_RECOVERY_COUNTS_UNFINISHED = "chunk-recovery-counts-unfinished"
+CHUNK_REPETITION_DESTROYS = "chunk-repetition-destroys"
+CHUNK_BUFFERS_SURVIVE = "chunk-buffers-survive"
+CHUNK_DISCARDED_FORGOTTEN = "chunk-discarded-forgotten"
+CHUNK_LAST_GIVEN_BACK = "chunk-last-given-back"
+CHUNK_REPEATED_UNACKNOWLEDGED = "chunk-repeated-unacknowledged"
+CHUNK_SHARED_STALLS = "chunk-shared-stalls"
 
 DEVIATIONS: dict[str, Deviation] = {
     deviation.name: deviation
     for deviation in (
+        Deviation(
+            CHUNK_EACH_JUDGED,
+            "CHUNK-13",
+            "deduplication judges each chunk by its sequence id, which all chunks of a message share: only the first "
+            "one is stored, and all are confirmed",
+            "broker",
+        ),
+        Deviation(
+            CHUNK_LAST_JUDGED,
+            "CHUNK-13",
+            "deduplication judges the last chunk of a message only, and stores all others again whenever they are sent "
+            "again",
+            "broker",
+        ),
+        Deviation(
+            CHUNK_RECOVERY_COUNTS_UNFINISHED,
+            "CHUNK-13",
+            "a topic that is loaded again takes a message for stored of which only the first chunks are: what is "
+            "missing of it is confirmed as a duplicate",
+            "broker",
+        ),
+        Deviation(
+            CHUNK_REPETITION_DESTROYS,
+            "CHUNK-04",
+            "a consumer that is sent a chunk which it has already throws away what it has of the message, and that "
+            "chunk, and does not deliver it",
+            "client",
+        ),
+        Deviation(
+            CHUNK_BUFFERS_SURVIVE,
+            "CHUNK-04",
+            "a consumer that subscribes again, or asks for everything again, keeps what it has of messages, and takes "
+            "their first chunks for repetitions",
+            "client",
+        ),
+        Deviation(
+            CHUNK_DISCARDED_FORGOTTEN,
+            "CHUNK-08",
+            "a consumer does not ask again for the chunks that it discarded",
+            "client",
+        ),
+        Deviation(
+            CHUNK_LAST_GIVEN_BACK,
+            "CHUNK-07",
+            "a consumer of a shared subscription that fails with a message gives back its last chunk only",
+            "client",
+        ),
+        Deviation(
+            CHUNK_REPEATED_UNACKNOWLEDGED,
+            "CHUNK-07",
+            "a consumer does not acknowledge, with the message, chunks of it that are stored twice",
+            "client",
+        ),
+        Deviation(
+            CHUNK_SHARED_STALLS,
+            "CHUNK-09",
+            "once chunks of a message are with a consumer that left, or are acknowledged without the others, nothing "
+            "more is sent to a shared subscription until its topic is loaded again",
+            "broker",
+        ),
         Deviation(
             READ_OUTLIVES_CONSUMERS,
             "KEY-02",

@@ -13,6 +13,9 @@ from typing import assert_never
 
 from model import blame, dedup, effectively_once, topic_view
 from model.applications import ApplicationOperation, StartSource
+from model.chunks import following as chunks
+from model.chunks.state import Chunking
+from model.chunks.words import ChunkOperation
 from model.cursors import following
 from model.cursors.cursor import Interval, Persisting
 from model.cursors.state import Consumption
@@ -98,6 +101,7 @@ class Example:
     applications: Applications = field(default_factory=Applications)
     consumption: Consumption = field(default_factory=Consumption)
     is_disturbed: bool = False
+    chunking: Chunking = field(default_factory=Chunking)
 
     @property
     def size(self) -> int:
@@ -184,6 +188,8 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
         return _on_cursors(state, judged)
     if isinstance(operation, NetworkOperation):
         return Allowed(_network_changed(state, operation))
+    if isinstance(operation, ChunkOperation):
+        return _on_chunks(state, chunks.judge(state.chunking, operation, outcome, state.known))
     match operation:
         case CreateTopic():
             return _created(state, operation, outcome)
@@ -199,6 +205,8 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
             applications = effectively_once.moved(state.applications, topic)
             consumption = following.moved(state.consumption, [topic], at)
             state = replace(state, applications=applications, consumption=consumption)
+            if topic in state.chunking.topics:
+                return Allowed(replace(state, chunking=chunks.moved(state.chunking, topic)))
             return _on_topic(state, topic, topic_view.moved(state.topics[topic]))
         case Restart():
             return _moved(state, following.moved(state.consumption, list(state.consumption.topics), at))
@@ -353,7 +361,8 @@ def _moved(state: Example, consumption: Consumption) -> Judgement:
     for name, view in state.topics.items():
         state = state.with_topic(name, topic_view.moved(view).state)
     applications = effectively_once.moved(state.applications)
-    state = replace(state, applications=applications, consumption=consumption)
+    chunking = chunks.moved(state.chunking)
+    state = replace(state, applications=applications, consumption=consumption, chunking=chunking)
     return Allowed(replace(state, failpoints=frozenset(), lingering=frozenset()))
 
 
@@ -361,6 +370,12 @@ def _on_cursors(state: Example, judged: Allowed[Consumption] | Broken) -> Judgem
     if isinstance(judged, Broken):
         return judged
     return Allowed(replace(state, consumption=judged.state), judged.exercised, judged.deviations)
+
+
+def _on_chunks(state: Example, judged: Allowed[Chunking] | Broken) -> Judgement:
+    if isinstance(judged, Broken):
+        return judged
+    return Allowed(replace(state, chunking=judged.state), judged.exercised, judged.deviations)
 
 
 def _failpoint_set(state: Example, topic: str, kind: FailpointKind) -> Judgement:

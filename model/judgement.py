@@ -7,9 +7,12 @@ are possible after it. None left: a rule is broken. Which states there are is ea
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 S = TypeVar("S")
+
+Side = Literal["client", "broker"]
+"""On which side of the wire something went wrong, where both are systems that a rule is about (document 002)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +26,12 @@ class Allowed(Generic[S]):
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """What was observed is not allowed: the rule, why in one sentence, and the deviation's name if it has one."""
+    """What was observed is not allowed: the rule, why in one sentence, and the deviation's name if it has one.
+
+    ``side``: on which side of the wire it happened, where the wire was watched.
+    """
 
     rule: str
     because: str
     deviation: str | None = None
+    side: Side | None = None

@@ -12,6 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from model.applications import ApplicationOperation, ApplicationOutcome
+from model.chunks.words import ChunkOperation, ChunkOutcome
 from model.cursors.words import CursorOperation, CursorOutcome, Persistence
 from model.keys.words import KeyOperation, KeyOutcome
 from model.log import Position
@@ -293,6 +294,7 @@ AnyOperation = (
     | CursorOperation
     | KeyOperation
     | NetworkOperation
+    | ChunkOperation
 )
 """Every operation there is: what a history's file may hold, and what every performer must know."""
 
@@ -315,5 +317,6 @@ AnyOutcome = (
     | CursorOutcome
     | KeyOutcome
     | Mended
+    | ChunkOutcome
 )
 """Every outcome there is."""

@@ -35,9 +35,12 @@ SUITE_SETTINGS = {
     "brokerDeduplicationMaxNumberOfProducers": "6",
     "brokerDeduplicationSnapshotIntervalSeconds": "1",
     "managedLedgerCursorPositionFlushSeconds": "2",
+    "statsUpdateInitialDelayInSecs": "1",
+    "statsUpdateFrequencyInSecs": "1",
 }
 """What the machines need besides the settings of all brokers: the broker's own default on, snapshots that fill, and
-dirty cursors that are flushed soon (after 60 s as shipped), so that an example can wait for that."""
+dirty cursors that are flushed and rates that are refreshed soon (after 60 s as shipped), so that an example can wait
+for that."""
 
 _plan = pytest.StashKey[Plan]()
 _teller = pytest.StashKey[events.Teller]()

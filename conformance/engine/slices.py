@@ -19,6 +19,24 @@ from model.applications import (
     RunSubscriber,
     StartSource,
 )
+from model.chunks.words import (
+    AcknowledgeChunked,
+    ChunkOperation,
+    CreateChunkedTopic,
+    GatherChunked,
+    GiveBack,
+    LeaveChunked,
+    LeaveChunking,
+    MoveSubscription,
+    OpenChunking,
+    ReadChunkedBacklog,
+    ReadChunkedLog,
+    ReadChunkRate,
+    SendCrafted,
+    SendInterleaved,
+    SendPayloads,
+    SubscribeChunked,
+)
 from model.cursors.words import (
     Acknowledge,
     AcknowledgeOthers,
@@ -78,6 +96,8 @@ def topics_of(operations: Sequence[AnyOperation]) -> list[str | None]:
 
 def _actor_and_topic(operation: AnyOperation) -> tuple[str | None, str | None]:
     """Who acts, by a name of the history, and on which topic, where the operation says so."""
+    if isinstance(operation, ChunkOperation):
+        return _of_chunks(operation)
     match operation:
         case OpenProducer(actor, topic) | StartSource(actor, topic) | Consume(actor, topic):
             return actor, topic
@@ -109,5 +129,21 @@ def _actor_and_topic(operation: AnyOperation) -> tuple[str | None, str | None]:
             return None, topic
         case Restart() | Kill() | ClearFailpoints() | UseTap() | Mend():
             return None, None
+        case _:
+            assert_never(operation)
+
+
+def _of_chunks(operation: ChunkOperation) -> tuple[str | None, str | None]:
+    match operation:
+        case OpenChunking(actor, topic) | SubscribeChunked(actor, topic):
+            return actor, topic
+        case SendPayloads(actor) | SendInterleaved(actor) | SendCrafted(actor) | LeaveChunking(actor):
+            return actor, None
+        case AcknowledgeChunked(actor) | GiveBack(actor) | LeaveChunked(actor):
+            return actor, None
+        case CreateChunkedTopic(topic) | GatherChunked(topic) | MoveSubscription(topic) | ReadChunkedLog(topic):
+            return None, topic
+        case ReadChunkedBacklog(topic) | ReadChunkRate(topic):
+            return None, topic
         case _:
             assert_never(operation)

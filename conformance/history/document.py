@@ -7,6 +7,7 @@ file, with every operation and outcome typed by ``model.operations``. Long recor
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -34,13 +35,17 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Violation(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule that was broken: which, why in one sentence, at which step (from 1), and the evidence in lines of text."""
+    """A rule that was broken: which, why in one sentence, at which step (from 1), and the evidence in lines of text.
+
+    ``side``: on which side of the wire it happened, where that was watched.
+    """
 
     rule: str
     because: str
     step: int
     deviation: str | None = None
     evidence: tuple[str, ...] = ()
+    side: Literal["client", "broker"] | None = None
 
 
 class Replays(msgspec.Struct, frozen=True, kw_only=True):

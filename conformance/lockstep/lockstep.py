@@ -16,6 +16,7 @@ from conformance.history.document import Step, Violation
 from conformance.lockstep.performer import Performer
 from conformance.trouble import Trouble
 from model import effectively_once
+from model.chunks.following import finishing as finishing_chunks
 from model.cursors.words import ReadCursor, TakeAll
 from model.example import Example, judge
 from model.judgement import Broken
@@ -111,7 +112,11 @@ class Lockstep:
 
     def _violation(self, broken: Broken) -> Violation:
         return Violation(
-            rule=broken.rule, because=broken.because, deviation=broken.deviation, step=len(self.steps), evidence=()
+            rule=broken.rule,
+            because=broken.because if broken.side is None else f"on the {broken.side}'s side, {broken.because}",
+            deviation=broken.deviation,
+            step=len(self.steps),
+            side=broken.side,
         )
 
 
@@ -126,6 +131,8 @@ def finishing(lockstep: Lockstep) -> Iterator[AnyOperation]:
         yield Mend()
     if lockstep.state.failpoints:
         yield ClearFailpoints()
+    for topic in list(lockstep.state.chunking.topics):
+        yield from finishing_chunks(lambda: lockstep.state.chunking, topic)
     for topic in list(lockstep.state.topics):
         yield from effectively_once.settling(lambda: lockstep.state.applications, topic)
         if any(session.pending for session in lockstep.state.sessions.values()) or _unsettled(lockstep.state, topic):

@@ -12,6 +12,7 @@ from typing import Final, assert_never
 
 from conformance.brokers.interface import Capability
 from conformance.lockstep.applications import Applications
+from conformance.lockstep.chunks import Chunks
 from conformance.lockstep.cursors import Cursors
 from conformance.lockstep.network import Network
 from conformance.lockstep.performer import Performed
@@ -25,6 +26,7 @@ from conformance.systems.backlog import entries
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.trouble import Trouble
 from model.applications import ApplicationOperation, StartSource
+from model.chunks.words import ChunkOperation, Meanwhile
 from model.cursors.words import CursorOperation, Persistence, partition_name
 from model.keys.words import KeyOperation
 from model.log import Position
@@ -90,6 +92,7 @@ class RealPerformer:
         self._applications = Applications(world, self._example, self._topics, self._network)
         self._whereabouts = Whereabouts()
         self._cursors = Cursors(world, self._topics, self._whereabouts)
+        self._chunks = Chunks(world, self._example, self._topics, self._move)
 
     def perform(self, operation: AnyOperation) -> Performed:
         """Carry out one operation and say what was seen."""
@@ -113,6 +116,8 @@ class RealPerformer:
             return Performed(self._cursors.keys.perform(operation), late)
         if isinstance(operation, NetworkOperation):
             return self._on_network(operation)
+        if isinstance(operation, ChunkOperation):
+            return Performed(self._chunks.perform(operation))
         match operation:
             case CreateTopic():
                 return self._create_topic(operation)
@@ -237,8 +242,10 @@ class RealPerformer:
         name = self._topics.get(topic)
         if name is None:
             return Performed(Skipped("there is no such topic"))
+        self._chunks.before_move(name)
         self._unload_surely(name)
         self._cursors.moved(name)
+        self._chunks.moved(name)
         sessions = self._sessions_on(name)
         late = self._collect(sessions)
         for session in sessions:
@@ -261,9 +268,11 @@ class RealPerformer:
     def _bounce(self, capability: Capability, bounce: Callable[[], None]) -> Performed:
         if capability not in self._world.broker.capabilities:
             return Performed(Skipped(f"this broker cannot be asked to {capability.value}"))
+        self._chunks.before_move()
         bounce()
         self._world.broker_came_back()
         self._cursors.moved()
+        self._chunks.moved()
         late = self._collect(list(self._sessions))
         for session in list(self._sessions):
             self._drop_if_wire(session)
@@ -280,6 +289,20 @@ class RealPerformer:
             if status != STATUS[deduplication]:
                 return Performed(Unheeded(status), bounced.late)
         return Performed(Switched(deduplication), bounced.late)
+
+    def _move(self, topic: str, how: Meanwhile) -> None:
+        """Move a topic while something else is under way."""
+        match how:
+            case "unload":
+                self._unload(topic)
+            case "restart":
+                self._bounce(Capability.RESTART, self._world.broker.restart)
+            case "kill":
+                self._bounce(Capability.KILL, self._kill)
+            case "dies" | "reconnects":
+                pass
+            case _:
+                assert_never(how)
 
     def _kill(self) -> None:
         self._world.broker.kill()
@@ -465,6 +488,7 @@ class RealPerformer:
         self._applications.close()
         self._cursors.close()
         self._network.close()
+        self._chunks.close()
 
 
 def _entry(logged: logs.LoggedEntry) -> Entry:

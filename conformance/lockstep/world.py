@@ -62,6 +62,8 @@ class World:
         self.has_draining_hashes = classic == "false"
         # Asked to skip more than there is, once such a topic was loaded anew, 2.11 skips less, and 2.10 never answers.
         self.skips_what_is_terminated = int(broker.version.partition(".")[0]) >= 3
+        self.max_message_bytes = int(runtime.get("maxMessageSize", "5242880"))
+        self.stats_period_s = float(runtime.get("statsUpdateFrequencyInSecs", "60"))
         self._shipped_persisted_per_s = float(runtime.get("managedLedgerDefaultMarkDeleteRateLimit", "1.0"))
         self._cursor_namespaces: dict[tuple[Persistence, bool], str] = {}
         self.broker_default = self._usual_default = runtime.get("brokerDeduplicationEnabled", "false") == "true"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from conformance.report import keys, network
+from conformance.report import chunks, keys, network
 from conformance.report.cast import BROKER, CLIENTS, SUITE, Cast
 from conformance.report.consumption import deed
 from conformance.report.lists import count, joined, times
@@ -26,6 +26,7 @@ from model.applications import (
     StartSource,
     Then,
 )
+from model.chunks.words import ChunkOperation
 from model.cursors.words import CursorOperation, Persistence
 from model.keys.words import KeyOperation
 from model.network import NetworkOperation
@@ -57,6 +58,8 @@ def who_did_what(operation: AnyOperation, cast: Cast) -> tuple[str, str, str]:
         return keys.deed(operation, cast)
     if isinstance(operation, NetworkOperation):
         return network.deed(operation)
+    if isinstance(operation, ChunkOperation):
+        return chunks.deed(operation)
     match operation:
         case OpenProducer(session=session) | CloseProducer(session=session) | CrashProducer(session=session):
             return session, cast.producer(session), _deed_of_producer(operation)

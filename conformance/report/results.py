@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import assert_never
 
-from conformance.report import keys
+from conformance.report import chunks, keys
 from conformance.report.consumption import outcome_in_words
 from conformance.report.lists import count, ends, joined, times
 from model.applications import (
@@ -22,6 +22,7 @@ from model.applications import (
     SourceStarted,
     Stuck,
 )
+from model.chunks.words import ChunkOutcome
 from model.cursors.words import CursorOutcome, NotPersisted, Starved
 from model.keys.words import KeyOutcome
 from model.network import Mended
@@ -96,6 +97,8 @@ def _ids(entry: Entry) -> str:
 
 
 def _outcome(outcome: AnyOutcome) -> str:
+    if isinstance(outcome, ChunkOutcome):
+        return chunks.outcome_in_words(outcome)
     if isinstance(outcome, KeyOutcome):
         return keys.outcome_in_words(outcome)
     if isinstance(outcome, CursorOutcome):

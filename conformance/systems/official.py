@@ -254,8 +254,11 @@ class OfficialClient:
         initial_sequence_id: int | None = None,
         batching: bool = False,
         chunking: bool = False,
+        compression: Literal["none", "lz4", "zlib"] = "none",
     ) -> OfficialProducer:
         """Open a producer. With ``batching``, messages wait until a batch is asked for; otherwise each goes alone.
+
+        With ``chunking``, what is too large for an entry is split; ``compression`` comes before that.
 
         Raises :class:`ServerRefused`, e.g. ``ProducerBusy``, :class:`ConnectionLost`, :class:`NoAnswer`.
         """
@@ -269,6 +272,7 @@ class OfficialClient:
             batching_enabled=batching,
             batching_max_publish_delay_ms=_NEVER_MS,
             chunking_enabled=chunking,
+            compression_type=_COMPRESSIONS[compression],
         )
         producer = OfficialProducer(opened)
         self._producers.append(producer)
@@ -346,6 +350,11 @@ _KINDS: Final[Mapping[Kind, Any]] = {
     "Shared": pulsar.ConsumerType.Shared,
     "Failover": pulsar.ConsumerType.Failover,
     "Key_Shared": pulsar.ConsumerType.KeyShared,
+}
+_COMPRESSIONS: Final = {
+    "none": pulsar.CompressionType.NONE,
+    "lz4": pulsar.CompressionType.LZ4,
+    "zlib": pulsar.CompressionType.ZLib,
 }
 _INITIAL: Final = {"earliest": pulsar.InitialPosition.Earliest, "latest": pulsar.InitialPosition.Latest}
 

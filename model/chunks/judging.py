@@ -63,9 +63,9 @@ def judge(known: Known, chunk: Chunk, *, variant: ChunksVariant = DOCUMENT) -> J
     if chunk.sequence_id <= known.whole:
         return Judgement.DUPLICATE
     there = _there(known, chunk)
-    if chunk.chunk_id > there:
-        return Judgement.REFUSED
-    return Judgement.STORED if chunk.chunk_id == there or variant.last_judged else Judgement.DUPLICATE
+    if variant.last_judged or chunk.chunk_id == there:
+        return Judgement.STORED
+    return Judgement.REFUSED if chunk.chunk_id > there else Judgement.DUPLICATE
 
 
 def _there(known: Known, chunk: Chunk) -> int:
@@ -92,6 +92,11 @@ def recovered(log: Iterable[tuple[str, Chunk]], *, variant: ChunksVariant = DOCU
     memory: Memory = ()
     for producer, chunk in log:
         memory = remember(memory, producer, chunk)
+    return tuple(recovered_known(one, variant=variant) for one in memory)
+
+
+def recovered_known(known: Known, *, variant: ChunksVariant = DOCUMENT) -> Known:
+    """What is remembered of a producer when the topic is loaded again: the same, because all of it is in the log."""
     if variant.recovery_counts_unfinished:
-        return tuple(Known(one.producer, max(one.whole, one.under_way[0] if one.under_way else -1)) for one in memory)
-    return memory
+        return Known(known.producer, max(known.whole, known.under_way[0] if known.under_way else -1))
+    return known

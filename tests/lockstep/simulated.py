@@ -15,6 +15,7 @@ from typing import assert_never
 from conformance.lockstep.performer import Performed
 from model.answers import could_be_for
 from model.applications import ApplicationOperation
+from model.chunks.words import ChunkOperation
 from model.cursors.words import CursorOperation, Persistence, partition_name
 from model.keys.variants import DOCUMENT as KEYS_AS_DOCUMENTED
 from model.keys.variants import KeysVariant
@@ -145,6 +146,8 @@ class SimulatedPerformer:
             return Performed(self._cursors.keys.perform(operation), self._collect(list(self._sessions)))
         if isinstance(operation, NetworkOperation):
             return Performed(self._on_network(operation))
+        if isinstance(operation, ChunkOperation):
+            return Performed(Skipped("chunks are not simulated"))
         if isinstance(operation, CursorOperation):
             late = self._collect(list(self._sessions))
             return Performed(self._cursors.perform(operation), late)

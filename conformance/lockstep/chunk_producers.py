@@ -1,0 +1,259 @@
+"""Producers of chunked messages on a real broker: pulsar-client's through a tap, the wire client's with crafted chunks.
+
+What passed to the broker is told as lives: from when the broker let the producer in until it closed it. Nothing is
+judged here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Final, Protocol
+
+from conformance.lockstep.tapped import ASK_TIMEOUT_S, Tapped
+from conformance.systems import protocol_pb2 as pb
+from conformance.systems.deadline import Deadline
+from conformance.systems.official import OfficialTicket
+from conformance.systems.outcomes import ConnectionLost, NoAnswer, Receipt, SendError, ServerRefused
+from conformance.systems.wire import WireClient
+from conformance.tap.armed import Armed
+from conformance.tap.faults import Cut, Hold, Refuse, Which
+from conformance.tap.words import Command
+from model.chunks.payloads import digest, part_of, payload_of
+from model.chunks.words import Crafted, Life, OpenChunking, Part, Payload, PayloadsSent, SendPayloads
+from model.log import Position
+
+SENT_TIMEOUT_S: Final = 30.0
+"""How long pulsar-client may take until a message is confirmed: it waits ever longer between its tries to come back."""
+_PAUSE_S: Final = 0.002
+
+
+class ChunkProducer(Protocol):
+    """A producer that was opened."""
+
+    topic: str
+    name: str
+    last_sequence_id: int | None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can still send."""
+
+    def leave(self, *, crashes: bool) -> None:
+        """Close it, or cut its connection."""
+
+
+class OfficialChunkProducer:
+    """A producer of pulsar-client with a client and a tap of its own."""
+
+    def __init__(self, service_url: str, topic: str, operation: OpenChunking) -> None:
+        """Open it; errors as :meth:`OfficialClient.open_producer` has them."""
+        self.topic = topic
+        self.name = operation.producer
+        self._tapped = Tapped(service_url)
+        try:
+            self._producer = self._tapped.client.open_producer(
+                topic, name=operation.producer, chunking=operation.is_chunking, compression=operation.compression
+            )
+        except BaseException:
+            self._tapped.end()
+            raise
+        self.last_sequence_id: int | None = self._producer.last_sequence_id
+        self._is_open = True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this side closed it: whatever the broker does, the client comes back."""
+        return self._is_open
+
+    def send(self, operation: SendPayloads, move: Callable[[], None]) -> PayloadsSent:
+        """Send payloads, with the fault that was asked for; ``move`` moves the topic as that says."""
+        faults = self._inject(operation)
+        tickets = self.start(operation.payloads)
+        is_moved = False
+        if faults and self._await_cut(faults[0], lambda: all(ticket.outcome is not None for ticket in tickets)):
+            if operation.meanwhile == "dies":
+                self._end()
+            elif operation.meanwhile != "reconnects":
+                move()
+                is_moved = True
+        for fault in faults if self._is_open else ():
+            fault.lift()
+        return self.finish(tickets, is_moved=is_moved)
+
+    def finish(self, tickets: Sequence[OfficialTicket], *, is_moved: bool = False) -> PayloadsSent:
+        """Wait for the answers; what passed meanwhile."""
+        deadline = Deadline.after(SENT_TIMEOUT_S)
+        for ticket in tickets:
+            with suppress(NoAnswer):
+                self._producer.answer(ticket, timeout_s=deadline.left_s)
+        outcomes = [ticket.outcome for ticket in tickets]
+        return PayloadsSent(
+            confirmed=tuple(isinstance(outcome, Receipt) for outcome in outcomes),
+            errors=tuple(outcome.code if isinstance(outcome, SendError) else "" for outcome in outcomes),
+            lives=tuple(lives_of(self._tapped.news())),
+            died=not self._is_open,
+            moved=is_moved,
+        )
+
+    def held_behind(self, sends: int) -> Armed:
+        """From now on, so many SENDs pass; what comes behind them stays in the tap until that is lifted."""
+        return self._tapped.tap.inject(Hold(which=Which(kind="SEND", nth=sends + 1)))
+
+    def start(self, payloads: Sequence[Payload]) -> list[OfficialTicket]:
+        """Send payloads without waiting."""
+        return [self._producer.send(one.sequence_id, payload_of(one), partition_key=one.key) for one in payloads]
+
+    def _inject(self, operation: SendPayloads) -> list[Armed]:
+        """Set the cut, and, unless the client may come back at once, that it is turned away."""
+        if not operation.cut_after:
+            return []
+        cut = Cut(which=Which(kind="SEND", nth=operation.cut_after), where="after")
+        faults = [self._tapped.tap.inject(cut)]
+        if operation.meanwhile != "reconnects":
+            faults.append(self._tapped.tap.inject(Refuse()))
+        return faults
+
+    def await_sent(self, held: Armed, tickets: Sequence[OfficialTicket]) -> None:
+        """Wait until something is held, or all is answered, because so much was never sent."""
+        self._await_cut(held, lambda: all(ticket.outcome is not None for ticket in tickets))
+
+    def _await_cut(self, cut: Armed, is_answered: Callable[[], bool]) -> bool:
+        """Wait until the connection is cut, or all is answered, because so much was never sent."""
+        deadline = Deadline.after(ASK_TIMEOUT_S)
+        while not cut.fired and not is_answered() and not deadline.passed:
+            time.sleep(_PAUSE_S)
+        return bool(cut.fired)
+
+    def leave(self, *, crashes: bool) -> None:
+        """Close it in good order, which a broker that does not take part does not hinder, or cut its connection."""
+        if not crashes:
+            with suppress(ConnectionLost, NoAnswer, ServerRefused):
+                self._producer.close()
+        self._end()
+
+    def _end(self) -> None:
+        self._is_open = False
+        self._tapped.end()
+
+
+class WireChunkProducer:
+    """A producer of the wire client on a connection of its own: what is sent is what was asked for."""
+
+    def __init__(self, service_url: str, topic: str, operation: OpenChunking) -> None:
+        """Open it; errors as :meth:`WireClient.open_producer` has them."""
+        self.topic = topic
+        self.name = operation.producer
+        self._client = WireClient.connect(service_url, timeout_s=ASK_TIMEOUT_S)
+        try:
+            self._producer = self._client.open_producer(topic, name=operation.producer, timeout_s=ASK_TIMEOUT_S)
+        except BaseException:
+            self._client.abort()
+            raise
+        self.last_sequence_id: int | None = self._producer.last_sequence_id
+        self._is_new = True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether neither side closed it."""
+        return self._producer.is_open
+
+    def send(self, chunks: Sequence[Crafted]) -> PayloadsSent:
+        """Send crafted chunks, all in flight at once."""
+        tickets = [
+            self._producer.send(chunk.sequence_id, part_of(chunk), metadata=_metadata_of(chunk)) for chunk in chunks
+        ]
+        deadline = Deadline.after(ASK_TIMEOUT_S)
+        for ticket in tickets:
+            with suppress(NoAnswer):
+                self._producer.answer(ticket, timeout_s=deadline.left_s)
+        outcomes = [ticket.outcome for ticket in tickets]
+        receipts = tuple((one.sequence_id, one.position) for one in outcomes if isinstance(one, Receipt))
+        life = Life(
+            sends=tuple(_part_of(chunk) for chunk in chunks),
+            receipts=receipts,
+            refused=sum(isinstance(one, SendError) for one in outcomes),
+            told=self.last_sequence_id if self._is_new else None,
+        )
+        self._is_new = False
+        return PayloadsSent(
+            confirmed=tuple(isinstance(one, Receipt) for one in outcomes),
+            errors=tuple(one.code if isinstance(one, SendError) else "" for one in outcomes),
+            lives=(life,),
+        )
+
+    def leave(self, *, crashes: bool) -> None:
+        """Close producer and connection, or cut it."""
+        if crashes:
+            self._client.abort()
+        else:
+            self._client.close(timeout_s=ASK_TIMEOUT_S)
+
+
+def _metadata_of(chunk: Crafted) -> pb.MessageMetadata:
+    if chunk.chunks == 1 and not chunk.uuid:
+        return pb.MessageMetadata()
+    total = chunk.chunks * len(part_of(chunk))
+    return pb.MessageMetadata(
+        uuid=chunk.uuid, chunk_id=chunk.chunk_id, num_chunks_from_msg=chunk.chunks, total_chunk_msg_size=total
+    )
+
+
+def _part_of(chunk: Crafted) -> Part:
+    payload = part_of(chunk)
+    if chunk.chunks == 1 and not chunk.uuid:
+        return Part(chunk.sequence_id, digest(payload))
+    total = chunk.chunks * len(payload)
+    return Part(chunk.sequence_id, digest(payload), chunk.uuid, chunk.chunk_id, chunk.chunks, total)
+
+
+def part_passed(command: Command) -> Part:
+    """What a SEND or a MESSAGE says of itself."""
+    assert command.sequence_id is not None
+    assert command.digest is not None
+    if command.chunk is None:
+        return Part(command.sequence_id, command.digest)
+    chunk = command.chunk
+    return Part(command.sequence_id, command.digest, chunk.uuid, chunk.chunk_id, chunk.chunks, chunk.total_size_bytes)
+
+
+class _Life:
+    def __init__(self, told: int | None) -> None:
+        self.told = told
+        self.sends: list[Part] = []
+        self.receipts: list[tuple[int, Position | None]] = []
+        self.refused = 0
+
+    def value(self) -> Life:
+        return Life(tuple(self.sends), tuple(self.receipts), self.refused, self.told)
+
+
+def lives_of(commands: Iterable[Command]) -> Iterable[Life]:
+    """The lives of the one producer of a client, from its commands; the first one may have begun before these.
+
+    What came to the tap from the broker counts, though it may have been lost behind it.
+    """
+    lives: list[_Life] = []
+    current: dict[int, _Life] = {}
+    for command in commands:
+        if command.kind not in ("PRODUCER_SUCCESS", "SEND", "SEND_RECEIPT", "SEND_ERROR"):
+            continue
+        if command.kind == "PRODUCER_SUCCESS" or command.connection not in current:
+            told = command.sequence_id if command.kind == "PRODUCER_SUCCESS" else None
+            current[command.connection] = _Life(told)
+            lives.append(current[command.connection])
+        life = current[command.connection]
+        if command.kind == "SEND" and command.passed_at_s is not None:
+            life.sends.append(part_passed(command))
+        elif command.kind == "SEND_RECEIPT":
+            assert command.sequence_id is not None
+            life.receipts.append((command.sequence_id, command.positions[0]))
+        elif command.kind == "SEND_ERROR":
+            life.refused += 1
+    return [life.value() for life in lives]
+
+
+def payload_named(payload: Payload, number: int) -> Payload:
+    """The same payload under a later sequence id."""
+    return Payload(payload.sequence_id + number, payload.name, payload.size_bytes)

@@ -1,0 +1,36 @@
+"""A client of pulsar-client behind a tap of its own: what passed between it and the broker since the last look."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from conformance.systems.official import OfficialClient
+from conformance.tap.ring import Ring
+from conformance.tap.tap import Tap
+from conformance.tap.words import Command
+
+ASK_TIMEOUT_S: Final = 10.0
+"""How long a broker that is up may take to answer; far beyond anything that was seen."""
+
+
+class Tapped:
+    """One client process, as a broker sees it, and the tap that all its traffic goes through."""
+
+    def __init__(self, service_url: str) -> None:
+        """Nothing is connected yet."""
+        self._ring = Ring()
+        self._seen = 0
+        self.tap: Final = Tap(service_url, record=self._ring, with_digests=True)
+        self.client: Final = OfficialClient(self.tap.url, timeout_s=ASK_TIMEOUT_S)
+
+    def news(self) -> Sequence[Command]:
+        """The commands since the last look, in the order in which it became clear what becomes of them."""
+        events = self._ring.events()
+        fresh, self._seen = events[self._seen :], len(events)
+        return [event for event in fresh if isinstance(event, Command)]
+
+    def end(self) -> None:
+        """Cut its connections; what is told until then can still be looked at. Safe to call twice."""
+        self.tap.stop()
+        self.client.abort()
