@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
+from msgspec.structs import replace
+
 from conformance.lockstep.tapped import ASK_TIMEOUT_S, Tapped
 from conformance.systems import protocol_pb2 as pb
 from conformance.systems.deadline import Deadline
@@ -71,18 +73,21 @@ class OfficialChunkProducer:
         """Send payloads, with the fault that was asked for; ``move`` moves the topic as that says."""
         faults = self._inject(operation)
         tickets = self.start(operation.payloads)
-        is_moved = False
+        lives: list[Life] = []
+        moved_behind = 0
         if faults and self._await_cut(faults[0], lambda: all(ticket.outcome is not None for ticket in tickets)):
             if operation.meanwhile == "dies":
                 self._end()
             elif operation.meanwhile != "reconnects":
+                lives += lives_of(self._tapped.news())
+                moved_behind = len(lives)
                 move()
-                is_moved = True
         for fault in faults if self._is_open else ():
             fault.lift()
-        return self.finish(tickets, is_moved=is_moved)
+        sent = self.finish(tickets)
+        return replace(sent, lives=(*lives, *sent.lives), moved_behind=moved_behind)
 
-    def finish(self, tickets: Sequence[OfficialTicket], *, is_moved: bool = False) -> PayloadsSent:
+    def finish(self, tickets: Sequence[OfficialTicket]) -> PayloadsSent:
         """Wait for the answers; what passed meanwhile."""
         deadline = Deadline.after(SENT_TIMEOUT_S)
         for ticket in tickets:
@@ -94,7 +99,6 @@ class OfficialChunkProducer:
             errors=tuple(outcome.code if isinstance(outcome, SendError) else "" for outcome in outcomes),
             lives=tuple(lives_of(self._tapped.news())),
             died=not self._is_open,
-            moved=is_moved,
         )
 
     def held_behind(self, sends: int) -> Armed:

@@ -39,7 +39,7 @@ def sent(state: Chunking, operation: SendPayloads | SendCrafted, outcome: Payloa
     if not outcome.lives and before.is_moved:
         producer = replace(producer, is_moved=True)
     state = state.with_producer(session.topic, session.producer, producer)
-    if outcome.moved:
+    if outcome.moved_behind:
         state = _others_moved(state, session)
     if isinstance(operation, SendCrafted):
         return Allowed(state)
@@ -82,10 +82,10 @@ def _joined(before: tuple[Asked, ...], now: tuple[Asked, ...]) -> tuple[Asked, .
 def _acts(before: Producer, outcome: PayloadsSent) -> Iterator[Act]:
     """What the broker met: a producer that goes on with a life that had begun is not told of a new one."""
     for number, life in enumerate(outcome.lives):
-        if (number == 0 and before.is_moved) or (number == 1 and outcome.moved):
+        if (number == 0 and before.is_moved) or number == outcome.moved_behind != 0:
             yield Moved()
         yield life
-    if outcome.moved and len(outcome.lives) < 2:
+    if len(outcome.lives) == outcome.moved_behind != 0:
         yield Moved()
 
 

@@ -310,14 +310,14 @@ class PayloadsSent(Outcome, frozen=True, omit_defaults=True):
     """What the client said of each payload or chunk, and what was on the wire: one life after the other.
 
     ``confirmed``: whether it was. ``errors``: where the client refused one, its error, else an empty text. ``died``:
-    the producer is no more. ``moved``: the topic was moved behind the first life.
+    the producer is no more. ``moved_behind``: the topic was moved behind so many of the lives (0: it was not).
     """
 
     confirmed: tuple[bool, ...]
     errors: tuple[str, ...]
     lives: tuple[Life, ...]
     died: bool = False
-    moved: bool = False
+    moved_behind: int = 0
 
 
 class PayloadsInterleaved(Outcome, frozen=True):
