@@ -71,7 +71,8 @@ def _is_explained(name: str, acts: Sequence[Act], entries: Sequence[LoggedPart],
     states = {Progress(0, Known(name))}
     for act in acts:
         if isinstance(act, Moved):
-            states = {Progress(one.explained, recovered_known(one.known, variant=variant)) for one in states}
+            # What stands before the snapshot is not read, so unfinished messages are counted only behind that.
+            states |= {Progress(one.explained, recovered_known(one.known, variant=variant)) for one in states}
         else:
             states = {after for one in states for after in _lived(one, act, entries, variant)}
     return any(one.explained == len(entries) for one in states)

@@ -64,6 +64,11 @@ def test_a_log_without_deduplication_has_what_passed_in_its_order(
             [life("a0/2", [0]), Moved(), life(ALL, [1, None])],
             (CHUNK_RECOVERY_COUNTS_UNFINISHED, CHUNK_LAST_JUDGED),
         ),
+        (
+            f"a0/2 {ALL} b0/2 b0/2",
+            [life("a0/2", [0]), Moved(), life(f"{ALL} b0/2", [1, 2, 3]), Moved(), life("b0/2 b1/2", [4, None])],
+            (CHUNK_RECOVERY_COUNTS_UNFINISHED, CHUNK_LAST_JUDGED),
+        ),
         ("a0/2", [life(ALL, [0, None])], (CHUNK_EACH_JUDGED,)),
         (f"{ALL} a0/2 a1/2", [life(ALL, [0, 1]), life(ALL, [2, 3])], "CHUNK-13"),
         ("a0/2 a0/2", [life("a0/2", [0]), life(ALL, [1, None])], "CHUNK-13"),
