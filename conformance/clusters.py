@@ -122,12 +122,15 @@ class Clusters:
         self._links.clear()
         self._open.close()
 
-    def replicated_namespace(self, name: str) -> str:
-        """Make a namespace that is replicated between all clusters; gives its full name."""
+    def create_namespace(self, name: str, among: Mapping[str, Sequence[str]] | None = None) -> str:
+        """Make a namespace that is replicated between all clusters; gives its full name.
+
+        ``among``: instead, at which clusters to make it, by label, and between which each replicates it, by name.
+        """
         namespace = f"{TENANT}/{name}"
-        policies = NamespacePolicies(replication_clusters=self._names())
-        for cluster in self._clusters.values():
-            cluster.admin.create_namespace(namespace, policies)
+        for label, names in (among or dict.fromkeys(self.labels, self._names())).items():
+            policies = NamespacePolicies(replication_clusters=tuple(names))
+            self.cluster(label).admin.create_namespace(namespace, policies)
         return namespace
 
     @contextmanager

@@ -60,6 +60,9 @@ from model.operations import (
     Unheeded,
     Unload,
 )
+from model.replication import following as geo
+from model.replication.followed import Replication
+from model.replication.words import GeoOperation
 from model.topic_view import TopicView
 
 
@@ -100,6 +103,7 @@ class Example:
     lingering: frozenset[str] = frozenset()
     applications: Applications = field(default_factory=Applications)
     consumption: Consumption = field(default_factory=Consumption)
+    replication: Replication = field(default_factory=Replication)
     is_disturbed: bool = False
     chunking: Chunking = field(default_factory=Chunking)
 
@@ -190,6 +194,8 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
         return Allowed(_network_changed(state, operation))
     if isinstance(operation, ChunkOperation):
         return _on_chunks(state, chunks.judge(state.chunking, operation, outcome, state.known))
+    if isinstance(operation, GeoOperation):
+        return _on_clusters(state, geo.judge(state.replication, operation, outcome))
     match operation:
         case CreateTopic():
             return _created(state, operation, outcome)
@@ -233,6 +239,12 @@ def _network_changed(state: Example, operation: NetworkOperation) -> Example:
             return replace(state, is_disturbed=isinstance(operation, Disturb))
         case _:
             assert_never(operation)
+
+
+def _on_clusters(state: Example, judged: geo.Judged) -> Judgement:
+    if isinstance(judged, Broken):
+        return judged
+    return Allowed(replace(state, replication=judged.state), judged.exercised, judged.deviations)
 
 
 def _on_topic(state: Example, topic: str, judged: Allowed[TopicView] | Broken) -> Judgement:

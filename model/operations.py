@@ -17,6 +17,7 @@ from model.cursors.words import CursorOperation, CursorOutcome, Persistence
 from model.keys.words import KeyOperation, KeyOutcome
 from model.log import Position
 from model.network import Mended, NetworkOperation
+from model.replication.words import GeoOperation, GeoOutcome
 from model.vocabulary import Client as Client
 from model.vocabulary import Entry as Entry
 from model.vocabulary import Message as Message
@@ -293,6 +294,7 @@ AnyOperation = (
     | ApplicationOperation
     | CursorOperation
     | KeyOperation
+    | GeoOperation
     | NetworkOperation
     | ChunkOperation
 )
@@ -316,6 +318,7 @@ AnyOutcome = (
     | ApplicationOutcome
     | CursorOutcome
     | KeyOutcome
+    | GeoOutcome
     | Mended
     | ChunkOutcome
 )

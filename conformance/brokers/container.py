@@ -83,7 +83,7 @@ class ContainerBroker:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """All of them, but for SIGKILL where the release (known once it runs) does not recover, and for the agent's."""
+        """All but being one of several clusters; SIGKILL and the agent where the release or the caller has them."""
         found = {Capability.RESTART, Capability.PAUSE}
         if self._version is None or Release(folder=Path(HOME), version=self._version).survives_kill:
             found.add(Capability.KILL)

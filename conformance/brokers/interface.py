@@ -19,6 +19,7 @@ class Capability(enum.Enum):
     KILL = "kill"
     PAUSE = "pause"
     DEFECTS = "defects"
+    CLUSTERS = "clusters"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ import pytest
 from conformance import events, known
 from conformance.brokers.interface import Broker
 from conformance.brokers.select import parse_broker
+from conformance.clusters import QUICK
 from conformance.engine.defect import seed_defect
 from conformance.engine.machines import Machine
 from conformance.engine.run import Plan, Run, spare_the_collector
@@ -143,7 +144,13 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
         seeded = seed_defect(broker, plan.defect)
         on_start = seeded.give if seeded is not None else lambda: None
         url = seeded.service_url if seeded is not None else None
-        world = World(broker, run=f"{plan.seed:x}-{int(time.time()):x}", on_start=on_start, service_url=url)
+        world = World(
+            broker,
+            run=f"{plan.seed:x}-{int(time.time()):x}",
+            on_start=on_start,
+            service_url=url,
+            another=lambda: parse_broker(plan.broker, settings={**QUICK, **plan.settings}),
+        )
         run = Run(plan, world, tell, began=config.stash[_began], seeded=seeded)
         machines = [machine for item in request.session.items if (machine := machine_of(item))]
         run.expect(machines)

@@ -80,6 +80,21 @@ from model.operations import (
     SwitchDeduplication,
     Unload,
 )
+from model.replication.words import (
+    AcknowledgeAt,
+    CatchUp,
+    CreateReplicatedTopic,
+    CutLink,
+    HealLink,
+    JoinAt,
+    KillCluster,
+    LeaveAt,
+    PublishAt,
+    ReadClusters,
+    ReceiveAt,
+    RestartCluster,
+    UnloadAt,
+)
 
 
 def topics_of(operations: Sequence[AnyOperation]) -> list[str | None]:
@@ -127,6 +142,14 @@ def _actor_and_topic(operation: AnyOperation) -> tuple[str | None, str | None]:
             return actor, None
         case Terminate(topic) | Trim(topic) | FailOften(topic) | Gather(topic):
             return None, topic
+        case CreateReplicatedTopic(topic) | UnloadAt(topic=topic) | ReadClusters(topic) | PublishAt(topic=topic):
+            return None, topic
+        case JoinAt(actor, topic=topic):
+            return actor, topic
+        case ReceiveAt(actor) | AcknowledgeAt(actor) | LeaveAt(actor) | CatchUp(actor):
+            return actor, None
+        case CutLink() | HealLink() | RestartCluster() | KillCluster():
+            return None, None
         case Restart() | Kill() | ClearFailpoints() | UseTap() | Mend():
             return None, None
         case _:

@@ -38,6 +38,7 @@ from model.operations import (
     Sent,
     Stored,
 )
+from model.replication.ending import winding_up_clusters
 
 MAX_STATES = 10_000
 """How many states may be possible at once. A few dozen are the most that was seen."""
@@ -133,6 +134,8 @@ def finishing(lockstep: Lockstep) -> Iterator[AnyOperation]:
         yield ClearFailpoints()
     for topic in list(lockstep.state.chunking.topics):
         yield from finishing_chunks(lambda: lockstep.state.chunking, topic)
+    for topic in list(lockstep.state.replication.topics):
+        yield from winding_up_clusters(lambda: lockstep.state.replication, topic)
     for topic in list(lockstep.state.topics):
         yield from effectively_once.settling(lambda: lockstep.state.applications, topic)
         if any(session.pending for session in lockstep.state.sessions.values()) or _unsettled(lockstep.state, topic):

@@ -14,6 +14,7 @@ from conformance.brokers.interface import Capability
 from conformance.lockstep.applications import Applications
 from conformance.lockstep.chunks import Chunks
 from conformance.lockstep.cursors import Cursors
+from conformance.lockstep.geo import GeoPerformer
 from conformance.lockstep.network import Network
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S, OfficialSession, ProducerSession, WireSession
@@ -63,6 +64,7 @@ from model.operations import (
     Unheeded,
     Unload,
 )
+from model.replication.words import GeoOperation
 
 DEDUPLICATION_CURSOR: Final = "pulsar.dedup"
 POLICY_TIMEOUT_S: Final = 10.0
@@ -93,6 +95,14 @@ class RealPerformer:
         self._whereabouts = Whereabouts()
         self._cursors = Cursors(world, self._topics, self._whereabouts)
         self._chunks = Chunks(world, self._example, self._topics, self._move)
+        self._geo_performer: GeoPerformer | None = None
+
+    @property
+    def _geo(self) -> GeoPerformer:
+        """What is done at several clusters; they are started when first asked for."""
+        if self._geo_performer is None:
+            self._geo_performer = GeoPerformer(self._world.geo, example=self._example)
+        return self._geo_performer
 
     def perform(self, operation: AnyOperation) -> Performed:
         """Carry out one operation and say what was seen."""
@@ -118,6 +128,8 @@ class RealPerformer:
             return self._on_network(operation)
         if isinstance(operation, ChunkOperation):
             return Performed(self._chunks.perform(operation))
+        if isinstance(operation, GeoOperation):
+            return Performed(self._geo.perform(operation))
         match operation:
             case CreateTopic():
                 return self._create_topic(operation)
@@ -489,6 +501,8 @@ class RealPerformer:
         self._cursors.close()
         self._network.close()
         self._chunks.close()
+        if self._geo_performer is not None:
+            self._geo_performer.close()
 
 
 def _entry(logged: logs.LoggedEntry) -> Entry:

@@ -14,6 +14,7 @@ from typing import assert_never
 from conformance.applications.starter import Starter
 from conformance.brokers.interface import Broker
 from conformance.lockstep.failpoints import Failpoints
+from conformance.lockstep.geo_world import GeoWorld
 from conformance.systems import admin_types
 from conformance.systems.admin import Admin
 from conformance.systems.wire import WireClient
@@ -35,11 +36,15 @@ class World:
         run: str,
         on_start: Callable[[], None] = lambda: None,
         service_url: str | None = None,
+        another: Callable[[], Broker] | None = None,
     ) -> None:
         """``run`` is a word that no other run on this broker uses; ``on_start`` is done after each later start.
 
-        ``service_url``: where the clients of examples find the broker, if not at its own address.
+        ``service_url``: where the clients of examples find the broker, if not at its own address. ``another`` makes a
+        broker of the same kind, not started yet, where several clusters are needed.
         """
+        self._another = another
+        self._geo: GeoWorld | None = None
         self.broker = broker
         self.service_url = service_url or broker.addresses.service_url
         self._on_start = on_start
@@ -119,6 +124,15 @@ class World:
         return self.broker_default if switch == "broker" else switch.endswith("-on")
 
     @property
+    def geo(self) -> GeoWorld:
+        """Three clusters of the same kind of broker, started when they are first asked for."""
+        if self._geo is None:
+            if self._another is None:
+                raise Trouble("this broker is one cluster only, and there are no others")
+            self._geo = GeoWorld(self._another, run=self._run)
+        return self._geo
+
+    @property
     def reader(self) -> WireClient:
         """A connection for reading logs back, shared by all examples and made anew after the broker was away."""
         if self._reader is None:
@@ -163,5 +177,7 @@ class World:
     def close(self) -> None:
         """Close the world's own connections."""
         self.forget_connections()
+        if self._geo is not None:
+            self._geo.close()
         self.starter.close()
         self.admin.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from conformance.report import chunks, keys, network
+from conformance.report import chunks, clusters, keys, network
 from conformance.report.cast import BROKER, CLIENTS, SUITE, Cast
 from conformance.report.consumption import deed
 from conformance.report.lists import count, joined, times
@@ -48,6 +48,7 @@ from model.operations import (
     SwitchDeduplication,
     Unload,
 )
+from model.replication.words import GeoOperation
 
 
 def who_did_what(operation: AnyOperation, cast: Cast) -> tuple[str, str, str]:
@@ -60,6 +61,8 @@ def who_did_what(operation: AnyOperation, cast: Cast) -> tuple[str, str, str]:
         return network.deed(operation)
     if isinstance(operation, ChunkOperation):
         return chunks.deed(operation)
+    if isinstance(operation, GeoOperation):
+        return clusters.deed(operation)
     match operation:
         case OpenProducer(session=session) | CloseProducer(session=session) | CrashProducer(session=session):
             return session, cast.producer(session), _deed_of_producer(operation)

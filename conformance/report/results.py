@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import assert_never
 
-from conformance.report import chunks, keys
+from conformance.report import chunks, clusters, keys
 from conformance.report.consumption import outcome_in_words
 from conformance.report.lists import count, ends, joined, times
 from model.applications import (
@@ -47,6 +47,7 @@ from model.operations import (
     Unheeded,
     Unknown,
 )
+from model.replication.words import GeoOutcome
 
 
 class Tone(enum.Enum):
@@ -99,6 +100,8 @@ def _ids(entry: Entry) -> str:
 def _outcome(outcome: AnyOutcome) -> str:
     if isinstance(outcome, ChunkOutcome):
         return chunks.outcome_in_words(outcome)
+    if isinstance(outcome, GeoOutcome):
+        return clusters.outcome_in_words(outcome)
     if isinstance(outcome, KeyOutcome):
         return keys.outcome_in_words(outcome)
     if isinstance(outcome, CursorOutcome):

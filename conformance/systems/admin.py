@@ -8,6 +8,7 @@ by ``tenant/namespace``. Nothing is waited for here: some policies become effect
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from types import TracebackType
 from typing import Final, Self
 from urllib.parse import quote
@@ -61,6 +62,14 @@ class Admin:
             self._http.request("PUT", topic_path(topic))
         else:
             self._http.request("PUT", f"{topic_path(topic)}/partitions", partitions)
+
+    def ensure_topic(self, topic: str) -> None:
+        """Create a topic without partitions unless it is there: where it is replicated, another cluster may have."""
+        try:
+            self.create_topic(topic)
+        except AdminError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                raise
 
     def delete_topic(self, topic: str, *, force: bool = False) -> None:
         """Delete a topic; ``force`` also with producers and subscriptions on it."""

@@ -8,20 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from conformance.systems.admin import Admin
-from conformance.systems.admin_types import RestEntry
+from conformance.systems.admin_types import InternalStats, RestEntry
 from model.log import Position
+
+
+def stored_positions(told: InternalStats) -> Iterator[Position]:
+    """Give the positions of what a topic has stored, in its order, by its own account; what was trimmed is left out."""
+    last = Position.parse(told.last_confirmed_entry)
+    for ledger in told.ledgers:
+        is_open = ledger.ledger_id == last.ledger  # of which the metadata store says that it is empty
+        count = last.entry + 1 if is_open else ledger.entries
+        yield from (Position(ledger.ledger_id, entry) for entry in range(count))
 
 
 def stored_entries(admin: Admin, topic: str) -> Iterator[RestEntry]:
     """Give what a topic has stored, in its order, up to what is its last entry when the reading begins.
 
-    What was trimmed is left out. Raises :class:`~conformance.systems.admin_http.AdminError`, ``ConnectionLost``,
-    ``NoAnswer``.
+    Raises :class:`~conformance.systems.admin_http.AdminError`, ``ConnectionLost``, ``NoAnswer``.
     """
-    told = admin.internal_stats(topic)
-    last = Position.parse(told.last_confirmed_entry)
-    for ledger in told.ledgers:
-        is_open = ledger.ledger_id == last.ledger  # of which the metadata store says that it is empty
-        count = last.entry + 1 if is_open else ledger.entries
-        for entry_id in range(count):
-            yield admin.read_entry(topic, Position(ledger.ledger_id, entry_id))
+    return (admin.read_entry(topic, position) for position in stored_positions(admin.internal_stats(topic)))

@@ -16,10 +16,11 @@ from model.vocabulary import Operation, Outcome
 class CreateReplicatedTopic(Operation, frozen=True):
     """A fresh topic that is replicated between all clusters; or, for comparison, one that no cluster replicates.
 
-    With ``deduplication``, what a replicator sends again is stored once. GeoCreated.
+    With ``deduplication``, what a replicator sends again is stored once. ``clusters``: how many there are. GeoCreated.
     """
 
     topic: str
+    clusters: int = 2
     is_replicated: bool = True
     deduplication: bool = False
 
@@ -97,11 +98,15 @@ class KillCluster(Operation, frozen=True):
 
 
 class CatchUp(Operation, frozen=True):
-    """All links heal; then messages are published at a cluster, and acknowledged by a consumer there, until every other
-    cluster's subscription has passed all that was acknowledged there before. CaughtUp or Behind."""
+    """All links heal; a consumer is given all that there is at its cluster and acknowledges it; then messages go on
+    being published and acknowledged there, until every other cluster's subscription has passed what was there before.
+
+    The messages for that are called ``prefix`` and a number. CaughtUp, or Behind after so many periods.
+    """
 
     consumer: str
-    most_periods: int = 50
+    prefix: str
+    most_periods: int = 300
 
 
 class ReadClusters(Operation, frozen=True):
@@ -215,9 +220,11 @@ class ReceivedAt(Outcome, frozen=True):
 
 
 class CaughtUp(Outcome, frozen=True):
-    """Every cluster's subscription passed it, in so many snapshot periods since the links were healed."""
+    """Every cluster's subscription passed it, in so many snapshot periods since the links were healed; these messages
+    were published meanwhile. All that any cluster has is everywhere, and acknowledged at the consumer's."""
 
     periods: float
+    messages: tuple[str, ...]
 
 
 class Behind(Outcome, frozen=True):
@@ -229,9 +236,12 @@ class Behind(Outcome, frozen=True):
 
 
 class ClustersRead(Outcome, frozen=True):
-    """What every cluster has, by label."""
+    """What every cluster has, by label; the links over which a replicator came back since the topic was made, by
+    source and target; and the subscriptions, each with its cluster, that a consumer has read to the end."""
 
     clusters: dict[str, ClusterRead]
+    reconnected: tuple[tuple[str, str], ...] = ()
+    consumed: tuple[tuple[str, str], ...] = ()
 
 
 GeoOperation = (

@@ -52,7 +52,7 @@ def three(request: pytest.FixtureRequest, rings: Rings) -> Iterator[Clusters]:
 @pytest.fixture
 def topic(three: Clusters) -> str:
     """A topic that is replicated among all three."""
-    return f"persistent://{three.replicated_namespace(uuid.uuid4().hex[:8])}/t"
+    return f"persistent://{three.create_namespace(uuid.uuid4().hex[:8])}/t"
 
 
 def publish(cluster: Cluster, topic: str, *payloads: str) -> None:

@@ -56,6 +56,7 @@ from model.operations import (
     Unknown,
     Unload,
 )
+from model.replication.words import GeoOperation
 from model.topic import BUSY
 from model.variants import DOCUMENT, Variant
 from tests.lockstep.cursor_variants import AS_DOCUMENTED, CursorVariant
@@ -144,6 +145,8 @@ class SimulatedPerformer:
             return Performed(Skipped("there are no applications here"))
         if isinstance(operation, KeyOperation):
             return Performed(self._cursors.keys.perform(operation), self._collect(list(self._sessions)))
+        if isinstance(operation, GeoOperation):
+            return Performed(Skipped("there is one cluster here"))
         if isinstance(operation, NetworkOperation):
             return Performed(self._on_network(operation))
         if isinstance(operation, ChunkOperation):

@@ -116,7 +116,7 @@ from model.operations import (
     Unknown,
     Unload,
 )
-from tests.report import chunks_told
+from tests.report import chunks_told, geo_samples
 from tests.report.samples import STEPS, answers, entry, history, step
 
 OPENED = step(OpenProducer("s1", "t0", "p0"), Opened(4))
@@ -273,6 +273,7 @@ TOLD_OPERATIONS: list[tuple[AnyOperation, str]] = [
     (Mend(), "the network is in order again."),
     (Terminate("t0"), "the suite terminates topic t0: nothing more can be written to it."),
     (Trim("t0"), "the suite has the ledgers of topic t0 deleted that may be deleted."),
+    *geo_samples.OPERATIONS,
 ]
 
 TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
@@ -344,6 +345,7 @@ TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
     (TakenAll((B4,)), "1 message (3:0 b4); the cursor has nothing else"),
     (Mended(2), "the network did something 2 times"),
     (Starved("nothing came in 10 s", (B4,)), "starved: nothing came in 10 s; only 1 message (3:0 b4) came"),
+    *geo_samples.OUTCOMES,
 ]
 
 
@@ -367,7 +369,13 @@ def test_an_outcome_is_told(outcome: AnyOutcome, told: str) -> None:
 
 def test_every_operation_and_every_outcome_is_told() -> None:
     assert {type(operation) for operation, _ in TOLD_OPERATIONS} == set(get_args(AnyOperation))
-    assert {type(outcome) for outcome, _ in TOLD_OUTCOMES} == set(get_args(AnyOutcome))
+    silent = {type(outcome) for outcome in geo_samples.SILENT}
+    assert {type(outcome) for outcome, _ in TOLD_OUTCOMES} | silent == set(get_args(AnyOutcome))
+
+
+@pytest.mark.parametrize("outcome", geo_samples.SILENT)
+def test_what_came_of_it_is_not_told_where_it_is_what_was_asked_for(outcome: AnyOutcome) -> None:
+    assert sentence(Kill(), outcome) == sentence(Kill())
 
 
 @pytest.mark.parametrize("kind", get_args(FailpointKind))

@@ -1,0 +1,37 @@
+"""How an example at several clusters ends: everything is read back, catches up, and is read back once more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from model.replication.followed import GeoTopic, Replication
+from model.replication.words import CatchUp, GeoOperation, JoinAt, LeaveAt, ReadClusters
+
+LAST = "last"
+"""The consumer with which a topic's clusters catch up."""
+
+
+def winding_up_clusters(state: Callable[[], Replication], name: str) -> Iterator[GeoOperation]:
+    """The operations that end a topic, each chosen when the one before it is done.
+
+    What is read before anything catches up shows whether a cluster was ahead; what is read after it, that none stays
+    behind. That takes a replicated subscription: where consumers made none, everything is as it will be at once.
+    """
+    yield ReadClusters(name)
+    topic = state().topics[name]
+    place = _replicated(topic)
+    if not topic.is_replicated or place is None:
+        return
+    subscription, cluster = place
+    for consumer, one in list(state().consumers.items()):
+        if (one.topic, one.subscription, one.cluster) == (name, subscription, cluster):
+            yield LeaveAt(consumer)
+    last = f"{LAST}-{name}"
+    yield JoinAt(consumer=last, cluster=cluster, topic=name, subscription=subscription)
+    yield CatchUp(consumer=last, prefix=f"{name}-last-")
+    yield ReadClusters(name)
+
+
+def _replicated(topic: GeoTopic) -> tuple[str, str] | None:
+    """A subscription that consumers made replicated, and a cluster where they did."""
+    return next((at for at, is_replicated in topic.own.items() if is_replicated), None)

@@ -1,0 +1,53 @@
+"""The machines of document 001, as tests: each runs for its share of the budget on three clusters of the session."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.brokers.interface import Capability
+from conformance.engine.machines import Machine
+from conformance.engine.run import Run
+from stateful.clusters import ClustersKillsMachine, ClustersMachine
+
+MACHINES = (
+    Machine(
+        name="clusters",
+        factory=ClustersMachine,
+        decides=(
+            "REPL-01",
+            "REPL-02",
+            "REPL-03",
+            "REPL-04",
+            "REPL-05",
+            "REPL-06",
+            "REPL-07",
+            "REPL-08",
+            "REPL-09",
+            "REPL-10",
+            "REPL-12",
+            "REPL-13",
+            "REPL-14",
+            "REPL-18",
+        ),
+        needs=frozenset({Capability.CLUSTERS}),
+        share=4.0,
+        steps=12,
+        examples=3,
+    ),
+    Machine(
+        name="clusters-kills",
+        factory=ClustersKillsMachine,
+        decides=("REPL-01", "REPL-13", "REPL-14"),
+        needs=frozenset({Capability.CLUSTERS, Capability.KILL, Capability.RESTART}),
+        share=1.0,
+        steps=6,
+        examples=1,
+    ),
+)
+
+
+@pytest.mark.parametrize("machine", [pytest.param(m, marks=pytest.mark.machine(m), id=m.name) for m in MACHINES])
+def test_no_rule_is_broken_by(machine: Machine, conformance_run: Run) -> None:
+    """The machine finds no violation that is not a known deviation."""
+    violations = conformance_run.explore(machine)
+    assert not violations, "\n".join(f"{v.rule}: {v.because}" for v in violations)
