@@ -197,7 +197,8 @@ class _Told:
         return self.started.release if self.started is not None else None
 
     def is_concerned_by(self, deviation: KnownDeviation) -> bool:
-        return self.started is None or deviation.concerns(self.started.release, self.started.clients)
+        started = self.started
+        return started is None or deviation.concerns(started.release, started.clients, started.settings)
 
     @property
     def violated(self) -> set[str]:

@@ -62,6 +62,10 @@ CHUNK_DISCARDED_FORGOTTEN = "chunk-discarded-forgotten"
 CHUNK_LAST_GIVEN_BACK = "chunk-last-given-back"
 CHUNK_REPEATED_UNACKNOWLEDGED = "chunk-repeated-unacknowledged"
 CHUNK_SHARED_STALLS = "chunk-shared-stalls"
+JOINED_GETS_EARLIER = "joined-gets-earlier"
+COUNTED_ON_TOP = "counted-on-top"
+BACK_NOT_COUNTED = "back-not-counted"
+LOOK_AHEAD_AT_END = "look-ahead-at-end"
 
 DEVIATIONS: dict[str, Deviation] = {
     deviation.name: deviation
@@ -125,6 +129,28 @@ DEVIATIONS: dict[str, Deviation] = {
             "once chunks of a message are with a consumer that left, or are acknowledged without the others, nothing "
             "more is sent to a shared subscription until its topic is loaded again",
             "broker",
+        ),
+        Deviation(
+            LOOK_AHEAD_AT_END,
+            "KEY-13",
+            "what a consumer permits, leaves or asks for again while the broker is about to send what it has read is "
+            "passed over when nothing of that can be sent and the broker looks ahead at the end of the log",
+        ),
+        Deviation(
+            BACK_NOT_COUNTED,
+            "KEY-11",
+            "a hash that came back to the consumer that it drained at is not counted among those that were cleared",
+        ),
+        Deviation(
+            COUNTED_ON_TOP,
+            "KEY-11",
+            "a hash that came back to a consumer and goes away again is counted on top of what was counted before; it "
+            "never drains, and what it blocks does not come",
+        ),
+        Deviation(
+            JOINED_GETS_EARLIER,
+            "KEY-01",
+            "a consumer that joined is given what was read before, of keys of which another one has messages",
         ),
         Deviation(
             READ_OUTLIVES_CONSUMERS,

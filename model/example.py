@@ -184,7 +184,8 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
     if isinstance(operation, CursorOperation):
         return _on_cursors(state, following.judge(state.consumption, operation, outcome, at, state.known))
     if isinstance(operation, KeyOperation):
-        judged = keys.judge(state.consumption, operation, outcome, state.known)
+        slow_reads = {topic for topic, kind in state.failpoints if kind == "read-slow"}
+        judged = keys.judge(state.consumption, operation, outcome, state.known, slow_reads=slow_reads)
         if isinstance(judged, Broken) and isinstance(operation, Gather):
             judged = keys.in_a_race(
                 judged, are_raced=any((operation.topic, kind) in state.failpoints for kind in RACES)
@@ -207,9 +208,9 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
             return _sent(state, operation, outcome)
         case SwitchDeduplication():
             return _switched(state, operation, outcome)
-        case Unload(topic):
+        case Unload(topic, classic):
             applications = effectively_once.moved(state.applications, topic)
-            consumption = following.moved(state.consumption, [topic], at)
+            consumption = following.moved(state.consumption, [topic], at, classic=classic)
             state = replace(state, applications=applications, consumption=consumption)
             if topic in state.chunking.topics:
                 return Allowed(replace(state, chunking=chunks.moved(state.chunking, topic)))

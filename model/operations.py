@@ -110,9 +110,14 @@ class SwitchDeduplication(Operation, frozen=True):
 
 
 class Unload(Operation, frozen=True):
-    """Unload a topic: it is closed, and loaded again by whoever asks for it next."""
+    """Unload a topic: it is closed, and loaded again by whoever asks for it next.
+
+    With ``classic``, its Key_Shared subscriptions have the classic implementation from then on, or the one with
+    draining hashes. Only of brokers that can be told so while they run.
+    """
 
     topic: str
+    classic: bool | None = None
 
 
 class Restart(Operation, frozen=True):

@@ -18,6 +18,7 @@ from model.cursors.words import (
     CreateSubscription,
     Redeliver,
     ResetCursor,
+    Seek,
     Skip,
     Subscribe,
 )
@@ -107,6 +108,12 @@ class OnKeys(RuleBasedStateMachine):
                 tapped=self.is_tapped,
             )
         )
+
+    def move(self, *, classic: bool | None = None) -> None:
+        """The topic is moved, to the other implementation if that is said; its consumers do not come back."""
+        self.do(Unload(topic=TOPIC, classic=classic))
+        self.all_are_disconnected()
+        self.produce_again()
 
     def all_are_disconnected(self) -> None:
         """The broker disconnected all consumers, and they do not come back."""
@@ -245,9 +252,7 @@ class KeysAgainMachine(KeysMachine):
     @rule(permits=PERMITS)
     def unload(self, permits: int) -> None:
         """The topic is moved, and consumers come anew."""
-        self.do(Unload(topic=TOPIC))
-        self.all_are_disconnected()
-        self.produce_again()
+        self.move()
         self.join(permits)
         self.join(permits)
 
@@ -257,6 +262,24 @@ class KeysAgainMachine(KeysMachine):
         to = None if which is None else self.plan.sent[which % len(self.plan.sent)]
         self.do(ResetCursor(topic=TOPIC, subscription=SUBSCRIPTION, to=to))
         self.all_are_disconnected()
+        self.join(permits)
+        self.join(permits)
+
+    @rule(index=INDEXES, which=st.none() | INDEXES, permits=PERMITS)
+    def seek(self, index: int, which: int | None, permits: int) -> None:
+        """A consumer has the subscription set to a message, and consumers come anew."""
+        to = None if which is None else self.plan.sent[which % len(self.plan.sent)]
+        self.do(Seek(consumer=self.consumer(index), to=to))
+        self.all_are_disconnected()
+        self.join(permits)
+        self.join(permits)
+
+    @rule(permits=PERMITS, out_of_order=st.booleans())
+    def others_take_over(self, permits: int, out_of_order: bool) -> None:
+        """All leave, and others come, who may want it otherwise: then the broker makes a new dispatcher for them."""
+        for consumer in list(self.plan.consumers):
+            self.leave(consumer, crashes=False)
+        self.out_of_order = out_of_order
         self.join(permits)
         self.join(permits)
 

@@ -13,7 +13,7 @@ from model.operations import ClearFailpoints, FailpointKind, Kill, Restart, SetF
 from stateful.key_plan import Pick
 from stateful.keys import INDEXES, NTH, PERMITS, PICKS, SUBSCRIPTION, TOPIC, Claims, OnKeys
 
-RACES: st.SearchStrategy[FailpointKind] = st.sampled_from(["dispatch-slow", "join-slow", "leave-slow"])
+RACES: st.SearchStrategy[FailpointKind] = st.sampled_from(["read-slow", "dispatch-slow", "join-slow", "leave-slow"])
 """Not slow reads: permits that come meanwhile leave 4.0.8 waiting for news (apache/pulsar#23845), time and again."""
 SINGLES = PICKS.map(lambda picks: [replace(pick, size=1) for pick in picks])
 """Without batches: of one that is acknowledged while it is being sent, more may come than document 003 says."""
@@ -249,3 +249,71 @@ class KeysKillsMachine(OnKeys):
         self.produce_again()
         self.join(permits)
         self.join(100)
+
+
+class KeysSwitchedMachine(OnKeys):
+    """The topic is moved between the implementation with draining hashes and the classic one, where both are there.
+
+    One consumer joins at a time, and before the next one does, everything is acknowledged: the classic implementation
+    is known to break the invariant where something was put aside when a consumer joins. All other machines have it too
+    where the broker was given it.
+    """
+
+    @initialize(picks=PICKS)
+    def begin(self, picks: list[Pick]) -> None:
+        """A topic with the classic implementation, and a consumer that has messages."""
+        self.create()
+        self.switch(classic=True)
+        self.send_entries(picks)
+        self.gather()
+
+    @rule(has=PICKS, comes=PICKS, nth=NTH)
+    def one_joins(self, has: list[Pick], comes: list[Pick], nth: tuple[int, ...]) -> None:
+        """A consumer joins while others have messages; more come, and then all is acknowledged bit by bit."""
+        self.send_entries(has)
+        self.gather()
+        self.join(100)
+        self.send_entries(comes)
+        self.gather()
+        self.acknowledge(nth)
+        self.acknowledge_all()
+
+    @rule(picks=PICKS, index=INDEXES, crashes=st.booleans())
+    def one_leaves(self, picks: list[Pick], index: int, crashes: bool) -> None:
+        """A consumer leaves with what it has."""
+        leaver = self.consumer(index)
+        self.send_entries(picks)
+        self.gather()
+        self.leave(leaver, crashes=crashes)
+        self.acknowledge_all()
+
+    @rule(picks=PICKS, index=INDEXES, nth=NTH)
+    def one_comes_and_goes(self, picks: list[Pick], index: int, nth: tuple[int, ...]) -> None:
+        """With draining hashes, a consumer joins while others have messages, and leaves while something drains."""
+        if self.is_classic:
+            return
+        self.send_entries(picks)
+        self.permit(self.consumer(index), 100)
+        passing = self.join(100)
+        self.send_entries([*picks, *picks])
+        self.gather()
+        self.acknowledge(nth)
+        self.leave(passing, crashes=False)
+
+    @rule(classic=st.booleans())
+    def switch(self, classic: bool) -> None:
+        """The topic is moved to an implementation."""
+        self.is_classic = classic
+        self.move(classic=classic)
+        self.join(100)
+
+    def acknowledge(self, nth: tuple[int, ...]) -> None:
+        """Everybody acknowledges some of what it received."""
+        for consumer in self.plan.consumers:
+            self.do(Acknowledge(consumer=consumer, nth=nth))
+        self.gather()
+
+    def acknowledge_all(self) -> None:
+        """Everybody acknowledges everything, also what comes then, and what comes of that."""
+        for _ in range(3):
+            self.acknowledge(tuple(range(100)))

@@ -9,7 +9,13 @@ from conformance.engine.machines import Machine
 from conformance.engine.run import Run
 from stateful.consumers_network import KeysNetworkMachine
 from stateful.keys import KeysAgainMachine, KeysMachine
-from stateful.more_keys import KeysClaimedMachine, KeysClientsMachine, KeysKillsMachine, KeysRacesMachine
+from stateful.more_keys import (
+    KeysClaimedMachine,
+    KeysClientsMachine,
+    KeysKillsMachine,
+    KeysRacesMachine,
+    KeysSwitchedMachine,
+)
 
 MACHINES = (
     Machine(
@@ -25,6 +31,7 @@ MACHINES = (
             "KEY-07",
             "KEY-09",
             "KEY-11",
+            "KEY-12",
             "KEY-13",
             "KEY-14",
         ),
@@ -35,6 +42,15 @@ MACHINES = (
         factory=KeysAgainMachine,
         decides=("KEY-01", "KEY-02", "KEY-05", "KEY-06", "KEY-08", "KEY-09", "KEY-11", "KEY-14"),
         share=4.0,
+    ),
+    Machine(
+        name="keys-kills",
+        factory=KeysKillsMachine,
+        decides=("KEY-01", "KEY-02"),
+        needs=frozenset({Capability.KILL, Capability.RESTART}),
+        share=1.0,
+        steps=2,
+        examples=2,
     ),
     Machine(
         name="keys-claimed",
@@ -57,21 +73,20 @@ MACHINES = (
         steps=10,
     ),
     Machine(
+        name="keys-switched",
+        factory=KeysSwitchedMachine,
+        decides=("KEY-01", "KEY-02", "KEY-14"),
+        share=1.0,
+        steps=8,
+        examples=5,
+    ),
+    Machine(
         name="keys-clients",
         factory=KeysClientsMachine,
         decides=("KEY-01", "KEY-02"),
         share=1.0,
         steps=10,
         examples=5,
-    ),
-    Machine(
-        name="keys-kills",
-        factory=KeysKillsMachine,
-        decides=("KEY-01", "KEY-02"),
-        needs=frozenset({Capability.KILL, Capability.RESTART}),
-        share=1.0,
-        steps=2,
-        examples=2,
     ),
 )
 

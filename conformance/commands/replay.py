@@ -118,7 +118,7 @@ def _known_here(asked: Asked, events: list[AnyEvent]) -> set[str]:
     started = next((event for event in events if isinstance(event, RunStarted)), None)
     if started is None:
         return {deviation.name for deviation in asked.known}
-    return {one.name for one in asked.known if one.concerns(started.release, started.clients)}
+    return {one.name for one in asked.known if one.concerns(started.release, started.clients, started.settings)}
 
 
 def _say_deviations(held: list[ExampleFinished], tries: int, known: set[str], out: Console) -> bool:

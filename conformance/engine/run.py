@@ -34,6 +34,7 @@ from conformance.lockstep.world import World
 from conformance.trouble import Trouble
 from model.chunks.words import SendPayloads
 from model.example import Example
+from model.keys.following import OF_DRAINING
 from model.operations import AnyOperation, Kill, Restart, Send
 
 MINIMISE_SHARE = 0.25
@@ -44,6 +45,8 @@ MINIMISE_WITHOUT_BUDGET_S = 60.0
 """The same, in seconds, where there is no budget."""
 SLOW_S = 8.0
 """An example that took longer is not run again before its history is made short."""
+NO_DRAINING = "this release has no draining hashes, but what there was before"
+"""Why the rules of draining hashes are not decided on some."""
 COMPARISON_S = 20.0
 """After so many seconds no further replay without the defect is begun, once every history had one."""
 
@@ -116,6 +119,9 @@ class Run:
                 why = f"this broker cannot be asked to {', '.join(sorted(need.value for need in missing))}"
                 for rule in self._only_decided_by(machine):
                     self._tell(events.NotExercisable(at_s=self._tell.now_s, rule=rule, why=why))
+        if not self._world.can_drain:
+            for rule in OF_DRAINING:
+                self._tell(events.NotExercisable(at_s=self._tell.now_s, rule=rule, why=NO_DRAINING))
         self._shares_left = sum(machine.share for machine in machines if not self._missing(machine))
 
     def explore(self, machine: Machine) -> list[Violation]:

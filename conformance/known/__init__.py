@@ -28,26 +28,35 @@ _RELEASE = re.compile(r"\d+(\.\d+)+")
 class KnownDeviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One deviation.
 
-    ``releases`` are version specifiers (``">=2.5,<4.1"``), and one that matches is enough. ``clients``: the same, one
-    each, for the clients whose deviation it is, by the names that a run tells of them (``official``: pulsar-client).
-    ``history``: the path of a history that shows it; in the file, relative to that.
+    ``releases`` are version specifiers (``">=2.5,<4.1"``), and one that matches is enough. ``switched_on``: the same
+    for releases that have it only where they are given a setting, by that (``"name=value"``). ``clients``: the same,
+    one each, for the clients whose deviation it is, by the names that a run tells of them (``official``:
+    pulsar-client). ``history``: the path of a history that shows it; in the file, relative to that.
     """
 
     name: str = msgspec.field(name="deviation")
     rule: str
     releases: tuple[str, ...]
+    switched_on: dict[str, tuple[str, ...]] = {}
     clients: dict[str, str] = {}
     summary: str
     cause: str
     upstream: str | None = None
     history: str | None = None
 
-    def concerns(self, release: str, clients: Mapping[str, str] | None = None) -> bool:
-        """Whether it is known of this release, with these versions of clients (None: whatever they are).
+    def concerns(
+        self, release: str, clients: Mapping[str, str] | None = None, settings: Mapping[str, str] | None = None
+    ) -> bool:
+        """Whether it is known of this release, with these clients and settings of the broker (None: whatever they are).
 
         A milestone or snapshot counts as the release that it leads to.
         """
-        if not any(_is_among(specifier, release) for specifier in self.releases):
+        specifiers = [*self.releases]
+        for setting, releases in self.switched_on.items():
+            name, _, value = setting.partition("=")
+            if settings is None or settings.get(name) == value:
+                specifiers += releases
+        if not any(_is_among(specifier, release) for specifier in specifiers):
             return False
         return clients is None or all(_is_among(wanted, clients.get(name, "")) for name, wanted in self.clients.items())
 
@@ -95,7 +104,8 @@ def _validate(deviation: KnownDeviation, path: Path) -> None:
         raise Trouble(f"{path}: the deviation {deviation.name} names no release")
     if deviation.history is not None and not (path.parent / deviation.history).is_file():
         raise Trouble(f"{path}: the history {deviation.history} of the deviation {deviation.name} is not there")
-    for specifier in (*deviation.releases, *deviation.clients.values()):
+    switched_on = (specifier for releases in deviation.switched_on.values() for specifier in releases)
+    for specifier in (*deviation.releases, *switched_on, *deviation.clients.values()):
         if not _specifies_releases(specifier):
             raise Trouble(
                 f"{path}: {specifier!r}, of the deviation {deviation.name}, does not specify releases; "

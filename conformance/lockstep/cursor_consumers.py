@@ -113,6 +113,7 @@ class WireMember:
         self._permits_given = 0
         self._taken_of_queue = 0
         self._arrived_count = 0
+        self._may_be_unheard = False
         self._waiting: deque[Dispatched] = deque()
         self._acknowledged: defaultdict[Position, set[int]] = defaultdict(set)
         self.tap = Tap(service_url) if subscribe.tapped else None
@@ -164,6 +165,7 @@ class WireMember:
         if permits > 0:
             self._permits_given += permits
             self._consumer.flow(permits)
+            self._may_be_unheard = True
 
     def permit(self, count: int) -> None:
         """Let the broker send so many messages more. Raises :class:`ConnectionLost`."""
@@ -171,7 +173,9 @@ class WireMember:
 
     def await_heard(self) -> None:
         """Wait until the broker is through with all that it was told before. Errors as for :meth:`acknowledge`."""
-        self._consumer.last_message_id(timeout_s=ANSWER_TIMEOUT_S)
+        if self._may_be_unheard:
+            self._consumer.last_message_id(timeout_s=ANSWER_TIMEOUT_S)
+            self._may_be_unheard = False
 
     def ask_for(self, count: int) -> None:
         """Give the permits that are missing; with a queue, the broker has them already."""
@@ -256,6 +260,7 @@ class WireMember:
         else:
             asked = tuple(messages)
             self._consumer.redeliver({message.position for message in messages})
+        self._may_be_unheard = True
         if messages is None or self.kind in IN_ORDER:
             self.held.clear()
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import assert_never
 
 from conformance.brokers.interface import AgentAddress
@@ -32,14 +33,28 @@ class Failpoints:
         self._address = address
         self._armed: list[tuple[str, FailpointKind, Armed]] = []
 
+    @property
+    def are_armed(self) -> bool:
+        """Whether some are."""
+        return bool(self._armed)
+
     def set(self, topic: str, kind: FailpointKind, *, count: int, delay_ms: int, spared: int) -> None:
         """Arm a failpoint on a topic, by its full name."""
         fault = fault_of(topic, kind, count=count, delay_ms=delay_ms, spared=spared)
         self._armed.append((topic, kind, arm(self._address, fault)))
 
     def clear(self) -> list[tuple[str, FailpointKind, int]]:
-        """Disarm everything; for each, the topic, the kind, and how often it fired."""
+        """Disarm everything; for each, the topic, the kind, and how often it fired.
+
+        A read that is being made slow runs to its end, and that is waited for: what is done next does not race it.
+        """
         fired = [(topic, kind, armed.disarm()) for topic, kind, armed in self._armed]
+        slow_ms = (
+            armed.fault.delay_ms
+            for (_, _, armed), (_, _, times) in zip(self._armed, fired, strict=True)
+            if times and isinstance(armed.fault, ReadSlow)
+        )
+        time.sleep(max(slow_ms, default=0) / 1000)
         self._armed.clear()
         return fired
 

@@ -23,7 +23,7 @@ from conformance.systems.outcomes import ServerRefused
 from model.cursors.words import Starved
 from model.keys.hashing import AUTO_SPLIT_HASHES, STICKY_HASHES, HashRange
 from model.keys.liveness import Open, Receiver, due
-from model.keys.stats import wrong
+from model.keys.stats import mismatches, wrong_sums
 from model.keys.words import DrainingHash, Gather, Gathered, KeyOperation, Permit, Share
 from model.operations import AnyOutcome, Done, Refused, Skipped
 
@@ -43,6 +43,7 @@ class KeyShares:
         self._members = members
         self._whereabouts = whereabouts
         self._administered: set[tuple[str, str]] = set()
+        self._miscounted: set[int] = set()
 
     def administered(self, topic: str, subscription: str) -> None:
         """Messages were acknowledged whoever had them: what brokers make of that is not known beforehand."""
@@ -84,31 +85,45 @@ class KeyShares:
             if account is None:
                 return Skipped("there is no such subscription")
             gathered = self._outcome(members, account, time.monotonic() - began)
-            if self._is_all(gathered, members, watch, account) or (deadline.passed and looks >= LOOKS):
+            missing = self._missing(gathered, members, watch, account)
+            if missing is None:
+                break
+            if deadline.passed and looks >= LOOKS:
+                self._miscounted |= missing
                 break
             time.sleep(PAUSE_S)
         if not account.has_all_arrived(members.values()):
             return Starved("the broker says that it sent more than what arrived")
         return self._outcome(members, account, time.monotonic() - began, takes=True)
 
-    def _is_all(self, gathered: Gathered, members: Mapping[str, Member], watch: Watch, account: Account) -> bool:
-        """Whether nothing more must come, and the broker shows what it must show."""
+    def _missing(
+        self, gathered: Gathered, members: Mapping[str, Member], watch: Watch, account: Account
+    ) -> set[int] | None:
+        """None if nothing more must come, and the broker shows what it must show; else the hashes it shows wrongly.
+
+        What was waited for in vain once, because the broker miscounts a hash, is not waited for again.
+        """
         if not account.has_all_arrived(members.values()):
-            return False
+            return set()
         receivers = [
             Receiver(one.consumer, one.permits, one.ranges) for one in gathered.shares if one.ranges is not None
         ]
         is_known = len(receivers) == len(members) and self._world.has_draining_hashes
         if not is_known or (watch.topic, watch.subscription) in self._administered:
-            return watch.stands_still
+            return None if watch.stands_still else set()
         wire = [member for member in members.values() if isinstance(member, WireMember)]
         within = STICKY_HASHES if any(member.claims_hashes for member in wire) else AUTO_SPLIT_HASHES
         entries = list(self._open(watch, account, members, within))
-        if not all(member.keeps_keys for member in wire):
-            return not due(entries, receivers, drains=False)
+        keeps_keys = all(member.keeps_keys for member in wire)
+        owed = due(entries, receivers, drains=keeps_keys)
+        hashes = {entry.position: entry.hashed for entry in entries}
+        is_due = any(hashes[position] not in self._miscounted for position in owed)
+        if not keeps_keys:
+            return set() if is_due else None
         # What came back to its consumer may be shown for a while, so that is not waited for.
         held = {entry.hashed: entry.holder for entry in entries if entry.holder is not None}
-        return not due(entries, receivers) and wrong(gathered, entries, receivers, held) is None
+        wrong = {one.hashed for one in mismatches(gathered, entries, receivers, held)} - self._miscounted
+        return wrong if wrong or is_due or wrong_sums(gathered) is not None else None
 
     def _open(self, watch: Watch, account: Account, members: Mapping[str, Member], within: HashRange) -> Iterator[Open]:
         holders = {position: name for name, member in members.items() for position in member.held}

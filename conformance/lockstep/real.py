@@ -143,8 +143,8 @@ class RealPerformer:
                 return self._send(operation)
             case SwitchDeduplication():
                 return self._switch(operation)
-            case Unload(topic):
-                return self._unload(topic)
+            case Unload(topic, classic):
+                return self._unload(topic, classic=classic)
             case Restart(deduplication):
                 return self._restart(deduplication)
             case Kill():
@@ -250,10 +250,12 @@ class RealPerformer:
             pause_s = min(0.1, pause_s * 2)
         return str(status)
 
-    def _unload(self, topic: str) -> Performed:
+    def _unload(self, topic: str, *, classic: bool | None = None) -> Performed:
         name = self._topics.get(topic)
         if name is None:
             return Performed(Skipped("there is no such topic"))
+        if classic is not None and not self._world.use_classic(classic):
+            return Performed(Skipped("this broker cannot be told while it runs which implementation to use"))
         self._chunks.before_move(name)
         self._unload_surely(name)
         self._cursors.moved(name)

@@ -7,16 +7,18 @@ run have a name of their own.
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable
 from importlib import metadata
-from typing import assert_never
+from typing import Final, assert_never
 
 from conformance.applications.starter import Starter
 from conformance.brokers.interface import Broker
 from conformance.lockstep.failpoints import Failpoints
 from conformance.lockstep.geo_world import GeoWorld
 from conformance.systems import admin_types
-from conformance.systems.admin import Admin
+from conformance.systems.admin import Admin, AdminError
+from conformance.systems.deadline import Deadline
 from conformance.systems.wire import WireClient
 from conformance.trouble import Trouble
 from model.cursors.words import PERSISTED_PER_S, Persistence
@@ -24,6 +26,11 @@ from model.operations import Switch
 
 TENANT = "public"
 CONNECT_TIMEOUT_S = 10.0
+CLASSIC: Final = "subscriptionKeySharedUseClassicPersistentImplementation"
+"""The setting that lets Key_Shared subscriptions have the implementation of releases before 4.0."""
+SETTING_TIMEOUT_S = 10.0
+"""How long a running broker may take to follow a setting that was changed."""
+SETTING_PAUSE_S = 0.002
 
 
 class World:
@@ -63,8 +70,9 @@ class World:
         self.flush_interval_s = float(runtime.get("managedLedgerCursorPositionFlushSeconds", "60"))
         self.stored_ranges = int(runtime.get("managedLedgerMaxUnackedRangesToPersistInMetadataStore", "1000"))
         # Releases before 4.0 have no such switch, and what it switches back to.
-        classic = runtime.get("subscriptionKeySharedUseClassicPersistentImplementation", "true")
-        self.has_draining_hashes = classic == "false"
+        self._can_be_classic = CLASSIC in runtime
+        self._is_usually_classic = runtime.get(CLASSIC, "true") == "true"
+        self._is_classic = self._is_usually_classic
         # Asked to skip more than there is, once such a topic was loaded anew, 2.11 skips less, and 2.10 never answers.
         self.skips_what_is_terminated = int(broker.version.partition(".")[0]) >= 3
         self.max_message_bytes = int(runtime.get("maxMessageSize", "5242880"))
@@ -144,8 +152,39 @@ class World:
         self.broker.restart({"brokerDeduplicationEnabled": str(deduplication).lower()})
         self.broker_default = deduplication
 
+    @property
+    def can_drain(self) -> bool:
+        """Whether Key_Shared subscriptions can have draining hashes on this broker."""
+        return self._can_be_classic or self.has_draining_hashes
+
+    @property
+    def has_draining_hashes(self) -> bool:
+        """Whether Key_Shared subscriptions of topics that are loaded from now on have draining hashes."""
+        return not self._is_classic
+
+    def use_classic(self, on: bool) -> bool:
+        """Have Key_Shared subscriptions of topics that are loaded from now on be of the classic implementation, or not;
+        whether that was to be had. :meth:`restore_default` undoes it."""
+        if on == self._is_classic:
+            return True
+        if not self._can_be_classic:
+            return False
+        value = str(on).lower()
+        try:
+            self.admin.set_dynamic_configuration(CLASSIC, value)
+        except AdminError:
+            return False
+        deadline = Deadline.after(SETTING_TIMEOUT_S)
+        while self.admin.runtime_configuration().get(CLASSIC) != value:
+            if deadline.passed:
+                raise Trouble(f"the broker does not follow its setting {CLASSIC}")
+            time.sleep(SETTING_PAUSE_S)
+        self._is_classic = on
+        return True
+
     def restore_default(self) -> None:
-        """Restart the broker with its own setting if an earlier example left it with another one."""
+        """Give the broker its own settings back if an earlier example left it with others; restart it where need be."""
+        self.use_classic(self._is_usually_classic)
         if self.broker_default != self._usual_default:
             self.restart(deduplication=self._usual_default)
             self.broker_came_back()

@@ -187,8 +187,8 @@ def _at(point: Point) -> str:
 
 def _done_to_broker(operation: Unload | Restart | Kill | SetFailpoint | ClearFailpoints) -> str:
     match operation:
-        case Unload(topic=topic):
-            return f"unloads topic {topic}, to load it again for whoever asks for it next"
+        case Unload(topic=topic, classic=classic):
+            return f"unloads topic {topic}, to load it again for whoever asks for it next{_implemented(classic)}"
         case Restart(deduplication=None):
             return "is stopped gracefully and started again on the same data"
         case Restart(deduplication=on):
@@ -204,6 +204,16 @@ def _done_to_broker(operation: Unload | Restart | Kill | SetFailpoint | ClearFai
             return "is no longer made to fail"
         case _:
             assert_never(operation)
+
+
+def _implemented(classic: bool | None) -> str:
+    match classic:
+        case None:
+            return ""
+        case True:
+            return ", with the classic implementation of Key_Shared"
+        case False:
+            return ", with the implementation of Key_Shared that has draining hashes"
 
 
 def _failpoint(kind: FailpointKind) -> str:

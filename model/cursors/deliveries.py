@@ -67,14 +67,16 @@ def _received_one(
         state = state.with_consumer(name, consumer)
     if message in state.replaying.get(key, frozenset()) and _is_outstanding(state, key, message):
         return _replayed_once_more(state, key, name, message, known)
-    if (divided := watch.divided(state, key, name, message)) is not None:
+    divided = watch.divided(state, key, name, message)
+    if divided is not None and divided.deviation not in known:
         return divided
+    deviations = () if divided is None else (str(divided.deviation),)
     if (twice := _outstanding_already(state, key, name, message)) is not None:
         return twice
     at_large = state.at_large.get(key, frozenset())
     if message in at_large:
         state = state.with_at_large(key, at_large - {message})
-        return Allowed(state.with_consumer(name, consumer.given(message, is_late=True)))
+        return Allowed(state.with_consumer(name, consumer.given(message, is_late=True)), (), deviations)
     delivering = _delivering(state.cursors[key], consumer, message, known)
     if isinstance(delivering, Broken):
         return replace(delivering, because=f"{name} was given {state.words(message)}, which is acknowledged")
@@ -95,7 +97,7 @@ def _received_one(
     is_late = all(one.has_message(message[1]) for one in cursor.possible)
     state = state.with_consumer(name, consumer.given(message, is_late=is_late))
     exercised = (EXERCISED_BY[why] if why else ()) + watch.exercised_by(state, key, name, message)
-    return Allowed(state, exercised, delivering.deviations)
+    return Allowed(state, exercised, deviations + delivering.deviations)
 
 
 def _is_outstanding(state: Consumption, key: Key, message: Message) -> bool:

@@ -90,9 +90,16 @@ def unsure(state: Consumption, topic: str) -> Consumption:
     return state if followed is None else state.with_topic(topic, replace(followed, is_sure=False))
 
 
-def moved(state: Consumption, topics: Sequence[str], at: Interval) -> Consumption:
-    """Topics were closed in good order, and their consumers disconnected."""
+def moved(state: Consumption, topics: Sequence[str], at: Interval, *, classic: bool | None = None) -> Consumption:
+    """Topics were closed in good order, and their consumers disconnected.
+
+    ``classic``: whether their Key_Shared subscriptions have the classic implementation from then on; None: as before.
+    """
     state = _reopened(state, topics)
+    for topic in topics:
+        followed = state.topics.get(topic)
+        if followed is not None and classic is not None:
+            state = state.with_topic(topic, replace(followed, drains=not classic))
     for key, one in list(state.cursors.items()):
         if key[0] in topics:
             state = _without_consumers(state, key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -14,7 +14,7 @@ from model.cursors.consumers import Key
 from model.cursors.left import surely_left
 from model.cursors.state import Consumption, messages_at
 from model.cursors.words import Dispatched
-from model.deviations import DEVIATIONS, PUT_ASIDE_IN_TURN, REPLAY_WAITS_FOR_NEWS
+from model.deviations import DEVIATIONS, LOOK_AHEAD_AT_END, PUT_ASIDE_IN_TURN, REPLAY_WAITS_FOR_NEWS
 from model.judgement import Allowed, Broken
 from model.keys import order, recently_joined, stats, watch
 from model.keys.liveness import Open, Receiver, draining, due, owner_of
@@ -28,9 +28,19 @@ Judged = Allowed[Consumption] | Broken
 OF_LIVENESS = frozenset({"KEY-04", "KEY-05", "KEY-07", "KEY-08", "KEY-13"})
 """The rules that say what must come."""
 
+OF_DRAINING = ("KEY-03", "KEY-04", "KEY-05", "KEY-07", "KEY-11", "KEY-12", "KEY-13")
+"""The rules that say something of draining hashes, and nothing of the classic implementation."""
 
-def judge(state: Consumption, operation: KeyOperation, outcome: Outcome, known: frozenset[str]) -> Judged:
-    """What this operation with this outcome leaves possible."""
+
+def judge(
+    state: Consumption,
+    operation: KeyOperation,
+    outcome: Outcome,
+    known: frozenset[str],
+    *,
+    slow_reads: Container[str] = (),
+) -> Judged:
+    """What this operation with this outcome leaves possible; ``slow_reads``: the topics that are read from slowly."""
     match operation:
         case Permit(name):
             consumer = state.consumers.get(name)
@@ -41,7 +51,7 @@ def judge(state: Consumption, operation: KeyOperation, outcome: Outcome, known: 
             key = (topic, subscription)
             if not isinstance(outcome, Gathered) or key not in state.cursors or not state.topics[topic].is_sure:
                 return Allowed(state)
-            return _gathered(state, key, outcome, known)
+            return _gathered(state, key, outcome, known, is_read_slow=topic in slow_reads)
         case _:
             assert_never(operation)
 
@@ -54,7 +64,7 @@ def in_a_race(broken: Broken, *, are_raced: bool) -> Broken:
     return broken
 
 
-def _gathered(state: Consumption, key: Key, outcome: Gathered, known: frozenset[str]) -> Judged:
+def _gathered(state: Consumption, key: Key, outcome: Gathered, known: frozenset[str], *, is_read_slow: bool) -> Judged:
     exercised: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
     for share in outcome.shares:
@@ -68,7 +78,7 @@ def _gathered(state: Consumption, key: Key, outcome: Gathered, known: frozenset[
             exercised + judged.exercised,
             deviations + judged.deviations,
         )
-    accounted = _accounted(state, key, outcome, known)
+    accounted = _accounted(state, key, outcome, known, is_read_slow=is_read_slow)
     if isinstance(accounted, Broken):
         return accounted
     has_come = any(share.messages for share in outcome.shares)
@@ -156,39 +166,101 @@ def _got(state: Consumption, key: Key, name: str, dispatched: Dispatched) -> Con
 # ------------------------------------------------------------------------------------------------- what must have come
 
 
-def _accounted(state: Consumption, key: Key, outcome: Gathered, known: frozenset[str]) -> Judged:
+def _accounted(state: Consumption, key: Key, outcome: Gathered, known: frozenset[str], *, is_read_slow: bool) -> Judged:
     """The broker's account, where it says enough: nothing is left that must have come, and its stats are right."""
     receivers = receivers_of(outcome)
     if receivers is None or not state.topics[key[0]].drains or state.keyed_of(key).is_administered:
         return Allowed(state)
     if any(consumer.client != "wire" for _, consumer in state.of_subscription(key)):
         return Allowed(state)  # what waits in the queues of other clients is not known
+    split = _split(state, key, receivers)
+    if isinstance(split, Broken):
+        return split
     keyed, entries = state.keyed_of(key), list(_open(state, key))
     is_ordered = watch.is_ordered(state, key)
     owed = due(entries, receivers, drains=is_ordered)
-    deviations: tuple[str, ...] = ()
-    if owed:
-        starved = _starved(state, key, owed, receivers)
-        again = {message[1].position for message, why in state.due(key).items() if why == "failed"}
-        deviation = _deviation(keyed, owed, entries, receivers, has_hash=lambda at: is_ordered and at not in again)
-        if deviation is None:
-            return starved
-        if deviation not in known:
-            return DEVIATIONS[deviation].broken(starved.because)
-        deviations = (deviation,)
+    owed = {at: name for at, name in owed.items() if watch.hash_of(state, key, at) not in keyed.on_top}
+    late = _late(state, key, owed, entries, receivers, known, is_read_slow=is_read_slow)
+    if isinstance(late, Broken):
+        return late
+    keyed = replace(keyed, is_unread=False, stalled_by=late.state)
     if not is_ordered:
-        return Allowed(state.with_keyed(key, replace(keyed, is_unread=bool(owed))), (), deviations)
-    broken = stats.wrong(outcome, entries, receivers, keyed.draining) or stats.miscounted(
-        outcome, keyed.draining, keyed.cleared
-    )
-    if broken is not None:
-        return broken
+        return Allowed(state.with_keyed(key, keyed), split.exercised, late.deviations)
+    counted = _counted(keyed, outcome, entries, receivers, known)
+    if isinstance(counted, Broken):
+        return counted
+    exercised, deviations = split.exercised + counted.exercised, late.deviations + counted.deviations
+    return Allowed(state.with_keyed(key, counted.state), exercised, deviations)
+
+
+def _late(
+    state: Consumption,
+    key: Key,
+    owed: Mapping[Position, str],
+    entries: Sequence[Open],
+    receivers: Sequence[Receiver],
+    known: frozenset[str],
+    *,
+    is_read_slow: bool,
+) -> Allowed[str | None] | Broken:
+    """Nothing is left that must have come, but for what a release is known to leave, by a deviation of this name."""
+    if not owed:
+        return Allowed(None)
+    starved = _starved(state, key, owed, receivers)
+    keyed, is_ordered = state.keyed_of(key), watch.is_ordered(state, key)
+    again = {message[1].position for message, why in state.due(key).items() if why == "failed"}
+    deviation = _deviation(keyed, owed, entries, receivers, has_hash=lambda at: is_ordered and at not in again)
+    if deviation is None and is_read_slow:
+        deviation = LOOK_AHEAD_AT_END
+    if deviation is None:
+        return starved
+    if deviation not in known:
+        return DEVIATIONS[deviation].broken(starved.because)
+    return Allowed(deviation, (), (deviation,))
+
+
+def _counted(
+    keyed: Keyed,
+    outcome: Gathered,
+    entries: Sequence[Open],
+    receivers: Sequence[Receiver],
+    known: frozenset[str],
+) -> Allowed[Keyed] | Broken:
+    """The broker's stats are right, but for hashes that a release is known to count on top of themselves."""
+    before = keyed.draining.update(keyed.back)
+    on_top, deviations = keyed.on_top, tuple[str, ...]()
+    for mismatch in stats.mismatches(outcome, entries, receivers, before):
+        if mismatch.hashed in on_top:
+            continue
+        broken = stats.wrong(mismatch, keyed.back)
+        if broken.deviation not in known:
+            return broken
+        on_top, deviations = on_top | {mismatch.hashed}, (*deviations, str(broken.deviation))
+    drained = {hashed: name for hashed, name in keyed.draining.items() if hashed not in on_top}
+    wrong = stats.wrong_sums(outcome) or stats.miscounted(outcome, receivers, drained, keyed.cleared)
+    if wrong is not None and wrong.deviation not in known:
+        return wrong
+    if wrong is not None:
+        deviations = (*deviations, str(wrong.deviation))
     drains = draining(entries, receivers)
-    counts = Map({share.consumer: share.cleared for share in outcome.shares})
-    held_up = frozenset(entry.hashed for entry in entries if entry.holder is None and entry.hashed in drains)
-    exercised = ("KEY-11",) if drains or keyed.draining else ()
-    after = replace(keyed, draining=Map(drains), held_up=held_up, cleared=counts, is_unread=bool(owed))
-    return Allowed(state.with_keyed(key, after), exercised, deviations)
+    after = replace(
+        keyed,
+        draining=Map(drains),
+        back=Map(stats.lingering(outcome, entries, receivers, before)),
+        held_up=frozenset(entry.hashed for entry in entries if entry.holder is None and entry.hashed in drains),
+        cleared=Map({share.consumer: share.cleared for share in outcome.shares}),
+        on_top=on_top,
+    )
+    return Allowed(after, ("KEY-11",) if drains or keyed.draining else (), deviations)
+
+
+def _split(state: Consumption, key: Key, receivers: Sequence[Receiver]) -> Allowed[None] | Broken:
+    """Consumers that claim no ranges have all hashes among them; put to the test where there are several."""
+    consumers = dict(state.of_subscription(key))
+    claims = any(consumer.claims_hashes for consumer in consumers.values())
+    if claims or not receivers or len(receivers) != len(consumers):
+        return Allowed(None)
+    return stats.not_split(receivers) or Allowed(None, ("KEY-12",) if len(receivers) > 1 else ())
 
 
 def _deviation(
@@ -203,6 +275,8 @@ def _deviation(
 
     ``has_hash``: whether a broker can tell whom something is for that was put aside at a position.
     """
+    if keyed.stalled_by is not None:
+        return keyed.stalled_by
     if keyed.is_unread:
         return REPLAY_WAITS_FOR_NEWS
     first = min(owed)

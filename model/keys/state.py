@@ -37,9 +37,12 @@ class Keyed:
     nothing shows yet that the broker looked what it held up. ``may_be_read``: something may have been on its way to the
     last consumer when it left, and nothing was delivered since.
 
-    As of the last gathering: ``draining``, the hashes that waited for a consumer, and for whom; ``held_up``, those of
-    them that kept a message from being delivered; ``cleared``, how many hashes of a consumer the broker says to have
-    cleared.
+    As of the last gathering: ``draining``, the hashes that waited for a consumer, and for whom; ``back``, those that
+    were shown to although they had come back to it; ``held_up``, those that kept a message from being delivered;
+    ``cleared``, how many hashes of a consumer the broker says to have cleared.
+
+    ``on_top``: the hashes that were counted on top of themselves, which is a deviation: they never drain.
+    ``stalled_by``: the deviation by which something does not come that should.
     """
 
     got: Map[Position, str] = Map()
@@ -51,8 +54,11 @@ class Keyed:
     is_unread: bool = False
     may_be_read: bool = False
     draining: Map[int, str] = Map()
+    back: Map[int, str] = Map()
     held_up: frozenset[int] = frozenset()
     cleared: Map[str, int] = Map()
+    on_top: frozenset[int] = frozenset()
+    stalled_by: str | None = None
 
     def freed(self, positions: Iterable[Position], *, is_gone: bool) -> Keyed:
         """The same when entries were taken from a consumer; what others get of their keys once it is gone, is later."""

@@ -14,6 +14,7 @@ from model.catalogue import carries
 from model.cursors.consumers import Key, Message
 from model.cursors.left import is_surely_left
 from model.cursors.state import Consumption
+from model.deviations import DEVIATIONS, JOINED_GETS_EARLIER
 from model.judgement import Broken
 from model.keys.hashing import AUTO_SPLIT_HASHES, STICKY_HASHES, sticky_hash
 from model.log import Position
@@ -47,8 +48,20 @@ def divided(state: Consumption, key: Key, name: str, message: Message) -> Broken
         for held in consumer.outstanding:
             if held[0] == key[0] and key_of(state, held) == own and is_surely_left(state, key, held):
                 what = f"{name} was given {state.words(message)} of key {own}"
-                return Broken("KEY-01", f"{what} while {other} has {state.words(held)} of that key outstanding")
+                because = f"{what} while {other} has {state.words(held)} of that key outstanding"
+                if _is_earlier(state, key, name, message[1].position):
+                    return DEVIATIONS[JOINED_GETS_EARLIER].broken(because)
+                return Broken("KEY-01", because)
     return None
+
+
+def _is_earlier(state: Consumption, key: Key, name: str, position: Position) -> bool:
+    """Whether a consumer of the classic implementation may have been given what was read before it joined.
+
+    That one looks only at what was read when, not at who has messages of the key.
+    """
+    joined = state.keyed_of(key).joined.get(name)
+    return not state.topics[key[0]].drains and joined is not None and position <= joined.last
 
 
 def exercised_by(state: Consumption, key: Key, name: str, message: Message) -> tuple[str, ...]:

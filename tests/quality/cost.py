@@ -32,9 +32,9 @@ from conformance.lockstep.world import World
 from model.deviations import DEVIATIONS
 from model.example import Example
 from model.operations import AnyOperation
-from stateful import test_acks, test_dedup
+from stateful import test_acks, test_dedup, test_keys
 
-MACHINES = {machine.name: machine for machine in (*test_dedup.MACHINES, *test_acks.MACHINES)}
+MACHINES = {machine.name: machine for machine in (*test_dedup.MACHINES, *test_acks.MACHINES, *test_keys.MACHINES)}
 
 
 class Timed:

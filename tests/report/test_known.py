@@ -60,6 +60,15 @@ def test_a_client_s_deviation_is_known_of_some_versions_of_it(
     assert not deviation.concerns("3.3.6", clients)
 
 
+def test_a_setting_s_deviation_is_known_where_the_broker_was_given_it(tmp_path: Path) -> None:
+    (deviation,) = read(written(tmp_path, ENTRY | {"switched_on": {"classic=true": ["==3.3.6"]}}))
+    assert deviation.concerns("3.3.6", None, {"classic": "true"})
+    assert deviation.concerns("3.3.6")
+    assert not deviation.concerns("3.3.6", None, {"classic": "false"})
+    assert not deviation.concerns("3.3.6", None, {})
+    assert deviation.concerns("4.0.8", None, {})
+
+
 def test_a_history_is_named_relative_to_its_list(tmp_path: Path) -> None:
     (tmp_path / "one.json").touch()
     (deviation,) = read(written(tmp_path, ENTRY | {"history": "one.json"}))

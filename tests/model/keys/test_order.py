@@ -15,7 +15,14 @@ from model.cursors.words import (
     Subscribe,
     Subscribed,
 )
-from model.deviations import PUT_ASIDE_IN_TURN, REPLAY_WAITS_FOR_NEWS
+from model.deviations import (
+    BACK_NOT_COUNTED,
+    COUNTED_ON_TOP,
+    JOINED_GETS_EARLIER,
+    LOOK_AHEAD_AT_END,
+    PUT_ASIDE_IN_TURN,
+    REPLAY_WAITS_FOR_NEWS,
+)
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
 from model.keys.hashing import AUTO_SPLIT_HASHES, HashRange, keys_that_share_a_hash, sticky_hash
@@ -24,6 +31,8 @@ from model.log import Position
 from model.operations import (
     AnyOperation,
     AnyOutcome,
+    Cleared,
+    ClearFailpoints,
     Created,
     CreateTopic,
     Done,
@@ -33,7 +42,9 @@ from model.operations import (
     OpenProducer,
     Send,
     Sent,
+    SetFailpoint,
     Stored,
+    Unload,
 )
 
 Happened = tuple[AnyOperation, AnyOutcome]
@@ -184,7 +195,17 @@ def test_something_must_come_to_a_consumer_with_permits_in_whose_range_it_is() -
     begin = [*sent(A), *joins("c")]
     assert broken(*begin, gathers(share("c", ranges=ALL, permits=1))) == "KEY-13"
     assert broken(*begin, gathers(share("c", ranges=ALL, permits=0))) is None
-    assert broken(*begin, gathers(share("c", ranges=NONE, permits=1))) is None
+    elsewhere = gathers(share("c", ranges=NONE, permits=1), share("d", ranges=ALL))
+    assert broken(*begin, *joins("d"), elsewhere) is None
+
+
+def test_all_hashes_are_split_among_consumers_and_none_twice() -> None:
+    low, high = HashRange(1, 30000), HashRange(30001, 65535)
+    begin = joins("c", "d")
+    assert exercised(*sent(), *begin, gathers(share("c", ranges=(low,)), share("d", ranges=(high,)))) == {"KEY-12"}
+    assert broken(*sent(), *begin, leaves("c"), leaves("d"), gathers()) is None
+    for wrong in (HashRange(30002, 65535), HashRange(30000, 65535), HashRange(30001, 65534), HashRange(30001, 65536)):
+        assert broken(*sent(), *begin, gathers(share("c", ranges=(low,)), share("d", ranges=(wrong,)))) == "KEY-12"
 
 
 def test_what_a_draining_hash_holds_up_must_come_when_it_has_drained() -> None:
@@ -219,6 +240,41 @@ def test_what_is_cleared_is_counted() -> None:
     assert broken(*begin, gathers(share("c", ranges=NONE, cleared=1), share("d", ranges=ALL))) is None
 
 
+def went_and_came_back() -> list[Happened]:
+    """Hash A went to d while c had a message of it, came back when d left, and is shown to drain still."""
+    away = gathers(share("c", 1, ranges=NONE, draining=(DrainingHash(HASH_A, 1, 0),)), share("d", ranges=ALL))
+    back = gathers(share("c", ranges=ALL, draining=(DrainingHash(HASH_A, 1, 0),)))
+    return [*sent(A, A), *joins("c", "d"), away, leaves("d"), back, back, *joins("e")]
+
+
+def test_a_hash_that_came_back_may_be_shown_until_something_of_it_is_sent() -> None:
+    again = (DrainingHash(HASH_A, 1, 0),)
+    assert (
+        broken(*went_and_came_back(), gathers(share("c", ranges=NONE, draining=again), share("e", ranges=ALL))) is None
+    )
+
+
+def test_a_hash_that_came_back_and_is_not_counted_is_a_deviation() -> None:
+    away = gathers(share("c", 1, ranges=NONE, draining=(DrainingHash(HASH_A, 1, 0),)), share("d", ranges=ALL))
+    begin = [*sent(A, A), *joins("c", "d"), away, leaves("d")]
+    answer = judged(*begin, gathers(share("c", 2, ranges=ALL)))
+    assert isinstance(answer, Broken)
+    assert (answer.rule, answer.deviation) == ("KEY-11", BACK_NOT_COUNTED)
+    assert broken(*begin, gathers(share("c", 2, ranges=ALL)), known=frozenset({BACK_NOT_COUNTED})) is None
+    assert broken(*begin, gathers(share("c", 2, ranges=ALL, cleared=1))) is None
+
+
+def test_a_hash_that_is_counted_on_top_of_itself_is_a_deviation_and_never_drains() -> None:
+    twice, once = (DrainingHash(HASH_A, 2, 0),), (DrainingHash(HASH_A, 1, 0),)
+    counted = gathers(share("c", ranges=NONE, draining=twice), share("e", ranges=ALL, permits=1))
+    answer = judged(*went_and_came_back(), counted)
+    assert isinstance(answer, Broken)
+    assert answer.deviation == COUNTED_ON_TOP
+    known = frozenset({COUNTED_ON_TOP})
+    left = gathers(share("c", ranges=NONE, draining=once), share("e", ranges=ALL, permits=1))
+    assert broken(*went_and_came_back(), counted, acknowledges("c", 1), left, known=known) is None
+
+
 def test_what_nobody_looks_at_again_is_a_deviation_only_once_a_consumer_left_with_nothing() -> None:
     begin = [*sent(A), *joins("c", "d"), gathers(share("c", ranges=ALL), share("d", ranges=NONE, permits=1))]
     stalled = gathers(share("d", ranges=ALL, permits=1))
@@ -228,6 +284,22 @@ def test_what_nobody_looks_at_again_is_a_deviation_only_once_a_consumer_left_wit
     known = judged(*begin, leaves("c"), stalled, known=frozenset({REPLAY_WAITS_FOR_NEWS}))
     assert isinstance(known, Allowed)
     assert known.deviations == (REPLAY_WAITS_FOR_NEWS,)
+
+
+def test_what_a_look_ahead_passes_over_is_a_deviation_only_while_reads_are_slow() -> None:
+    begin = [*sent(A), *joins("c", "d"), gathers(share("c", ranges=ALL), share("d", ranges=NONE))]
+    stalled = gathers(share("c", ranges=ALL, permits=1), share("d", ranges=NONE))
+    slow: Happened = (SetFailpoint("t", "read-slow"), Done())
+    assert broken(*begin, permits("c"), stalled) == "KEY-13"
+    assert broken(*begin, (SetFailpoint("t", "join-slow"), Done()), permits("c"), stalled) == "KEY-10"
+    answer = judged(*begin, slow, permits("c"), stalled)
+    assert isinstance(answer, Broken)
+    assert answer.deviation == LOOK_AHEAD_AT_END
+    known = frozenset({LOOK_AHEAD_AT_END})
+    still = [*begin, slow, permits("c"), stalled, (ClearFailpoints(), Cleared(())), stalled]
+    assert broken(*still, known=known) is None
+    came = gathers(share("c", 1, ranges=ALL), share("d", ranges=NONE))
+    assert broken(*still, came, more(Position(1, 1), 2, A), stalled, known=known) == "KEY-13"
 
 
 def test_what_is_put_aside_in_turn_is_a_deviation_only_where_order_is_given_up() -> None:
@@ -244,6 +316,10 @@ def classic(*keys: str) -> list[Happened]:
     """The same on a release without draining hashes."""
     create, *rest = sent(*keys)
     return [(create[0], Created(deduplication=False, snapshot_room=9, has_draining_hashes=False)), *rest]
+
+
+def moves(*, classic: bool) -> Happened:
+    return Unload("t", classic=classic), Done()
 
 
 def more(position: Position, number: int, key: str) -> Happened:
@@ -265,3 +341,22 @@ def test_what_is_asked_for_twice_before_it_came_may_come_at_any_time_after() -> 
     assert broken(*twice, gathers(share("c"), share("d", 1, again=True))) is None
     once = [*begin, gathers(share("c", 1, again=True), share("d"))]
     assert broken(*once, gathers(share("c", 1, again=True), share("d"))) == "ACK-12"
+
+
+def test_without_draining_hashes_who_joins_may_be_given_what_others_have_keys_of_and_that_has_a_name() -> None:
+    begin = [*classic(A, A), *joins("c"), gathers(share("c", 1)), *joins("d")]
+    answer = judged(*begin, gathers(share("c"), share("d", 2)))
+    assert isinstance(answer, Broken)
+    assert (answer.rule, answer.deviation) == ("KEY-01", JOINED_GETS_EARLIER)
+    known = judged(*begin, gathers(share("c"), share("d", 2)), known=frozenset({JOINED_GETS_EARLIER}))
+    assert isinstance(known, Allowed)
+    assert known.deviations == (JOINED_GETS_EARLIER,)
+    drains = [*sent(A, A), *joins("c"), gathers(share("c", 1)), *joins("d")]
+    assert broken(*drains, gathers(share("c"), share("d", 2)), known=frozenset({JOINED_GETS_EARLIER})) == "KEY-01"
+
+
+def test_a_topic_is_moved_to_the_other_implementation() -> None:
+    anew = [*joins("c"), gathers(share("c", 1)), *joins("d"), more(Position(1, 1), 2, B)]
+    too_soon = gathers(share("c"), share("d", 2))
+    assert broken(*sent(A), moves(classic=True), *anew, too_soon) == "KEY-14"
+    assert broken(*classic(A), moves(classic=False), *anew, too_soon) is None
