@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from model.chunks.variants import VARIANTS as OF_CHUNKS
-from model.explorations import chunks, chunks_shared, dedup, keys
+from model.explorations import chunks, chunks_shared, dedup, keys, replication
 from model.explore import NamedExploration
 from model.keys.variants import VARIANTS as OF_KEYS
+from model.replication.variants import VARIANTS as OF_REPLICATION
 from model.variants import VARIANTS as OF_DEDUP
 from model.variants import NamedVariant
 
-VARIANTS: tuple[NamedVariant[Any], ...] = (*OF_DEDUP, *OF_CHUNKS, *OF_KEYS)
+VARIANTS: tuple[NamedVariant[Any], ...] = (*OF_DEDUP, *OF_REPLICATION, *OF_CHUNKS, *OF_KEYS)
 """The variants of all documents that are explored."""
 
-EXPLORED = (dedup.EXPLORED, chunks.EXPLORED, chunks_shared.EXPLORED, keys.EXPLORED)
+EXPLORED = (dedup.EXPLORED, replication.EXPLORED, chunks.EXPLORED, chunks_shared.EXPLORED, keys.EXPLORED)
 """What is explored, by reference."""
 
 

@@ -194,7 +194,7 @@ def steps(setup: Setup, world: World) -> Next:
 
 
 def of_markers(setup: Setup, world: World) -> Next:
-    """What clusters do at once: replicators handle markers, or send over links that are not late; snapshots are read."""
+    """What clusters do at once: replicators handle markers, and send over links in time; snapshots are read."""
     for cluster in world.clusters:
         for link in cluster.links:
             if not sends_next(cluster, link) or not _may_be_late(setup, cluster, link):
@@ -432,14 +432,16 @@ def _told_positions(positions: tuple[tuple[str, int], ...]) -> str:
 
 def good_ending(world: World) -> bool:
     """Every message is in every cluster and processed, nothing is under way, and no marker is left behind."""
-    everywhere = all(
+    at_rest = all(
         replicators.next_position(cluster, link) is None for cluster in world.clusters for link in cluster.links
     )
-    messages = {entry.item for cluster in world.clusters for entry in cluster.log if entry.is_message}
+    stored = [{entry.item for entry in cluster.log if entry.is_message} for cluster in world.clusters]
+    everything = set().union(*stored)
     return (
         not world.unpublished
-        and everywhere
-        and all(consumer.processed >= messages and _is_through(world, consumer) for consumer in world.consumers)
+        and at_rest
+        and all(messages == everything for messages in stored)
+        and all(consumer.processed >= everything and _is_through(world, consumer) for consumer in world.consumers)
     )
 
 

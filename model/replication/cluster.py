@@ -192,7 +192,7 @@ def _builder(cluster: Cluster, name: str) -> Builder | None:
     return found
 
 
-@carries("REPL-13", "REPL-18")
+@carries("REPL-13", "REPL-14", "REPL-15", "REPL-18")
 def update(cluster: Cluster, change: Update) -> Cluster:
     """An update from another cluster: the subscription is acknowledged up to the position of this one (REPL-13).
 

@@ -35,7 +35,7 @@ def new_builder(name: str, *, began: int, remotes: tuple[str, ...]) -> Builder:
     return Builder(name=name, began=began, remotes=remotes, missing=remotes)
 
 
-@carries("REPL-06", "REPL-07", "REPL-09", "REPL-16")
+@carries("REPL-06", "REPL-07", "REPL-09", "REPL-14", "REPL-16")
 def answered(
     builder: Builder, cluster: str, response: Response, *, stored_at: int, variant: ReplicationVariant = DOCUMENT
 ) -> Builder | Snapshot:
@@ -82,7 +82,7 @@ def cached(cache: Cache, snapshot: Snapshot, *, limit: int, variant: Replication
     return ordered[:limit] if variant.newest_dropped else ordered[-limit:]
 
 
-@carries("REPL-12")
+@carries("REPL-12", "REPL-15")
 def passed(cache: Cache, mark_delete: int, *, variant: ReplicationVariant = DOCUMENT) -> tuple[Cache, Snapshot | None]:
     """Mark-delete has advanced: the cache without what it has passed, and the latest of that (REPL-12)."""
     behind = tuple(one for one in cache if one.local <= mark_delete)

@@ -1,0 +1,243 @@
+"""The explorations of document 001: what they find, to the number, and that nothing in them is idle."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from msgspec.structs import replace
+
+from model.explorations import explorations, replication
+from model.explorations.replication_statements import EXACT, acknowledged
+from model.explorations.replication_world import Setup, Step, World
+from model.explore import Exploration, NamedExploration
+from model.replication.entries import Request
+from model.replication.variants import VARIANTS
+from model.variants import Origin
+
+RULES = {f"REPL-{number:02}" for number in (*range(1, 16), 17, 18)}
+"""What the exploration can show; REPL-16 is one example."""
+
+FOUND = {
+    "repl-two": (2646, 5046),
+    "repl-there-and-back": (10312, 13994),
+    "repl-small-cache": (5363, 13079),
+    "repl-timeout": (2511, 5068),
+    "repl-cuts": (13774, 20076),
+    "repl-crash": (10890, 22187),
+    "repl-crash-there": (6261, 12939),
+    "repl-closed": (87, 133),
+    "repl-several": (820, 1400),
+    "repl-same-name": (1357, 3680),
+    "repl-none": (34, 54),
+    "repl-three": (33628, 46342),
+    "repl-three-cut": (16904, 21801),
+    "repl-three-idle": (245, 267),
+}
+"""States and transitions: whoever changes them changes what is explored, and should know."""
+
+SOUND = "every message that is acknowledged in any cluster was processed by the consumer"
+NOTHING_MISSED = "a consumer that fails over is sent every message that it has not processed"
+IN_ORDER = (
+    "what is written in a cluster comes to each other cluster in its order, and once; again only after a link was cut "
+    "or a broker crashed"
+)
+NEWS = "a snapshot begins when a message came since the last completed one began"
+CONNECTED = "a snapshot begins while all replicators are connected"
+BY_ITS_REPLICATOR = "a marker is handled by the replicator to the cluster that wrote it"
+STILL_MADE = "an answer counts only for its own snapshot, while it is made"
+DROPPED = "a snapshot that is given up is no longer made"
+MAPPING = "a snapshot has the local position of the last answer, and the positions of the first ones"
+OPENED = "a cluster that answers has no closed replicator to the one that asked"
+MARKERS_APART = "what a consumer was sent and has not acknowledged is messages, no marker is"
+CACHE = "a cache has snapshots of its own cluster, no more than its limit, in the order of their local positions"
+OLDEST_GOES = "a snapshot that is read is cached, and the oldest go for it"
+LATEST_PASSED = "when mark-delete advances, the last cached snapshot that it has passed is published, and else nothing"
+APPLIED = (
+    "an update acknowledges up to the position of its cluster, in a subscription that is there and replicated then"
+)
+BEHIND = (
+    "when all is quiet, every cluster has acknowledged up to its position in the last snapshot that mark-delete "
+    "passed, unless its broker crashed"
+)
+ONLY_REPLICATED = "markers and subscriptions in other clusters come only of subscriptions that are replicated"
+
+BREAKS: dict[str, tuple[str, int]] = {
+    "repl-second-round-skipped": (NOTHING_MISSED, 16),
+    "repl-rounds-not-told-apart": (SOUND, 25),
+    "repl-latest-answer-counts": (NOTHING_MISSED, 25),
+    "repl-local-too-early": (NOTHING_MISSED, 14),
+    "repl-local-too-late": (MAPPING, 7),
+    "repl-position-too-far": (NOTHING_MISSED, 14),
+    "repl-late-answer-accepted": (STILL_MADE, 7),
+    "repl-never-timed-out": (DROPPED, 2),
+    "repl-began-without-news": (NEWS, 6),
+    "repl-began-while-cut": (CONNECTED, 2),
+    "repl-began-for-nobody": (ONLY_REPLICATED, 2),
+    "repl-handled-by-every-replicator": (BY_ITS_REPLICATOR, 7),
+    "repl-closed-not-opened": (OPENED, 5),
+    "repl-in-flight-lost": (IN_ORDER, 5),
+    "repl-snapshot-replicated": (CACHE, 8),
+    "repl-markers-held": (MARKERS_APART, 2),
+    "repl-next-snapshot": (NOTHING_MISSED, 14),
+    "repl-oldest-usable": (BEHIND, 17),
+    "repl-cache-unbounded": (CACHE, 16),
+    "repl-newest-dropped": (OLDEST_GOES, 16),
+    "repl-cache-not-refilled": (BEHIND, 11),
+    "repl-individual-publishes": (NOTHING_MISSED, 14),
+    "repl-update-unpublished": (LATEST_PASSED, 9),
+    "repl-wrong-cluster": (BEHIND, 27),
+    "repl-all-there": (NOTHING_MISSED, 14),
+    "repl-created-at-latest": (NOTHING_MISSED, 14),
+    "repl-created-unreplicated": (APPLIED, 11),
+    "repl-missing-not-created": (BEHIND, 11),
+    "repl-unreplicated-published": (ONLY_REPLICATED, 9),
+    "repl-unreplicated-updated": (SOUND, 11),
+}
+"""For each variant what it breaks of what matters most, and in how many steps."""
+
+STUCK = {
+    "repl-closed-not-opened",
+    "repl-in-flight-lost",
+    "repl-individual-publishes",
+    "repl-unreplicated-updated",
+}
+"""The variants in which some message may never be processed, whatever happens, before a promise is broken."""
+
+DOCUMENT = {named.name: named for named in replication.EXPLORED.of_document()}
+HOLDING = [name for name, named in DOCUMENT.items() if named.must_hold]
+
+
+@cache
+def explored(name: str) -> Exploration[World, Step]:
+    named: NamedExploration[World, Step] = DOCUMENT[name] if name in DOCUMENT else explorations(name)[0]
+    return named.run()
+
+
+def broken(found: Exploration[World, Step]) -> dict[str, int]:
+    """What does not hold, and the length of the shortest way there."""
+    return {c.broken.says: len(c.path.labels) for c in found.counterexamples}
+
+
+def words(name: str, says: str) -> list[str]:
+    """The shortest counterexample, in words."""
+    (path,) = [c.path for c in explored(name).counterexamples if c.broken.says == says]
+    return [str(label) for label in path.labels]
+
+
+@pytest.mark.parametrize("name", HOLDING)
+def test_every_rule_holds_in_every_state_and_all_messages_can_still_be_processed(name: str) -> None:
+    found = explored(name)
+    assert broken(found) == {}
+    assert found.unexercised == ()
+    assert found.dead_end is None
+    assert found.knows_endings
+    assert found.holds
+
+
+def test_the_numbers_of_states_and_transitions_are_these() -> None:
+    assert {name: (explored(name).states, explored(name).transitions) for name in DOCUMENT} == FOUND
+
+
+def test_every_kind_of_step_that_there_is_room_for_happens() -> None:
+    assert {name: explored(name).untaken for name in HOLDING if explored(name).untaken} == {}
+
+
+def test_every_variant_breaks_something_and_this_is_the_shortest_way() -> None:
+    lengths = {name: broken(explored(name)) for name in BREAKS}
+    assert {name: lengths[name].get(says) for name, (says, _) in BREAKS.items()} == {
+        name: steps for name, (_, steps) in BREAKS.items()
+    }
+    assert set(BREAKS) == {named.name for named in VARIANTS}
+
+
+def test_these_variants_leave_messages_that_can_never_be_processed() -> None:
+    assert {name for name in BREAKS if explored(name).dead_end is not None} == STUCK
+
+
+def test_every_statement_can_be_broken_and_together_they_stand_for_every_rule() -> None:
+    stated = {s.says: s.rules for name in DOCUMENT for s in explored(name).statements}
+    refuted = {says for name in (*BREAKS, *DOCUMENT) for says in broken(explored(name))}
+    assert set(stated) - refuted == set()
+    assert {rule for rules in stated.values() for rule in rules} == RULES
+
+
+def test_without_the_second_round_a_consumer_that_fails_over_misses_a_message_of_a_third_cluster() -> None:
+    assert words("repl-second-round-skipped", NOTHING_MISSED) == [
+        "A begins snapshot A#1: its request is entry 1",
+        "the request for A#1 comes from A to C, as entry 1",
+        "C answers for the request for A#1: its last is entry 1; the answer is entry 2",
+        "C1 is published in C, as entry 3",
+        "C's answer for A#1 comes from C to A, as entry 2",
+        "A has C's answer for A#1, in entry 2",
+        "C1 comes from C to B, as entry 1",
+        "the request for A#1 comes from A to B, as entry 2",
+        "B answers for the request for A#1: its last is entry 2; the answer is entry 3",
+        "B's answer for A#1 comes from B to A, as entry 3",
+        "A has B's answer for A#1, in entry 3: snapshot A#1 (3 here is 2 in B, 1 in C) is entry 4",
+        "s in A reads snapshot A#1 (3 here is 2 in B, 1 in C)",
+        "s in A acknowledges A1, and publishes the update of s to 2 in B, 1 in C in entry 5",
+        "the update of s to 2 in B, 1 in C comes from A to B, as entry 4",
+        "B creates s, acknowledged up to entry 2",
+        "the consumer of s fails over from A to B",
+    ]
+
+
+def test_two_clusters_need_no_second_round() -> None:
+    two = [name for name in HOLDING if not name.startswith("repl-three")]
+    rounds = {
+        entry.item.round
+        for name in two
+        for world in explored(name).graph
+        for cluster in world.clusters
+        for entry in cluster.log
+        if isinstance(entry.item, Request)
+    }
+    assert rounds == {1}
+
+
+def test_an_answer_of_the_first_round_that_comes_again_stands_for_one_of_the_second_in_releases() -> None:
+    assert words("repl-rounds-not-told-apart", SOUND)[15:21] == [
+        "A has B's answer for A#1, round 2, in entry 5",
+        "s in A acknowledges A1",
+        "the link from C to A is cut; what it dealt with last was not confirmed",
+        "the link from C to A heals",
+        "C's answer for A#1 comes from C to A, as entry 6",
+        "A has C's answer for A#1, in entry 6: snapshot A#1 (6 here is 2 in B, 1 in C) is entry 7",
+    ]
+
+
+def test_two_clusters_that_fall_idle_become_equal() -> None:
+    assert EXACT in explored("repl-two").held
+    assert any(is_everywhere(world) for world in explored("repl-two").graph)
+
+
+def is_everywhere(world: World) -> bool:
+    """Whether both messages are acknowledged in both clusters, while the consumer never left the first."""
+    subscriptions = [(cluster, cluster.subscription("s")) for cluster in world.clusters]
+    return world.failovers == "B" and all(
+        subscription is not None and len(acknowledged(cluster, subscription)) == 2
+        for cluster, subscription in subscriptions
+    )
+
+
+def test_three_clusters_may_stay_behind_however_long_they_are_idle() -> None:
+    told = words("repl-three-idle", EXACT.says)
+    assert told[1] == "C1 comes from C to A, as entry 1"
+    assert told.index("C1 comes from C to B, as entry 5") > told.index(
+        "B answers for the request for A#1: its last is entry 1; the answer is entry 2"
+    )
+    assert "B creates s, acknowledged up to entry 1" in told
+
+
+def test_what_releases_do_comes_with_the_place_in_their_code() -> None:
+    assert all((named.origin is Origin.RELEASE) == bool(named.code) for named in VARIANTS)
+
+
+def test_links_that_are_in_time_leave_out_states_but_invent_none() -> None:
+    free = Setup(messages="A", failovers="B")
+    in_time = replication.EXPLORED.run(replace(free, late=("BA",)))
+    whole = replication.EXPLORED.run(free)
+    assert set(in_time.graph) < set(whole.graph)
+    assert in_time.holds
+    assert whole.holds
