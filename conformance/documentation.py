@@ -11,6 +11,7 @@ from pathlib import Path
 from conformance.faults import catalogue
 from conformance.report import hunts
 from conformance.report.markdown import buffers_page, defects_page, draining_page, exploration_page, rules_page
+from conformance.report.rounds import rounds_page
 from conformance.trouble import Trouble
 from model.catalogue import CATALOGUE
 from model.chunks import assembly
@@ -28,6 +29,7 @@ def pages(folder: Path) -> dict[str, str]:
         "rules.md": rules_page(CATALOGUE),
         "defects.md": defects_page(catalogue.defects(), [hunts.read(path) for path in kept]),
         "exploration.md": exploration_page(VARIANTS),
+        "second-round.md": rounds_page(),
         "draining.md": draining_page(draining.TABLE),
         "chunk-buffers.md": buffers_page(assembly.TABLE),
     }

@@ -42,7 +42,7 @@ def rules_page(rules: Iterable[Rule]) -> str:
         )
         for document, name in DOCUMENTS.items()
     ]
-    return _page(
+    return page(
         "Rules",
         "Every statement of the five documents, as the suite has it. *wire*: decided by what clients and the REST "
         "interface show; *stats*: by the broker's own counts; *fault*: only with a fault; *model*: by exploring the "
@@ -55,7 +55,7 @@ def defects_page(defects: Sequence[Defect], told: Sequence[ToldHunt]) -> str:
     """The seeded defects, and what hunts for them came to."""
     hunted = {one.id for hunt in told for one in hunt.defects}
     unhunted = [f"`{defect.name}`" for defect in defects if defect.name not in hunted]
-    return _page(
+    return page(
         "Seeded defects",
         "Small bugs that can be switched on inside a running broker (`conformance/faults/rules`), or on the wire "
         "before it (`conformance/faults/wire.py`), to see whether the machines notice. A defect counts as found when a "
@@ -100,17 +100,17 @@ def exploration_page(variants: Sequence[NamedVariant[Any]]) -> str:
         for variant in variants
         for named in explorations(variant.name)
     ]
-    return _page(
+    return page(
         "Exploring the model",
         "`pulsar-conformance explore` goes through every reachable state of small configurations of the models of "
-        "documents 000, 002 and 004, and finds the rules to hold in each. This page has what is too long for a "
+        "documents 000, 001, 002 and 004, and finds the rules to hold in each. This page has what is too long for a "
         "terminal.",
         "## One message, one failing write\n\nAll states of one producer that sends one message, while one write may "
         "fail. In each state: the highest id pushed, the highest id persisted, and the ids in the log.\n\n"
         f"```mermaid\n{_drawing()}\n```",
         "## What breaks without a sentence of the documents\n\nEach variant of a model does one thing differently "
-        "(those of document 002 are named `chunk-...`, of 004 `key-...`); these are shortest ways to what then breaks. "
-        "`--variant NAME` explores one.",
+        "(those of document 001 are named `repl-...`, of 002 `chunk-...`, of 004 `key-...`); these are shortest ways "
+        "to what then breaks. `--variant NAME` explores one.",
         *sections,
     )
 
@@ -157,7 +157,7 @@ T = TypeVar("T", bound=_Transition)
 def _life_page(
     heading: str, what: str, columns: tuple[str, str, str, str], states: type[S], table: Mapping[tuple[S, N], T]
 ) -> str:
-    return _page(
+    return page(
         heading,
         what,
         f"```mermaid\n{_life(states, table)}\n```",
@@ -206,7 +206,8 @@ def _state(world: World) -> str:
     return f"pushed {pushed}<br>persisted {persisted}<br>log {log}"
 
 
-def _page(heading: str, *parts: str) -> str:
+def page(heading: str, *parts: str) -> str:
+    """A generated page: it says that it is, has a heading, and these parts."""
     note = "<!-- Written by `make docs`; what is changed here by hand is lost. -->"
     return "\n\n".join((note, f"# {heading}", *parts)) + "\n"
 

@@ -106,7 +106,7 @@ VARIANTS: tuple[NamedVariant[ReplicationVariant], ...] = (
         Origin.RELEASE,
         "A topic that is loaded again begins with an empty cache, and the snapshots that were acknowledged behind "
         "mark-delete are never read again.",
-        "PersistentSubscription.java:207 (4.0.8)",
+        "PersistentSubscription.java:207, and filterReadEntries of ManagedCursorImpl (4.0.8)",
     ),
     _named(
         "individual_publishes", Origin.DEFECT, "An individual ack counts as if mark-delete had come to its position."
