@@ -59,8 +59,8 @@ MACHINES = (
         decides=("CHUNK-03", "CHUNK-13"),
         needs=frozenset({Capability.KILL, Capability.RESTART}),
         share=1.0,
-        steps=2,
-        examples=2,
+        steps=1,
+        examples=1,
     ),
 )
 

@@ -82,7 +82,7 @@ class ChunkConsumer:
             while (delivery := self._consumer.receive(timeout_s=_MOMENT_S)) is not None:
                 given = Given(delivery.position, len(delivery.payload), digest(delivery.payload))
                 self._given.append(given)
-                self._held.append((given, delivery))
+                self._held.append((given, delivery.without_payload()))
                 received = True
         return received or bool(news)
 

@@ -67,6 +67,8 @@ GRACE_S: Final = 0.5
 OPEN_TIMEOUT_S: Final = 30.0
 """How long a topic may take to let somebody in, after it was moved or another one of the name was there."""
 ANSWER_TIMEOUT_S: Final = 10.0
+READ_AHEAD: Final = 16
+"""How many entries of a log are on their way to whoever reads it."""
 MOST_PERIOD_S: Final = 5.0
 """Rates that are refreshed less often are not waited for."""
 _MAY_PASS: Final = frozenset(
@@ -299,6 +301,7 @@ class Chunks:
         if subscription not in admin.internal_stats(topic).cursors or not log:
             return Skipped("there is no such subscription, or nothing in the log")
         before = unacknowledged(admin.internal_stats(topic), subscription)
+        streams = tuple(consumer.tell_passed() for consumer in self._on(topic, subscription))
         place = log[operation.entries % len(log)].position
         try:
             match operation.how:
@@ -317,7 +320,7 @@ class Chunks:
             return Refused(str(error.status), str(error))
         self._stalled.discard((topic, subscription))
         after = unacknowledged(admin.internal_stats(topic), subscription)
-        return SubscriptionMoved(tuple(sorted(before)), tuple(sorted(after)))
+        return SubscriptionMoved(tuple(sorted(before)), tuple(sorted(after)), streams)
 
     def _await_expired(self, topic: str, subscription: str, place: Position) -> None:
         """Wait until nothing is left up to a place."""
@@ -356,7 +359,8 @@ class Chunks:
     # ------------------------------------------------------------------------------------------------------- reading
 
     def _log(self, topic: str) -> Iterator[LoggedPart]:
-        for entry in logs.read_log(self._world.reader, topic, timeout_s=ANSWER_TIMEOUT_S):
+        # Only digests are kept, and few entries are on their way: they may be as large as a broker takes.
+        for entry in logs.each_entry(self._world.reader, topic, timeout_s=ANSWER_TIMEOUT_S, ahead=READ_AHEAD):
             yield _logged(entry)
 
     def _backlog(self, topic: str, subscription: str) -> AnyOutcome:

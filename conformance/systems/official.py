@@ -11,7 +11,7 @@ import math
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self
@@ -161,7 +161,11 @@ class OfficialDelivery:
     properties: Mapping[str, str]
     redelivery_count: int
     message: Any
-    """The client's own, to acknowledge it with."""
+    """The client's own, or its id, to acknowledge it with."""
+
+    def without_payload(self) -> OfficialDelivery:
+        """The same, to be acknowledged later, without a payload that is held all the while."""
+        return replace(self, payload=b"", message=self.message.message_id())
 
 
 class OfficialConsumer:

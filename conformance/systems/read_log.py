@@ -59,12 +59,21 @@ def read_log(client: WireClient, topic: str, *, timeout_s: float, last: Position
     broker may come to stand behind that. A topic that is just being loaded is asked for again. Raises
     ``ServerRefused``, ``ConnectionLost``, ``NoAnswer``.
     """
+    return list(each_entry(client, topic, timeout_s=timeout_s, last=last))
+
+
+def each_entry(
+    client: WireClient, topic: str, *, timeout_s: float, last: Position | None = None, ahead: int = _PERMITS
+) -> Iterator[LoggedEntry]:
+    """The same, entry by entry: the broker is at most ``ahead`` messages ahead of whoever looks at them."""
     deadline = Deadline.after(timeout_s)
     reader = _open_reader(client, topic, deadline)
     try:
-        reader.flow(_PERMITS)
+        reader.flow(ahead)
         last = last or reader.last_message_id(timeout_s=deadline.left_s)
-        return [] if last is None else [_entry(group) for group in _read_up_to(last, reader, deadline)]
+        if last is not None:
+            for group in _read_up_to(last, reader, deadline, ahead):
+                yield _entry(group)
     finally:
         reader.close(timeout_s=deadline.left_s)
 
@@ -90,13 +99,14 @@ def _open_reader(client: WireClient, topic: str, deadline: Deadline) -> WireCons
         client.pump(for_s=_PAUSE_S)
 
 
-def _read_up_to(last: Position, reader: WireConsumer, deadline: Deadline) -> Iterator[list[Delivery]]:
+def _read_up_to(last: Position, reader: WireConsumer, deadline: Deadline, ahead: int) -> Iterator[list[Delivery]]:
     """Give the deliveries of each entry, up to the last one."""
-    for _, group in itertools.groupby(_receive_up_to(last, reader, deadline), key=lambda delivery: delivery.position):
+    received = _receive_up_to(last, reader, deadline, ahead)
+    for _, group in itertools.groupby(received, key=lambda delivery: delivery.position):
         yield list(group)
 
 
-def _receive_up_to(last: Position, reader: WireConsumer, deadline: Deadline) -> Iterator[Delivery]:
+def _receive_up_to(last: Position, reader: WireConsumer, deadline: Deadline, ahead: int) -> Iterator[Delivery]:
     for taken in itertools.count(1):
         delivery = reader.receive(timeout_s=deadline.left_s)
         if delivery is None:
@@ -104,8 +114,8 @@ def _receive_up_to(last: Position, reader: WireConsumer, deadline: Deadline) -> 
         yield delivery
         if delivery.position >= last and delivery.batch_index in (-1, delivery.batch_size - 1):
             return
-        if taken % (_PERMITS // 2) == 0:
-            reader.flow(_PERMITS // 2)
+        if taken % (ahead // 2) == 0:
+            reader.flow(ahead // 2)
 
 
 def _entry(deliveries: list[Delivery]) -> LoggedEntry:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from model.catalogue import carries
@@ -17,6 +18,7 @@ from model.chunks.words import (
     GiveBack,
     Given,
     Joined,
+    Stream,
     SubscriptionMoved,
 )
 from model.deviations import CHUNK_LAST_GIVEN_BACK, CHUNK_REPEATED_UNACKNOWLEDGED, DEVIATIONS
@@ -123,12 +125,10 @@ def _by_client(name: str, message: Message, what: str, lacking: list[Position]) 
 @carries("CHUNK-07")
 def backlog_read(state: Chunking, key: Key, outcome: ChunkedBacklog) -> Judged:
     """By the broker's account exactly that is acknowledged which was; where a topic was moved, some may be lost."""
-    for stream in outcome.streams:
-        if stream.consumer in state.consumers:
-            followed = passed(state, stream)
-            if isinstance(followed, Broken):
-                return followed
-            state = followed
+    followed = _passed(state, outcome.streams)
+    if isinstance(followed, Broken):
+        return followed
+    state = followed
     subscription = state.subscriptions[key]
     unacknowledged = frozenset(outcome.unacknowledged)
     log = [entry.position for entry in state.topics[key[0]].log]
@@ -149,14 +149,28 @@ def backlog_read(state: Chunking, key: Key, outcome: ChunkedBacklog) -> Judged:
     return Allowed(state.with_subscription(key, after), exercised)
 
 
+def _passed(state: Chunking, streams: Sequence[Stream]) -> Chunking | Broken:
+    for stream in streams:
+        if stream.consumer in state.consumers:
+            followed = passed(state, stream)
+            if isinstance(followed, Broken):
+                return followed
+            state = followed
+    return state
+
+
 def subscription_moved(state: Chunking, key: Key, outcome: SubscriptionMoved) -> Judged:
     """An administrator moved a subscription: what he may do to it is document 003's, and taken as it is."""
+    followed = _passed(state, outcome.streams)
+    if isinstance(followed, Broken):
+        return followed
+    state = followed
     subscription = state.subscriptions[key]
-    log = state.topics[key[0]].log
     unacknowledged = frozenset(outcome.after)
+    passed_over, taken_back = set(outcome.before) - unacknowledged, unacknowledged - set(outcome.before)
     after = replace(
         subscription,
-        acknowledged=frozenset(entry.position for entry in log if entry.position not in unacknowledged),
+        acknowledged=(subscription.acknowledged | passed_over) - taken_back,
         was_left_with_chunks=True,
         is_out_of_order=True,
         was_moved=True,

@@ -353,10 +353,14 @@ class ChunkedLeft(Outcome, frozen=True):
 
 
 class SubscriptionMoved(Outcome, frozen=True):
-    """What a subscription had not acknowledged before and after it was moved, by the broker's account."""
+    """What a subscription had not acknowledged before and after it was moved, by the broker's account.
+
+    ``streams``: what passed between the broker and its consumers before that.
+    """
 
     before: tuple[Position, ...]
     after: tuple[Position, ...]
+    streams: tuple[Stream, ...] = ()
 
 
 class ChunkedLog(Outcome, frozen=True):
