@@ -284,14 +284,10 @@ class ChunksStatsMachine(OnChunks):
         """An empty topic."""
         self.do(CreateChunkedTopic(TOPIC, deduplication))
 
-    @rule()
-    def small(self) -> None:
-        """Payloads that are not split."""
-        self.rate(100)
-
     @rule(rooms=st.integers(1, 3))
-    def large(self, rooms: int) -> None:
-        """Payloads that are."""
+    def publish(self, rooms: int) -> None:
+        """Payloads that are not split, and then payloads that are."""
+        self.rate(100)
         self.rate(rooms * ROOM_BYTES + 1)
 
     def rate(self, size_bytes: int) -> None:

@@ -50,7 +50,7 @@ MACHINES = (
         factory=ChunksStatsMachine,
         decides=("CHUNK-10",),
         share=0.5,
-        steps=2,
+        steps=1,
         examples=2,
     ),
     Machine(
