@@ -50,7 +50,7 @@ MACHINES = (
         factory=ChunksStatsMachine,
         decides=("CHUNK-10",),
         share=0.5,
-        steps=1,
+        steps=2,
         examples=2,
     ),
     Machine(
@@ -59,7 +59,7 @@ MACHINES = (
         decides=("CHUNK-03", "CHUNK-13"),
         needs=frozenset({Capability.KILL, Capability.RESTART}),
         share=1.0,
-        steps=1,
+        steps=2,
         examples=1,
     ),
 )
