@@ -277,6 +277,33 @@ def test_swapped_sends_are_stored_in_the_other_order(
     assert stored(client, topic) == [1, 3, 2]
 
 
+def test_a_send_is_swapped_with_the_next_one_of_another_kind(
+    tap: Tap, wire: WireClient, client: WireClient, admin: Admin
+) -> None:
+    namespace = f"public/tap-{uuid.uuid4().hex[:8]}"
+    admin.create_namespace(namespace)
+    admin.create_topic(topic := f"persistent://{namespace}/t")
+    first, second = (wire.open_producer(topic, name=name, timeout_s=TIMEOUT_S) for name in "pq")
+    tap.inject(Swap(which=Which(kind="SEND", producer="p", count=None), behind=Which(kind="SEND", producer="q")))
+    tickets = [first.send(1, b"x"), first.send(2, b"x"), second.send(3, b"x")]
+    second.answer(tickets[2], timeout_s=TIMEOUT_S)
+    assert answered(first, tickets[:2]) == ["Receipt"] * 2
+    assert stored(client, topic) == [2, 3, 1], "of two that are to wait, the first does"
+
+
+def test_an_ack_of_few_entries_is_left_alone(tap: Tap, wire: WireClient, admin: Admin, topic: str) -> None:
+    producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
+    answered(producer, [producer.send(i, b"x") for i in (1, 2, 3)])
+    consumer = wire.subscribe(topic, "s", kind="Shared", initial="earliest", timeout_s=TIMEOUT_S)
+    consumer.flow(3)
+    positions = [one.position for _ in range(3) if (one := consumer.receive(timeout_s=TIMEOUT_S)) is not None]
+    tap.inject(Corrupt(which=Which(kind="ACK", count=None), change=FewerIds(of_at_least=2)))
+    consumer.ack(positions[:1], timeout_s=TIMEOUT_S)
+    assert admin.stats(topic).subscriptions["s"].backlog == 2
+    consumer.ack(positions[1:], timeout_s=TIMEOUT_S)
+    assert admin.stats(topic).subscriptions["s"].backlog == 1
+
+
 def test_a_lost_send_is_not_stored(tap: Tap, wire: WireClient, client: WireClient, topic: str) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     tap.inject(Lose(which=SECOND_SEND))
