@@ -2,39 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
-
-import pytest
 from msgspec.structs import replace
 
-from model.explorations import explorations, replication
+from model.explorations import replication
 from model.explorations.replication_statements import EXACT, acknowledged
-from model.explorations.replication_world import Setup, Step, World
-from model.explore import Exploration, NamedExploration
+from model.explorations.replication_world import Setup, World
 from model.replication.entries import Request
 from model.replication.variants import VARIANTS
-from model.variants import Origin
-
-RULES = {f"REPL-{number:02}" for number in (*range(1, 16), 17, 18)}
-"""What the exploration can show; REPL-16 is one example."""
-
-FOUND = {
-    "repl-two": (2646, 5046),
-    "repl-there-and-back": (10312, 13994),
-    "repl-small-cache": (5363, 13079),
-    "repl-timeout": (2511, 5068),
-    "repl-cuts": (13774, 20076),
-    "repl-crash": (10890, 22187),
-    "repl-crash-there": (6261, 12939),
-    "repl-closed": (87, 133),
-    "repl-several": (820, 1400),
-    "repl-same-name": (1357, 3680),
-    "repl-none": (34, 54),
-    "repl-three": (33628, 46342),
-    "repl-three-cut": (16904, 21801),
-    "repl-three-idle": (245, 267),
-}
-"""States and transitions: whoever changes them changes what is explored, and should know."""
+from tests.model.explored import ExplorationContract, explored, words
 
 SOUND = "every message that is acknowledged in any cluster was processed by the consumer"
 NOTHING_MISSED = "a consumer that fails over is sent every message that it has not processed"
@@ -62,104 +37,69 @@ BEHIND = (
 )
 ONLY_REPLICATED = "markers and subscriptions in other clusters come only of subscriptions that are replicated"
 
-BREAKS: dict[str, tuple[str, int]] = {
-    "repl-second-round-skipped": (NOTHING_MISSED, 16),
-    "repl-rounds-not-told-apart": (SOUND, 25),
-    "repl-latest-answer-counts": (NOTHING_MISSED, 25),
-    "repl-local-too-early": (NOTHING_MISSED, 14),
-    "repl-local-too-late": (MAPPING, 7),
-    "repl-position-too-far": (NOTHING_MISSED, 14),
-    "repl-late-answer-accepted": (STILL_MADE, 7),
-    "repl-never-timed-out": (DROPPED, 2),
-    "repl-began-without-news": (NEWS, 6),
-    "repl-began-while-cut": (CONNECTED, 2),
-    "repl-began-for-nobody": (ONLY_REPLICATED, 2),
-    "repl-handled-by-every-replicator": (BY_ITS_REPLICATOR, 7),
-    "repl-closed-not-opened": (OPENED, 5),
-    "repl-in-flight-lost": (IN_ORDER, 5),
-    "repl-snapshot-replicated": (CACHE, 8),
-    "repl-markers-held": (MARKERS_APART, 2),
-    "repl-next-snapshot": (NOTHING_MISSED, 14),
-    "repl-oldest-usable": (BEHIND, 17),
-    "repl-cache-unbounded": (CACHE, 16),
-    "repl-newest-dropped": (OLDEST_GOES, 16),
-    "repl-cache-not-refilled": (BEHIND, 11),
-    "repl-individual-publishes": (NOTHING_MISSED, 14),
-    "repl-update-unpublished": (LATEST_PASSED, 9),
-    "repl-wrong-cluster": (BEHIND, 27),
-    "repl-all-there": (NOTHING_MISSED, 14),
-    "repl-created-at-latest": (NOTHING_MISSED, 14),
-    "repl-created-unreplicated": (APPLIED, 11),
-    "repl-missing-not-created": (BEHIND, 11),
-    "repl-unreplicated-published": (ONLY_REPLICATED, 9),
-    "repl-unreplicated-updated": (SOUND, 11),
-}
-"""For each variant what it breaks of what matters most, and in how many steps."""
 
-STUCK = {
-    "repl-closed-not-opened",
-    "repl-in-flight-lost",
-    "repl-individual-publishes",
-    "repl-unreplicated-updated",
-}
-"""The variants in which some message may never be processed, whatever happens, before a promise is broken."""
+class TestReplication(ExplorationContract):
+    """Document 001."""
 
-DOCUMENT = {named.name: named for named in replication.EXPLORED.of_document()}
-HOLDING = [name for name, named in DOCUMENT.items() if named.must_hold]
-
-
-@cache
-def explored(name: str) -> Exploration[World, Step]:
-    named: NamedExploration[World, Step] = DOCUMENT[name] if name in DOCUMENT else explorations(name)[0]
-    return named.run()
-
-
-def broken(found: Exploration[World, Step]) -> dict[str, int]:
-    """What does not hold, and the length of the shortest way there."""
-    return {c.broken.says: len(c.path.labels) for c in found.counterexamples}
-
-
-def words(name: str, says: str) -> list[str]:
-    """The shortest counterexample, in words."""
-    (path,) = [c.path for c in explored(name).counterexamples if c.broken.says == says]
-    return [str(label) for label in path.labels]
-
-
-@pytest.mark.parametrize("name", HOLDING)
-def test_every_rule_holds_in_every_state_and_all_messages_can_still_be_processed(name: str) -> None:
-    found = explored(name)
-    assert broken(found) == {}
-    assert found.unexercised == ()
-    assert found.dead_end is None
-    assert found.knows_endings
-    assert found.holds
-
-
-def test_the_numbers_of_states_and_transitions_are_these() -> None:
-    assert {name: (explored(name).states, explored(name).transitions) for name in DOCUMENT} == FOUND
-
-
-def test_every_kind_of_step_that_there_is_room_for_happens() -> None:
-    assert {name: explored(name).untaken for name in HOLDING if explored(name).untaken} == {}
-
-
-def test_every_variant_breaks_something_and_this_is_the_shortest_way() -> None:
-    lengths = {name: broken(explored(name)) for name in BREAKS}
-    assert {name: lengths[name].get(says) for name, (says, _) in BREAKS.items()} == {
-        name: steps for name, (_, steps) in BREAKS.items()
+    document = replication.EXPLORED.of_document()
+    variants = VARIANTS
+    rules = {f"REPL-{number:02}" for number in (*range(1, 16), 17, 18)}
+    """What the exploration can show; REPL-16 is one example."""
+    found = {
+        "repl-two": (2646, 5046),
+        "repl-there-and-back": (10312, 13994),
+        "repl-small-cache": (5363, 13079),
+        "repl-timeout": (2511, 5068),
+        "repl-cuts": (13774, 20076),
+        "repl-crash": (10890, 22187),
+        "repl-crash-there": (6261, 12939),
+        "repl-closed": (87, 133),
+        "repl-several": (820, 1400),
+        "repl-same-name": (1357, 3680),
+        "repl-none": (34, 54),
+        "repl-three": (33628, 46342),
+        "repl-three-cut": (16904, 21801),
+        "repl-three-idle": (245, 267),
     }
-    assert set(BREAKS) == {named.name for named in VARIANTS}
-
-
-def test_these_variants_leave_messages_that_can_never_be_processed() -> None:
-    assert {name for name in BREAKS if explored(name).dead_end is not None} == STUCK
-
-
-def test_every_statement_can_be_broken_and_together_they_stand_for_every_rule() -> None:
-    stated = {s.says: s.rules for name in DOCUMENT for s in explored(name).statements}
-    refuted = {says for name in (*BREAKS, *DOCUMENT) for says in broken(explored(name))}
-    assert set(stated) - refuted == set()
-    assert {rule for rules in stated.values() for rule in rules} == RULES
+    breaks = {
+        "repl-second-round-skipped": (NOTHING_MISSED, 16),
+        "repl-rounds-not-told-apart": (SOUND, 25),
+        "repl-latest-answer-counts": (NOTHING_MISSED, 25),
+        "repl-local-too-early": (NOTHING_MISSED, 14),
+        "repl-local-too-late": (MAPPING, 7),
+        "repl-position-too-far": (NOTHING_MISSED, 14),
+        "repl-late-answer-accepted": (STILL_MADE, 7),
+        "repl-never-timed-out": (DROPPED, 2),
+        "repl-began-without-news": (NEWS, 6),
+        "repl-began-while-cut": (CONNECTED, 2),
+        "repl-began-for-nobody": (ONLY_REPLICATED, 2),
+        "repl-handled-by-every-replicator": (BY_ITS_REPLICATOR, 7),
+        "repl-closed-not-opened": (OPENED, 5),
+        "repl-in-flight-lost": (IN_ORDER, 5),
+        "repl-snapshot-replicated": (CACHE, 8),
+        "repl-markers-held": (MARKERS_APART, 2),
+        "repl-next-snapshot": (NOTHING_MISSED, 14),
+        "repl-oldest-usable": (BEHIND, 17),
+        "repl-cache-unbounded": (CACHE, 16),
+        "repl-newest-dropped": (OLDEST_GOES, 16),
+        "repl-cache-not-refilled": (BEHIND, 11),
+        "repl-individual-publishes": (NOTHING_MISSED, 14),
+        "repl-update-unpublished": (LATEST_PASSED, 9),
+        "repl-wrong-cluster": (BEHIND, 27),
+        "repl-all-there": (NOTHING_MISSED, 14),
+        "repl-created-at-latest": (NOTHING_MISSED, 14),
+        "repl-created-unreplicated": (APPLIED, 11),
+        "repl-missing-not-created": (BEHIND, 11),
+        "repl-unreplicated-published": (ONLY_REPLICATED, 9),
+        "repl-unreplicated-updated": (SOUND, 11),
+    }
+    stuck = {
+        "repl-closed-not-opened",
+        "repl-in-flight-lost",
+        "repl-individual-publishes",
+        "repl-unreplicated-updated",
+    }
+    """Without breaking a promise before: else it ends there."""
 
 
 def test_without_the_second_round_a_consumer_that_fails_over_misses_a_message_of_a_third_cluster() -> None:
@@ -184,7 +124,7 @@ def test_without_the_second_round_a_consumer_that_fails_over_misses_a_message_of
 
 
 def test_two_clusters_need_no_second_round() -> None:
-    two = [name for name in HOLDING if not name.startswith("repl-three")]
+    two = [name for name in replication.SETUPS if not name.startswith("repl-three")]
     rounds = {
         entry.item.round
         for name in two
@@ -228,10 +168,6 @@ def test_three_clusters_may_stay_behind_however_long_they_are_idle() -> None:
         "B answers for the request for A#1: its last is entry 1; the answer is entry 2"
     )
     assert "B creates s, acknowledged up to entry 1" in told
-
-
-def test_what_releases_do_comes_with_the_place_in_their_code() -> None:
-    assert all((named.origin is Origin.RELEASE) == bool(named.code) for named in VARIANTS)
 
 
 def test_links_that_are_in_time_leave_out_states_but_invent_none() -> None:
