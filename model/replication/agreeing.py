@@ -216,14 +216,17 @@ def _complete(logs: Logs) -> Iterator[tuple[Log, SnapshotSeen, tuple[Answer, ...
 
 
 @carries("REPL-12")
-def updates_are_snapshots_that_were_passed(_: GeoTopic, logs: Logs) -> Iterator[Shown]:
-    """An update has the positions of a snapshot that mark-delete has passed, each time of a later one."""
+def updates_are_snapshots_that_were_passed(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+    """An update has the positions of a snapshot that mark-delete has passed, each time of a later one.
+
+    A broker that is killed may forget what it had passed, and pass it again.
+    """
     for log in logs.values():
         for cursor in log.read.cursors:
-            yield from _updates_of(log, cursor)
+            yield from _updates_of(log, cursor, may_have_forgotten=log.cluster in topic.killed)
 
 
-def _updates_of(log: Log, cursor: GeoCursor) -> Iterator[Shown]:
+def _updates_of(log: Log, cursor: GeoCursor, *, may_have_forgotten: bool) -> Iterator[Shown]:
     by_positions = {_told(one.taken.positions): one for one in log.snapshots if one.taken is not None}
     latest = -1
     for index, update in log.updates(cursor.subscription):
@@ -234,6 +237,8 @@ def _updates_of(log: Log, cursor: GeoCursor) -> Iterator[Shown]:
             yield f"{log.cluster} updated {cursor.subscription} at {at} to {told}, which is no snapshot"
         elif snapshot.taken_index > index:
             yield f"{log.cluster} updated {cursor.subscription} at {at} to a snapshot that was not complete"
+        elif may_have_forgotten:
+            yield None
         elif not is_passed(cursor, snapshot.taken.local):
             yield (
                 f"{log.cluster} updated {cursor.subscription} at {at} to the snapshot for {snapshot.taken.local}, and "

@@ -19,7 +19,8 @@ class GeoTopic:
     that is not known. ``acknowledged``: what consumers acknowledged, by subscription, at any cluster. ``own``: the
     subscriptions that consumers made, and whether they made them replicated. ``cut``: since when and until when a link
     was not connected, by source and target, in milliseconds since 1970. ``is_settled``: every cluster has caught up,
-    and nothing was done since. ``read``: what was read last.
+    and nothing was done since. ``killed``: the clusters whose broker was killed, and may have forgotten acknowledgments
+    since. ``read``: what was read last.
     """
 
     made: GeoCreated
@@ -31,6 +32,7 @@ class GeoTopic:
     own: Mapping[At, bool] = field(default_factory=dict)
     cut: Mapping[tuple[str, str], tuple[tuple[int, int | None], ...]] = field(default_factory=dict)
     is_settled: bool = False
+    killed: frozenset[str] = frozenset()
     read: ClustersRead | None = None
 
     @property

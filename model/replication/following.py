@@ -66,8 +66,10 @@ def judge(state: Replication, operation: GeoOperation, outcome: Outcome) -> Judg
             return Allowed(_link_healed(state, (source, target), outcome))
         case UnloadAt(topic=topic):
             return Allowed(_stirred(state, topic))
-        case RestartCluster() | KillCluster():
-            return Allowed(_restarted(state, operation.cluster))
+        case RestartCluster(cluster):
+            return Allowed(_restarted(state, cluster))
+        case KillCluster(cluster):
+            return Allowed(_killed(_restarted(state, cluster), cluster))
         case CatchUp(consumer):
             return _caught_up(state, consumer, outcome)
         case ReadClusters(topic):
@@ -168,6 +170,13 @@ def _restarted(state: Replication, cluster: str) -> Replication:
     for name in state.topics:
         state = _stirred(state, name)
     return state.without_consumers(gone)
+
+
+def _killed(state: Replication, cluster: str) -> Replication:
+    """A cluster's process was killed: what was acknowledged there and not persisted is forgotten."""
+    for name, topic in state.topics.items():
+        state = state.with_topic(name, replace(topic, killed=topic.killed | {cluster}))
+    return state
 
 
 @carries("REPL-12", "REPL-13")

@@ -59,6 +59,7 @@ def as_read(setup: Setup, world: World) -> tuple[GeoTopic, Logs]:
         },
         own=_own(setup, world),
         is_settled=is_quiet(world) and not world.unpublished and not crashed,
+        killed=frozenset(crashed),
         read=read,
     )
     return topic, {name: Log(name, one) for name, one in clusters.items()}
