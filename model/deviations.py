@@ -67,9 +67,16 @@ COUNTED_ON_TOP = "counted-on-top"
 BACK_NOT_COUNTED = "back-not-counted"
 LOOK_AHEAD_AT_END = "look-ahead-at-end"
 
+REPLAY_FORGETS_REPLICATORS = "replay-forgets-replicators"
+
 DEVIATIONS: dict[str, Deviation] = {
     deviation.name: deviation
     for deviation in (
+        Deviation(
+            REPLAY_FORGETS_REPLICATORS,
+            "REPL-01",
+            "with deduplication on, what a replicator sends again to a topic that was loaded anew is stored twice",
+        ),
         Deviation(
             CHUNK_EACH_JUDGED,
             "CHUNK-13",

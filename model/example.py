@@ -196,7 +196,7 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
     if isinstance(operation, ChunkOperation):
         return _on_chunks(state, chunks.judge(state.chunking, operation, outcome, state.known))
     if isinstance(operation, GeoOperation):
-        return _on_clusters(state, geo.judge(state.replication, operation, outcome))
+        return _on_clusters(state, geo.judge(state.replication, operation, outcome, state.known))
     match operation:
         case CreateTopic():
             return _created(state, operation, outcome)

@@ -6,12 +6,15 @@ nothing.
 
 from __future__ import annotations
 
+from itertools import permutations
+
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from conformance.engine.example import RunningExample
 from model.replication.words import (
     AcknowledgeAt,
+    AwaitTimedOut,
     CatchUp,
     CreateReplicatedTopic,
     CutLink,
@@ -96,6 +99,7 @@ class ClustersMachine(LockstepMachine):
         left = self.consumers.pop((subscription, self.at(here)), None)
         if left is not None:
             self.do(LeaveAt(left))
+        self.do(ReadClusters(TOPIC))
         self.do(ReceiveAt(self.consumer(subscription, there), 100))
 
     @rule(place=PLACES)
@@ -117,6 +121,25 @@ class ClustersMachine(LockstepMachine):
         if self.at(here) != self.at(there):
             self.do(HealLink(self.at(here), self.at(there)))
 
+    @rule(here=PLACES, there=PLACES, count=COUNTS)
+    def outlast(self, here: int, there: int, count: int) -> None:
+        """A cluster's answers do not come until the one that asked has given up; then they come."""
+        if self.at(here) != self.at(there):
+            self.do(CutLink(self.at(there), self.at(here)))
+            self.publish_at(self.at(here), count)
+            self.do(AwaitTimedOut(self.at(here)))
+            self.do(HealLink(self.at(there), self.at(here)))
+
+    @rule(place=PLACES, count=COUNTS)
+    def fall_behind(self, place: int, count: int) -> None:
+        """A consumer is given all that there is, time after time, and acknowledges only some of the first of it."""
+        consumer = self.consumer("s0", place)
+        first = len(self.published)
+        for _ in range(6):
+            self.publish_at(self.at(place), 1)
+            self.do(ReceiveAt(consumer, 100))
+        self.do(AcknowledgeAt(consumer, tuple(self.published[first : first + count]), is_cumulative=True))
+
     @rule(place=PLACES)
     def unload(self, place: int) -> None:
         """The topic moves within a cluster."""
@@ -131,6 +154,8 @@ class ClustersMachine(LockstepMachine):
     @rule(place=PLACES)
     def catch_up(self, place: int) -> None:
         """All links heal, and the other clusters catch up with one."""
+        for link in permutations(self.clusters, 2):
+            self.do(HealLink(*link))
         self.do(CatchUp(self.consumer("s0", place), prefix=f"c{len(self.published)}-"))
         self.do(ReadClusters(TOPIC))
 

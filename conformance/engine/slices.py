@@ -82,6 +82,7 @@ from model.operations import (
 )
 from model.replication.words import (
     AcknowledgeAt,
+    AwaitTimedOut,
     CatchUp,
     CreateReplicatedTopic,
     CutLink,
@@ -148,7 +149,7 @@ def _actor_and_topic(operation: AnyOperation) -> tuple[str | None, str | None]:
             return actor, topic
         case ReceiveAt(actor) | AcknowledgeAt(actor) | LeaveAt(actor) | CatchUp(actor):
             return actor, None
-        case CutLink() | HealLink() | RestartCluster() | KillCluster():
+        case CutLink() | HealLink() | AwaitTimedOut() | RestartCluster() | KillCluster():
             return None, None
         case Restart() | Kill() | ClearFailpoints() | UseTap() | Mend():
             return None, None

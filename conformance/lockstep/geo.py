@@ -24,6 +24,8 @@ from model.log import Position
 from model.operations import AnyOutcome, Done, Refused, Skipped, Unknown
 from model.replication.words import (
     AcknowledgeAt,
+    AcknowledgedAt,
+    AwaitTimedOut,
     Behind,
     CatchUp,
     CaughtUp,
@@ -108,6 +110,8 @@ class GeoPerformer:
                 return self._cut(source, target)
             case HealLink(source, target):
                 return self._heal(source, target)
+            case AwaitTimedOut(cluster):
+                return self._await_timed_out(cluster)
             case UnloadAt(cluster, topic):
                 return self._unload(cluster, topic)
             case RestartCluster(cluster) | KillCluster(cluster):
@@ -222,6 +226,16 @@ class GeoPerformer:
         self._world.heal((source, target))
         return LinkHealed(until_ms)
 
+    def _await_timed_out(self, cluster: str) -> AnyOutcome:
+        if cluster not in self._world.clusters.labels:
+            return Skipped("there is no such cluster")
+        before, deadline = self._world.timed_out(cluster), Deadline.after(3 * TIMEOUT_MS / 1000)
+        while self._world.timed_out(cluster) == before:
+            if deadline.passed:
+                return Skipped("the cluster gives up no snapshot")
+            time.sleep(PERIOD_MS / 1000)
+        return Done()
+
     def _unload(self, cluster: str, name: str) -> AnyOutcome:
         topic = self._topics.get(name)
         if topic is None or cluster not in topic.labels:
@@ -335,12 +349,13 @@ def _acknowledge(member: Member, messages: Sequence[str], is_cumulative: bool) -
         return Skipped("the consumer has none of these messages")
     if is_cumulative:
         positions = [max(positions)]
+    begun_ms = _now_ms()
     member.consumer.ack(positions, cumulative=is_cumulative)
     last = positions[-1]
     done = [one for one, at in member.given.items() if at in positions or (is_cumulative and at <= last)]
     for message in done:
         del member.given[message]
-    return Done()
+    return AcknowledgedAt(begun_ms)
 
 
 def _now_ms() -> int:

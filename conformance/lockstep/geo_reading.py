@@ -51,10 +51,11 @@ class Reading:
             now = self._accounts()
             if now != last:
                 last, stands_since = now, time.monotonic()
-        return self.now()
+        is_still = time.monotonic() - stands_since >= STILL_PERIODS * PERIOD_MS / 1000
+        is_cut = any(self._world.is_cut(link) for link in permutations(self._labels, 2))
+        return self._now(is_quiet=is_still and not is_cut)
 
-    def now(self) -> ClustersRead:
-        """Read everything as it is."""
+    def _now(self, *, is_quiet: bool) -> ClustersRead:
         read = {label: self._cluster(label) for label in self._labels}
         links = permutations(self._labels, 2)
         return ClustersRead(
@@ -66,6 +67,7 @@ class Reading:
                 for name, told in self._cluster_of(label).admin.stats(self._topic).subscriptions.items()
                 if told.consumers and told.consumers[0].available_permits > 0
             ),
+            is_quiet=is_quiet,
         )
 
     def messages(self, label: str) -> dict[str, Position]:

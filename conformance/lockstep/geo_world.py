@@ -121,6 +121,11 @@ class GeoWorld:
                 raise Trouble(f"{otherwise} within {CONNECT_TIMEOUT_S:g} s")
             time.sleep(PAUSE_S)
 
+    def timed_out(self, cluster: str) -> float:
+        """How many snapshots a cluster has given up since it was started, by its own count."""
+        name = "pulsar_replicated_subscriptions_timedout_snapshots"
+        return self.clusters.cluster(cluster).admin.metric(name)
+
     def close(self) -> None:
         """End the links and all clusters."""
         self.clusters.stop()

@@ -8,6 +8,8 @@ from conformance.report.cast import SUITE
 from conformance.report.lists import count, joined
 from model.replication.words import (
     AcknowledgeAt,
+    AcknowledgedAt,
+    AwaitTimedOut,
     Behind,
     CatchUp,
     CaughtUp,
@@ -50,6 +52,8 @@ def deed(operation: GeoOperation) -> tuple[str, str, str]:
             return consumer, f"consumer {consumer}", f"acknowledges {up_to}{joined(list(messages))}"
         case LeaveAt(consumer):
             return consumer, f"consumer {consumer}", "leaves"
+        case AwaitTimedOut(cluster):
+            return cluster, f"cluster {cluster}", "gives up a snapshot"
         case UnloadAt(cluster, topic):
             return cluster, f"cluster {cluster}", f"unloads topic {topic}"
         case RestartCluster(cluster):
@@ -85,7 +89,7 @@ def outcome_in_words(outcome: GeoOutcome) -> str:
     match outcome:
         case GeoCreated(clusters, period_ms):
             return f"it is in clusters {joined(list(clusters))}, with a snapshot every {period_ms} ms at most"
-        case LinkCut() | LinkHealed():
+        case LinkCut() | LinkHealed() | AcknowledgedAt():
             return ""
         case Published(positions):
             return "stored at " + joined([str(position) for position in positions])

@@ -244,6 +244,13 @@ class Admin:
         except (AdminError, ConnectionLost, NoAnswer):
             return False
 
+    def metric(self, name: str) -> float:
+        """Give the sum of a metric over all its labels, by its name with or without ``_total``; 0 if there is none."""
+        text = self._http.request("GET", "../../metrics/").data.decode()  # beside the REST interface, not within
+        samples = (line.rpartition(" ") for line in text.splitlines() if line.startswith(name))
+        names = (name, f"{name}_total")
+        return sum(float(value) for label, _, value in samples if label.partition("{")[0] in names)
+
     def runtime_configuration(self) -> Mapping[str, str]:
         """Give the settings that the broker runs with."""
         return self._http.get("brokers/configuration/runtime", dict[str, str])

@@ -12,7 +12,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
+from msgspec import Struct
+
 from model.catalogue import carries
+from model.deviations import REPLAY_FORGETS_REPLICATORS
 from model.log import Position
 from model.replication.followed import GeoTopic
 from model.replication.logs import Answer, Log, Logs, SnapshotSeen, is_passed
@@ -21,8 +24,16 @@ from model.replication.words import GeoCursor, SnapshotRequest, SnapshotResponse
 SLACK_MS = 2000
 """How much later than its date a message may have been stored, or a timer may have run out, on a busy machine."""
 
-Shown = str | None
-"""Why a rule is broken, or None where it was put to the test and holds."""
+
+class Deviating(Struct, frozen=True):
+    """What only a deviation explains, by its name, and why."""
+
+    deviation: str
+    because: str
+
+
+Shown = str | Deviating | None
+"""Why a rule is broken, by nobody's leave or by a deviation's, or None where it was put to the test and holds."""
 
 
 @carries("REPL-01")
@@ -37,10 +48,11 @@ def replicated_in_order(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
             own, here = logs[source].messages(source), log.messages(source)
             if unknown := set(here) - topic.all_published:
                 yield f"{target} has {min(unknown)} from {source}, where it was never published"
-            is_again = read is not None and (source, target) in read.reconnected and not topic.deduplication
+            is_again = read is not None and (source, target) in read.reconnected
             twice = [message for message, times in Counter(here).items() if times > 1]
-            if twice and not is_again:
-                yield f"{target} has {twice[0]} from {source} twice"
+            if twice and (topic.deduplication or not is_again):
+                because = f"{target} has {twice[0]} from {source} twice"
+                yield Deviating(REPLAY_FORGETS_REPLICATORS, because) if target in topic.moved else because
             first = tuple(dict.fromkeys(here))
             if first != own[: len(first)] and target != source:
                 yield f"{target} has {', '.join(first)} from {source}, which has {', '.join(own)}"
@@ -101,10 +113,12 @@ def none_while_disconnected(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
             begun = [logs[source].entries[one.requests[0]] for one in logs[source].snapshots]
             end_ms = until_ms if until_ms is not None else since_ms
             within = [entry for entry in begun if since_ms < entry.published_ms < end_ms]
+            news_by_ms = end_ms - 2 * topic.made.period_ms
+            is_news = any(e.message and since_ms < e.published_ms < news_by_ms for e in logs[source].entries)
             if within:
                 at = within[0].position
                 yield f"{source} began a snapshot at {at}, while its replicator to {target} was not connected"
-            elif end_ms - since_ms > 2 * topic.made.period_ms:
+            elif is_news and topic.is_replicated:
                 yield None
 
 
@@ -157,19 +171,37 @@ def answered_once(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
                 yield None
 
 
-@carries("REPL-06", "REPL-09")
-def made_of_first_answers(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
-    """A snapshot has each other cluster's first answer, and for its own position that of one of the last answers."""
+@carries("REPL-06")
+def made_of_first_answers(_: GeoTopic, logs: Logs) -> Iterator[Shown]:
+    """Of a cluster that answered more than once, a snapshot has the first answer."""
     for log, snapshot, answers in _complete(logs):
         taken = snapshot.taken
         assert taken is not None
         first = {answer.cluster: answer.position for answer in reversed(answers)}
-        missing = set(topic.clusters) - {log.cluster} - set(first)
+        later = [one for one in answers if one.cluster in first and one.position != first[one.cluster]]
+        for answer in later:
+            if taken.positions.get(answer.cluster) == answer.position:
+                yield (
+                    f"snapshot {snapshot.name} of {log.cluster} has {answer.position} of {answer.cluster}, whose first "
+                    f"answer was {first[answer.cluster]}"
+                )
+            else:
+                yield None
+
+
+@carries("REPL-09")
+def made_of_answers(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+    """A snapshot has an answer of each other cluster, and for its own position that where one of the answers stands."""
+    for log, snapshot, answers in _complete(logs):
+        taken = snapshot.taken
+        assert taken is not None
+        told = {(answer.cluster, answer.position) for answer in answers}
+        missing = set(topic.clusters) - {log.cluster} - set(taken.positions)
         if missing:
-            yield f"{log.cluster} has snapshot {snapshot.name}, and {min(missing)} never answered"
-        elif taken.positions != first:
-            told = _told(taken.positions)
-            yield f"snapshot {snapshot.name} of {log.cluster} has {told}; the first answers were {_told(first)}"
+            yield f"snapshot {snapshot.name} of {log.cluster} has no position of {min(missing)}"
+        elif wrong := set(taken.positions.items()) - told:
+            cluster, position = min(wrong)
+            yield f"snapshot {snapshot.name} of {log.cluster} has {position} of {cluster}, which never told that"
         elif taken.local not in {log.entries[answer.index].position for answer in answers}:
             yield f"snapshot {snapshot.name} of {log.cluster} is for {taken.local}, where no answer is"
         else:
@@ -200,9 +232,12 @@ def none_too_late(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
                 took_ms = log.entries[snapshot.taken_index].published_ms - begun_ms
                 if took_ms > longest_ms:
                     yield f"{log.cluster} completed snapshot {snapshot.name} after {took_ms} ms"
-            elif {answer.cluster for answer in snapshot.answers} == set(topic.clusters) - {log.cluster}:
-                last_ms = max(log.entries[answer.index].published_ms for answer in snapshot.answers)
-                if last_ms - begun_ms > longest_ms:
+            elif snapshot.answers:
+                # When an answer came is not written down; it came behind what this cluster itself had written before.
+                own = [
+                    one.published_ms for one in log.entries[: snapshot.answers[-1].index] if one.origin == log.cluster
+                ]
+                if max(own, default=0) - begun_ms > topic.made.timeout_ms + topic.made.period_ms:
                     yield None
 
 
@@ -249,6 +284,35 @@ def _updates_of(log: Log, cursor: GeoCursor, *, may_have_forgotten: bool) -> Ite
         else:
             latest = snapshot.taken_index
             yield None
+
+
+@carries("REPL-11")
+def updates_are_cached_snapshots(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+    """An update is never to a snapshot behind which the dispatcher had read as many others as are kept."""
+    for (subscription, cluster), reads in topic.reads.items():
+        log = logs[cluster]
+        taken = [one for one in log.snapshots if one.taken_index is not None]
+        by_positions = {_told(one.taken.positions): one for one in taken if one.taken is not None}
+        for ahead in reads:
+            read = log.count_up_to(ahead.last)
+            kept = [
+                one for one in taken if (one.taken_index or 0) < read and one.taken and one.taken.local >= ahead.first
+            ]
+            if len(kept) > topic.made.cached:
+                yield None
+        for index, update in log.updates(subscription):
+            snapshot = by_positions.get(_told(update.positions))
+            by_then = [one.last for one in reads if one.begun_ms <= log.entries[index].published_ms]
+            if snapshot is None or not by_then:
+                continue
+            read = log.count_up_to(max(by_then))
+            later = [one for one in taken if (snapshot.taken_index or 0) < (one.taken_index or 0) < read]
+            if len(later) >= topic.made.cached:
+                at = log.entries[index].position
+                yield (
+                    f"{cluster} updated {subscription} at {at} to a snapshot behind which it had read {len(later)} "
+                    f"others; it keeps {topic.made.cached}"
+                )
 
 
 @carries("REPL-13")
@@ -321,9 +385,11 @@ CHECKS: tuple[tuple[str, Callable[[GeoTopic, Logs], Iterator[Shown]]], ...] = (
     ("REPL-04", answered_with_the_last_position),
     ("REPL-05", answered_once),
     ("REPL-06", made_of_first_answers),
+    ("REPL-09", made_of_answers),
     ("REPL-07", made_in_two_rounds),
     ("REPL-08", none_too_late),
     ("REPL-12", updates_are_snapshots_that_were_passed),
+    ("REPL-11", updates_are_cached_snapshots),
     ("REPL-13", updates_take_effect),
     ("REPL-10", markers_hold_nothing_up),
 )

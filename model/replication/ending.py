@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from model.replication.followed import GeoTopic, Replication
-from model.replication.words import CatchUp, GeoOperation, JoinAt, LeaveAt, ReadClusters
+from model.replication.words import CatchUp, GeoOperation, HealLink, JoinAt, LeaveAt, ReadClusters
 
 LAST = "last"
 """The consumer with which a topic's clusters catch up."""
@@ -19,6 +19,9 @@ def winding_up_clusters(state: Callable[[], Replication], name: str) -> Iterator
     """
     yield ReadClusters(name)
     topic = state().topics[name]
+    for (source, target), cuts in topic.cut.items():
+        if any(until is None for _, until in cuts):
+            yield HealLink(source, target)
     place = _replicated(topic)
     if not topic.is_replicated or place is None:
         return

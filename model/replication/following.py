@@ -11,13 +11,16 @@ from dataclasses import replace
 from typing import assert_never
 
 from model.catalogue import carries
+from model.deviations import DEVIATIONS
 from model.judgement import Allowed, Broken
 from model.operations import Refused
-from model.replication.agreeing import CHECKS
-from model.replication.followed import GeoConsumer, GeoTopic, Replication
+from model.replication.agreeing import CHECKS, Deviating
+from model.replication.followed import GeoConsumer, GeoTopic, ReadAhead, Replication
 from model.replication.logs import Log
 from model.replication.words import (
     AcknowledgeAt,
+    AcknowledgedAt,
+    AwaitTimedOut,
     Behind,
     CatchUp,
     CaughtUp,
@@ -45,7 +48,7 @@ from model.vocabulary import Outcome
 Judged = Allowed[Replication] | Broken
 
 
-def judge(state: Replication, operation: GeoOperation, outcome: Outcome) -> Judged:
+def judge(state: Replication, operation: GeoOperation, outcome: Outcome, known: frozenset[str]) -> Judged:
     """What this operation with this outcome leaves possible."""
     match operation:
         case CreateReplicatedTopic():
@@ -57,15 +60,17 @@ def judge(state: Replication, operation: GeoOperation, outcome: Outcome) -> Judg
         case ReceiveAt(consumer):
             return _received(state, consumer, outcome)
         case AcknowledgeAt():
-            return Allowed(_acknowledged(state, operation))
+            return Allowed(_acknowledged(state, operation, outcome))
         case LeaveAt(consumer):
             return Allowed(state.without_consumers(frozenset({consumer})))
         case CutLink(source, target):
             return Allowed(_link_cut(state, (source, target), outcome))
         case HealLink(source, target):
             return Allowed(_link_healed(state, (source, target), outcome))
-        case UnloadAt(topic=topic):
-            return Allowed(_stirred(state, topic))
+        case AwaitTimedOut():
+            return Allowed(state)
+        case UnloadAt(cluster, topic):
+            return Allowed(_moved(state, topic, cluster))
         case RestartCluster(cluster):
             return Allowed(_restarted(state, cluster))
         case KillCluster(cluster):
@@ -73,7 +78,7 @@ def judge(state: Replication, operation: GeoOperation, outcome: Outcome) -> Judg
         case CatchUp(consumer):
             return _caught_up(state, consumer, outcome)
         case ReadClusters(topic):
-            return _read(state, topic, outcome)
+            return _read(state, topic, outcome, known)
         case _:
             assert_never(operation)
 
@@ -89,7 +94,7 @@ def _published(state: Replication, operation: PublishAt, outcome: Outcome) -> Re
     topic = state.topics.get(operation.topic)
     if topic is None:
         return state
-    topic = replace(topic, is_settled=False)
+    topic = topic.stirred()
     if isinstance(outcome, Published):
         return state.with_topic(operation.topic, topic.with_published(operation.cluster, operation.messages))
     return state.with_topic(operation.topic, replace(topic, perhaps=topic.perhaps.union(operation.messages)))
@@ -112,27 +117,53 @@ def _received(state: Replication, name: str, outcome: Outcome) -> Judged:
     consumer = state.consumers.get(name)
     if consumer is None or not isinstance(outcome, ReceivedAt):
         return Allowed(state)
-    published = state.topics[consumer.topic].all_published
+    topic = state.topics[consumer.topic]
     for given in outcome.messages:
-        if given.message not in published:
+        if given.message not in topic.all_published:
             return Broken("REPL-10", f"{name} was given what stands at {given.position}, which nobody published")
-    fresh = tuple(given.message for given in outcome.messages if given.message not in consumer.outstanding)
-    consumer = replace(consumer, outstanding=(*consumer.outstanding, *fresh))
-    return Allowed(state.with_consumer(name, consumer), ("REPL-10",) if outcome.messages else ())
+    exercised: tuple[str, ...] = ("REPL-10",) if outcome.messages else ()
+    if topic.is_quiet:
+        judged = _given_again(topic, consumer, outcome)
+        if isinstance(judged, Broken):
+            return judged
+        exercised += judged
+    outstanding = {**dict(consumer.outstanding), **{given.message: given.position for given in outcome.messages}}
+    consumer = replace(consumer, outstanding=tuple(outstanding.items()))
+    return Allowed(state.with_consumer(name, consumer), exercised)
 
 
-def _acknowledged(state: Replication, operation: AcknowledgeAt) -> Replication:
+@carries("REPL-15")
+def _given_again(topic: GeoTopic, consumer: GeoConsumer, outcome: ReceivedAt) -> tuple[str, ...] | Broken:
+    """What was acknowledged elsewhere is given here again only behind the last snapshot that was passed there."""
+    acknowledged = topic.acknowledged.get(consumer.subscription, frozenset())
+    again = [given for given in outcome.messages if given.message in acknowledged]
+    passed = topic.updated_to(consumer.subscription, consumer.cluster)
+    for given in again:
+        if passed is not None and given.position <= passed:
+            because = (
+                f"{given.message} was given again at {given.position} of {consumer.cluster}, although an update "
+                f"said that {consumer.subscription} has passed {passed}"
+            )
+            return Broken("REPL-15", because)
+    return ("REPL-15",) if again and passed is not None else ()
+
+
+def _acknowledged(state: Replication, operation: AcknowledgeAt, outcome: Outcome) -> Replication:
     consumer = state.consumers.get(operation.consumer)
     if consumer is None:
         return state
-    done = frozenset(operation.messages).intersection(consumer.outstanding)
-    if operation.is_cumulative and done:
-        last = max(consumer.outstanding.index(message) for message in done)
-        done = frozenset(consumer.outstanding[: last + 1])
-    left = tuple(message for message in consumer.outstanding if message not in done)
+    has = dict(consumer.outstanding)
+    named = [has[message] for message in operation.messages if message in has]
+    last = max(named, default=None) if operation.is_cumulative else None
+    done = {message for message, at in has.items() if at in named or (last is not None and at <= last)}
+    left = tuple((message, at) for message, at in has.items() if message not in done)
     state = state.with_consumer(operation.consumer, replace(consumer, outstanding=left))
-    topic = replace(state.topics[consumer.topic], is_settled=False)
-    return state.with_topic(consumer.topic, topic.with_acknowledged(consumer.subscription, done))
+    topic = state.topics[consumer.topic].stirred().with_acknowledged(consumer.subscription, frozenset(done))
+    if isinstance(outcome, AcknowledgedAt) and has:
+        at = (consumer.subscription, consumer.cluster)
+        ahead = ReadAhead(begun_ms=outcome.begun_ms, first=min(has.values()), last=max(has.values()))
+        topic = replace(topic, reads={**topic.reads, at: (*topic.reads.get(at, ()), ahead)})
+    return state.with_topic(consumer.topic, topic)
 
 
 def _link_cut(state: Replication, link: tuple[str, str], outcome: Outcome) -> Replication:
@@ -155,20 +186,21 @@ def _on_each(
 ) -> Replication:
     """All topics share the links, and none is settled while one changes."""
     for name, topic in state.topics.items():
-        state = state.with_topic(name, replace(topic, cut={**topic.cut, link: cuts(topic)}, is_settled=False))
+        state = state.with_topic(name, replace(topic, cut={**topic.cut, link: cuts(topic)}).stirred())
     return state
 
 
-def _stirred(state: Replication, name: str) -> Replication:
+def _moved(state: Replication, name: str, cluster: str) -> Replication:
+    """A topic is loaded anew at a cluster: its dispatchers begin behind mark-delete, with empty caches."""
     topic = state.topics.get(name)
-    return state if topic is None else state.with_topic(name, replace(topic, is_settled=False))
+    return state if topic is None else state.with_topic(name, topic.moved_at(cluster))
 
 
 def _restarted(state: Replication, cluster: str) -> Replication:
     """A cluster's process was away: its consumers are gone, and so are the moments of cuts that only it could tell."""
     gone = frozenset(name for name, consumer in state.consumers.items() if consumer.cluster == cluster)
     for name in state.topics:
-        state = _stirred(state, name)
+        state = _moved(state, name, cluster)
     return state.without_consumers(gone)
 
 
@@ -196,25 +228,34 @@ def _caught_up(state: Replication, name: str, outcome: Outcome) -> Judged:
         case CaughtUp(messages=messages):
             topic = topic.with_published(consumer.cluster, messages)
             everything = topic.all_published
-            topic = replace(topic.with_acknowledged(consumer.subscription, everything), is_settled=True)
+            topic = topic.with_acknowledged(consumer.subscription, everything)
+            topic = replace(topic, is_settled=True, is_quiet=False)
             state = state.with_consumer(name, replace(consumer, outstanding=()))
             return Allowed(state.with_topic(consumer.topic, topic), ("REPL-12", "REPL-13"))
         case _:
             return Allowed(state)
 
 
-def _read(state: Replication, name: str, outcome: Outcome) -> Judged:
+def _read(state: Replication, name: str, outcome: Outcome, known: frozenset[str]) -> Judged:
     topic = state.topics.get(name)
     if topic is None or not isinstance(outcome, ClustersRead):
         return Allowed(state)
-    topic = replace(topic, read=outcome)
+    topic = replace(topic, read=outcome, is_quiet=outcome.is_quiet)
     logs = {cluster: Log(cluster, read) for cluster, read in outcome.clusters.items()}
     exercised: list[str] = []
+    deviations: set[str] = set()
     for rule, check in CHECKS:
-        shown = list(check(topic, logs))
-        because = next((one for one in shown if one is not None), None)
-        if because is not None:
-            return Broken(rule, because)
-        if shown:
+        told = list(check(topic, logs))
+        for one in told:
+            match one:
+                case None:
+                    pass
+                case str():
+                    return Broken(rule, one)
+                case Deviating(deviation, because):
+                    if deviation not in known:
+                        return DEVIATIONS[deviation].broken(because)
+                    deviations.add(deviation)
+        if told:
             exercised.append(rule)
-    return Allowed(state.with_topic(name, topic), tuple(exercised))
+    return Allowed(state.with_topic(name, topic), tuple(exercised), tuple(sorted(deviations)))

@@ -51,7 +51,10 @@ class ReceiveAt(Operation, frozen=True):
 
 
 class AcknowledgeAt(Operation, frozen=True):
-    """A consumer acknowledges messages that it was given, by business id; ``is_cumulative``: all up to one. Done."""
+    """A consumer acknowledges messages that it was given, by business id; ``is_cumulative``: all up to one.
+
+    AcknowledgedAt.
+    """
 
     consumer: str
     messages: tuple[str, ...]
@@ -76,6 +79,12 @@ class HealLink(Operation, frozen=True):
 
     source: str
     target: str
+
+
+class AwaitTimedOut(Operation, frozen=True):
+    """Wait until a cluster has given up a snapshot, by its own count. Done, or Skipped if it gives up none in time."""
+
+    cluster: str
 
 
 class UnloadAt(Operation, frozen=True):
@@ -219,6 +228,12 @@ class ReceivedAt(Outcome, frozen=True):
     messages: tuple[GivenMessage, ...]
 
 
+class AcknowledgedAt(Outcome, frozen=True):
+    """The acknowledgment was begun at this moment, in milliseconds since 1970, and the cluster has confirmed it."""
+
+    begun_ms: int
+
+
 class CaughtUp(Outcome, frozen=True):
     """Every cluster's subscription passed it, in so many snapshot periods since the links were healed; these messages
     were published meanwhile. All that any cluster has is everywhere, and acknowledged at the consumer's."""
@@ -237,11 +252,15 @@ class Behind(Outcome, frozen=True):
 
 class ClustersRead(Outcome, frozen=True):
     """What every cluster has, by label; the links over which a replicator came back since the topic was made, by
-    source and target; and the subscriptions, each with its cluster, that a consumer has read to the end."""
+    source and target; and the subscriptions, each with its cluster, that a consumer has read to the end.
+
+    ``is_quiet``: nothing had changed for some time, and no link was cut.
+    """
 
     clusters: dict[str, ClusterRead]
     reconnected: tuple[tuple[str, str], ...] = ()
     consumed: tuple[tuple[str, str], ...] = ()
+    is_quiet: bool = False
 
 
 GeoOperation = (
@@ -253,6 +272,7 @@ GeoOperation = (
     | LeaveAt
     | CutLink
     | HealLink
+    | AwaitTimedOut
     | UnloadAt
     | RestartCluster
     | KillCluster
@@ -261,5 +281,7 @@ GeoOperation = (
 )
 """Every operation that only document 001 has."""
 
-GeoOutcome = GeoCreated | LinkCut | LinkHealed | Published | ReceivedAt | CaughtUp | Behind | ClustersRead
+GeoOutcome = (
+    GeoCreated | LinkCut | LinkHealed | Published | ReceivedAt | AcknowledgedAt | CaughtUp | Behind | ClustersRead
+)
 """Every outcome that only these have."""

@@ -6,6 +6,8 @@ from model.log import Position
 from model.operations import AnyOperation, AnyOutcome
 from model.replication.words import (
     AcknowledgeAt,
+    AcknowledgedAt,
+    AwaitTimedOut,
     Behind,
     CatchUp,
     CaughtUp,
@@ -50,6 +52,7 @@ OPERATIONS: list[tuple[AnyOperation, str]] = [
     (LeaveAt("k0"), "consumer k0 leaves."),
     (CutLink("A", "B"), "the suite cuts the link from cluster A to cluster B."),
     (HealLink("A", "B"), "the suite heals the link from cluster A to cluster B."),
+    (AwaitTimedOut("A"), "cluster A gives up a snapshot."),
     (UnloadAt("A", "t0"), "cluster A unloads topic t0."),
     (RestartCluster("A"), "cluster A is stopped and started again."),
     (KillCluster("A"), "cluster A is killed and started again."),
@@ -80,5 +83,5 @@ OUTCOMES: list[tuple[AnyOutcome, str]] = [
     ),
 ]
 
-SILENT = (LinkCut(1), LinkHealed(2))
+SILENT = (AcknowledgedAt(1), LinkCut(1), LinkHealed(2))
 """What needs no words: it is what was asked for."""

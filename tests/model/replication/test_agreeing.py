@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from model.explorations import replication
 from model.explorations.replication_world import Setup
-from model.replication.agreeing import CHECKS
+from model.replication.agreeing import CHECKS, Deviating
 from model.replication.variants import VARIANTS
 from tests.model.explored import explored
 from tests.model.replication.as_read import as_read
@@ -26,10 +26,10 @@ BLAMED: dict[str, set[str]] = {
     "repl-second-round-skipped": {"REPL-07", "REPL-14"},
     "repl-rounds-not-told-apart": {"REPL-14"},
     "repl-latest-answer-counts": {"REPL-06", "REPL-14"},
-    "repl-local-too-early": {"REPL-06", "REPL-14"},
-    "repl-local-too-late": {"REPL-06"},
+    "repl-local-too-early": {"REPL-09", "REPL-14"},
+    "repl-local-too-late": {"REPL-09"},
     "repl-position-too-far": {"REPL-04", "REPL-14"},
-    "repl-late-answer-accepted": {"REPL-06"},
+    "repl-late-answer-accepted": {"REPL-09"},
     "repl-began-without-news": {"REPL-02"},
     "repl-handled-by-every-replicator": {"REPL-05"},
     "repl-in-flight-lost": {"REPL-01", "REPL-13"},
@@ -60,7 +60,7 @@ UNSEEN = {
 """The variants that do not show there, and why."""
 
 
-def complaints(name: str, setup: Setup) -> Iterator[tuple[str, str]]:
+def complaints(name: str, setup: Setup) -> Iterator[tuple[str, str | Deviating]]:
     """What is held against some of the states of a configuration: the rule, and why it is broken."""
     worlds = list(explored(name).graph)
     for world in worlds[:: 1 + len(worlds) // MOST]:
