@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformance.brokers.select import parse_broker
+from conformance.clusters import QUICK
 from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.engine.run import perform
 from conformance.history import document
@@ -33,9 +34,14 @@ each = pytest.mark.parametrize("deviation", [pytest.param(deviation, id=deviatio
 @pytest.fixture(scope="module")
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
     """A broker as the machines have it: the histories say what happens with their settings."""
-    broker = parse_broker(request.config.getoption("--broker"), settings=SUITE_SETTINGS)
+    text = request.config.getoption("--broker")
+    broker = parse_broker(text, settings=SUITE_SETTINGS)
     broker.start()
-    made = World(broker, run=f"known-{uuid.uuid4().hex[:8]}")
+    made = World(
+        broker,
+        run=f"known-{uuid.uuid4().hex[:8]}",
+        another=lambda: parse_broker(text, settings={**QUICK, **SUITE_SETTINGS}),
+    )
     yield made
     made.close()
     broker.stop()
