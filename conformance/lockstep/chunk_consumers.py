@@ -106,12 +106,12 @@ class ChunkConsumer:
 
     @property
     def is_explained(self) -> bool:
-        """Whether its application has all that it should, by the document or by what it showed of itself before."""
-        return is_explained(self._lanes[0], self._given)
+        """Whether its application has exactly what it should, by the document and by all that is known of clients."""
+        return all(is_explained(lane, self._given) for lane in self._lanes)
 
     @property
     def may_be_explained(self) -> bool:
-        """Whether it has all that it should, by the document or by anything that is known of clients."""
+        """Whether it has exactly what it should, by the document or by anything that is known of clients."""
         return any(is_explained(lane, self._given) for lane in self._lanes)
 
     def tell(self) -> Stream:

@@ -119,9 +119,13 @@ class OfficialChunkProducer:
             faults.append(self._tapped.tap.inject(Refuse()))
         return faults
 
-    def await_sent(self, held: Armed, tickets: Sequence[OfficialTicket]) -> None:
-        """Wait until something is held, or all is answered, because so much was never sent."""
-        self._await_cut(held, lambda: all(ticket.outcome is not None for ticket in tickets))
+    def await_held(self, held: Armed, sends: int, tickets: Sequence[OfficialTicket]) -> None:
+        """Wait until so many SENDs are answered and the next one is held, or all are, because there are no more."""
+        deadline = Deadline.after(ASK_TIMEOUT_S)
+        while not deadline.passed and any(ticket.outcome is None for ticket in tickets):
+            if held.fired and self._tapped.count("SEND_RECEIPT") >= sends:
+                return
+            time.sleep(_PAUSE_S)
 
     def _await_cut(self, cut: Armed, is_answered: Callable[[], bool]) -> bool:
         """Wait until the connection is cut, or all is answered, because so much was never sent."""

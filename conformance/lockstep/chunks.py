@@ -63,7 +63,7 @@ GATHER_TIMEOUT_S: Final = 5.0
 STALLED_TIMEOUT_S: Final = 0.5
 """The same, where something did not come before and nothing was done about it."""
 GRACE_S: Final = 0.5
-"""How long a client may take to deliver what it was sent, where what is known of clients says that it will not."""
+"""How long a client may take to deliver what it was sent, where by what is known of clients it may do otherwise."""
 OPEN_TIMEOUT_S: Final = 30.0
 """How long a topic may take to let somebody in, after it was moved or another one of the name was there."""
 ANSWER_TIMEOUT_S: Final = 10.0
@@ -187,7 +187,7 @@ class Chunks:
             return Skipped("it takes two producers")
         held = first.held_behind(operation.after)
         tickets = first.start(operation.payloads)
-        first.await_sent(held, tickets)
+        first.await_held(held, operation.after, tickets)
         other = second.finish(second.start(operation.others))
         held.lift()
         return PayloadsInterleaved(first.finish(tickets), other)

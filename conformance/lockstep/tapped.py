@@ -30,6 +30,10 @@ class Tapped:
         fresh, self._seen = events[self._seen :], len(events)
         return [event for event in fresh if isinstance(event, Command)]
 
+    def count(self, kind: str) -> int:
+        """How many commands of this kind there were since the last look."""
+        return sum(isinstance(event, Command) and event.kind == kind for event in self._ring.events()[self._seen :])
+
     def end(self) -> None:
         """Cut its connections; what is told until then can still be looked at. Safe to call twice."""
         self.tap.stop()
