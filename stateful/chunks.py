@@ -86,9 +86,12 @@ class OnChunks(LockstepMachine):
         if meanwhile == "dies":
             self.do(LeaveChunking(source.session, crashes=True))
             source.session = None
-            again = self.source(source.name)
-            assert again.session is not None
-            self.do(SendPayloads(again.session, payloads))
+            self.send_again(self.source(source.name))
+
+    def send_again(self, source: Source) -> None:
+        """A source sends once more what it sent last."""
+        assert source.session is not None
+        self.do(SendPayloads(source.session, source.last))
 
     def die_with(self, source: Source, picks: list[Pick], cut_after: int) -> None:
         """A source dies between two chunks, and lets go of what it was sending."""

@@ -23,7 +23,7 @@ from model.chunks.words import (
     ReadChunkRate,
     SendCrafted,
 )
-from model.operations import Unload
+from model.operations import Kill, Restart, Unload
 from stateful.chunk_plan import ROOM_BYTES, Pick
 from stateful.chunks import COMPRESSIONS, CUTS, KINDS, NAMES, NTH, PICKS, QUEUES, SUBSCRIPTION, TOPIC, OnChunks
 
@@ -105,17 +105,18 @@ class ChunksKillsMachine(OnChunks):
         """An empty topic."""
         self.do(CreateChunkedTopic(TOPIC, deduplication))
 
-    @rule(before=PICKS, picks=LARGE, cut_after=CUTS, meanwhile=st.sampled_from(["restart", "kill"]), after=PICKS)
-    def bounce(
-        self, before: list[Pick], picks: list[Pick], cut_after: int, meanwhile: Meanwhile, after: list[Pick]
-    ) -> None:
-        """A producer is cut off, and its broker goes away."""
+    @rule(before=PICKS, picks=LARGE, cut_after=CUTS, is_killed=st.booleans(), after=PICKS)
+    def bounce(self, before: list[Pick], picks: list[Pick], cut_after: int, is_killed: bool, after: list[Pick]) -> None:
+        """A producer dies while it sends, its broker goes away, and both come back."""
         self.send(self.source("a"), before)
-        self.interrupt(self.source("a"), picks, cut_after, meanwhile)
+        self.die_with(self.source("a"), picks, cut_after)
+        self.do(Kill() if is_killed else Restart())
+        self.send_again(self.source("a"))
         self.send(self.source("a"), after)
         self.do(ReadChunkedLog(TOPIC))
-        self.subscribe("Exclusive", subscription=self.plan.fresh("s"))
-        self.gather(next(reversed(self.plan.consumers)))
+        subscription = self.plan.fresh("s")
+        self.subscribe("Exclusive", subscription=subscription)
+        self.gather(subscription)
 
 
 @dataclass(frozen=True, slots=True)

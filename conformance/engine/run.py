@@ -32,7 +32,6 @@ from conformance.lockstep.performer import Performer
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
 from conformance.trouble import Trouble
-from model.chunks.words import SendPayloads
 from model.example import Example
 from model.keys.following import OF_DRAINING
 from model.operations import AnyOperation, Kill, Restart, Send
@@ -193,7 +192,7 @@ class Run:
         """Tell of one replay: the violation, with its history, or else that there was none."""
         operations = sum(weight(step.operation) for step in lockstep.steps)
         self.operations += operations
-        bounces = (s.completed_ms - s.invoked_ms for s in lockstep.steps if takes_broker_away(s.operation))
+        bounces = (s.completed_ms - s.invoked_ms for s in lockstep.steps if isinstance(s.operation, Kill | Restart))
         self._longest_bounce_s = max([self._longest_bounce_s, *(took_ms / 1000 for took_ms in bounces)])
         if attempt.violation is None:
             self._tell(self._finished(history.machine, operations, lockstep))
@@ -258,7 +257,7 @@ class Run:
 
     def _expected_s(self, operation: AnyOperation) -> float:
         """How long an operation may take: as long as the longest of its kind so far, if it is one that takes long."""
-        if not takes_broker_away(operation):
+        if not isinstance(operation, Kill | Restart):
             return 0.0
         return max(BOUNCE_S, self._longest_bounce_s)
 
@@ -269,7 +268,7 @@ class Run:
         lockstep = example.lockstep
         operations = sum(weight(step.operation) for step in lockstep.steps)
         self.operations += operations
-        bounces = (s.completed_ms - s.invoked_ms for s in lockstep.steps if takes_broker_away(s.operation))
+        bounces = (s.completed_ms - s.invoked_ms for s in lockstep.steps if isinstance(s.operation, Kill | Restart))
         self._longest_bounce_s = max([self._longest_bounce_s, *(took_ms / 1000 for took_ms in bounces)])
         if example.trouble is not None:
             self.trouble = self.trouble or example.trouble
@@ -419,13 +418,6 @@ def spare_the_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 50, 50)
-
-
-def takes_broker_away(operation: AnyOperation) -> bool:
-    """Whether the broker's process ends and begins again with an operation."""
-    if isinstance(operation, SendPayloads):
-        return bool(operation.cut_after) and operation.meanwhile in ("restart", "kill")
-    return isinstance(operation, Kill | Restart)
 
 
 def weight(operation: AnyOperation) -> int:

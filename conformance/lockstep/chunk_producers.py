@@ -69,8 +69,8 @@ class OfficialChunkProducer:
         """Whether this side closed it: whatever the broker does, the client comes back."""
         return self._is_open
 
-    def send(self, operation: SendPayloads, move: Callable[[], None]) -> PayloadsSent:
-        """Send payloads, with the fault that was asked for; ``move`` moves the topic as that says."""
+    def send(self, operation: SendPayloads, unload: Callable[[], object]) -> PayloadsSent:
+        """Send payloads, with the fault that was asked for; ``unload`` unloads the topic if that says so."""
         faults = self._inject(operation)
         tickets = self.start(operation.payloads)
         lives: list[Life] = []
@@ -78,10 +78,10 @@ class OfficialChunkProducer:
         if faults and self._await_cut(faults[0], lambda: all(ticket.outcome is not None for ticket in tickets)):
             if operation.meanwhile == "dies":
                 self._end()
-            elif operation.meanwhile != "reconnects":
+            elif operation.meanwhile == "unload":
                 lives += lives_of(self._tapped.news())
                 moved_behind = len(lives)
-                move()
+                unload()
         for fault in faults if self._is_open else ():
             fault.lift()
         sent = self.finish(tickets)

@@ -40,7 +40,6 @@ from model.chunks.words import (
     LeaveChunked,
     LeaveChunking,
     LoggedPart,
-    Meanwhile,
     MoveSubscription,
     OpenChunking,
     Part,
@@ -79,18 +78,18 @@ _COMPRESSIONS: Final[dict[int, Compression]] = {pb.NONE: "none", pb.LZ4: "lz4", 
 
 T = TypeVar("T")
 
-Move = Callable[[str, Meanwhile], None]
-"""Moves a topic (by its name in the history) in one of the ways that a cut producer may meet."""
+Unload = Callable[[str], object]
+"""Unloads a topic, by its name in the history."""
 
 
 class Chunks:
     """The part of document 002 in one example."""
 
-    def __init__(self, world: World, example: int, topics: MutableMapping[str, str], move: Move) -> None:
+    def __init__(self, world: World, example: int, topics: MutableMapping[str, str], unload: Unload) -> None:
         self._world = world
         self._example = example
         self._topics = topics
-        self._move = move
+        self._unload = unload
         self._producers: dict[str, ChunkProducer] = {}
         self._consumers: dict[str, ChunkConsumer] = {}
         self._stalled: set[tuple[str, str]] = set()
@@ -174,7 +173,7 @@ class Chunks:
         if not isinstance(producer, OfficialChunkProducer):
             return Skipped("there is no such session of pulsar-client")
         names = {real: name for name, real in self._topics.items()}
-        sent = producer.send(operation, lambda: self._move(names[producer.topic], operation.meanwhile))
+        sent = producer.send(operation, lambda: self._unload(names[producer.topic]))
         if sent.died:
             del self._producers[operation.session]
         return sent

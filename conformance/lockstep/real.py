@@ -27,7 +27,7 @@ from conformance.systems.backlog import entries
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.trouble import Trouble
 from model.applications import ApplicationOperation, StartSource
-from model.chunks.words import ChunkOperation, Meanwhile
+from model.chunks.words import ChunkOperation
 from model.cursors.words import CursorOperation, Persistence, partition_name
 from model.keys.words import KeyOperation
 from model.log import Position
@@ -94,7 +94,7 @@ class RealPerformer:
         self._applications = Applications(world, self._example, self._topics, self._network)
         self._whereabouts = Whereabouts()
         self._cursors = Cursors(world, self._topics, self._whereabouts)
-        self._chunks = Chunks(world, self._example, self._topics, self._move)
+        self._chunks = Chunks(world, self._example, self._topics, self._unload)
         self._geo_performer: GeoPerformer | None = None
 
     @property
@@ -303,20 +303,6 @@ class RealPerformer:
             if status != STATUS[deduplication]:
                 return Performed(Unheeded(status), bounced.late)
         return Performed(Switched(deduplication), bounced.late)
-
-    def _move(self, topic: str, how: Meanwhile) -> None:
-        """Move a topic while something else is under way."""
-        match how:
-            case "unload":
-                self._unload(topic)
-            case "restart":
-                self._bounce(Capability.RESTART, self._world.broker.restart)
-            case "kill":
-                self._bounce(Capability.KILL, self._kill)
-            case "dies" | "reconnects":
-                pass
-            case _:
-                assert_never(how)
 
     def _kill(self) -> None:
         self._world.broker.kill()

@@ -56,8 +56,6 @@ _MEANWHILE: dict[Meanwhile, str] = {
     "dies": "and it dies",
     "reconnects": "and it comes back",
     "unload": "the topic is unloaded, and it comes back",
-    "restart": "the broker restarts, and it comes back",
-    "kill": "the broker is killed, and it comes back",
 }
 _MOVING: dict[Moving, str] = {
     "skip": "skips {} entries of",

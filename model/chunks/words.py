@@ -20,8 +20,8 @@ Kind = Literal["Exclusive", "Failover", "Shared", "Key_Shared"]
 Compression = Literal["none", "lz4", "zlib"]
 """What a producer compresses with before it splits."""
 
-Meanwhile = Literal["dies", "reconnects", "unload", "restart", "kill"]
-"""What becomes of a producer whose connection is cut: it dies, or comes back, maybe after its topic was moved."""
+Meanwhile = Literal["dies", "reconnects", "unload"]
+"""What becomes of a producer whose connection is cut: it dies, or comes back, maybe once its topic was unloaded."""
 
 Moving = Literal["skip", "expire", "reset"]
 """How an administrator moves a subscription."""
