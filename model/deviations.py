@@ -66,6 +66,8 @@ JOINED_GETS_EARLIER = "joined-gets-earlier"
 COUNTED_ON_TOP = "counted-on-top"
 BACK_NOT_COUNTED = "back-not-counted"
 LOOK_AHEAD_AT_END = "look-ahead-at-end"
+ASKED_AGAIN_PASSED = "asked-again-passed"
+REPLAYED_BESIDE_NEWS = "replayed-beside-news"
 
 REPLAY_FORGETS_REPLICATORS = "replay-forgets-replicators"
 
@@ -136,6 +138,16 @@ DEVIATIONS: dict[str, Deviation] = {
             "once chunks of a message are with a consumer that left, or are acknowledged without the others, nothing "
             "more is sent to a shared subscription until its topic is loaded again",
             "broker",
+        ),
+        Deviation(
+            ASKED_AGAIN_PASSED,
+            "KEY-09",
+            "what a consumer asked for again waits without its hash, so new messages of that hash are sent before it",
+        ),
+        Deviation(
+            REPLAYED_BESIDE_NEWS,
+            "ACK-12",
+            "what is replayed while new messages are being sent is read and sent once more",
         ),
         Deviation(
             LOOK_AHEAD_AT_END,

@@ -259,11 +259,11 @@ class KeysSwitchedMachine(OnKeys):
     where the broker was given it.
     """
 
-    @initialize(picks=PICKS)
-    def begin(self, picks: list[Pick]) -> None:
-        """A topic with the classic implementation, and a consumer that has messages."""
+    @initialize(picks=PICKS, classic=st.booleans())
+    def begin(self, picks: list[Pick], classic: bool) -> None:
+        """A topic with one of the implementations, and a consumer that has messages."""
         self.create()
-        self.switch(classic=True)
+        self.switch(classic=classic)
         self.send_entries(picks)
         self.gather()
 
@@ -287,18 +287,21 @@ class KeysSwitchedMachine(OnKeys):
         self.leave(leaver, crashes=crashes)
         self.acknowledge_all()
 
-    @rule(picks=PICKS, index=INDEXES, nth=NTH)
-    def one_comes_and_goes(self, picks: list[Pick], index: int, nth: tuple[int, ...]) -> None:
-        """With draining hashes, a consumer joins while others have messages, and leaves while something drains."""
+    @rule(picks=PICKS, index=INDEXES, nth=NTH, leaves=st.booleans())
+    def drain(self, picks: list[Pick], index: int, nth: tuple[int, ...], leaves: bool) -> None:
+        """With draining hashes, a consumer joins while another has messages, and more come; it may leave again."""
         if self.is_classic:
             return
         self.send_entries(picks)
         self.permit(self.consumer(index), 100)
         passing = self.join(100)
-        self.send_entries([*picks, *picks])
-        self.gather()
+        for _ in range(2):
+            self.send_entries(picks)
+            self.gather()
         self.acknowledge(nth)
-        self.leave(passing, crashes=False)
+        if leaves:
+            self.leave(passing, crashes=False)
+        self.acknowledge_all()
 
     @rule(classic=st.booleans())
     def switch(self, classic: bool) -> None:

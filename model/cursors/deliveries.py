@@ -19,7 +19,7 @@ from model.cursors.cursor import Cursor
 from model.cursors.left import surely_left
 from model.cursors.state import Consumption
 from model.cursors.words import Dispatched
-from model.deviations import REPLAY_OUTLIVES_CONSUMERS, shown
+from model.deviations import REPLAY_OUTLIVES_CONSUMERS, REPLAYED_BESIDE_NEWS, shown
 from model.judgement import Allowed, Broken
 from model.keys import watch
 
@@ -67,6 +67,10 @@ def _received_one(
         state = state.with_consumer(name, consumer)
     if message in state.replaying.get(key, frozenset()) and _is_outstanding(state, key, message):
         return _replayed_once_more(state, key, name, message, known)
+    if watch.may_be_replayed_twice(state, key, message) and _is_outstanding(state, key, message):
+        after = state.with_consumer(name, consumer.given(message, is_late=True))
+        because = f"{name} was given {state.words(message)}, which is outstanding"
+        return shown(REPLAYED_BESIDE_NEWS, after, known, because)
     divided = watch.divided(state, key, name, message)
     if divided is not None and divided.deviation not in known:
         return divided

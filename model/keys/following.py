@@ -14,7 +14,7 @@ from model.cursors.consumers import Key
 from model.cursors.left import surely_left
 from model.cursors.state import Consumption, messages_at
 from model.cursors.words import Dispatched
-from model.deviations import DEVIATIONS, LOOK_AHEAD_AT_END, PUT_ASIDE_IN_TURN, REPLAY_WAITS_FOR_NEWS
+from model.deviations import LOOK_AHEAD_AT_END, PUT_ASIDE_IN_TURN, REPLAY_WAITS_FOR_NEWS, shown
 from model.judgement import Allowed, Broken
 from model.keys import order, recently_joined, stats, watch
 from model.keys.liveness import Open, Receiver, draining, due, owner_of
@@ -94,7 +94,8 @@ def _all_seen(state: Consumption, key: Key, *, has_come: bool, is_stalled: bool)
     keyed = state.keyed_of(key)
     replays = Map(dict.fromkeys(keyed.replays, not is_stalled))
     may_be_read = keyed.may_be_read and not has_come
-    return state.with_keyed(key, replace(keyed, is_gathered=True, replays=replays, may_be_read=may_be_read))
+    keyed = replace(keyed, is_gathered=True, replays=replays, may_be_read=may_be_read)
+    return state.with_keyed(key, replace(keyed, replayed=frozenset(), last=state.log(key[0]).last))
 
 
 def _arrived(state: Consumption, key: Key, share: Share, known: frozenset[str]) -> Judged:
@@ -159,8 +160,9 @@ def _moved(state: Consumption, key: Key, name: str, position: Position) -> tuple
 def _got(state: Consumption, key: Key, name: str, dispatched: Dispatched) -> Consumption:
     keyed = state.keyed_of(key)
     position = dispatched.position
-    replays = keyed.replays.delete(position) if position in keyed.replays else keyed.replays
-    return state.with_keyed(key, replace(keyed, got=keyed.got.set(position, name), replays=replays))
+    if position in keyed.replays:
+        keyed = replace(keyed, replays=keyed.replays.delete(position), replayed=keyed.replayed | {position})
+    return state.with_keyed(key, replace(keyed, got=keyed.got.set(position, name)))
 
 
 # ------------------------------------------------------------------------------------------------- what must have come
@@ -212,11 +214,7 @@ def _late(
     deviation = _deviation(keyed, owed, entries, receivers, has_hash=lambda at: is_ordered and at not in again)
     if deviation is None and is_read_slow:
         deviation = LOOK_AHEAD_AT_END
-    if deviation is None:
-        return starved
-    if deviation not in known:
-        return DEVIATIONS[deviation].broken(starved.because)
-    return Allowed(deviation, (), (deviation,))
+    return starved if deviation is None else shown(deviation, deviation, known, starved.because)
 
 
 def _counted(

@@ -15,7 +15,7 @@ from model.cursors.consumers import Freed, Key, Message
 from model.cursors.left import surely_left
 from model.cursors.log import EntryKey
 from model.cursors.state import Consumption
-from model.deviations import DEVIATIONS, READ_OUTLIVES_CONSUMERS
+from model.deviations import ASKED_AGAIN_PASSED, DEVIATIONS, READ_OUTLIVES_CONSUMERS
 from model.judgement import Broken
 from model.keys.watch import hash_of
 from model.log import Position
@@ -66,7 +66,10 @@ def _ahead_of_replay(
     first = _first(state, key, earlier, ("failed", "left"))
     if first is None or position in state.keyed_of(key).got:
         return None
-    return Broken("KEY-09", f"{what} for the first time while {state.words(first)} of its hash waited for replay")
+    because = f"{what} for the first time while {state.words(first)} of its hash waited for replay"
+    if state.due(key).get(first) == "failed" and not state.topics[key[0]].drains:
+        return DEVIATIONS[ASKED_AGAIN_PASSED].broken(because)
+    return Broken("KEY-09", because)
 
 
 @carries("KEY-02")

@@ -43,6 +43,9 @@ class Keyed:
 
     ``on_top``: the hashes that were counted on top of themselves, which is a deviation: they never drain.
     ``stalled_by``: the deviation by which something does not come that should.
+
+    Of what is being gathered: ``replayed``, the entries that came because they were to be replayed; and of the time
+    before, ``last``, the last entry that was there then.
     """
 
     got: Map[Position, str] = Map()
@@ -59,6 +62,8 @@ class Keyed:
     cleared: Map[str, int] = Map()
     on_top: frozenset[int] = frozenset()
     stalled_by: str | None = None
+    replayed: frozenset[Position] = frozenset()
+    last: Position | None = None
 
     def freed(self, positions: Iterable[Position], *, is_gone: bool) -> Keyed:
         """The same when entries were taken from a consumer; what others get of their keys once it is gone, is later."""

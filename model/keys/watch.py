@@ -16,7 +16,7 @@ from model.cursors.left import is_surely_left
 from model.cursors.state import Consumption
 from model.deviations import DEVIATIONS, JOINED_GETS_EARLIER
 from model.judgement import Broken
-from model.keys.hashing import AUTO_SPLIT_HASHES, STICKY_HASHES, sticky_hash
+from model.keys.hashing import AUTO_SPLIT_HASHES, CLASSIC_HASHES, STICKY_HASHES, sticky_hash
 from model.log import Position
 
 
@@ -27,9 +27,13 @@ def key_of(state: Consumption, message: Message) -> str | None:
 
 
 def hash_of(state: Consumption, key: Key, position: Position) -> int:
-    """The hash of an entry, as a subscription has it: consumers that claim ranges share another space."""
+    """The hash of an entry, as a subscription has it: consumers that claim ranges share another space.
+
+    So does the classic implementation, in which hardly any keys share one (that of 3.3.6 is as good as the same).
+    """
     claims = any(consumer.claims_hashes for _, consumer in state.of_subscription(key))
-    return sticky_hash(state.log(key[0]).keys[position].hashed_by, STICKY_HASHES if claims else AUTO_SPLIT_HASHES)
+    split = AUTO_SPLIT_HASHES if state.topics[key[0]].drains else CLASSIC_HASHES
+    return sticky_hash(state.log(key[0]).keys[position].hashed_by, STICKY_HASHES if claims else split)
 
 
 def is_ordered(state: Consumption, key: Key) -> bool:
@@ -62,6 +66,15 @@ def _is_earlier(state: Consumption, key: Key, name: str, position: Position) -> 
     """
     joined = state.keyed_of(key).joined.get(name)
     return not state.topics[key[0]].drains and joined is not None and position <= joined.last
+
+
+def may_be_replayed_twice(state: Consumption, key: Key, message: Message) -> bool:
+    """Whether a message was replayed just now, since when the broker may have looked for what it is to replay again.
+
+    Only while it had new messages to send as well: then it does not know that it is sending still.
+    """
+    keyed = state.keyed_of(key)
+    return message[1].position in keyed.replayed and keyed.last != state.log(key[0]).last
 
 
 def exercised_by(state: Consumption, key: Key, name: str, message: Message) -> tuple[str, ...]:

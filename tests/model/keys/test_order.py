@@ -16,12 +16,14 @@ from model.cursors.words import (
     Subscribed,
 )
 from model.deviations import (
+    ASKED_AGAIN_PASSED,
     BACK_NOT_COUNTED,
     COUNTED_ON_TOP,
     JOINED_GETS_EARLIER,
     LOOK_AHEAD_AT_END,
     PUT_ASIDE_IN_TURN,
     REPLAY_WAITS_FOR_NEWS,
+    REPLAYED_BESIDE_NEWS,
 )
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
@@ -179,6 +181,25 @@ def test_a_new_message_of_a_hash_stays_behind_what_waits_for_replay() -> None:
     begin = [*sent(ONE, OTHER), *joins("c"), gathers(share("c", 1)), fails("c", 1)]
     assert broken(*begin, gathers(share("c", 2))) == "KEY-09"
     assert broken(*begin, gathers(share("c", 1, again=True), share("c", 2))) is None
+
+
+def test_what_is_asked_for_again_is_passed_by_new_messages_only_on_the_classic_implementation() -> None:
+    begin = [*joins("c"), gathers(share("c", 1)), fails("c", 1)]
+    answer = judged(*classic(A, A), *begin, gathers(share("c", 2)))
+    assert isinstance(answer, Broken)
+    assert (answer.rule, answer.deviation) == ("KEY-09", ASKED_AGAIN_PASSED)
+    assert broken(*sent(ONE, OTHER), *begin, gathers(share("c", 2)), known=frozenset({ASKED_AGAIN_PASSED})) == "KEY-09"
+    assert broken(*classic(ONE, OTHER), *begin, gathers(share("c", 2))) is None  # these share no hash there
+
+
+def test_what_is_replayed_twice_is_a_deviation_only_beside_new_messages() -> None:
+    begin = [*sent(A), *joins("c", "d"), gathers(share("c", 1), share("d"))]
+    news, twice = more(Position(1, 1), 2, B), gathers(share("d", 1, 1))
+    assert broken(*begin, leaves("c"), twice) == "ACK-12"
+    answer = judged(*begin, news, leaves("c"), twice)
+    assert isinstance(answer, Broken)
+    assert answer.deviation == REPLAYED_BESIDE_NEWS
+    assert broken(*begin, news, leaves("c"), twice, known=frozenset({REPLAYED_BESIDE_NEWS})) is None
 
 
 def test_no_order_is_promised_among_messages_that_were_asked_for_again() -> None:
