@@ -64,11 +64,16 @@ def replicated_in_order(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
 
 @carries("REPL-18")
 def only_what_takes_part(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
-    """Topics that are not replicated have no marker, and subscriptions that are not appear nowhere else."""
+    """Topics that are not replicated, or none of whose subscriptions is, have no marker.
+
+    And subscriptions that are not replicated appear nowhere else.
+    """
+    takes_part = topic.is_replicated and any(topic.own.values())
     for cluster, log in logs.items():
         markers = sum(entry.marker is not None for entry in log.entries)
-        if not topic.is_replicated:
-            yield f"the topic is not replicated, and {cluster} has {markers} markers of it" if markers else None
+        if not takes_part:
+            why = "no subscription is replicated" if topic.is_replicated else "the topic is not replicated"
+            yield f"{why}, and {cluster} has {markers} markers of the topic" if markers else None
         for cursor in log.read.cursors:
             if (cursor.subscription, cluster) in topic.own:
                 continue

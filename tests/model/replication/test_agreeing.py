@@ -31,6 +31,7 @@ BLAMED: dict[str, set[str]] = {
     "repl-position-too-far": {"REPL-04", "REPL-14"},
     "repl-late-answer-accepted": {"REPL-09"},
     "repl-began-without-news": {"REPL-02"},
+    "repl-began-for-nobody": {"REPL-18"},
     "repl-handled-by-every-replicator": {"REPL-05"},
     "repl-in-flight-lost": {"REPL-01", "REPL-13"},
     "repl-snapshot-replicated": {"REPL-12"},
@@ -49,7 +50,6 @@ BLAMED: dict[str, set[str]] = {
 UNSEEN = {
     "repl-never-timed-out": "a matter of time, which the reference has none of",
     "repl-began-while-cut": "a matter of time as well: since when a link is cut is read from the clusters' stats",
-    "repl-began-for-nobody": "that a topic without any replicated subscription has markers is not asked",
     "repl-closed-not-opened": "the answer never comes: no snapshot is complete, and nobody catches up",
     "repl-oldest-usable": "the remote is further behind than it need be, and catches up later",
     "repl-cache-unbounded": "a cache is not to be seen from outside",
