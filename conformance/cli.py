@@ -21,6 +21,7 @@ from conformance.commands import check as checking
 from conformance.commands import hunt as hunting
 from conformance.commands import listings
 from conformance.commands import replay as replaying
+from conformance.commands import verify as verifying
 from conformance.commands.clients import python_with_client
 from conformance.commands.engine import Engine
 from conformance.commands.folders import bugs_kept_in
@@ -194,6 +195,28 @@ def defects(
     if json_ is not None:
         _write(hunts.as_json(hunted, broker=broker, seed=asked.seed, budget_s=budget), json_)
     return status
+
+
+@cli.command()
+@click.argument("histories", nargs=-1, required=True)
+@click.option("--rules", type=Rules(), help="Ids or families of rules.  [default: all that histories can decide]")
+@click.option("--master", help="Spark's master.  [default: that of spark-submit, or local[*]]")
+@click.option("--persisted-after", type=Duration(), default="61s", show_default=True, help="What a kill may undo.")
+@click.option("--json", "json_", type=click.Path(path_type=Path, dir_okay=False), help="Write the verdicts as JSON.")
+def verify(
+    histories: tuple[str, ...],
+    rules: tuple[Rule, ...] | None,
+    master: str | None,
+    persisted_after: float,
+    json_: Path | None,
+) -> int:
+    """Verify recorded HISTORIES (folders, on any file system that Spark reads) on Spark."""
+    if json_ is not None:
+        _demand_folder_of(json_)
+    asked = verifying.Asked(
+        histories=histories, rules=rules, master=master, persisted_after_s=persisted_after, json=json_
+    )
+    return verifying.verify(asked, out=_consoles()[0])
 
 
 @cli.command()

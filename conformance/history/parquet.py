@@ -64,8 +64,9 @@ ORDER = ("run", "topic", "cluster", "ledger", "entry", "batch_index", "completed
 """What a file is sorted by, nothing (None) before anything: topic by topic, there by position, and there by time."""
 
 VERSION_KEY = b"pulsar-conformance.version"
+RUNS_KEY = b"pulsar-conformance.runs"
 REPLACES_KEY = b"pulsar-conformance.replaces"
-"""What is said in a footer: the schema's version, and in a compacted file the names of what it replaces."""
+"""What a footer says: the schema's version, the runs in the file, and the names of what a compacted file replaces."""
 
 COMPACTED = "compacted"
 """What the name of a compacted file begins with."""
@@ -144,7 +145,8 @@ def write_file(table: pa.Table, path: Path, *, replaces: Sequence[str] = ()) -> 
     Raises:
         Trouble: it cannot be written.
     """
-    footer = {VERSION_KEY: str(VERSION).encode()}
+    runs = sorted(table["run"].unique().to_pylist())
+    footer = {VERSION_KEY: str(VERSION).encode(), RUNS_KEY: json.dumps(runs).encode()}
     if replaces:
         footer[REPLACES_KEY] = json.dumps(sorted(replaces)).encode()
     part = path.with_name(f".{path.name}.part")  # Spark, too, leaves out what begins with a dot

@@ -32,6 +32,7 @@ OPTIONS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": 131_072,
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
 }
 """What the pipeline relies on: one file is one partition, read from its first row to its last."""
 
@@ -58,7 +59,6 @@ def session(master: str | None) -> SparkSession:
         spark = builder.getOrCreate()
     except (PySparkException, OSError, RuntimeError) as error:
         raise Trouble(f"Spark did not start: {str(error).splitlines()[0]}") from error
-    spark.sparkContext.setLogLevel("ERROR")
     if not (spark.sparkContext.master or LOCAL).startswith("local"):
         _send_the_suite(spark)
     return spark

@@ -1,0 +1,166 @@
+"""What the pipeline says of histories, on a terminal and as JSON, in the forms that ``check`` has."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any, assert_never
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from conformance.pipeline.verdict import Broken, Shown, Verification, Verified
+from conformance.report.account import title
+from conformance.report.lists import count, times
+from conformance.verdicts import Held, NotExercised
+
+CASES_AT_MOST = 3
+"""How many cases of one rule are told on the terminal; the JSON has more."""
+
+LABELS = ("held", "violated", "not exercised")
+
+_LEFT_OUT = {
+    "run",
+    "topic",
+    "cluster",
+    "kind",
+    "outcome",
+    "ledger",
+    "entry",
+    "batch_index",
+    "invoked_ns",
+    "completed_ns",
+}
+"""What an event's line says in words, or what its case has said already."""
+
+
+def show(verification: Verification, console: Console) -> None:
+    """Print the whole of it."""
+    console.print()
+    events = f"{verification.events:,} events".replace(",", " ")
+    console.print(Text(f"{events} in {verification.seconds:.0f} s", style="bold"))
+    console.print(_table(verification))
+    for verdict in verification.rules:
+        if isinstance(verdict, Broken):
+            _show_broken(verdict, console)
+    for problem in verification.problems:
+        console.print()
+        console.print(Text(f"Trouble: {problem}.", style="yellow"))
+    console.print()
+    counted = Counter(_label(verdict) for verdict in verification.rules)
+    told = ", ".join(f"{counted[name]} {name}" for name in LABELS if counted[name])
+    trouble = ", and there was trouble" if verification.problems else ""
+    console.print(Text(f"{count(counted.total(), 'rule', 'rules')}: {told}{trouble}.", style="bold"))
+
+
+def as_json(verification: Verification) -> dict[str, Any]:
+    """The verdicts as one object, with those fields of ``check``'s that histories have something to say of.
+
+    ``operations`` counts events; ``release`` and ``seed`` are null: histories may be of many. A rule that was broken
+    has ``times`` and ``cases``, each with the events that show it.
+    """
+    return {
+        "release": None,
+        "seed": None,
+        "rules": [_rule(verdict) for verdict in verification.rules],
+        "operations": verification.events,
+        "seconds": round(verification.seconds, 3),
+        "trouble": list(verification.problems),
+    }
+
+
+def write(verification: Verification, path: Path) -> None:
+    """Write the JSON, indented for people, replacing what is there."""
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(as_json(verification)), indent=2) + b"\n")
+
+
+def event_in_words(event: dict[str, Any]) -> str:
+    """One event in one line: what, where, when, and whatever else it says."""
+    where = ""
+    if event["ledger"] is not None:
+        batch = f":{event['batch_index']}" if event["batch_index"] >= 0 else ""
+        where = f" at {event['ledger']}:{event['entry']}{batch}"
+    began = "?" if event["invoked_ns"] is None else _seconds(event["invoked_ns"])
+    rest = ", ".join(f"{name} {value}" for name, value in event.items() if value is not None and name not in _LEFT_OUT)
+    when = f"{began} to {_seconds(event['completed_ns'])} s"
+    return f"{event['kind']} ({event['outcome']}){where}, {when}" + (f"; {rest}" if rest else "")
+
+
+def _seconds(time_ns: int) -> str:
+    return f"{time_ns / 1e9:.6f}"
+
+
+def _table(verification: Verification) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("Rule", no_wrap=True)
+    table.add_column("Verdict", no_wrap=True)
+    table.add_column("Exercised", justify="right", no_wrap=True)
+    table.add_column("", ratio=1)
+    for verdict in verification.rules:
+        style = {"held": "green", "violated": "bold red"}.get(_label(verdict), "yellow")
+        exercised = 0 if isinstance(verdict, NotExercised) else verdict.exercised
+        table.add_row(
+            verdict.rule.id, Text(_label(verdict), style=style), str(exercised or "-"), Text(_remark(verdict))
+        )
+    return table
+
+
+def _label(verdict: Verified) -> str:
+    match verdict:
+        case Held():
+            return "held"
+        case Broken():
+            return "violated"
+        case NotExercised():
+            return "not exercised"
+        case _:
+            assert_never(verdict)
+
+
+def _remark(verdict: Verified) -> str:
+    match verdict:
+        case Held():
+            return title(verdict.rule)
+        case Broken():
+            return f"{verdict.cases[0].because} ({times(verdict.times)})"
+        case NotExercised():
+            return verdict.why
+        case _:
+            assert_never(verdict)
+
+
+def _show_broken(verdict: Broken, console: Console) -> None:
+    console.print()
+    console.print(Text(f"{verdict.rule.id}: {title(verdict.rule)}", style="bold red"))
+    for case in verdict.cases[:CASES_AT_MOST]:
+        console.print(Text(f"  {case.because} ({_where(case)}):"))
+        for event in case.events:
+            console.print(Text(f"    {event_in_words(event)}"))
+    if verdict.times > CASES_AT_MOST:
+        console.print(Text(f"  … and {verdict.times - CASES_AT_MOST} more."))
+
+
+def _where(case: Shown) -> str:
+    cluster = f", cluster {case.cluster}" if case.cluster else ""
+    return f"run {case.run}, topic {case.topic}{cluster}"
+
+
+def _rule(verdict: Verified) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "id": verdict.rule.id,
+        "verdict": _label(verdict).replace(" ", "-"),
+        "exercised": 0 if isinstance(verdict, NotExercised) else verdict.exercised,
+        "deviation": None,
+        "history": None,
+    }
+    if isinstance(verdict, Broken):
+        told |= {"times": verdict.times, "cases": [_case(case) for case in verdict.cases]}
+    return told
+
+
+def _case(case: Shown) -> dict[str, Any]:
+    said = {name: getattr(case, name) for name in ("invariant", "run", "cluster", "topic", "because")}
+    events = [{name: value for name, value in event.items() if value is not None} for event in case.events]
+    return {**said, "events": events}

@@ -1,0 +1,18 @@
+"""One Spark for all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from conformance.pipeline.session import session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A session on one core; its memory is that of a laptop's smallest."""
+    started = session("local[1]")
+    yield started
+    started.stop()

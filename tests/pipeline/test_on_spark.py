@@ -1,0 +1,131 @@
+"""On Spark the pipeline says what it says without: compacted or not, in one folder or in several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import Phase, given, seed, settings
+from pyspark.sql import SparkSession
+
+from conformance.history.parquet import HistoryWriter, compact
+from conformance.history.recorded import KILL, Kind, Recorded
+from conformance.pipeline.invariants import BY_NAME
+from conformance.pipeline.judging import accounts, evidence
+from conformance.pipeline.reading import Files, events_of, examine, faults_of
+from conformance.pipeline.topic import Setting
+from tests.history.samples import event
+from tests.pipeline import soup
+
+TOPICS_OF_EACH = 30
+
+
+@pytest.fixture(scope="module")
+def history() -> list[Recorded]:
+    """Many topics of anything, over two runs and clusters."""
+    topics: list[list[Recorded]] = []
+    for name in soup.RELEVANT:
+
+        @seed(1)
+        @settings(max_examples=TOPICS_OF_EACH, database=None, phases=[Phase.generate])
+        @given(soup.framed(name))
+        def draw(topic: list[Recorded]) -> None:
+            topics.append(topic)
+
+        draw()
+    return [
+        msgspec.structs.replace(one, run=f"r{number % 2}", cluster=f"c{number % 3 % 2}", topic=f"t{number}")
+        for number, topic in enumerate(topics)
+        for one in topic
+    ]
+
+
+def write(folder: Path, history: Sequence[Recorded], *, lane: str = "w", segment_events: int = 50) -> None:
+    """A history of many small segments."""
+    with HistoryWriter(folder, lane, buckets=4, segment_events=segment_events) as writer:
+        for one in history:
+            writer.record(one)
+
+
+def judged(spark: SparkSession, files: Files) -> dict[str, tuple[int, int]]:
+    """What the pipeline says on Spark."""
+    setting = Setting(persisted_after_ns=soup.SETTING.persisted_after_ns, faults=faults_of(spark, files))
+    rows = accounts(events_of(spark, files), setting).collect()
+    return soup.counted([row.asDict() for row in rows])
+
+
+def test_segments_that_nobody_compacted_are_sorted_first(
+    spark: SparkSession, tmp_path: Path, history: list[Recorded]
+) -> None:
+    write(tmp_path, history)
+    files = examine(spark, [str(tmp_path)])
+    assert (files.in_order, files.problems) == ((), ())
+    found = judged(spark, files)
+    assert found == soup.judged(history)
+    assert len(soup.broken_in(found)) == len(BY_NAME)
+
+
+def test_compacted_files_are_judged_in_one_pass_without_a_shuffle(
+    spark: SparkSession, tmp_path: Path, history: list[Recorded]
+) -> None:
+    write(tmp_path, history)
+    compact(tmp_path)
+    files = examine(spark, [str(tmp_path)])
+    assert (len(files.in_order), files.loose) == (4, ())
+    events = events_of(spark, files)
+    assert events.rdd.getNumPartitions() == 4
+    plan = accounts(events, Setting())._jdf.queryExecution().toString()
+    assert "Exchange" not in plan
+    assert "MapInArrow" in plan
+    assert judged(spark, files) == soup.judged(history)
+
+
+def test_segments_that_came_after_compacting_are_read_with_it(
+    spark: SparkSession, tmp_path: Path, history: list[Recorded]
+) -> None:
+    half = len(history) // 2
+    write(tmp_path, history[:half])
+    compact(tmp_path)
+    write(tmp_path, history[half : half + 30])
+    files = examine(spark, [str(tmp_path)])
+    assert files.in_order
+    assert files.loose
+    assert judged(spark, files) == soup.judged(history[: half + 30])
+
+
+def test_a_run_may_be_spread_over_several_folders(spark: SparkSession, tmp_path: Path, history: list[Recorded]) -> None:
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for number, folder in enumerate(folders):
+        write(folder, history[number::2], lane=f"w{number}")
+        compact(folder)
+    files = examine(spark, [str(folder) for folder in folders])
+    assert not files.in_order
+    assert judged(spark, files) == soup.judged(history)
+
+
+def test_a_segment_whose_replacement_is_there_is_not_read_twice(
+    spark: SparkSession, tmp_path: Path, history: list[Recorded]
+) -> None:
+    write(tmp_path, history[:300])
+    kept = {path: path.read_bytes() for path in tmp_path.glob("*/*.parquet")}
+    compact(tmp_path)
+    for path, content in kept.items():
+        path.write_bytes(content)
+    assert judged(spark, examine(spark, [str(tmp_path)])) == soup.judged(history[:300])
+
+
+def test_a_fault_of_a_whole_cluster_concerns_its_topics_only(spark: SparkSession, tmp_path: Path) -> None:
+    told: list[Recorded] = []
+    for cluster in ("a", "b"):
+        place = {"cluster": cluster, "subscription": "s", "ledger": 1, "entry": 1}
+        told.append(event(Kind.ACK, **place, invoked_ns=10, completed_ns=11))
+        told.append(event(Kind.DISPATCH, **place, invoked_ns=30, completed_ns=31))
+    told.append(event(Kind.FAULT, topic=None, cluster="a", fault=KILL, invoked_ns=12, completed_ns=20))
+    write(tmp_path, told)
+    files = examine(spark, [str(tmp_path)])
+    setting = Setting(persisted_after_ns=5, faults=faults_of(spark, files))
+    (case,) = evidence(events_of(spark, files), setting, BY_NAME["delivered again"]).collect()
+    assert (case["rule"], case["topic"], case["cluster"]) == ("ACK-09", "t", "b")
+    assert [(shown["kind"], shown["invoked_ns"]) for shown in case["events"]] == [("ack", 10), ("dispatch", 30)]
