@@ -68,6 +68,7 @@ BACK_NOT_COUNTED = "back-not-counted"
 LOOK_AHEAD_AT_END = "look-ahead-at-end"
 ASKED_AGAIN_PASSED = "asked-again-passed"
 REPLAYED_BESIDE_NEWS = "replayed-beside-news"
+REWIND_WAITS_FOR_NEWS = "rewind-waits-for-news"
 
 REPLAY_FORGETS_REPLICATORS = "replay-forgets-replicators"
 
@@ -143,6 +144,12 @@ DEVIATIONS: dict[str, Deviation] = {
             ASKED_AGAIN_PASSED,
             "KEY-09",
             "what a consumer asked for again waits without its hash, so new messages of that hash are sent before it",
+        ),
+        Deviation(
+            REWIND_WAITS_FOR_NEWS,
+            "KEY-13",
+            "who joins while something is being read for replay, and all for whom it is have left, is given that, and "
+            "the rest only once something new is sent",
         ),
         Deviation(
             REPLAYED_BESIDE_NEWS,

@@ -112,13 +112,14 @@ class KeyShares:
         if not is_known or (watch.topic, watch.subscription) in self._administered:
             return None if watch.stands_still else set()
         wire = [member for member in members.values() if isinstance(member, WireMember)]
-        within = STICKY_HASHES if any(member.claims_hashes for member in wire) else AUTO_SPLIT_HASHES
+        claims = any(member.claims_hashes for member in wire)
+        within = STICKY_HASHES if claims else AUTO_SPLIT_HASHES
         entries = list(self._open(watch, account, members, within))
         keeps_keys = all(member.keeps_keys for member in wire)
         owed = due(entries, receivers, drains=keeps_keys)
         hashes = {entry.position: entry.hashed for entry in entries}
         is_due = any(hashes[position] not in self._miscounted for position in owed)
-        if not keeps_keys:
+        if not keeps_keys or claims:
             return set() if is_due else None
         # What came back to its consumer may be shown for a while, so that is not waited for.
         held = {entry.hashed: entry.holder for entry in entries if entry.holder is not None}

@@ -14,7 +14,7 @@ from model.cursors.consumers import Key
 from model.cursors.left import surely_left
 from model.cursors.state import Consumption, messages_at
 from model.cursors.words import Dispatched
-from model.deviations import LOOK_AHEAD_AT_END, PUT_ASIDE_IN_TURN, REPLAY_WAITS_FOR_NEWS, shown
+from model.deviations import LOOK_AHEAD_AT_END, PUT_ASIDE_IN_TURN, REPLAY_WAITS_FOR_NEWS, REWIND_WAITS_FOR_NEWS, shown
 from model.judgement import Allowed, Broken
 from model.keys import order, recently_joined, stats, watch
 from model.keys.liveness import Open, Receiver, draining, due, owner_of
@@ -186,7 +186,7 @@ def _accounted(state: Consumption, key: Key, outcome: Gathered, known: frozenset
     if isinstance(late, Broken):
         return late
     keyed = replace(keyed, is_unread=False, stalled_by=late.state)
-    if not is_ordered:
+    if not is_ordered or watch.claims_hashes(state, key):
         return Allowed(state.with_keyed(key, keyed), split.exercised, late.deviations)
     counted = _counted(keyed, outcome, entries, receivers, known)
     if isinstance(counted, Broken):
@@ -254,9 +254,8 @@ def _counted(
 
 def _split(state: Consumption, key: Key, receivers: Sequence[Receiver]) -> Allowed[None] | Broken:
     """Consumers that claim no ranges have all hashes among them; put to the test where there are several."""
-    consumers = dict(state.of_subscription(key))
-    claims = any(consumer.claims_hashes for consumer in consumers.values())
-    if claims or not receivers or len(receivers) != len(consumers):
+    is_all = len(receivers) == sum(1 for _ in state.of_subscription(key))
+    if watch.claims_hashes(state, key) or not receivers or not is_all:
         return Allowed(None)
     return stats.not_split(receivers) or Allowed(None, ("KEY-12",) if len(receivers) > 1 else ())
 
@@ -277,6 +276,8 @@ def _deviation(
         return keyed.stalled_by
     if keyed.is_unread:
         return REPLAY_WAITS_FOR_NEWS
+    if keyed.may_be_read:
+        return REWIND_WAITS_FOR_NEWS
     first = min(owed)
     waiting = (entry for entry in entries if entry.holder is None and entry.position < first)
     if any(owner_of(entry.hashed, receivers) is not None and not has_hash(entry.position) for entry in waiting):

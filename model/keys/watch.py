@@ -31,9 +31,15 @@ def hash_of(state: Consumption, key: Key, position: Position) -> int:
 
     So does the classic implementation, in which hardly any keys share one (that of 3.3.6 is as good as the same).
     """
-    claims = any(consumer.claims_hashes for _, consumer in state.of_subscription(key))
-    split = AUTO_SPLIT_HASHES if state.topics[key[0]].drains else CLASSIC_HASHES
-    return sticky_hash(state.log(key[0]).keys[position].hashed_by, STICKY_HASHES if claims else split)
+    within = AUTO_SPLIT_HASHES if state.topics[key[0]].drains else CLASSIC_HASHES
+    if claims_hashes(state, key):
+        within = STICKY_HASHES
+    return sticky_hash(state.log(key[0]).keys[position].hashed_by, within)
+
+
+def claims_hashes(state: Consumption, key: Key) -> bool:
+    """Whether consumers have ranges for themselves; then no hash moves, so none drains."""
+    return any(consumer.claims_hashes for _, consumer in state.of_subscription(key))
 
 
 def is_ordered(state: Consumption, key: Key) -> bool:

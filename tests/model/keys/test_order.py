@@ -24,6 +24,7 @@ from model.deviations import (
     PUT_ASIDE_IN_TURN,
     REPLAY_WAITS_FOR_NEWS,
     REPLAYED_BESIDE_NEWS,
+    REWIND_WAITS_FOR_NEWS,
 )
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
@@ -321,6 +322,16 @@ def test_what_a_look_ahead_passes_over_is_a_deviation_only_while_reads_are_slow(
     assert broken(*still, known=known) is None
     came = gathers(share("c", 1, ranges=ALL), share("d", ranges=NONE))
     assert broken(*still, came, more(Position(1, 1), 2, A), stalled, known=known) == "KEY-13"
+
+
+def test_who_joins_while_something_is_read_for_those_that_left_may_wait_for_news() -> None:
+    quiet = [*sent(A), *joins("c"), gathers(share("c", 1))]
+    stalled = gathers(share("d", ranges=ALL, permits=1))
+    assert broken(*quiet, leaves("c"), *joins("d"), stalled) == "KEY-13"
+    answer = judged(*quiet, permits("c"), leaves("c"), *joins("d"), stalled)
+    assert isinstance(answer, Broken)
+    assert answer.deviation == REWIND_WAITS_FOR_NEWS
+    assert broken(*quiet, permits("c"), leaves("c"), *joins("d"), stalled, known=frozenset({answer.deviation})) is None
 
 
 def test_what_is_put_aside_in_turn_is_a_deviation_only_where_order_is_given_up() -> None:
