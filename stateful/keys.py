@@ -249,6 +249,17 @@ class KeysAgainMachine(KeysMachine):
         self.join(permits)
         self.permit(consumer, permits)
 
+    @rule(index=INDEXES, picks=PICKS, one=st.integers(0, 29))
+    def hand_over_and_fail(self, index: int, picks: list[Pick], one: int) -> None:
+        """A consumer has several messages of a key when another joins, and fails with one of them."""
+        consumer = self.consumer(index)
+        self.permit(consumer, 100)
+        self.send_entries([*picks, *picks])
+        self.gather()
+        self.join(100)
+        self.do(Redeliver(consumer=consumer, nth=(one,)))
+        self.gather()
+
     @rule(permits=PERMITS)
     def unload(self, permits: int) -> None:
         """The topic is moved, and consumers come anew."""
