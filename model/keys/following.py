@@ -94,7 +94,7 @@ def _all_seen(state: Consumption, key: Key, *, has_come: bool, is_stalled: bool)
     keyed = state.keyed_of(key)
     replays = Map(dict.fromkeys(keyed.replays, not is_stalled))
     may_be_read = keyed.may_be_read and not has_come
-    keyed = replace(keyed, is_gathered=True, replays=replays, may_be_read=may_be_read)
+    keyed = replace(keyed, is_gathered=True, replays=replays, may_be_read=may_be_read, has_left=False)
     return state.with_keyed(key, replace(keyed, replayed=frozenset(), last=state.log(key[0]).last))
 
 
@@ -178,7 +178,8 @@ def _accounted(state: Consumption, key: Key, outcome: Gathered, known: frozenset
     split = _split(state, key, receivers)
     if isinstance(split, Broken):
         return split
-    keyed, entries = state.keyed_of(key), list(_open(state, key))
+    unsure = _unsure_hashes(state, key)
+    keyed, entries = state.keyed_of(key), [entry for entry in _open(state, key) if entry.hashed not in unsure]
     is_ordered = watch.is_ordered(state, key)
     owed = due(entries, receivers, drains=is_ordered)
     owed = {at: name for at, name in owed.items() if watch.hash_of(state, key, at) not in keyed.on_top}
@@ -188,7 +189,7 @@ def _accounted(state: Consumption, key: Key, outcome: Gathered, known: frozenset
     keyed = replace(keyed, is_unread=False, stalled_by=late.state)
     if not is_ordered or watch.claims_hashes(state, key):
         return Allowed(state.with_keyed(key, keyed), split.exercised, late.deviations)
-    counted = _counted(keyed, outcome, entries, receivers, known)
+    counted = _counted(keyed, outcome, entries, receivers, unsure, known)
     if isinstance(counted, Broken):
         return counted
     exercised, deviations = split.exercised + counted.exercised, late.deviations + counted.deviations
@@ -222,19 +223,25 @@ def _counted(
     outcome: Gathered,
     entries: Sequence[Open],
     receivers: Sequence[Receiver],
+    unsure: frozenset[int],
     known: frozenset[str],
 ) -> Allowed[Keyed] | Broken:
-    """The broker's stats are right, but for hashes that a release is known to count on top of themselves."""
+    """The broker's stats are right, but for hashes that a release is known to count on top of themselves.
+
+    Of hashes that are ``unsure`` nothing is said.
+    """
     before = keyed.draining.update(keyed.back)
+    if keyed.has_left:  # what went away and came back since the last look is known to be with its consumer only
+        before = before.update({entry.hashed: entry.holder for entry in entries if entry.holder is not None})
     on_top, deviations = keyed.on_top, tuple[str, ...]()
     for mismatch in stats.mismatches(outcome, entries, receivers, before):
-        if mismatch.hashed in on_top:
+        if mismatch.hashed in on_top | unsure:
             continue
         broken = stats.wrong(mismatch, keyed.back)
         if broken.deviation not in known:
             return broken
         on_top, deviations = on_top | {mismatch.hashed}, (*deviations, str(broken.deviation))
-    drained = {hashed: name for hashed, name in keyed.draining.items() if hashed not in on_top}
+    drained = {hashed: name for hashed, name in keyed.draining.items() if hashed not in on_top | unsure}
     wrong = stats.wrong_sums(outcome) or stats.miscounted(outcome, receivers, drained, keyed.cleared)
     if wrong is not None and wrong.deviation not in known:
         return wrong
@@ -293,6 +300,15 @@ def receivers_of(outcome: Gathered) -> list[Receiver] | None:
             return None
         receivers.append(Receiver(share.consumer, share.permits, share.ranges))
     return receivers
+
+
+def _unsure_hashes(state: Consumption, key: Key) -> frozenset[int]:
+    """The hashes of which something may be acknowledged, and may not be: who has what of them is not known."""
+    cursor, keys = state.cursors[key], state.log(key[0]).keys
+    if len(cursor.possible) == 1 and not cursor.unsure:
+        return frozenset()
+    places = (place.position for _, place in state.all_left(key).difference(surely_left(state, key)))
+    return frozenset(watch.hash_of(state, key, position) for position in places if position in keys)
 
 
 def _open(state: Consumption, key: Key) -> Iterator[Open]:

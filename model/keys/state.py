@@ -35,7 +35,8 @@ class Keyed:
     were acknowledged by administrators, whoever had them. The document does not say whether their hashes drain from
     then on, so neither that nor the opposite is demanded. ``is_unread``: a consumer left with nothing outstanding, and
     nothing shows yet that the broker looked what it held up. ``may_be_read``: something may have been on its way to the
-    last consumer when it left, and nothing was delivered since.
+    last consumer when it left, and nothing was delivered since. ``has_left``: a consumer left since all was gathered,
+    so a hash may have gone to another consumer and come back meanwhile.
 
     As of the last gathering: ``draining``, the hashes that waited for a consumer, and for whom; ``back``, those that
     were shown to although they had come back to it; ``held_up``, those that kept a message from being delivered;
@@ -56,6 +57,7 @@ class Keyed:
     is_administered: bool = False
     is_unread: bool = False
     may_be_read: bool = False
+    has_left: bool = False
     draining: Map[int, str] = Map()
     back: Map[int, str] = Map()
     held_up: frozenset[int] = frozenset()
