@@ -34,6 +34,8 @@ NAMES = st.sampled_from([None, None, None, "x", "y"])
 INDEXES = st.integers(0, 63)
 PERMITS = st.sampled_from([1, 1, 2, 3, 5, 100])
 NTH = st.lists(st.integers(0, 29), min_size=1, max_size=6, unique=True).map(tuple)
+NEWEST = st.lists(st.integers(-12, -1), min_size=1, max_size=4, unique=True).map(tuple)
+"""Some of the messages that a consumer received last."""
 PICKS = st.lists(
     st.builds(
         Pick,
@@ -249,15 +251,17 @@ class KeysAgainMachine(KeysMachine):
         self.join(permits)
         self.permit(consumer, permits)
 
-    @rule(index=INDEXES, picks=PICKS, one=st.integers(0, 29))
-    def hand_over_and_fail(self, index: int, picks: list[Pick], one: int) -> None:
-        """A consumer has several messages of a key when another joins, and fails with one of them."""
+    @rule(index=INDEXES, picks=PICKS, nth=NEWEST)
+    def hand_over_and_fail(self, index: int, picks: list[Pick], nth: tuple[int, ...]) -> None:
+        """A consumer is alone with several messages of each key when another joins, and fails with some of them."""
         consumer = self.consumer(index)
+        for other in [name for name in self.plan.consumers if name != consumer]:
+            self.leave(other, crashes=False)
         self.permit(consumer, 100)
         self.send_entries([*picks, *picks])
         self.gather()
         self.join(100)
-        self.do(Redeliver(consumer=consumer, nth=(one,)))
+        self.do(Redeliver(consumer=consumer, nth=nth))
         self.gather()
 
     @rule(permits=PERMITS)
