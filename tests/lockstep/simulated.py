@@ -198,6 +198,8 @@ class SimulatedPerformer:
             case Unload():
                 self.broker.unload(name)
                 self._cursors.moved([name])
+                if operation.classic is not None:
+                    self._cursors.keys.switch(name, classic=operation.classic)
                 return Performed(Done(), self._drop(self._sessions_on(name)))
             case SetFailpoint():
                 late = self._collect(self._sessions_on(name))

@@ -11,6 +11,8 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from model.cursors.words import Dispatched
 from model.keys.variants import DOCUMENT, KeysVariant
 from model.log import Position
@@ -43,6 +45,8 @@ class Dispatcher:
         self._asked_again: Counter[tuple[Key, Position]] = Counter()
         self._replayed: dict[Key, list[Position]] = {}
         self._keyed: dict[Key, KeyedSubscription] = {}
+        self.classic: dict[str, bool] = {}
+        """Where topics were told so, whether they have the classic implementation, which is then as documented."""
 
     def on(self, key: Key) -> dict[str, Consumer]:
         """The consumers of a subscription on one topic."""
@@ -69,11 +73,12 @@ class Dispatcher:
     def _join_keyed(self, name: str, consumer: Consumer) -> None:
         for key in consumer.keys if consumer.kind == "Key_Shared" else ():
             if key not in self._keyed:
+                classic = self.classic.get(key[0], self._keys.classic_by_letter)
                 self._keyed[key] = KeyedSubscription(
                     self._chance,
                     self._subscriptions[key],
                     key[0],
-                    self._keys,
+                    replace(self._keys, classic_by_letter=classic),
                     give=partial(self._give, key),
                     fires=self._fires,
                 )

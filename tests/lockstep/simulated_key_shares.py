@@ -26,6 +26,10 @@ class SimulatedKeyShares:
         self._subscriptions = subscriptions
         self._drift = drift
 
+    def switch(self, topic: str, *, classic: bool) -> None:
+        """A topic's subscriptions have the classic implementation, or that with draining hashes, when next loaded."""
+        self._dispatcher.classic[topic] = classic
+
     def perform(self, operation: KeyOperation) -> AnyOutcome:
         """Carry out one operation and say what was seen."""
         self._drift()

@@ -9,6 +9,7 @@ from model.cursors.cursor import Interval
 from model.cursors.words import (
     Acknowledge,
     Acknowledged,
+    AcknowledgeOthers,
     Arrived,
     CrashConsumer,
     CreateSubscription,
@@ -43,6 +44,7 @@ from model.deviations import (
 )
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
+from model.keys.words import Gather, Gathered, Permit, Share
 from model.log import Position
 from model.operations import (
     AnyOperation,
@@ -283,6 +285,18 @@ def test_such_a_move_may_lose_entries_and_parts_of_batches_at_once() -> None:
     allowed = judged(*both_lost, again, known=known)
     assert isinstance(allowed, Allowed), allowed
     assert MOVED_AS_LEDGER_OPENS in allowed.deviations
+
+
+def test_what_a_move_may_have_lost_may_be_on_its_way_when_it_is_acknowledged_anew() -> None:
+    """The broker may have sent it before, whether the consumer subscribed meanwhile or was there and had nothing."""
+    begun = (*topic(2, 1, kind="Key_Shared"), taken(part(0, 2), part(1, 2)), acknowledged(part(0, 2)), UNLOADED)
+    anew: Happened = (AcknowledgeOthers("c3", ("b1",)), Acknowledged((part(0, 2),), receipt=True))
+    came = taken(part(0, 2), part(1, 2), by="c2", settled=False)
+    others = (subscribed("c3", kind="Key_Shared"), subscribed("c2", kind="Key_Shared", queue=5))
+    assert isinstance(judged(*begun, *others, anew, came, known=BATCH_ACKS_LOST), Allowed)
+    nothing: Happened = (Gather("t0", "s0"), Gathered((Share("c2", (), permits=0, unacknowledged=0),)))
+    ready = (nothing, (Permit("c2", 5), Done()))
+    assert isinstance(judged(*begun, *others, *ready, anew, came, known=BATCH_ACKS_LOST), Allowed)
 
 
 def test_after_it_lost_an_ack_the_next_move_may_lose_the_next_one() -> None:

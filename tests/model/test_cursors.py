@@ -1,0 +1,70 @@
+"""The observer of one cursor, in states that no short history comes to: what a release lost, and may lose next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from immutables import Map
+
+from model.cursors import cursor
+from model.cursors.acked import Acked, acknowledge_all
+from model.cursors.bits import Bits
+from model.cursors.cursor import Cursor, Interval
+from model.cursors.log import Place, TopicLog, appended
+from model.deviations import BATCH_ACKS_LOST, MOVED_AS_LEDGER_OPENS
+from model.judgement import Allowed, Broken
+from model.log import Position
+
+BATCH, SINGLE, LAST = (Position(1, entry) for entry in range(3))
+PART = Place(BATCH, 0)
+
+
+def _log() -> TopicLog:
+    log = TopicLog()
+    for position, ids in ((BATCH, ("b1", "b2")), (SINGLE, ("b3",)), (LAST, ("b4",))):
+        longer = appended(log, position, ids)
+        assert not isinstance(longer, Broken)
+        log = longer
+    return log
+
+
+LOG = _log()
+
+
+def at(number_ms: float) -> Interval:
+    return Interval(number_ms, number_ms + 1)
+
+
+def acks(before: Cursor, *places: Place, at_ms: float) -> Cursor:
+    return before.on_each(lambda state: acknowledge_all(state, LOG, places), at(at_ms))
+
+
+def test_once_a_deviation_was_shown_it_is_not_known_whether_a_ledger_was_asked_for() -> None:
+    """The state that it was asked for was another one, so the next ack may be the first to ask for it."""
+    lost, kept = Acked(), acknowledge_all(Acked(), LOG, [PART])
+    before = replace(cursor.created(kept, at(0)), deviating=Map({lost: BATCH_ACKS_LOST}))
+    asking = acks(before, Place(BATCH, 1), at_ms=0)
+    assert asking.is_asked_for
+    shown = asking.observed(lambda state: None if state.has(BATCH) else state, frozenset({BATCH_ACKS_LOST}))
+    assert isinstance(shown, Allowed)
+    assert shown.deviations == (BATCH_ACKS_LOST,)
+    assert cursor.is_opening(acks(shown.state, Place(SINGLE), at_ms=10_000), at(10_010))
+    assert not cursor.is_opening(acks(asking, Place(SINGLE), at_ms=10_000), at(10_010))
+
+
+def test_a_move_as_the_ledger_opens_may_lose_parts_of_batches_of_every_state_that_it_goes_back_to() -> None:
+    acked = acks(cursor.created(Acked(), at(0)), PART, Place(SINGLE), at_ms=1)
+    before = next(iter(acked.possible))
+    moved = cursor.moved(acks(acked, Place(LAST), at_ms=2), at(3))
+    assert moved.deviating[before] == MOVED_AS_LEDGER_OPENS
+    assert moved.deviating[replace(before, parts=Bits())] == MOVED_AS_LEDGER_OPENS
+
+
+def test_what_one_move_may_have_lost_the_next_one_may_lose_too() -> None:
+    acked = acks(cursor.created(Acked(), at(0)), Place(SINGLE), at_ms=1)
+    once = cursor.moved(acked, at(2))
+    assert once.deviating[Acked()] == MOVED_AS_LEDGER_OPENS
+    seen = once.observed(lambda state: state if state.has(SINGLE) else None, frozenset())
+    assert isinstance(seen, Allowed)
+    twice = cursor.moved(acks(seen.state, Place(LAST), at_ms=3), at(4))
+    assert twice.deviating[Acked()] == MOVED_AS_LEDGER_OPENS
