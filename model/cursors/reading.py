@@ -130,7 +130,7 @@ def _counted_at_consumers(
     """The messages that a broker counts at a consumer are those that are outstanding there; or the deviation met.
 
     The document does not say when it ceases to count what others acknowledged meanwhile, so whoever had any of that is
-    left out.
+    left out; and so is who asked for a message twice, of which it is not known whether it came for the last time.
     """
     if len(cursor.possible) > 1 or cursor.is_taken_back or cursor.unsure:
         return ()
@@ -139,7 +139,7 @@ def _counted_at_consumers(
         consumer = state.consumers.get(arrived.consumer)
         if consumer is None or consumer.client != "wire" or consumer.kind not in SHARED or len(consumer.topics) > 1:
             continue
-        if consumer.is_outdone or len(consumer.outstanding) == arrived.unacknowledged:
+        if consumer.is_outdone or consumer.asks_twice or len(consumer.outstanding) == arrived.unacknowledged:
             continue
         because = f"{arrived.consumer} has {len(consumer.outstanding)} messages outstanding"
         because = f"{because}, and the broker counts {arrived.unacknowledged}"

@@ -16,7 +16,7 @@ from tests.lockstep.campaigns import Campaign, play
 from tests.lockstep.simulated import SimulatedPerformer
 
 SEEDS = range(2)
-EXAMPLES = {"keys": 20, "keys-races": 100, "keys-claimed": 60}
+EXAMPLES = {"keys": 15, "keys-again": 20, "keys-network": 10, "keys-races": 100, "keys-claimed": 60}
 """How many examples each machine has a seed; 30 where it does not matter."""
 UNDECIDED = {"KEY-14"}
 """What the reference does not put to the test: it is not the classic implementation."""
