@@ -68,18 +68,18 @@ def only_what_takes_part(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
 
     And subscriptions that are not replicated appear nowhere else.
     """
-    takes_part = topic.is_replicated and any(topic.own.values())
     for cluster, log in logs.items():
-        markers = sum(entry.marker is not None for entry in log.entries)
-        if not takes_part:
-            why = "no subscription is replicated" if topic.is_replicated else "the topic is not replicated"
-            yield f"{why}, and {cluster} has {markers} markers of the topic" if markers else None
         for cursor in log.read.cursors:
             if (cursor.subscription, cluster) in topic.own:
                 continue
             is_replicated = topic.is_replicated and topic.is_replicated_subscription(cursor.subscription)
             if not is_replicated:
                 yield f"{cluster} has the subscription {cursor.subscription}, which is not replicated, from elsewhere"
+    if not topic.is_replicated or (topic.own and not any(topic.own.values())):
+        why = "no subscription is replicated" if topic.is_replicated else "the topic is not replicated"
+        for cluster, log in logs.items():
+            markers = sum(entry.marker is not None for entry in log.entries)
+            yield f"{why}, and {cluster} has {markers} markers of the topic" if markers else None
     for (subscription, _), is_replicated in topic.own.items():
         if not is_replicated and not topic.is_replicated_subscription(subscription):
             yield None
