@@ -101,9 +101,10 @@ def _table(verification: Verification) -> Table:
     for verdict in verification.rules:
         style = {"held": "green", "violated": "bold red"}.get(_label(verdict), "yellow")
         exercised = 0 if isinstance(verdict, NotExercised) else verdict.exercised
-        table.add_row(
-            verdict.rule.id, Text(_label(verdict), style=style), str(exercised or "-"), Text(_remark(verdict))
-        )
+        remark = Text(_remark(verdict))
+        if isinstance(verdict, Held):
+            remark.no_wrap, remark.overflow, remark.style = True, "ellipsis", "dim"
+        table.add_row(verdict.rule.id, Text(_label(verdict), style=style), str(exercised or "-"), remark)
     return table
 
 

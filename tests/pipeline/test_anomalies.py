@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conformance.history.parquet import HistoryWriter
+from conformance.history.recorded import Kind, Recorded
 from conformance.pipeline.invariants import BY_NAME
 from conformance.pipeline.topic import Setting
+from tests.history.samples import event
 from tests.pipeline import realistic, soup
 from tests.pipeline.anomalies import PLANTS
+from tests.quality.history_scale import ask_duckdb
 
 SETTING = Setting()
 ENTRIES = 100
@@ -39,3 +45,63 @@ def test_an_anomaly_is_found_wherever_it_is_planted(name: str, number: int, seed
     broken = soup.broken_in(soup.judged(history, setting=SETTING))
     assert name in broken
     assert broken == soup.plainly_broken(history, SETTING)
+
+
+@pytest.mark.parametrize("name", sorted(set(PLANTS)))
+def test_the_sql_that_speed_is_measured_against_finds_it_too(name: str, tmp_path: Path) -> None:
+    sound = realistic.events(1, entries=ENTRIES)
+    for number, history in enumerate([sound, *(plant(sound, 3) for plant in PLANTS[name])]):
+        folder = tmp_path / str(number)
+        with HistoryWriter(folder, "w") as writer:
+            for one in history:
+                writer.record(one)
+        found = ask_duckdb(folder, 1)
+        needs_a_kill = any(one.kind is Kind.FAULT for one in history)
+        broken = any(count for names, count in found.items() if name in names.split(", "))
+        assert needs_a_kill or broken == (number > 0), found
+
+
+def outstanding(consumer: str, entry: int, from_ns: int) -> Recorded:
+    told = {"subscription": "s", "subscription_type": "Key_Shared", "key": "k", "consumer": consumer}
+    return event(Kind.DISPATCH, **told, ledger=1, entry=entry, invoked_ns=from_ns, completed_ns=from_ns)
+
+
+@pytest.mark.parametrize(("moved_ns", "is_broken"), [(9, True), (10, False), (11, False), (12, False)])
+def test_a_key_may_move_from_the_moment_in_which_its_message_is_perhaps_given_back(
+    moved_ns: int, is_broken: bool
+) -> None:
+    back = event(Kind.NACK, subscription="s", consumer="c", ledger=1, entry=0, invoked_ns=10, completed_ns=11)
+    history = [outstanding("c", 0, 5), back, outstanding("d", 1, moved_ns)]
+    assert soup.broken_in(soup.judged(history)) == ({"one consumer at a time"} if is_broken else set())
+
+
+def test_what_may_have_given_a_message_back_for_long_counts_from_its_beginning() -> None:
+    at = {"subscription": "s", "consumer": "c", "ledger": 1, "entry": 0}
+    short, long = (event(Kind.NACK, **at, invoked_ns=one, completed_ns=other) for one, other in ((10, 11), (6, 20)))
+    history = [outstanding("c", 0, 5), outstanding("d", 1, 8)]
+    assert soup.broken_in(soup.judged([*history, short])) == {"one consumer at a time"}
+    assert soup.broken_in(soup.judged([*history, short, long])) == set()
+
+
+@pytest.mark.parametrize(("again_ns", "is_broken"), [(10, False), (11, False), (12, True)])
+def test_a_message_may_be_sent_until_its_acknowledgment_is_confirmed(again_ns: int, is_broken: bool) -> None:
+    at = {"subscription": "s", "consumer": "c", "ledger": 1, "entry": 0}
+    ack = event(Kind.ACK, **at, invoked_ns=10, completed_ns=11)
+    history = [ack, event(Kind.DISPATCH, **at, invoked_ns=again_ns, completed_ns=20)]
+    assert soup.broken_in(soup.judged(history)) == ({"delivered again"} if is_broken else set())
+
+
+@pytest.mark.parametrize(
+    ("kind", "to", "is_broken"),
+    [(Kind.SEEK, 1, True), (Kind.SEEK, 2, False), (Kind.SKIP, 1, False), (Kind.SKIP, 0, True)],
+)
+def test_a_seek_leaves_out_what_is_before_it_and_a_skip_its_own_message_too(
+    kind: Kind, to: int, is_broken: bool
+) -> None:
+    history = [
+        event(Kind.BEGIN, subscription="s", ledger=-1, entry=-1),
+        *(event(Kind.LOG, producer="p", sequence_id=entry, ledger=1, entry=entry) for entry in range(3)),
+        event(kind, subscription="s", ledger=1, entry=to),
+        event(Kind.CURSOR, subscription="s", ledger=1, entry=1, invoked_ns=5, completed_ns=6),
+    ]
+    assert soup.broken_in(soup.judged(history)) == ({"mark delete over a hole"} if is_broken else set())

@@ -1,0 +1,123 @@
+-- The invariants as SQL, a statement each that counts what is broken, for tests/quality/history_scale.py. They say what the
+-- pipeline says of histories without seeks and faults, and leave out what only those need.
+
+-- stored twice, out of order
+SELECT count(*) FROM (
+    SELECT sequence_id, max(sequence_id) OVER (
+        PARTITION BY run, topic, cluster, producer ORDER BY ledger, entry, batch_index
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) AS highest
+    FROM events WHERE kind = 'log' AND chunk_id IS NULL
+) WHERE sequence_id <= highest;
+
+-- falsely confirmed
+SELECT count(*) FROM events AS send LEFT JOIN (
+    SELECT run, topic, cluster, producer, max(sequence_id) AS highest FROM events WHERE kind = 'log' GROUP BY ALL
+) AS log USING (run, topic, cluster, producer)
+WHERE send.kind = 'send' AND send.outcome = 'duplicate' AND send.sequence_id > coalesce(log.highest, -1);
+
+-- lost
+SELECT count(*) FROM (SELECT * FROM events WHERE kind = 'send' AND outcome = 'ok') AS send
+LEFT JOIN (SELECT * FROM events WHERE kind = 'log') AS log USING (run, topic, cluster, ledger, entry, batch_index)
+WHERE log.kind IS NULL OR log.producer <> send.producer OR log.sequence_id <> send.sequence_id
+    OR (log.chunk_id IS NULL AND log.digest <> send.digest);
+
+-- missed
+SELECT count(*) FROM (
+    SELECT run, topic, cluster, ledger, entry, batch_index FROM events WHERE kind = 'log' AND chunk_id IS NULL
+) AS log JOIN (SELECT run, topic, cluster, subscription FROM events WHERE kind = 'drained') AS drained USING (run, topic, cluster)
+ANTI JOIN (SELECT * FROM events WHERE kind = 'dispatch') AS given
+USING (run, topic, cluster, subscription, ledger, entry, batch_index);
+
+-- chunks agree, stored once in order
+SELECT count(*) FROM (
+    SELECT chunk_id, chunks, producer, sequence_id,
+        lag(chunk_id, 1, -1) OVER one AS before, lag(chunks, 1, chunks) OVER one AS number,
+        lag(producer, 1, producer) OVER one AS same_producer, lag(sequence_id, 1, sequence_id) OVER one AS same_id
+    FROM events WHERE kind = 'log' AND chunk_uuid IS NOT NULL
+    WINDOW one AS (PARTITION BY run, topic, cluster, chunk_uuid ORDER BY ledger, entry, batch_index)
+) WHERE chunk_id <> before + 1 OR chunk_id >= chunks OR chunks <> number OR producer <> same_producer
+    OR sequence_id <> same_id;
+
+-- stored once in order
+SELECT count(*) FROM (
+    SELECT 1 FROM events WHERE kind = 'log' AND chunk_id = 0
+    GROUP BY run, topic, cluster, producer, sequence_id HAVING count(DISTINCT chunk_uuid) > 1
+);
+
+-- delivered whole
+SELECT count(*) FROM (SELECT * FROM events WHERE kind = 'dispatch' AND chunks > 1) AS given
+LEFT JOIN (
+    SELECT run, topic, cluster, chunk_uuid, count(DISTINCT chunk_id) AS number
+    FROM events WHERE kind = 'log' AND chunk_uuid IS NOT NULL GROUP BY ALL
+) AS log USING (run, topic, cluster, chunk_uuid)
+LEFT JOIN (SELECT * FROM events WHERE kind = 'send') AS send USING (run, topic, cluster, ledger, entry, batch_index)
+WHERE log.number IS DISTINCT FROM given.chunks OR send.digest <> given.digest;
+
+-- mark delete over a hole
+WITH acknowledged AS (
+    SELECT run, topic, cluster, subscription, ledger, entry,
+        min(invoked_ns) FILTER (kind = 'ack') AS alone, min(invoked_ns) FILTER (kind = 'ack-cumulative') AS up_to
+    FROM events WHERE kind IN ('ack', 'ack-cumulative') GROUP BY ALL
+), due AS (
+    SELECT log.run, log.topic, log.cluster, begin.subscription, log.ledger, log.entry,
+        least(alone, min(up_to) OVER (
+            PARTITION BY log.run, log.topic, log.cluster, begin.subscription ORDER BY log.ledger DESC, log.entry DESC
+        )) AS done
+    FROM (SELECT * FROM events WHERE kind = 'log' AND coalesce(chunk_id + 1, 1) = coalesce(chunks, 1)) AS log
+    JOIN (SELECT * FROM events WHERE kind = 'begin') AS begin USING (run, topic, cluster)
+    LEFT JOIN acknowledged ON (acknowledged.run, acknowledged.topic, acknowledged.cluster, acknowledged.subscription,
+        acknowledged.ledger, acknowledged.entry)
+        = (log.run, log.topic, log.cluster, begin.subscription, log.ledger, log.entry)
+), covered AS (
+    SELECT *, max(coalesce(done, 9223372036854775807)) OVER (
+        PARTITION BY run, topic, cluster, subscription ORDER BY ledger, entry
+    ) AS latest FROM due
+)
+SELECT count(*) FROM (SELECT * FROM events WHERE kind = 'cursor') AS reading
+JOIN covered USING (run, topic, cluster, subscription, ledger, entry) WHERE latest > reading.completed_ns;
+
+-- mark delete back
+SELECT count(*) FROM (
+    SELECT ledger, entry, max((ledger, entry)) OVER (
+        PARTITION BY run, topic, cluster, subscription ORDER BY completed_ns
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) AS furthest FROM events WHERE kind = 'cursor'
+) WHERE (ledger, entry) < furthest;
+
+-- positions rise
+SELECT count(*) FROM (
+    SELECT invoked_ns, min(completed_ns) OVER (
+        PARTITION BY run, topic, cluster ORDER BY ledger DESC, entry DESC
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) AS behind FROM events WHERE kind = 'send' AND outcome = 'ok'
+) WHERE behind < invoked_ns;
+
+-- delivered again
+WITH acknowledged AS (
+    SELECT run, topic, cluster, subscription, ledger, entry, batch_index,
+        min(completed_ns) FILTER (kind = 'ack') AS alone, min(completed_ns) FILTER (kind = 'ack-cumulative') AS up_to
+    FROM events WHERE kind IN ('ack', 'ack-cumulative') AND outcome = 'ok' GROUP BY ALL
+), settled AS (
+    SELECT given.invoked_ns, alone, min(up_to) OVER (
+        PARTITION BY run, topic, cluster, subscription ORDER BY ledger DESC, entry DESC
+    ) AS up_to
+    FROM (SELECT * FROM events WHERE kind = 'dispatch') AS given
+    LEFT JOIN acknowledged USING (run, topic, cluster, subscription, ledger, entry, batch_index)
+)
+SELECT count(*) FROM settled WHERE invoked_ns > least(alone, up_to);
+
+-- one consumer at a time
+WITH outstanding AS (
+    SELECT given.run, given.topic, given.cluster, given.subscription, given.key, given.consumer,
+        given.invoked_ns AS start, coalesce(ack.invoked_ns, 9223372036854775807) AS finish
+    FROM (SELECT * FROM events WHERE kind = 'dispatch' AND subscription_type = 'Key_Shared') AS given
+    LEFT JOIN (SELECT * FROM events WHERE kind = 'ack') AS ack
+    USING (run, topic, cluster, subscription, ledger, entry, batch_index)
+), compared AS (
+    SELECT consumer, start, max({'finish': finish, 'consumer': consumer}) OVER (
+        PARTITION BY run, topic, cluster, subscription, key ORDER BY start
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) AS lasting FROM outstanding
+)
+SELECT count(*) FROM compared WHERE lasting.finish > start AND lasting.consumer <> consumer;
