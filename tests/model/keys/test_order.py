@@ -392,3 +392,20 @@ def test_a_topic_is_moved_to_the_other_implementation() -> None:
     too_soon = gathers(share("c"), share("d", 2))
     assert broken(*sent(A), moves(classic=True), *anew, too_soon) == "KEY-14"
     assert broken(*classic(A), moves(classic=False), *anew, too_soon) is None
+
+
+def test_a_hash_that_went_away_and_came_back_since_the_last_look_may_be_shown_to_drain() -> None:
+    begin = [*sent(A), *joins("c"), gathers(share("c", 1, ranges=ALL))]
+    shown = gathers(share("c", ranges=ALL, draining=(DrainingHash(HASH_A, 1, 0),)))
+    assert broken(*begin, *joins("d"), leaves("d"), shown) is None
+    assert broken(*begin, shown) == "KEY-11"
+
+
+def test_of_a_hash_of_which_something_may_be_acknowledged_no_number_is_wrong() -> None:
+    maybe = Acknowledge("c", (0,)), Acknowledged((message(1),), receipt=False)
+    begin = [*sent(A), *joins("c", "e"), gathers(share("c", 1, ranges=ALL), share("e", ranges=NONE))]
+    drains = share("d", ranges=NONE, draining=(DrainingHash(HASH_A, 1, 0),))
+    for drained in (drains, share("d", ranges=NONE)):
+        shown = gathers(drained, share("e", ranges=ALL))
+        given = gathers(share("d", 1, ranges=ALL), share("e", ranges=NONE))
+        assert broken(*begin, maybe, leaves("c"), *joins("d"), given, shown) is None
