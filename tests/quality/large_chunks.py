@@ -53,12 +53,13 @@ def measure(world: World, size_mb: int, messages: int) -> None:
         began_s = time.monotonic()
         size_bytes = size_mb * MB if number else 1
         lockstep.do(SendPayloads("p1", (Payload(number + 1, f"p{number}", size_bytes),)))
-        sent_s = time.monotonic() - began_s
+        sent_s, sent_mb = time.monotonic() - began_s, peak_mb()
         lockstep.do(GatherChunked("t0", "s0"))
         lockstep.do(AcknowledgeChunked("c1", (0,)))
         whole_s = time.monotonic() - began_s
         told = f"{size_bytes / MB:6.1f} MB: sent in {sent_s:.1f} s, through in {whole_s:.1f} s"
-        print(f"{told}; {resident_mb():.0f} MB resident, {peak_mb():.0f} MB at most so far", flush=True)
+        memory = f"{resident_mb():.0f} MB resident, at most {sent_mb:.0f} MB when sent, {peak_mb():.0f} MB when through"
+        print(f"{told}; {memory}", flush=True)
     lockstep.performer.close()
 
 
