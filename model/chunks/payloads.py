@@ -7,7 +7,6 @@ no memory here. Nothing is random: the same name gives the same bytes everywhere
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Iterator
 
 from model.chunks.words import PART_BYTES, Crafted, Payload
@@ -32,11 +31,7 @@ def blocks(name: str, size_bytes: int, *, is_compressible: bool = False) -> Iter
 
 def payload_of(payload: Payload) -> bytes:
     """All bytes of a payload."""
-    # Joining blocks would have them all twice for a moment.
-    whole = io.BytesIO()
-    for block in blocks(payload.name, payload.size_bytes, is_compressible=payload.is_compressible):
-        whole.write(block)
-    return whole.getvalue()
+    return b"".join(blocks(payload.name, payload.size_bytes, is_compressible=payload.is_compressible))
 
 
 def part_of(crafted: Crafted) -> bytes:
