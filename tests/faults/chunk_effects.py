@@ -12,7 +12,6 @@ from conformance.systems import protocol_pb2 as pb
 from conformance.systems.official import OfficialClient
 from conformance.systems.outcomes import Receipt
 from conformance.systems.read_log import read_log
-from conformance.systems.wire import WireClient
 from tests.faults.bench import TIMEOUT_S, Bench, becomes
 from tests.faults.effects import Effect, Observation, word
 
@@ -77,30 +76,6 @@ def sent_again(bench: Bench) -> Observation:
     return [chunk(chunk_id) for chunk_id in (0, 1, 1)]
 
 
-def shared(bench: Bench) -> Observation:
-    """Two consumers of a Shared subscription: at how many of them the chunks of each of several messages are."""
-    bench.admin.set_namespace_deduplication(bench.namespace, False)
-    producer = bench.producer()
-    clients = [WireClient.connect(bench.broker.addresses.service_url, timeout_s=TIMEOUT_S) for _ in "ab"]
-    consumers = [
-        client.subscribe(bench.topic, SUBSCRIPTION, kind="Shared", initial="earliest", timeout_s=TIMEOUT_S)
-        for client in clients
-    ]
-    for consumer in consumers:
-        consumer.flow(100)
-    for sequence_id in range(1, 6):
-        for chunk_id in range(4):
-            metadata = pb.MessageMetadata(
-                uuid=f"u{sequence_id}", chunk_id=chunk_id, num_chunks_from_msg=4, total_chunk_msg_size=4
-            )
-            bench.answer(producer, producer.send(sequence_id, b"x", metadata=metadata))
-    assert becomes(lambda: sum(len(consumer.pending()) for consumer in consumers) == 20)
-    uuids = [{delivery.metadata.uuid for delivery in consumer.pending()} for consumer in consumers]
-    for client in clients:
-        client.abort()
-    return bool(uuids[0] & uuids[1])
-
-
 def _effect(**defective: Sequence[object] | bool | int) -> Effect:
     return Effect(chunked, SOUND, replace(SOUND, **defective))  # type: ignore[arg-type]
 
@@ -110,7 +85,6 @@ CHUNK_EFFECTS = {
     "chunk-dropped": _effect(stored=(0, 2, None), is_intact=False, delivered=("small",), is_through=False),
     "chunk-stored-twice": _effect(stored=(0, 1, 1, 2, None), is_intact=False, delivered=("small",), is_through=False),
     "chunks-not-deduplicated": Effect(sent_again, ["stored", "stored", "duplicate"], ["stored"] * 3),
-    "chunks-scattered": Effect(shared, False, True),
 }
 
 WIRE_EFFECTS = {
