@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from model.cursors.acked import Acked
 from model.cursors.consumers import Key, Message
-from model.cursors.cursor import Ack, Cursor, Interval, sent_back
+from model.cursors.cursor import Ack, Cursor, Interval, perhaps, sent_back
 from model.cursors.log import Place, TopicLog
 from model.cursors.state import Consumption, messages_at
 from model.cursors.words import Acknowledged, Dispatched
@@ -16,9 +16,12 @@ from model.log import Position
 
 
 def acknowledged(
-    state: Consumption, name: str, outcome: Acknowledged, at: Interval, *, cumulative: bool
+    state: Consumption, name: str, outcome: Acknowledged, at: Interval, *, cumulative: bool, is_cut_off: bool = False
 ) -> Consumption:
-    """A consumer acknowledged messages; without a receipt, its client may hold that back yet."""
+    """A consumer acknowledged messages; without a receipt, its client may hold that back yet.
+
+    ``is_cut_off``: its connection has ended since, so that without a receipt it has taken effect or never will.
+    """
     for key, places in _by_subscription(state, name, outcome.messages).items():
         ack = Ack(places, cumulative)
         before = state.cursors[key]
@@ -30,7 +33,9 @@ def acknowledged(
             state = overtaken(state, key, before, () if cumulative else {place.position for place in places})
             state = taken_from(state, key, None if cumulative else touched, by=name)
         else:
-            state = state.with_cursor(key, sent_back(before, name, ack, state.log(key[0])))
+            log = state.log(key[0])
+            after = perhaps(before, ack, log, at) if is_cut_off else sent_back(before, name, ack, log)
+            state = state.with_cursor(key, after)
             consumer = state.consumers[name]
             state = state.with_consumer(name, consumer.without((key[0], place) for place in places))
     return state

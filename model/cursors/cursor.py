@@ -223,6 +223,24 @@ def sent_back(cursor: Cursor, consumer: str, ack: Ack, log: TopicLog) -> Cursor:
     return replace(cursor, held_back=held_back, deviating=_besides(cursor.possible, besides))
 
 
+def perhaps(cursor: Cursor, ack: Ack, log: TopicLog, at: Interval) -> Cursor:
+    """An acknowledgment was sent, or not, on a connection that has ended: it has taken effect, or never will.
+
+    What is seen next tells.
+    """
+    after = cursor.on_each(lambda one: ack.on(one, log), at, (), lambda one: ack.besides(one, log))
+    states = cursor.possible | after.possible
+    return replace(
+        cursor.with_ledger(at, surely=False),
+        possible=states,
+        past=cursor.past if states == cursor.possible else cursor.past.then(Moment(at, states)),
+        since=cursor.since | {"ACK-11"},
+        is_flushed=False,
+        is_moved=False,
+        deviating=_besides(states, {**after.deviating, **cursor.deviating}),
+    )
+
+
 @carries("ACK-11")
 def closed(cursor: Cursor, consumer: str, log: TopicLog, at: Interval) -> Cursor:
     """A consumer closed in good order: what its client held back was sent first."""

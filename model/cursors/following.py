@@ -276,10 +276,24 @@ def _cut_off(
         judged = deliveries.received(taking, name, outcome.messages, is_all=False, known=known)
     elif isinstance(outcome, Acknowledged):
         cumulative = isinstance(doing, Acknowledge) and doing.cumulative
-        judged = Allowed(acks.acknowledged(state, name, outcome, at, cumulative=cumulative))
+        after = acks.acknowledged(state, name, outcome, at, cumulative=cumulative, is_cut_off=True)
+        judged = Allowed(_seen_by_others(state, after, name))
     if isinstance(judged, Broken):
         return judged
     return replace(judged, state=_left(judged.state, name, at, in_good_order=False))
+
+
+def _seen_by_others(before: Consumption, after: Consumption, name: str) -> Consumption:
+    """What a consumer had when it was cut off comes to others only behind what it acknowledged.
+
+    So for those to which nothing was on its way before, that has been seen.
+    """
+    for key in before.consumers[name].keys:
+        for other, consumer in list(after.of_subscription(key)):
+            if other != name and (consumer.is_settled or _is_gathered(before, consumer)):
+                seen = consumer.seen.set(key[0], after.cursors[key].imaginable)
+                after = after.with_consumer(other, replace(consumer, seen=seen))
+    return after
 
 
 def _starved(state: Consumption, name: str, outcome: Starved, known: frozenset[str]) -> Judged:
