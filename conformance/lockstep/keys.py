@@ -158,7 +158,7 @@ def _share(name: str, member: WireMember, found: ConsumerStats, *, takes: bool) 
         member.collect() if takes else (),
         permits=found.available_permits,
         unacknowledged=found.unacked_messages,
-        ranges=None if ranges is None else tuple(HashRange(first, last) for first, last in ranges),
+        ranges=None if ranges is None else tuple(sorted(HashRange(first, last) for first, last in ranges)),
         draining=tuple(
             DrainingHash(one.hash, one.unacked_messages, one.blocked_attempts) for one in found.draining_hashes or ()
         ),

@@ -298,7 +298,7 @@ def receivers_of(outcome: Gathered) -> list[Receiver] | None:
     for share in outcome.shares:
         if share.ranges is None:
             return None
-        receivers.append(Receiver(share.consumer, share.permits, share.ranges))
+        receivers.append(Receiver(share.consumer, share.permits, tuple(sorted(share.ranges))))
     return receivers
 
 

@@ -10,7 +10,8 @@ messages may be unacknowledged, which no example comes near.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from model.keys.hashing import HashRange
@@ -28,7 +29,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """A consumer as the broker sees it."""
+    """A consumer as the broker sees it; its ranges do not overlap and are in order."""
 
     name: str
     permits: int
@@ -37,7 +38,12 @@ class Receiver:
 
 def owner_of(hashed: int, receivers: Iterable[Receiver]) -> Receiver | None:
     """The consumer whose ranges a hash is in."""
-    return next((one for one in receivers if any(hashed in own for own in one.ranges)), None)
+    return next((one for one in receivers if _is_in(hashed, one.ranges)), None)
+
+
+def _is_in(hashed: int, ranges: Sequence[HashRange]) -> bool:
+    at = bisect_right(ranges, hashed, key=lambda own: own.first) - 1
+    return at >= 0 and hashed in ranges[at]
 
 
 def draining(entries: Iterable[Open], receivers: Iterable[Receiver]) -> dict[int, str]:
