@@ -49,7 +49,7 @@ MACHINES = (
         name="chunks-stats",
         factory=ChunksStatsMachine,
         decides=("CHUNK-10",),
-        share=0.5,
+        share=1.0,
         steps=2,
         examples=2,
     ),

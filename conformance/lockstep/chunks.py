@@ -383,16 +383,17 @@ class Chunks:
         period_s = self._world.stats_period_s
         if period_s > MOST_PERIOD_S:
             return Skipped(f"rates are refreshed only every {period_s:g} s")
-        deadline = Deadline.after(2.5 * period_s)
+        deadline, patience = Deadline.after(2.5 * period_s), Deadline.after(10 * period_s)
         sent: list[PayloadsSent] = []
-        rate = 0.0
-        while rate <= 0 and not deadline.passed:
+        rate, is_chunked = 0.0, False
+        # Where chunks were published there must be a rate, which a busy broker may be late with.
+        while rate <= 0 and not (patience if is_chunked else deadline).passed:
             payload = payload_named(operation.payload, len(sent))
             sent.append(producer.send(SendPayloads(operation.session, (payload,)), lambda: None))
             stats = self._world.admin.stats(topic)
+            is_chunked = stats.chunk_published
             rate = max((publisher.chunked_message_rate for publisher in stats.publishers), default=0.0)
-        stats = self._world.admin.stats(topic)
-        return ChunkRate(rate, stats.chunk_published, _together(sent))
+        return ChunkRate(rate, is_chunked, _together(sent))
 
     @property
     def _url(self) -> str:
