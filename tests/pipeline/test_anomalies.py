@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.history.parquet import HistoryWriter
-from conformance.history.recorded import Kind, Recorded
+from conformance.history.recorded import KILL, Kind, Recorded
 from conformance.pipeline.invariants import BY_NAME
 from conformance.pipeline.topic import Setting
 from tests.history.samples import event
@@ -105,3 +105,39 @@ def test_a_seek_leaves_out_what_is_before_it_and_a_skip_its_own_message_too(
         event(Kind.CURSOR, subscription="s", ledger=1, entry=1, invoked_ns=5, completed_ns=6),
     ]
     assert soup.broken_in(soup.judged(history)) == ({"mark delete over a hole"} if is_broken else set())
+
+
+def killed(state: Recorded, *, then: Recorded) -> set[str]:
+    """What is broken when a kill goes on from 20 to 22, which may undo what is 3 older than it, or younger."""
+    kill = event(Kind.FAULT, fault=KILL, invoked_ns=20, completed_ns=22)
+    return soup.broken_in(soup.judged([state, kill, then], setting=Setting(persisted_after_ns=3)))
+
+
+@pytest.mark.parametrize(
+    ("invoked_ns", "completed_ns", "is_broken"),
+    [(10, 16, True), (10, 17, False), (18, 19, False), (21, 25, False), (22, 25, False), (23, 25, True)],
+)
+def test_a_kill_may_undo_what_was_not_persisted_and_nothing_else(
+    invoked_ns: int, completed_ns: int, is_broken: bool
+) -> None:
+    at = {"subscription": "s", "consumer": "c", "ledger": 1, "entry": 1}
+    ack = event(Kind.ACK, **at, invoked_ns=invoked_ns, completed_ns=completed_ns)
+    again = event(Kind.DISPATCH, **at, invoked_ns=30, completed_ns=31)
+    assert killed(ack, then=again) == ({"delivered again"} if is_broken else set())
+    reading = event(Kind.CURSOR, **at, invoked_ns=invoked_ns, completed_ns=completed_ns)
+    back = event(Kind.CURSOR, **at | {"entry": 0}, invoked_ns=30, completed_ns=31)
+    assert killed(reading, then=back) == ({"mark delete back"} if is_broken else set())
+
+
+@pytest.mark.parametrize(
+    ("seek_ns", "is_broken"), [((1, 4), True), ((8, 10), False), ((12, 14), False), ((30, 31), False), ((31, 32), True)]
+)
+def test_a_seek_takes_acknowledgments_back_and_mark_delete_with_them(seek_ns: tuple[int, int], is_broken: bool) -> None:
+    at = {"subscription": "s", "consumer": "c", "ledger": 1, "entry": 1}
+    earlier = {"invoked_ns": 5, "completed_ns": 11}
+    later = {"invoked_ns": 30, "completed_ns": 31}
+    seek = event(Kind.SEEK, subscription="s", ledger=1, entry=0, invoked_ns=seek_ns[0], completed_ns=seek_ns[1])
+    sent = [event(Kind.ACK, **at, **earlier), seek, event(Kind.DISPATCH, **at, **later)]
+    assert soup.broken_in(soup.judged(sent)) == ({"delivered again"} if is_broken else set())
+    read = [event(Kind.CURSOR, **at, **earlier), seek, event(Kind.CURSOR, **at | {"entry": 0}, **later)]
+    assert soup.broken_in(soup.judged(read)) == ({"mark delete back"} if is_broken else set())
