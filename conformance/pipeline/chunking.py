@@ -82,19 +82,24 @@ def delivered_whole(topic: Topic) -> Found:
 
 
 def _are_whole(topic: Topic, given: Ints) -> Flags:
-    """Whether the log holds every chunk of these messages, up to where each stands."""
+    """Whether the log holds every chunk of these messages, up to where each stands.
+
+    Of a uuid's different chunk ids, in order, the one at index n - 1 is n - 1 only if all below it are there.
+    """
     logs = _chunks(topic)
     uuid, chunk = topic.codes("chunk_uuid"), topic.numbers("chunk_id", -1)
-    width = int(topic.numbers("chunks", 1).max()) + 1
-    logs = logs[(chunk[logs] >= 0) & (chunk[logs] < topic.numbers("chunks", 1)[logs])]
+    logs = logs[chunk[logs] >= 0]
+    width = int(chunk.max()) + 1
     _, first = np.unique(uuid[logs] * width + chunk[logs], return_index=True)
-    different = logs[first]
-    counted = np.bincount(uuid[different], minlength=int(uuid.max()) + 2)
-    last = np.full(len(counted), -1)
-    np.maximum.at(last, uuid[different], topic.place[different])
-    is_complete = counted[uuid[given]] == topic.numbers("chunks", 1)[given]
-    whole: Flags = is_complete & (last[uuid[given]] <= topic.place[given])
-    return whole
+    different = np.append(logs[first], -1)  # its last stands for what is not there
+    begins = np.searchsorted(uuid[different[:-1]], uuid[given])
+    highest = np.minimum(begins + topic.numbers("chunks", 1)[given] - 1, len(different) - 1)
+    is_there = (highest < len(first)) & (uuid[different[highest]] == uuid[given])
+    all_there = is_there & (chunk[different[highest]] == topic.numbers("chunks", 1)[given] - 1)
+    beyond = topic.messages
+    furthest = np.maximum.accumulate(uuid[different] * beyond + topic.place[different])[highest] - uuid[given] * beyond
+    are_whole: Flags = all_there & (furthest <= topic.place[given])
+    return are_whole
 
 
 def _chunks(topic: Topic) -> Ints:

@@ -177,7 +177,6 @@ def delivered_whole(history: History, _: Setting) -> bool:
         if given.chunk_uuid is not None:
             chunks = chunk_log(history).get(given.chunk_uuid, [])
             there = {log.chunk_id for log in chunks if entry(log) <= entry(given)}
-            there &= {log.chunk_id for log in chunks if 0 <= (log.chunk_id or 0) < (log.chunks or 1)}
             if not there >= set(range(given.chunks or 1)):
                 return True
         sends = [send for send in ok(of(history, Kind.SEND, placed=True)) if position(send) == position(given)]

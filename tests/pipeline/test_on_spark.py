@@ -19,7 +19,7 @@ from conformance.pipeline.topic import Setting
 from tests.history.samples import event
 from tests.pipeline import soup
 
-TOPICS_OF_EACH = 30
+TOPICS_OF_EACH = 20
 
 
 @pytest.fixture(scope="module")
