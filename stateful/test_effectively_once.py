@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from conformance.brokers.interface import Capability
 from conformance.engine.machines import Machine
-from conformance.engine.run import Run
 from stateful.effectively_once import ApplicationsKillsMachine, ApplicationsMachine
+from stateful.exploring import exploring
 from stateful.network import ApplicationsNetworkMachine
 
 MACHINES = (
@@ -37,8 +35,4 @@ MACHINES = (
 )
 
 
-@pytest.mark.parametrize("machine", [pytest.param(m, marks=pytest.mark.machine(m), id=m.name) for m in MACHINES])
-def test_no_rule_is_broken_by(machine: Machine, conformance_run: Run) -> None:
-    """Whatever the machine finds is a failure, unless it is known."""
-    violations = conformance_run.explore(machine)
-    assert not violations, "\n".join(f"{v.rule}: {v.because}" for v in violations)
+test_no_rule_is_broken_by = exploring(MACHINES)
