@@ -72,9 +72,16 @@ REWIND_WAITS_FOR_NEWS = "rewind-waits-for-news"
 
 REPLAY_FORGETS_REPLICATORS = "replay-forgets-replicators"
 
+ACKNOWLEDGED_BLOCKS_HASH = "acknowledged-blocks-hash"
+
 DEVIATIONS: dict[str, Deviation] = {
     deviation.name: deviation
     for deviation in (
+        Deviation(
+            ACKNOWLEDGED_BLOCKS_HASH,
+            "KEY-13",
+            "a message that was acknowledged while it waited to come again goes on holding up what is read of its hash",
+        ),
         Deviation(
             REPLAY_FORGETS_REPLICATORS,
             "REPL-01",

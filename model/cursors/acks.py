@@ -12,6 +12,7 @@ from model.cursors.cursor import Ack, Cursor, Interval, perhaps, sent_back
 from model.cursors.log import Place, TopicLog
 from model.cursors.state import Consumption, messages_at
 from model.cursors.words import Acknowledged, Dispatched
+from model.keys import seen as keys_seen
 from model.log import Position
 
 
@@ -112,4 +113,6 @@ def no_longer_outstanding(state: Consumption, key: Key, touched: Iterable[Messag
     gone = [message for message in touched if all(one.has_message(message[1]) for one in possible)]
     for name, consumer in list(state.of_subscription(key)):
         state = state.with_consumer(name, consumer.without(gone))
+    due = state.due(key)
+    state = keys_seen.passed(state, key, [message for message in gone if message in due])
     return state.taken(key, gone)

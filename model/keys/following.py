@@ -14,7 +14,14 @@ from model.cursors.consumers import Key
 from model.cursors.left import surely_left
 from model.cursors.state import Consumption, messages_at
 from model.cursors.words import Dispatched
-from model.deviations import LOOK_AHEAD_AT_END, PUT_ASIDE_IN_TURN, REPLAY_WAITS_FOR_NEWS, REWIND_WAITS_FOR_NEWS, shown
+from model.deviations import (
+    ACKNOWLEDGED_BLOCKS_HASH,
+    LOOK_AHEAD_AT_END,
+    PUT_ASIDE_IN_TURN,
+    REPLAY_WAITS_FOR_NEWS,
+    REWIND_WAITS_FOR_NEWS,
+    shown,
+)
 from model.judgement import Allowed, Broken
 from model.keys import order, recently_joined, stats, watch
 from model.keys.liveness import Open, Receiver, draining, due, owner_of
@@ -215,6 +222,9 @@ def _late(
     deviation = _deviation(keyed, owed, entries, receivers, has_hash=lambda at: is_ordered and at not in again)
     if deviation is None and is_read_slow:
         deviation = LOOK_AHEAD_AT_END
+    blocking = {watch.hash_of(state, key, position) for position in keyed.passed}
+    if deviation is None and any(watch.hash_of(state, key, position) in blocking for position in owed):
+        deviation = ACKNOWLEDGED_BLOCKS_HASH
     return starved if deviation is None else shown(deviation, deviation, known, starved.because)
 
 

@@ -52,6 +52,16 @@ def stirred(state: Consumption) -> Consumption:
     return state
 
 
+def passed(state: Consumption, key: Key, messages: Collection[Message]) -> Consumption:
+    """Messages were acknowledged; some of them may have been waiting to come again."""
+    keys = state.log(key[0]).keys
+    waiting = frozenset(place.position for _, place in messages if place.position in keys)
+    if not waiting:
+        return state
+    keyed = state.keyed_of(key)
+    return state.with_keyed(key, replace(keyed, passed=keyed.passed | waiting))
+
+
 def administered(state: Consumption, key: Key) -> Consumption:
     """Messages were acknowledged by an administrator."""
     if key not in state.keyed:

@@ -42,6 +42,8 @@ class Keyed:
     were shown to although they had come back to it; ``held_up``, those that kept a message from being delivered;
     ``cleared``, how many hashes of a consumer the broker says to have cleared.
 
+    ``passed``: the entries that were acknowledged while they waited to come again.
+
     ``on_top``: the hashes that were counted on top of themselves, which is a deviation: they never drain.
     ``stalled_by``: the deviation by which something does not come that should.
 
@@ -62,6 +64,7 @@ class Keyed:
     back: Map[int, str] = Map()
     held_up: frozenset[int] = frozenset()
     cleared: Map[str, int] = Map()
+    passed: frozenset[Position] = frozenset()
     on_top: frozenset[int] = frozenset()
     stalled_by: str | None = None
     replayed: frozenset[Position] = frozenset()
