@@ -243,11 +243,13 @@ def _counted(
     before = keyed.draining.update(keyed.back)
     if keyed.has_left:  # what went away and came back since the last look is known to be with its consumer only
         before = before.update({entry.hashed: entry.holder for entry in entries if entry.holder is not None})
+    # What drained when it was looked last may have come back since, and gone away once more.
+    back = keyed.back.update(keyed.draining) if keyed.has_left else keyed.back
     on_top, deviations = keyed.on_top, tuple[str, ...]()
     for mismatch in stats.mismatches(outcome, entries, receivers, before):
         if mismatch.hashed in on_top | unsure:
             continue
-        broken = stats.wrong(mismatch, keyed.back)
+        broken = stats.wrong(mismatch, back)
         if broken.deviation not in known:
             return broken
         on_top, deviations = on_top | {mismatch.hashed}, (*deviations, str(broken.deviation))

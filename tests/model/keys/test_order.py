@@ -16,6 +16,7 @@ from model.cursors.words import (
     Subscribed,
 )
 from model.deviations import (
+    ACKNOWLEDGED_BLOCKS_HASH,
     ASKED_AGAIN_PASSED,
     BACK_NOT_COUNTED,
     COUNTED_ON_TOP,
@@ -409,3 +410,25 @@ def test_of_a_hash_of_which_something_may_be_acknowledged_no_number_is_wrong() -
         shown = gathers(drained, share("e", ranges=ALL))
         given = gathers(share("d", 1, ranges=ALL), share("e", ranges=NONE))
         assert broken(*begin, maybe, leaves("c"), *joins("d"), given, shown) is None
+
+
+def test_a_hash_that_came_back_and_went_away_again_between_two_looks_may_be_counted_on_top() -> None:
+    away = gathers(share("c", 1, ranges=NONE, draining=(DrainingHash(HASH_A, 1, 0),)), share("d", ranges=ALL))
+    twice = gathers(share("c", ranges=NONE, draining=(DrainingHash(HASH_A, 2, 0),)), share("e", ranges=ALL))
+    answer = judged(*sent(A, A), *joins("c", "d"), away, leaves("d"), *joins("e"), twice)
+    assert isinstance(answer, Broken)
+    assert answer.deviation == COUNTED_ON_TOP
+    stays = judged(*sent(A, A), *joins("c", "d"), away, *joins("e"), twice)
+    assert isinstance(stays, Broken)
+    assert stays.deviation is None
+
+
+def test_what_is_held_up_by_a_message_that_was_acknowledged_while_it_waited_is_a_deviation() -> None:
+    begin = [*sent(A, A), *joins("c"), gathers(share("c", 1, ranges=ALL))]
+    nothing = gathers(share("c", ranges=ALL, permits=1))
+    answer = judged(*begin, fails("c", 1), acknowledges("c", 1), nothing)
+    assert isinstance(answer, Broken)
+    assert answer.deviation == ACKNOWLEDGED_BLOCKS_HASH
+    plain = judged(*begin, acknowledges("c", 1), nothing)
+    assert isinstance(plain, Broken)
+    assert plain.deviation is None
