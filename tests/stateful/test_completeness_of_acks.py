@@ -11,6 +11,7 @@ from functools import partial
 import pytest
 
 from conformance.engine.machines import Machine
+from conformance.known import SHIPPED, read
 from model.deviations import (
     BACK_OFF_CONSTANT,
     BACKLOG_MISCOUNTED,
@@ -160,4 +161,5 @@ def test_a_deviation_that_is_not_known_breaks_its_rule_by_its_name(name: str) ->
 
 
 def test_every_deviation_of_document_003_is_simulated() -> None:
-    assert set(DEVIATING) == {name for name, deviation in DEVIATIONS.items() if deviation.rule.startswith("ACK")}
+    # One that breaks a rule of document 003 may be one of another document's subscriptions: it is listed there.
+    assert set(DEVIATING) == {deviation.name for deviation in read(SHIPPED / "acknowledgment.json")}
