@@ -105,13 +105,17 @@ def _tail_again(history: History, number: int) -> History:
     return [*history, *(replace(one, ledger=behind["ledger"], entry=entry) for entry, one in enumerate(tail))]
 
 
+APART = 8
+"""How many events of its producer lie between two that exchange something: more than are ever under way at once."""
+
+
 def _exchanged(kind: Kind, *fields: str) -> Plant:
-    """Two events of one producer exchange what stands in these fields."""
+    """Two events of one producer exchange what stands in these fields; the one is surely over when the other begins."""
 
     def plant(history: History, number: int) -> History:
         rows = [one for one in _rows(history, kind) if one.producer == f"p{number % 4}"]
-        first = number % (len(rows) - 5)
-        one, other = rows[first], rows[first + 5]
+        first = number % (len(rows) - APART)
+        one, other = rows[first], rows[first + APART]
         told = {name: getattr(other, name) for name in fields}
         back = {name: getattr(one, name) for name in fields}
         return _changed(_changed(history, one, **told), other, **back)

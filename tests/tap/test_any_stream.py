@@ -174,7 +174,7 @@ def test_a_changed_frame_is_a_whole_one_and_the_same_but_for_the_change(
             case OtherUuid() if metadata is not None and metadata.HasField("uuid"):
                 expected.uuid = "u"
                 assert other == encode_frame(command, expected, payload)
-            case FewerIds() if command.type == pb.BaseCommand.ACK:
+            case FewerIds() if command.type == pb.BaseCommand.ACK and command.ack.message_id:
                 fewer = pb.BaseCommand()
                 fewer.CopyFrom(command)
                 del fewer.ack.message_id[-count:]
