@@ -249,7 +249,7 @@ def _counted(
     for mismatch in stats.mismatches(outcome, entries, receivers, before):
         if mismatch.hashed in on_top | unsure:
             continue
-        broken = stats.wrong(mismatch, back)
+        broken = stats.wrong(mismatch, back, keyed.uncounted)
         if broken.deviation not in known:
             return broken
         on_top, deviations = on_top | {mismatch.hashed}, (*deviations, str(broken.deviation))
@@ -257,7 +257,9 @@ def _counted(
     wrong = stats.wrong_sums(outcome) or stats.miscounted(outcome, receivers, drained, keyed.cleared)
     if wrong is not None and wrong.deviation not in known:
         return wrong
+    uncounted = keyed.uncounted
     if wrong is not None:
+        uncounted |= stats.no_longer_shown(outcome, drained)
         deviations = (*deviations, str(wrong.deviation))
     drains = draining(entries, receivers)
     after = replace(
@@ -267,6 +269,7 @@ def _counted(
         held_up=frozenset(entry.hashed for entry in entries if entry.holder is None and entry.hashed in drains),
         cleared=Map({share.consumer: share.cleared for share in outcome.shares}),
         on_top=on_top,
+        uncounted=uncounted,
     )
     return Allowed(after, ("KEY-11",) if drains or keyed.draining else (), deviations)
 

@@ -45,6 +45,7 @@ class Keyed:
     ``passed``: the entries that were acknowledged while they waited to come again.
 
     ``on_top``: the hashes that were counted on top of themselves, which is a deviation: they never drain.
+    ``uncounted``: those that came back, and to whom, without being counted as cleared, which is one too.
     ``stalled_by``: the deviation by which something does not come that should.
 
     Of what is being gathered: ``replayed``, the entries that came because they were to be replayed; and of the time
@@ -66,6 +67,7 @@ class Keyed:
     cleared: Map[str, int] = Map()
     passed: frozenset[Position] = frozenset()
     on_top: frozenset[int] = frozenset()
+    uncounted: frozenset[tuple[int, str]] = frozenset()
     stalled_by: str | None = None
     replayed: frozenset[Position] = frozenset()
     last: Position | None = None

@@ -11,7 +11,7 @@ how many bytes one takes is measured on a live broker (``tests/quality/draining_
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from model.catalogue import carries
@@ -77,11 +77,15 @@ def mismatches(
 
 
 @carries("KEY-11")
-def wrong(mismatch: Mismatch, back: Mapping[int, str]) -> Broken:
+def wrong(mismatch: Mismatch, back: Mapping[int, str], uncounted: Collection[tuple[int, str]]) -> Broken:
     """What a mismatch comes to; ``back``: the hashes that had come back when it was last looked, and to whom.
 
-    A hash that goes away for the second time may be counted on top of what was still counted of the first time.
+    A hash that goes away for the second time may be counted on top of what was still counted of the first time. One
+    that came back without being counted (``uncounted``, and to whom) stays on that consumer's list, and is shown there
+    again when it drains for another one.
     """
+    if (mismatch.hashed, mismatch.consumer) in uncounted and mismatch.waits_for == 0:
+        return DEVIATIONS[BACK_NOT_COUNTED].broken(str(mismatch))
     if back.get(mismatch.hashed) == mismatch.consumer and mismatch.shown > mismatch.waits_for > 0:
         return DEVIATIONS[COUNTED_ON_TOP].broken(str(mismatch))
     return Broken("KEY-11", str(mismatch))
@@ -126,6 +130,12 @@ def wrong_sums(outcome: Gathered) -> Broken | None:
         if one != other:
             return Broken("KEY-11", f"the broker shows {other} {what} for the subscription, {one} for its consumers")
     return None
+
+
+def no_longer_shown(outcome: Gathered, before: Mapping[int, str]) -> frozenset[tuple[int, str]]:
+    """The hashes that drained for consumers that are there, and are not shown to any more; and for whom each did."""
+    shown = {share.consumer: {one.hashed for one in share.draining} for share in outcome.shares}
+    return frozenset((hashed, name) for hashed, name in before.items() if name in shown and hashed not in shown[name])
 
 
 @carries("KEY-11")

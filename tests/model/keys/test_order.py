@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import reduce
 
+import pytest
+
 from model.cursors.words import (
     Acknowledge,
     Acknowledged,
@@ -432,3 +434,18 @@ def test_what_is_held_up_by_a_message_that_was_acknowledged_while_it_waited_is_a
     plain = judged(*begin, acknowledges("c", 1), nothing)
     assert isinstance(plain, Broken)
     assert plain.deviation is None
+
+
+@pytest.mark.parametrize(("cleared", "rule"), [(0, None), (1, "KEY-11")], ids=["uncounted", "counted"])
+def test_a_hash_that_came_back_uncounted_may_be_shown_when_it_drains_for_another(
+    cleared: int, rule: str | None
+) -> None:
+    once = (DrainingHash(HASH_A, 1, 0),)
+    away = gathers(share("c", 1, ranges=NONE, draining=once), share("d", ranges=ALL))
+    is_back = gathers(share("c", ranges=ALL, cleared=cleared))
+    of_e = [*joins("e"), more(Position(1, 1), 2, A)]
+    taken = gathers(share("c", ranges=NONE, cleared=cleared), share("e", 2, ranges=ALL))
+    c, e = share("c", ranges=NONE, draining=once, cleared=cleared), share("e", ranges=NONE, draining=once)
+    begin = [*sent(A), *joins("c", "d"), away, leaves("d"), is_back, acknowledges("c", 1), is_back]
+    both = gathers(c, e, share("f", ranges=ALL))
+    assert broken(*begin, *of_e, taken, *joins("f"), both, known=frozenset({BACK_NOT_COUNTED})) == rule
