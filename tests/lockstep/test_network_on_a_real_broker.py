@@ -125,7 +125,10 @@ def test_a_producer_learns_what_came_through_and_the_log_has_what_arrived(
     assert answers[perhaps:] == [Unknown] * (3 - perhaps)
     assert not isinstance(fault, Delay) or time.monotonic() - began >= LATE_MS / 1000
     assert bench.mend() >= 1
-    assert bench.logged() == logged
+    arrived = bench.logged()
+    # What was sent behind the message whose receipt ends the connection may have come through before that, or not.
+    least = 1 if fault == CutAfter(1, to_broker=False) else len(logged)
+    assert arrived == logged[: max(least, len(arrived))]
 
 
 def test_what_is_held_comes_when_an_answer_is_waited_for(bench: Bench) -> None:
