@@ -67,10 +67,20 @@ COUNTED_ON_TOP = "counted-on-top"
 BACK_NOT_COUNTED = "back-not-counted"
 LOOK_AHEAD_AT_END = "look-ahead-at-end"
 ASKED_AGAIN_PASSED = "asked-again-passed"
+LEFT_WITHOUT_HASH = "left-without-hash"
 REPLAYED_BESIDE_NEWS = "replayed-beside-news"
 REWIND_WAITS_FOR_NEWS = "rewind-waits-for-news"
 
 REPLAY_FORGETS_REPLICATORS = "replay-forgets-replicators"
+UNREPLICATED_UPDATED = "unreplicated-updated"
+MARKED_THOUGH_ALONE = "marked-though-alone"
+CREATED_AT_LATEST = "created-at-latest"
+ROUNDS_NOT_TOLD_APART = "rounds-not-told-apart"
+LAST_HANDLED_COUNTS = "last-handled-counts"
+CLOSED_REPLICATOR_SLEEPS = "closed-replicator-sleeps"
+REPLICATOR_NOT_ASKED = "replicator-not-asked"
+CACHE_NOT_REFILLED = "cache-not-refilled"
+TOO_LARGE_TO_REPLICATE = "too-large-to-replicate"
 
 ACKNOWLEDGED_BLOCKS_HASH = "acknowledged-blocks-hash"
 
@@ -81,6 +91,51 @@ DEVIATIONS: dict[str, Deviation] = {
             ACKNOWLEDGED_BLOCKS_HASH,
             "KEY-13",
             "a message that was acknowledged while it waited to come again goes on holding up what is read of its hash",
+        ),
+        Deviation(
+            UNREPLICATED_UPDATED,
+            "REPL-18",
+            "an update moves the subscription of its name, be it replicated there or not",
+        ),
+        Deviation(
+            MARKED_THOUGH_ALONE,
+            "REPL-18",
+            "a cluster with a replicated subscription of a topic that is not replicated asks nobody, again and again",
+        ),
+        Deviation(
+            CREATED_AT_LATEST,
+            "REPL-14",
+            "an update that finds no subscription creates it at the end of the topic, wherever its own position is",
+        ),
+        Deviation(
+            TOO_LARGE_TO_REPLICATE,
+            "REPL-01",
+            "a message that is too large once a replicator has added where it comes from is passed over, for good",
+        ),
+        Deviation(
+            CACHE_NOT_REFILLED,
+            "REPL-12",
+            "snapshots that were read behind an unacknowledged message, before the topic was loaded anew, are lost",
+        ),
+        Deviation(
+            REPLICATOR_NOT_ASKED,
+            "REPL-09",
+            "a snapshot of a topic that is being loaded leaves out clusters whose replicators are not there yet",
+        ),
+        Deviation(
+            ROUNDS_NOT_TOLD_APART,
+            "REPL-07",
+            "an answer of the first round that comes again counts for the second one",
+        ),
+        Deviation(
+            LAST_HANDLED_COUNTS,
+            "REPL-09",
+            "a snapshot has the position of the answer that was handled last, and another one stands behind it",
+        ),
+        Deviation(
+            CLOSED_REPLICATOR_SLEEPS,
+            "REPL-17",
+            "a replicator that was closed with an idle topic reads nothing until it is opened, no request either",
         ),
         Deviation(
             REPLAY_FORGETS_REPLICATORS,
@@ -151,6 +206,12 @@ DEVIATIONS: dict[str, Deviation] = {
             ASKED_AGAIN_PASSED,
             "KEY-09",
             "what a consumer asked for again waits without its hash, so new messages of that hash are sent before it",
+        ),
+        Deviation(
+            LEFT_WITHOUT_HASH,
+            "KEY-06",
+            "what a consumer had that left waits without its hash, perhaps until another consumer than its key's has "
+            "permits, and new messages of its key are sent before it",
         ),
         Deviation(
             REWIND_WAITS_FOR_NEWS,

@@ -29,15 +29,17 @@ class KnownDeviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """One deviation.
 
     ``releases`` are version specifiers (``">=2.5,<4.1"``), and one that matches is enough. ``switched_on``: the same
-    for releases that have it only where they are given a setting, by that (``"name=value"``). ``clients``: the same,
-    one each, for the clients whose deviation it is, by the names that a run tells of them (``official``:
-    pulsar-client). ``history``: the path of a history that shows it; in the file, relative to that.
+    for releases that have it only where they are given a setting, by that (``"name=value"``). ``seldom``: the same for
+    releases on which it was seen, but does not come back when its history is replayed. ``clients``: the same, one
+    each, for the clients whose deviation it is, by the names that a run tells of them (``official``: pulsar-client).
+    ``history``: the path of a history that shows it; in the file, relative to that.
     """
 
     name: str = msgspec.field(name="deviation")
     rule: str
-    releases: tuple[str, ...]
+    releases: tuple[str, ...] = ()
     switched_on: dict[str, tuple[str, ...]] = {}
+    seldom: tuple[str, ...] = ()
     clients: dict[str, str] = {}
     summary: str
     cause: str
@@ -51,7 +53,20 @@ class KnownDeviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
         A milestone or snapshot counts as the release that it leads to.
         """
-        specifiers = [*self.releases]
+        return self._concerns(release, clients, settings, self.seldom)
+
+    def comes_back_on(self, release: str, settings: Mapping[str, str] | None = None) -> bool:
+        """Whether its history may be replayed there."""
+        return self._concerns(release, None, settings, ())
+
+    def _concerns(
+        self,
+        release: str,
+        clients: Mapping[str, str] | None,
+        settings: Mapping[str, str] | None,
+        besides: tuple[str, ...],
+    ) -> bool:
+        specifiers = [*self.releases, *besides]
         for setting, releases in self.switched_on.items():
             name, _, value = setting.partition("=")
             if settings is None or settings.get(name) == value:
@@ -100,12 +115,12 @@ def _validate(deviation: KnownDeviation, path: Path) -> None:
         raise Trouble(f"{path}: the model knows no deviation {deviation.name!r}; it knows {', '.join(DEVIATIONS)}")
     if deviation.rule != modelled.rule:
         raise Trouble(f"{path}: the deviation {deviation.name} breaks {modelled.rule}, not {deviation.rule!r}")
-    if not deviation.releases:
+    if not (deviation.releases or deviation.switched_on):
         raise Trouble(f"{path}: the deviation {deviation.name} names no release")
     if deviation.history is not None and not (path.parent / deviation.history).is_file():
         raise Trouble(f"{path}: the history {deviation.history} of the deviation {deviation.name} is not there")
     switched_on = (specifier for releases in deviation.switched_on.values() for specifier in releases)
-    for specifier in (*deviation.releases, *switched_on, *deviation.clients.values()):
+    for specifier in (*deviation.releases, *deviation.seldom, *switched_on, *deviation.clients.values()):
         if not _specifies_releases(specifier):
             raise Trouble(
                 f"{path}: {specifier!r}, of the deviation {deviation.name}, does not specify releases; "

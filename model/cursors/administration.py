@@ -205,12 +205,11 @@ def _taken_all(state: Consumption, key: Key, outcome: Outcome, at: Interval, kno
     if not isinstance(outcome, TakenAll):
         return Allowed(state)
     for name, consumer in list(state.of_subscription(key)):
-        crashed = state
         for one in consumer.keys:
             if consumer.kind in SHARED:
-                crashed = crashed.with_replaying(one, crashed.all_left(one))
-            crashed = crashed.with_cursor(one, cursor.crashed(crashed.cursors[one], name))
-        state = crashed.without_consumer(name)
+                state = state.with_replaying(one, state.all_left(one))
+            state = state.with_cursor(one, cursor.crashed(state.cursors[one], name))
+        state = state.without_consumer(name)
     return reading.taken_all(state, key, outcome.messages, at, known)
 
 

@@ -21,6 +21,7 @@ from model.cursors.state import Consumption
 from model.cursors.words import Dispatched
 from model.deviations import REPLAY_OUTLIVES_CONSUMERS, REPLAYED_BESIDE_NEWS, shown
 from model.judgement import Allowed, Broken
+from model.keys import seen as keys_seen
 from model.keys import watch
 
 EXERCISED_BY: dict[Freed, tuple[str, ...]] = {"left": ("ACK-12",), "failed": ("ACK-13",), "moved": ()}
@@ -68,7 +69,8 @@ def _received_one(
     if message in state.replaying.get(key, frozenset()) and _is_outstanding(state, key, message):
         return _replayed_once_more(state, key, name, message, known)
     if watch.may_be_replayed_twice(state, key, message) and _is_outstanding(state, key, message):
-        after = state.with_consumer(name, consumer.given(message, is_late=True))
+        after = watch.with_come(state, key, message[1].position)
+        after = _given(after, key, name, message, is_late=True)
         because = f"{name} was given {state.words(message)}, which is outstanding"
         return shown(REPLAYED_BESIDE_NEWS, after, known, because)
     divided = watch.divided(state, key, name, message)
@@ -80,7 +82,7 @@ def _received_one(
     at_large = state.at_large.get(key, frozenset())
     if message in at_large:
         state = state.with_at_large(key, at_large - {message})
-        return Allowed(state.with_consumer(name, consumer.given(message, is_late=True)), (), deviations)
+        return Allowed(_given(state, key, name, message, is_late=True), (), deviations)
     delivering = _delivering(state.cursors[key], consumer, message, known)
     if isinstance(delivering, Broken):
         return replace(delivering, because=f"{name} was given {state.words(message)}, which is acknowledged")
@@ -99,9 +101,19 @@ def _received_one(
         return Broken("ACK-13", because)
     state = state.with_cursor(key, cursor).taken(key, [message])
     is_late = all(one.has_message(message[1]) for one in cursor.possible)
-    state = state.with_consumer(name, consumer.given(message, is_late=is_late))
+    state = _given(state, key, name, message, is_late=is_late)
+    if consumer.kind == "Key_Shared":
+        state = watch.with_come(state, key, message[1].position)
     exercised = (EXERCISED_BY[why] if why else ()) + watch.exercised_by(state, key, name, message)
     return Allowed(state, exercised, deviations + delivering.deviations)
+
+
+def _given(state: Consumption, key: Key, name: str, message: Message, *, is_late: bool) -> Consumption:
+    """A consumer has a message; ``is_late``: others had acknowledged it, or have it too."""
+    consumer = state.consumers[name]
+    state = state.with_consumer(name, consumer.given(message, is_late=is_late))
+    is_counted = is_late and consumer.kind == "Key_Shared"
+    return keys_seen.outdone(state, key, name, message[1].position) if is_counted else state
 
 
 def _is_outstanding(state: Consumption, key: Key, message: Message) -> bool:
@@ -116,7 +128,7 @@ def _replayed_once_more(
     """A message that was being read for replay when all consumers had gone is given to the next ones twice."""
     because = f"{name} was given {state.words(message)}, which is outstanding"
     after = state.with_replaying(key, state.replaying[key] - {message})
-    after = after.with_consumer(name, after.consumers[name].given(message, is_late=True))
+    after = _given(after, key, name, message, is_late=True)
     return shown(REPLAY_OUTLIVES_CONSUMERS, after, known, because)
 
 

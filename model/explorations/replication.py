@@ -64,6 +64,10 @@ SETUPS: dict[str, tuple[str, Setup]] = {
         "three clusters, a message everywhere and one in the third; a snapshot, the consumer fails over",
         Setup(clusters="ABC", late=FREE, stored="A", messages="C", failovers="B"),
     ),
+    "repl-three-slow": (
+        "three clusters, the same; the first one's replicators do not handle the answers in the order of its log",
+        Setup(clusters="ABC", late=FREE, slow=("AB",), stored="A", messages="C", failovers="B"),
+    ),
     "repl-three-cut": (
         "three clusters, a message everywhere and one in the third; the link from there is cut, and sends again",
         Setup(
@@ -90,6 +94,7 @@ _THREE = Setup(clusters="ABC", stored="A", messages="C", failovers="B", late=FRE
 _VARIANT_SETUPS: dict[str, Setup] = {
     "repl-second-round-skipped": replace(_THREE, late=("AB", "AC", "CA", "CB")),
     "repl-rounds-not-told-apart": replace(_THREE, late=("AB", "CA"), cuts=("CA",), failovers=""),
+    "repl-last-handled-counts": replace(_THREE, slow=("AB",)),
     "repl-latest-answer-counts": replace(_THREE, late=("AB", "CA")),
     "repl-late-answer-accepted": Setup(stored="A", snapshots="AA", timeouts=1),
     "repl-never-timed-out": Setup(stored="A", timeouts=1),

@@ -250,10 +250,14 @@ def _still_made(before: World, step: Step, _: World) -> bool:
 def _mapping(_: World, step: Step, after: World) -> bool:
     snapshot, log = _completed(after, step), after.cluster(step.cluster).log
     first: dict[str, int] = {}
-    for entry in log[: step.position + 1]:
+    stands: dict[tuple[int, str], int] = {}
+    for index, entry in enumerate(log):
         if isinstance(entry.item, Response) and entry.item.snapshot == snapshot.name:
             first.setdefault(entry.origin, entry.item.position)
-    return snapshot.local == step.position and dict(snapshot.positions) == first
+            stands.setdefault((entry.item.round, entry.origin), index)
+    last_round = max((number for number, _ in stands), default=None)
+    last = max((index for (number, _), index in stands.items() if number == last_round), default=None)
+    return snapshot.local == last and dict(snapshot.positions) == first
 
 
 def _completed(after: World, step: Step) -> Snapshot:
@@ -387,7 +391,7 @@ STILL_MADE = EveryStep(
 DROPPED = EveryStep(("REPL-08",), "a snapshot that is given up is no longer made", frozenset({"gives up"}), _dropped)
 MAPPING = EveryStep(
     ("REPL-09",),
-    "a snapshot has the local position of the last answer, and the positions of the first ones",
+    "a snapshot has the position where the last answer stands, and the positions of the first ones",
     frozenset({"completes"}),
     _mapping,
 )

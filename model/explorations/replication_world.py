@@ -35,8 +35,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     sent. The brokers of ``crashes`` may crash once.
 
     With ``late`` only these links take their time: what else clusters do, they do at once and in one order, so that
-    there are fewer states. ``exact`` asks for more than the document promises: that nothing comes again when all is
-    quiet.
+    there are fewer states. The replicators of ``slow`` take their time to handle markers as well. ``exact`` asks for
+    more than the document promises: that nothing comes again when all is quiet.
     """
 
     clusters: str = "AB"
@@ -54,6 +54,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     timeouts: int = 0
     cached: int = 10
     late: tuple[str, ...] | None = None
+    slow: tuple[str, ...] = ()
     exact: bool = False
     variant: ReplicationVariant = DOCUMENT
 
@@ -197,14 +198,15 @@ def of_markers(setup: Setup, world: World) -> Next:
     """What clusters do at once: replicators handle markers, and send over links in time; snapshots are read."""
     for cluster in world.clusters:
         for link in cluster.links:
-            if not sends_next(cluster, link) or not _may_be_late(setup, cluster, link):
+            if not _takes_its_time(setup, cluster, link):
                 yield from goes_on(world, cluster, link)
     for consumer in world.consumers:
         yield from caches(world, consumer)
 
 
-def _may_be_late(setup: Setup, cluster: Cluster, link: Link) -> bool:
-    return setup.late is None or cluster.name + link.remote in setup.late
+def _takes_its_time(setup: Setup, cluster: Cluster, link: Link) -> bool:
+    name = cluster.name + link.remote
+    return (setup.late is None or name in setup.late) if sends_next(cluster, link) else name in setup.slow
 
 
 def sends_next(cluster: Cluster, link: Link) -> bool:
@@ -255,7 +257,7 @@ def of_cluster(setup: Setup, world: World, cluster: Cluster) -> Next:
             after = topic.give_up(cluster, builder.name)
             yield Step("gives up", words, name), replace(_with(world, after), timeouts=world.timeouts - 1)
     for link in cluster.links:
-        if sends_next(cluster, link) and _may_be_late(setup, cluster, link):
+        if _takes_its_time(setup, cluster, link):
             yield from goes_on(world, cluster, link)
     if name in world.crashes:
         yield from crashes(world, cluster)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -99,10 +99,18 @@ def _all_seen(state: Consumption, key: Key, *, has_come: bool, is_stalled: bool)
     ``is_stalled``: by a known deviation nobody looks at what waits for replay; nothing is said on what comes before it.
     """
     keyed = state.keyed_of(key)
-    replays = Map(dict.fromkeys(keyed.replays, not is_stalled))
-    may_be_read = keyed.may_be_read and not has_come
-    keyed = replace(keyed, is_gathered=True, replays=replays, may_be_read=may_be_read, has_left=False)
-    return state.with_keyed(key, replace(keyed, replayed=frozenset(), last=state.log(key[0]).last))
+    after = replace(
+        keyed,
+        is_gathered=True,
+        replays=Map(dict.fromkeys(keyed.replays, not is_stalled)),
+        may_be_read=keyed.may_be_read and not has_come,
+        has_left=False,
+        left_reading=keyed.left_reading and not has_come,
+        came=frozenset(),
+        read_twice=keyed.read_twice - keyed.came | watch.came_beside_news(state, key),
+        last=state.log(key[0]).last if has_come or keyed.last is None else keyed.last,
+    )
+    return state.with_keyed(key, after)
 
 
 def _arrived(state: Consumption, key: Key, share: Share, known: frozenset[str]) -> Judged:
@@ -167,9 +175,8 @@ def _moved(state: Consumption, key: Key, name: str, position: Position) -> tuple
 def _got(state: Consumption, key: Key, name: str, dispatched: Dispatched) -> Consumption:
     keyed = state.keyed_of(key)
     position = dispatched.position
-    if position in keyed.replays:
-        keyed = replace(keyed, replays=keyed.replays.delete(position), replayed=keyed.replayed | {position})
-    return state.with_keyed(key, replace(keyed, got=keyed.got.set(position, name)))
+    replays = keyed.replays.delete(position) if position in keyed.replays else keyed.replays
+    return state.with_keyed(key, replace(keyed, got=keyed.got.set(position, name), replays=replays))
 
 
 # ------------------------------------------------------------------------------------------------- what must have come
@@ -219,13 +226,17 @@ def _late(
     starved = _starved(state, key, owed, receivers)
     keyed, is_ordered = state.keyed_of(key), watch.is_ordered(state, key)
     again = {message[1].position for message, why in state.due(key).items() if why == "failed"}
-    deviation = _deviation(keyed, owed, entries, receivers, has_hash=lambda at: is_ordered and at not in again)
-    if deviation is None and is_read_slow:
-        deviation = LOOK_AHEAD_AT_END
-    blocking = {watch.hash_of(state, key, position) for position in keyed.passed}
-    if deviation is None and any(watch.hash_of(state, key, position) in blocking for position in owed):
-        deviation = ACKNOWLEDGED_BLOCKS_HASH
+    deviation = (
+        _deviation(keyed, owed, entries, receivers, has_hash=lambda at: is_ordered and at not in again)
+        or (LOOK_AHEAD_AT_END if is_read_slow else None)
+        or (ACKNOWLEDGED_BLOCKS_HASH if _share_a_hash(state, key, owed, keyed.passed) else None)
+    )
     return starved if deviation is None else shown(deviation, deviation, known, starved.because)
+
+
+def _share_a_hash(state: Consumption, key: Key, these: Iterable[Position], those: Iterable[Position]) -> bool:
+    hashes = {watch.hash_of(state, key, position) for position in these}
+    return any(watch.hash_of(state, key, position) in hashes for position in those)
 
 
 def _counted(
@@ -318,12 +329,16 @@ def receivers_of(outcome: Gathered) -> list[Receiver] | None:
 
 
 def _unsure_hashes(state: Consumption, key: Key) -> frozenset[int]:
-    """The hashes of which something may be acknowledged, and may not be: who has what of them is not known."""
+    """The hashes of which it is not known who has what for the broker.
+
+    Something of them may be acknowledged, and may not be; or it came when it was acknowledged already, and who has it
+    counts until it says so again.
+    """
     cursor, keys = state.cursors[key], state.log(key[0]).keys
-    if len(cursor.possible) == 1 and not cursor.unsure:
-        return frozenset()
-    places = (place.position for _, place in state.all_left(key).difference(surely_left(state, key)))
-    return frozenset(watch.hash_of(state, key, position) for position in places if position in keys)
+    positions = set(state.keyed_of(key).outdone)
+    if len(cursor.possible) > 1 or cursor.unsure:
+        positions |= {place.position for _, place in state.all_left(key).difference(surely_left(state, key))}
+    return frozenset(watch.hash_of(state, key, position) for position in positions if position in keys)
 
 
 def _open(state: Consumption, key: Key) -> Iterator[Open]:

@@ -15,7 +15,7 @@ from model.cursors.consumers import Freed, Key, Message
 from model.cursors.left import surely_left
 from model.cursors.log import EntryKey
 from model.cursors.state import Consumption
-from model.deviations import ASKED_AGAIN_PASSED, DEVIATIONS, READ_OUTLIVES_CONSUMERS
+from model.deviations import ASKED_AGAIN_PASSED, DEVIATIONS, LEFT_WITHOUT_HASH, READ_OUTLIVES_CONSUMERS
 from model.judgement import Broken
 from model.keys.watch import hash_of
 from model.log import Position
@@ -35,8 +35,8 @@ def out_of_order(state: Consumption, key: Key, name: str, position: Position) ->
     of_key = [message for message in of_hash if own.key is not None and _key(state, message).key == own.key]
     what = f"{name} was given an entry at {position} ({_words(own)})"
     return (
-        _ahead_of_those_left(state, key, position, of_key, what)
-        or _ahead_of_replay(state, key, position, of_hash, what)
+        _ahead_of_those_left(state, key, name, position, of_key, what)
+        or _ahead_of_replay(state, key, name, position, of_hash, what)
         or _ahead_of_the_log(state, key, position, of_key, what)
     )
 
@@ -49,18 +49,28 @@ def waiting(state: Consumption, key: Key) -> list[Message]:
 
 @carries("KEY-06")
 def _ahead_of_those_left(
-    state: Consumption, key: Key, position: Position, earlier: Sequence[Message], what: str
+    state: Consumption, key: Key, name: str, position: Position, earlier: Sequence[Message], what: str
 ) -> Broken | None:
     """What a consumer had that left comes before later messages of its key, unless it was asked for again before."""
     first = _first(state, key, earlier, ("left",))
     if first is None or _was_failed(state, key, position):
         return None
-    return Broken("KEY-06", f"{what} before {state.words(first)}, which a consumer had that left")
+    because = f"{what} before {state.words(first)}, which a consumer had that left"
+    return DEVIATIONS[LEFT_WITHOUT_HASH].broken(because) if _is_passed(state, key, name) else Broken("KEY-06", because)
+
+
+def _is_passed(state: Consumption, key: Key, name: str) -> bool:
+    """Whether the classic implementation may give a consumer what is new before what another one had that left.
+
+    That waits without its hash: for permits of another consumer, and without holding up what was being read just then.
+    """
+    has_others = any(other != name for other, _ in state.of_subscription(key))
+    return not state.topics[key[0]].drains and (has_others or state.keyed_of(key).left_reading)
 
 
 @carries("KEY-09")
 def _ahead_of_replay(
-    state: Consumption, key: Key, position: Position, earlier: Sequence[Message], what: str
+    state: Consumption, key: Key, name: str, position: Position, earlier: Sequence[Message], what: str
 ) -> Broken | None:
     """What was never delivered does not come before what waits for replay, of the same hash."""
     first = _first(state, key, earlier, ("failed", "left"))
@@ -69,6 +79,8 @@ def _ahead_of_replay(
     because = f"{what} for the first time while {state.words(first)} of its hash waited for replay"
     if state.due(key).get(first) == "failed" and not state.topics[key[0]].drains:
         return DEVIATIONS[ASKED_AGAIN_PASSED].broken(because)
+    if state.due(key).get(first) == "left" and _is_passed(state, key, name):
+        return DEVIATIONS[LEFT_WITHOUT_HASH].broken(because)
     return Broken("KEY-09", because)
 
 

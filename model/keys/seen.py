@@ -10,6 +10,7 @@ from immutables import Map
 from model.cursors.consumers import Key, Message
 from model.cursors.state import Consumption
 from model.keys.state import Joined, Keyed
+from model.log import Position
 
 
 def joined(state: Consumption, key: Key, name: str) -> Consumption:
@@ -30,7 +31,7 @@ def left(state: Consumption, key: Key, name: str, had: Collection[Message]) -> C
         is_sure = before.is_gathered and not before.may_be_read
         return state if is_sure else state.with_keyed(key, Keyed(may_be_read=True))
     keyed = state.keyed_of(key).without(name).freed((place.position for _, place in had), is_gone=True)
-    keyed = replace(keyed, is_unread=keyed.is_unread or not had, has_left=True)
+    keyed = replace(keyed, is_unread=keyed.is_unread or not had, has_left=True, left_reading=True)
     return state.with_keyed(key, keyed if len(rest) > 1 else replace(keyed, joined=Map()))
 
 
@@ -60,6 +61,12 @@ def passed(state: Consumption, key: Key, messages: Collection[Message]) -> Consu
         return state
     keyed = state.keyed_of(key)
     return state.with_keyed(key, replace(keyed, passed=keyed.passed | waiting))
+
+
+def outdone(state: Consumption, key: Key, name: str, position: Position) -> Consumption:
+    """A consumer was given an entry that others had acknowledged, or have: the broker counts it as this one's too."""
+    keyed = state.keyed_of(key)
+    return state.with_keyed(key, replace(keyed, outdone=keyed.outdone.set(position, name)))
 
 
 def administered(state: Consumption, key: Key) -> Consumption:

@@ -36,20 +36,23 @@ class Keyed:
     then on, so neither that nor the opposite is demanded. ``is_unread``: a consumer left with nothing outstanding, and
     nothing shows yet that the broker looked what it held up. ``may_be_read``: something may have been on its way to the
     last consumer when it left, and nothing was delivered since. ``has_left``: a consumer left since all was gathered,
-    so a hash may have gone to another consumer and come back meanwhile.
+    so a hash may have gone to another consumer and come back meanwhile. ``left_reading``: one left, and nothing was
+    delivered since, so something may have been on its way then.
 
     As of the last gathering: ``draining``, the hashes that waited for a consumer, and for whom; ``back``, those that
     were shown to although they had come back to it; ``held_up``, those that kept a message from being delivered;
     ``cleared``, how many hashes of a consumer the broker says to have cleared.
 
-    ``passed``: the entries that were acknowledged while they waited to come again.
+    ``passed``: the entries that were acknowledged while they waited to come again. ``outdone``: those that came all the
+    same, and to whom: for the broker that consumer has them until it leaves, or acknowledges them once more.
 
     ``on_top``: the hashes that were counted on top of themselves, which is a deviation: they never drain.
     ``uncounted``: those that came back, and to whom, without being counted as cleared, which is one too.
     ``stalled_by``: the deviation by which something does not come that should.
 
-    Of what is being gathered: ``replayed``, the entries that came because they were to be replayed; and of the time
-    before, ``last``, the last entry that was there then.
+    Since the last look: ``came``, the entries that came; and ``last``, the last entry that was there at the last look
+    at which something had come. ``read_twice``: those that came beside new messages, so they may have been read for
+    replay once more, and wait again.
     """
 
     got: Map[Position, str] = Map()
@@ -61,15 +64,18 @@ class Keyed:
     is_unread: bool = False
     may_be_read: bool = False
     has_left: bool = False
+    left_reading: bool = False
     draining: Map[int, str] = Map()
     back: Map[int, str] = Map()
     held_up: frozenset[int] = frozenset()
     cleared: Map[str, int] = Map()
     passed: frozenset[Position] = frozenset()
+    outdone: Map[Position, str] = Map()
     on_top: frozenset[int] = frozenset()
     uncounted: frozenset[tuple[int, str]] = frozenset()
     stalled_by: str | None = None
-    replayed: frozenset[Position] = frozenset()
+    came: frozenset[Position] = frozenset()
+    read_twice: frozenset[Position] = frozenset()
     last: Position | None = None
 
     def freed(self, positions: Iterable[Position], *, is_gone: bool) -> Keyed:
@@ -78,7 +84,9 @@ class Keyed:
 
     def without(self, consumer: str) -> Keyed:
         """The same when a consumer is gone."""
-        return replace(self, cleared=_without(self.cleared, consumer), joined=_without(self.joined, consumer))
+        outdone = Map({position: name for position, name in self.outdone.items() if name != consumer})
+        cleared, joined = _without(self.cleared, consumer), _without(self.joined, consumer)
+        return replace(self, cleared=cleared, joined=joined, outdone=outdone)
 
 
 def _without(names: Map[str, T], name: str) -> Map[str, T]:

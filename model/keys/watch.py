@@ -10,6 +10,8 @@ consumer that allows messages out of order gave the promise up.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from model.catalogue import carries
 from model.cursors.consumers import Key, Message
 from model.cursors.left import is_surely_left
@@ -75,12 +77,27 @@ def _is_earlier(state: Consumption, key: Key, name: str, position: Position) -> 
 
 
 def may_be_replayed_twice(state: Consumption, key: Key, message: Message) -> bool:
-    """Whether a message was replayed just now, since when the broker may have looked for what it is to replay again.
+    """Whether a message may be given to a consumer once more than it should."""
+    position = message[1].position
+    return position in state.keyed_of(key).read_twice or position in came_beside_news(state, key)
 
-    Only while it had new messages to send as well: then it does not know that it is sending still.
+
+def came_beside_news(state: Consumption, key: Key) -> frozenset[Position]:
+    """The entries that came since the last look at which some had, if the broker had new messages to send then as well.
+
+    Then it may have looked for what it is to replay while it was sending still, and have read them once more; what of
+    that finds no permits is put aside, and comes when there are some.
     """
     keyed = state.keyed_of(key)
-    return message[1].position in keyed.replayed and keyed.last != state.log(key[0]).last
+    return keyed.came if keyed.last is not None and keyed.last != state.log(key[0]).last else frozenset()
+
+
+def with_come(state: Consumption, key: Key, position: Position) -> Consumption:
+    """An entry came to a consumer, whoever looked; before the first look nobody asks for that."""
+    keyed = state.keyed_of(key)
+    if keyed.last is None:
+        return state
+    return state.with_keyed(key, replace(keyed, came=keyed.came | {position}))
 
 
 def exercised_by(state: Consumption, key: Key, name: str, message: Message) -> tuple[str, ...]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from model.replication.followed import GeoTopic, Replication
-from model.replication.words import CatchUp, GeoOperation, HealLink, JoinAt, LeaveAt, ReadClusters
+from model.replication.words import CatchUp, GeoOperation, HealLink, JoinAt, LeaveAt, ReadClusters, ReceiveAt
+
+OVER = "over"
+"""The consumer that fails over first, if all is quiet."""
 
 LAST = "last"
 """The consumer with which a topic's clusters catch up."""
@@ -27,8 +30,10 @@ def winding_up_clusters(state: Callable[[], Replication], name: str) -> Iterator
         return
     subscription, cluster = place
     for consumer, one in list(state().consumers.items()):
-        if (one.topic, one.subscription, one.cluster) == (name, subscription, cluster):
+        if (one.topic, one.subscription) == (name, subscription):
             yield LeaveAt(consumer)
+    if topic.is_quiet:
+        yield from _failing_over(topic, name, subscription, cluster)
     last = f"{LAST}-{name}"
     yield JoinAt(consumer=last, cluster=cluster, topic=name, subscription=subscription)
     yield CatchUp(consumer=last, prefix=f"{name}-last-")
@@ -38,3 +43,13 @@ def winding_up_clusters(state: Callable[[], Replication], name: str) -> Iterator
 def _replicated(topic: GeoTopic) -> tuple[str, str] | None:
     """A subscription that consumers made replicated, and a cluster where they did."""
     return next((at for at, is_replicated in topic.own.items() if is_replicated), None)
+
+
+def _failing_over(topic: GeoTopic, name: str, subscription: str, cluster: str) -> Iterator[GeoOperation]:
+    """A consumer goes on at another cluster, and is given what is left there; it acknowledges nothing."""
+    for there in topic.clusters:
+        if there != cluster and topic.own.get((subscription, there), True):
+            over = f"{OVER}-{name}-{there}"
+            yield JoinAt(consumer=over, cluster=there, topic=name, subscription=subscription)
+            yield ReceiveAt(over, 100)
+            yield LeaveAt(over)

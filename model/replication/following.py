@@ -6,20 +6,25 @@ What happens between the clusters is not seen as it happens: it is judged when a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
 from model.catalogue import carries
 from model.deviations import DEVIATIONS
 from model.judgement import Allowed, Broken
+from model.log import Position
 from model.operations import Refused
-from model.replication.agreeing import CHECKS, Deviating
-from model.replication.followed import GeoConsumer, GeoTopic, ReadAhead, Replication
+from model.replication.agreeing import CHECKS
+from model.replication.followed import REPLICATORS_ADD_BYTES, Cuts, GeoConsumer, GeoTopic, ReadAhead, Replication
 from model.replication.logs import Log
+from model.replication.shown import Deviating
 from model.replication.words import (
     AcknowledgeAt,
     AcknowledgedAt,
+    AwaitAnswered,
+    AwaitIdle,
+    AwaitMessage,
     AwaitTimedOut,
     Behind,
     CatchUp,
@@ -30,6 +35,7 @@ from model.replication.words import (
     GeoCreated,
     GeoOperation,
     HealLink,
+    HoldLink,
     JoinAt,
     KillCluster,
     LeaveAt,
@@ -40,7 +46,10 @@ from model.replication.words import (
     ReadClusters,
     ReceiveAt,
     ReceivedAt,
+    ReleaseLink,
+    ReplicatorsClosed,
     RestartCluster,
+    SlowLink,
     UnloadAt,
 )
 from model.vocabulary import Outcome
@@ -67,8 +76,10 @@ def judge(state: Replication, operation: GeoOperation, outcome: Outcome, known: 
             return Allowed(_link_cut(state, (source, target), outcome))
         case HealLink(source, target):
             return Allowed(_link_healed(state, (source, target), outcome))
-        case AwaitTimedOut():
+        case HoldLink() | SlowLink() | ReleaseLink() | AwaitMessage() | AwaitAnswered() | AwaitTimedOut():
             return Allowed(state)
+        case AwaitIdle(cluster, topic):
+            return Allowed(_closed(state, topic, cluster, outcome))
         case UnloadAt(cluster, topic):
             return Allowed(_moved(state, topic, cluster))
         case RestartCluster(cluster):
@@ -94,7 +105,9 @@ def _published(state: Replication, operation: PublishAt, outcome: Outcome) -> Re
     topic = state.topics.get(operation.topic)
     if topic is None:
         return state
-    topic = topic.stirred()
+    topic = topic.stirred().opened_at(operation.cluster)
+    if operation.size_bytes > topic.made.largest_bytes - REPLICATORS_ADD_BYTES > 0:
+        topic = replace(topic, nearly_full=topic.nearly_full.union(operation.messages))
     if isinstance(outcome, Published):
         return state.with_topic(operation.topic, topic.with_published(operation.cluster, operation.messages))
     return state.with_topic(operation.topic, replace(topic, perhaps=topic.perhaps.union(operation.messages)))
@@ -106,9 +119,24 @@ def _joined(state: Replication, operation: JoinAt) -> Replication:
         return state
     at = (operation.subscription, operation.cluster)
     own = {**topic.own, at: operation.is_replicated or topic.own.get(at, False)}
-    state = state.with_topic(operation.topic, replace(topic, own=own, is_settled=False))
-    consumer = GeoConsumer(cluster=operation.cluster, topic=operation.topic, subscription=operation.subscription)
+    came = {} if operation.is_replicated else {operation.cluster: topic.unreplicated.get(operation.cluster, 0) + 1}
+    unreplicated = {**topic.unreplicated, **came}
+    state = state.with_topic(operation.topic, replace(topic, own=own, unreplicated=unreplicated, is_settled=False))
+    consumer = GeoConsumer(
+        cluster=operation.cluster,
+        topic=operation.topic,
+        subscription=operation.subscription,
+        passed=_passed(topic, operation),
+    )
     return state.with_consumer(operation.consumer, consumer)
+
+
+def _passed(topic: GeoTopic, operation: JoinAt) -> Position | None:
+    """How far updates have brought a subscription, if all have taken effect in a cluster, and it has not forgotten."""
+    takes_updates = operation.is_replicated and topic.own.get((operation.subscription, operation.cluster), True)
+    if not (takes_updates and topic.is_quiet) or operation.cluster in topic.killed:
+        return None
+    return topic.updated_to(operation.subscription, operation.cluster)
 
 
 @carries("REPL-10")
@@ -122,30 +150,26 @@ def _received(state: Replication, name: str, outcome: Outcome) -> Judged:
         if given.message not in topic.all_published:
             return Broken("REPL-10", f"{name} was given what stands at {given.position}, which nobody published")
     exercised: tuple[str, ...] = ("REPL-10",) if outcome.messages else ()
-    if topic.is_quiet:
-        judged = _given_again(topic, consumer, outcome)
-        if isinstance(judged, Broken):
-            return judged
-        exercised += judged
+    if consumer.passed is not None and outcome.messages:
+        if (because := _given_again(topic, consumer, consumer.passed, outcome)) is not None:
+            return Broken("REPL-15", because)
+        exercised = (*exercised, "REPL-15")
     outstanding = {**dict(consumer.outstanding), **{given.message: given.position for given in outcome.messages}}
     consumer = replace(consumer, outstanding=tuple(outstanding.items()))
     return Allowed(state.with_consumer(name, consumer), exercised)
 
 
 @carries("REPL-15")
-def _given_again(topic: GeoTopic, consumer: GeoConsumer, outcome: ReceivedAt) -> tuple[str, ...] | Broken:
+def _given_again(topic: GeoTopic, consumer: GeoConsumer, passed: Position, outcome: ReceivedAt) -> str | None:
     """What was acknowledged elsewhere is given here again only behind the last snapshot that was passed there."""
-    acknowledged = topic.acknowledged.get(consumer.subscription, frozenset())
-    again = [given for given in outcome.messages if given.message in acknowledged]
-    passed = topic.updated_to(consumer.subscription, consumer.cluster)
-    for given in again:
-        if passed is not None and given.position <= passed:
-            because = (
-                f"{given.message} was given again at {given.position} of {consumer.cluster}, although an update "
-                f"said that {consumer.subscription} has passed {passed}"
-            )
-            return Broken("REPL-15", because)
-    return ("REPL-15",) if again and passed is not None else ()
+    acknowledged = topic.acknowledged(consumer.subscription)
+    again = next((one for one in outcome.messages if one.message in acknowledged and one.position <= passed), None)
+    if again is None:
+        return None
+    return (
+        f"{again.message} was given again at {again.position} of {consumer.cluster}, although an update said that "
+        f"{consumer.subscription} has passed {passed}"
+    )
 
 
 def _acknowledged(state: Replication, operation: AcknowledgeAt, outcome: Outcome) -> Replication:
@@ -158,7 +182,8 @@ def _acknowledged(state: Replication, operation: AcknowledgeAt, outcome: Outcome
     done = {message for message, at in has.items() if at in named or (last is not None and at <= last)}
     left = tuple((message, at) for message, at in has.items() if message not in done)
     state = state.with_consumer(operation.consumer, replace(consumer, outstanding=left))
-    topic = state.topics[consumer.topic].stirred().with_acknowledged(consumer.subscription, frozenset(done))
+    topic = state.topics[consumer.topic].stirred()
+    topic = topic.with_acknowledged(consumer.subscription, consumer.cluster, frozenset(done))
     if isinstance(outcome, AcknowledgedAt) and has:
         at = (consumer.subscription, consumer.cluster)
         ahead = ReadAhead(begun_ms=outcome.begun_ms, first=min(has.values()), last=max(has.values()))
@@ -181,13 +206,20 @@ def _link_healed(state: Replication, link: tuple[str, str], outcome: Outcome) ->
 
 def _on_each(
     state: Replication,
-    cuts: Callable[[GeoTopic], tuple[tuple[int, int | None], ...]],
+    cuts: Callable[[GeoTopic], Cuts],
     link: tuple[str, str],
 ) -> Replication:
     """All topics share the links, and none is settled while one changes."""
     for name, topic in state.topics.items():
         state = state.with_topic(name, replace(topic, cut={**topic.cut, link: cuts(topic)}).stirred())
     return state
+
+
+def _closed(state: Replication, name: str, cluster: str, outcome: Outcome) -> Replication:
+    if not isinstance(outcome, ReplicatorsClosed):
+        return state
+    topic = state.topics[name]
+    return state.with_topic(name, replace(topic, closed={**topic.closed, cluster: outcome.since_ms}))
 
 
 def _moved(state: Replication, name: str, cluster: str) -> Replication:
@@ -228,12 +260,17 @@ def _caught_up(state: Replication, name: str, outcome: Outcome) -> Judged:
         case CaughtUp(messages=messages):
             topic = topic.with_published(consumer.cluster, messages)
             everything = topic.all_published
-            topic = topic.with_acknowledged(consumer.subscription, everything)
-            topic = replace(topic, is_settled=True, is_quiet=False)
+            topic = topic.with_acknowledged(consumer.subscription, consumer.cluster, everything)
+            topic = replace(topic, is_settled=True, is_quiet=False, closed={}, cut=_over(topic.cut))
             state = state.with_consumer(name, replace(consumer, outstanding=()))
             return Allowed(state.with_topic(consumer.topic, topic), ("REPL-12", "REPL-13"))
         case _:
             return Allowed(state)
+
+
+def _over(cut: Mapping[tuple[str, str], Cuts]) -> Mapping[tuple[str, str], Cuts]:
+    """What is known of cuts once every link has healed: of the last ones nobody said when they ended."""
+    return {link: tuple(one for one in cuts if one[1] is not None) for link, cuts in cut.items()}
 
 
 def _read(state: Replication, name: str, outcome: Outcome, known: frozenset[str]) -> Judged:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 
 from model.log import Position
 from model.replication.words import (
@@ -80,31 +81,46 @@ class Log:
     @cached_property
     def snapshots(self) -> tuple[SnapshotSeen, ...]:
         """The snapshots that this cluster began, in the order in which it did."""
-        return tuple(self._snapshot(name) for name in dict.fromkeys(self._begun()))
-
-    def _begun(self) -> Iterator[str]:
-        for entry in self.entries:
-            if isinstance(entry.marker, SnapshotRequest) and entry.origin == self.cluster:
-                yield entry.marker.snapshot
-
-    def _snapshot(self, name: str) -> SnapshotSeen:
-        requests: list[int] = []
-        answers: list[Answer] = []
-        taken: SnapshotTaken | None = None
-        taken_index: int | None = None
+        requests: dict[str, list[int]] = {}
+        answers: dict[str, list[Answer]] = {}
+        taken: dict[str, tuple[int, SnapshotTaken]] = {}
         for index, entry in enumerate(self.entries):
             match entry.marker:
-                case SnapshotRequest(snapshot) if snapshot == name and entry.origin == self.cluster:
-                    requests.append(index)
-                case SnapshotResponse(snapshot, cluster, position) if snapshot == name:
-                    answers.append(Answer(index=index, cluster=cluster, position=position))
-                case SnapshotTaken(snapshot) if snapshot == name and taken is None:
-                    taken, taken_index = entry.marker, index
+                case SnapshotRequest(name) if entry.origin == self.cluster:
+                    requests.setdefault(name, []).append(index)
+                case SnapshotResponse(name, cluster, position):
+                    answers.setdefault(name, []).append(Answer(index=index, cluster=cluster, position=position))
+                case SnapshotTaken(name) as complete:
+                    taken.setdefault(name, (index, complete))
                 case _:
                     pass
-        return SnapshotSeen(
-            name=name, requests=tuple(requests), answers=tuple(answers), taken=taken, taken_index=taken_index
+        return tuple(
+            SnapshotSeen(
+                name=name,
+                requests=tuple(asked),
+                answers=tuple(answers.get(name, ())),
+                taken=taken[name][1] if name in taken else None,
+                taken_index=taken[name][0] if name in taken else None,
+            )
+            for name, asked in requests.items()
         )
+
+    @cached_property
+    def taken(self) -> tuple[tuple[int, SnapshotTaken], ...]:
+        """The complete snapshots that this cluster began, each with its index, in the order of this log."""
+        seen = ((one.taken_index, one.taken) for one in self.snapshots)
+        return tuple(sorted(((at, one) for at, one in seen if at is not None and one is not None), key=itemgetter(0)))
+
+    @cached_property
+    def _taken_with(self) -> dict[frozenset[tuple[str, Position]], list[tuple[int, SnapshotTaken]]]:
+        found: dict[frozenset[tuple[str, Position]], list[tuple[int, SnapshotTaken]]] = {}
+        for index, one in self.taken:
+            found.setdefault(frozenset(one.positions.items()), []).append((index, one))
+        return found
+
+    def taken_with(self, positions: Mapping[str, Position]) -> Sequence[tuple[int, SnapshotTaken]]:
+        """Those that have these positions."""
+        return self._taken_with.get(frozenset(positions.items()), ())
 
     def updates(self, subscription: str) -> tuple[tuple[int, SubscriptionUpdated], ...]:
         """The updates that this cluster published of a subscription, with their indexes."""
@@ -124,3 +140,31 @@ Logs = Mapping[str, Log]
 def is_passed(cursor: GeoCursor, position: Position) -> bool:
     """Whether a subscription holds a position for acknowledged."""
     return position <= cursor.mark_delete or any(after < position <= last for after, last in cursor.acknowledged)
+
+
+def updated_to(logs: Logs, subscription: str, cluster: str) -> Position | None:
+    """The furthest position of a cluster that the others' last updates of a subscription name, if they name any."""
+    told = (log.updates(subscription)[-1:] for label, log in logs.items() if label != cluster)
+    return max((at for one in told for _, update in one if (at := update.positions.get(cluster))), default=None)
+
+
+def skipped_where_created(logs: Logs, subscription: str) -> frozenset[str]:
+    """The messages that a subscription has passed in some cluster behind the position of the first update there.
+
+    They are what it would skip if that update created it at the end. What it publishes later, and so what other
+    clusters hold for acknowledged, has them too.
+    """
+    skipped: set[str] = set()
+    for log in logs.values():
+        cursor, created_at = log.cursor(subscription), _first_updated_to(log, subscription)
+        if cursor is not None and created_at is not None:
+            behind = (one.message for one in log.entries if one.message is not None and one.position > created_at)
+            skipped.update(log.passed(cursor).intersection(behind))
+    return frozenset(skipped)
+
+
+def _first_updated_to(log: Log, subscription: str) -> Position | None:
+    """The position of a cluster that the first update names that came to it; it creates what is missing there."""
+    markers = (entry.marker for entry in log.entries if entry.origin != log.cluster)
+    updates = (one for one in markers if isinstance(one, SubscriptionUpdated) and one.subscription == subscription)
+    return next((at for one in updates if (at := one.positions.get(log.cluster)) is not None), None)

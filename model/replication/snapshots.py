@@ -1,7 +1,7 @@
 """How a snapshot is made, in one round of answers or in two, and how a subscription caches those that it reads.
 
-The positions of the other clusters are those of the *first* round, the local one is that of the last answer of the
-*last* round. With one other cluster one round will do: everything in its log was in ours before, or comes to us before
+The positions of the other clusters are those of the *first* round, the local one is where the last answer of the *last*
+round stands. With one other cluster one round will do: everything in its log was in ours before, or comes to us before
 its answer does. With more than one it will not: what a third cluster wrote may be in the log of the one that answers,
 and not yet in ours. The answers of the second round come behind it (REPL-07). What happens without is explored.
 
@@ -20,7 +20,10 @@ from model.replication.variants import DOCUMENT, ReplicationVariant
 
 
 class Builder(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
-    """A snapshot that is being made: where its first request is stored, its round, and whose answers are missing."""
+    """A snapshot that is being made: where its first request is stored, its round, and whose answers are missing.
+
+    ``last``: where the last of the answers of this round stands that came, -1 if none did.
+    """
 
     name: str
     began: int
@@ -28,6 +31,7 @@ class Builder(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     missing: tuple[str, ...]
     round: int = 1
     positions: Positions = ()
+    last: int = -1
 
 
 def new_builder(name: str, *, began: int, remotes: tuple[str, ...]) -> Builder:
@@ -42,24 +46,25 @@ def answered(
     """A cluster's response, stored here at ``stored_at``: what is missing then, or the snapshot when nothing is.
 
     The first answer of a cluster has its position; later ones change nothing of it (REPL-06). When all have answered
-    and there is more than one of them, a second round begins (REPL-07). The last answer of all has the local position
-    (REPL-09); answers 6 and 7, the second stored at 10, give 10 - 6 - 7 (REPL-16).
+    and there is more than one of them, a second round begins (REPL-07). The answer that stands last has the local
+    position (REPL-09), whichever is handled last: each is by the replicator to its own cluster, at that one's pace.
+    Answers 6 and 7, the second stored at 10, give 10 - 6 - 7 (REPL-16).
     """
     if response.round != builder.round and not variant.rounds_not_told_apart:
         return builder
     known = dict(builder.positions)
     if cluster not in known or variant.latest_answer_counts:
         known[cluster] = response.position
-    builder = replace(
-        builder,
-        positions=tuple(sorted(known.items())),
-        missing=tuple(one for one in builder.missing if one != cluster),
-    )
+    if cluster in builder.missing:
+        last = stored_at if variant.last_handled_counts else max(builder.last, stored_at)
+        missing = tuple(one for one in builder.missing if one != cluster)
+        builder = replace(builder, missing=missing, last=last)
+    builder = replace(builder, positions=tuple(sorted(known.items())))
     if builder.missing:
         return builder
     if builder.round < rounds(builder, variant=variant):
-        return replace(builder, round=builder.round + 1, missing=builder.remotes)
-    local = builder.began if variant.local_too_early else stored_at
+        return replace(builder, round=builder.round + 1, missing=builder.remotes, last=-1)
+    local = builder.began if variant.local_too_early else builder.last
     return Snapshot(builder.name, local, builder.positions)
 
 

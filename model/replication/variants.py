@@ -16,6 +16,7 @@ class ReplicationVariant(Struct, frozen=True, kw_only=True, cache_hash=True, gc=
     second_round_skipped: bool = False
     rounds_not_told_apart: bool = False
     latest_answer_counts: bool = False
+    last_handled_counts: bool = False
     local_too_early: bool = False
     local_too_late: bool = False
     position_too_far: bool = False
@@ -64,6 +65,13 @@ VARIANTS: tuple[NamedVariant[ReplicationVariant], ...] = (
         "receivedSnapshotResponse of ReplicatedSubscriptionsSnapshotBuilder (4.0.8)",
     ),
     _named("latest_answer_counts", Origin.DEFECT, "The positions of the last round are taken, not those of the first."),
+    _named(
+        "last_handled_counts",
+        Origin.RELEASE,
+        "The local position of a snapshot is that of the answer that is handled last, though another one stands behind "
+        "it: each replicator handles those of its own cluster.",
+        "receivedSnapshotResponse of ReplicatedSubscriptionsSnapshotBuilder (4.0.8)",
+    ),
     _named("local_too_early", Origin.DEFECT, "The local position of a snapshot is that of its first request."),
     _named("local_too_late", Origin.DEFECT, "The local position of a snapshot is that of its own marker."),
     _named("position_too_far", Origin.DEFECT, "A cluster answers with a position two entries beyond its last one."),

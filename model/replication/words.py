@@ -7,6 +7,8 @@ read in. Nothing is performed or judged here.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 from model.log import Position
@@ -26,11 +28,15 @@ class CreateReplicatedTopic(Operation, frozen=True):
 
 
 class PublishAt(Operation, frozen=True):
-    """Publish messages at a cluster, one behind the other. Published, Refused or Unknown."""
+    """Publish messages at a cluster, one behind the other. Published, Refused or Unknown.
+
+    ``size_bytes``: how large each of them is made, by spaces behind its business id; no larger for 0.
+    """
 
     cluster: str
     topic: str
     messages: tuple[str, ...]
+    size_bytes: int = 0
 
 
 class JoinAt(Operation, frozen=True):
@@ -75,16 +81,79 @@ class CutLink(Operation, frozen=True):
 
 
 class HealLink(Operation, frozen=True):
-    """What comes from one cluster to another does so again, once its replicator has tried. LinkHealed."""
+    """What comes from one cluster to another does so again, once its replicator has tried. LinkHealed.
+
+    ``is_awaited``: wait until it has.
+    """
+
+    source: str
+    target: str
+    is_awaited: bool = False
+
+
+class HoldLink(Operation, frozen=True):
+    """From now on messages from one cluster to another, or the receipts for them, are held up on their way.
+
+    The link stays connected. Done.
+    """
+
+    source: str
+    target: str
+    what: Literal["messages", "receipts"] = "messages"
+
+
+class SlowLink(Operation, frozen=True):
+    """From now on every message from one cluster to another takes so many milliseconds longer. Done."""
+
+    source: str
+    target: str
+    delay_ms: int
+
+
+class ReleaseLink(Operation, frozen=True):
+    """What was held up on a link goes on, in its order, and nothing is slow; if it was cut since, it is lost. Done."""
 
     source: str
     target: str
 
 
-class AwaitTimedOut(Operation, frozen=True):
-    """Wait until a cluster has given up a snapshot, by its own count. Done, or Skipped if it gives up none in time."""
+class AwaitMessage(Operation, frozen=True):
+    """Wait until a cluster has a message. Done, or Skipped if it does not come in time."""
 
     cluster: str
+    topic: str
+    message: str
+
+
+class AwaitAnswered(Operation, frozen=True):
+    """Wait until a cluster has these clusters' answers to one of its snapshots, or has begun another in its place.
+
+    Who is named twice is to have answered twice. ``behind``: only snapshots that it began behind this message.
+    Done, or Skipped if neither comes in time.
+    """
+
+    cluster: str
+    topic: str
+    by: tuple[str, ...]
+    behind: str | None = None
+
+
+class AwaitTimedOut(Operation, frozen=True):
+    """Wait until a cluster has given up a snapshot, by its own count, and so long that nobody can doubt that what
+    answers to it comes too late. Done, or Skipped if it gives up none in time.
+    """
+
+    cluster: str
+
+
+class AwaitIdle(Operation, frozen=True):
+    """Wait until a cluster has closed its replicators of a topic, which was idle there for long enough.
+
+    Only where it has no message, producer or subscription there yet. ReplicatorsClosed, or Skipped.
+    """
+
+    cluster: str
+    topic: str
 
 
 class UnloadAt(Operation, frozen=True):
@@ -119,7 +188,10 @@ class CatchUp(Operation, frozen=True):
 
 
 class ReadClusters(Operation, frozen=True):
-    """Read back what every cluster has of a topic: its log, markers included, and its subscriptions. ClustersRead."""
+    """Read back what every cluster has of a topic: its log, markers included, and its subscriptions.
+
+    ClustersRead, or Skipped where there is more than can be read in time.
+    """
 
     topic: str
 
@@ -189,12 +261,13 @@ class ClusterRead(Struct, frozen=True, kw_only=True):
 
 class GeoCreated(Outcome, frozen=True):
     """A topic is there, in these clusters; and how they make snapshots: how often at most, how long one may take, and
-    how many a subscription keeps."""
+    how many a subscription keeps. ``largest_bytes``: how large a message may be; 0 where that was not written down."""
 
     clusters: tuple[str, ...]
     period_ms: int
     timeout_ms: int
     cached: int
+    largest_bytes: int = 0
 
 
 class LinkCut(Outcome, frozen=True):
@@ -207,6 +280,12 @@ class LinkHealed(Outcome, frozen=True):
     """Up to this moment at least the replicator was not connected; milliseconds since 1970."""
 
     until_ms: int
+
+
+class ReplicatorsClosed(Outcome, frozen=True):
+    """The cluster itself says that its replicators are not connected, since this moment at the latest; in ms."""
+
+    since_ms: int
 
 
 class Published(Outcome, frozen=True):
@@ -242,25 +321,33 @@ class CaughtUp(Outcome, frozen=True):
     messages: tuple[str, ...]
 
 
-class Behind(Outcome, frozen=True):
-    """A cluster's subscription did not pass it in so many periods: which cluster, and where it is."""
-
-    cluster: str
-    mark_delete: Position
-    periods: float
-
-
 class ClustersRead(Outcome, frozen=True):
     """What every cluster has, by label; the links over which a replicator came back since the topic was made, by
     source and target; and the subscriptions, each with its cluster, that a consumer has read to the end.
 
-    ``is_quiet``: nothing had changed for some time, and no link was cut.
+    ``is_quiet``: every replicator was connected and had sent all that there was, and nothing had changed for some time.
+    ``closed``: the links whose replicator is not connected, as the cluster says that it sends from. ``at_ms``: when the
+    reading began, in milliseconds since 1970; 0 where that was not written down.
     """
 
     clusters: dict[str, ClusterRead]
     reconnected: tuple[tuple[str, str], ...] = ()
     consumed: tuple[tuple[str, str], ...] = ()
     is_quiet: bool = False
+    closed: tuple[tuple[str, str], ...] = ()
+    at_ms: int = 0
+
+
+class Behind(Outcome, frozen=True):
+    """A cluster's subscription did not pass it in so many periods: which cluster, and where it is.
+
+    ``read``: what all clusters had then, to see what came in between.
+    """
+
+    cluster: str
+    mark_delete: Position
+    periods: float
+    read: ClustersRead | None = None
 
 
 GeoOperation = (
@@ -272,7 +359,13 @@ GeoOperation = (
     | LeaveAt
     | CutLink
     | HealLink
+    | HoldLink
+    | SlowLink
+    | ReleaseLink
+    | AwaitMessage
+    | AwaitAnswered
     | AwaitTimedOut
+    | AwaitIdle
     | UnloadAt
     | RestartCluster
     | KillCluster
@@ -282,6 +375,15 @@ GeoOperation = (
 """Every operation that only document 001 has."""
 
 GeoOutcome = (
-    GeoCreated | LinkCut | LinkHealed | Published | ReceivedAt | AcknowledgedAt | CaughtUp | Behind | ClustersRead
+    GeoCreated
+    | LinkCut
+    | LinkHealed
+    | ReplicatorsClosed
+    | Published
+    | ReceivedAt
+    | AcknowledgedAt
+    | CaughtUp
+    | Behind
+    | ClustersRead
 )
 """Every outcome that only these have."""

@@ -19,9 +19,7 @@ from conformance.systems.read_log import read_log
 from conformance.systems.wire import WireClient
 from conformance.systems.wire_producer import SendTicket, WireProducer
 from conformance.trouble import Trouble
-from tests.polling import eventually
-
-TIMEOUT_S = 10.0
+from tests.polling import TIMEOUT_S, eventually
 
 
 class Bench:

@@ -20,10 +20,10 @@ from conformance.systems.wire import WireClient
 from conformance.systems.wire_consumer import PartOfBatch, WireConsumer
 from model.keys.hashing import HashRange, sticky_hash
 from model.log import Position
-from tests.faults.bench import TIMEOUT_S, Bench
+from tests.faults.bench import Bench
 from tests.faults.cursor_effects import all_given, position_of
 from tests.faults.effects import Effect, Observation
-from tests.polling import eventually
+from tests.polling import TIMEOUT_S, eventually
 
 FIRST = Version("4.0")
 """The first release with draining hashes."""

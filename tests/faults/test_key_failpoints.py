@@ -10,10 +10,10 @@ import pytest
 
 from conformance.faults.failpoints import DispatchSlow, JoinSlow, LeaveSlow, ReadSlow, armed
 from conformance.systems.wire import WireClient
-from tests.faults.bench import TIMEOUT_S, Bench
+from tests.faults.bench import Bench
 from tests.faults.cursor_effects import all_given
 from tests.faults.key_effects import Keyed
-from tests.polling import eventually
+from tests.polling import TIMEOUT_S, eventually
 
 DELAY_MS = 800
 

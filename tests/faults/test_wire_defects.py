@@ -45,7 +45,7 @@ def test_a_defect_has_its_effect_while_it_is_on_and_only_then(
     assert observe(broker, seeded.service_url) == effect
     with seeded.taken_out():
         assert observe(broker, seeded.service_url) == SOUND
-    seeded.give()  # as the broker's start does, again and again
+    seeded.give(broker)  # as the broker's start does, again and again
     assert observe(broker, seeded.service_url) == effect
     assert observe(broker, broker.addresses.service_url) == SOUND, "past the wire nothing is wrong"
 

@@ -23,6 +23,7 @@ from model.deviations import (
     BACK_NOT_COUNTED,
     COUNTED_ON_TOP,
     JOINED_GETS_EARLIER,
+    LEFT_WITHOUT_HASH,
     LOOK_AHEAD_AT_END,
     PUT_ASIDE_IN_TURN,
     REPLAY_WAITS_FOR_NEWS,
@@ -197,13 +198,24 @@ def test_what_is_asked_for_again_is_passed_by_new_messages_only_on_the_classic_i
 
 
 def test_what_is_replayed_twice_is_a_deviation_only_beside_new_messages() -> None:
-    begin = [*sent(A), *joins("c", "d"), gathers(share("c", 1), share("d"))]
+    begin = [*joins("c", "d"), gathers(share("c", 1), share("d"))]
     news, twice = more(Position(1, 1), 2, B), gathers(share("d", 1, 1))
-    assert broken(*begin, leaves("c"), twice) == "ACK-12"
-    answer = judged(*begin, news, leaves("c"), twice)
+    assert broken(*classic(A), *begin, leaves("c"), twice) == "ACK-12"
+    answer = judged(*classic(A), *begin, news, leaves("c"), twice)
     assert isinstance(answer, Broken)
     assert answer.deviation == REPLAYED_BESIDE_NEWS
-    assert broken(*begin, news, leaves("c"), twice, known=frozenset({REPLAYED_BESIDE_NEWS})) is None
+    known = frozenset({REPLAYED_BESIDE_NEWS})
+    assert broken(*classic(A), *begin, news, leaves("c"), twice, known=known) is None
+    assert broken(*sent(A), *begin, news, leaves("c"), twice, known=known) is None
+
+
+def test_what_was_read_twice_comes_once_more_and_no_more() -> None:
+    begin = [*classic(A), *joins("c", "d"), gathers(share("c", 1), share("d")), more(Position(1, 1), 2, B), leaves("c")]
+    once, known = gathers(share("d", 1)), frozenset({REPLAYED_BESIDE_NEWS})
+    assert broken(*begin, once, once, known=known) is None
+    assert broken(*begin, once, gathers(share("d")), once, known=known) is None  # it may be put aside for long
+    assert broken(*begin, once, once, once, known=known) == "ACK-12"
+    assert broken(*begin, gathers(share("d")), gathers(share("d", 1, 1)), known=known) is None  # reads may be slow
 
 
 def test_no_order_is_promised_among_messages_that_were_asked_for_again() -> None:
@@ -263,6 +275,21 @@ def test_what_is_cleared_is_counted() -> None:
     begin = [*sent(A), *joins("c", "d"), gathers(drains, share("d", ranges=ALL)), acknowledges("c", 1)]
     assert broken(*begin, gathers(share("c", ranges=NONE), share("d", ranges=ALL))) == "KEY-11"
     assert broken(*begin, gathers(share("c", ranges=NONE, cleared=1), share("d", ranges=ALL))) is None
+
+
+def test_what_came_although_it_was_acknowledged_may_be_counted_while_its_consumer_is_there() -> None:
+    """The broker had read it when it was acknowledged; who got it has it, until it acknowledges it once more."""
+    late = [fails("c", 1), acknowledges("c", 1), gathers(share("c", 1, ranges=ALL, again=True)), *joins("d")]
+    begin = [*sent(A, A), *joins("c"), gathers(share("c", 1, 2, ranges=ALL))]
+
+    def shown(waiting: int) -> Happened:
+        drains = (DrainingHash(HASH_A, waiting, 0),)
+        return gathers(share("c", ranges=NONE, draining=drains), share("d", ranges=ALL))
+
+    assert broken(*begin, *late, shown(2)) is None
+    assert broken(*begin, *joins("d"), shown(1)) == "KEY-11"
+    anew = [*late, leaves("d"), leaves("c"), *joins("e"), gathers(share("e", ranges=ALL, permits=1))]
+    assert broken(*begin, *anew) == "KEY-13"
 
 
 def went_and_came_back() -> list[Happened]:
@@ -388,6 +415,41 @@ def test_without_draining_hashes_who_joins_may_be_given_what_others_have_keys_of
     assert known.deviations == (JOINED_GETS_EARLIER,)
     drains = [*sent(A, A), *joins("c"), gathers(share("c", 1)), *joins("d")]
     assert broken(*drains, gathers(share("c"), share("d", 2)), known=frozenset({JOINED_GETS_EARLIER})) == "KEY-01"
+
+
+def test_what_is_left_is_passed_without_draining_hashes_if_others_are_there_or_something_is_being_read() -> None:
+    begin = [*classic(A), *joins("c", "d"), gathers(share("c", 1), share("d"))]
+    new = [more(Position(1, 1), 2, A), gathers(share("d", 2))]
+    assert broken(*begin, leaves("c"), gathers(share("d")), *new, known=frozenset({LEFT_WITHOUT_HASH})) is None
+    both = [
+        *classic(A, A),
+        *joins("c", "d"),
+        gathers(share("c", 1, 2), share("d")),
+        leaves("c"),
+        gathers(share("d", 1)),
+    ]
+    third = [more(Position(1, 2), 3, A), gathers(share("d", 3))]  # nothing is being read, and nobody else has the hash
+    assert broken(*both, *third, known=frozenset({LEFT_WITHOUT_HASH})) == "KEY-06"
+    passes = [leaves("c"), *new]
+    assert broken(*begin, *passes, known=frozenset({LEFT_WITHOUT_HASH})) is None
+    answer = judged(*begin, *joins("e"), *passes)
+    assert isinstance(answer, Broken)
+    assert (answer.rule, answer.deviation) == ("KEY-06", LEFT_WITHOUT_HASH)
+    later = gathers(share("d", 1), share("e"))
+    assert broken(*begin, *joins("e"), *passes, later, known=frozenset({LEFT_WITHOUT_HASH})) is None
+    assert (
+        broken(*sent(A), *begin[len(classic(A)) :], *joins("e"), *passes, known=frozenset({LEFT_WITHOUT_HASH}))
+        == "KEY-06"
+    )
+
+
+def test_what_is_left_is_passed_so_too_where_messages_of_its_key_were_asked_for_again() -> None:
+    again = [fails("c", 1), gathers(share("c", 1, again=True)), *joins("d")]
+    passes = [leaves("c"), more(Position(1, 1), 2, A), gathers(share("d", 2))]
+    answer = judged(*classic(A), *joins("c"), gathers(share("c", 1)), *again, *passes)
+    assert isinstance(answer, Broken)
+    assert answer.deviation == LEFT_WITHOUT_HASH
+    assert broken(*sent(A), *joins("c"), gathers(share("c", 1)), *again, *passes) == "KEY-09"
 
 
 def test_a_topic_is_moved_to_the_other_implementation() -> None:

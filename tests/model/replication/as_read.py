@@ -51,11 +51,9 @@ def as_read(setup: Setup, world: World) -> tuple[GeoTopic, Logs]:
         is_replicated=True,
         deduplication=False,
         published={cluster.name: _published(cluster) for cluster in world.clusters},
-        acknowledged={
-            name: frozenset(
-                str(message) for one in world.consumers if one.subscription == name for message in one.processed
-            )
-            for name in {one.subscription for one in world.consumers}
+        # At which cluster, a state does not say: all of it is told of where the consumer is now.
+        acknowledged_at={
+            (one.subscription, one.cluster): frozenset(map(str, one.processed)) for one in world.consumers
         },
         own=_own(setup, world),
         is_settled=is_quiet(world) and not world.unpublished and not crashed,

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from model.explorations import replication
 from model.explorations.replication_world import Setup
-from model.replication.agreeing import CHECKS, Deviating
+from model.replication.agreeing import CHECKS
+from model.replication.shown import Deviating
 from model.replication.variants import VARIANTS
 from tests.model.explored import explored
 from tests.model.replication.as_read import as_read
@@ -20,11 +21,12 @@ MOST = 1000
 
 JUDGED = [name for name in replication.SETUPS if name != "repl-same-name"]
 NOT_JUDGED = {"repl-unreplicated-updated"}
-"""No machine gives one name to a subscription that is replicated and to one that is not: that cannot be judged."""
+"""What consumers acknowledged at which cluster, which this is judged by, the states of the reference do not say."""
 
 BLAMED: dict[str, set[str]] = {
     "repl-second-round-skipped": {"REPL-07", "REPL-14"},
-    "repl-rounds-not-told-apart": {"REPL-14"},
+    "repl-rounds-not-told-apart": {"REPL-07", "REPL-14"},
+    "repl-last-handled-counts": {"REPL-09"},
     "repl-latest-answer-counts": {"REPL-06", "REPL-14"},
     "repl-local-too-early": {"REPL-09", "REPL-14"},
     "repl-local-too-late": {"REPL-09"},

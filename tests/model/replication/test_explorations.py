@@ -22,7 +22,7 @@ CONNECTED = "a snapshot begins while all replicators are connected"
 BY_ITS_REPLICATOR = "a marker is handled by the replicator to the cluster that wrote it"
 STILL_MADE = "an answer counts only for its own snapshot, while it is made"
 DROPPED = "a snapshot that is given up is no longer made"
-MAPPING = "a snapshot has the local position of the last answer, and the positions of the first ones"
+MAPPING = "a snapshot has the position where the last answer stands, and the positions of the first ones"
 OPENED = "a cluster that answers has no closed replicator to the one that asked"
 MARKERS_APART = "what a consumer was sent and has not acknowledged is messages, no marker is"
 CACHE = "a cache has snapshots of its own cluster, no more than its limit, in the order of their local positions"
@@ -58,12 +58,14 @@ class TestReplication(ExplorationContract):
         "repl-same-name": (1357, 3680),
         "repl-none": (34, 54),
         "repl-three": (33628, 46342),
+        "repl-three-slow": (63234, 103033),
         "repl-three-cut": (16904, 21801),
         "repl-three-idle": (245, 267),
     }
     breaks = {
         "repl-second-round-skipped": (NOTHING_MISSED, 16),
         "repl-rounds-not-told-apart": (SOUND, 25),
+        "repl-last-handled-counts": (NOTHING_MISSED, 27),
         "repl-latest-answer-counts": (NOTHING_MISSED, 25),
         "repl-local-too-early": (NOTHING_MISSED, 14),
         "repl-local-too-late": (MAPPING, 7),

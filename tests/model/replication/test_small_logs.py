@@ -7,12 +7,20 @@ from dataclasses import replace
 
 import pytest
 
-from model.deviations import REPLAY_FORGETS_REPLICATORS
+from model.deviations import (
+    CACHE_NOT_REFILLED,
+    CLOSED_REPLICATOR_SLEEPS,
+    REPLAY_FORGETS_REPLICATORS,
+    REPLICATOR_NOT_ASKED,
+    UNREPLICATED_UPDATED,
+)
 from model.judgement import Allowed, Broken
 from model.log import Position
-from model.replication.followed import GeoTopic, ReadAhead, Replication
+from model.replication.followed import GeoConsumer, GeoTopic, ReadAhead, Replication
 from model.replication.following import judge
 from model.replication.words import (
+    CatchUp,
+    CaughtUp,
     ClusterRead,
     ClustersRead,
     GeoCreated,
@@ -101,7 +109,7 @@ TOPIC = GeoTopic(
     is_replicated=True,
     deduplication=False,
     published={"A": ("a0",)},
-    acknowledged={"sub": frozenset({"a0"})},
+    acknowledged_at={("sub", "A"): frozenset({"a0"})},
     own={("sub", "A"): True},
     is_settled=True,
 )
@@ -113,22 +121,30 @@ def judged(
     topic: GeoTopic = TOPIC,
     cursors: Mapping[str, GeoCursor] = CURSORS,
     times_ms: Mapping[int, int] | None = None,
+    all_times_ms: Mapping[str, Mapping[int, int]] | None = None,
     known: frozenset[str] = frozenset(),
     reconnected: tuple[tuple[str, str], ...] = (),
+    is_quiet: bool = False,
+    closed: tuple[tuple[str, str], ...] = (),
+    at_ms: int = 0,
 ) -> Allowed[Replication] | Broken:
-    """What the model says of these logs; times are those of the entries of A."""
+    """What the model says of these logs; times are those of the entries of A, or of each."""
+    dated = all_times_ms or {"A": times_ms or {}}
     if len(logs) == 3:
         topic = replace(topic, made=replace_clusters(topic, tuple(logs)))
     read = ClustersRead(
         {
             label: ClusterRead(
-                entries=log(label, entries, times_ms=(times_ms or {}) if label == "A" else {}),
+                entries=log(label, entries, times_ms=dated.get(label, {})),
                 cursors=(cursors[label],) if label in cursors else (),
             )
             for label, entries in logs.items()
         },
         reconnected=reconnected,
+        closed=closed,
         consumed=(("sub", "A"),),
+        is_quiet=is_quiet,
+        at_ms=at_ms,
     )
     return judge(Replication(topics={"t": topic}), ReadClusters("t"), read, known)
 
@@ -140,6 +156,25 @@ def replace_clusters(topic: GeoTopic, clusters: tuple[str, ...]) -> GeoCreated:
 def broken(found: Allowed[Replication] | Broken) -> tuple[str, str]:
     assert isinstance(found, Broken)
     return found.rule, found.because
+
+
+def deviates(
+    rule: str,
+    deviation: str,
+    logs: Mapping[str, Sequence[Told]],
+    *,
+    topic: GeoTopic,
+    cursors: Mapping[str, GeoCursor] = CURSORS,
+    reconnected: tuple[tuple[str, str], ...] = (),
+) -> str:
+    """That these logs break the rule by the deviation, and nothing where that is known; why they do."""
+    found = judged(logs, topic=topic, cursors=cursors, reconnected=reconnected)
+    assert isinstance(found, Broken)
+    assert (found.rule, found.deviation) == (rule, deviation)
+    known = judged(logs, topic=topic, cursors=cursors, reconnected=reconnected, known=frozenset({deviation}))
+    assert isinstance(known, Allowed)
+    assert known.deviations == (deviation,)
+    return found.because
 
 
 def with_entry(logs: Mapping[str, list[Told]], cluster: str, index: int, told: Told | None) -> dict[str, list[Told]]:
@@ -185,13 +220,8 @@ def test_with_deduplication_it_may_not_but_where_a_release_forgets_what_replicat
     twice, link = and_then(TWO, "B", ("A", "a0")), (("A", "B"),)
     topic = replace(TOPIC, deduplication=True)
     assert broken(judged(twice, topic=topic, reconnected=link))[0] == "REPL-01"
-    moved = replace(topic, moved=frozenset({"B"}))
-    found = judged(twice, topic=moved, reconnected=link)
-    assert isinstance(found, Broken)
-    assert found.deviation == REPLAY_FORGETS_REPLICATORS
-    known = judged(twice, topic=moved, reconnected=link, known=frozenset({REPLAY_FORGETS_REPLICATORS}))
-    assert isinstance(known, Allowed)
-    assert known.deviations == (REPLAY_FORGETS_REPLICATORS,)
+    moved = replace(topic, moved={"B": frozenset()})
+    deviates("REPL-01", REPLAY_FORGETS_REPLICATORS, twice, topic=moved, reconnected=link)
 
 
 def test_a_topic_that_is_not_replicated_has_no_markers() -> None:
@@ -204,15 +234,39 @@ def test_a_subscription_that_is_not_replicated_appears_nowhere_else() -> None:
     assert (rule, because) == ("REPL-18", "B has the subscription sub, which is not replicated, from elsewhere")
 
 
+def test_a_subscription_that_is_not_replicated_here_is_not_moved_by_one_of_its_name() -> None:
+    own = {("sub", "A"): True, ("sub", "B"): False}
+    topic = replace(TOPIC, own=own, is_settled=False)
+    moved = {**CURSORS, "B": GeoCursor(subscription="sub", mark_delete=at("B", 1), is_replicated=False)}
+    found = judged(TWO, topic=topic, cursors=moved)
+    assert isinstance(found, Broken)
+    assert (found.rule, found.deviation) == ("REPL-18", UNREPLICATED_UPDATED)
+    stays = {**CURSORS, "B": GeoCursor(subscription="sub", mark_delete=at("B", -1), is_replicated=False)}
+    for here, cursors in ((replace(topic, acknowledged_at={("sub", "B"): frozenset({"a0"})}), moved), (topic, stays)):
+        allowed = judged(TWO, topic=here, cursors=cursors)
+        assert isinstance(allowed, Allowed)
+        assert "REPL-18" in allowed.exercised
+
+
 def test_a_snapshot_begins_only_when_something_was_published_since_the_last_one_began() -> None:
     again = and_then(TWO, "A", ("A", SnapshotRequest("s2", "A")))
     rule, _ = broken(judged(again, times_ms={0: -10_000}))
     assert rule == "REPL-02"
     news = {"A": [*TWO["A"], ("A", "a1"), ("A", SnapshotRequest("s2", "A"))], "B": [*TWO["B"], ("A", "a1")]}
-    topic = replace(TOPIC, published={"A": ("a0", "a1")}, acknowledged={"sub": frozenset({"a0", "a1"})})
+    topic = replace(TOPIC, published={"A": ("a0", "a1")}, acknowledged_at={("sub", "A"): frozenset({"a0", "a1"})})
     found = judged(news, topic=topic, times_ms={0: -10_000})
     assert isinstance(found, Allowed)
     assert "REPL-02" in found.exercised
+
+
+def test_who_comes_without_replication_may_have_the_next_one_begin_without_news() -> None:
+    again = and_then(TWO, "A", ("A", SnapshotRequest("s2", "A")))
+    came = replace(TOPIC, unreplicated={"A": 1})
+    assert isinstance(judged(again, topic=came, times_ms={0: -10_000}), Allowed)
+    once_more = and_then(again, "A", ("A", SnapshotRequest("s3", "A")))
+    assert broken(judged(once_more, topic=came, times_ms={0: -10_000}))[0] == "REPL-02"
+    elsewhere = replace(TOPIC, unreplicated={"B": 1})
+    assert broken(judged(again, topic=elsewhere, times_ms={0: -10_000}))[0] == "REPL-02"
 
 
 def test_none_begins_while_a_replicator_is_not_connected() -> None:
@@ -222,6 +276,23 @@ def test_none_begins_while_a_replicator_is_not_connected() -> None:
     before = judged(TWO, topic=cut, times_ms={0: 600, 1: 400, 2: 450, 3: 460, 4: 470})
     assert isinstance(before, Allowed)
     assert "REPL-03" in before.exercised
+
+
+def test_a_link_that_is_not_healed_yet_was_cut_until_everything_was_read() -> None:
+    cut = replace(TOPIC, cut={("A", "B"): ((100, None),)})
+    assert broken(judged(TWO, topic=cut, at_ms=5000))[0] == "REPL-03"
+    untold = judged(TWO, topic=cut)
+    assert isinstance(untold, Allowed)
+    assert "REPL-03" not in untold.exercised
+
+
+def test_of_a_link_that_a_catching_up_healed_nobody_knows_until_when_it_was_cut() -> None:
+    cut = replace(TOPIC, cut={("A", "B"): ((0, 50), (100, None))})
+    consumer = GeoConsumer(cluster="A", topic="t", subscription="sub", passed=None)
+    state = Replication(topics={"t": cut}, consumers={"k": consumer})
+    caught_up = judge(state, CatchUp("k", prefix="c"), CaughtUp(1.0, ()), frozenset())
+    assert isinstance(caught_up, Allowed)
+    assert caught_up.state.topics["t"].cut == {("A", "B"): ((0, 50),)}
 
 
 @pytest.mark.parametrize("told", [at("B", 0), at("B", 2), at("B", 7)], ids=["before the request", "its own", "ahead"])
@@ -281,6 +352,11 @@ def test_what_took_longer_than_the_timeout_is_not_completed() -> None:
 def test_an_update_is_to_a_snapshot_that_mark_delete_has_passed() -> None:
     behind = {**CURSORS, "A": GeoCursor(subscription="sub", mark_delete=at("A", 1))}
     assert broken(judged(TWO, cursors=behind))[0] == "REPL-12"
+    assert broken(judged(TWO, cursors=behind, times_ms={4: 800}, at_ms=801))[0] == "REPL-12"
+    came_since = judged(TWO, cursors=behind, times_ms={4: 800}, at_ms=800)
+    assert isinstance(came_since, Allowed), came_since
+    forgot = judged(TWO, cursors=behind, topic=replace(TOPIC, killed=frozenset({"A"})))
+    assert isinstance(forgot, Allowed), forgot
     nothing = SubscriptionUpdated("sub", {"B": at("B", 0)})
     assert broken(judged(with_entry(TWO, "A", 4, ("A", nothing))))[0] == "REPL-12"
     early = with_entry(TWO, "A", 4, None)
@@ -288,7 +364,25 @@ def test_an_update_is_to_a_snapshot_that_mark_delete_has_passed() -> None:
     assert broken(judged(early))[0] == "REPL-12"
 
 
-def test_an_update_is_to_a_snapshot_that_is_still_kept() -> None:
+def test_of_two_snapshots_with_the_same_positions_the_one_that_was_complete_is_meant() -> None:
+    asked: list[Told] = [("A", "a0"), ("A", SnapshotRequest("s", "A")), ("A", SnapshotRequest("s2", "A"))]
+    answers: list[Told] = [("B", SnapshotResponse(name, "B", at("B", 2))) for name in ("s", "s2")]
+    update: Told = ("A", SubscriptionUpdated("sub", {"B": at("B", 2)}))
+    taken: list[Told] = [
+        ("A", SnapshotTaken("s", at("A", 3), {"B": at("B", 2)})),
+        ("A", SnapshotTaken("s2", at("A", 6), {"B": at("B", 2)})),
+    ]
+    logs = {"A": [*asked, answers[0], taken[0], update, answers[1], taken[1]], "B": [*asked, *answers, update]}
+    cursors = {
+        "A": GeoCursor(subscription="sub", mark_delete=at("A", 5)),
+        "B": GeoCursor(subscription="sub", mark_delete=at("B", 2)),
+    }
+    right = judged(logs, cursors=cursors)
+    assert isinstance(right, Allowed)
+    assert "REPL-12" in right.exercised
+
+
+def two_snapshots() -> tuple[dict[str, list[Told]], GeoTopic]:
     """The dispatcher had read two snapshots when something was acknowledged, and one of them is kept."""
     second: list[Told] = [
         ("A", "a1"),
@@ -304,14 +398,54 @@ def test_an_update_is_to_a_snapshot_that_is_still_kept() -> None:
     topic = replace(
         TOPIC,
         published={"A": ("a0", "a1", "a2")},
-        acknowledged={"sub": frozenset({"a0", "a1", "a2"})},
+        acknowledged_at={("sub", "A"): frozenset({"a0", "a1", "a2"})},
         reads={("sub", "A"): (ahead,)},
         is_settled=False,
     )
-    assert broken(judged({"A": a, "B": b}, topic=topic))[0] == "REPL-11"
-    right = judged({"A": a[:-1], "B": b}, topic=topic)
+    return {"A": a, "B": b}, topic
+
+
+def test_an_update_is_to_a_snapshot_that_is_still_kept() -> None:
+    logs, topic = two_snapshots()
+    assert broken(judged(logs, topic=topic))[0] == "REPL-11"
+    right = judged({**logs, "A": logs["A"][:-1]}, topic=topic)
     assert isinstance(right, Allowed)
     assert "REPL-11" in right.exercised
+
+
+def test_of_the_snapshots_that_mark_delete_passed_the_last_one_is_published() -> None:
+    logs, topic = two_snapshots()
+    both_kept = replace(topic, made=GeoCreated(("A", "B"), PERIOD_MS, TIMEOUT_MS, 2))
+    passed = {**CURSORS, "A": GeoCursor(subscription="sub", mark_delete=at("A", 8))}
+    wrong = broken(judged(logs, topic=both_kept, cursors=passed, is_quiet=True))
+    assert wrong == (
+        "REPL-12",
+        "A has sub at 1:8, had cached the snapshot for 1:6 before it came there, and published 1:2",
+    )
+    nothing = {**logs, "A": logs["A"][:-1]}
+    assert broken(judged(nothing, topic=both_kept, cursors=passed, is_quiet=True))[1].endswith("published nothing")
+    for had, deviation in (({"a0", "a1"}, CACHE_NOT_REFILLED), (set[str](), None)):
+        loaded = replace(both_kept, moved={"A": frozenset(had)})
+        forgotten = judged(nothing, topic=loaded, cursors=passed, is_quiet=True)
+        assert isinstance(forgotten, Broken)
+        assert (forgotten.rule, forgotten.deviation) == ("REPL-12", deviation)
+    last = {**logs, "A": [*logs["A"][:-1], ("A", SubscriptionUpdated("sub", {"B": at("B", 5)}))]}
+    right = judged(last, topic=both_kept, cursors=passed, is_quiet=True)
+    assert isinstance(right, Allowed)
+    assert "REPL-12" in right.exercised
+
+
+@pytest.mark.parametrize(
+    ("is_quiet", "first", "mark_delete"),
+    [(False, 0, 8), (True, 8, 8), (True, 0, 5)],
+    ids=["more is to come", "it may have been passed before it was cached", "it is not passed"],
+)
+def test_of_a_snapshot_that_need_not_be_published_nothing_is_said(is_quiet: bool, first: int, mark_delete: int) -> None:
+    logs, topic = two_snapshots()
+    ahead = ReadAhead(begun_ms=2600, first=at("A", first), last=at("A", 8))
+    both_kept = replace(topic, made=GeoCreated(("A", "B"), PERIOD_MS, TIMEOUT_MS, 2), reads={("sub", "A"): (ahead,)})
+    passed = {**CURSORS, "A": GeoCursor(subscription="sub", mark_delete=at("A", mark_delete))}
+    assert isinstance(judged(logs, topic=both_kept, cursors=passed, is_quiet=is_quiet), Allowed)
 
 
 def test_an_update_takes_effect_at_the_other_cluster() -> None:
@@ -323,11 +457,65 @@ def test_an_update_takes_effect_at_the_other_cluster() -> None:
 
 
 def test_a_cluster_that_holds_for_acknowledged_what_nobody_acknowledged_is_ahead() -> None:
-    rule, because = broken(judged(TWO, topic=replace(TOPIC, acknowledged={})))
+    rule, because = broken(judged(TWO, topic=replace(TOPIC, acknowledged_at={})))
     assert rule == "REPL-14"
     assert "holds a0 for acknowledged" in because
+
+
+def test_a_snapshot_that_leaves_out_a_cluster_is_a_deviation_where_the_topic_was_loaded_anew() -> None:
+    taken = SnapshotTaken("s", at("A", 2), {"B": at("B", 1)})
+    one_round = [*THREE["A"][:3], ("A", taken)]
+    logs = {**THREE, "A": one_round}
+    alone = judged(logs, cursors={})
+    assert isinstance(alone, Broken)
+    assert (alone.rule, alone.deviation) == ("REPL-09", None)
+    moved = replace(TOPIC, moved={"A": frozenset()})
+    deviates("REPL-09", REPLICATOR_NOT_ASKED, logs, topic=moved, cursors={})
 
 
 def test_a_backlog_of_markers_is_none() -> None:
     counted = {**CURSORS, "A": GeoCursor(subscription="sub", mark_delete=at("A", 4), backlog=2)}
     assert broken(judged(TWO, cursors=counted))[0] == "REPL-10"
+
+
+ASLEEP: dict[str, list[Told]] = {
+    "A": [("A", "a0"), ("A", SnapshotRequest("s", "A")), ("A", SnapshotRequest("s2", "A"))],
+    "B": [("A", "a0"), ("A", SnapshotRequest("s", "A")), ("A", SnapshotRequest("s2", "A"))],
+}
+"""B is asked, and asked once more, and answers nothing."""
+IDLE = replace(TOPIC, is_settled=False, closed={"B": -100})
+
+
+def times_of_both(second_ms: int) -> dict[str, dict[int, int]]:
+    return {label: {1: 300, 2: second_ms} for label in "AB"}
+
+
+def test_a_cluster_whose_replicator_is_closed_answers_all_the_same() -> None:
+    found = judged(TWO, topic=IDLE, closed=())
+    assert isinstance(found, Allowed)
+    assert "REPL-17" in found.exercised
+
+
+def test_that_it_sleeps_until_the_other_one_gives_up_is_a_deviation() -> None:
+    found = judged(ASLEEP, topic=IDLE, cursors={}, closed=(("B", "A"),), all_times_ms=times_of_both(300 + TIMEOUT_MS))
+    assert isinstance(found, Broken)
+    assert (found.rule, found.deviation) == ("REPL-17", CLOSED_REPLICATOR_SLEEPS)
+    assert found.because.startswith("B was asked by A at 2:1, and did not answer before A gave up")
+
+
+@pytest.mark.parametrize(
+    ("topic", "closed", "second_ms"),
+    [
+        (IDLE, (("B", "A"),), 299 + TIMEOUT_MS),
+        (IDLE, (), 300 + TIMEOUT_MS),
+        (replace(IDLE, closed={}), (("B", "A"),), 300 + TIMEOUT_MS),
+        (replace(IDLE, closed={"B": 300 + TIMEOUT_MS}), (("B", "A"),), 300 + TIMEOUT_MS),
+    ],
+    ids=["it is waited for still", "it was opened", "it was never closed", "it was asked before"],
+)
+def test_nothing_is_said_of_an_answer_that_may_come(
+    topic: GeoTopic, closed: tuple[tuple[str, str], ...], second_ms: int
+) -> None:
+    found = judged(ASLEEP, topic=topic, cursors={}, closed=closed, all_times_ms=times_of_both(second_ms))
+    assert isinstance(found, Allowed)
+    assert "REPL-17" not in found.exercised

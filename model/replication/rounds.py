@@ -1,0 +1,68 @@
+"""The two rounds of a snapshot, as they are seen in logs: who answered the second request, and who only the first.
+
+An answer carries no round. One to the second request tells a later position than the one before it, for its cluster has
+written at least that answer since; one that a replicator sent again tells the same. What it means is judged elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from model.deviations import LAST_HANDLED_COUNTS, ROUNDS_NOT_TOLD_APART
+from model.log import Position
+from model.replication.logs import Answer, Log, Logs, SnapshotSeen
+from model.replication.words import SnapshotTaken, SubscriptionUpdated
+
+
+def complete(logs: Logs) -> Iterator[tuple[Log, SnapshotSeen, SnapshotTaken, tuple[Answer, ...]]]:
+    """The snapshots that were completed, each with its result and the answers that its cluster had by then."""
+    for log in logs.values():
+        for snapshot in log.snapshots:
+            if snapshot.taken_index is not None and snapshot.taken is not None:
+                before = tuple(answer for answer in snapshot.answers if answer.index < snapshot.taken_index)
+                yield log, snapshot, snapshot.taken, before
+
+
+def answered_again(snapshot: SnapshotSeen, answers: Sequence[Answer]) -> set[str]:
+    """The clusters whose answer to the second request has come: it tells another position than those to the first."""
+    first = _first_answers(snapshot, answers)
+    return {one.cluster for one in answers if (one.cluster, one.position) not in first}
+
+
+def repeated(snapshot: SnapshotSeen, answers: Sequence[Answer]) -> set[str]:
+    """The clusters whose answer to the first request has come once more behind the second request."""
+    first = _first_answers(snapshot, answers)
+    return {one.cluster for one in answers if one.index > snapshot.requests[1] and (one.cluster, one.position) in first}
+
+
+def is_too_early(log: Log, snapshot: SnapshotSeen, answers: Sequence[Answer]) -> bool:
+    """Whether an answer that the last round waited for stands behind a complete snapshot's own position.
+
+    Not said where one of the first round came again: that is another matter.
+    """
+    if snapshot.taken is None or (len(snapshot.requests) > 1 and repeated(snapshot, answers)):
+        return False
+    last_round: dict[str, int] = {}
+    for answer in answers:
+        if answer.index > snapshot.requests[-1]:
+            last_round.setdefault(answer.cluster, answer.index)
+    return any(log.entries[index].position > snapshot.taken.local for index in last_round.values())
+
+
+def _first_answers(snapshot: SnapshotSeen, answers: Sequence[Answer]) -> set[tuple[str, Position]]:
+    return {(one.cluster, one.position) for one in answers if one.index < snapshot.requests[1]}
+
+
+def misled(logs: Logs) -> dict[str, str]:
+    """The subscriptions that were updated to a snapshot that says too much, each with the deviation behind it."""
+    wrong: dict[frozenset[tuple[str, Position]], str] = {}
+    for log, snapshot, taken, answers in complete(logs):
+        told = frozenset(taken.positions.items())
+        if len(snapshot.requests) > 1 and repeated(snapshot, answers) - answered_again(snapshot, answers):
+            wrong[told] = ROUNDS_NOT_TOLD_APART
+        elif is_too_early(log, snapshot, answers):
+            wrong[told] = LAST_HANDLED_COUNTS
+    markers = (entry.marker for log in logs.values() for entry in log.entries)
+    updates = (marker for marker in markers if isinstance(marker, SubscriptionUpdated))
+    told_of = ((update.subscription, frozenset(update.positions.items())) for update in updates)
+    return {subscription: wrong[told] for subscription, told in told_of if told in wrong}

@@ -1,0 +1,110 @@
+"""What who fails over is given again: nothing up to where an update said that the subscription is (REPL-15)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from model.judgement import Allowed, Broken
+from model.log import Position
+from model.operations import Done
+from model.replication.ending import LAST, OVER, winding_up_clusters
+from model.replication.followed import GeoTopic, Replication
+from model.replication.following import judge
+from model.replication.words import (
+    ClusterRead,
+    ClustersRead,
+    GivenMessage,
+    JoinAt,
+    ReadClusters,
+    ReceiveAt,
+    ReceivedAt,
+)
+from tests.model.replication.test_small_logs import CURSORS, TOPIC, TWO, Told, at, log
+
+JOIN = JoinAt(consumer="k1", cluster="B", topic="t", subscription="sub")
+BEHIND: Told = ("A", "a1")
+LOGS = {"A": [*TWO["A"], BEHIND], "B": [*TWO["B"], BEHIND]}
+"""Message a1 comes behind the snapshot whose update said that B is at entry 1; it is acknowledged at A, like a0."""
+ALL = replace(TOPIC, published={"A": ("a0", "a1")}, acknowledged_at={("sub", "A"): frozenset({"a0", "a1"})})
+
+
+def read_back(topic: GeoTopic, *, is_quiet: bool = True) -> Replication:
+    """What is known when all of it was read."""
+    clusters = {
+        label: ClusterRead(entries=log(label, entries, times_ms={}), cursors=(CURSORS[label],))
+        for label, entries in LOGS.items()
+    }
+    found = judge(Replication(topics={"t": topic}), ReadClusters("t"), ClustersRead(clusters, is_quiet=is_quiet), _NONE)
+    assert isinstance(found, Allowed)
+    return found.state
+
+
+_NONE: frozenset[str] = frozenset()
+
+
+def given(state: Replication, *messages: tuple[str, Position]) -> Allowed[Replication] | Broken:
+    """A consumer comes to B, and is given these messages."""
+    joined = judge(state, JOIN, Done(), _NONE)
+    assert isinstance(joined, Allowed)
+    outcome = ReceivedAt(tuple(GivenMessage(message, position) for message, position in messages))
+    return judge(joined.state, ReceiveAt("k1", 100), outcome, _NONE)
+
+
+def test_what_stands_behind_the_last_update_may_come_again() -> None:
+    found = given(read_back(ALL), ("a1", at("B", 4)))
+    assert isinstance(found, Allowed)
+    assert "REPL-15" in found.exercised
+
+
+def test_what_stands_before_it_may_not() -> None:
+    found = given(read_back(ALL), ("a0", at("B", 0)), ("a1", at("B", 4)))
+    assert isinstance(found, Broken)
+    assert (found.rule, found.because) == (
+        "REPL-15",
+        "a0 was given again at 2:0 of B, although an update said that sub has passed 2:1",
+    )
+
+
+@pytest.mark.parametrize(
+    ("topic", "is_quiet"),
+    [
+        (ALL, False),
+        (replace(ALL, killed=frozenset({"B"})), True),
+        (replace(ALL, own={("sub", "A"): True, ("sub", "B"): False}), True),
+    ],
+    ids=["before the update has taken effect", "that a cluster forgot", "that is not replicated there"],
+)
+def test_nothing_is_said_of_an_update(topic: GeoTopic, is_quiet: bool) -> None:
+    found = given(read_back(topic, is_quiet=is_quiet), ("a0", at("B", 0)))
+    assert isinstance(found, Allowed)
+    assert "REPL-15" not in found.exercised
+
+
+def test_what_was_given_before_it_is_not_given_again() -> None:
+    """A consumer that was there already may have been given it, and takes it only now."""
+    before = judge(read_back(ALL, is_quiet=False), JOIN, Done(), _NONE)
+    assert isinstance(before, Allowed)
+    quiet = judge(before.state, ReadClusters("t"), read_of(before.state), _NONE)
+    assert isinstance(quiet, Allowed)
+    taken = judge(quiet.state, ReceiveAt("k1", 1), ReceivedAt((GivenMessage("a0", at("B", 0)),)), _NONE)
+    assert isinstance(taken, Allowed)
+
+
+def test_an_example_that_ends_quietly_fails_over_to_every_other_cluster() -> None:
+    ended = list(winding_up_clusters(lambda: read_back(ALL), "t"))
+    over = [one for one in ended if isinstance(one, JoinAt) and one.consumer.startswith(OVER)]
+    assert [(one.cluster, one.subscription) for one in over] == [("B", "sub")]
+    assert ended.index(ReceiveAt(over[0].consumer, 100)) == ended.index(over[0]) + 1
+
+
+def test_one_that_does_not_end_quietly_only_catches_up() -> None:
+    ended = list(winding_up_clusters(lambda: read_back(ALL, is_quiet=False), "t"))
+    assert [one.consumer for one in ended if isinstance(one, JoinAt)] == [f"{LAST}-t"]
+
+
+def read_of(state: Replication) -> ClustersRead:
+    found = state.topics["t"].read
+    assert found is not None
+    return ClustersRead(found.clusters, is_quiet=True)

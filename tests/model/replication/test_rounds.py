@@ -1,0 +1,60 @@
+"""A snapshot among three clusters is made in two rounds: who answered the first one twice did not answer the second."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from model.deviations import ROUNDS_NOT_TOLD_APART
+from model.judgement import Allowed, Broken
+from model.replication.words import GeoCursor, SnapshotResponse, SnapshotTaken, SubscriptionUpdated
+from tests.model.replication.test_small_logs import THREE, TOPIC, Told, at, judged, with_entry
+
+NOBODY = replace(TOPIC, own={})
+AGAIN: Told = ("C", SnapshotResponse("s", "C", at("C", 1)))
+REPEATED = with_entry(THREE, "A", 6, AGAIN)
+"""C's first answer comes again behind the second request, and the snapshot is taken without another one."""
+
+
+def taken(*, local: int) -> SnapshotTaken:
+    return SnapshotTaken("s", at("A", local), {"B": at("B", 1), "C": at("C", 1)})
+
+
+def updated_with(logs: dict[str, list[Told]]) -> dict[str, list[Told]]:
+    """A subscription at A passes the snapshot, and B acknowledges what stands before its position."""
+    told: Told = ("A", SubscriptionUpdated("sub", {"B": at("B", 1), "C": at("C", 1)}))
+    return {label: [*entries, told] for label, entries in logs.items()}
+
+
+def test_an_answer_that_comes_again_is_no_second_answer() -> None:
+    found = judged(REPEATED, cursors={}, topic=NOBODY)
+    assert isinstance(found, Broken)
+    assert (found.rule, found.deviation) == ("REPL-07", ROUNDS_NOT_TOLD_APART)
+    assert found.because.startswith("A completed snapshot s without a second answer of C")
+
+
+def test_that_it_comes_again_does_no_harm_where_the_second_one_comes_too() -> None:
+    logs = {**THREE, "A": [*THREE["A"][:6], AGAIN, THREE["A"][6], ("A", taken(local=7))]}
+    found = judged(logs, cursors={}, topic=NOBODY)
+    assert isinstance(found, Allowed)
+    assert "REPL-07" in found.exercised
+
+
+def test_who_does_not_answer_at_all_is_no_known_deviation() -> None:
+    logs = {**THREE, "A": [*THREE["A"][:6], ("A", taken(local=5))]}
+    found = judged(logs, cursors={}, topic=NOBODY)
+    assert isinstance(found, Broken)
+    assert (found.rule, found.deviation) == ("REPL-07", None)
+
+
+@pytest.mark.parametrize("logs", [REPEATED, THREE], ids=["half a round", "two rounds"])
+def test_who_is_ahead_by_such_a_snapshot_is_so_by_the_deviation(logs: dict[str, list[Told]]) -> None:
+    topic = replace(TOPIC, acknowledged_at={}, is_settled=False)
+    cursors = {"B": GeoCursor(subscription="sub", mark_delete=at("B", 1))}
+    found = judged(updated_with(logs), cursors=cursors, topic=topic)
+    assert isinstance(found, Broken)
+    assert "B holds a0 for acknowledged by sub" in found.because
+    assert found.deviation == (ROUNDS_NOT_TOLD_APART if logs is REPEATED else None)
+    known = judged(updated_with(logs), cursors=cursors, topic=topic, known=frozenset({ROUNDS_NOT_TOLD_APART}))
+    assert isinstance(known, Allowed) == (logs is REPEATED)

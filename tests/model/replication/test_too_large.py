@@ -1,0 +1,100 @@
+"""A message that is nearly as large as may be is replicated like any other; that one is not is a deviation by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from model.deviations import TOO_LARGE_TO_REPLICATE
+from model.judgement import Allowed, Broken
+from model.operations import Unknown
+from model.replication.followed import REPLICATORS_ADD_BYTES, Replication
+from model.replication.following import judge
+from model.replication.words import GeoCreated, GeoCursor, PublishAt, Published
+from model.vocabulary import Outcome
+from tests.model.replication.test_small_logs import (
+    CURSORS,
+    PERIOD_MS,
+    TIMEOUT_MS,
+    TOPIC,
+    TWO,
+    Told,
+    at,
+    deviates,
+    judged,
+)
+
+LARGEST_BYTES = 10_240
+LARGE = replace(TOPIC, published={"A": ("big", "a1")}, own={}, is_settled=False, nearly_full=frozenset({"big"}))
+PASSED_OVER: dict[str, list[Told]] = {"A": [("A", "big"), ("A", "a1")], "B": [("A", "a1")]}
+
+
+@pytest.mark.parametrize("is_settled", [False, True])
+def test_a_large_message_that_is_passed_over_is_a_deviation(is_settled: bool) -> None:
+    topic = replace(LARGE, is_settled=is_settled)
+    deviates("REPL-01", TOO_LARGE_TO_REPLICATE, PASSED_OVER, topic=topic, cursors={})
+
+
+def test_where_everything_else_has_come_through_it_lacks_the_large_one_alone() -> None:
+    topic = replace(LARGE, published={"A": ("a1", "big")}, is_settled=True)
+    logs: dict[str, list[Told]] = {"A": [("A", "a1"), ("A", "big")], "B": [("A", "a1")]}
+    found = judged(logs, topic=topic, cursors={})
+    assert isinstance(found, Broken)
+    assert found.deviation == TOO_LARGE_TO_REPLICATE
+    assert found.because.startswith("B lacks big of A, though all has come through since")
+
+
+@pytest.mark.parametrize("of_b", [[("A", "a2")], [("A", "a2"), ("A", "a1")]], ids=["passed over", "out of order"])
+def test_it_is_none_where_anything_else_is_wrong(of_b: list[Told]) -> None:
+    of_a: list[Told] = [("A", "big"), ("A", "a1"), ("A", "a2")]
+    known = frozenset({TOO_LARGE_TO_REPLICATE})
+    topic = replace(LARGE, published={"A": ("big", "a1", "a2")})
+    found = judged({"A": of_a, "B": of_b}, topic=topic, cursors={}, known=known)
+    assert isinstance(found, Broken)
+    assert (found.rule, found.deviation) == ("REPL-01", None)
+
+
+def test_what_is_lacking_at_the_end_beside_a_large_one_is_told() -> None:
+    of_a: list[Told] = [("A", "big"), ("A", "a1"), ("A", "a2")]
+    topic = replace(LARGE, published={"A": ("big", "a1", "a2")}, is_settled=True)
+    logs: dict[str, list[Told]] = {"A": of_a, "B": [("A", "a1")]}
+    found = judged(logs, topic=topic, cursors={}, known=frozenset({TOO_LARGE_TO_REPLICATE}))
+    assert isinstance(found, Broken)
+    assert found.because == "B lacks a2 of A, though all has come through since"
+
+
+def test_its_own_cluster_may_then_hold_it_for_acknowledged_though_nobody_was_given_it() -> None:
+    """An update from where it never came says that everything is acknowledged."""
+    logs = {**TWO, "B": TWO["B"][1:]}
+    cursors = {"A": GeoCursor(subscription="sub", mark_delete=at("A", 4))}
+    topic = replace(TOPIC, acknowledged_at={}, is_settled=False)
+    plain = judged(logs, topic=topic, cursors=cursors)
+    assert isinstance(plain, Broken)
+    assert (plain.rule, plain.deviation) == ("REPL-14", None)
+    large = judged(logs, topic=replace(topic, nearly_full=frozenset({"a0"})), cursors=cursors)
+    assert isinstance(large, Broken)
+    assert large.deviation == TOO_LARGE_TO_REPLICATE
+    there = judged(TWO, topic=replace(topic, nearly_full=frozenset({"a0"})), cursors=CURSORS)
+    assert isinstance(there, Broken)
+    assert (there.rule, there.deviation) == ("REPL-14", None)
+
+
+@pytest.mark.parametrize("outcome", [Published((at("A", 0),)), Unknown("cut")])
+@pytest.mark.parametrize(
+    ("size_bytes", "largest_bytes", "is_it"),
+    [
+        (LARGEST_BYTES - REPLICATORS_ADD_BYTES, LARGEST_BYTES, False),
+        (LARGEST_BYTES - REPLICATORS_ADD_BYTES + 1, LARGEST_BYTES, True),
+        (LARGEST_BYTES, 0, False),
+    ],
+    ids=["there is room", "there may be none", "how large it may be is not known"],
+)
+def test_large_is_what_leaves_no_room_for_what_replicators_add(
+    outcome: Outcome, size_bytes: int, largest_bytes: int, is_it: bool
+) -> None:
+    made = GeoCreated(("A", "B"), PERIOD_MS, TIMEOUT_MS, 1, largest_bytes)
+    state = Replication(topics={"t": replace(TOPIC, made=made)})
+    found = judge(state, PublishAt("A", "t", ("a1",), size_bytes), outcome, frozenset())
+    assert isinstance(found, Allowed)
+    assert found.state.topics["t"].nearly_full == (frozenset({"a1"}) if is_it else frozenset())
