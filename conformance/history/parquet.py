@@ -3,12 +3,10 @@
 A folder has one sub-folder for each *bucket*, which is chosen by a topic's name; what concerns no one topic has one
 of its own. A writer collects some thousands of events a bucket and puts them down as one segment: a complete file under
 its final name, or none. So what was written before a ``kill -9`` can be read, but for the events of the last, open
-segments. Every file is sorted by :data:`ORDER`. ``compact`` makes one file of a bucket's segments, in the same order.
+segments. Every file is sorted by :data:`ORDER`. ``compacting`` makes a few large files of a bucket's segments, in the
+same order, a topic whole in one of them; :func:`in_force` says which files of a bucket count meanwhile.
 
-The compacted file names the segments that it replaces in its footer. A reader leaves these out, so nothing is counted
-twice when compacting was ended between the new file and the deletion of the old ones.
-
-It writes and compacts; reading is the pipeline's, over Spark.
+It writes; reading is the pipeline's, over Spark.
 """
 
 from __future__ import annotations
@@ -16,16 +14,21 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import secrets
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import BinaryIO, TypeVar
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from conformance.history.recorded import VERSION, Recorded
+from conformance.history.about import About, ByRun, as_footer
+from conformance.history.recorded import ADDED, VERSION, Recorded
 from conformance.trouble import Trouble
 
 SCHEMA = pa.schema(
@@ -37,9 +40,11 @@ SCHEMA = pa.schema(
         pa.field("kind", pa.string(), nullable=False),
         pa.field("outcome", pa.string(), nullable=False),
         pa.field("deduplication", pa.bool_()),
+        pa.field("replicated", pa.bool_()),
         pa.field("producer", pa.string()),
         pa.field("sequence_id", pa.int64()),
         pa.field("highest_sequence_id", pa.int64()),
+        pa.field("replicated_from", pa.string()),
         pa.field("subscription", pa.string()),
         pa.field("subscription_type", pa.string()),
         pa.field("consumer", pa.string()),
@@ -66,13 +71,18 @@ ORDER = ("run", "topic", "cluster", "ledger", "entry", "batch_index", "completed
 VERSION_KEY = b"pulsar-conformance.version"
 RUNS_KEY = b"pulsar-conformance.runs"
 REPLACES_KEY = b"pulsar-conformance.replaces"
-"""What a footer says: the schema's version, the runs in the file, and the names of what a compacted file replaces."""
+ABOUT_KEY = b"pulsar-conformance.about"
+"""What a footer says: the schema's version, the runs in the file, the names of what the compacted files replace, and
+what is told of its runs (:mod:`conformance.history.about`)."""
 
-COMPACTED = "compacted"
-"""What the name of a compacted file begins with."""
+_COMPACTED = re.compile(r"compacted-(?P<token>\w+)-\d+-of-(?P<number>\d+)\.parquet")
 
 EVERYWHERE = "bucket-all"
 """The bucket of events that concern no one topic."""
+
+NOTHING_TOLD: ByRun = MappingProxyType({})
+
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 BUCKETS = 16
 EVENTS_OF_A_SEGMENT = 65_536
@@ -82,6 +92,51 @@ ROWS_OF_A_GROUP = 1_000_000
 def bucket_of(topic: str | None, buckets: int) -> str:
     """The bucket of a topic: the same in every process and release."""
     return EVERYWHERE if topic is None else f"bucket-{zlib.crc32(topic.encode()) % buckets:04d}"
+
+
+def compacted_name(token: str, number: int, of: int) -> str:
+    """The name of one of so many files, counted from 1, that compacting made of a bucket at once."""
+    return f"compacted-{token}-{number:04d}-of-{of:04d}.parquet"
+
+
+def compacted_together(name: str) -> str | None:
+    """What the names of files have in common that were compacted at once; None for any other file."""
+    found = _COMPACTED.fullmatch(name)
+    return f"{found['token']} of {found['number']}" if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """Which files of a bucket count, and which should be there but are ``gone``; by their names."""
+
+    names: frozenset[str]
+    gone: frozenset[str]
+
+
+def in_force(replaces: Mapping[str, Collection[str]]) -> InForce:
+    """Which files of a bucket are to be read, of those there are, each with the names of what it replaces.
+
+    Compacted files count when all that were made at once are there; what they replace counts until then, and goes only
+    then. So nothing is counted twice, or missing, wherever compacting was ended; and where something that they replace
+    is not there, all of them once were. One of them that says nothing (because it cannot be read) is spoken for by the
+    others.
+    """
+    there = replaces.keys()
+    unfinished, replaced, gone = set[str](), set[str](), set[str]()
+    for together in _made_at_once(there):
+        replaced_by_them = {name for one in together & there for name in replaces[one]}
+        if together <= there or not replaced_by_them <= there:
+            replaced |= replaced_by_them
+            gone |= together - there
+        else:
+            unfinished |= together
+    return InForce(frozenset(there - unfinished - replaced), frozenset(gone - replaced))
+
+
+def _made_at_once(names: Collection[str]) -> set[frozenset[str]]:
+    """Of each compacting that left one of these files, the names of all that it makes."""
+    made = {(one["token"], int(one["number"])) for one in map(_COMPACTED.fullmatch, names) if one}
+    return {frozenset(compacted_name(token, index + 1, of) for index in range(of)) for token, of in made}
 
 
 def table_of(events: Sequence[Recorded]) -> pa.Table:
@@ -94,16 +149,34 @@ def in_order(table: pa.Table) -> pa.Table:
     return table.sort_by([(name, "ascending", "at_start") for name in ORDER])
 
 
+def completed(rows: Rows, names: Sequence[str]) -> Rows:
+    """The columns of these names, with nothing in those that were added to the schema after the rows were written.
+
+    KeyError for another one that is not there.
+    """
+    for name in ADDED.intersection(names).difference(rows.schema.names):
+        rows = rows.append_column(SCHEMA.field(name), pa.nulls(rows.num_rows, SCHEMA.field(name).type))
+    return rows.select(list(names))
+
+
 class HistoryWriter:
     """Writes the events of one lane of a run; not for several threads.
 
     ``buckets`` must be the same for all writers of one folder; what a segment holds is bounded by ``segment_events``.
+    ``about``: what the run's events were recorded against.
     """
 
     def __init__(
-        self, folder: Path, lane: str, *, buckets: int = BUCKETS, segment_events: int = EVENTS_OF_A_SEGMENT
+        self,
+        folder: Path,
+        lane: str,
+        *,
+        about: About | None = None,
+        buckets: int = BUCKETS,
+        segment_events: int = EVENTS_OF_A_SEGMENT,
     ) -> None:
         self._folder = folder
+        self._about = about
         self._buckets = buckets
         self._segment_events = segment_events
         self._open: dict[str, list[Recorded]] = {}
@@ -136,26 +209,35 @@ class HistoryWriter:
     def _put_down(self, bucket: str) -> None:
         events = self._open.pop(bucket)
         name = f"{self._names}-{next(self._numbers):06d}.parquet"
-        write_file(in_order(table_of(events)), self._folder / bucket / name)
+        told = {event.run: (self._about,) for event in events} if self._about is not None else {}
+        write_file(in_order(table_of(events)), self._folder / bucket / name, about=told)
 
 
-def write_file(table: pa.Table, path: Path, *, replaces: Sequence[str] = ()) -> None:
+def write_file(table: pa.Table, path: Path, *, replaces: Sequence[str] = (), about: ByRun = NOTHING_TOLD) -> None:
     """Write one file of a history under its name in one step; ``table`` is sorted.
 
     Raises:
         Trouble: it cannot be written.
     """
-    runs = sorted(table["run"].unique().to_pylist())
-    footer = {VERSION_KEY: str(VERSION).encode(), RUNS_KEY: json.dumps(runs).encode()}
-    if replaces:
-        footer[REPLACES_KEY] = json.dumps(sorted(replaces)).encode()
+    write_tables([table], path, replaces=replaces, about=about)
+
+
+def write_tables(
+    tables: Iterable[pa.Table], path: Path, *, replaces: Sequence[str] = (), about: ByRun = NOTHING_TOLD
+) -> None:
+    """The same of one table or more, which follow one another in order; one is held at a time.
+
+    Raises:
+        Trouble: it cannot be written.
+    """
     part = path.with_name(f".{path.name}.part")  # Spark, too, leaves out what begins with a dot
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with part.open("wb") as file:
-            pq.write_table(
-                table.replace_schema_metadata(footer), file, compression="zstd", row_group_size=ROWS_OF_A_GROUP
-            )
+            footer = {VERSION_KEY: str(VERSION).encode(), ABOUT_KEY: as_footer(about)}
+            if replaces:
+                footer[REPLACES_KEY] = json.dumps(sorted(replaces)).encode()
+            _write(iter(tables), file, footer)
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
@@ -163,53 +245,12 @@ def write_file(table: pa.Table, path: Path, *, replaces: Sequence[str] = ()) -> 
         raise Trouble(f"the history cannot be written to {path}: {error.strerror or error}") from error
 
 
-def compact(folder: Path) -> int:
-    """Make one file of the segments of each bucket; returns how many buckets were rewritten.
-
-    For a folder that nobody writes to. One bucket is held in memory at a time.
-
-    Raises:
-        Trouble: a segment is damaged; what was compacted before stays, and nothing is lost.
-    """
-    rewritten = 0
-    for bucket in sorted(path for path in folder.glob("bucket-*") if path.is_dir()):
-        parts = list(_in_force(bucket))
-        if len(parts) > 1 or (parts and not parts[0].name.startswith(COMPACTED)):
-            _compact(bucket, parts)
-            rewritten += 1
-        for path in set(bucket.glob("*.parquet")) - set(_in_force(bucket)):
-            path.unlink()
-    return rewritten
-
-
-def _compact(bucket: Path, parts: Sequence[Path]) -> None:
-    table = in_order(pa.concat_tables([_read(path) for path in parts]))
-    name = f"{COMPACTED}-{secrets.token_hex(4)}.parquet"
-    write_file(table, bucket / name, replaces=[path.name for path in parts])
-
-
-def _in_force(bucket: Path) -> Iterator[Path]:
-    """The files of a bucket that no compacted file replaces."""
-    paths = sorted(bucket.glob("*.parquet"))
-    replaced = {name for path in paths if path.name.startswith(COMPACTED) for name in _replaces(path)}
-    return (path for path in paths if path.name not in replaced)
-
-
-def _replaces(path: Path) -> list[str]:
-    footer = _opened(path).schema_arrow.metadata or {}
-    names: list[str] = json.loads(footer.get(REPLACES_KEY, b"[]"))
-    return names
-
-
-def _read(path: Path) -> pa.Table:
-    try:
-        return _opened(path).read(columns=SCHEMA.names).cast(SCHEMA)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise Trouble(f"{path} is not a whole file of a history: {error}") from error
-
-
-def _opened(path: Path) -> pq.ParquetFile:
-    try:
-        return pq.ParquetFile(path)
-    except (pa.ArrowException, OSError) as error:
-        raise Trouble(f"{path} is not a whole file of a history: {error}") from error
+def _write(tables: Iterator[pa.Table], file: BinaryIO, footer: Mapping[bytes, bytes]) -> None:
+    first = next(tables)
+    runs: set[str] = set()
+    schema = first.schema.remove_metadata()
+    with pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True, store_schema=False) as writer:
+        for table in itertools.chain([first], tables):
+            writer.write_table(table, row_group_size=ROWS_OF_A_GROUP)
+            runs.update(table["run"].unique().to_pylist())
+        writer.add_key_value_metadata({**footer, RUNS_KEY: json.dumps(sorted(runs)).encode()})

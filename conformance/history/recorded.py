@@ -15,12 +15,15 @@ import msgspec
 VERSION = 1
 """The version of this schema. It rises when a field changes its meaning or goes; a field that is added keeps it."""
 
+ADDED = frozenset({"replicated", "replicated_from"})
+"""The fields that files of this version may lack, because they were added later: nobody told them there."""
+
 
 class Kind(enum.StrEnum):
     """What happened."""
 
     TOPIC = "topic"
-    """How a topic is set up: ``deduplication``."""
+    """How a topic is set up: ``deduplication``, and whether it is ``replicated``."""
     SEND = "send"
     DISPATCH = "dispatch"
     ACK = "ack"
@@ -47,6 +50,8 @@ class Kind(enum.StrEnum):
     """The log was read back from its first entry to ``position``, its last."""
     CURSOR = "cursor"
     """A subscription's mark-delete as it was read."""
+    PASSED_ON = "passed-on"
+    """A cluster's replicators said that what its log has up to ``position`` has been sent to all other clusters."""
     DRAINED = "drained"
     """The broker said that a subscription has nothing left up to ``position``, and everything sent had arrived."""
 
@@ -66,6 +71,15 @@ class Outcome(enum.StrEnum):
 KILL = "kill"
 """The fault that ends a broker at once: what it had not persisted is lost. Others (unload, pause, cut) lose nothing."""
 
+UNLOAD = "unload"
+RESTART = "restart"
+
+GRACEFUL_MOVES = frozenset({UNLOAD, RESTART})
+"""The faults after which a topic is loaded anew, with everything that was persisted in good order."""
+
+MOVES = GRACEFUL_MOVES | {KILL}
+"""The faults after which a topic is loaded anew."""
+
 FIRST_OF_ALL = (-1, -1)
 """The ledger and entry of a mark-delete before every entry."""
 
@@ -82,9 +96,14 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     outcome: Outcome = Outcome.OK
     deduplication: bool | None = None
+    replicated: bool | None = None
+    """Of a topic: its messages are replicated between this cluster and the others of the run that say so as well. Of a
+    subscription that begins: its state is replicated with it."""
     producer: str | None = None
     sequence_id: int | None = None
     highest_sequence_id: int | None = None
+    replicated_from: str | None = None
+    """In a log: the cluster in which the message was first stored, by its name in ``cluster``; None for this one."""
     subscription: str | None = None
     subscription_type: str | None = None
     consumer: str | None = None

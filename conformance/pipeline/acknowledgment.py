@@ -1,18 +1,20 @@
 """Document 003 over histories: positions rise, acknowledgments stay, mark-delete covers only what was acknowledged.
 
 What a kill may undo is settled by one bound: a change of a cursor that was made longer before the kill than
-``Setting.persisted_after_ns`` was persisted, and stands. A seek begins a new *epoch* of its subscription: what was so
-before it binds nothing after it, nor while it goes on.
+``Setting.persisted_after_of`` its run was persisted, and stands. A seek begins a new *epoch* of its subscription: what
+was so before it binds nothing after it, nor while it goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
 from conformance.history.recorded import Kind, Outcome
-from conformance.pipeline.topic import NEVER, NOTHING, UNKNOWN_TIME, Found, Ints, Topic, found
+from conformance.pipeline.order import are_of_type
+from conformance.pipeline.outstanding import at_one_consumer
+from conformance.pipeline.topic import NEVER, NOTHING, UNKNOWN_TIME, Flags, Found, Ints, Topic, found
 
 PERHAPS_DONE = (Outcome.OK, Outcome.UNKNOWN)
 
@@ -39,9 +41,10 @@ def positions_rise(topic: Topic) -> Found:
 def delivered_again(topic: Topic) -> Found:
     """ACK-09: what was acknowledged, and cannot have been lost by a kill, is not sent to a consumer any more.
 
-    Only dispatches are judged that the tap saw the broker send; the others may have been on their way.
+    Only dispatches are judged that the tap saw; the others may have been on their way. To the tap, too, a message takes
+    its time: it may have been acknowledged by the next consumer meanwhile, its first one having left.
     """
-    return _over_subscriptions(topic, _delivered_again)
+    return topic.over_subscriptions(_delivered_again)
 
 
 def _delivered_again(topic: Topic, subscription: int) -> Found:
@@ -62,7 +65,8 @@ def _firm_acks(topic: Topic, subscription: int) -> Ints:
 def _again(topic: Topic, acks: Ints, dispatches: Ints) -> Found:
     settled = _earliest(topic, acks, topic.completed)
     message = topic.message
-    bad = dispatches[topic.invoked[dispatches] > settled[message[dispatches]]]
+    sent = topic.invoked[dispatches] - topic.setting.on_its_way_ns  # or later
+    bad = dispatches[sent > settled[message[dispatches]]]
 
     def rows(dispatch: int) -> tuple[int, int]:
         at = message[dispatch]
@@ -73,9 +77,17 @@ def _again(topic: Topic, acks: Ints, dispatches: Ints) -> Found:
     return found(len(acks), bad, because, rows)
 
 
+def shared_one_at_a_time(topic: Topic) -> Found:
+    """ACK-12: a message of a shared subscription is outstanding at one consumer at a time."""
+    dispatches = topic.at_a_position(topic.rows(Kind.DISPATCH))
+    dispatches = dispatches[are_of_type(topic, dispatches, "Shared")]
+    because = "a message was sent to a consumer while it was outstanding at another"
+    return at_one_consumer(topic, dispatches, topic.message[dispatches], because)
+
+
 def mark_delete_back(topic: Topic) -> Found:
     """ACK-02: mark-delete only advances, but for a seek and for what a kill may undo."""
-    return _over_subscriptions(topic, _mark_delete_back)
+    return topic.over_subscriptions(_mark_delete_back)
 
 
 def _mark_delete_back(topic: Topic, subscription: int) -> Found:
@@ -109,36 +121,54 @@ def mark_delete_over_a_hole(topic: Topic) -> Found:
     acknowledged. Of a chunked message its last chunk is asked for. A subscription that was made more than once is
     not judged.
     """
-    return _over_subscriptions(topic, _over_a_hole)
+    return topic.over_own_subscriptions(_over_a_hole)
 
 
 def _over_a_hole(topic: Topic, subscription: int) -> Found:
     begins = topic.at_a_position(topic.of(subscription, topic.rows(Kind.BEGIN)))
     readings = topic.at_a_position(topic.of(subscription, topic.rows(Kind.CURSOR, outcomes=[Outcome.OK])))
     logs = topic.rows(Kind.LOG)
-    logs = logs[topic.numbers("chunk_id", 0)[logs] + 1 >= topic.numbers("chunks", 1)[logs]]
+    logs = logs[are_acknowledged_by(topic, logs)]
     logs = logs[topic.place[logs] > topic.place[begins[0]]] if len(begins) == 1 else logs[:0]
+    acknowledged = perhaps_acknowledged(topic, subscription)[topic.message[logs]]
+    because = "mark-delete covers a message that nobody had acknowledged"
+    return covering_holes(topic, logs, acknowledged, readings, because)
+
+
+def are_acknowledged_by(topic: Topic, logs: Ints) -> Flags:
+    """By which rows of a log messages are acknowledged: of a chunked one by its last chunk."""
+    flags: Flags = topic.numbers("chunk_id", -1)[logs] + 1 >= topic.numbers("chunks", 0)[logs]
+    return flags
+
+
+def covering_holes(
+    topic: Topic, logs: Ints, acknowledged: Ints, readings: Ints, because: str, *, rather: Flags | None = None
+) -> Found:
+    """Readings of a mark-delete that cover a message not acknowledged by then; ns, for each row of the log.
+
+    Of several such messages the first one is told; one of ``rather`` before others.
+    """
     if not len(logs):
         return NOTHING
-    acknowledged = _perhaps_acknowledged(topic, subscription)[topic.message[logs]]
     latest = np.maximum.accumulate(acknowledged)
     covered = np.searchsorted(topic.place[logs], topic.place[readings], side="right")
     readings, covered = readings[covered > 0], covered[covered > 0]
     bad = np.flatnonzero(latest[covered - 1] > topic.completed[readings])
 
     def rows(index: int) -> tuple[int, int]:
-        hole = np.argmax(acknowledged[: covered[index]] > topic.completed[readings[index]])
-        return logs[hole], readings[index]
+        holes = acknowledged[: covered[index]] > topic.completed[readings[index]]
+        wanted = holes if rather is None else holes & rather[: covered[index]]
+        return logs[np.argmax(wanted if wanted.any() else holes)], readings[index]
 
-    return found(len(readings), bad, "mark-delete covers a message that nobody had acknowledged", rows)
+    return found(len(readings), bad, because, rows)
 
 
-def _perhaps_acknowledged(topic: Topic, subscription: int) -> Ints:
+def perhaps_acknowledged(topic: Topic, subscription: int) -> Ints:
     """For each message, the earliest moment from which it may be acknowledged or left out."""
     acks = topic.rows(Kind.ACK, Kind.ACK_CUMULATIVE, outcomes=PERHAPS_DONE)
     settled = _earliest(topic, topic.at_a_position(topic.of(subscription, acks)), topic.invoked)
     moves = topic.at_a_position(topic.of(subscription, topic.rows(Kind.SEEK, Kind.SKIP, outcomes=PERHAPS_DONE)))
-    is_seek = np.isin(moves, topic.rows(Kind.SEEK))
+    is_seek = topic.are(Kind.SEEK, moves)
     side = np.where(is_seek, topic.place[moves] - 1, topic.place[moves])  # a seek leaves out what is before it
     last = np.searchsorted(topic.place, side, side="right") - 1
     left_out = np.full(topic.messages, NEVER)
@@ -148,7 +178,7 @@ def _perhaps_acknowledged(topic: Topic, subscription: int) -> Ints:
 
 def _earliest(topic: Topic, acks: Ints, when: Ints) -> Ints:
     """For each message, when the first of these acknowledgments that covers it was made; :data:`NEVER` without one."""
-    is_cumulative = np.isin(acks, topic.rows(Kind.ACK_CUMULATIVE))
+    is_cumulative = topic.are(Kind.ACK_CUMULATIVE, acks)
     each, up_to = np.full(topic.messages, NEVER), np.full(topic.messages, NEVER)
     np.minimum.at(each, topic.message[acks[~is_cumulative]], when[acks[~is_cumulative]])
     np.minimum.at(up_to, topic.message[acks[is_cumulative]], when[acks[is_cumulative]])
@@ -172,10 +202,3 @@ def _epochs(topic: Topic, subscription: int, earlier: Ints, later: Ints) -> Iter
     of_later = np.searchsorted(begun, topic.invoked[later], side="right")
     for epoch in range(len(seeks) + 1):
         yield earlier[of_earlier == epoch], later[of_later == epoch]
-
-
-def _over_subscriptions(topic: Topic, decide: Callable[[Topic, int], Found]) -> Found:
-    total = NOTHING
-    for subscription in topic.subscriptions():
-        total += decide(topic, subscription)
-    return total

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from conformance.history.recorded import Kind, Outcome
+from conformance.pipeline.order import are_of_type, given_late
 from conformance.pipeline.topic import NOTHING, Flags, Found, Ints, Topic, found
 
 
@@ -35,6 +36,7 @@ def stored_once_in_order(topic: Topic) -> Found:
     if not topic.is_deduplicated:
         return NOTHING
     logs = _chunks(topic)
+    logs = logs[~topic.present("replicated_from")[logs]]
     uuid, chunk = topic.codes("chunk_uuid"), topic.numbers("chunk_id", -1)
     order = logs[np.argsort(uuid[logs], kind="stable")]
     one, other = order[:-1], order[1:]
@@ -58,6 +60,55 @@ def _same_message(topic: Topic, begins: Ints) -> Ints:
     same = (producer[one] == producer[other]) & (ids[one] == ids[other])
     pairs: Ints = np.column_stack([one, other])[same]
     return pairs
+
+
+def chunks_in_order(topic: Topic) -> Found:
+    """CHUNK-03: each chunk of a message stands in the log behind the one before it, whatever is repeated later."""
+    logs = _chunks(topic)
+    uuid, chunk = topic.codes("chunk_uuid"), topic.numbers("chunk_id", -1)
+    order = logs[np.lexsort((logs, chunk[logs], uuid[logs]))]
+    is_first = np.append(True, (uuid[order][1:] != uuid[order][:-1]) | (chunk[order][1:] != chunk[order][:-1]))
+    firsts = order[is_first[: len(order)]]
+    same = uuid[firsts][1:] == uuid[firsts][:-1]
+    follows = same & (chunk[firsts][1:] == chunk[firsts][:-1] + 1) & (firsts[1:] > firsts[:-1])
+    begins = ~np.append(False, same)[: len(firsts)] & (chunk[firsts] == 0)
+    bad = firsts[~(begins | np.append(False, follows)[: len(firsts)])]
+    return found(len(firsts), bad, "a chunk is in the log without the one before it in front of it", lambda row: (row,))
+
+
+def stored_whole(topic: Topic) -> Found:
+    """CHUNK-13: under deduplication a chunked message that was confirmed is in the log with all of its chunks."""
+    if topic.read_back is None or not topic.is_deduplicated:
+        return NOTHING
+    sends = topic.rows(Kind.SEND, outcomes=[Outcome.OK, Outcome.DUPLICATE])
+    producer, ids = topic.codes("producer"), topic.numbers("sequence_id", -1)
+    sends = sends[(topic.numbers("chunks", 1)[sends] > 1) & (producer[sends] >= 0) & (ids[sends] >= 0)]
+    sends = sends[topic.completed[sends] <= topic.invoked[topic.read_back]]
+    logs = _chunks(topic)
+    last = logs[topic.numbers("chunk_id", -1)[logs] == topic.numbers("chunks", 0)[logs] - 1]
+    whole = last[_are_whole(topic, last)]
+    values = np.unique(ids)
+    bad = sends[~np.isin(_identity(producer, ids, values)[sends], _identity(producer, ids, values)[whole])]
+    because = "a chunked message was confirmed, but its chunks are not all in the log"
+    return found(len(sends), bad, because, lambda row: (row, topic.read_back))
+
+
+def _identity(producer: Ints, ids: Ints, values: Ints) -> Ints:
+    """Each row's producer and sequence id as one number."""
+    identity: Ints = producer * len(values) + np.searchsorted(values, ids)
+    return identity
+
+
+def given_in_order(topic: Topic) -> Found:
+    """CHUNK-05: ordered consumers are given each producer's messages, chunked or not, in its order.
+
+    What counts is when each message was given for the first time, whoever got it.
+    """
+    dispatches = topic.at_a_position(topic.rows(Kind.DISPATCH))
+    is_ordered = are_of_type(topic, dispatches, "Exclusive", "Failover")
+    dispatches = dispatches[is_ordered & (topic.codes("producer")[dispatches] >= 0)]
+    because = "a message was given to an ordered consumer only after a later one of its producer"
+    return given_late(topic, dispatches, "producer", because)
 
 
 def delivered_whole(topic: Topic) -> Found:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from conformance.history.recorded import Kind, Outcome
+from conformance.history.recorded import MOVES, Kind, Outcome
 from conformance.pipeline.topic import NOTHING, Flags, Found, Ints, Topic, found
 
 NO_PAIRS: Ints = np.empty((0, 2), dtype=np.int64)
@@ -74,15 +74,53 @@ def out_of_order(topic: Topic) -> Found:
     return found(judged, late, because, lambda pair: pair)
 
 
+def forgotten(topic: Topic) -> Found:
+    """DEDUP-12: after its topic was loaded anew, a producer's ids up to one that was confirmed before are not stored.
+
+    Only sends are looked at, so this needs no reading of the log.
+    """
+    moves = sorted((completed, invoked) for name, invoked, completed in topic.faults if name in MOVES)
+    if not topic.is_deduplicated or not moves:
+        return NOTHING
+    sends = topic.rows(Kind.SEND, outcomes=[Outcome.OK, Outcome.DUPLICATE])
+    sends = sends[(topic.codes("producer")[sends] >= 0) & (topic.numbers("sequence_id", -1)[sends] >= 0)]
+    stored = topic.at_a_position(np.intersect1d(sends, topic.rows(Kind.SEND, outcomes=[Outcome.OK])))
+    loaded, moved = np.array(moves, dtype=np.int64).T
+    last = np.searchsorted(loaded, topic.invoked[stored], side="left")
+    stored, last = stored[last > 0], last[last > 0]
+    before = _highest_confirmed(topic, sends, stored, np.maximum.accumulate(moved)[last - 1])
+    is_known = before >= 0
+    stored, before = stored[is_known], before[is_known]
+    ids = topic.numbers("sequence_id", -1)
+    bad = np.flatnonzero(ids[stored] <= ids[before])
+    because = "a sequence id was stored though one as high had been confirmed before the topic was loaded anew"
+    return found(len(stored), bad, because, lambda index: (before[index], stored[index]))
+
+
+def _highest_confirmed(topic: Topic, sends: Ints, rows: Ints, before_ns: Ints) -> Ints:
+    """For each row, the send of its producer's highest id that was confirmed before that time; -1 without one."""
+    producer, ids = topic.codes("producer"), topic.numbers("sequence_id", -1)
+    order = sends[np.lexsort((topic.completed[sends], producer[sends]))]
+    if not len(order):
+        return np.full(len(rows), -1)
+    values, rank = np.unique(ids[order], return_inverse=True)
+    rising = producer[order] * len(values) + rank
+    highest = np.maximum.accumulate(rising)
+    holder = np.maximum.accumulate(np.where(rising == highest, np.arange(len(order)), 0))
+    times = np.unique(np.concatenate([topic.completed[order], before_ns]))
+    width = len(times) + 1
+    confirmed = producer[order] * width + np.searchsorted(times, topic.completed[order])
+    at = np.searchsorted(confirmed, producer[rows] * width + np.searchsorted(times, before_ns), side="left") - 1
+    is_own = (at >= 0) & (producer[order][at] == producer[rows])
+    return np.where(is_own, order[holder[at]], -1)
+
+
 def missed(topic: Topic) -> Found:
     """DEDUP-16: what stands in the log behind a subscription's beginning was delivered to it, once it is drained.
 
     A subscription that was made more than once, or moved by an administrator, is not judged.
     """
-    total = NOTHING
-    for subscription in topic.subscriptions():
-        total += _missed(topic, subscription)
-    return total
+    return topic.over_own_subscriptions(_missed)
 
 
 def _missed(topic: Topic, subscription: int) -> Found:
@@ -117,7 +155,8 @@ def _not_rising(topic: Topic) -> tuple[int, Ints, Ints]:
         return 0, NO_PAIRS, NO_PAIRS
     rows = topic.rows(Kind.LOG)
     producer, ids = topic.codes("producer"), topic.numbers("sequence_id", -1)
-    rows = rows[(producer[rows] >= 0) & (ids[rows] >= 0) & ~topic.present("chunk_id")[rows]]
+    is_own = ~topic.present("chunk_id")[rows] & ~topic.present("replicated_from")[rows]
+    rows = rows[(producer[rows] >= 0) & (ids[rows] >= 0) & is_own]
     rows = rows[np.argsort(producer[rows], kind="stable")]
     same = producer[rows][1:] == producer[rows][:-1]
     if not np.any(same & (ids[rows][1:] <= ids[rows][:-1])):

@@ -1,35 +1,54 @@
 """Finds the files of histories, examines each before it is trusted, and gives their events in order.
 
 Everything goes through Spark's Hadoop file systems: the driver reads the footers, the workers open nothing themselves.
-A file that is cut off, has another version of the schema or lacks a column is a *problem*, one sentence that names it;
-the others are read all the same. What was compacted comes in the order of its files; only the rest is sorted, by Spark.
+A file that is cut off, empty, garbled, gone, of another version of the schema, or lacks a column is a *problem*, one
+sentence that names it; the others are read all the same. What was compacted comes in the order of its files; only the
+rest is sorted, by Spark.
 """
 
 from __future__ import annotations
 
-import json
+import itertools
 import posixpath
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (its name everywhere)
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from conformance.history.parquet import COMPACTED, ORDER, REPLACES_KEY, RUNS_KEY, SCHEMA, VERSION_KEY
-from conformance.history.recorded import VERSION, Kind
-from conformance.pipeline.topic import Fault
+from conformance.history.about import ByRun, of_footer, together
+from conformance.history.parquet import (
+    ABOUT_KEY,
+    ORDER,
+    REPLACES_KEY,
+    RUNS_KEY,
+    SCHEMA,
+    VERSION_KEY,
+    compacted_together,
+    in_force,
+)
+from conformance.history.recorded import ADDED, VERSION, Kind, Outcome
+from conformance.pipeline.topic import BACKWARDS, UNKNOWN_WORD, Fault
 from conformance.trouble import Trouble
 
 FAULTS_AT_MOST = 100_000
 """How many faults of whole clusters are carried along to every worker."""
 
+NAMED_AT_MOST = 10
+"""How many events of no topic that cannot be judged are named; more are counted."""
+
 _SORTED_BYTES = 32 * 2**20
 """How much of what is not compacted goes to one partition when it is sorted."""
+
+_KINDS = frozenset(map(str, Kind))
+_OUTCOMES = frozenset(map(str, Outcome))
 
 _PHYSICAL = {pa.int64(): "INT64", pa.int32(): "INT32", pa.bool_(): "BOOLEAN", pa.string(): "BINARY"}
 
@@ -42,6 +61,7 @@ class File:
     size_bytes: int
     runs: frozenset[str]
     replaces: frozenset[str]
+    about: ByRun
 
     @property
     def bucket(self) -> str:
@@ -54,9 +74,14 @@ class File:
         return posixpath.dirname(self.bucket)
 
     @property
-    def is_compacted(self) -> bool:
-        """Whether it was made of all that was in its bucket then."""
-        return posixpath.basename(self.path).startswith(COMPACTED)
+    def is_local(self) -> bool:
+        """Whether it is a file of this machine's, or on a cluster of each machine's."""
+        return self.path.startswith("file:")
+
+    @property
+    def name(self) -> str:
+        """Its name in its bucket."""
+        return posixpath.basename(self.path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,133 +89,237 @@ class Files:
     """What there is to read: whole files that nothing replaces, and problems, a sentence each."""
 
     in_order: tuple[File, ...]
-    """Each the only one of its bucket, and its runs in no other history: to be read as they are."""
+    """Those of buckets with nothing but what was compacted at once, and their runs in no other history: to be read as
+    they are."""
     loose: tuple[File, ...]
     problems: tuple[str, ...]
 
+    @property
+    def all(self) -> tuple[File, ...]:
+        """All that are to be read."""
+        return (*self.in_order, *self.loose)
 
-def examine(spark: SparkSession, addresses: Sequence[str]) -> Files:
+    @property
+    def runs(self) -> frozenset[str]:
+        """All runs in these files."""
+        return frozenset[str]().union(*(file.runs for file in self.all))
+
+    @property
+    def about(self) -> ByRun:
+        """What they tell of their runs."""
+        return together(file.about for file in self.all)
+
+
+NOTHING_SEEN: Mapping[str, File] = MappingProxyType({})
+
+
+def examine(spark: SparkSession, addresses: Sequence[str], seen: Mapping[str, File] = NOTHING_SEEN) -> Files:
     """Look at every file below these folders (or at these files).
+
+    ``seen``: files by their paths that were examined before; one that has its size still is not opened again.
 
     Raises:
         Trouble: an address does not exist or cannot be listed.
     """
-    whole: list[File] = []
+    there: dict[str, File | None] = {}
     problems: list[str] = []
     for address in addresses:
-        found = list(_listed(spark, address))
+        found = list(listed(spark, address))
         if not found:
             problems.append(f"there is no file of a history in {address}")
         for path, size_bytes in found:
-            examined = _examined(spark, path, size_bytes)
-            if isinstance(examined, File):
-                whole.append(examined)
-            else:
+            before = seen.get(path)
+            is_same = before is not None and before.size_bytes == size_bytes
+            examined = before if is_same and before else _examined(spark, path, size_bytes)
+            there[path] = examined if isinstance(examined, File) else None
+            if isinstance(examined, str):
                 problems.append(examined)
-    return _laid_out(whole, tuple(problems))
+    return _laid_out(there, tuple(problems))
 
 
-def _laid_out(whole: Sequence[File], problems: tuple[str, ...]) -> Files:
-    replaced = {posixpath.join(file.bucket, name) for file in whole for name in file.replaces}
-    buckets: dict[str, list[File]] = defaultdict(list)
+def _laid_out(listed: Mapping[str, File | None], problems: tuple[str, ...]) -> Files:
+    """What to read of all files by their paths; None stands for one that cannot be read."""
+    buckets: dict[str, dict[str, File | None]] = defaultdict(dict)
+    for path, file in listed.items():
+        buckets[posixpath.dirname(path)][posixpath.basename(path)] = file
+    counting = {bucket: in_force(_replaced(files)) for bucket, files in buckets.items()}
+    in_use = [
+        [file for name in sorted(counting[bucket].names) if (file := files[name])] for bucket, files in buckets.items()
+    ]
+    gone = [f"{bucket}/{name} is gone" for bucket, found in counting.items() for name in sorted(found.gone)]
     histories: dict[str, set[str]] = defaultdict(set)
-    for file in {file.path: file for file in whole if file.path not in replaced}.values():
-        buckets[file.bucket].append(file)
+    for file in itertools.chain.from_iterable(in_use):
         for run in file.runs:
             histories[run].add(file.history)
     in_order: list[File] = []
     loose: list[File] = []
-    for files in buckets.values():
-        is_alone = len(files) == 1 and files[0].is_compacted
-        is_whole = is_alone and bool(files[0].runs) and all(len(histories[run]) == 1 for run in files[0].runs)
+    for files in in_use:
+        is_alone = None not in (made := {compacted_together(file.name) for file in files}) and len(made) == 1
+        is_whole = is_alone and all(file.runs and all(len(histories[run]) == 1 for run in file.runs) for file in files)
         (in_order if is_whole else loose).extend(files)
-    return Files(in_order=tuple(in_order), loose=tuple(loose), problems=problems)
+    return Files(in_order=tuple(in_order), loose=tuple(loose), problems=(*problems, *gone))
+
+
+def _replaced(files: Mapping[str, File | None]) -> dict[str, frozenset[str]]:
+    """What the files of a bucket replace, by their names, as far as they can be read."""
+    return {name: file.replaces if file else frozenset() for name, file in files.items()}
+
+
+def parts_of(files: Files) -> dict[str, Files]:
+    """The files by parts, no topic of which is in another: the buckets of one history; several are one part."""
+    if len({file.history for file in files.all}) > 1:
+        return {"": replace(files, problems=())}
+    buckets = {file.bucket for file in files.all}
+    return {
+        bucket: Files(
+            in_order=tuple(file for file in files.in_order if file.bucket == bucket),
+            loose=tuple(file for file in files.loose if file.bucket == bucket),
+            problems=(),
+        )
+        for bucket in sorted(buckets)
+    }
 
 
 def events_of(spark: SparkSession, files: Files) -> DataFrame:
     """All events that concern a topic, in order: what :mod:`conformance.pipeline.judging` is given."""
     parts = []
     if files.in_order:
-        parts.append(_read(spark, files.in_order))
+        parts.append(rows_of(spark, files.in_order))
     if files.loose:
         partitions = 1 + sum(file.size_bytes for file in files.loose) // _SORTED_BYTES
-        loose = _read(spark, files.loose).where(F.col("topic").isNotNull())
-        parts.append(loose.repartition(partitions, "run", "topic", "cluster").sortWithinPartitions(*ORDER))
+        loose = rows_of(spark, files.loose).where(F.col("topic").isNotNull())
+        parts.append(loose.repartition(partitions, "run", "topic").sortWithinPartitions(*ORDER))
     events = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
     return events.where(F.col("topic").isNotNull())
 
 
-def faults_of(spark: SparkSession, files: Files) -> tuple[Fault, ...]:
-    """The faults of whole clusters.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfNoTopic:
+    """What concerns no one topic: faults of whole clusters, and a sentence for what cannot be judged."""
+
+    faults: tuple[Fault, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def of_no_topic(spark: SparkSession, files: Files) -> OfNoTopic:
+    """The events that concern no one topic; all of them should be faults.
 
     Raises:
         Trouble: there are more than can be carried to every worker.
     """
-    events = _read(spark, (*files.in_order, *files.loose)).where(F.col("topic").isNull())
-    faults = events.where(F.col("kind") == str(Kind.FAULT)).limit(FAULTS_AT_MOST + 1).collect()
-    if len(faults) > FAULTS_AT_MOST:
+    events = rows_of(spark, files.all).where(F.col("topic").isNull())
+    rows = events.limit(FAULTS_AT_MOST + 1).collect()
+    if len(rows) > FAULTS_AT_MOST:
         raise Trouble(f"the histories tell of more than {FAULTS_AT_MOST} faults of whole clusters")
-    return tuple(
-        Fault(
-            run=row["run"],
-            cluster=row["cluster"],
-            name=row["fault"],
-            invoked_ns=-1 if row["invoked_ns"] is None else row["invoked_ns"],
-            completed_ns=row["completed_ns"],
-        )
-        for row in faults
+    why = [_strange(row) for row in rows]
+    strange = [sentence for sentence in why if sentence]
+    if len(strange) > NAMED_AT_MOST:
+        strange[NAMED_AT_MOST:] = [f"{len(strange) - NAMED_AT_MOST} more events that concern no topic cannot be judged"]
+    faults = tuple(_fault(row) for row, sentence in zip(rows, why, strict=True) if not sentence)
+    return OfNoTopic(faults=faults, problems=tuple(strange))
+
+
+def _strange(row: Row) -> str:
+    """Why an event that concerns no topic cannot be judged; nothing where it can."""
+    told = f"a {row['kind']} with outcome {row['outcome']} of run {row['run']}"
+    if row["kind"] not in _KINDS or row["outcome"] not in _OUTCOMES:
+        return f"{UNKNOWN_WORD}: {told}"
+    if row["kind"] != Kind.FAULT:
+        return f"an event names no topic, as only faults of whole clusters may: {told}"
+    is_backwards = row["invoked_ns"] is not None and row["completed_ns"] < row["invoked_ns"]
+    return f"{BACKWARDS}: {told}" if is_backwards else ""
+
+
+def _fault(row: Row) -> Fault:
+    return Fault(
+        run=row["run"],
+        cluster=row["cluster"],
+        name=row["fault"],
+        invoked_ns=-1 if row["invoked_ns"] is None else row["invoked_ns"],
+        completed_ns=row["completed_ns"],
     )
 
 
-def _read(spark: SparkSession, files: Sequence[File]) -> DataFrame:
-    return spark.read.schema(from_arrow_schema(SCHEMA)).parquet(*(file.path for file in files))
+def rows_of(spark: SparkSession, files: Sequence[File], *, is_lenient: bool = False) -> DataFrame:
+    """All rows of these files, in no order; where it is lenient, what cannot be read is left out."""
+    reader = spark.read.schema(from_arrow_schema(SCHEMA)).option("parquet.page.verify-checksum.enabled", "true")
+    reader = reader.option("ignoreCorruptFiles", is_lenient)
+    return reader.parquet(*(file.path for file in files))
 
 
 # ------------------------------------------------------------------------------------------- the JVM's file systems
 
 
-def _listed(spark: SparkSession, address: str) -> Iterator[tuple[str, int]]:
-    """The files below an address, with their sizes in bytes; hidden ones are being written."""
+def listed(spark: SparkSession, address: str) -> Iterator[tuple[str, int]]:
+    """The files below an address, with their sizes in bytes; hidden ones are being written.
+
+    Raises:
+        Trouble: it cannot be listed.
+    """
     jvm: Any = spark._jvm
     path = jvm.org.apache.hadoop.fs.Path(address)
     try:
-        files = path.getFileSystem(_hadoop(spark)).listFiles(path, True)
-        while files.hasNext():
-            status = files.next()
-            if status.getPath().getName().endswith(".parquet") and not status.getPath().getName().startswith("."):
-                yield status.getPath().toString(), status.getLen()
+        yield from _below(path.getFileSystem(_hadoop(spark)), path)
     except Py4JJavaError as error:
-        raise Trouble(f"{address} cannot be read: {_reason(error)}") from error
+        raise Trouble(f"{address} cannot be read: {reason(error)}") from error
+
+
+def _below(system: Any, folder: Any) -> Iterator[tuple[str, int]]:
+    """The same of one folder of a Hadoop file system.
+
+    Not by its ``listFiles``, which asks for each file's permissions: locally that is a process for each, and fails for
+    one that is being written and gets its name just then.
+    """
+    for status in system.listStatus(folder):
+        path = status.getPath()
+        if path.getName().startswith("."):
+            continue
+        if status.isDirectory():
+            yield from _below(system, path)
+        elif path.getName().endswith(".parquet"):
+            yield path.toString(), status.getLen()
 
 
 def _examined(spark: SparkSession, path: str, size_bytes: int) -> File | str:
     """The file, or what is wrong with it."""
     try:
-        footer, columns = _footer(spark, path)
+        footer, columns, events = _footer(spark, path)
     except Py4JJavaError as error:
-        return f"{path} is not a whole Parquet file: {_reason(error)}"
+        return f"{path} is not a whole Parquet file: {reason(error)}"
     version = footer.get(VERSION_KEY.decode())
     if version is None:
         return f"{path} is no file of a history: it does not say which version of the schema it has"
     if version != str(VERSION):
         return f"{path} has version {version} of the schema; this suite reads version {VERSION}"
     for field in SCHEMA:
+        if field.name not in columns and field.name in ADDED:
+            continue
         if field.name not in columns:
             return f"{path} lacks the column {field.name}"
         if columns[field.name] != _PHYSICAL[field.type]:
             return (
                 f"{path} has {columns[field.name]} in the column {field.name}, which should be {_PHYSICAL[field.type]}"
             )
-    return File(
-        path=path,
-        size_bytes=size_bytes,
-        runs=frozenset(json.loads(footer.get(RUNS_KEY.decode(), "[]"))),
-        replaces=frozenset(json.loads(footer.get(REPLACES_KEY.decode(), "[]"))),
-    )
+    if not events:
+        return f"{path} is empty: there is no event in it"
+    try:
+        return File(
+            path=path,
+            size_bytes=size_bytes,
+            runs=_names(footer, RUNS_KEY),
+            replaces=_names(footer, REPLACES_KEY),
+            about=of_footer(footer.get(ABOUT_KEY.decode(), "{}")),
+        )
+    except msgspec.MsgspecError as error:
+        return f"{path} has a garbled footer: {error}"
 
 
-def _footer(spark: SparkSession, path: str) -> tuple[dict[str, str], dict[str, str]]:
-    """What a file's footer says, and the physical type of each column."""
+def _names(footer: Mapping[str, str], key: bytes) -> frozenset[str]:
+    return msgspec.json.decode(footer.get(key.decode(), "[]"), type=frozenset[str])
+
+
+def _footer(spark: SparkSession, path: str) -> tuple[dict[str, str], dict[str, str], int]:
+    """What a file's footer says, the physical type of each column, and how many rows there are."""
     jvm: Any = spark._jvm
     source = jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(
         jvm.org.apache.hadoop.fs.Path(path), _hadoop(spark)
@@ -202,7 +331,7 @@ def _footer(spark: SparkSession, path: str) -> tuple[dict[str, str], dict[str, s
             field.getName(): field.asPrimitiveType().getPrimitiveTypeName().name() if field.isPrimitive() else "a group"
             for field in told.getSchema().getFields()
         }
-        return dict(told.getKeyValueMetaData()), columns
+        return dict(told.getKeyValueMetaData()), columns, reader.getRecordCount()
     finally:
         reader.close()
 
@@ -212,6 +341,6 @@ def _hadoop(spark: SparkSession) -> Any:
     return session.sessionState().newHadoopConf()
 
 
-def _reason(error: Py4JJavaError) -> str:
+def reason(error: Py4JJavaError) -> str:
     """What Java says, in one line."""
     return str(error.java_exception.getMessage() or error.java_exception.getClass().getName()).splitlines()[0]

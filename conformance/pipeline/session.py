@@ -6,6 +6,7 @@ asks for. Files are read one to a partition, whatever their size: a compacted fi
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import sys
@@ -23,6 +24,9 @@ from conformance.trouble import Trouble
 
 LOCAL = "local[*]"
 """The master where none is named and Spark was not started with one."""
+
+_STARTED_BY_SUBMIT = "PYSPARK_GATEWAY_PORT"
+"""What ``spark-submit`` tells the Python that it starts, whose Java has the master and all settings already."""
 
 _WHOLE_FILE_BYTES = 2**60
 
@@ -53,20 +57,27 @@ def session(master: str | None) -> SparkSession:
     builder = SparkSession.builder.appName("pulsar-conformance verify")
     for name, value in OPTIONS.items():
         builder = builder.config(name, value)
-    if master is not None or "spark.master" not in os.environ.get("PYSPARK_SUBMIT_ARGS", ""):
+    if _STARTED_BY_SUBMIT not in os.environ:
         builder = builder.config("spark.ui.enabled", "false").master(master or LOCAL)
+    elif master is not None:
+        builder = builder.master(master)
     try:
         spark = builder.getOrCreate()
     except (PySparkException, OSError, RuntimeError) as error:
         raise Trouble(f"Spark did not start: {str(error).splitlines()[0]}") from error
-    if not (spark.sparkContext.master or LOCAL).startswith("local"):
+    if not _is_of_one_process(spark.sparkContext.master or LOCAL):
         _send_the_suite(spark)
     return spark
+
+
+def _is_of_one_process(master: str) -> bool:
+    return master == "local" or master.startswith("local[")
 
 
 def _send_the_suite(spark: SparkSession) -> None:
     """Give the workers of a cluster this suite's own packages; numpy and pyarrow must be there."""
     folder = Path(tempfile.mkdtemp(prefix="pulsar-conformance-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # each executor fetches it when it has its first task
     archive = folder / "pulsar-conformance.zip"
     with zipfile.ZipFile(archive, "w") as packed:
         for package in (conformance, model):
@@ -74,4 +85,3 @@ def _send_the_suite(spark: SparkSession) -> None:
             for path in sorted(root.rglob("*.py")):
                 packed.write(path, path.relative_to(root.parent))
     spark.sparkContext.addPyFile(str(archive))
-    shutil.rmtree(folder)

@@ -10,8 +10,8 @@ A topic is held in memory whole; nothing else is.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -29,8 +29,18 @@ NEVER = np.iinfo(np.int64).max
 """A time that does not come."""
 
 UNKNOWN_TIME = -1
+NOBODY = -2
+"""A code that no name has."""
+
 NO_POSITION = -2
 """Below the mark-delete that is before every entry, -1."""
+
+UNKNOWN_WORD = "an event is of a kind or outcome that this suite does not know"
+BACKWARDS = "an event ends before it begins"
+"""Why an event cannot be judged."""
+
+PERSISTED_AFTER_NS = 61_000_000_000
+"""Document 003's interval of a second, and the flush interval, by which a cursor at rest is persisted."""
 
 IDENTITY = ("run", "topic", "cluster")
 """What makes a topic of its own."""
@@ -54,21 +64,45 @@ class Fault:
 class Setting:
     """What holds for a whole verification.
 
-    ``persisted_after_ns``: how long after an acknowledgment was confirmed a kill may still lose it; document 003's
-    interval of a second, and the flush interval, by which a cursor at rest is persisted.
+    ``persisted_after_ns``: how long after an acknowledgment was confirmed a kill may still lose it; None: as long as
+    the settings of its run say (``told_ns``, by run), or else :data:`PERSISTED_AFTER_NS`. ``on_its_way_ns``: how long a
+    message may be on its way from the broker to the tap that saw it, in a broker that is paused for instance, and what
+    a client asks for on its way to the broker.
     """
 
-    persisted_after_ns: int = 61_000_000_000
+    persisted_after_ns: int | None = None
+    told_ns: Mapping[str, int] = field(default_factory=dict)
+    on_its_way_ns: int = 10_000_000_000
+    stuck_after_ns: int = 90_000_000_000
+    """How long a subscription may give nothing, though something is due; a client holds back what failed for 60 s."""
+    follows_within_ns: int = 60_000_000_000
+    """Within what time without faults a replicated subscription has come to where it was elsewhere half of it ago."""
     faults: tuple[Fault, ...] = ()
+    known: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The names of the deviations that are known of what a run ran against, by run."""
+    largest_bytes: Mapping[str, int] = field(default_factory=dict)
+    """How large a message might be, by run; there is nothing where a run does not tell what it ran against."""
+
+    def persisted_after_of(self, run: str) -> int:
+        """How long after an acknowledgment was confirmed a kill may still lose it in this run, in ns."""
+        if self.persisted_after_ns is not None:
+            return self.persisted_after_ns
+        return self.told_ns.get(run, PERSISTED_AFTER_NS)
 
 
 class Topic:
-    """The events of one topic; ``table`` has at least one row, all of one run, topic and cluster, in order."""
+    """The events of one topic; ``table`` has at least one row, all of one run, topic and cluster, in order.
+
+    Columns of names are dictionaries (:func:`topics` sees to that), so that comparing names is comparing numbers.
+    """
 
     def __init__(self, table: pa.Table, setting: Setting) -> None:
-        self.table = table.combine_chunks()
+        self.table = table.unify_dictionaries().combine_chunks()
         self.setting = setting
         self._cached: dict[str, Ints] = {}
+        self._names: dict[str, pa.Array] = {}
+        self._present: dict[str, Flags] = {}
+        self._rows: dict[tuple[tuple[Kind, ...], tuple[Outcome, ...] | None], Ints] = {}
 
     def __len__(self) -> int:
         return self.table.num_rows  # type: ignore[no-any-return]
@@ -82,18 +116,32 @@ class Topic:
     # ---------------------------------------------------------------------------------------------------------- columns
 
     def numbers(self, name: str, missing: int) -> Ints:
-        """A column of numbers, with ``missing`` for null (the same one each time that a column is asked for)."""
-        if name not in self._cached:
+        """A column of numbers, with ``missing`` for null."""
+        key = f"{name} or {missing}"
+        if key not in self._cached:
             column = pc.fill_null(pc.cast(self.table[name], pa.int64()), missing)
-            self._cached[name] = column.to_numpy()
-        return self._cached[name]
+            self._cached[key] = column.to_numpy()
+        return self._cached[key]
 
     def codes(self, name: str) -> Ints:
         """A column of names as small numbers, the same for the same name; -1 for null."""
         if name not in self._cached:
-            encoded = pc.dictionary_encode(self.table[name].combine_chunks())
-            self._cached[name] = pc.fill_null(encoded.indices, -1).to_numpy().astype(np.int64)
+            column = self._column(name)
+            if len(column.dictionary) > len(self):  # that of many topics: what is indexed by codes is to stay small
+                column = column.cast(column.type.value_type).dictionary_encode()
+            self._cached[name] = _indices(column)
+            self._names[name] = column.dictionary
         return self._cached[name]
+
+    def code(self, name: str, value: str) -> int:
+        """The code of one name, which none of the column has where it is not there."""
+        self.codes(name)
+        code: int = self._names[name].index(value).as_py()
+        return NOBODY if code < 0 else code
+
+    def _column(self, name: str) -> pa.Array:
+        """A column in one piece."""
+        return self.table[name].chunk(0)
 
     def name(self, column: str, row: int) -> Any:
         """One value as Python has it."""
@@ -101,13 +149,14 @@ class Topic:
 
     def present(self, name: str) -> Flags:
         """Which rows say something in this column."""
-        flags: Flags = self.table[name].is_valid().to_numpy()
-        return flags
+        if name not in self._present:
+            self._present[name] = self._column(name).is_valid().to_numpy(zero_copy_only=False)
+        return self._present[name]
 
     def differ(self, name: str, these: Ints, those: Ints) -> Flags:
         """Row by row, whether two events say different things in a column; not where one of them is silent."""
         both = self.present(name)[these] & self.present(name)[those]
-        is_text = pa.types.is_string(self.table.schema.field(name).type)
+        is_text = pa.types.is_dictionary(self.table.schema.field(name).type)
         values = self.codes(name) if is_text else self.numbers(name, 0)
         flags: Flags = both & (values[these] != values[those])
         return flags
@@ -125,27 +174,70 @@ class Topic:
     # ------------------------------------------------------------------------------------------------------------- rows
 
     @cached_property
-    def kinds(self) -> Ints:
+    def kinds(self) -> npt.NDArray[np.int8]:
         """The kinds as numbers; -1 for those that this suite does not know."""
-        return _coded(self.table["kind"], list(_KINDS))
+        return _coded(self._column("kind"), list(_KINDS))
+
+    def kind(self, row: int) -> Kind | None:
+        """The kind of one event; None for one that this suite does not know."""
+        code = int(self.kinds[row])
+        return None if code < 0 else tuple(Kind)[code]
 
     @cached_property
-    def outcomes(self) -> Ints:
+    def outcomes(self) -> npt.NDArray[np.int8]:
         """The outcomes as numbers; -1 for those that this suite does not know."""
-        return _coded(self.table["outcome"], list(_OUTCOMES))
+        return _coded(self._column("outcome"), list(_OUTCOMES))
 
     def rows(self, *kinds: Kind, outcomes: Iterable[Outcome] | None = None) -> Ints:
         """The rows of these kinds, in order; with an outcome of these, where any are named."""
-        among = np.isin(self.kinds, [_KINDS[kind] for kind in kinds])
-        if outcomes is not None:
-            among &= np.isin(self.outcomes, [_OUTCOMES[outcome] for outcome in outcomes])
-        rows: Ints = np.flatnonzero(among)
-        return rows
+        asked = (kinds, None if outcomes is None else tuple(outcomes))
+        if asked not in self._rows:
+            self._rows[asked] = self._found(*asked)
+        return self._rows[asked]
 
-    def subscriptions(self) -> Iterator[int]:
-        """The codes of all subscriptions."""
-        codes = np.unique(self.codes("subscription"))
-        yield from codes[codes >= 0].tolist()
+    def _found(self, kinds: tuple[Kind, ...], outcomes: tuple[Outcome, ...] | None) -> Ints:
+        of_each = [self._by_kind[_KINDS[kind]] for kind in kinds]
+        rows = of_each[0] if len(of_each) == 1 else np.sort(np.concatenate(of_each))
+        if outcomes is None:
+            return rows
+        meant = np.zeros(len(_OUTCOMES) + 1, dtype=np.bool_)  # the last one is for an outcome that nobody knows
+        meant[[_OUTCOMES[outcome] for outcome in outcomes]] = True
+        return rows[meant[self.outcomes[rows]]]
+
+    @cached_property
+    def _by_kind(self) -> list[Ints]:
+        """The rows of each kind, in order."""
+        order = np.argsort(self.kinds, kind="stable")
+        bounds = np.searchsorted(self.kinds[order], np.arange(len(_KINDS) + 1))
+        return [order[first:behind] for first, behind in itertools.pairwise(bounds)]
+
+    def are(self, kind: Kind, rows: Ints) -> Flags:
+        """Which of the rows are of this kind."""
+        flags: Flags = self.kinds[rows] == _KINDS[kind]
+        return flags
+
+    @cached_property
+    def _subscriptions(self) -> list[int]:
+        codes = self.codes("subscription")
+        found: list[int] = np.flatnonzero(np.bincount(codes[codes >= 0])).tolist()
+        return found
+
+    def over_subscriptions(self, decide: Callable[[Topic, int], Found]) -> Found:
+        """What is found of all subscriptions, each judged alone."""
+        return sum((decide(self, subscription) for subscription in self._subscriptions), NOTHING)
+
+    def over_own_subscriptions(self, decide: Callable[[Topic, int], Found]) -> Found:
+        """The same of those that no other cluster moves: of a replicated one, what is so here may come from there."""
+        return self.over_subscriptions(
+            lambda topic, subscription: NOTHING if subscription in self.replicated else decide(topic, subscription)
+        )
+
+    @cached_property
+    def replicated(self) -> frozenset[int]:
+        """The codes of the subscriptions that are replicated with the topic."""
+        rows = self.rows(Kind.BEGIN, Kind.SUBSCRIBE)
+        codes: list[int] = self.codes("subscription")[rows[self.numbers("replicated", 0)[rows] == 1]].tolist()
+        return frozenset(codes) - {-1}
 
     def of(self, subscription: int, rows: Ints) -> Ints:
         """Those of the rows that are of a subscription."""
@@ -162,7 +254,7 @@ class Topic:
     @cached_property
     def _begins_a_place(self) -> Flags:
         ledger, entry = self.numbers("ledger", NO_POSITION), self.numbers("entry", NO_POSITION)
-        return _differs_from_before(ledger) | _differs_from_before(entry)
+        return differs_from_before(ledger) | differs_from_before(entry)
 
     @cached_property
     def place(self) -> Ints:
@@ -173,8 +265,14 @@ class Topic:
     @cached_property
     def message(self) -> Ints:
         """Each row's message, numbered in order; a batch's messages follow one another."""
-        numbers: Ints = np.cumsum(self._begins_a_place | _differs_from_before(self.numbers("batch_index", -1)))
+        numbers: Ints = np.cumsum(self._begins_a_place | differs_from_before(self.numbers("batch_index", -1)))
         return numbers
+
+    @cached_property
+    def at_consumer(self) -> Ints:
+        """For each row a number, the same for the same entry and consumer."""
+        consumer = self.codes("consumer") + 1
+        return self.place * (int(consumer.max()) + 1) + consumer
 
     @property
     def messages(self) -> int:
@@ -196,6 +294,17 @@ class Topic:
         return bool(len(rows)) and bool(np.all(self.numbers("deduplication", 0)[rows] == 1))
 
     @cached_property
+    def is_replicated(self) -> bool:
+        """Whether its messages go to other clusters, and theirs come here."""
+        rows = self.rows(Kind.TOPIC)
+        return bool(np.any(self.numbers("replicated", 0)[rows] == 1))
+
+    @property
+    def known(self) -> frozenset[str]:
+        """The names of the deviations that are known of what its run ran against."""
+        return self.setting.known.get(self.identity[0], frozenset())
+
+    @cached_property
     def faults(self) -> tuple[tuple[str, int, int], ...]:
         """The faults that concerned this topic: name, when invoked and when completed, in ns."""
         run, _, cluster = self.identity
@@ -210,12 +319,18 @@ class Topic:
         ]
         return (*own, *wider)
 
+    @cached_property
+    def fault_spans(self) -> Ints:
+        """When each of the faults was invoked and completed, a row for each; ns."""
+        spans = [(invoked_ns, completed_ns) for _, invoked_ns, completed_ns in self.faults]
+        return np.array(spans, dtype=np.int64).reshape(-1, 2)
+
     def may_be_lost(self, rows: Ints) -> Flags:
         """Which rows tell of a cursor's state that a kill may have undone: from the bound before it to its end."""
         flags = np.zeros(len(rows), dtype=np.bool_)
         for name, invoked_ns, completed_ns in self.faults:
             if name == KILL:
-                earliest_ns = invoked_ns - self.setting.persisted_after_ns
+                earliest_ns = invoked_ns - self.setting.persisted_after_of(self.identity[0])
                 flags |= (self.completed[rows] >= earliest_ns) & (self.invoked[rows] <= completed_ns)
         return flags
 
@@ -228,29 +343,46 @@ class Case:
     rows: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """Several times that an invariant did not hold, for one reason; ``rows`` says which events show one of ``bad``."""
+
+    because: str
+    bad: Ints
+    rows: Callable[[Any], Iterable[Any]]
+
+    def cases(self) -> Iterator[Case]:
+        """Each time, with its events."""
+        for one in self.bad:
+            yield Case(because=self.because, rows=tuple(map(int, self.rows(one))))
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
-    """What an invariant says of one topic: how often it was put to the test, how often it broke, and a few cases."""
+    """What an invariant says of one topic: how often it was put to the test, and how it broke."""
 
     judged: int
-    broken: int = 0
-    cases: tuple[Case, ...] = ()
+    breaches: tuple[Breach, ...] = ()
 
     def __add__(self, other: Found) -> Found:
-        cases = (*self.cases, *other.cases)[:CASES_AT_MOST]
-        return Found(judged=self.judged + other.judged, broken=self.broken + other.broken, cases=cases)
+        return Found(self.judged + other.judged, (*self.breaches, *other.breaches))
+
+    @property
+    def broken(self) -> int:
+        """How often it broke."""
+        return sum(len(breach.bad) for breach in self.breaches)
+
+    def cases(self) -> Iterator[Case]:
+        """All the times that it broke."""
+        return itertools.chain.from_iterable(breach.cases() for breach in self.breaches)
 
 
-CASES_AT_MOST = 5
-"""How many cases of one invariant in one topic are shown; all are counted."""
-
-NOTHING = Found(judged=0)
+NOTHING = Found(0)
 
 
 def found(judged: int, bad: Ints, because: str, rows: Callable[[Any], Iterable[Any]]) -> Found:
     """What was found of ``judged`` things: those in ``bad`` broke, and ``rows`` says which events show one of them."""
-    cases = tuple(Case(because=because, rows=tuple(map(int, rows(one)))) for one in bad[:CASES_AT_MOST])
-    return Found(judged=judged, broken=len(bad), cases=cases)
+    return Found(judged, (Breach(because, bad, rows),) if len(bad) else ())
 
 
 def topics(batches: Iterable[pa.RecordBatch], setting: Setting) -> Iterator[Topic]:
@@ -259,25 +391,36 @@ def topics(batches: Iterable[pa.RecordBatch], setting: Setting) -> Iterator[Topi
     for batch in batches:
         if not batch.num_rows:
             continue
-        bounds = [0, *_bounds(batch), batch.num_rows]
-        if held and _identity(held[-1], held[-1].num_rows - 1) != _identity(batch, 0):
-            yield Topic(pa.Table.from_batches(held), setting)
-            held = []
+        encoded = _encoded(batch)
+        bounds = [0, *_bounds(encoded), batch.num_rows]
+        if held and _identity(held[-1], held[-1].num_rows - 1) != _identity(encoded, 0):
+            yield _whole(held, setting)
         for first, behind in itertools.pairwise(bounds):
             if first:
-                yield Topic(pa.Table.from_batches(held), setting)
-                held = []
-            held.append(batch.slice(first, behind - first))
+                yield _whole(held, setting)
+            held.append(encoded.slice(first, behind - first))
     if held:
-        yield Topic(pa.Table.from_batches(held), setting)
+        yield _whole(held, setting)
+
+
+def _whole(held: list[pa.RecordBatch], setting: Setting) -> Topic:
+    """The topic of these rows, which are let go, for a topic may be large."""
+    topic = Topic(pa.Table.from_batches(held), setting)
+    held.clear()
+    return topic
+
+
+def _encoded(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows with every column of names as a dictionary, as files give it and Spark does not."""
+    columns = [column.dictionary_encode() if pa.types.is_string(column.type) else column for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _bounds(batch: pa.RecordBatch) -> list[int]:
     """Where in a batch another topic begins."""
     changes = np.zeros(batch.num_rows - 1, dtype=np.bool_)
     for name in IDENTITY:
-        column = batch.column(name)
-        changes |= pc.not_equal(column[1:], column[:-1]).to_numpy(zero_copy_only=False)
+        changes |= np.diff(_indices(batch.column(name))) != 0
     return [int(row) + 1 for row in np.flatnonzero(changes)]
 
 
@@ -285,12 +428,20 @@ def _identity(batch: pa.RecordBatch, row: int) -> tuple[Any, ...]:
     return tuple(batch.column(name)[row].as_py() for name in IDENTITY)
 
 
-def _coded(column: pa.ChunkedArray, names: list[str]) -> Ints:
-    found = pc.index_in(column.combine_chunks(), value_set=pa.array([str(name) for name in names]))
-    return pc.fill_null(found, -1).to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+def _indices(column: pa.DictionaryArray) -> Ints:
+    """The indices into the dictionary, -1 for null."""
+    return pc.fill_null(column.indices, -1).to_numpy().astype(np.int64)  # type: ignore[no-any-return]
 
 
-def _differs_from_before(values: Ints) -> Flags:
+def _coded(column: pa.DictionaryArray, names: list[str]) -> npt.NDArray[np.int8]:
+    """Each row's index among these names, -1 for another one."""
+    meant = pc.fill_null(pc.index_in(column.dictionary, value_set=pa.array([str(name) for name in names])), -1)
+    of_each: npt.NDArray[np.int8] = np.append(meant.to_numpy(), -1).astype(np.int8)  # the last one is for null
+    return of_each[_indices(column)]
+
+
+def differs_from_before(values: Ints) -> Flags:
+    """Which values are not those before them; not the first one."""
     flags = np.empty(len(values), dtype=np.bool_)
     flags[:1] = False
     np.not_equal(values[1:], values[:-1], out=flags[1:])

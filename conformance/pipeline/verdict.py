@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
+from conformance.history.about import About, ByRun
+from conformance.known import KnownDeviation
+from conformance.pipeline.explaining import known_of_runs, largest_bytes_of_runs
 from conformance.pipeline.invariants import INVARIANTS
-from conformance.pipeline.judging import EVENTS, accounts
-from conformance.pipeline.reading import File, Files, events_of, examine, faults_of
-from conformance.pipeline.topic import Setting
+from conformance.pipeline.judging import DAMAGED, EVENTS, accounts_of
+from conformance.pipeline.opening import NOT_ALL_ROWS
+from conformance.pipeline.persisting import persisted_after_of_runs_ns
+from conformance.pipeline.reading import File, Files, OfNoTopic, examine, of_no_topic, reason
+from conformance.pipeline.topic import Fault, Setting
 from conformance.trouble import Trouble
 from conformance.verdicts import Held, NotExercised
 from model.catalogue import RULES, Rule
@@ -27,12 +33,15 @@ from model.catalogue import RULES, Rule
 NEVER_PUT_TO_THE_TEST = "nothing in the histories puts it to the test"
 NOT_READ = "not all of the histories could be read"
 NOT_DECIDED = "no invariant over histories decides it"
+NO_RELEASE = "the histories do not say which release they are of"
+
+RUNS_NAMED_AT_MOST = 5
 
 CASES_AT_MOST = 20
-"""How many cases of one invariant are kept; all are counted."""
+"""How many cases of one invariant are kept, and of each known deviation; all are counted."""
 
 DAMAGED_AT_MOST = 100
-"""How many files may turn out to be damaged while they are read; each costs another pass over the others."""
+"""How many files may turn out to be damaged while they are read; each that Spark sorts costs another pass."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,21 +53,52 @@ class Shown:
     cluster: str
     topic: str
     because: str
+    deviation: str | None
+    """The known deviation that explains it, if one does."""
     events: tuple[dict[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """The rule was broken so many times; some cases are shown."""
+    """The rule was broken: how often for no known reason, and by each known deviation; some cases are shown."""
 
     rule: Rule
     exercised: int
     times: int
+    explained: dict[str, int]
     cases: tuple[Shown, ...]
 
+    @property
+    def is_known(self) -> bool:
+        """Whether known deviations explain all of it."""
+        return not self.times
+
+
+_Read = TypeVar("_Read")
 
 Verified = Held | Broken | NotExercised
 """What histories can say of one rule."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCount:
+    """How often one run put a rule to the test, how often it broke, and how much of that known deviations explain."""
+
+    run: str
+    rule: str
+    judged: int = 0
+    broken: int = 0
+    explained: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anomalies:
+    """How often a rule broke in a run with this fault as the last one before it."""
+
+    run: str
+    rule: str
+    fault: str
+    times: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,18 +107,24 @@ class Verification:
 
     rules: tuple[Verified, ...]
     problems: tuple[str, ...]
+    notes: tuple[str, ...]
+    """What fails nothing, but should be known."""
     events: int
     seconds: float
     demands_all: bool
     """Whether each rule was asked for by name, so that one that was not put to the test leaves the question open."""
+    runs: tuple[RunCount, ...]
+    by_fault: tuple[Anomalies, ...]
+    files: Files
+    """What was read."""
 
     @property
     def exit_status(self) -> int:
         """1: a rule was broken; 2: something could not be read, or was not put to the test; 0: what was asked held."""
-        if any(isinstance(verdict, Broken) for verdict in self.rules):
+        if any(isinstance(verdict, Broken) and not verdict.is_known for verdict in self.rules):
             return 1
-        held = [isinstance(verdict, Held) for verdict in self.rules]
-        is_enough = all(held) if self.demands_all else any(held)
+        decided = [not isinstance(verdict, NotExercised) for verdict in self.rules]
+        is_enough = all(decided) if self.demands_all else any(decided)
         return 0 if is_enough and not self.problems else 2
 
 
@@ -88,36 +134,110 @@ def decidable() -> tuple[Rule, ...]:
 
 
 def verify(
-    spark: SparkSession, addresses: Sequence[str], setting: Setting, rules: Sequence[Rule] | None = None
+    spark: SparkSession,
+    addresses: Sequence[str],
+    setting: Setting,
+    rules: Sequence[Rule] | None = None,
+    *,
+    known: Sequence[KnownDeviation] = (),
+    release: str | None = None,
 ) -> Verification:
     """Verify histories; ``rules`` None is every rule that can be decided.
+
+    ``known``: deviations that fail nothing where they are known of what a run ran against; ``release``: the broker's,
+    of runs that do not tell it themselves.
 
     Raises:
         Trouble: a folder cannot be listed, or Spark fails for another reason than a damaged file.
     """
     began = time.monotonic()
-    files, rows = _judged(spark, examine(spark, addresses), setting)
+    files = examine(spark, addresses)
+    about = about_runs(files, release)
+    files, faults = faults_of(spark, files)
+    files, rows = judged(spark, files, setting_of_runs(setting, about, known, faults))
+    return folded(files, rows, rules, notes=untold(files, about) if known else (), began_s=began)
+
+
+def setting_of_runs(
+    setting: Setting, about: ByRun, known: Sequence[KnownDeviation], faults: tuple[Fault, ...]
+) -> Setting:
+    """The setting with what is told of the runs, and of their clusters."""
+    return replace(
+        setting,
+        known=known_of_runs(known, about),
+        faults=faults,
+        told_ns=persisted_after_of_runs_ns(about),
+        largest_bytes=largest_bytes_of_runs(about),
+    )
+
+
+def folded(
+    files: Files,
+    rows: Iterable[dict[str, Any]],
+    rules: Sequence[Rule] | None,
+    *,
+    notes: tuple[str, ...],
+    began_s: float,
+) -> Verification:
+    """The verdicts that the accounts of these files come to; ``began_s``: by the monotonic clock."""
     kept = _Kept(rows)
     asked = decidable() if rules is None else rules
     problems = (*files.problems, *kept.problems())
     return Verification(
         rules=tuple(kept.verdict(rule, is_whole=not problems) for rule in asked),
         problems=problems,
+        notes=notes,
         events=kept.judged.get(EVENTS, 0),
-        seconds=time.monotonic() - began,
+        seconds=time.monotonic() - began_s,
         demands_all=rules is not None,
+        runs=tuple(count for _, count in sorted(kept.runs.items())),
+        by_fault=tuple(
+            Anomalies(run=run, rule=rule, fault=fault, times=times)
+            for (run, rule, fault), times in sorted(kept.by_fault.items())
+        ),
+        files=files,
     )
 
 
-def _judged(spark: SparkSession, files: Files, setting: Setting) -> tuple[Files, list[dict[str, Any]]]:
-    """The accounts of all that can be read, and the files without those that turned out to be damaged."""
+def about_runs(files: Files, release: str | None) -> dict[str, tuple[About, ...]]:
+    """What each run ran against: what its files tell, or else the release that is given."""
+    otherwise = () if release is None else (About(release=release),)
+    return {run: files.about.get(run, otherwise) for run in files.runs}
+
+
+def untold(files: Files, about: ByRun) -> tuple[str, ...]:
+    """A sentence for the runs that no deviation is known of, because nobody says what they ran against."""
+    runs = sorted(run for run in files.runs if not about[run])
+    if not runs:
+        return ()
+    named = ", ".join(runs[:RUNS_NAMED_AT_MOST]) + (" …" if len(runs) > RUNS_NAMED_AT_MOST else "")
+    return (f"{NO_RELEASE} ({named}): no known deviation explains anything there; --release says it",)
+
+
+def faults_of(spark: SparkSession, files: Files) -> tuple[Files, tuple[Fault, ...]]:
+    """The faults of whole clusters, and the files without those that turned out to be damaged."""
+    files, found = _undamaged(files, lambda files: of_no_topic(spark, files), OfNoTopic())
+    return replace(files, problems=(*files.problems, *found.problems)), found.faults
+
+
+def judged(spark: SparkSession, files: Files, setting: Setting) -> tuple[Files, list[dict[str, Any]]]:
+    """The accounts of all that can be read, and the files without those that turned out to be damaged.
+
+    Raises:
+        Trouble: Spark fails for another reason than a damaged file.
+    """
+    nothing: list[Row] = []
+    files, rows = _undamaged(files, lambda files: accounts_of(spark, files, setting).collect(), nothing)
+    return files, [row.asDict(recursive=True) for row in rows]
+
+
+def _undamaged(files: Files, read: Callable[[Files], _Read], nothing: _Read) -> tuple[Files, _Read]:
+    """What is read of all files that can be read whole, and these; ``nothing`` where there is none."""
     for _ in range(DAMAGED_AT_MOST):
         if not (files.in_order or files.loose):
-            return files, []
+            return files, nothing
         try:
-            known = replace(setting, faults=faults_of(spark, files))
-            rows = accounts(events_of(spark, files), known).collect()
-            return files, [row.asDict(recursive=True) for row in rows]
+            return files, read(files)
         except (PySparkException, Py4JError) as error:
             files = _without_damaged(files, error)
     raise Trouble(f"more than {DAMAGED_AT_MOST} files of the histories are damaged")
@@ -128,12 +248,17 @@ def _without_damaged(files: Files, error: Exception) -> Files:
     named = re.search(r"FAILED_READ_FILE[^\n]*?(\S+\.parquet)", str(error))
     damaged = named and next((file for file in (*files.in_order, *files.loose) if _is(file, named[1])), None)
     if not damaged:
-        raise Trouble(f"Spark failed: {str(error).strip().splitlines()[0]}") from error
+        raise Trouble(f"Spark failed: {_reason(error)}") from error
     return Files(
         in_order=tuple(file for file in files.in_order if file != damaged),
         loose=tuple(file for file in files.loose if file != damaged),
-        problems=(*files.problems, f"{damaged.path} is damaged: its end can be read, but not all of its rows"),
+        problems=(*files.problems, f"{damaged.path} is damaged: {NOT_ALL_ROWS}"),
     )
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, in one line."""
+    return reason(error) if isinstance(error, Py4JJavaError) else str(error).strip().splitlines()[0]
 
 
 def _is(file: File, told: str) -> bool:
@@ -146,34 +271,63 @@ class _Kept:
 
     def __init__(self, rows: Iterable[dict[str, Any]]) -> None:
         self.judged: dict[str, int] = {}
-        self.broken: dict[str, int] = {}
-        self.cases: dict[str, list[Shown]] = {}
+        self.runs: dict[tuple[str, str], RunCount] = {}
+        self.by_fault: Counter[tuple[str, str, str]] = Counter()
+        self.broken: Counter[str] = Counter()
+        self.explained: dict[str, Counter[str]] = defaultdict(Counter)
+        self.cases: dict[tuple[str, str | None], list[Shown]] = defaultdict(list)
         for row in rows:
             name = row["invariant"]
+            self._count(row)
             self.judged[name] = self.judged.get(name, 0) + row["judged"]
-            self.broken[name] = self.broken.get(name, 0) + row["broken"]
-            cases = self.cases.setdefault(name, [])
-            room = CASES_AT_MOST - len(cases)
-            cases.extend(_shown(name, case) for case in row["cases"][:room])
+            self.broken[name] += row["broken"]
+            for one in row["explained"]:
+                self.explained[name][one["deviation"]] += one["times"]
+            for case in row["cases"]:
+                kept = self.cases[name, case["deviation"]]
+                if len(kept) < (DAMAGED_AT_MOST if name == DAMAGED else CASES_AT_MOST):
+                    kept.append(_shown(name, case))
+
+    def _count(self, row: dict[str, Any]) -> None:
+        """Add to what is counted run by run."""
+        if not row["rule"]:
+            return
+        run, rule = row["run"], row["rule"]
+        explained = sum(one["times"] for one in row["explained"])
+        before = self.runs.get((run, rule), RunCount(run=run, rule=rule))
+        self.runs[run, rule] = RunCount(
+            run=run,
+            rule=rule,
+            judged=before.judged + row["judged"],
+            broken=before.broken + row["broken"],
+            explained=before.explained + explained,
+        )
+        for one in row["by_fault"]:
+            self.by_fault[run, rule, one["fault"]] += one["times"]
 
     def problems(self) -> tuple[str, ...]:
-        """Events that could not be judged, a sentence for each way, with one of each named."""
+        """Damaged files; events that could not be judged, a sentence for each way, with one of each named."""
+        damaged = [f"{case.topic} is damaged: {case.because}" for case in self.cases[DAMAGED, None]]
         sentences: dict[str, str] = {}
-        for case in self.cases.get(EVENTS, []):
+        for case in self.cases[EVENTS, None]:
             event = case.events[0]
             where = f"a {event['kind']} with outcome {event['outcome']} in topic {case.topic} of run {case.run}"
             sentences.setdefault(case.because, f"{case.because}: {where}")
-        number = self.broken.get(EVENTS, 0)
-        return tuple(f"{sentence} ({number} events in all cannot be judged)" for sentence in sentences.values())
+        number = self.broken[EVENTS]
+        strange = [f"{sentence} ({number} events in all cannot be judged)" for sentence in sentences.values()]
+        return (*damaged, *strange)
 
     def verdict(self, rule: Rule, *, is_whole: bool) -> Verified:
         """What all invariants of a rule together say."""
         names = [invariant.name for invariant in INVARIANTS if invariant.rule == rule.id]
         judged = sum(self.judged.get(name, 0) for name in names)
-        broken = sum(self.broken.get(name, 0) for name in names)
+        broken = sum(self.broken[name] for name in names)
         if broken:
-            cases = tuple(case for name in names for case in self.cases[name])
-            return Broken(rule=rule, exercised=judged, times=broken, cases=cases)
+            explained = sum((self.explained[name] for name in names), Counter[str]())
+            reasons = (None, *explained)
+            cases = tuple(case for reason in reasons for name in names for case in self.cases.get((name, reason), ()))
+            times = broken - explained.total()
+            return Broken(rule=rule, exercised=judged, times=times, explained=dict(explained), cases=cases)
         if not names:
             return NotExercised(rule=rule, why=NOT_DECIDED)
         if not is_whole:

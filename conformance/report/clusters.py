@@ -9,6 +9,9 @@ from conformance.report.lists import count, joined
 from model.replication.words import (
     AcknowledgeAt,
     AcknowledgedAt,
+    AwaitAnswered,
+    AwaitIdle,
+    AwaitMessage,
     AwaitTimedOut,
     Behind,
     CatchUp,
@@ -21,6 +24,7 @@ from model.replication.words import (
     GeoOperation,
     GeoOutcome,
     HealLink,
+    HoldLink,
     JoinAt,
     KillCluster,
     LeaveAt,
@@ -31,7 +35,10 @@ from model.replication.words import (
     ReadClusters,
     ReceiveAt,
     ReceivedAt,
+    ReleaseLink,
+    ReplicatorsClosed,
     RestartCluster,
+    SlowLink,
     UnloadAt,
 )
 
@@ -39,8 +46,10 @@ from model.replication.words import (
 def deed(operation: GeoOperation) -> tuple[str, str, str]:
     """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
     match operation:
-        case PublishAt(cluster, topic, messages):
-            return cluster, f"a producer at cluster {cluster}", f"publishes {joined(list(messages))} to topic {topic}"
+        case PublishAt(cluster, topic, messages, size_bytes):
+            size = f", {size_bytes} bytes each," if size_bytes else ""
+            deed = f"publishes {joined(list(messages))}{size} to topic {topic}"
+            return cluster, f"a producer at cluster {cluster}", deed
         case JoinAt(consumer, cluster, topic, subscription, is_replicated):
             kind = "replicated " if is_replicated else ""
             where = f"{kind}subscription {subscription} of topic {topic} at cluster {cluster}"
@@ -53,20 +62,42 @@ def deed(operation: GeoOperation) -> tuple[str, str, str]:
         case LeaveAt(consumer):
             return consumer, f"consumer {consumer}", "leaves"
         case AwaitTimedOut(cluster):
-            return cluster, f"cluster {cluster}", "gives up a snapshot"
+            return cluster, f"cluster {cluster}", "gives up a snapshot, and some time goes by"
+        case AwaitMessage(cluster, topic, message):
+            return cluster, f"cluster {cluster}", f"gets {message} of topic {topic}"
+        case AwaitAnswered(cluster, topic, by):
+            answers = joined([f"{label}'s" for label in by])
+            return (
+                cluster,
+                f"cluster {cluster}",
+                f"gets answers of topic {topic}, {answers}, or gives up",
+            )
+        case AwaitIdle(cluster, topic):
+            return cluster, f"cluster {cluster}", f"closes its replicators of topic {topic}, which is idle there"
         case UnloadAt(cluster, topic):
             return cluster, f"cluster {cluster}", f"unloads topic {topic}"
         case RestartCluster(cluster):
             return cluster, f"cluster {cluster}", "is stopped and started again"
         case KillCluster(cluster):
             return cluster, f"cluster {cluster}", "is killed and started again"
-        case CreateReplicatedTopic() | CutLink() | HealLink() | CatchUp() | ReadClusters():
+        case (
+            CreateReplicatedTopic()
+            | CutLink()
+            | HealLink()
+            | HoldLink()
+            | SlowLink()
+            | ReleaseLink()
+            | CatchUp()
+            | ReadClusters()
+        ):
             return SUITE, "the suite", _deed_of_suite(operation)
         case _:
             assert_never(operation)
 
 
-def _deed_of_suite(operation: CreateReplicatedTopic | CutLink | HealLink | CatchUp | ReadClusters) -> str:
+def _deed_of_suite(
+    operation: CreateReplicatedTopic | CutLink | HealLink | HoldLink | SlowLink | ReleaseLink | CatchUp | ReadClusters,
+) -> str:
     match operation:
         case CreateReplicatedTopic(topic, clusters, is_replicated, deduplication):
             where = f"topic {topic} in {clusters} clusters"
@@ -76,6 +107,12 @@ def _deed_of_suite(operation: CreateReplicatedTopic | CutLink | HealLink | Catch
             return f"cuts the link from cluster {source} to cluster {target}"
         case HealLink(source, target):
             return f"heals the link from cluster {source} to cluster {target}"
+        case HoldLink(source, target, what):
+            return f"holds up {what} on the link from cluster {source} to cluster {target}"
+        case SlowLink(source, target, delay_ms):
+            return f"makes the link from cluster {source} to cluster {target} {delay_ms} ms slower"
+        case ReleaseLink(source, target):
+            return f"releases what is held up on the link from cluster {source} to cluster {target}"
         case CatchUp(consumer):
             return f"heals all links, and publishes and has {consumer} acknowledge everything until the others catch up"
         case ReadClusters(topic):
@@ -89,7 +126,7 @@ def outcome_in_words(outcome: GeoOutcome) -> str:
     match outcome:
         case GeoCreated(clusters, period_ms):
             return f"it is in clusters {joined(list(clusters))}, with a snapshot every {period_ms} ms at most"
-        case LinkCut() | LinkHealed() | AcknowledgedAt():
+        case LinkCut() | LinkHealed() | ReplicatorsClosed() | AcknowledgedAt():
             return ""
         case Published(positions):
             return "stored at " + joined([str(position) for position in positions])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -86,7 +86,7 @@ def write(account: Account, path: Path) -> None:
 
 def page(account: Account, *, folder: Path, when: datetime) -> str:
     """The page for a report in ``folder``, as of ``when``."""
-    return _template().render(
+    return template_of("page.html.j2").render(
         account=account,
         verdicts=account.verdicts,
         headline=headline(account),
@@ -95,11 +95,17 @@ def page(account: Account, *, folder: Path, when: datetime) -> str:
         rows=[_row(verdict, account) for verdict in account.verdicts.rules],
         violations=list(_violations(account, folder)),
         when=when.strftime("%Y-%m-%d %H:%M UTC"),
-        style=Markup((_HERE / "page.css").read_text("utf-8")),  # ours, and nothing of a run is in it
+        style=style(),
     )
 
 
-def _template() -> jinja2.Template:
+def style() -> Markup:
+    """What pages look like: ours, and nothing of a run is in it."""
+    return Markup((_HERE / "page.css").read_text("utf-8"))
+
+
+def template_of(name: str, **filters: Callable[..., str]) -> jinja2.Template:
+    """A template beside this module, with what all of them may use, and filters of its own."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE),
         autoescape=True,
@@ -114,9 +120,11 @@ def _template() -> jinja2.Template:
         "last_lines": lambda text: _lines(text.splitlines(), keep_last=True),
         "sign": lambda tone: _SIGNS[tone],
         "slug": lambda text: text.replace(" ", "-"),
+        "thousands": lambda number: f"{number:,}".replace(",", " "),
+        **filters,
     }
     environment.tests["left_out"] = lambda step: isinstance(step, LeftOut)
-    return environment.get_template("page.html.j2")
+    return environment.get_template(name)
 
 
 def _row(verdict: RuleVerdict, account: Account) -> _Row:

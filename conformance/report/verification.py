@@ -19,7 +19,9 @@ from conformance.verdicts import Held, NotExercised
 CASES_AT_MOST = 3
 """How many cases of one rule are told on the terminal; the JSON has more."""
 
-LABELS = ("held", "violated", "not exercised")
+LABELS = ("held", "violated", "known deviation", "not exercised")
+
+_STYLES = {"held": "green", "violated": "bold red", "known deviation": "magenta", "not exercised": "yellow"}
 
 _LEFT_OUT = {
     "run",
@@ -48,8 +50,11 @@ def show(verification: Verification, console: Console) -> None:
     for problem in verification.problems:
         console.print()
         console.print(Text(f"Trouble: {problem}.", style="yellow"))
+    for note in verification.notes:
+        console.print()
+        console.print(Text(f"Note: {note}.", style="dim"))
     console.print()
-    counted = Counter(_label(verdict) for verdict in verification.rules)
+    counted = Counter(label(verdict) for verdict in verification.rules)
     told = ", ".join(f"{counted[name]} {name}" for name in LABELS if counted[name])
     trouble = ", and there was trouble" if verification.problems else ""
     console.print(Text(f"{count(counted.total(), 'rule', 'rules')}: {told}{trouble}.", style="bold"))
@@ -59,7 +64,8 @@ def as_json(verification: Verification) -> dict[str, Any]:
     """The verdicts as one object, with those fields of ``check``'s that histories have something to say of.
 
     ``operations`` counts events; ``release`` and ``seed`` are null: histories may be of many. A rule that was broken
-    has ``times`` and ``cases``, each with the events that show it.
+    has ``times`` and ``cases``, each with the events that show it; ``explained`` counts what known deviations explain,
+    by name, and ``known`` is true where they explain all.
     """
     return {
         "release": None,
@@ -68,6 +74,7 @@ def as_json(verification: Verification) -> dict[str, Any]:
         "operations": verification.events,
         "seconds": round(verification.seconds, 3),
         "trouble": list(verification.problems),
+        "notes": list(verification.notes),
     }
 
 
@@ -99,19 +106,22 @@ def _table(verification: Verification) -> Table:
     table.add_column("Exercised", justify="right", no_wrap=True)
     table.add_column("", ratio=1)
     for verdict in verification.rules:
-        style = {"held": "green", "violated": "bold red"}.get(_label(verdict), "yellow")
         exercised = 0 if isinstance(verdict, NotExercised) else verdict.exercised
         remark = Text(_remark(verdict))
         if isinstance(verdict, Held):
             remark.no_wrap, remark.overflow, remark.style = True, "ellipsis", "dim"
-        table.add_row(verdict.rule.id, Text(_label(verdict), style=style), str(exercised or "-"), remark)
+        name = label(verdict)
+        table.add_row(verdict.rule.id, Text(name, style=_STYLES[name]), str(exercised or "-"), remark)
     return table
 
 
-def _label(verdict: Verified) -> str:
+def label(verdict: Verified) -> str:
+    """What a verdict is called in tables."""
     match verdict:
         case Held():
             return "held"
+        case Broken(is_known=True):
+            return "known deviation"
         case Broken():
             return "violated"
         case NotExercised():
@@ -125,7 +135,9 @@ def _remark(verdict: Verified) -> str:
         case Held():
             return title(verdict.rule)
         case Broken():
-            return f"{verdict.cases[0].because} ({times(verdict.times)})"
+            reasons = [] if verdict.is_known else [times(verdict.times)]
+            reasons += [f"{name}: {times(number)}" for name, number in verdict.explained.items()]
+            return f"{verdict.cases[0].because} ({', '.join(reasons)})"
         case NotExercised():
             return verdict.why
         case _:
@@ -134,13 +146,23 @@ def _remark(verdict: Verified) -> str:
 
 def _show_broken(verdict: Broken, console: Console) -> None:
     console.print()
-    console.print(Text(f"{verdict.rule.id}: {title(verdict.rule)}", style="bold red"))
-    for case in verdict.cases[:CASES_AT_MOST]:
-        console.print(Text(f"  {case.because} ({_where(case)}):"))
-        for event in case.events:
-            console.print(Text(f"    {event_in_words(event)}"))
-    if verdict.times > CASES_AT_MOST:
-        console.print(Text(f"  … and {verdict.times - CASES_AT_MOST} more."))
+    console.print(Text(f"{verdict.rule.id}: {title(verdict.rule)}", style=_STYLES[label(verdict)]))
+    for name, number in ((None, verdict.times), *verdict.explained.items()):
+        told = [case for case in verdict.cases if case.deviation == name][:CASES_AT_MOST]
+        for case in told:
+            _show_case(case, console)
+        if number > len(told):
+            console.print(Text(f"  … and {number - len(told)} more{_of_deviation(name)}."))
+
+
+def _show_case(case: Shown, console: Console) -> None:
+    console.print(Text(f"  {case.because} ({_where(case)}){_of_deviation(case.deviation)}:"))
+    for event in case.events:
+        console.print(Text(f"    {event_in_words(event)}"))
+
+
+def _of_deviation(name: str | None) -> str:
+    return "" if name is None else f", the known deviation {name}"
 
 
 def _where(case: Shown) -> str:
@@ -151,17 +173,19 @@ def _where(case: Shown) -> str:
 def _rule(verdict: Verified) -> dict[str, Any]:
     told: dict[str, Any] = {
         "id": verdict.rule.id,
-        "verdict": _label(verdict).replace(" ", "-"),
+        "verdict": "violated" if isinstance(verdict, Broken) else label(verdict).replace(" ", "-"),
         "exercised": 0 if isinstance(verdict, NotExercised) else verdict.exercised,
         "deviation": None,
         "history": None,
     }
     if isinstance(verdict, Broken):
-        told |= {"times": verdict.times, "cases": [_case(case) for case in verdict.cases]}
+        told["deviation"] = next(iter(verdict.explained), None) if verdict.is_known else None
+        told |= {"known": verdict.is_known, "times": verdict.times, "explained": verdict.explained}
+        told["cases"] = [_case(case) for case in verdict.cases]
     return told
 
 
 def _case(case: Shown) -> dict[str, Any]:
-    said = {name: getattr(case, name) for name in ("invariant", "run", "cluster", "topic", "because")}
+    said = {name: getattr(case, name) for name in ("invariant", "run", "cluster", "topic", "because", "deviation")}
     events = [{name: value for name, value in event.items() if value is not None} for event in case.events]
     return {**said, "events": events}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from conformance.history.recorded import Kind, Recorded
 
 
@@ -11,3 +13,8 @@ def event(kind: Kind = Kind.SEND, **fields: Any) -> Recorded:
     """An event with little in it; whatever is named is as told."""
     told: dict[str, Any] = {"run": "r", "lane": "w", "topic": "t", "invoked_ns": 1, "completed_ns": 2}
     return Recorded(kind=kind, **(told | fields))
+
+
+def event_as_row(kind: Kind = Kind.SEND, **fields: Any) -> dict[str, Any]:
+    """The same as a row."""
+    return msgspec.structs.asdict(event(kind, **fields))

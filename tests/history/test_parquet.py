@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from conformance.history import parquet
-from conformance.history.parquet import HistoryWriter, bucket_of, compact, table_of
+from conformance.history.parquet import HistoryWriter, bucket_of, table_of
 from conformance.history.recorded import Kind, Outcome, Recorded, digest
 from conformance.trouble import Trouble
 from tests.history.samples import event
@@ -103,61 +103,6 @@ def test_what_was_put_down_before_a_kill_can_be_read(tmp_path: Path) -> None:
     numbers = [row["sequence_id"] for row in rows(tmp_path)]
     assert sorted(numbers) == list(range(len(numbers)))  # type: ignore[type-var]
     assert len(numbers) % 10 == 0
-
-
-def test_compacting_leaves_one_file_a_bucket_with_everything_in_order(tmp_path: Path) -> None:
-    for lane in ("one", "two"):
-        with HistoryWriter(tmp_path, lane, buckets=2, segment_events=3) as writer:
-            for number in range(40):
-                writer.record(event(lane=lane, topic=f"t{number % 5}", ledger=1, entry=number))
-    before = rows(tmp_path)
-    assert compact(tmp_path) == 2
-    after = rows(tmp_path)
-    assert len(list(tmp_path.glob("*/*.parquet"))) == 2
-    assert sorted(map(str, after)) == sorted(map(str, before))
-    for path in tmp_path.glob("*/*.parquet"):
-        table = pq.read_table(path)
-        assert table.equals(parquet.in_order(table))
-    assert compact(tmp_path) == 0
-
-
-def test_more_segments_are_compacted_into_what_there_is(tmp_path: Path) -> None:
-    for _ in range(3):
-        with HistoryWriter(tmp_path, "w") as writer:
-            writer.record(event())
-        compact(tmp_path)
-    assert len(rows(tmp_path)) == 3
-
-
-def test_compacting_that_was_ended_half_way_is_finished_by_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(3):
-        with HistoryWriter(tmp_path, "w") as writer:
-            writer.record(event(sequence_id=number))
-
-    def ended(_: Path) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Path, "unlink", ended)
-        with pytest.raises(KeyboardInterrupt):
-            compact(tmp_path)
-    assert len(rows(tmp_path)) == 6
-    compact(tmp_path)
-    assert {row["sequence_id"] for row in rows(tmp_path)} == {0, 1, 2}
-    assert len(rows(tmp_path)) == 3
-
-
-def test_a_damaged_segment_is_named_and_nothing_is_lost(tmp_path: Path) -> None:
-    for _ in range(2):
-        with HistoryWriter(tmp_path, "w") as writer:
-            writer.record(event())
-    damaged, whole = sorted(tmp_path.glob("*/*.parquet"))
-    damaged.write_bytes(damaged.read_bytes()[:-20])
-    with pytest.raises(Trouble, match=f"{damaged.name} is not a whole file of a history"):
-        compact(tmp_path)
-    assert whole.exists()
 
 
 def test_a_history_that_cannot_be_written_is_trouble(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from conformance.pipeline.session import session
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A session on one core; its memory is that of a laptop's smallest."""
+    """A session on one core; its memory is that of a laptop's smallest, and histories are small: few partitions do."""
     started = session("local[1]")
+    started.conf.set("spark.sql.shuffle.partitions", 4)  # each of 200 that are empty takes some milliseconds, each time
     yield started
     started.stop()

@@ -7,60 +7,29 @@ broken in them; each is written from the sentence of its rule, not from the pipe
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 
-from conformance.history.recorded import KILL, Kind, Outcome, Recorded
+from conformance.history.recorded import KILL, MOVES, Kind, Outcome, Recorded
 from conformance.pipeline.topic import Setting
-
-History = Sequence[Recorded]
-Position = tuple[int, int, int]
-
-
-def position(event: Recorded) -> Position:
-    assert event.ledger is not None
-    assert event.entry is not None
-    return event.ledger, event.entry, event.batch_index
-
-
-def entry(event: Recorded) -> tuple[int, int]:
-    return position(event)[:2]
-
-
-def invoked(event: Recorded) -> int:
-    return -1 if event.invoked_ns is None else event.invoked_ns
-
-
-def of(history: History, *kinds: Kind, placed: bool = False) -> list[Recorded]:
-    return [event for event in history if event.kind in kinds and (event.ledger is not None or not placed)]
-
-
-def ok(events: History) -> list[Recorded]:
-    return [event for event in events if event.outcome is Outcome.OK]
-
-
-def perhaps(events: History) -> list[Recorded]:
-    return [event for event in events if event.outcome in (Outcome.OK, Outcome.UNKNOWN)]
-
-
-def by_subscription(history: History) -> Iterator[History]:
-    """What is of a subscription or of none, for each subscription."""
-    for name in sorted({event.subscription for event in history if event.subscription is not None}):
-        yield [event for event in history if event.subscription in (name, None)]
-
-
-def read_at(history: History) -> int | None:
-    ends = ok(of(history, Kind.LOG_END))
-    return max(map(invoked, ends)) if ends else None
-
-
-def is_deduplicated(history: History) -> bool:
-    told = [event.deduplication for event in of(history, Kind.TOPIC)]
-    return bool(told) and all(told)
-
-
-def differ(one: object, other: object) -> bool:
-    return one is not None and other is not None and one != other
-
+from tests.pipeline.plain_deliveries import DELIVERIES
+from tests.pipeline.plain_words import (
+    History,
+    by_subscription,
+    covers,
+    differ,
+    entry,
+    invoked,
+    is_deduplicated,
+    leaves_out,
+    of,
+    ok,
+    own_subscriptions,
+    perhaps,
+    position,
+    read_at,
+    start,
+    surely_until,
+)
 
 # ------------------------------------------------------------------------------------------------------- deduplication
 
@@ -95,9 +64,10 @@ def falsely_confirmed(history: History, _: Setting) -> bool:
 
 
 def whole_log(history: History) -> list[Recorded]:
-    """The log's messages that are no chunks, with a producer and a sequence id, in order."""
+    """The log's own messages that are no chunks, with a producer and a sequence id, in order."""
     logs = of(history, Kind.LOG)
-    return [log for log in logs if log.producer and log.sequence_id is not None and log.chunk_id is None]
+    logs = [log for log in logs if log.replicated_from is None and log.chunk_id is None]
+    return [log for log in logs if log.producer and log.sequence_id is not None]
 
 
 def stored_twice(history: History, _: Setting) -> bool:
@@ -116,9 +86,24 @@ def out_of_order(history: History, _: Setting) -> bool:
     return False
 
 
+def forgotten(history: History, _: Setting) -> bool:
+    """Confirmed before a move, and stored, or something lower, after it."""
+    sends = [send for send in of(history, Kind.SEND) if send.producer and send.sequence_id is not None]
+    moves = [fault for fault in of(history, Kind.FAULT) if fault.fault in MOVES]
+    for later in ok(sends):
+        for earlier in sends:
+            if earlier.outcome not in (Outcome.OK, Outcome.DUPLICATE) or earlier.producer != later.producer:
+                continue
+            if not any(earlier.completed_ns < invoked(move) and move.completed_ns < invoked(later) for move in moves):
+                continue
+            if later.ledger is not None and (later.sequence_id or 0) <= (earlier.sequence_id or 0):
+                return is_deduplicated(history)
+    return False
+
+
 def missed(history: History, _: Setting) -> bool:
     """Drained, and something behind the beginning was never delivered."""
-    for events in by_subscription(history):
+    for events in own_subscriptions(history):
         begins, drained = of(events, Kind.BEGIN), ok(of(events, Kind.DRAINED))
         if len(begins) != 1 or not drained or of(events, Kind.SEEK, Kind.SKIP):
             continue
@@ -142,6 +127,12 @@ def chunk_log(history: History) -> dict[str, list[Recorded]]:
     return found
 
 
+def is_whole(given: Recorded, chunks: list[Recorded]) -> bool:
+    """Whether all chunks of this message are there, up to the entry where it stands."""
+    there = {log.chunk_id for log in chunks if entry(log) <= entry(given)}
+    return there >= set(range(given.chunks or 1))
+
+
 def chunks_agree(history: History, _: Setting) -> bool:
     """Chunks of one uuid contradict each other (where they stand side by side), or have no room."""
     for chunks in chunk_log(history).values():
@@ -154,12 +145,40 @@ def chunks_agree(history: History, _: Setting) -> bool:
     return False
 
 
+def chunks_in_order(history: History, _: Setting) -> bool:
+    """A chunk has nowhere in front of it the one before it."""
+    for chunks in chunk_log(history).values():
+        ids = [-1 if log.chunk_id is None else log.chunk_id for log in chunks]
+        if any(number != 0 and number - 1 not in ids[: ids.index(number)] for number in ids):
+            return True
+    return False
+
+
+def stored_whole(history: History, _: Setting) -> bool:
+    """Deduplicated, confirmed, and not all chunks are there under any uuid."""
+    read = read_at(history)
+    whole = {
+        (chunk.producer, chunk.sequence_id)
+        for chunks in chunk_log(history).values()
+        for chunk in chunks
+        if chunk.chunk_id == (chunk.chunks or 0) - 1 and is_whole(chunk, chunks)
+    }
+    for send in of(history, Kind.SEND):
+        is_confirmed = send.outcome in (Outcome.OK, Outcome.DUPLICATE) and (send.chunks or 1) > 1
+        if not is_confirmed or read is None or send.completed_ns > read or not send.producer:
+            continue
+        if send.sequence_id is not None and (send.producer, send.sequence_id) not in whole:
+            return is_deduplicated(history)
+    return False
+
+
 def stored_once_in_order(history: History, _: Setting) -> bool:
     """Deduplicated, and chunks are repeated, missing in between, or there under two uuids."""
     if not is_deduplicated(history):
         return False
     firsts = []
-    for chunks in chunk_log(history).values():
+    own = [one for one in history if one.replicated_from is None]
+    for chunks in chunk_log(own).values():
         ids = [-1 if log.chunk_id is None else log.chunk_id for log in chunks]
         if ids != list(range(len(ids))):
             return True
@@ -174,11 +193,8 @@ def delivered_whole(history: History, _: Setting) -> bool:
     for given in of(history, Kind.DISPATCH, placed=True):
         if (given.chunks or 1) <= 1 or read is None or given.completed_ns > read:
             continue
-        if given.chunk_uuid is not None:
-            chunks = chunk_log(history).get(given.chunk_uuid, [])
-            there = {log.chunk_id for log in chunks if entry(log) <= entry(given)}
-            if not there >= set(range(given.chunks or 1)):
-                return True
+        if given.chunk_uuid is not None and not is_whole(given, chunk_log(history).get(given.chunk_uuid, [])):
+            return True
         sends = [send for send in ok(of(history, Kind.SEND, placed=True)) if position(send) == position(given)]
         if sends and differ(sends[-1].digest, given.digest):
             return True
@@ -191,7 +207,8 @@ def delivered_whole(history: History, _: Setting) -> bool:
 def may_be_lost(event: Recorded, history: History, setting: Setting) -> bool:
     kills = [fault for fault in of(history, Kind.FAULT) if fault.fault == KILL]
     return any(
-        event.completed_ns >= invoked(kill) - setting.persisted_after_ns and invoked(event) <= kill.completed_ns
+        event.completed_ns >= invoked(kill) - setting.persisted_after_of(event.run)
+        and invoked(event) <= kill.completed_ns
         for kill in kills
     )
 
@@ -202,12 +219,6 @@ def seek_between(earlier: Recorded, later: Recorded, history: History) -> bool:
     over = sum(seek.completed_ns < invoked(earlier) for seek in seeks)
     begun = sum(invoked(seek) <= invoked(later) for seek in seeks)
     return over != begun
-
-
-def covers(ack: Recorded, message: Recorded) -> bool:
-    if ack.kind is Kind.ACK:
-        return position(ack) == position(message)
-    return position(ack) >= position(message)
 
 
 def positions_rise(history: History, _: Setting) -> bool:
@@ -221,7 +232,9 @@ def delivered_again(history: History, setting: Setting) -> bool:
     for events in by_subscription(history):
         for ack in ok(of(events, Kind.ACK, Kind.ACK_CUMULATIVE, placed=True)):
             for given in of(events, Kind.DISPATCH, placed=True):
-                if given.invoked_ns is None or not covers(ack, given) or given.invoked_ns <= ack.completed_ns:
+                if given.invoked_ns is None or not covers(ack, given):
+                    continue
+                if given.invoked_ns - setting.on_its_way_ns <= ack.completed_ns:
                     continue
                 if not may_be_lost(ack, events, setting) and not seek_between(ack, given, events):
                     return True
@@ -243,7 +256,7 @@ def mark_delete_back(history: History, setting: Setting) -> bool:
 
 def mark_delete_over_a_hole(history: History, _: Setting) -> bool:
     """Mark-delete covers what nobody acknowledged or left out."""
-    for events in by_subscription(history):
+    for events in own_subscriptions(history):
         begins = of(events, Kind.BEGIN, placed=True)
         if len(begins) != 1:
             continue
@@ -252,31 +265,23 @@ def mark_delete_over_a_hole(history: History, _: Setting) -> bool:
                 is_due = (log.chunk_id or 0) + 1 >= (1 if log.chunks is None else log.chunks)
                 if not is_due or not entry(begins[0]) < entry(log) <= entry(reading):
                     continue
-                if not any(invoked(event) <= reading.completed_ns for event in _leaves_out(events, log)):
+                if not any(invoked(event) <= reading.completed_ns for event in leaves_out(events, log)):
                     return True
     return False
-
-
-def _leaves_out(events: History, log: Recorded) -> Iterator[Recorded]:
-    acks = perhaps(of(events, Kind.ACK, Kind.ACK_CUMULATIVE, placed=True))
-    yield from (ack for ack in acks if covers(ack, log))
-    for move in perhaps(of(events, Kind.SEEK, Kind.SKIP, placed=True)):
-        if entry(log) < entry(move) or (move.kind is Kind.SKIP and entry(log) == entry(move)):
-            yield move
 
 
 # ---------------------------------------------------------------------------------------------------------- Key_Shared
 
 
-def one_consumer_at_a_time(history: History, _: Setting) -> bool:
+def one_consumer_at_a_time(history: History, setting: Setting) -> bool:
     """Two messages of one key are surely outstanding at two consumers at one moment."""
-    for events in by_subscription(history):
+    for events in own_subscriptions(history):
         given = [
             event
             for event in of(events, Kind.DISPATCH, placed=True)
             if event.subscription_type == "Key_Shared" and event.key is not None and event.subscription is not None
         ]
-        spans = [(event, start(event), end(event, events)) for event in given]
+        spans = [(event, start(event), surely_until(event, events, setting)) for event in given]
         for one, began, ended in spans:
             for other, other_began, other_ended in spans:
                 together = max(began, other_began) < min(ended, other_ended)
@@ -285,32 +290,13 @@ def one_consumer_at_a_time(history: History, _: Setting) -> bool:
     return False
 
 
-def start(given: Recorded) -> int:
-    return given.completed_ns if given.invoked_ns is None else given.invoked_ns
-
-
-def end(given: Recorded, events: History) -> float:
-    releases = [event for event in events if releases_it(event, given) and event.completed_ns >= start(given)]
-    return min((max(start(given), invoked(event)) for event in releases), default=float("inf"))
-
-
-def releases_it(event: Recorded, given: Recorded) -> bool:
-    match event.kind:
-        case Kind.ACK | Kind.NACK:
-            return event.ledger is not None and position(event) == position(given)
-        case Kind.REDELIVER | Kind.UNSUBSCRIBE:
-            return event.consumer == given.consumer
-        case Kind.SEEK | Kind.SKIP:
-            return event.subscription is not None
-        case Kind.FAULT:
-            return True
-        case _:
-            return False
-
-
 PLAIN: dict[str, Callable[[History, Setting], bool]] = {
     broken.__name__.replace("_", " "): broken
     for broken in (
+        *DELIVERIES,
+        forgotten,
+        chunks_in_order,
+        stored_whole,
         stored_twice,
         falsely_confirmed,
         out_of_order,

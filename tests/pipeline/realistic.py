@@ -8,16 +8,15 @@ read now and then; at the end both subscriptions are drained, and the log is rea
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from conformance.history.parquet import COMPACTED, SCHEMA, bucket_of, in_order, write_file
+from conformance.history.parquet import SCHEMA
 from conformance.history.recorded import Recorded
-from conformance.pipeline.topic import Ints
+from conformance.pipeline.topic import Flags, Ints
 
 PRODUCERS = 4
 KEYS = 1_000
@@ -27,30 +26,32 @@ CURSOR_READ_EVERY = 50
 STEP_NS = 100_000
 KEYED, ORDERED = "keyed", "ordered"
 
+_NAMED = pa.dictionary(pa.int32(), pa.string())
+ENCODED = pa.schema([field.with_type(_NAMED) if pa.types.is_string(field.type) else field for field in SCHEMA])
+"""The schema of what is made: names are dictionaries, and are strings in a file."""
+
+
+def name_of(number: int) -> str:
+    """The name of a topic; names are in the order of numbers."""
+    return f"t{number:06d}"
+
 
 def topic_table(number: int, *, entries: int, seed: int = 0) -> pa.Table:
     """All events of one topic of so many entries (a multiple of a hundred), in order: about five times as many."""
     random = np.random.default_rng((seed, number))
-    made = _Topic(number, entries, random)
-    return in_order(pa.concat_tables(made.blocks()))
+    table = pa.concat_tables(_Topic(number, entries, random).blocks()).unify_dictionaries().combine_chunks()
+    ledger, entry, completed = (table[name].fill_null(-2).to_numpy() for name in ("ledger", "entry", "completed_ns"))
+    return table.take(np.lexsort((completed, entry, ledger)))  # of one topic and without batches: in order, but quicker
 
 
 def events(number: int, *, entries: int, seed: int = 0) -> list[Recorded]:
     """The same as values."""
-    return [msgspec.convert(row, Recorded) for row in topic_table(number, entries=entries, seed=seed).to_pylist()]
+    return as_events(topic_table(number, entries=entries, seed=seed))
 
 
-def write(folder: Path, *, topics: int, entries: int, buckets: int, seed: int = 0) -> int:
-    """Write a compacted history of many topics, a bucket at a time; returns how many events it has."""
-    names: dict[str, list[int]] = {}
-    for number in range(topics):
-        names.setdefault(bucket_of(f"t{number:06d}", buckets), []).append(number)
-    written = 0
-    for bucket, numbers in names.items():
-        table = pa.concat_tables([topic_table(number, entries=entries, seed=seed) for number in numbers])
-        write_file(table, folder / bucket / f"{COMPACTED}-0.parquet", replaces=["w-000001.parquet"])
-        written += table.num_rows
-    return written
+def as_events(table: pa.Table) -> list[Recorded]:
+    """A table's rows as values."""
+    return [msgspec.convert(row, Recorded) for row in table.to_pylist()]
 
 
 class _Topic:
@@ -76,6 +77,7 @@ class _Topic:
         """The events, kind by kind."""
         yield self._block("topic", 1, 0, 1, deduplication=True)
         sent = self._at(self._last) | self._message(self._last) | {"key": self._keys(self._last)}
+        sent |= {"chunks": self._chunks(self._last)["chunks"]}
         yield self._block("send", len(self._last), self._sent[self._last], 8 * STEP_NS, **sent)
         everything = np.arange(len(self._ledger))
         log = self._at(everything) | self._message(everything) | self._chunks(everything)
@@ -117,30 +119,32 @@ class _Topic:
     def _chunks(self, index: Ints) -> dict[str, Any]:
         alone = self._chunk[index] < 0
         return {
-            "chunk_uuid": pa.array(_named("u", index // 100).to_pylist(), mask=alone),
+            "chunk_uuid": _named("u", index // 100, alone),
             "chunk_id": pa.array(self._chunk[index], pa.int32(), mask=alone),
             "chunks": pa.array(np.full(len(index), 3), pa.int32(), mask=alone),
         }
 
     def _block(self, kind: str, count: int, invoked: Any, took_ns: int, **columns: Any) -> pa.Table:
-        told: dict[str, Any] = {"run": "r", "lane": "w", "topic": f"t{self._number:06d}", "kind": kind, "outcome": "ok"}
+        told: dict[str, Any] = {"run": "r", "lane": "w", "topic": name_of(self._number), "kind": kind, "outcome": "ok"}
         began = np.broadcast_to(np.asarray(invoked, dtype=np.int64), (count,))
         told |= {"cluster": "", "batch_index": -1, "invoked_ns": began, "completed_ns": began + took_ns} | columns
-        return pa.table([_column(told.get(field.name), count, field.type) for field in SCHEMA], schema=SCHEMA)
+        return pa.table([_column(told.get(field.name), count, field.type) for field in ENCODED], schema=ENCODED)
 
 
 def _column(value: Any, count: int, type_: pa.DataType) -> pa.Array:
     if isinstance(value, pa.Array):
-        return value.cast(type_)
+        return value
     if isinstance(value, np.ndarray):
         return pa.array(value, type_)
+    if isinstance(value, str):
+        return pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int32), [value])
     return pa.nulls(count, type_) if value is None else pa.repeat(pa.scalar(value, type_), count)
 
 
-def _named(letter: str, numbers: Ints) -> pa.Array:
-    """Numbers as names."""
-    names = pa.array([f"{letter}{number}" for number in range(int(numbers.max()) + 1)])
-    return names.take(pa.array(numbers))
+def _named(letter: str, numbers: Ints, absent: Flags | None = None) -> pa.DictionaryArray:
+    """Numbers as names, none where they are absent."""
+    names = [f"{letter}{number}" for number in range(int(numbers.max()) + 1)]
+    return pa.DictionaryArray.from_arrays(pa.array(numbers, pa.int32(), mask=absent), names)
 
 
 def _counted(producer: Ints, of_chunks: Ints) -> Ints:

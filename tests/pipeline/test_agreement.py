@@ -11,16 +11,24 @@ from conformance.pipeline.invariants import BY_NAME, INVARIANTS
 from model.catalogue import RULES
 from tests.pipeline import soup
 from tests.pipeline.plain import PLAIN
+from tests.pipeline.plain_clusters import OF_CLUSTERS
 
 
 def test_each_invariant_is_said_plainly_once_more_and_decides_a_rule() -> None:
-    assert set(PLAIN) == set(BY_NAME) == set(soup.RELEVANT)
+    assert {*PLAIN, *OF_CLUSTERS} == set(BY_NAME) == set(soup.RELEVANT)
     assert {invariant.rule for invariant in INVARIANTS} <= set(RULES)
 
 
 @given(history=st.lists(soup.events(), min_size=1, max_size=40), rows_of_a_batch=st.integers(1, 50))
 @settings(max_examples=200)
 def test_they_agree_on_any_history(history: list[Recorded], rows_of_a_batch: int) -> None:
+    accounts = soup.judged(history, rows_of_a_batch=rows_of_a_batch)
+    assert soup.broken_in(accounts) == soup.plainly_broken(history)
+
+
+@given(history=soup.replicated(), rows_of_a_batch=st.integers(1, 50))
+@settings(max_examples=200)
+def test_they_agree_on_any_history_of_two_clusters(history: list[Recorded], rows_of_a_batch: int) -> None:
     accounts = soup.judged(history, rows_of_a_batch=rows_of_a_batch)
     assert soup.broken_in(accounts) == soup.plainly_broken(history)
 

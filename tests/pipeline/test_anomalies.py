@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 
 from conformance.history.parquet import HistoryWriter
 from conformance.history.recorded import KILL, Kind, Recorded
-from conformance.pipeline.invariants import BY_NAME
+from conformance.pipeline.invariants import BY_NAME, Invariant
 from conformance.pipeline.topic import Setting
 from tests.history.samples import event
 from tests.pipeline import realistic, soup
 from tests.pipeline.anomalies import PLANTS
-from tests.quality.history_scale import ask_duckdb
+from tests.quality.history_scale import ask_duckdb, statements
 
-SETTING = Setting()
+SETTING = Setting(on_its_way_ns=0)
 ENTRIES = 100
 
 
 def test_each_invariant_is_broken_in_three_ways_at_least() -> None:
-    assert set(PLANTS) == set(BY_NAME)
+    assert set(PLANTS) == {name for name, one in BY_NAME.items() if isinstance(one, Invariant)}
     assert all(len(plants) >= 3 for plants in PLANTS.values())
 
 
@@ -32,7 +32,10 @@ def test_sound_histories_hold_and_put_nearly_everything_to_the_test(seed: int, e
     history = realistic.events(seed % 7, entries=entries, seed=seed)
     found = soup.judged(history, setting=SETTING, rows_of_a_batch=1000)
     assert soup.broken_in(found) == set()
-    assert {name for name, (judged, _) in found.items() if not judged} == {"falsely confirmed"}
+    unlike = {"falsely confirmed", "forgotten", "shared one at a time", "stuck", "keys stuck"}
+    # Of a short one, each key may have been asked for again before anything of it is judged.
+    perhaps = {"keys in order"} if entries < 300 else set()
+    assert {name for name in PLANTS if not found[name][0]} - perhaps == unlike
 
 
 @pytest.mark.parametrize(
@@ -47,18 +50,26 @@ def test_an_anomaly_is_found_wherever_it_is_planted(name: str, number: int, seed
     assert broken == soup.plainly_broken(history, SETTING)
 
 
-@pytest.mark.parametrize("name", sorted(set(PLANTS)))
-def test_the_sql_that_speed_is_measured_against_finds_it_too(name: str, tmp_path: Path) -> None:
+OF_ONE_CLUSTER = {name for name, one in BY_NAME.items() if not one.rule.startswith("REPL")}
+
+
+def test_each_invariant_of_one_cluster_is_said_in_sql() -> None:
+    assert {name for names in statements() for name in names.split(", ")} == OF_ONE_CLUSTER
+
+
+@pytest.mark.parametrize("name", sorted(OF_ONE_CLUSTER))
+def test_the_sql_that_speed_is_measured_against_has_the_same_verdicts(name: str, tmp_path: Path) -> None:
     sound = realistic.events(1, entries=ENTRIES)
     for number, history in enumerate([sound, *(plant(sound, 3) for plant in PLANTS[name])]):
         folder = tmp_path / str(number)
         with HistoryWriter(folder, "w") as writer:
             for one in history:
                 writer.record(one)
-        found = ask_duckdb(folder, 1)
-        needs_a_kill = any(one.kind is Kind.FAULT for one in history)
-        broken = any(count for names, count in found.items() if name in names.split(", "))
-        assert needs_a_kill or broken == (number > 0), found
+        broken = soup.broken_in(soup.judged(history, setting=SETTING, rows_of_a_batch=1000))
+        found = [frozenset(names.split(", ")) for names, count in ask_duckdb(folder, 1).items() if count]
+        assert (name in broken) == (number > 0)
+        assert broken <= frozenset().union(*found)
+        assert all(names & broken for names in found)
 
 
 def outstanding(consumer: str, entry: int, from_ns: int) -> Recorded:
@@ -75,6 +86,18 @@ def test_a_key_may_move_from_the_moment_in_which_its_message_is_perhaps_given_ba
     assert soup.broken_in(soup.judged(history)) == ({"one consumer at a time"} if is_broken else set())
 
 
+@pytest.mark.parametrize(
+    ("kind", "index", "is_broken"), [(Kind.NACK, 1, False), (Kind.NACK, 0, False), (Kind.ACK, 1, True)]
+)
+def test_who_gives_a_message_back_gives_its_whole_batch_back(kind: Kind, index: int, is_broken: bool) -> None:
+    at = {"subscription": "s", "ledger": 1, "entry": 0}
+    shared = {**at, "subscription_type": "Shared", "batch_index": 0}
+    first = event(Kind.DISPATCH, consumer="c", **shared, invoked_ns=5, completed_ns=5)
+    second = event(Kind.DISPATCH, consumer="d", **shared, invoked_ns=20, completed_ns=20)
+    back = event(kind, consumer="c", batch_index=index, **at, invoked_ns=10, completed_ns=11)
+    assert soup.broken_in(soup.judged([first, back, second])) == ({"shared one at a time"} if is_broken else set())
+
+
 def test_what_may_have_given_a_message_back_for_long_counts_from_its_beginning() -> None:
     at = {"subscription": "s", "consumer": "c", "ledger": 1, "entry": 0}
     short, long = (event(Kind.NACK, **at, invoked_ns=one, completed_ns=other) for one, other in ((10, 11), (6, 20)))
@@ -83,8 +106,10 @@ def test_what_may_have_given_a_message_back_for_long_counts_from_its_beginning()
     assert soup.broken_in(soup.judged([*history, short, long])) == set()
 
 
-@pytest.mark.parametrize(("again_ns", "is_broken"), [(10, False), (11, False), (12, True)])
-def test_a_message_may_be_sent_until_its_acknowledgment_is_confirmed(again_ns: int, is_broken: bool) -> None:
+@pytest.mark.parametrize(("again_ns", "is_broken"), [(10, False), (11, False), (12, False), (13, True)])
+def test_a_message_may_be_sent_until_its_acknowledgment_is_confirmed_and_takes_its_time_on_its_way(
+    again_ns: int, is_broken: bool
+) -> None:
     at = {"subscription": "s", "consumer": "c", "ledger": 1, "entry": 0}
     ack = event(Kind.ACK, **at, invoked_ns=10, completed_ns=11)
     history = [ack, event(Kind.DISPATCH, **at, invoked_ns=again_ns, completed_ns=20)]
@@ -110,7 +135,7 @@ def test_a_seek_leaves_out_what_is_before_it_and_a_skip_its_own_message_too(
 def killed(state: Recorded, *, then: Recorded) -> set[str]:
     """What is broken when a kill goes on from 20 to 22, which may undo what is 3 older than it, or younger."""
     kill = event(Kind.FAULT, fault=KILL, invoked_ns=20, completed_ns=22)
-    return soup.broken_in(soup.judged([state, kill, then], setting=Setting(persisted_after_ns=3)))
+    return soup.broken_in(soup.judged([state, kill, then], setting=Setting(persisted_after_ns=3, on_its_way_ns=0)))
 
 
 @pytest.mark.parametrize(
@@ -141,3 +166,33 @@ def test_a_seek_takes_acknowledgments_back_and_mark_delete_with_them(seek_ns: tu
     assert soup.broken_in(soup.judged(sent)) == ({"delivered again"} if is_broken else set())
     read = [event(Kind.CURSOR, **at, **earlier), seek, event(Kind.CURSOR, **at | {"entry": 0}, **later)]
     assert soup.broken_in(soup.judged(read)) == ({"mark delete back"} if is_broken else set())
+
+
+def given_batch(entry: int, index: int, taken_ns: int, sent_ns: int | None = None) -> Recorded:
+    told = {"subscription": "s", "subscription_type": "Exclusive", "consumer": "c", "producer": "p"}
+    at = {"ledger": 1, "entry": entry, "batch_index": index}
+    return event(Kind.DISPATCH, **told, **at, invoked_ns=sent_ns, completed_ns=taken_ns)
+
+
+def test_messages_of_a_batch_are_in_order_though_only_its_first_was_seen_to_be_sent() -> None:
+    """On 4.0.8 the tap saw a batch sent before the application had taken all of the batch before it."""
+    begin = event(Kind.BEGIN, subscription="s", ledger=-1, entry=-1)
+    history = [begin, given_batch(0, 0, 6, 3), given_batch(0, 1, 7), given_batch(1, 0, 8, 4)]
+    assert soup.broken_in(soup.judged(history)) == set()
+    late = [begin, given_batch(0, 0, 6, 3), given_batch(0, 1, 9), given_batch(1, 0, 8, 4)]
+    assert soup.broken_in(soup.judged(late)) == {"given in order"}
+
+
+@pytest.mark.parametrize(("cut_ns", "is_broken"), [(3, True), (5, False), (8, False)])
+def test_what_nobody_saw_sent_may_have_been_released_before_it_was_taken(cut_ns: int, is_broken: bool) -> None:
+    """On 4.0.8 an application took messages from its client just after the client had been cut off."""
+    at = {"subscription": "s", "subscription_type": "Key_Shared", "key": "k", "ledger": 1, "invoked_ns": None}
+    sent = event(Kind.SEND, ledger=1, entry=0, invoked_ns=4, completed_ns=5)
+    cut = event(Kind.FAULT, fault="cut", invoked_ns=cut_ns, completed_ns=cut_ns)
+    taken = (("c", 7), ("d", 9))
+    given = [
+        event(Kind.DISPATCH, **at, entry=entry, consumer=who, completed_ns=ns) for entry, (who, ns) in enumerate(taken)
+    ]
+    other = event(Kind.SEND, ledger=1, entry=1, invoked_ns=8, completed_ns=8)
+    broken = soup.broken_in(soup.judged([sent, other, cut, *given]))
+    assert broken == ({"one consumer at a time"} if is_broken else set())

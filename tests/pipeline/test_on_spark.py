@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -10,16 +11,20 @@ import pytest
 from hypothesis import Phase, given, seed, settings
 from pyspark.sql import SparkSession
 
-from conformance.history.parquet import HistoryWriter, compact
+from conformance.history.compacting import compact
+from conformance.history.parquet import HistoryWriter
 from conformance.history.recorded import KILL, Kind, Recorded
 from conformance.pipeline.invariants import BY_NAME
-from conformance.pipeline.judging import accounts, evidence
-from conformance.pipeline.reading import Files, events_of, examine, faults_of
+from conformance.pipeline.judging import accounts, accounts_of, evidence
+from conformance.pipeline.reading import Files, events_of, examine, of_no_topic
 from conformance.pipeline.topic import Setting
 from tests.history.samples import event
 from tests.pipeline import soup
 
 TOPICS_OF_EACH = 40
+
+Counts = dict[str, tuple[int, int]]
+"""By an invariant's name, how often it was judged, and broken."""
 
 
 def _place_in_order(one: Recorded) -> tuple[object, ...]:
@@ -47,6 +52,12 @@ def history() -> list[Recorded]:
     ]
 
 
+@pytest.fixture(scope="module")
+def expected(history: list[Recorded]) -> Counts:
+    """What the pipeline says of it without Spark."""
+    return soup.judged(history)
+
+
 def write(folder: Path, history: Sequence[Recorded], *, lane: str = "w", segment_events: int = 50) -> None:
     """A history of many small segments."""
     with HistoryWriter(folder, lane, buckets=4, segment_events=segment_events) as writer:
@@ -54,41 +65,63 @@ def write(folder: Path, history: Sequence[Recorded], *, lane: str = "w", segment
             writer.record(one)
 
 
-def judged(spark: SparkSession, files: Files) -> dict[str, tuple[int, int]]:
+def judged(spark: SparkSession, files: Files) -> Counts:
     """What the pipeline says on Spark."""
-    setting = Setting(persisted_after_ns=soup.SETTING.persisted_after_ns, faults=faults_of(spark, files))
-    rows = accounts(events_of(spark, files), setting).collect()
+    setting = replace(soup.SETTING, faults=of_no_topic(spark, files).faults)
+    rows = accounts_of(spark, files, setting).collect()
     return soup.counted([row.asDict() for row in rows])
 
 
 def test_segments_that_nobody_compacted_are_sorted_first(
-    spark: SparkSession, tmp_path: Path, history: list[Recorded]
+    spark: SparkSession, tmp_path: Path, history: list[Recorded], expected: Counts
 ) -> None:
     write(tmp_path, history)
     files = examine(spark, [str(tmp_path)])
     assert (files.in_order, files.problems) == ((), ())
     found = judged(spark, files)
-    assert found == soup.judged(history)
+    assert found == expected
     assert len(soup.broken_in(found)) > len(BY_NAME) / 2
 
 
 def test_compacted_files_are_judged_in_one_pass_without_a_shuffle(
-    spark: SparkSession, tmp_path: Path, history: list[Recorded]
+    spark: SparkSession, tmp_path: Path, history: list[Recorded], expected: Counts
 ) -> None:
     write(tmp_path, history)
     compact(tmp_path)
     files = examine(spark, [str(tmp_path)])
     assert (len(files.in_order), files.loose) == (4, ())
-    events = events_of(spark, files)
-    assert events.rdd.getNumPartitions() == 4
-    plan = accounts(events, Setting())._jdf.queryExecution().toString()
-    assert "Exchange" not in plan
-    assert "MapInArrow" in plan
-    assert judged(spark, files) == soup.judged(history)
+    for found in (accounts_of(spark, files, Setting()), accounts(events_of(spark, files), Setting())):
+        assert found.rdd.getNumPartitions() == 4
+        plan = found._jdf.queryExecution().toString()
+        assert "Exchange" not in plan
+        assert "MapInArrow" in plan
+    assert judged(spark, files) == expected
+
+
+def test_what_was_compacted_is_judged_without_carrying_events_from_java(
+    spark: SparkSession, tmp_path: Path, history: list[Recorded]
+) -> None:
+    write(tmp_path, history)
+    compact(tmp_path)
+    plan = accounts_of(spark, examine(spark, [str(tmp_path)]), Setting())._jdf.queryExecution().toString()
+    assert "parquet" not in plan.lower().replace(".parquet", "")
+
+
+def test_files_of_another_file_system_are_judged_like_those_of_this_machine(
+    spark: SparkSession, tmp_path: Path, history: list[Recorded], expected: Counts
+) -> None:
+    write(tmp_path, history)
+    compact(tmp_path)
+    mounted = "fs.viewfs.mounttable.somewhere.link./histories"
+    spark._jsparkSession.sparkContext().hadoopConfiguration().set(mounted, tmp_path.as_uri())
+    files = examine(spark, ["viewfs://somewhere/histories"])
+    assert (len(files.in_order), files.loose, files.problems) == (4, (), ())
+    assert not any(file.is_local for file in files.in_order)
+    assert judged(spark, files) == expected
 
 
 def test_segments_that_came_after_compacting_are_read_with_it(
-    spark: SparkSession, tmp_path: Path, history: list[Recorded]
+    spark: SparkSession, tmp_path: Path, history: list[Recorded], expected: Counts
 ) -> None:
     *_, last = history
     before, after = [[one for one in history if (one.topic == last.topic) is is_last] for is_last in (False, True)]
@@ -98,17 +131,19 @@ def test_segments_that_came_after_compacting_are_read_with_it(
     files = examine(spark, [str(tmp_path)])
     assert files.in_order
     assert files.loose
-    assert judged(spark, files) == soup.judged(history)
+    assert judged(spark, files) == expected
 
 
-def test_a_run_may_be_spread_over_several_folders(spark: SparkSession, tmp_path: Path, history: list[Recorded]) -> None:
+def test_a_run_may_be_spread_over_several_folders(
+    spark: SparkSession, tmp_path: Path, history: list[Recorded], expected: Counts
+) -> None:
     folders = [tmp_path / "one", tmp_path / "two"]
     for number, folder in enumerate(folders):
         write(folder, history[number::2], lane=f"w{number}")
         compact(folder)
     files = examine(spark, [str(folder) for folder in folders])
     assert not files.in_order
-    assert judged(spark, files) == soup.judged(history)
+    assert judged(spark, files) == expected
 
 
 def test_a_segment_whose_replacement_is_there_is_not_read_twice(
@@ -131,7 +166,7 @@ def test_a_fault_of_a_whole_cluster_concerns_its_topics_only(spark: SparkSession
     told.append(event(Kind.FAULT, topic=None, cluster="a", fault=KILL, invoked_ns=12, completed_ns=20))
     write(tmp_path, told)
     files = examine(spark, [str(tmp_path)])
-    setting = Setting(persisted_after_ns=5, faults=faults_of(spark, files))
+    setting = Setting(persisted_after_ns=5, on_its_way_ns=0, faults=of_no_topic(spark, files).faults)
     (case,) = evidence(events_of(spark, files), setting, BY_NAME["delivered again"]).collect()
     assert (case["rule"], case["topic"], case["cluster"]) == ("ACK-09", "t", "b")
     assert [(shown["kind"], shown["invoked_ns"]) for shown in case["events"]] == [("ack", 10), ("dispatch", 30)]

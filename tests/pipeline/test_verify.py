@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 from pyspark.sql import SparkSession
 from rich.console import Console
 
 from conformance.commands import verify as verifying
-from conformance.history.parquet import VERSION_KEY, HistoryWriter, compact, write_file
-from conformance.history.recorded import Kind, Outcome, Recorded
+from conformance.history.about import About
+from conformance.history.compacting import compact
+from conformance.history.parquet import (
+    ABOUT_KEY,
+    EVERYWHERE,
+    REPLACES_KEY,
+    RUNS_KEY,
+    SCHEMA,
+    VERSION_KEY,
+    HistoryWriter,
+    write_file,
+)
+from conformance.history.recorded import VERSION, Kind, Outcome, Recorded
+from conformance.known import shipped
+from conformance.pipeline.following import Follower
+from conformance.pipeline.persisting import persisted_after_of_runs_ns
 from conformance.pipeline.topic import Setting
-from conformance.pipeline.verdict import NOT_READ, Broken, Verification, verify
+from conformance.pipeline.verdict import NOT_READ, Broken, Verification, decidable, verify
 from conformance.report import verification
 from conformance.trouble import Trouble
 from conformance.verdicts import Held, NotExercised
 from model.catalogue import select
-from tests.history.samples import event
+from tests.history.samples import event, event_as_row
 
 SOUND = [
     event(Kind.SEND, producer="p", sequence_id=1, ledger=1, entry=0),
@@ -121,6 +138,50 @@ def test_a_file_that_is_spoiled_in_the_middle_is_left_out_and_named(spark: Spark
     assert f"{spoiled.name} is damaged" in found.problems[0]
 
 
+@pytest.mark.parametrize("run", ["r", "of its own"])  # a run in two folders is sorted first, by Spark
+def test_one_spoiled_byte_of_a_compacted_file_is_noticed(spark: SparkSession, tmp_path: Path, run: str) -> None:
+    write(tmp_path, LOST)
+    write(tmp_path / "other", [replace(one, run=run) for one in SOUND])
+    for folder in (tmp_path, tmp_path / "other"):
+        compact(folder)
+    (spoiled,) = (tmp_path / "other").glob("*/*.parquet")
+    content = bytearray(spoiled.read_bytes())
+    content[pq.ParquetFile(spoiled).metadata.row_group(0).column(0).total_compressed_size + 3] ^= 1
+    spoiled.write_bytes(content)
+    found = verified(spark, tmp_path)
+    assert found.exit_status == 1
+    assert [problem.partition(f"{spoiled.name} ")[2] for problem in found.problems] == [
+        "is damaged: its end can be read, but not all of its rows"
+    ]
+    assert found.events == len(LOST)
+
+
+@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize(
+    ("spoil", "why"), [(lambda path: path.write_bytes(path.read_bytes()[:-50]), " is not a"), (Path.unlink, " is gone")]
+)
+@pytest.mark.parametrize("was_ended", [False, True])
+def test_what_is_missing_of_several_compacted_files_is_named_and_nothing_is_judged_twice(
+    spark: SparkSession, tmp_path: Path, which: int, spoil: Callable[[Path], object], why: str, was_ended: bool
+) -> None:
+    """``was_ended``: compacting was, before all that it replaces had gone."""
+    for number in range(2):
+        with HistoryWriter(tmp_path, f"w{number}", buckets=1) as writer:
+            for one in SOUND[number::2]:
+                for topic in "tuv":
+                    writer.record(replace(one, topic=topic))
+    segments = {path: path.read_bytes() for path in tmp_path.glob("*/*.parquet")}
+    compact(tmp_path, events_of_a_file=len(SOUND))
+    compacted = sorted(tmp_path.glob("*/*.parquet"))
+    assert len(compacted) == 3
+    if was_ended:
+        left, _ = segments
+        left.write_bytes(segments[left])
+    spoil(compacted[which])
+    assert f"{compacted[which].name}{why}" in problem(spark, tmp_path)
+    assert verified(spark, tmp_path).events == 2 * len(SOUND)
+
+
 def test_another_version_is_named(spark: SparkSession, tmp_path: Path) -> None:
     path = write(tmp_path, SOUND)
     pq.write_table(pq.read_table(path).replace_schema_metadata({VERSION_KEY: b"7"}), path)
@@ -147,6 +208,43 @@ def test_any_other_parquet_file_is_named(spark: SparkSession, tmp_path: Path) ->
     assert "is no file of a history" in problem(spark, tmp_path)
 
 
+@pytest.mark.parametrize("key", [RUNS_KEY, REPLACES_KEY, ABOUT_KEY])
+@pytest.mark.parametrize("said", [b'["r', b"7", b'{"r": 7}'])
+def test_a_garbled_footer_is_named_and_the_other_files_are_judged(
+    spark: SparkSession, tmp_path: Path, key: bytes, said: bytes
+) -> None:
+    write(tmp_path, LOST)
+    path = write(tmp_path, SOUND, lane="x")
+    footer = {VERSION_KEY: str(VERSION).encode(), key: said}
+    pq.write_table(pq.read_table(path).replace_schema_metadata(footer), path)
+    found = verified(spark, tmp_path)
+    assert (found.exit_status, found.events) == (1, len(LOST))
+    assert [sentence.partition(" has a garbled footer: ")[0] for sentence in found.problems] == [f"file:{path}"]
+
+
+def test_an_empty_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    path = write(tmp_path, SOUND)
+    write_file(pq.read_table(path).slice(0, 0), path)
+    assert problem(spark, tmp_path).endswith(f"{path.name} is empty: there is no event in it")
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"kind": "fault", "invoked_ns": 5}, "an event ends before it begins: a fault with outcome ok of run r"),
+        ({"kind": "teleport"}, "a kind or outcome that this suite does not know: a teleport with outcome ok of run r"),
+        ({"kind": "send"}, "an event names no topic, as only faults of whole clusters may: a send with outcome ok"),
+    ],
+)
+def test_an_event_of_no_topic_that_cannot_be_judged_is_named(
+    spark: SparkSession, tmp_path: Path, fields: dict[str, object], why: str
+) -> None:
+    write(tmp_path, SOUND)
+    row = event_as_row(Kind.FAULT, topic=None, fault="kill") | fields
+    write_file(pa.Table.from_pylist([row], schema=SCHEMA), tmp_path / EVERYWHERE / "x-1.parquet")
+    assert why in problem(spark, tmp_path)
+
+
 def test_an_event_that_ends_before_it_begins_is_named(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, [*SOUND, event(Kind.NACK, invoked_ns=5, completed_ns=4)])
     assert "an event ends before it begins: a nack with outcome ok in topic t of run r" in problem(spark, tmp_path)
@@ -169,20 +267,71 @@ def test_a_folder_that_is_not_there_is_trouble(spark: SparkSession, tmp_path: Pa
         verified(spark, tmp_path / "nowhere")
 
 
+def asked_of(folder: Path, *, json: Path | None = None) -> verifying.Asked:
+    """What a user asks who asks for nothing in particular."""
+    return verifying.Asked(
+        histories=[str(folder)],
+        rules=None,
+        master=None,
+        persisted_after_s=None,
+        known=shipped(),
+        release=None,
+        json=json,
+    )
+
+
 def test_the_command_prints_and_writes_and_returns_the_status(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "history", [*SOUND, event(Kind.SEND, outcome=Outcome.UNKNOWN)])
     compact(tmp_path / "history")
-    asked = verifying.Asked(
-        histories=[str(tmp_path / "history")], rules=None, master=None, persisted_after_s=61, json=tmp_path / "v.json"
-    )
+    asked = asked_of(tmp_path / "history", json=tmp_path / "v.json")
     out = io.StringIO()
     assert verifying.verify(asked, out=Console(file=out, width=100)) == 0
-    assert "13 rules: 2 held, 11 not exercised." in out.getvalue()
+    number = len(decidable())
+    assert f"{number} rules: 2 held, {number - 2} not exercised." in out.getvalue()
     assert json.loads((tmp_path / "v.json").read_bytes())["operations"] == 4
+
+
+RATE, FLUSH = "managedLedgerDefaultMarkDeleteRateLimit", "managedLedgerCursorPositionFlushSeconds"
+
+
+@pytest.mark.parametrize(
+    ("settings", "within_s"),
+    [
+        ([{RATE: "1.0", FLUSH: "2"}], 10),
+        ([{RATE: "0.1"}], 77),
+        ([{RATE: "0", FLUSH: "2"}, {RATE: "0.5", FLUSH: "2"}], 11),
+        ([{RATE: "1.0", FLUSH: "2"}, {FLUSH: "2"}], 61),
+        ([{RATE: "often"}], 61),
+        ([], 61),
+    ],
+)
+def test_what_a_kill_may_undo_follows_from_what_a_run_tells_of_its_settings(
+    settings: list[dict[str, str]], within_s: int
+) -> None:
+    told_ns = persisted_after_of_runs_ns({"r": tuple(About(release="4.0.8", settings=one) for one in settings)})
+    assert Setting(told_ns=told_ns).persisted_after_of("r") == within_s * 10**9
+    assert Setting(told_ns=told_ns, persisted_after_ns=5).persisted_after_of("r") == 5
+
+
+@pytest.mark.parametrize(("persisted_after_s", "status"), [(None, 1), (61, 2)])
+def test_an_acknowledgment_that_was_persisted_by_the_settings_of_its_run_stays(
+    spark: SparkSession, tmp_path: Path, persisted_after_s: float | None, status: int
+) -> None:
+    at = {"subscription": "s", "consumer": "c", "ledger": 1, "entry": 0}
+    ack = event(Kind.ACK, **at)
+    kill = event(Kind.FAULT, topic=None, fault="kill", invoked_ns=30 * 10**9, completed_ns=31 * 10**9)
+    again = event(Kind.DISPATCH, **at, invoked_ns=40 * 10**9, completed_ns=40 * 10**9)
+    with HistoryWriter(tmp_path, "w", about=About(release="4.0.8", settings={RATE: "1", FLUSH: "2"})) as writer:
+        for one in (ack, kill, again):
+            writer.record(one)
+    asked = dataclasses.replace(asked_of(tmp_path), persisted_after_s=persisted_after_s)
+    assert verifying.verify(asked, out=Console(file=io.StringIO())) == status
+    last = Follower(spark, [str(tmp_path)], verifying.setting_of(asked)).look()
+    assert last.exit_status == status
 
 
 def test_without_spark_it_says_what_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verifying, "NEEDED", ("pyspark", "no_such_package"))
-    asked = verifying.Asked(histories=[str(tmp_path)], rules=None, master=None, persisted_after_s=61, json=None)
+    asked = asked_of(tmp_path)
     with pytest.raises(Trouble, match="verify needs no_such_package: run `make setup-spark`"):
         verifying.verify(asked, out=Console(file=io.StringIO()))

@@ -1,5 +1,6 @@
 -- The invariants as SQL, a statement each that counts what is broken, for tests/quality/history_scale.py. They say what the
--- pipeline says of histories without seeks and faults, and leave out what only those need.
+-- pipeline says of histories of one cluster without seeks, requests to deliver again, and faults but for what is stored
+-- after a topic was loaded anew, and leave out what only those need.
 
 -- stored twice, out of order
 SELECT count(*) FROM (
@@ -16,18 +17,39 @@ SELECT count(*) FROM events AS send LEFT JOIN (
 ) AS log USING (run, topic, cluster, producer)
 WHERE send.kind = 'send' AND send.outcome = 'duplicate' AND send.sequence_id > coalesce(log.highest, -1);
 
+-- forgotten
+WITH send AS (
+    SELECT * FROM events WHERE kind = 'send' AND outcome IN ('ok', 'duplicate') AND sequence_id IS NOT NULL
+), moved AS (
+    SELECT run, topic, cluster, invoked_ns, completed_ns FROM events
+    WHERE kind = 'fault' AND fault IN ('kill', 'restart', 'unload') AND topic IS NOT NULL
+), confirmed AS (
+    SELECT run, topic, cluster, moved.invoked_ns, moved.completed_ns, producer, max(sequence_id) AS highest
+    FROM moved JOIN send USING (run, topic, cluster) WHERE send.completed_ns < moved.invoked_ns GROUP BY ALL
+)
+SELECT count(DISTINCT (run, topic, cluster, ledger, entry, batch_index))
+FROM (SELECT * FROM send WHERE outcome = 'ok') AS stored JOIN confirmed USING (run, topic, cluster, producer)
+WHERE stored.invoked_ns > confirmed.completed_ns AND stored.sequence_id <= highest;
+
 -- lost
 SELECT count(*) FROM (SELECT * FROM events WHERE kind = 'send' AND outcome = 'ok') AS send
+JOIN (SELECT run, topic, cluster, max(invoked_ns) AS read_ns FROM events WHERE kind = 'log-end' GROUP BY ALL) AS read
+USING (run, topic, cluster)
 LEFT JOIN (SELECT * FROM events WHERE kind = 'log') AS log USING (run, topic, cluster, ledger, entry, batch_index)
-WHERE log.kind IS NULL OR log.producer <> send.producer OR log.sequence_id <> send.sequence_id
-    OR (log.chunk_id IS NULL AND log.digest <> send.digest);
+WHERE send.completed_ns <= read_ns AND (
+    log.kind IS NULL OR log.producer <> send.producer OR log.sequence_id <> send.sequence_id
+    OR (log.chunk_id IS NULL AND log.digest <> send.digest)
+);
 
 -- missed
 SELECT count(*) FROM (
     SELECT run, topic, cluster, ledger, entry, batch_index FROM events WHERE kind = 'log' AND chunk_id IS NULL
-) AS log JOIN (SELECT run, topic, cluster, subscription FROM events WHERE kind = 'drained') AS drained USING (run, topic, cluster)
+) AS log JOIN (
+    SELECT run, topic, cluster, subscription, (ledger, entry) AS until FROM events WHERE kind = 'drained'
+) AS drained USING (run, topic, cluster)
 ANTI JOIN (SELECT * FROM events WHERE kind = 'dispatch') AS given
-USING (run, topic, cluster, subscription, ledger, entry, batch_index);
+USING (run, topic, cluster, subscription, ledger, entry, batch_index)
+WHERE (log.ledger, log.entry) <= until;
 
 -- chunks agree, stored once in order
 SELECT count(*) FROM (
@@ -46,32 +68,38 @@ SELECT count(*) FROM (
 );
 
 -- delivered whole
-SELECT count(*) FROM (SELECT * FROM events WHERE kind = 'dispatch' AND chunks > 1) AS given
-LEFT JOIN (
-    SELECT run, topic, cluster, chunk_uuid, count(DISTINCT chunk_id) AS number
+WITH chunk AS (
+    SELECT run, topic, cluster, chunk_uuid, chunk_id, min((ledger, entry)) AS place
     FROM events WHERE kind = 'log' AND chunk_uuid IS NOT NULL GROUP BY ALL
-) AS log USING (run, topic, cluster, chunk_uuid)
+), given AS (
+    SELECT run, topic, cluster, ledger, entry, batch_index, given.digest, given.chunks,
+        count(DISTINCT chunk.chunk_id) FILTER (chunk.chunk_id < given.chunks AND place <= (ledger, entry)) AS number
+    FROM (SELECT * EXCLUDE (chunk_id) FROM events WHERE kind = 'dispatch' AND chunks > 1) AS given
+    LEFT JOIN chunk USING (run, topic, cluster, chunk_uuid) GROUP BY ALL
+)
+SELECT count(*) FROM given
 LEFT JOIN (SELECT * FROM events WHERE kind = 'send') AS send USING (run, topic, cluster, ledger, entry, batch_index)
-WHERE log.number IS DISTINCT FROM given.chunks OR send.digest <> given.digest;
+WHERE number <> given.chunks OR send.digest <> given.digest;
 
 -- mark delete over a hole
 WITH acknowledged AS (
-    SELECT run, topic, cluster, subscription, ledger, entry,
+    SELECT run, topic, cluster, subscription, ledger, entry, batch_index,
         min(invoked_ns) FILTER (kind = 'ack') AS alone, min(invoked_ns) FILTER (kind = 'ack-cumulative') AS up_to
     FROM events WHERE kind IN ('ack', 'ack-cumulative') GROUP BY ALL
 ), due AS (
-    SELECT log.run, log.topic, log.cluster, begin.subscription, log.ledger, log.entry,
+    SELECT log.run, log.topic, log.cluster, begin.subscription, log.ledger, log.entry, log.batch_index,
         least(alone, min(up_to) OVER (
-            PARTITION BY log.run, log.topic, log.cluster, begin.subscription ORDER BY log.ledger DESC, log.entry DESC
+            PARTITION BY log.run, log.topic, log.cluster, begin.subscription
+            ORDER BY log.ledger DESC, log.entry DESC, log.batch_index DESC
         )) AS done
     FROM (SELECT * FROM events WHERE kind = 'log' AND coalesce(chunk_id + 1, 1) = coalesce(chunks, 1)) AS log
     JOIN (SELECT * FROM events WHERE kind = 'begin') AS begin USING (run, topic, cluster)
     LEFT JOIN acknowledged ON (acknowledged.run, acknowledged.topic, acknowledged.cluster, acknowledged.subscription,
-        acknowledged.ledger, acknowledged.entry)
-        = (log.run, log.topic, log.cluster, begin.subscription, log.ledger, log.entry)
+        acknowledged.ledger, acknowledged.entry, acknowledged.batch_index)
+        = (log.run, log.topic, log.cluster, begin.subscription, log.ledger, log.entry, log.batch_index)
 ), covered AS (
     SELECT *, max(coalesce(done, 9223372036854775807)) OVER (
-        PARTITION BY run, topic, cluster, subscription ORDER BY ledger, entry
+        PARTITION BY run, topic, cluster, subscription ORDER BY ledger, entry, batch_index
     ) AS latest FROM due
 )
 SELECT count(*) FROM (SELECT * FROM events WHERE kind = 'cursor') AS reading
@@ -121,3 +149,74 @@ WITH outstanding AS (
     ) AS lasting FROM outstanding
 )
 SELECT count(*) FROM compared WHERE lasting.finish > start AND lasting.consumer <> consumer;
+
+-- shared one at a time
+WITH outstanding AS (
+    SELECT given.run, given.topic, given.cluster, given.subscription, given.ledger, given.entry, given.batch_index,
+        given.consumer, given.invoked_ns AS start, coalesce(ack.invoked_ns, 9223372036854775807) AS finish
+    FROM (SELECT * FROM events WHERE kind = 'dispatch' AND subscription_type = 'Shared') AS given
+    LEFT JOIN (SELECT * FROM events WHERE kind = 'ack') AS ack
+    USING (run, topic, cluster, subscription, ledger, entry, batch_index)
+), compared AS (
+    SELECT consumer, start, max({'finish': finish, 'consumer': consumer}) OVER (
+        PARTITION BY run, topic, cluster, subscription, ledger, entry, batch_index ORDER BY start
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) AS lasting FROM outstanding
+)
+SELECT count(*) FROM compared WHERE lasting.finish > start AND lasting.consumer <> consumer;
+
+-- given in order
+SELECT count(*) FROM (
+    SELECT taken_ns, chunk_uuid, min(taken_ns) OVER (
+        PARTITION BY run, topic, cluster, subscription, producer ORDER BY ledger DESC, entry DESC, batch_index DESC
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) AS behind FROM (
+        SELECT run, topic, cluster, subscription, ledger, entry, batch_index, any_value(producer) AS producer,
+            any_value(chunk_uuid) AS chunk_uuid, min(completed_ns) AS taken_ns
+        FROM events WHERE kind = 'dispatch' AND subscription_type IN ('Exclusive', 'Failover') GROUP BY ALL
+    )
+) WHERE behind < taken_ns AND chunk_uuid IS NULL;
+
+-- keys in order
+SELECT count(*) FROM (
+    SELECT taken_ns, chunk_uuid, min(taken_ns) OVER (
+        PARTITION BY run, topic, cluster, subscription, key ORDER BY ledger DESC, entry DESC, batch_index DESC
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) AS behind FROM (
+        SELECT run, topic, cluster, subscription, ledger, entry, batch_index, any_value(key) AS key,
+            any_value(chunk_uuid) AS chunk_uuid, min(completed_ns) AS taken_ns
+        FROM events WHERE kind = 'dispatch' AND subscription_type = 'Key_Shared' GROUP BY ALL
+    )
+) WHERE behind < taken_ns AND chunk_uuid IS NULL;
+
+-- chunks in order
+SELECT count(*) FROM (
+    SELECT chunk_id, max(chunk_id) OVER (
+        PARTITION BY run, topic, cluster, chunk_uuid ORDER BY ledger, entry
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    ) AS furthest FROM events WHERE kind = 'log' AND chunk_uuid IS NOT NULL
+) WHERE chunk_id > coalesce(furthest, -1) + 1;
+
+-- stored whole
+WITH chunk AS (
+    SELECT run, topic, cluster, chunk_uuid, chunk_id, min((ledger, entry)) AS place
+    FROM events WHERE kind = 'log' AND chunk_uuid IS NOT NULL GROUP BY ALL
+), whole AS (
+    SELECT run, topic, cluster, producer, sequence_id, ledger, entry, chunks
+    FROM (SELECT * FROM events WHERE kind = 'log' AND chunk_id = chunks - 1) AS last
+    JOIN (SELECT * RENAME (chunk_id AS number) FROM chunk) AS chunk USING (run, topic, cluster, chunk_uuid)
+    WHERE number < chunks AND place <= (ledger, entry) GROUP BY ALL HAVING count(*) = chunks
+)
+SELECT count(*) FROM (SELECT * FROM events WHERE kind = 'send' AND outcome IN ('ok', 'duplicate') AND chunks > 1) AS send
+ANTI JOIN whole USING (run, topic, cluster, producer, sequence_id);
+
+-- stuck, keys stuck
+WITH moved AS (
+    SELECT *, max(completed_ns) FILTER (kind IN ('dispatch', 'ack', 'ack-cumulative', 'nack', 'subscribe')) OVER (
+        PARTITION BY run, topic, cluster, subscription ORDER BY completed_ns
+    ) AS latest FROM events WHERE subscription IS NOT NULL
+)
+SELECT count(*) FROM (SELECT * FROM moved WHERE kind = 'cursor' AND latest < invoked_ns - 90000000000) AS reading
+SEMI JOIN (SELECT * FROM events WHERE kind = 'subscribe') AS join_ USING (run, topic, cluster, subscription)
+JOIN (SELECT run, topic, cluster, max((ledger, entry)) AS last FROM events WHERE kind = 'log' GROUP BY ALL) AS log
+USING (run, topic, cluster) WHERE (reading.ledger, reading.entry) < log.last;

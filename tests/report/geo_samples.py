@@ -7,6 +7,9 @@ from model.operations import AnyOperation, AnyOutcome
 from model.replication.words import (
     AcknowledgeAt,
     AcknowledgedAt,
+    AwaitAnswered,
+    AwaitIdle,
+    AwaitMessage,
     AwaitTimedOut,
     Behind,
     CatchUp,
@@ -20,6 +23,7 @@ from model.replication.words import (
     GeoEntry,
     GivenMessage,
     HealLink,
+    HoldLink,
     JoinAt,
     KillCluster,
     LeaveAt,
@@ -30,7 +34,10 @@ from model.replication.words import (
     ReadClusters,
     ReceiveAt,
     ReceivedAt,
+    ReleaseLink,
+    ReplicatorsClosed,
     RestartCluster,
+    SlowLink,
     SnapshotRequest,
     UnloadAt,
 )
@@ -43,6 +50,10 @@ OPERATIONS: list[tuple[AnyOperation, str]] = [
     ),
     (PublishAt("A", "t0", ("a1", "a2")), "a producer at cluster A publishes a1, a2 to topic t0."),
     (
+        PublishAt("A", "t0", ("a1",), size_bytes=10_000),
+        "a producer at cluster A publishes a1, 10000 bytes each, to topic t0.",
+    ),
+    (
         JoinAt(consumer="k0", cluster="B", topic="t0", subscription="s"),
         "consumer k0 subscribes to replicated subscription s of topic t0 at cluster B.",
     ),
@@ -52,7 +63,16 @@ OPERATIONS: list[tuple[AnyOperation, str]] = [
     (LeaveAt("k0"), "consumer k0 leaves."),
     (CutLink("A", "B"), "the suite cuts the link from cluster A to cluster B."),
     (HealLink("A", "B"), "the suite heals the link from cluster A to cluster B."),
-    (AwaitTimedOut("A"), "cluster A gives up a snapshot."),
+    (AwaitTimedOut("A"), "cluster A gives up a snapshot, and some time goes by."),
+    (HoldLink("A", "B", "receipts"), "the suite holds up receipts on the link from cluster A to cluster B."),
+    (SlowLink("A", "B", 150), "the suite makes the link from cluster A to cluster B 150 ms slower."),
+    (ReleaseLink("A", "B"), "the suite releases what is held up on the link from cluster A to cluster B."),
+    (AwaitMessage("B", "t0", "a1"), "cluster B gets a1 of topic t0."),
+    (
+        AwaitAnswered("A", "t0", ("B", "C")),
+        "cluster A gets answers of topic t0, B's, C's, or gives up.",
+    ),
+    (AwaitIdle("A", "t0"), "cluster A closes its replicators of topic t0, which is idle there."),
     (UnloadAt("A", "t0"), "cluster A unloads topic t0."),
     (RestartCluster("A"), "cluster A is stopped and started again."),
     (KillCluster("A"), "cluster A is killed and started again."),
@@ -83,5 +103,5 @@ OUTCOMES: list[tuple[AnyOutcome, str]] = [
     ),
 ]
 
-SILENT = (AcknowledgedAt(1), LinkCut(1), LinkHealed(2))
+SILENT = (AcknowledgedAt(1), LinkCut(1), LinkHealed(2), ReplicatorsClosed(3))
 """What needs no words: it is what was asked for."""

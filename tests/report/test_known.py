@@ -67,6 +67,9 @@ def test_a_setting_s_deviation_is_known_where_the_broker_was_given_it(tmp_path: 
     assert not deviation.concerns("3.3.6", None, {"classic": "false"})
     assert not deviation.concerns("3.3.6", None, {})
     assert deviation.concerns("4.0.8", None, {})
+    (only,) = read(written(tmp_path, ENTRY | {"releases": [], "switched_on": {"classic=true": ["==4.0.8"]}}))
+    assert only.concerns("4.0.8", None, {"classic": "true"})
+    assert not only.concerns("4.0.8", None, {})
 
 
 def test_a_history_is_named_relative_to_its_list(tmp_path: Path) -> None:
@@ -112,3 +115,12 @@ def test_a_file_that_is_no_list_is_one_clear_sentence(tmp_path: Path, raw: bytes
 def test_a_file_that_is_not_there_is_one_clear_sentence(tmp_path: Path) -> None:
     with pytest.raises(Trouble, match="No such file"):
         read(tmp_path / "missing.json")
+
+
+def test_what_comes_up_seldom_on_a_release_is_known_of_it_and_does_not_come_back_there(tmp_path: Path) -> None:
+    (deviation,) = read(written(tmp_path, ENTRY | {"seldom": ["==3.3.6"]}))
+    assert deviation.concerns("3.3.6")
+    assert not deviation.comes_back_on("3.3.6")
+    assert deviation.comes_back_on("4.0.8")
+    with pytest.raises(Trouble, match="does not specify releases"):
+        read(written(tmp_path, ENTRY | {"seldom": ["4.0.8"]}))

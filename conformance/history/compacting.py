@@ -1,0 +1,198 @@
+"""Compacts histories: of a bucket's many segments a few files, in order, with every topic whole in one of them.
+
+What is larger than one file is first scattered over as many parts as there will be files, by topic, and each part
+sorted by itself; so memory holds one file, or the largest topic, and time grows with the number of events. It can be
+ended at any moment: the new files count when all of them are there, and only then the old ones go.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from conformance.history.about import of_footer, together
+from conformance.history.parquet import (
+    ABOUT_KEY,
+    REPLACES_KEY,
+    SCHEMA,
+    compacted_name,
+    compacted_together,
+    completed,
+    in_force,
+    in_order,
+    write_file,
+)
+from conformance.history.recorded import ADDED
+from conformance.trouble import Trouble
+
+EVENTS_OF_A_FILE = 4_000_000
+"""How many events a file has at most, unless one topic has more."""
+
+_IDENTITY = ("run", "topic")
+"""What stays in one file: a topic of all clusters, because those that replicate it are judged together."""
+
+_SORTED_BY = ("run", "topic", "cluster")
+_SCRATCH = ".compacting-"
+
+_ENCODED = pa.schema(
+    [
+        field.with_type(pa.dictionary(pa.int32(), pa.string()))
+        if pa.types.is_string(field.type) and field.name not in _SORTED_BY
+        else field
+        for field in SCHEMA
+    ]
+)
+"""The schema in memory: names as dictionaries, but for those that are sorted by."""
+
+Identity = tuple[str, str | None]
+"""Run and topic."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """A bucket that was looked at: how many files it had and has, and whether they are other ones."""
+
+    bucket: str
+    files_before: int
+    files: int
+    is_rewritten: bool
+
+
+def compact(
+    folder: Path, *, told: Callable[[Compacted], None] | None = None, events_of_a_file: int = EVENTS_OF_A_FILE
+) -> int:
+    """Compact every bucket of a history that nobody writes to; returns how many were rewritten.
+
+    ``told`` hears of each bucket when it is done.
+
+    Raises:
+        Trouble: there is no history, a file is damaged or gone, or nothing can be written. What was compacted before
+            stays, and nothing is lost.
+    """
+    buckets = sorted(path for path in folder.glob("bucket-*") if path.is_dir())
+    if not buckets:
+        raise Trouble(f"there is no history in {folder}")
+    rewritten = 0
+    for bucket in buckets:
+        compacted = _compacted(bucket, events_of_a_file)
+        rewritten += compacted.is_rewritten
+        if told is not None:
+            told(compacted)
+    return rewritten
+
+
+def _compacted(bucket: Path, events_of_a_file: int) -> Compacted:
+    for left in bucket.glob(f"{_SCRATCH}*"):
+        shutil.rmtree(left)
+    parts = _parts(bucket)
+    is_rewritten = bool(parts) and (compacted_together(parts[0].name) is None or len(_together(parts)) > 1)
+    if is_rewritten:
+        _compact(bucket, parts, events_of_a_file)
+    files = _parts(bucket)
+    for path in set(bucket.glob("*.parquet")) - set(files):
+        path.unlink()
+    return Compacted(bucket=bucket.name, files_before=len(parts), files=len(files), is_rewritten=is_rewritten)
+
+
+def _together(parts: Sequence[Path]) -> set[str | None]:
+    return {compacted_together(path.name) for path in parts}
+
+
+def _parts(bucket: Path) -> list[Path]:
+    """The files of a bucket that count."""
+    found = in_force({path.name: _replaces(path) for path in bucket.glob("*.parquet")})
+    if found.gone:
+        raise Trouble(f"{bucket / min(found.gone)} is gone, and with it a part of the history")
+    return [bucket / name for name in sorted(found.names)]
+
+
+def _replaces(path: Path) -> list[str]:
+    if compacted_together(path.name) is None:
+        return []
+    names: list[str] = json.loads(_footer(path).get(REPLACES_KEY, b"[]"))
+    return names
+
+
+def _footer(path: Path) -> Mapping[bytes, bytes]:
+    try:
+        return pq.read_metadata(path).metadata or {}
+    except (pa.ArrowException, OSError) as error:
+        raise _broken(path, error) from error
+
+
+def _compact(bucket: Path, parts: Sequence[Path], events_of_a_file: int) -> None:
+    file_of = _planned(parts, events_of_a_file)
+    number = max(file_of.values()) + 1
+    about = together(of_footer(_footer(path).get(ABOUT_KEY, b"{}")) for path in parts)
+    token, replaced = secrets.token_hex(4), [path.name for path in parts]
+    with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=bucket) as scratch:
+        sources = [list(parts)] if number == 1 else _scattered(parts, file_of, Path(scratch))
+        for index, paths in enumerate(sources):
+            table = in_order(pa.concat_tables(map(_read, paths)).unify_dictionaries())
+            write_file(table, bucket / compacted_name(token, index + 1, number), replaces=replaced, about=about)
+
+
+def _planned(parts: Sequence[Path], events_of_a_file: int) -> Mapping[Identity, int]:
+    """Which file each topic goes to, in the order of files."""
+    events: dict[Identity, int] = {}
+    for path in parts:
+        for topic, count in _topics_of(_read(path, _IDENTITY)):
+            events[topic] = events.get(topic, 0) + count
+    file_of: dict[Identity, int] = {}
+    file, filled = 0, 0
+    for topic in sorted(events, key=_in_order):
+        if filled and filled + events[topic] > events_of_a_file:
+            file, filled = file + 1, 0
+        file_of[topic] = file
+        filled += events[topic]
+    return file_of
+
+
+def _in_order(topic: Identity) -> tuple[str, bool, str]:
+    run, name = topic
+    return run, name is not None, name or ""
+
+
+def _topics_of(table: pa.Table) -> Iterator[tuple[Identity, int]]:
+    """The topics in a table that is in order, with how many rows each has."""
+    groups = table.group_by(list(_IDENTITY), use_threads=False).aggregate([([], "count_all")])
+    for group in groups.to_pylist():
+        yield (group["run"], group["topic"]), group["count_all"]
+
+
+def _scattered(parts: Sequence[Path], file_of: Mapping[Identity, int], scratch: Path) -> list[list[Path]]:
+    """The same events in as many parts as there will be files, each with its own topics."""
+    paths = [scratch / f"{file}.part" for file in range(max(file_of.values()) + 1)]
+    with ExitStack() as stack:
+        writers = [stack.enter_context(pq.ParquetWriter(path, _ENCODED, compression="zstd")) for path in paths]
+        for part in parts:
+            table, first = _read(part), 0
+            for file, topics in itertools.groupby(_topics_of(table), lambda one: file_of[one[0]]):
+                rows = sum(count for _, count in topics)
+                writers[file].write_table(table.slice(first, rows))
+                first += rows
+    return [[path] for path in paths]
+
+
+def _read(path: Path, columns: Sequence[str] = tuple(SCHEMA.names)) -> pa.Table:
+    names = [field.name for field in _ENCODED if pa.types.is_dictionary(field.type) and field.name not in ADDED]
+    schema = pa.schema([_ENCODED.field(name) for name in columns])
+    try:
+        with pq.ParquetFile(path, read_dictionary=names, page_checksum_verification=True) as file:
+            return completed(file.read(columns=list(columns)), columns).cast(schema)
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        raise _broken(path, error) from error
+
+
+def _broken(path: Path, error: Exception) -> Trouble:
+    return Trouble(f"{path} is not a whole file of a history: {str(error).splitlines()[0]}")

@@ -1,0 +1,40 @@
+"""Makes a long history of a run's journal: every example of every machine, for ``verify``."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+from conformance.history.about import About
+from conformance.history.document import Step
+from conformance.history.journal import ExampleBegins, JournalStep, read_journal
+from conformance.history.parquet import HistoryWriter
+from conformance.history.translation import translated
+
+LANE = "machines"
+
+
+def record_journal(journal: Path, folder: Path, *, run: str, about: About) -> int:
+    """Write the examples of a journal into a history; returns how many events these are.
+
+    ``run``: a name that no other run has. Raises :class:`~conformance.trouble.Trouble` if it cannot be written.
+    """
+    events = 0
+    with HistoryWriter(folder, LANE, about=about) as writer:
+        for example, steps in _examples(journal):
+            for event in translated(steps, run=f"{run}-{example.number}-{example.machine}", lane=LANE):
+                writer.record(event)
+                events += 1
+    return events
+
+
+def _examples(journal: Path) -> Iterator[tuple[ExampleBegins, list[Step]]]:
+    """Each example with its steps; several may have one number, because a replay is an example as well."""
+    lines = read_journal(journal)
+    example: ExampleBegins | None = None
+    for begins, group in itertools.groupby(lines, key=lambda line: isinstance(line, ExampleBegins)):
+        if begins:
+            example = [line for line in group if isinstance(line, ExampleBegins)][-1]
+        elif example is not None:
+            yield example, [line.step for line in group if isinstance(line, JournalStep)]

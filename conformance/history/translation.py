@@ -1,0 +1,394 @@
+"""What a machine's example was, as events of a long history, so that ``verify`` judges it without the model.
+
+An example is a run of its own, with its own clock. What the vocabulary has no word for is left out, and with it what
+could be misjudged for that: chunks, applications and clusters have vocabularies of their own; a topic that is trimmed
+is not read back; a subscription that is not durable is another one for each consumer, and one that was deleted is
+another one when it is made again; which of two sends with one id was answered is not known. Nor is it known when the
+broker sent a message, only that it had come.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from conformance.history.document import Step
+from conformance.history.recorded import FIRST_OF_ALL, KILL, RESTART, UNLOAD, Kind, Outcome, Recorded, digest
+from model.cursors.words import (
+    Acknowledge,
+    Acknowledged,
+    AcknowledgeOthers,
+    CloseConsumer,
+    CrashConsumer,
+    CreateSubscription,
+    CursorRead,
+    CutConnection,
+    CutOff,
+    DeleteSubscription,
+    Dispatched,
+    Expire,
+    Redeliver,
+    Redelivering,
+    ResetCursor,
+    Seek,
+    SetTo,
+    Skip,
+    SkipAll,
+    Subscribe,
+    Subscribed,
+    Taken,
+    TakenAll,
+    Trim,
+    partition_name,
+)
+from model.keys.words import Gathered
+from model.log import Position
+from model.operations import (
+    Answer,
+    Created,
+    CreateTopic,
+    Done,
+    Duplicate,
+    Entry,
+    Kill,
+    LogRead,
+    OpenProducer,
+    ReadLog,
+    Refused,
+    Restart,
+    Send,
+    Sent,
+    Stored,
+    SwitchDeduplication,
+    Unload,
+)
+
+BEHIND_EVERYTHING: Final = Position(2**62, 0)
+"""Up to where something is skipped of which is not known how far it goes: whatever it left out is excused."""
+
+OUT_OF_ORDER: Final = "Key_Shared, out of order"
+"""The type of Key_Shared subscriptions whose consumers do not ask for order: they promise less."""
+
+Name = tuple[str, str]
+"""Topic and subscription."""
+
+
+def translated(steps: Iterable[Step], *, run: str, lane: str) -> Iterator[Recorded]:
+    """The events of one example; ``run``: a name that no other example has, which topics' names get as well."""
+    example = _Example(run=run, lane=lane)
+    for step in steps:
+        yield from example.take(step)
+    yield from example.ended()
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A send that was not answered yet."""
+
+    send: Send
+    invoked_ns: int
+
+
+@dataclass(slots=True)
+class _Example:
+    """An example, step by step."""
+
+    run: str
+    lane: str
+    producers: dict[str, OpenProducer] = field(default_factory=dict)
+    pending: dict[str, list[_Pending]] = field(default_factory=dict)
+    consumers: dict[str, Subscribe] = field(default_factory=dict)
+    subscriptions: set[Name] = field(default_factory=set)
+    deleted: Counter[Name] = field(default_factory=Counter)
+    blind: set[Name] = field(default_factory=set)
+    """Subscriptions of which something was acknowledged that nobody had received."""
+    keys: dict[str, str | None] = field(default_factory=dict)
+    """The key that Key_Shared goes by, of each message: its entry's."""
+    last: dict[str, Position] = field(default_factory=dict)
+    logs: dict[str, list[Recorded]] = field(default_factory=dict)
+    trimmed: set[str] = field(default_factory=set)
+    now_ns: int = 0
+
+    def take(self, step: Step) -> Iterator[Recorded]:
+        """The events of one step."""
+        self.now_ns = _ns(step.completed_ms)
+        when = {"invoked_ns": _ns(step.invoked_ms), "completed_ns": self.now_ns}
+        for late in step.late:
+            waiting = self.pending.get(late.session)
+            if waiting:
+                before = waiting.pop(0)
+                yield from self._answered(before.send, late.answers, before.invoked_ns)
+        yield from self._sending(step, when)
+        yield from self._consuming(step, when)
+        yield from self._moving(step, when)
+        yield from self._reading(step, when)
+
+    def ended(self) -> Iterator[Recorded]:
+        """What nobody answered, and the logs as they were read last."""
+        for waiting in self.pending.values():
+            for one in waiting:
+                yield from self._answered(one.send, (), one.invoked_ns)
+        for topic, events in self.logs.items():
+            if topic not in self.trimmed:
+                yield from events
+
+    # ---------------------------------------------------------------------------------------------------------- sending
+
+    def _sending(self, step: Step, when: Mapping[str, int]) -> Iterator[Recorded]:
+        match step.operation, step.outcome:
+            case CreateTopic() as made, Created(deduplication=is_on):
+                names = [partition_name(made.topic, number) for number in range(made.partitions)] or [made.topic]
+                self.trimmed.update(names if made.is_trimmed else ())
+                for name in names:
+                    yield self._event(Kind.TOPIC, name, when, deduplication=is_on)
+            case OpenProducer() as opened, _:
+                self.producers[opened.session] = opened
+            case Send() as send, Sent(answers=answers) if answers:
+                yield from self._answered(send, answers, when["invoked_ns"])
+            case Send() as send, Sent():
+                self.pending.setdefault(send.session, []).append(_Pending(send, when["invoked_ns"]))
+            case _:
+                pass
+
+    def _answered(self, send: Send, answers: Sequence[Answer], invoked_ns: int) -> Iterator[Recorded]:
+        opened = self.producers[send.session]
+        when = {"invoked_ns": invoked_ns, "completed_ns": self.now_ns}
+        ids = Counter(message.sequence_id for entry in set(send.entries) for message in entry.messages)
+        padded: tuple[Answer | None, ...] = (*answers, *(None,) * (len(send.entries) - len(answers)))
+        for entry, answer in zip(send.entries, padded, strict=True):
+            outcome, position = _outcome(answer)
+            if position is not None:
+                self.last[opened.topic] = max(position, self.last.get(opened.topic, position))
+            for told in self._messages(entry):
+                place = {} if position is None else _place(position, told["batch_index"])
+                if ids[told["sequence_id"]] > 1:
+                    told["digest"] = None
+                known = {"outcome": outcome, "producer": opened.producer, "highest_sequence_id": entry.highest}
+                yield self._event(Kind.SEND, opened.topic, when, **known, **(told | place))
+
+    def _messages(self, entry: Entry) -> Iterator[dict[str, Any]]:
+        for index, message in enumerate(entry.messages):
+            self.keys[message.business_id] = entry.sticky_key
+            yield {
+                "batch_index": index if entry.is_batch else -1,
+                "sequence_id": message.sequence_id,
+                "key": entry.sticky_key,
+                "digest": digest(message.business_id.encode()),
+            }
+
+    # -------------------------------------------------------------------------------------------------------- consuming
+
+    def _consuming(self, step: Step, when: Mapping[str, int]) -> Iterator[Recorded]:
+        doing = step.operation.doing if isinstance(step.operation, CutOff) else step.operation
+        match doing, step.outcome:
+            case Subscribe() as asked, outcome:
+                yield from self._subscribed(asked, isinstance(outcome, Subscribed), when)
+            case (Acknowledge() | AcknowledgeOthers()) as asked, Acknowledged() as told:
+                yield from self._acknowledged(asked, told, when)
+            case Redeliver(nth=None) as asked, _:
+                yield self._of_consumer(Kind.REDELIVER, asked.consumer, when)
+            case Redeliver() as asked, Redelivering(messages=messages):
+                for place in (place for message in messages for place in _of_its_entry(message)):
+                    yield self._of_consumer(Kind.NACK, asked.consumer, when, **place)
+            case _, Taken(messages=messages):
+                yield from self._given(getattr(doing, "consumer"), messages, when)  # noqa: B009 - any that takes
+            case _, Gathered(shares=shares):
+                for share in shares:
+                    yield from self._given(share.consumer, share.messages, when)
+            case _:
+                pass
+        match step.operation:
+            case CloseConsumer() | CrashConsumer() | CutOff() | CutConnection() as left:
+                name = left.doing.consumer if isinstance(left, CutOff) else left.consumer
+                if name in self.consumers:
+                    yield self._of_consumer(Kind.UNSUBSCRIBE, name, when)
+            case _:
+                pass
+
+    def _subscribed(self, asked: Subscribe, is_done: bool, when: Mapping[str, int]) -> Iterator[Recorded]:
+        self.consumers[asked.consumer] = asked
+        if is_done and asked.durable and asked.start == "earliest":
+            yield from self._begun((asked.topic, asked.subscription), when)
+        self.subscriptions.add((asked.topic, asked.subscription))
+        if is_done:
+            yield self._of_consumer(Kind.SUBSCRIBE, asked.consumer, when)
+
+    def _begun(self, name: Name, when: Mapping[str, int]) -> Iterator[Recorded]:
+        if name not in self.subscriptions:
+            self.subscriptions.add(name)
+            topic, subscription = name
+            yield self._moved(Kind.BEGIN, topic, subscription, Position(*FIRST_OF_ALL), when, Outcome.OK)
+
+    def _acknowledged(
+        self, asked: Acknowledge | AcknowledgeOthers, told: Acknowledged, when: Mapping[str, int]
+    ) -> Iterator[Recorded]:
+        kind = Kind.ACK_CUMULATIVE if asked.cumulative else Kind.ACK
+        outcome = Outcome.OK if told.receipt else Outcome.UNKNOWN
+        if isinstance(asked, AcknowledgeOthers) and (consumer := self.consumers.get(asked.consumer)):
+            self.blind.add((consumer.topic, consumer.subscription))
+        for message in told.messages:
+            yield self._of_consumer(kind, asked.consumer, when, outcome=outcome, **_placed(message))
+
+    def _given(self, consumer: str, messages: Iterable[Dispatched], when: Mapping[str, int]) -> Iterator[Recorded]:
+        for message in messages:
+            yield self._of_consumer(Kind.DISPATCH, consumer, _seen(when), **self._dispatched(message))
+
+    def _dispatched(self, message: Dispatched) -> dict[str, Any]:
+        return {
+            **_placed(message),
+            "key": self.keys.get(message.business_id),
+            "digest": digest(message.business_id.encode()),
+            "redeliveries": message.redeliveries,
+        }
+
+    # ----------------------------------------------------------------------- what is done to subscriptions and topics
+
+    def _moving(self, step: Step, when: Mapping[str, int]) -> Iterator[Recorded]:
+        is_done = isinstance(step.outcome, Done | SetTo)
+        outcome = Outcome.OK if is_done else Outcome.UNKNOWN
+        match step.operation:
+            case CreateSubscription(topic=topic, subscription=name, start=start):
+                if is_done and start == "earliest":
+                    yield from self._begun((topic, name), when)
+                self.subscriptions.add((topic, name))
+            case DeleteSubscription(topic=topic, subscription=name) if is_done:
+                self.deleted[topic, name] += 1
+                self.subscriptions.discard((topic, name))
+            case Skip(topic=topic, subscription=name) | SkipAll(topic=topic, subscription=name):
+                yield self._moved(Kind.SKIP, topic, name, BEHIND_EVERYTHING, when, Outcome.UNKNOWN)
+            case Expire(topic=topic, subscription=name):
+                yield self._moved(Kind.SKIP, topic, name, BEHIND_EVERYTHING, when, Outcome.UNKNOWN)
+            case ResetCursor(topic=topic, subscription=name):
+                yield self._moved(Kind.SEEK, topic, name, _set_to(step), when, outcome)
+            case Seek(consumer=consumer) if consumer in self.consumers:
+                asked = self.consumers[consumer]
+                yield self._moved(Kind.SEEK, asked.topic, asked.subscription, _set_to(step), when, outcome)
+            case SwitchDeduplication(topic=topic):
+                yield self._event(Kind.TOPIC, topic, when, deduplication=False)  # what happens meanwhile is not judged
+            case Trim(topic=topic):
+                self.trimmed.add(topic)
+            case Unload(topic=topic):
+                yield self._event(Kind.FAULT, topic, when, fault=UNLOAD)
+            case Kill() | Restart() as fault:
+                name = KILL if isinstance(fault, Kill) else RESTART
+                for topic in {opened.topic for opened in self.producers.values()} | {
+                    one for one, _ in self.subscriptions
+                }:
+                    yield self._event(Kind.FAULT, topic, when, fault=name)
+                    if isinstance(fault, Restart) and fault.deduplication is not None:
+                        yield self._event(Kind.TOPIC, topic, when, deduplication=False)
+            case _:
+                pass
+
+    def _moved(
+        self, kind: Kind, topic: str, subscription: str, to: Position, when: Mapping[str, int], outcome: Outcome
+    ) -> Recorded:
+        name = self._life(topic, subscription)
+        return self._event(kind, topic, when, subscription=name, outcome=outcome, **_place(to))
+
+    # ---------------------------------------------------------------------------------------------------------- reading
+
+    def _reading(self, step: Step, when: Mapping[str, int]) -> Iterator[Recorded]:
+        match step.operation, step.outcome:
+            case ReadLog(topic=topic), LogRead() as read:
+                self.logs[topic] = list(self._logged(topic, read, when))
+            case asked, CursorRead(mark_delete=mark_delete):
+                topic, name = getattr(asked, "topic"), getattr(asked, "subscription")  # noqa: B009 - any that reads one
+                yield self._moved(Kind.CURSOR, topic, name, mark_delete, when, Outcome.OK)
+            case asked, TakenAll(messages=messages):
+                topic, name = getattr(asked, "topic"), getattr(asked, "subscription")  # noqa: B009 - any that takes all
+                yield from self._all_taken((topic, name), messages, when)
+            case _:
+                pass
+
+    def _logged(self, topic: str, read: LogRead, when: Mapping[str, int]) -> Iterator[Recorded]:
+        for logged in read.entries:
+            for told in self._messages(logged.entry):
+                place = _place(logged.position, told["batch_index"])
+                yield self._event(Kind.LOG, topic, when, producer=logged.producer, **(told | place))
+        if read.entries:
+            yield self._event(Kind.LOG_END, topic, when, **_place(read.entries[-1].position))
+
+    def _all_taken(self, name: Name, messages: Iterable[Dispatched], when: Mapping[str, int]) -> Iterator[Recorded]:
+        """Whoever was connected is cut off, and one that is new gets all that is left."""
+        topic, subscription = name
+        for consumer, asked in self.consumers.items():
+            if (asked.topic, asked.subscription) == name:
+                yield self._of_consumer(Kind.UNSUBSCRIBE, consumer, when)
+        for message in messages:
+            told = {"subscription": self._life(*name), "consumer": "whoever takes all"}
+            yield self._event(Kind.DISPATCH, topic, _seen(when), **told, **self._dispatched(message))
+        if topic in self.last and name not in self.blind:
+            yield self._moved(Kind.DRAINED, topic, subscription, self.last[topic], when, Outcome.OK)
+
+    # ----------------------------------------------------------------------------------------------------------- events
+
+    def _of_consumer(self, kind: Kind, consumer: str, when: Mapping[str, int | None], **told: Any) -> Recorded:
+        asked = self.consumers[consumer]
+        type_ = OUT_OF_ORDER if self._is_out_of_order(asked) else asked.kind
+        return self._event(
+            kind,
+            asked.topic,
+            when,
+            subscription=self._subscription(asked),
+            subscription_type=type_,
+            consumer=consumer,
+            **told,
+        )
+
+    def _is_out_of_order(self, asked: Subscribe) -> bool:
+        name = asked.topic, asked.subscription
+        return any((one.topic, one.subscription) == name and one.out_of_order for one in self.consumers.values())
+
+    def _subscription(self, asked: Subscribe) -> str:
+        name = self._life(asked.topic, asked.subscription)
+        return name if asked.durable else f"{name} of {asked.consumer}"
+
+    def _life(self, topic: str, subscription: str) -> str:
+        """A subscription's name, another one after each time that it was deleted."""
+        deleted = self.deleted[topic, subscription]
+        return f"{subscription}, made again {deleted}" if deleted else subscription
+
+    def _event(self, kind: Kind, topic: str, when: Mapping[str, Any], **told: Any) -> Recorded:
+        return Recorded(run=self.run, lane=self.lane, kind=kind, topic=f"{self.run}/{topic}", **{**told, **when})
+
+
+def _outcome(answer: Answer | None) -> tuple[Outcome, Position | None]:
+    match answer:
+        case Stored(position=position):
+            return Outcome.OK, position
+        case Duplicate():
+            return Outcome.DUPLICATE, None
+        case Refused():
+            return Outcome.FAILED, None
+        case _:
+            return Outcome.UNKNOWN, None
+
+
+def _set_to(step: Step) -> Position:
+    told = step.outcome.to if isinstance(step.outcome, SetTo) else None
+    return Position(*FIRST_OF_ALL) if told is None else told
+
+
+def _placed(message: Dispatched) -> dict[str, int]:
+    return _place(message.position, message.batch_index)
+
+
+def _of_its_entry(message: Dispatched) -> list[dict[str, int]]:
+    """All messages of an entry: given back is always the whole."""
+    return [_place(message.position, index) for index in range(message.batch_size)] or [_placed(message)]
+
+
+def _place(position: Position, batch_index: int = -1) -> dict[str, int]:
+    return {"ledger": position.ledger, "entry": position.entry, "batch_index": batch_index}
+
+
+def _seen(when: Mapping[str, int]) -> dict[str, int | None]:
+    """Of a message it is only known that it had come."""
+    return {"invoked_ns": None, "completed_ns": when["completed_ns"]}
+
+
+def _ns(at_ms: float) -> int:
+    return round(at_ms * 1e6)

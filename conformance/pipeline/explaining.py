@@ -1,0 +1,428 @@
+"""Known deviations over histories: which of them explains a case in which an invariant did not hold.
+
+A deviation explains a case only where its own precondition is in the history, in the events around that very case: a
+topic that was moved in between, a batch of which something was left, a consumer that left. Whether a deviation is known
+of what the run ran against is settled before (:func:`known_of_runs`); a run that does not say what that was has none.
+
+Left out are deviations that break no invariant over histories: those of counts, of what a producer is told, of times at
+which something is persisted, of stores of cursors, and those that only show while deduplication is being switched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from conformance.history.about import ByRun
+from conformance.history.recorded import GRACEFUL_MOVES, MOVES, Kind, Outcome
+from conformance.known import KnownDeviation
+from conformance.pipeline.clusters import Replicated
+from conformance.pipeline.order import starts
+from conformance.pipeline.outstanding import ends
+from conformance.pipeline.topic import NEVER, Case, Flags, Ints, Topic
+from model import deviations
+from model.replication.followed import REPLICATORS_ADD_BYTES
+
+CURSOR_OPENS_NS = 5_000_000_000
+"""How long a cursor's ledger may take to be opened after the first acknowledgment; ``moved-as-ledger-opens``."""
+
+
+LARGEST = "maxMessageSize"
+LARGEST_BY_DEFAULT = str(5 * 1024 * 1024)
+
+RECOVERY_NS = 10_000_000_000
+"""How long after a topic was loaded anew its deduplication may still be at its recovery; ``recovery-race``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What one deviation may break, by the names of the invariants, and whether its precondition is there."""
+
+    deviation: str
+    invariants: tuple[str, ...]
+    precedes: Callable[[Topic, Case], bool]
+
+
+def known_of_runs(known: Iterable[KnownDeviation], about: ByRun) -> dict[str, frozenset[str]]:
+    """The names of those that are known of all that a run ran against, by run.
+
+    A client's deviation is known only of a run that names that client, and one of a setting of one that has it.
+    """
+    listed = tuple(known)
+    return {
+        run: frozenset(
+            deviation.name
+            for deviation in listed
+            if told and all(deviation.concerns(one.release, one.clients, one.settings) for one in told)
+        )
+        for run, told in about.items()
+    }
+
+
+def largest_bytes_of_runs(about: ByRun) -> dict[str, int]:
+    """How large a message might be, by run, in bytes; with several clusters in the one that takes the least."""
+    each = {run: [one.settings.get(LARGEST, LARGEST_BY_DEFAULT) for one in told] for run, told in about.items() if told}
+    return {run: min(map(int, told)) for run, told in each.items() if all(one.isdecimal() for one in told)}
+
+
+def explanations_of(invariant: str, known: frozenset[str]) -> tuple[Explanation, ...]:
+    """What may explain that an invariant was broken, in the order in which it is asked."""
+    return tuple(one for one in EXPLANATIONS if one.deviation in known and invariant in one.invariants)
+
+
+def deviation_of(topic: Topic, case: Case, explanations: Iterable[Explanation]) -> str | None:
+    """The deviation that explains a case, if one of these does."""
+    return next((one.deviation for one in explanations if one.precedes(topic, case)), None)
+
+
+# ------------------------------------------------------------------------------------------------------- deduplication
+
+
+def _sent_while_recovering(topic: Topic, case: Case) -> bool:
+    """The second copy was being sent while the topic was loaded anew, or soon after that, and the first was before."""
+    first, second = case.rows
+    since, until = _sent(topic, second)
+    return any(
+        name in MOVES
+        and _sent(topic, first)[0] <= completed_ns
+        and invoked_ns <= until
+        and since <= completed_ns + RECOVERY_NS
+        for name, invoked_ns, completed_ns in topic.faults
+    )
+
+
+def _last_of_its_ledger(topic: Topic, case: Case) -> bool:
+    """The first copy is the last entry of its ledger; then the topic was loaded anew, and nothing higher was sent."""
+    first, second = case.rows
+    if not len(topic.at_a_position(np.array([first]))):
+        return False
+    logs = topic.rows(Kind.LOG)
+    ledger, place = topic.numbers("ledger", 0), topic.place
+    behind = logs[place[logs] > place[first]]
+    between = behind[(behind < second) & (topic.codes("producer")[behind] == topic.codes("producer")[second])]
+    is_last = bool(len(behind)) and ledger[behind[0]] != ledger[first]
+    is_it = _id(topic, first) == _id(topic, second)
+    is_highest = is_it and bool(np.all(topic.numbers("sequence_id", -1)[between] <= _id(topic, first)))
+    return is_last and is_highest and _was(topic, MOVES, _sent(topic, first)[0], _sent(topic, second)[1])
+
+
+def _forgotten_of_a_batch(topic: Topic, case: Case) -> bool:
+    """The first copy is in a batch, not first there; the second comes alone, or in a batch that begins later."""
+    first, second = case.rows
+    begins = [_lowest_of_entry(topic, row) for row in case.rows]
+    return topic.numbers("batch_index", -1)[first] > 0 and begins[0] < begins[1] <= _id(topic, second)
+
+
+def _lowest_of_entry(topic: Topic, row: int) -> int:
+    logs = topic.rows(Kind.LOG)
+    own = logs[topic.place[logs] == topic.place[row]]
+    return int(topic.numbers("sequence_id", -1)[own].min())
+
+
+def _loaded_anew_there(topic: Topic, case: Case) -> bool:
+    """The topic was loaded anew in the cluster that has both copies, when the message had been sent, or was being."""
+    assert isinstance(topic, Replicated)
+    sent_ns, _ = _sent(topic, case.rows[0])
+    return _was(topic.cluster_of(case.rows[1]), MOVES, sent_ns, NEVER)
+
+
+def _too_large_to_replicate(topic: Topic, case: Case) -> bool:
+    """What the message stands in leaves no room for what replicators add, and some cluster does not have the message.
+
+    Of a batch all payloads count together.
+    """
+    assert isinstance(topic, Replicated)
+    row = case.rows[0]
+    there = topic.logs[topic.place[topic.logs] == topic.place[row]]
+    size_bytes = int(topic.numbers("size_bytes", 0)[there].sum())
+    room_bytes = topic.setting.largest_bytes.get(topic.identity[0], NEVER) - size_bytes
+    is_everywhere = topic.are_everywhere[topic.of_logs(np.array([row]))[0]]
+    return 0 <= room_bytes < REPLICATORS_ADD_BYTES and not is_everywhere
+
+
+# ------------------------------------------------------------------------------------------------------------ chunking
+
+
+def _sent_again_without_its_last(topic: Topic, case: Case) -> bool:
+    """Its source sent it again, or something happened while it was sent; and its last chunk is there once at most."""
+    message = case.rows[-1]
+    sends = topic.rows(Kind.SEND)
+    is_sent_again = int(np.sum(_same_message(topic, message, sends))) > 1
+    return len(_last_chunks(topic, message)) <= 1 and (is_sent_again or _was(topic, None, *_sent(topic, message)))
+
+
+def _moved_while_sent(topic: Topic, case: Case) -> bool:
+    """The topic was loaded anew while the message was being sent, and its last chunk is not in the log."""
+    message = case.rows[0]
+    return not len(_last_chunks(topic, message)) and _was(topic, MOVES, *_sent(topic, message))
+
+
+def _only_its_first(topic: Topic, case: Case) -> bool:
+    """Of the message that was confirmed nothing is in the log but its first chunk."""
+    logs = topic.rows(Kind.LOG)
+    own = logs[_same_message(topic, case.rows[0], logs)]
+    return bool(len(own)) and bool(np.all(topic.numbers("chunk_id", -1)[own] == 0))
+
+
+def _last_chunks(topic: Topic, row: int) -> Ints:
+    """The last chunks of a message, under any uuid."""
+    logs = topic.rows(Kind.LOG)
+    logs = logs[_same_message(topic, row, logs)]
+    last: Ints = logs[topic.numbers("chunk_id", -1)[logs] == topic.numbers("chunks", 0)[row] - 1]
+    return last
+
+
+# ------------------------------------------------------------------------------------------------------ acknowledgment
+
+
+def _moved_as_ledger_opened(topic: Topic, case: Case) -> bool:
+    """The topic was moved in good order, shortly after the subscription's first acknowledgment since it was loaded."""
+    earlier, later = case.rows
+    acks = topic.of(int(topic.codes("subscription")[earlier]), topic.rows(Kind.ACK, Kind.ACK_CUMULATIVE))
+    for name, invoked_ns, _ in topic.faults:
+        if name not in GRACEFUL_MOVES or not topic.invoked[earlier] <= invoked_ns <= topic.completed[later]:
+            continue
+        loaded_ns = max((ends for other, _, ends in topic.faults if other in MOVES and ends < invoked_ns), default=-1)
+        since = acks[(topic.invoked[acks] > loaded_ns) & (topic.invoked[acks] <= invoked_ns)]
+        opened = topic.invoked[since].min(initial=NEVER)
+        if topic.invoked[earlier] > loaded_ns and opened >= invoked_ns - CURSOR_OPENS_NS and len(since):
+            return True
+    return False
+
+
+def _moved_with_a_part_of_the_batch(topic: Topic, case: Case) -> bool:
+    """The topic was moved in good order while something of the message's batch was not acknowledged."""
+    ack, given = case.rows
+    if topic.numbers("batch_index", -1)[given] < 0:
+        return False
+    return any(
+        name in GRACEFUL_MOVES
+        and topic.invoked[ack] <= completed_ns
+        and invoked_ns <= topic.invoked[given]
+        and not _is_acknowledged_whole(topic, given, invoked_ns)
+        for name, invoked_ns, completed_ns in topic.faults
+    )
+
+
+def _is_acknowledged_whole(topic: Topic, given: int, by_ns: int) -> bool:
+    """Whether all that is known to be in a message's batch was surely acknowledged by then."""
+    batch = np.unique(topic.message[topic.place == topic.place[given]])
+    acks = topic.rows(Kind.ACK, Kind.ACK_CUMULATIVE, outcomes=[Outcome.OK])
+    acks = topic.at_a_position(topic.of(int(topic.codes("subscription")[given]), acks))
+    acks = acks[topic.completed[acks] <= by_ns]
+    is_cumulative = topic.are(Kind.ACK_CUMULATIVE, acks)
+    alone = np.isin(batch, topic.message[acks[~is_cumulative]])
+    furthest = topic.message[acks[is_cumulative]].max(initial=-1)
+    return bool(np.all(alone | (batch <= furthest)))
+
+
+def _overwritten_within_the_batch(topic: Topic, case: Case) -> bool:
+    """After the message was acknowledged, a cumulative acknowledgment ended in its batch, before it."""
+    ack, given = case.rows
+    acks = topic.rows(Kind.ACK_CUMULATIVE, outcomes=[Outcome.OK, Outcome.UNKNOWN])
+    acks = topic.of(int(topic.codes("subscription")[given]), acks)
+    index = topic.numbers("batch_index", -1)
+    inside = (topic.place[acks] == topic.place[given]) & (index[acks] >= 0) & (index[acks] < index[given])
+    in_time = (topic.completed[acks] >= topic.invoked[ack]) & (topic.invoked[acks] <= topic.invoked[given])
+    return bool(np.any(inside & in_time))
+
+
+# ------------------------------------------------------------------------------------------------ consumers come and go
+
+
+def _replayed_to_who_came_next(topic: Topic, case: Case) -> bool:
+    """Everybody had left while the message was with somebody; to who came then it was sent twice, and not oftener."""
+    again = case.rows[1]
+    given = topic.of(int(topic.codes("subscription")[again]), topic.rows(Kind.DISPATCH))
+    given = given[topic.message[given] == topic.message[again]]
+    sent = np.sort(topic.invoked[given])
+    return any(
+        np.sum(sent < left_ns) > 0 and np.sum(sent >= left_ns) == 2 for left_ns in _nobody_there(topic, case.rows[0])
+    )
+
+
+def _replayed_beside_news(topic: Topic, case: Case) -> bool:
+    """The message had been given back, something new was sent before it came again, and it came twice, not oftener."""
+    first, again = case.rows
+    subscription = int(topic.codes("subscription")[again])
+    given = topic.at_a_position(topic.of(subscription, topic.rows(Kind.DISPATCH)))
+    begun = starts(topic, given)
+    is_it = topic.message[given] == topic.message[again]
+    came_ns = int(begun[given == first][0])
+    back = ends(topic, subscription, given, begun)[is_it & (begun < came_ns)]
+    # Who left between its being sent and its coming may have had it, and not have taken it.
+    sent_ns = topic.invoked[_sent_there(topic, again)].min(initial=NEVER)
+    left = topic.of(subscription, topic.rows(Kind.UNSUBSCRIBE))
+    left = left[(topic.completed[left] >= sent_ns) & (topic.invoked[left] <= came_ns)]
+    back_ns = max(back.max(initial=-1), topic.invoked[left].max(initial=-1))
+    if back_ns < 0:
+        return False
+    came_first = np.full(topic.messages, NEVER)
+    np.minimum.at(came_first, topic.message[given], begun)
+    is_news = (begun == came_first[topic.message[given]]) & (topic.message[given] > topic.message[again])
+    again_ns = int(begun[given == again][0])
+    was_given_news = bool(np.any(is_news & (begun >= back_ns) & (begun <= again_ns)))
+    is_beside = was_given_news or _markers_were_read(topic, came_first, back_ns, again_ns)
+    return is_beside and int(np.sum(is_it & (begun >= back_ns))) == 2
+
+
+def _markers_were_read(topic: Topic, came_first: Ints, since_ns: int, until_ns: int) -> bool:
+    """Whether a subscription may have been read markers of clusters in that time, which are news that nobody is given.
+
+    They stand where the log has a gap: behind a message that was sent by then, before one that was not sent until then.
+    """
+    logs = topic.rows(Kind.LOG)
+    if not topic.is_replicated or len(logs) < 2:
+        return False
+    before, behind = logs[:-1], logs[1:]
+    ledger, entry = topic.numbers("ledger", 0), topic.numbers("entry", 0)
+    is_gap = (ledger[behind] == ledger[before]) & (entry[behind] > entry[before] + 1)
+    was_near = (came_first[topic.message[before]] <= until_ns) & (came_first[topic.message[behind]] >= since_ns)
+    return bool(np.any(is_gap & was_near))
+
+
+def _nobody_there(topic: Topic, row: int) -> list[int]:
+    """The times at which the last consumer of this row's subscription had left, perhaps."""
+    subscription = int(topic.codes("subscription")[row])
+    joins, leaves = (topic.of(subscription, topic.rows(kind)) for kind in (Kind.SUBSCRIBE, Kind.UNSUBSCRIBE))
+    times = topic.completed[leaves].tolist()
+    return [
+        at_ns for at_ns in times if np.sum(topic.completed[joins] <= at_ns) <= np.sum(topic.invoked[leaves] <= at_ns)
+    ]
+
+
+def _read_for_those_who_left(topic: Topic, case: Case) -> bool:
+    """Everybody had left, and then a consumer joined that was given the later message first."""
+    overtaking, _ = case.rows
+    joins = topic.of(int(topic.codes("subscription")[overtaking]), topic.rows(Kind.SUBSCRIBE))
+    joins = joins[topic.codes("consumer")[joins] == topic.codes("consumer")[overtaking]]
+    joined = topic.completed[joins[topic.completed[joins] <= topic.completed[overtaking]]]
+    return any(left_ns <= joined.max(initial=-1) for left_ns in _nobody_there(topic, overtaking))
+
+
+def _left_with_nothing(topic: Topic, case: Case) -> bool:
+    """A consumer left that held nothing, and since then nothing was sent or given."""
+    _, reading = case.rows
+    subscription = int(topic.codes("subscription")[reading])
+    given = topic.at_a_position(topic.of(subscription, topic.rows(Kind.DISPATCH)))
+    until = ends(topic, subscription, given, starts(topic, given))
+    consumer = topic.codes("consumer")
+    return any(
+        _is_silent(topic, given, topic.invoked[left], topic.invoked[reading])
+        and not np.any(until[consumer[given] == consumer[left]] >= topic.invoked[left])
+        for left in topic.of(subscription, topic.rows(Kind.UNSUBSCRIBE))
+    )
+
+
+def _acknowledged_while_waiting(topic: Topic, case: Case) -> bool:
+    """A message was asked for again and acknowledged all the same, and since then nothing was sent or given."""
+    _, reading = case.rows
+    subscription = int(topic.codes("subscription")[reading])
+    given, acks = (topic.at_a_position(topic.of(subscription, topic.rows(kind))) for kind in (Kind.DISPATCH, Kind.ACK))
+    asks = topic.of(subscription, topic.rows(Kind.NACK, Kind.REDELIVER))
+    for ack in acks[topic.completed[acks] <= topic.invoked[reading]]:
+        of_message = (topic.message[asks] == topic.message[ack]) | topic.are(Kind.REDELIVER, asks)
+        own = asks[of_message & (topic.codes("consumer")[asks] == topic.codes("consumer")[ack])]
+        asked_ns = topic.invoked[own[topic.completed[own] <= topic.invoked[ack]]].max(initial=-1)
+        came = given[(topic.message[given] == topic.message[ack]) & (starts(topic, given) >= asked_ns)]
+        is_waiting = asked_ns >= 0 and not np.any(starts(topic, came) <= topic.invoked[ack])
+        if is_waiting and _is_silent(topic, given, topic.completed[ack], topic.invoked[reading]):
+            return True
+    return False
+
+
+def _is_silent(topic: Topic, given: Ints, since_ns: int, until_ns: int) -> bool:
+    """Whether nothing was given in that time, and nothing that was sent was confirmed."""
+    sends = topic.completed[topic.rows(Kind.SEND)]
+    return since_ns <= until_ns and not any(
+        np.any((times > since_ns) & (times <= until_ns)) for times in (starts(topic, given), sends)
+    )
+
+
+def _joined_before_the_second(topic: Topic, case: Case) -> bool:
+    """The second consumer joined after the first had joined, and after the message that it was given had been sent."""
+    holding, given = case.rows
+    joins = topic.of(int(topic.codes("subscription")[given]), topic.rows(Kind.SUBSCRIBE))
+    consumer = topic.codes("consumer")
+    joined, before = (joins[consumer[joins] == consumer[row]] for row in (given, holding))
+    joined = joined[topic.invoked[joined] <= topic.completed[given]]
+    if not len(joined) or not len(before):
+        return False
+    sent_ns = topic.invoked[_sent_there(topic, given)].min(initial=NEVER)
+    latest = topic.completed[joined].max()
+    return bool(latest >= topic.completed[before].min() and latest >= sent_ns)
+
+
+# ---------------------------------------------------------------------------------------------------------------- words
+
+
+def _was(topic: Topic, names: frozenset[str] | None, since_ns: int, until_ns: int) -> bool:
+    """Whether there was a fault of these names (None: any) in that time, or it went on then."""
+    return any(
+        (names is None or name in names) and invoked_ns <= until_ns and completed_ns >= since_ns
+        for name, invoked_ns, completed_ns in topic.faults
+    )
+
+
+def _sent(topic: Topic, row: int) -> tuple[int, int]:
+    """From when to when what stands in this row was being sent, or may have been.
+
+    It is the send that was confirmed there, or else any of the same message. One that nobody knows the end of may be
+    sent again for ever. Of what nobody was seen to send nothing can be said: that time has no moment.
+    """
+    sends = topic.rows(Kind.SEND)
+    own = _sent_there(topic, row)
+    own = own if len(own) else sends[_same_message(topic, row, sends)]
+    if not len(own):
+        return NEVER, -NEVER
+    is_open = np.isin(own, topic.rows(Kind.SEND, outcomes=[Outcome.UNKNOWN]))
+    return int(topic.invoked[own].min()), NEVER if is_open.any() else int(topic.completed[own].max())
+
+
+def _sent_there(topic: Topic, row: int) -> Ints:
+    """The sends that were confirmed at the position of this row."""
+    sends = topic.rows(Kind.SEND)
+    there: Ints = sends[topic.message[sends] == topic.message[row]]
+    return there
+
+
+def _same_message(topic: Topic, row: int, others: Ints) -> Flags:
+    producer, ids = topic.codes("producer"), topic.numbers("sequence_id", -1)
+    same: Flags = (producer[others] == producer[row]) & (ids[others] == ids[row])
+    return same
+
+
+def _id(topic: Topic, row: int) -> int:
+    return int(topic.numbers("sequence_id", -1)[row])
+
+
+AGAIN = ("delivered again",)
+
+STUCK = ("keys stuck",)
+
+EXPLANATIONS = (
+    Explanation(deviations.SNAPSHOT_POSITION_AHEAD, ("stored twice", "forgotten"), _last_of_its_ledger),
+    Explanation(deviations.RECOVERY_RACE, ("stored twice", "forgotten"), _sent_while_recovering),
+    Explanation(deviations.BATCH_END_UNSENT, ("stored twice",), _forgotten_of_a_batch),
+    Explanation(deviations.REPLAY_FORGETS_REPLICATORS, ("replicated twice",), _loaded_anew_there),
+    Explanation(
+        deviations.TOO_LARGE_TO_REPLICATE, ("not replicated", "ahead", "missed everywhere"), _too_large_to_replicate
+    ),
+    Explanation(deviations.CHUNK_EACH_JUDGED, ("stored whole",), _only_its_first),
+    Explanation(
+        deviations.CHUNK_RECOVERY_COUNTS_UNFINISHED, ("stored once in order", "stored whole"), _moved_while_sent
+    ),
+    Explanation(deviations.CHUNK_LAST_JUDGED, ("stored once in order",), _sent_again_without_its_last),
+    Explanation(deviations.MOVED_AS_LEDGER_OPENS, (*AGAIN, "mark delete back"), _moved_as_ledger_opened),
+    Explanation(deviations.BATCH_ACKS_LOST, AGAIN, _moved_with_a_part_of_the_batch),
+    Explanation(deviations.BATCH_ACKS_OVERWRITTEN, AGAIN, _overwritten_within_the_batch),
+    Explanation(deviations.REPLAY_OUTLIVES_CONSUMERS, (*AGAIN, "shared one at a time"), _replayed_to_who_came_next),
+    Explanation(deviations.REPLAYED_BESIDE_NEWS, ("shared one at a time",), _replayed_beside_news),
+    Explanation(deviations.JOINED_GETS_EARLIER, ("one consumer at a time",), _joined_before_the_second),
+    Explanation(deviations.READ_OUTLIVES_CONSUMERS, ("keys in order",), _read_for_those_who_left),
+    Explanation(deviations.REPLAY_WAITS_FOR_NEWS, STUCK, _left_with_nothing),
+    Explanation(deviations.ACKNOWLEDGED_BLOCKS_HASH, STUCK, _acknowledged_while_waiting),
+)
+"""What may explain what, more demanding ones first."""

@@ -1,0 +1,181 @@
+"""Verdicts over histories that still grow: each time that files have come, what changed is judged again.
+
+Structured Streaming watches the folders and tells when there is news; what counts then is what the folders hold,
+because compacting takes files away, too. Verdicts are folded from accounts, no topic is in two buckets, and so only the
+buckets that have other files (or other faults) than before are judged. The last look has the verdicts of ``verify``.
+
+What is told before the end is provisional: every worker writes by itself, and what explains an event may be in a file
+that is not there yet.
+"""
+
+from __future__ import annotations
+
+import queue
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from conformance.history.parquet import SCHEMA
+from conformance.known import KnownDeviation
+from conformance.pipeline.judging import DAMAGED
+from conformance.pipeline.reading import File, Files, examine, listed, parts_of
+from conformance.pipeline.topic import Setting
+from conformance.pipeline.verdict import Verification, about_runs, faults_of, folded, judged, setting_of_runs, untold
+from conformance.trouble import Trouble
+from model.catalogue import Rule
+
+EVERY = "1 second"
+"""How often Spark looks for new files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    """A part of the files, what it was judged by, and its accounts."""
+
+    files: Files
+    setting: Setting
+    rows: list[dict[str, Any]]
+
+
+class Follower:
+    """Verifies the same histories again and again; what has not changed since is not judged again."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        addresses: Sequence[str],
+        setting: Setting,
+        rules: Sequence[Rule] | None = None,
+        *,
+        known: Sequence[KnownDeviation] = (),
+        release: str | None = None,
+    ) -> None:
+        """As :func:`conformance.pipeline.verdict.verify`."""
+        self._spark, self._addresses, self._setting, self._rules = spark, addresses, setting, rules
+        self._known, self._release = known, release
+        self._seen: dict[str, File] = {}
+        self._kept: dict[str, _Judged] = {}
+        self.judged: tuple[str, ...] = ()
+        """The buckets that the last look judged."""
+
+    def look(self) -> Verification:
+        """The verdicts over what is there now.
+
+        Where files go away meanwhile, because compacting put others in their place, it looks again.
+
+        Raises:
+            Trouble: a folder cannot be listed, or Spark fails for another reason than a damaged file.
+        """
+        while True:
+            try:
+                return self._look()
+            except Trouble:
+                there = {path for address in self._addresses for path, _ in listed(self._spark, address)}
+                if self._seen.keys() <= there:
+                    raise
+
+    def _look(self) -> Verification:
+        began_s = time.monotonic()
+        files = examine(self._spark, self._addresses, self._seen)
+        self._seen = {file.path: file for file in files.all}
+        about = about_runs(files, self._release)
+        files, faults = faults_of(self._spark, files)
+        setting = setting_of_runs(self._setting, about, self._known, faults)
+        before, self._kept, self.judged = self._kept, {}, ()
+        problems, rows = list(files.problems), list[dict[str, Any]]()
+        for name, part in parts_of(files).items():
+            one, told = self._judge(name, part, _of_runs(setting, part.runs), before.get(name))
+            problems.extend(told)
+            rows.extend(one.rows)
+            if not told and all(row["invariant"] != DAMAGED for row in one.rows):
+                self._kept[name] = one
+        files = replace(files, problems=tuple(problems))
+        return folded(files, rows, self._rules, notes=untold(files, about) if self._known else (), began_s=began_s)
+
+    def _judge(
+        self, name: str, part: Files, setting: Setting, before: _Judged | None
+    ) -> tuple[_Judged, tuple[str, ...]]:
+        """A part's accounts, as they were where nothing has changed, and what could not be read."""
+        if before is not None and (before.files, before.setting) == (part, setting):
+            return before, ()
+        self.judged = (*self.judged, name)
+        read, rows = judged(self._spark, part, setting)
+        return _Judged(files=part, setting=setting, rows=rows), read.problems
+
+
+def _of_runs(setting: Setting, runs: frozenset[str]) -> Setting:
+    """The setting without what concerns other runs."""
+    return replace(
+        setting,
+        faults=tuple(sorted((fault for fault in setting.faults if fault.run in runs), key=repr)),
+        known={run: names for run, names in setting.known.items() if run in runs},
+        told_ns={run: ns for run, ns in setting.told_ns.items() if run in runs},
+        largest_bytes={run: most for run, most in setting.largest_bytes.items() if run in runs},
+    )
+
+
+class News:
+    """Tells when there are new files, and when it is over: nothing came for as long as was asked, or :meth:`end`."""
+
+    def __init__(self) -> None:
+        self._told: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._is_over = False
+
+    def tell(self) -> None:
+        """There are new files; from any thread."""
+        self._told.put(None)
+
+    def end(self) -> None:
+        """It is over."""
+        self._is_over = True
+        self.tell()
+
+    def comes(self, within_s: float) -> bool:
+        """Wait for news, all there are at once; False when it is over."""
+        try:
+            self._told.get(timeout=within_s)
+            while not self._told.empty():
+                self._told.get()
+        except queue.Empty:
+            return False
+        return not self._is_over
+
+
+def follow(follower: Follower, news: News, *, settled_s: float, told: Callable[[Verification], None]) -> Verification:
+    """Look again whenever there is news, and ``told`` of it; the last look's verdicts are returned.
+
+    It is over when no file has come for ``settled_s`` seconds, or by ``news.end()``.
+
+    Raises:
+        Trouble: as :meth:`Follower.look`.
+    """
+    while news.comes(settled_s):
+        told(follower.look())
+    return follower.look()
+
+
+@contextmanager
+def watching(spark: SparkSession, folders: Sequence[str], news: News) -> Iterator[None]:
+    """Have Spark watch these folders and tell of new files.
+
+    Raises:
+        Trouble: Spark cannot watch one.
+    """
+    with ExitStack() as stack:
+        for folder in folders:
+            reader = spark.readStream.schema(from_arrow_schema(SCHEMA)).option("recursiveFileLookup", "true")
+            checkpoint = stack.enter_context(tempfile.TemporaryDirectory(prefix="pulsar-conformance-follow-"))
+            try:
+                rows = reader.option("pathGlobFilter", "*.parquet").parquet(folder)
+                stream = rows.writeStream.foreachBatch(lambda *_: news.tell()).trigger(processingTime=EVERY)
+                stack.callback(stream.option("checkpointLocation", f"file:{checkpoint}").start().stop)
+            except PySparkException as error:
+                raise Trouble(f"{folder} cannot be watched: {str(error).strip().splitlines()[0]}") from error
+        yield

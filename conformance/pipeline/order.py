@@ -1,0 +1,79 @@
+"""When messages were first given, and whether one was overtaken: what the rules of order share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from conformance.history.recorded import Kind
+from conformance.pipeline.topic import NOTHING, UNKNOWN_TIME, Flags, Found, Ints, Topic, found
+
+
+def starts(topic: Topic, dispatches: Ints) -> Ints:
+    """When each message was sent to its consumer, or, where nobody saw that, taken there; ns."""
+    invoked = topic.invoked[dispatches]
+    return np.where(invoked == UNKNOWN_TIME, topic.completed[dispatches], invoked)
+
+
+def are_of_type(topic: Topic, rows: Ints, *types: str) -> Flags:
+    """Which events are of a subscription of one of these types."""
+    wanted = [topic.code("subscription_type", name) for name in types]
+    return np.isin(topic.codes("subscription_type")[rows], [code for code in wanted if code >= 0])
+
+
+def is_undisturbed(topic: Topic, subscription: int) -> bool:
+    """Whether a subscription was made once and never set to another position: its messages come once, in order."""
+    begins = topic.of(subscription, topic.rows(Kind.BEGIN))
+    return len(begins) == 1 and not len(topic.of(subscription, topic.rows(Kind.SEEK)))
+
+
+def first_given(topic: Topic, dispatches: Ints) -> Ints:
+    """For each message, the dispatch of it that was taken first; in the order of the messages."""
+    order = dispatches[np.lexsort((topic.completed[dispatches], topic.message[dispatches]))]
+    _, first = np.unique(topic.message[order], return_index=True)
+    rows: Ints = order[first]
+    return rows
+
+
+def given_late(
+    topic: Topic, dispatches: Ints, group: str, because: str, until: Callable[[int, Ints], Ints] | None = None
+) -> Found:
+    """Messages that a subscription was given only after one of their group (a column) that stands behind them.
+
+    What counts is when each was taken for the first time (of a batch, the wire shows only when it was sent as a whole);
+    ``until`` says up to when that is judged, ns. A subscription
+    that was made more than once, or set to another position, is not judged, nor is a chunked message that is late: a
+    consumer may have discarded its first chunks, and have them sent again.
+    """
+
+    def decide(topic: Topic, subscription: int) -> Found:
+        given = first_given(topic, topic.of(subscription, dispatches))
+        if until is not None:
+            given = given[topic.completed[given] < until(subscription, given)]
+        if len(given) < 2 or not is_undisturbed(topic, subscription):
+            return NOTHING
+        return _overtaken(topic, given, topic.codes(group)[given], because)
+
+    return topic.over_own_subscriptions(decide)
+
+
+def _overtaken(topic: Topic, given: Ints, group: Ints, because: str) -> Found:
+    order = np.argsort(group, kind="stable")
+    given, group = given[order], group[order]
+    times = topic.completed[given]
+    same = group[1:] == group[:-1]
+    is_late = same & (earliest_from_here(group, times)[1:] < times[:-1]) & ~topic.present("chunk_uuid")[given[:-1]]
+
+    def rows(index: int) -> tuple[int, int]:
+        behind = np.flatnonzero((group == group[index]) & (np.arange(len(group)) > index))
+        return given[behind[np.argmin(times[behind])]], given[index]
+
+    return found(int(np.sum(same)), np.flatnonzero(is_late), because, rows)
+
+
+def earliest_from_here(group: Ints, times: Ints) -> Ints:
+    """In rows sorted by group: the earliest time of each row and those behind it in its group."""
+    values, rank = np.unique(times, return_inverse=True)
+    ranked = np.minimum.accumulate((group * len(values) + rank)[::-1])[::-1]
+    return values[ranked - group * len(values)]

@@ -1,0 +1,156 @@
+"""Shows a soak while it goes on, and what came of it in the end.
+
+On a terminal as a display that stays in place, elsewhere as a plain line now and then. *Anomalies* are what can be seen
+without the whole history: messages that came damaged, confirmed positions that do not rise, subscriptions that had to
+be helped. All else is for ``verify`` to find.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from conformance.report.lists import count
+from conformance.soak.asked import Asked, Result, Stage, State
+from conformance.soak.words import Counts
+
+PLAIN_EVERY_S = 30.0
+"""How often a plain display says how far the soak is, in seconds."""
+
+RATE_OVER_S = 5.0
+"""Over which time rates are reckoned, in seconds."""
+
+
+class Display:
+    """A display on a console; to be opened and closed."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = Live(console=console, transient=True, auto_refresh=False) if console.is_terminal else None
+        self._rates = _Rates()
+        self._stage: Stage | None = None
+        self._said_s = float("-inf")
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, state: State) -> None:
+        """This is how far it is."""
+        rates = self._rates.with_(state)
+        now_s = time.monotonic()
+        if self._live is not None:
+            self._live.update(_picture(state, rates), refresh=True)
+        elif state.stage is not self._stage or now_s - self._said_s >= PLAIN_EVERY_S:
+            self.say(": ".join((state.stage.value, ", ".join(_lines(state, rates)))), now_s)
+        self._stage = state.stage
+
+    def say(self, line: str, now_s: float) -> None:
+        """Say something that stays on the screen."""
+        self._said_s = now_s
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def display(console: Console) -> Display:
+    """The display that suits the console."""
+    return Display(console)
+
+
+class _Rates:
+    """Messages a second, over the last few seconds."""
+
+    def __init__(self) -> None:
+        self._then: tuple[float, Counts] | None = None
+        self._told = (0.0, 0.0)
+
+    def with_(self, state: State) -> tuple[float, float]:
+        """Sent and received a second."""
+        now_s = time.monotonic()
+        if self._then is None or state.elapsed_s < 0:
+            self._then = now_s, state.counts
+        since_s, counts = self._then
+        if now_s - since_s >= RATE_OVER_S:
+            sent, received = state.counts.sent - counts.sent, state.counts.received - counts.received
+            self._told = sent / (now_s - since_s), received / (now_s - since_s)
+            self._then = now_s, state.counts
+        return self._told
+
+
+def anomalies(counts: Counts, helped: int = 0, stuck: int = 0) -> str:
+    """What was seen that should not be, in words."""
+    told = {
+        "damaged": counts.damaged,
+        "positions that do not rise": counts.backwards,
+        "subscriptions helped": helped,
+        "stuck": stuck,
+    }
+    return _listed(told) or "none"
+
+
+def _listed(told: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {name}" for name, number in told.items() if number)
+
+
+def _lines(state: State, rates: tuple[float, float]) -> list[str]:
+    counts = state.counts
+    sent, received = rates
+    lines = [
+        f"{_time(state.elapsed_s)} of {_time(state.length_s)}",
+        f"{counts.sent} messages sent ({sent:.0f}/s), {counts.received} received ({received:.0f}/s)",
+        f"{counts.duplicates} duplicates, {counts.unanswered} unanswered, {counts.redelivered} redelivered",
+        f"faults: {_listed(state.faults) or 'none'}" + (f" (now: {state.fault})" if state.fault else ""),
+        f"anomalies: {anomalies(counts)}",
+    ]
+    if state.stage is Stage.HEALING:
+        lines.append(f"{state.left} entries left, {counts.waiting} sends unanswered")
+    return lines
+
+
+def _picture(state: State, rates: tuple[float, float]) -> RenderableType:
+    head = Spinner("dots", text=Text(f" {state.stage.value}", style="bold"))
+    return Group(head, *(Text(f"  {line}") for line in _lines(state, rates)))
+
+
+def _time(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02}"
+
+
+def show(result: Result, asked: Asked, console: Console) -> None:
+    """Show what came of it, and how it is verified."""
+    counts, healed = result.counts, result.healed
+    sent_per_s = counts.sent / result.seconds if result.seconds else 0.0
+    lines = [
+        f"Pulsar {result.release}, seed {asked.seed}, {_time(result.seconds)} of load, "
+        f"{count(asked.clients, 'client', 'clients')}, {count(asked.topics, 'topic', 'topics')}",
+        f"Sent {counts.sent} ({sent_per_s:.0f}/s): {counts.confirmed} stored, {counts.duplicates} duplicates, "
+        f"{counts.unanswered} unanswered; {result.logged} in the logs",
+        f"Received {counts.received}, {counts.redelivered} of them again; {counts.acknowledged} acknowledged, "
+        f"{counts.given_back} given back",
+        f"Faults: {_listed(result.faults) or 'none'}; {counts.reopened} producers and consumers came anew",
+        f"Anomalies seen: {anomalies(counts, len(healed.helped), len(healed.stuck))}",
+    ]
+    for (topic, subscription), how in healed.helped:
+        lines.append(f"  {subscription} of {topic} came no further until {how}")
+    for (topic, subscription), left in healed.stuck:
+        lines.append(
+            f"  {subscription} of {topic} is stuck: {count(len(left), 'entry', 'entries')} from {min(left)} on"
+        )
+    lines.append(f"History: {asked.history}, {count(result.events, 'event', 'events')}. To verify it:")
+    lines.append(f"  pulsar-conformance verify {asked.history}")
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)

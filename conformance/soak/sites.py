@@ -1,0 +1,145 @@
+"""The clusters of a soak: one, or two or three that replicate to one another, each with what is recorded of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from conformance.brokers.interface import Broker, Capability
+from conformance.brokers.select import parse_broker
+from conformance.clusters import LABELS, Clusters
+from conformance.engine.defect import SeededDefect, seed_defect
+from conformance.faults import catalogue
+from conformance.history.recorded import FIRST_OF_ALL, Kind
+from conformance.history.recording import Recording, now_ns
+from conformance.reading_back import read_cursors
+from conformance.soak.asked import Asked
+from conformance.systems.admin import Admin
+from conformance.systems.admin_http import AdminError
+from conformance.systems.outcomes import ConnectionLost, NoAnswer
+from conformance.systems.wire_consumer import Kind as Type
+from conformance.trouble import Trouble
+
+ALONE: Final = ""
+"""What the only cluster is called."""
+
+UNANSWERED: Final = (AdminError, ConnectionLost, NoAnswer)
+"""What is raised where a broker is away, or a topic that is just being moved cannot say."""
+
+SETTINGS: Final = {
+    "managedLedgerMaxEntriesPerLedger": "2000",
+    "managedLedgerMaxUnackedRangesToPersistInMetadataStore": "1000",
+    "managedLedgerDefaultMarkDeleteRateLimit": "1.0",
+    "managedLedgerCursorPositionFlushSeconds": "2",
+    "brokerDeduplicationEntriesInterval": "500",
+    "brokerDeduplicationSnapshotIntervalSeconds": "5",
+}
+"""What a soak's broker is started with besides the suite's settings: ledgers and snapshots for many messages, and
+acknowledgments that are persisted soon, so that a kill may undo little (``pipeline.persisting``)."""
+
+SETTINGS_OF_CLUSTERS: Final = {
+    "enableReplicatedSubscriptions": "true",
+    "replicatedSubscriptionsSnapshotTimeoutSeconds": "5",
+    "brokerClient_keepAliveIntervalSeconds": "5",
+}
+"""The same where there are several: a snapshot a second, as shipped, given up soon, and a hung peer noticed soon."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """One of the clusters: what the history calls it, the broker, and the soak's own lane there."""
+
+    label: str
+    broker: Broker
+    service_url: str
+    """Where clients find it, past no tap of theirs."""
+    admin: Admin
+    recording: Recording
+
+    def begin(self, topic: str, name: str, type_: Type, *, is_replicated: bool) -> None:
+        """Record that a subscription begins at its topic's beginning."""
+        ledger, entry = FIRST_OF_ALL
+        told: dict[str, Any] = {"topic": topic, "subscription": name, "subscription_type": type_}
+        told |= {"replicated": is_replicated, "ledger": ledger, "entry": entry}
+        self.recording.record(Kind.BEGIN, invoked_ns=now_ns(), **told)
+
+    def read_cursors(self, topic: str) -> None:
+        """Record how far the subscriptions of a topic are, if that can be asked just now."""
+        with contextlib.suppress(*UNANSWERED):
+            for _ in read_cursors(self.recording, self.admin, topic):
+                pass
+
+
+class Systems:
+    """What a soak runs on, started: brokers with the defects that they were asked to have."""
+
+    def __init__(self, asked: Asked, stack: contextlib.ExitStack) -> None:
+        """Start all of them; ``stack`` ends them. Raises :class:`Trouble` where one does not start."""
+        own = {name: value for defect in asked.defects for name, value in catalogue.find(defect).settings}
+        several = SETTINGS_OF_CLUSTERS if asked.clusters > 1 else {}
+        settings = {**SETTINGS, **several, **own, **dict(asked.settings)}
+        brokers = [parse_broker(asked.broker, settings=settings) for _ in range(asked.clusters)]
+        self.clusters: Final = _clusters(brokers) if asked.clusters > 1 else None
+        if self.clusters is None:
+            stack.callback(brokers[0].stop)
+            brokers[0].start()
+        else:
+            stack.enter_context(self.clusters)
+        self.brokers: Final[Mapping[str, Broker]] = dict(
+            zip([ALONE] if self.clusters is None else LABELS, brokers, strict=False)
+        )
+        self._seeded: list[SeededDefect] = []
+        for name in asked.defects:
+            seeded = seed_defect(brokers[0], name)
+            assert seeded is not None
+            stack.callback(seeded.close)
+            self._seeded.append(seeded)
+            for broker in brokers[1:]:
+                seeded.give(broker)
+
+    def sites(self, recording: Callable[[str], Recording], stack: contextlib.ExitStack) -> tuple[Site, ...]:
+        """Each cluster with a recording, which is made for its label."""
+        return tuple(
+            Site(
+                label=label,
+                broker=broker,
+                service_url=self._service_url(number, broker),
+                admin=stack.enter_context(Admin(broker.addresses.admin_url)),
+                recording=recording(label),
+            )
+            for number, (label, broker) in enumerate(self.brokers.items())
+        )
+
+    def give_defects(self, broker: Broker) -> None:
+        """Switch the defects on in a broker that was started again."""
+        for one in self._seeded:
+            one.give(broker)
+
+    @property
+    def labels_by_name(self) -> Mapping[str, str]:
+        """What the history calls each cluster, by the name that brokers have for it."""
+        if self.clusters is None:
+            return {}
+        return {self.clusters.cluster(label).name: label for label in self.clusters.labels}
+
+    def create_namespace(self, name: str) -> str:
+        """Make a namespace, in all clusters that there are, which replicate it; gives its full name."""
+        if self.clusters is not None:
+            return self.clusters.create_namespace(name)
+        (broker,) = self.brokers.values()
+        with Admin(broker.addresses.admin_url) as admin:
+            admin.create_namespace(f"public/{name}")
+        return f"public/{name}"
+
+    def _service_url(self, number: int, broker: Broker) -> str:
+        """Where clients come to: a defect of the wire is in front of the first broker."""
+        is_behind_defect = bool(self._seeded) and number == 0
+        return self._seeded[-1].service_url if is_behind_defect else broker.addresses.service_url
+
+
+def _clusters(brokers: Sequence[Broker]) -> Clusters:
+    if any(Capability.CLUSTERS not in broker.capabilities for broker in brokers):
+        raise Trouble(f"{brokers[0].name} cannot be started several times, which a soak of clusters needs")
+    return Clusters(brokers)

@@ -1,0 +1,200 @@
+"""A machine's example, told as events: what is in them, what is left out, and that what was broken is found in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from conformance.history.about import About
+from conformance.history.document import Step
+from conformance.history.from_journal import record_journal
+from conformance.history.journal import Journal
+from conformance.history.recorded import Kind, Outcome, Recorded
+from conformance.history.translation import translated
+from model.cursors.words import (
+    Acknowledge,
+    Acknowledged,
+    CreateSubscription,
+    CursorRead,
+    DeleteSubscription,
+    Dispatched,
+    ReadCursor,
+    Redeliver,
+    Redelivering,
+    SkipAll,
+    Subscribe,
+    Subscribed,
+    Take,
+    TakeAll,
+    Taken,
+    TakenAll,
+)
+from model.log import Position
+from model.operations import (
+    AnyOperation,
+    AnyOutcome,
+    Created,
+    CreateTopic,
+    Done,
+    Duplicate,
+    Entry,
+    Late,
+    LoggedEntry,
+    LogRead,
+    Message,
+    Opened,
+    OpenProducer,
+    ReadLog,
+    Send,
+    Sent,
+    Stored,
+    Unknown,
+)
+from tests.pipeline import soup
+
+Done_ = tuple[AnyOperation, AnyOutcome]
+
+
+def message(number: int, *, business_id: str | None = None, key: str | None = "k") -> Entry:
+    return Entry((Message(number, business_id or f"b{number}", key),))
+
+
+def given(entry: int, *, batch_size: int = 0, batch_index: int = -1) -> Dispatched:
+    return Dispatched(Position(1, entry), batch_index, batch_size, f"b{entry + 1}", 0)
+
+
+def steps(*done: Done_, late: Sequence[Late] = ()) -> list[Step]:
+    """One after the other, a millisecond each; what was late comes with the last one."""
+    return [
+        Step(
+            operation=operation,
+            outcome=outcome,
+            invoked_ms=2.0 * number,
+            completed_ms=2.0 * number + 1,
+            late=tuple(late) if number == len(done) - 1 else (),
+        )
+        for number, (operation, outcome) in enumerate(done)
+    ]
+
+
+def events(*done: Done_, late: Sequence[Late] = ()) -> list[Recorded]:
+    return list(translated(steps(*done, late=late), run="r", lane="w"))
+
+
+def of(kind: Kind, told: Sequence[Recorded], *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(getattr(one, name) for name in names) for one in told if one.kind is kind]
+
+
+TOPIC: list[Done_] = [
+    (CreateTopic("t0"), Created(True, 6)),
+    (OpenProducer("p", "t0", "me"), Opened(-1)),
+]
+SUBSCRIBED: list[Done_] = [
+    *TOPIC,
+    (CreateSubscription("t0", "s"), Done()),
+    (Send("p", (message(1), message(2))), Sent((Stored(Position(1, 0)), Stored(Position(1, 1))))),
+    *((Subscribe(name, "t0", "s", "Key_Shared"), Subscribed()) for name in ("c", "d")),
+]
+LOGGED = LogRead((LoggedEntry(Position(1, 0), "me", message(1)), LoggedEntry(Position(1, 1), "me", message(2))))
+
+
+def test_sends_have_the_outcomes_of_their_answers() -> None:
+    sent = Send("p", (message(1), message(2), message(3)))
+    told = events(*TOPIC, (sent, Sent((Stored(Position(1, 0)), Duplicate(), Unknown("cut")))))
+    assert of(Kind.TOPIC, told, "topic", "deduplication") == [("r/t0", True)]
+    assert of(Kind.SEND, told, "producer", "sequence_id", "outcome", "ledger", "entry") == [
+        ("me", 1, Outcome.OK, 1, 0),
+        ("me", 2, Outcome.DUPLICATE, None, None),
+        ("me", 3, Outcome.UNKNOWN, None, None),
+    ]
+
+
+def test_answers_that_come_late_belong_to_the_send_before_them() -> None:
+    unawaited = (Send("p", (message(1),), wait=False), Sent(()))
+    told = events(*TOPIC, unawaited, (ReadLog("t0"), LogRead(())), late=[Late("p", (Stored(Position(1, 0)),))])
+    assert of(Kind.SEND, told, "outcome", "invoked_ns", "completed_ns") == [(Outcome.OK, 4_000_000, 7_000_000)]
+    assert of(Kind.SEND, events(*TOPIC, unawaited), "outcome") == [(Outcome.UNKNOWN,)]
+
+
+def test_which_of_two_sends_with_one_id_was_stored_is_not_said() -> None:
+    twice = Send("p", (message(1, business_id="a"), message(1, business_id="b"), message(2)))
+    told = events(*TOPIC, (twice, Sent((Stored(Position(1, 0)), Duplicate(), Stored(Position(1, 1))))))
+    assert [digest is None for (digest,) in of(Kind.SEND, told, "digest")] == [True, True, False]
+
+
+def test_only_the_last_reading_of_a_log_counts_and_none_of_a_log_that_is_trimmed() -> None:
+    read: Done_ = (ReadLog("t0"), LOGGED)
+    assert len(of(Kind.LOG, events(*TOPIC, read, read), "entry")) == 2
+    assert of(Kind.LOG_END, events(*TOPIC, read, read), "entry") == [(1,)]
+    assert of(Kind.LOG, events((CreateTopic("t0", is_trimmed=True), Created(True, 6)), read), "entry") == []
+
+
+def test_a_subscription_that_is_made_again_is_another_one() -> None:
+    made, read = (CreateSubscription("t0", "s"), Done()), (ReadCursor("t0", "s"), CursorRead(Position(1, 0), (), 0, 0))
+    told = events(*TOPIC, made, read, (DeleteSubscription("t0", "s"), Done()), made, read)
+    first, second = of(Kind.BEGIN, told, "subscription")
+    assert first != second
+    assert of(Kind.CURSOR, told, "subscription") == [first, second]
+
+
+def test_a_message_of_a_batch_that_is_given_back_takes_the_others_with_it() -> None:
+    given_back = given(0, batch_size=3, batch_index=1)
+    told = events(*SUBSCRIBED, (Redeliver("c", (0,)), Redelivering((given_back,))))
+    assert of(Kind.NACK, told, "entry", "batch_index") == [(0, 0), (0, 1), (0, 2)]
+
+
+SOUND: list[Done_] = [
+    *SUBSCRIBED,
+    (Take("c", 1), Taken((given(0),))),
+    (Acknowledge("c", (0,)), Acknowledged((given(0),), True)),
+    (Take("d", 1), Taken((given(1),))),
+    (Acknowledge("d", (0,)), Acknowledged((given(1),), False)),
+    (ReadCursor("t0", "s"), CursorRead(Position(1, 1), (), 0, 0)),
+    (TakeAll("t0", "s"), TakenAll(())),
+    (ReadLog("t0"), LOGGED),
+]
+
+
+def but(number: int, *instead: Done_) -> list[Done_]:
+    """The sound example with something else in this place."""
+    return [*SOUND[:number], *instead, *SOUND[number + 1 :]]
+
+
+BROKEN = {
+    "one consumer at a time": but(7),
+    "missed": but(8),
+    "mark delete over a hole": but(9),
+    "lost": but(12, (ReadLog("t0"), LogRead((*LOGGED.entries[1:],)))),
+    "stored twice": but(12, (ReadLog("t0"), LogRead((*LOGGED.entries, LoggedEntry(Position(1, 2), "me", message(2)))))),
+    "mark delete back": but(11, (ReadCursor("t0", "s"), CursorRead(Position(1, 0), (), 0, 0))),
+}
+
+
+@pytest.mark.parametrize("invariant", BROKEN)
+def test_what_an_example_shows_broken_is_broken_in_its_events(invariant: str) -> None:
+    assert soup.broken_in(soup.judged(events(*SOUND))) == set()
+    assert invariant in soup.broken_in(soup.judged(events(*BROKEN[invariant])))
+
+
+def test_what_is_skipped_is_no_hole() -> None:
+    skipped = but(9, (SkipAll("t0", "s"), Done()))
+    assert soup.broken_in(soup.judged(events(*skipped))) == set()
+
+
+def test_a_journal_becomes_a_history_example_by_example(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    for number in (1, 2):
+        journal.begin(number, "machine")
+        for step in steps(*SOUND):
+            journal.record(step)
+    journal.close()
+    about = About(release="4.0.8")
+    count = record_journal(tmp_path / "journal.jsonl", tmp_path / "history", run="run", about=about)
+    rows = [row for path in (tmp_path / "history").glob("*/*.parquet") for row in pq.read_table(path).to_pylist()]
+    assert len(rows) == count == 2 * len(events(*SOUND))
+    assert {row["run"] for row in rows} == {"run-1-machine", "run-2-machine"}
+    assert len({row["topic"] for row in rows}) == 2

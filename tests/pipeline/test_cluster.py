@@ -1,0 +1,65 @@
+"""On a cluster: executors are processes of their own, which fetch the suite from the driver."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+import pytest
+
+import conformance
+from conformance.history.compacting import compact
+from conformance.history.parquet import HistoryWriter
+from tests.pipeline.test_verify import SOUND
+
+CLUSTER = "local-cluster[1,1,1024]"
+"""A master and a worker of Spark's own, started for the occasion; the executor is a process, as on any cluster."""
+
+LOGS = """
+spark.eventLog.enabled true
+spark.eventLog.compress false
+spark.eventLog.rolling.enabled false
+spark.eventLog.dir {folder}
+"""
+
+COMMAND = str(Path(conformance.__path__[0]) / "__main__.py")
+SUBMIT = str(Path(sys.executable).with_name("spark-submit"))
+REPOSITORY = str(Path(conformance.__path__[0]).parent)
+
+
+@pytest.mark.parametrize(
+    "started",
+    [
+        [sys.executable, COMMAND, "verify", "--master", CLUSTER],
+        [SUBMIT, "--master", CLUSTER, COMMAND, "verify"],
+    ],
+    ids=["with --master", "by spark-submit"],
+)
+def test_a_cluster_verifies_what_was_compacted(started: list[str], tmp_path: Path) -> None:
+    with HistoryWriter(tmp_path / "history", "w") as writer:
+        for one in SOUND:
+            writer.record(one)
+    compact(tmp_path / "history")
+    (tmp_path / "log").mkdir()
+    (tmp_path / "spark").mkdir()
+    for path in Path(pyspark.__path__[0]).iterdir():  # a home of its own, for executors work in a folder below it
+        (tmp_path / "spark" / path.name).symlink_to(path)
+    (tmp_path / "spark-defaults.conf").write_text(LOGS.format(folder=(tmp_path / "log").as_uri()))
+    told = {"PYTHONPATH": REPOSITORY, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    told |= {"SPARK_HOME": str(tmp_path / "spark"), "SPARK_CONF_DIR": str(tmp_path)}
+    verified = subprocess.run(
+        [*started, str(tmp_path / "history")],
+        env={**os.environ, **told},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert verified.returncode == 0, verified.stderr
+    assert "2 held" in verified.stdout
+    (log,) = (tmp_path / "log").glob("**/*app-*")
+    assert f'"spark.master":"{CLUSTER}"' in log.read_text()

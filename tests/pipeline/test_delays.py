@@ -1,0 +1,81 @@
+"""What is on its way between broker and application is no violation: nothing is judged but what can be known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from msgspec.structs import replace
+
+from conformance.history.recorded import Kind, Outcome, Recorded
+from conformance.pipeline.topic import Setting
+from tests.pipeline import soup
+from tests.pipeline.simulated_clients import Simulated, choices, recorded
+
+BY_TYPE = {"Key_Shared": "one consumer at a time", "Shared": "shared one at a time"}
+
+
+def is_broken(history: Sequence[Recorded], name: str) -> bool:
+    return name in soup.broken_in(soup.judged(history, setting=Setting()))
+
+
+@pytest.mark.parametrize("subscription_type", BY_TYPE)
+@pytest.mark.parametrize("is_tapped", [False, True])
+@given(drawn=choices)
+@settings(max_examples=400)
+def test_a_broker_that_keeps_its_word_is_never_blamed(
+    subscription_type: str, is_tapped: bool, drawn: list[tuple[int, int]]
+) -> None:
+    history = recorded(drawn, subscription_type, is_tapped=is_tapped)
+    assert not is_broken(history, BY_TYPE[subscription_type])
+
+
+def to_two(*given: Recorded) -> bool:
+    return is_broken(given, "one consumer at a time")
+
+
+def test_a_key_at_two_consumers_is_found_where_nobody_saw_what_was_sent() -> None:
+    simulated = Simulated("Key_Shared", is_tapped=False)
+    for number in range(2):
+        simulated.send(0)
+        simulated.dispatch(number, simulated.client(number))
+    for number in range(2):
+        simulated.take(simulated.client(number))
+    history = simulated.recorded
+    assert to_two(*history)
+    _, *_, last = history
+    assert not to_two(*history, replace(last, consumer="somebody", completed_ns=last.completed_ns + 1))
+    assert to_two(*(replace(one, invoked_ns=one.completed_ns) for one in (*history, last)))
+
+
+@pytest.mark.parametrize("is_tapped", [False, True])
+def test_what_a_consumer_asked_for_before_is_heard_after_a_message_was_sent_to_it(is_tapped: bool) -> None:
+    simulated = Simulated("Key_Shared", is_tapped=is_tapped)
+    one, other = simulated.client(0), simulated.client(1)
+    simulated.send(0)
+    simulated.redeliver(one)
+    simulated.dispatch(0, one)
+    simulated.read(one)
+    simulated.dispatch(0, other)
+    simulated.take(one)
+    simulated.take(other)
+    assert not to_two(*simulated.recorded)
+
+
+@pytest.mark.parametrize("is_tapped", [False, True])
+def test_an_acknowledgment_is_heard_after_its_message_was_sent_to_another_consumer(is_tapped: bool) -> None:
+    simulated = Simulated("Key_Shared", is_tapped=is_tapped)
+    one, other = simulated.client(0), simulated.client(1)
+    simulated.send(0)
+    simulated.send(0)
+    simulated.dispatch(0, one)
+    simulated.take(one)
+    simulated.settle(Kind.ACK, one, 0, Outcome.UNKNOWN)
+    simulated.lose(one, 1)
+    simulated.dispatch(0, other)
+    simulated.take(other)
+    simulated.read(one)
+    simulated.dispatch(1, one)
+    simulated.take(one)
+    assert not to_two(*simulated.recorded)

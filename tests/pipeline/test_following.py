@@ -1,0 +1,153 @@
+"""``verify --follow``: verdicts while a history grows, and at its end those of the batch mode."""
+
+from __future__ import annotations
+
+import io
+import signal
+from collections.abc import Sequence
+from dataclasses import replace as replaced
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from conformance.commands import verify as verifying
+from conformance.commands.interrupting import at_first_interrupt
+from conformance.history.compacting import compact
+from conformance.history.parquet import BUCKETS, EVERYWHERE, bucket_of
+from conformance.history.recorded import KILL, Kind, Recorded
+from conformance.pipeline import following
+from conformance.pipeline.following import Follower, News, follow, watching
+from conformance.pipeline.reading import Files
+from conformance.pipeline.topic import Setting
+from conformance.pipeline.verdict import Broken, Verification, judged
+from tests.history.samples import event
+from tests.pipeline.test_verify import LOST, SOUND, asked_of, verified, write
+
+WITHIN_S = 120
+"""How long Spark may take to see a new file."""
+
+OTHER = "u"
+KILLED = event(Kind.FAULT, topic=None, fault=KILL)
+
+
+def on_the_other(events: Sequence[Recorded]) -> list[Recorded]:
+    """The same in another topic, of another bucket."""
+    assert bucket_of(OTHER, BUCKETS) != bucket_of("t", BUCKETS)
+    return [replace(one, topic=OTHER) for one in events]
+
+
+def judged_buckets(follower: Follower) -> set[str]:
+    return {Path(bucket).name for bucket in follower.judged}
+
+
+def said(found: Verification) -> Verification:
+    """All but how long it took."""
+    return replaced(found, seconds=0)
+
+
+def broken(found: Verification) -> set[str]:
+    return {verdict.rule.id for verdict in found.rules if isinstance(verdict, Broken)}
+
+
+def test_only_the_buckets_that_changed_are_judged_again_and_all_verdicts_are_those_of_batch_mode(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    here, other = bucket_of("t", BUCKETS), bucket_of(OTHER, BUCKETS)
+    follower = Follower(spark, [str(tmp_path)], Setting())
+    write(tmp_path, LOST[:2])
+    assert broken(follower.look()) == set()
+    write(tmp_path, on_the_other(SOUND))
+    assert broken(follower.look()) == set()
+    assert judged_buckets(follower) == {other}
+    write(tmp_path, LOST[2:])
+    found = follower.look()
+    assert (broken(found), judged_buckets(follower)) == ({"DEDUP-15"}, {here})
+    assert said(found) == said(verified(spark, tmp_path))
+    write(tmp_path, [KILLED])
+    found = follower.look()
+    assert judged_buckets(follower) == {here, other, EVERYWHERE}
+    assert [(one.fault, one.times) for one in found.by_fault] == [(KILL, 1)]
+    compact(tmp_path)
+    found = follower.look()
+    assert said(found) == said(verified(spark, tmp_path))
+    follower.look()
+    assert judged_buckets(follower) == set()
+
+
+def test_a_file_that_could_not_be_read_is_judged_when_it_can(spark: SparkSession, tmp_path: Path) -> None:
+    follower = Follower(spark, [str(tmp_path)], Setting())
+    path = write(tmp_path, SOUND)
+    content = path.read_bytes()
+    path.write_bytes(content[:4] + bytes(396) + content[400:])
+    found = follower.look()
+    assert (found.exit_status, found.events, len(found.problems)) == (2, 0, 1)
+    path.write_bytes(content)
+    found = follower.look()
+    assert (found.exit_status, found.events, found.problems) == (0, len(SOUND), ())
+
+
+def test_files_that_compacting_takes_away_in_the_middle_of_a_look_make_it_look_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, LOST[:2])
+    write(tmp_path, LOST[2:])
+    looks: list[int] = []
+
+    def judged_late(spark: SparkSession, files: Files, setting: Setting) -> tuple[Files, list[dict[str, Any]]]:
+        if not looks:
+            compact(tmp_path)
+        looks.append(len(files.all))
+        return judged(spark, files, setting)
+
+    monkeypatch.setattr(following, "judged", judged_late)
+    found = Follower(spark, [str(tmp_path)], Setting()).look()
+    assert looks == [2, 1]
+    assert said(found) == said(verified(spark, tmp_path))
+
+
+def test_what_breaks_late_is_told_before_the_end_and_the_end_is_what_batch_mode_says(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write(tmp_path, LOST[:2])
+    news, told = News(), list[set[str]]()
+
+    def grow(found: Verification) -> None:
+        if not found.events:
+            return
+        told.append(broken(found))
+        match len(told):
+            case 1:
+                write(tmp_path, [*LOST[2:], *on_the_other(SOUND)])
+            case 2:
+                compact(tmp_path)
+            case _:
+                news.end()
+
+    follower = Follower(spark, [str(tmp_path)], Setting())
+    with watching(spark, [str(tmp_path)], news):
+        found = follow(follower, news, settled_s=WITHIN_S, told=grow)
+    assert told == [set(), {"DEDUP-15"}, {"DEDUP-15"}]
+    assert said(found) == said(verified(spark, tmp_path))
+
+
+def test_the_command_ends_when_nothing_comes_any_more(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, LOST)
+    out = io.StringIO()
+    asked = replaced(asked_of(tmp_path), follow_s=0.1)
+    assert verifying.verify(asked, out=Console(file=out, width=100)) == 1
+    _, at_the_end, told = out.getvalue().rpartition(verifying.AT_THE_END)
+    assert at_the_end
+    assert "a message that was confirmed is not in the log" in told
+
+
+def test_the_first_interrupt_ends_the_following_and_the_second_everything() -> None:
+    news = News()
+    with at_first_interrupt(news.end):
+        signal.raise_signal(signal.SIGINT)
+        assert not news.comes(WITHIN_S)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)

@@ -1,0 +1,463 @@
+"""Known deviations explain what their own precondition is in the history of, and nothing else."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from conformance.history.about import About
+from conformance.history.compacting import compact
+from conformance.history.parquet import HistoryWriter
+from conformance.history.recorded import KILL, UNLOAD, Kind, Outcome, Recorded
+from conformance.known import shipped
+from conformance.pipeline.explaining import EXPLANATIONS, known_of_runs, largest_bytes_of_runs
+from conformance.pipeline.invariants import BY_NAME
+from conformance.pipeline.topic import Setting
+from conformance.pipeline.verdict import NO_RELEASE, Broken, Verification, verify
+from conformance.report import verification
+from model import deviations
+from model.deviations import DEVIATIONS
+from tests.history.samples import event
+from tests.pipeline import soup
+
+KNOWN = Setting(on_its_way_ns=0, known={"r": frozenset(DEVIATIONS)}, largest_bytes={"r": 10_240})
+
+S_NS = 10**9
+
+
+def at(kind: Kind, from_s: float, to_s: float | None = None, **fields: Any) -> Recorded:
+    """An event at a time in seconds; a moment, if no end is told."""
+    to_s = from_s if to_s is None else to_s
+    return event(kind, invoked_ns=round(from_s * S_NS), completed_ns=round(to_s * S_NS), **fields)
+
+
+def deduplicated(*logged: Recorded) -> list[Recorded]:
+    return [at(Kind.TOPIC, 0, deduplication=True), *logged, at(Kind.LOG_END, 99)]
+
+
+def message(sequence_id: int, entry: int, sent_s: float, *, ledger: int = 1, **fields: Any) -> list[Recorded]:
+    """A message that was sent for a second, and its place in the log."""
+    told: dict[str, Any] = {"producer": "p", "sequence_id": sequence_id, "ledger": ledger, "entry": entry, **fields}
+    return [at(Kind.SEND, sent_s, sent_s + 1, **told), at(Kind.LOG, 98, **told)]
+
+
+def chunk(uuid: str, chunk_id: int, entry: int) -> Recorded:
+    told: dict[str, Any] = {"producer": "p", "sequence_id": 1, "ledger": 1, "entry": entry}
+    return at(Kind.LOG, 98, **told, chunk_uuid=uuid, chunk_id=chunk_id, chunks=3)
+
+
+def of_shared(kind: Kind, when_s: float, consumer: str = "c", entry: int = 0, **fields: Any) -> Recorded:
+    told = {"subscription": "s", "subscription_type": "Shared", "consumer": consumer}
+    place = {} if kind in (Kind.SUBSCRIBE, Kind.UNSUBSCRIBE) else {"ledger": 1, "entry": entry}
+    return at(kind, when_s, None, **told | place | fields)
+
+
+def of_keys(kind: Kind, when_s: float, consumer: str = "c", **fields: Any) -> Recorded:
+    return of_shared(kind, when_s, consumer, **{"subscription_type": "Key_Shared", **fields})
+
+
+def keyed(consumer: str, entry: int, when_s: float) -> Recorded:
+    return of_keys(Kind.DISPATCH, when_s, consumer, entry=entry, key="k")
+
+
+WAITING = [
+    *message(1, 0, 1),
+    *message(2, 1, 1),
+    of_keys(Kind.BEGIN, 0, ledger=-1, entry=-1),
+    of_keys(Kind.SUBSCRIBE, 1),
+    keyed("c", 0, 3),
+    of_keys(Kind.ACK, 4.5, entry=0),
+    of_keys(Kind.CURSOR, 200, entry=0),
+]
+"""A subscription that has a message left, with nothing outstanding, and is not given it for long."""
+
+
+A_BATCH = [at(Kind.LOG, 98, producer="p", sequence_id=n + 1, ledger=1, entry=0, batch_index=n) for n in range(3)]
+SENT_AGAIN = of_shared(Kind.DISPATCH, 20, batch_index=1)
+UNLOADED = at(Kind.FAULT, 6, 7, fault=UNLOAD)
+CHUNKED_SEND = at(Kind.SEND, 1, 9, producer="p", sequence_id=1, outcome=Outcome.UNKNOWN)
+
+
+def logged(cluster: str, sequence_id: int, entry: int, **fields: Any) -> Recorded:
+    told: dict[str, Any] = {"producer": "p", "sequence_id": sequence_id, "ledger": 1, "entry": entry, **fields}
+    return at(Kind.LOG, 98, cluster=cluster, replicated_from=None if cluster == "a" else "a", **told)
+
+
+BESIDE_IT = logged("a", 2, 0, batch_index=1, size_bytes=180)
+PASSED_OVER = [
+    *(at(Kind.TOPIC, 0, deduplication=False, replicated=True, cluster=name) for name in "ab"),
+    logged("a", 1, 0, batch_index=0, size_bytes=9_900),
+    BESIDE_IT,
+    logged("b", 2, 0, batch_index=1, size_bytes=180),
+    logged("a", 3, 1, size_bytes=9),
+    logged("b", 3, 1, size_bytes=9),
+    at(Kind.PASSED_ON, 90, cluster="a", ledger=1, entry=1),
+    *(at(Kind.LOG_END, 99, cluster=name, ledger=1, entry=1) for name in "ab"),
+]
+"""A message that is nearly as large as may be, together with another one of its batch, and not in the other log."""
+
+LOADED_AT_B = at(Kind.FAULT, 6, 7, fault=UNLOAD, cluster="b")
+
+EXPLAINED: dict[str, tuple[str, list[Recorded], Recorded]] = {
+    "snapshot-position-ahead": (
+        "stored twice",
+        deduplicated(*message(1, 0, 1), *message(1, 0, 8, ledger=2), UNLOADED),
+        UNLOADED,
+    ),
+    "recovery-race": (
+        "stored twice",
+        deduplicated(*message(1, 0, 1), *message(2, 1, 1), *message(1, 0, 8, ledger=2), UNLOADED),
+        UNLOADED,
+    ),
+    "replay-forgets-replicators": (
+        "replicated twice",
+        [
+            *(at(Kind.TOPIC, 0, deduplication=True, replicated=True, cluster=name) for name in "ab"),
+            *message(1, 0, 1, cluster="a"),
+            *(message(1, entry, 1, cluster="b", replicated_from="a")[1] for entry in (0, 1)),
+            LOADED_AT_B,
+        ],
+        LOADED_AT_B,
+    ),
+    "too-large-to-replicate": ("not replicated", PASSED_OVER, BESIDE_IT),
+    "batch-end-unsent": (
+        "stored twice",
+        deduplicated(*message(1, 0, 1, batch_index=0), *message(2, 0, 1, batch_index=1), *message(2, 1, 8)),
+        message(1, 0, 1, batch_index=0)[1],
+    ),
+    "chunk-recovery-counts-unfinished": (
+        "stored once in order",
+        deduplicated(CHUNKED_SEND, chunk("u", 0, 0), chunk("u", 1, 1), chunk("v", 0, 2), chunk("v", 1, 3), UNLOADED),
+        UNLOADED,
+    ),
+    "chunk-last-judged": (
+        "stored once in order",
+        deduplicated(
+            CHUNKED_SEND,
+            *(chunk("u", chunk_id, entry) for entry, chunk_id in enumerate((0, 1, 0, 1, 2))),
+            at(Kind.FAULT, 3, fault="cut"),
+        ),
+        at(Kind.FAULT, 3, fault="cut"),
+    ),
+    "chunk-each-judged": (
+        "stored whole",
+        deduplicated(at(Kind.SEND, 1, 9, producer="p", sequence_id=1, chunks=3), chunk("u", 0, 0)),
+        chunk("u", 0, 0),
+    ),
+    "moved-as-ledger-opens": (
+        "delivered again",
+        [of_shared(Kind.ACK, 4), UNLOADED, of_shared(Kind.DISPATCH, 20)],
+        UNLOADED,
+    ),
+    "batch-acks-lost": (
+        "delivered again",
+        [*A_BATCH, of_shared(Kind.ACK, 0.5, entry=7), of_shared(Kind.ACK, 4, batch_index=1), UNLOADED, SENT_AGAIN],
+        UNLOADED,
+    ),
+    "batch-acks-overwritten": (
+        "delivered again",
+        [
+            of_shared(Kind.ACK, 4, batch_index=1),
+            of_shared(Kind.ACK_CUMULATIVE, 8, batch_index=0),
+            SENT_AGAIN,
+        ],
+        of_shared(Kind.ACK_CUMULATIVE, 8, batch_index=0),
+    ),
+    "replay-outlives-consumers": (
+        "delivered again",
+        [
+            of_shared(Kind.SUBSCRIBE, 1),
+            of_shared(Kind.DISPATCH, 2),
+            of_shared(Kind.UNSUBSCRIBE, 3),
+            of_shared(Kind.SUBSCRIBE, 4, "d"),
+            of_shared(Kind.DISPATCH, 5, "d"),
+            of_shared(Kind.ACK, 6, "d"),
+            of_shared(Kind.DISPATCH, 7, "d"),
+        ],
+        of_shared(Kind.DISPATCH, 2),
+    ),
+    "replayed-beside-news": (
+        "shared one at a time",
+        [
+            of_shared(Kind.DISPATCH, 2),
+            of_shared(Kind.NACK, 3),
+            of_shared(Kind.DISPATCH, 4, "d", entry=1),
+            of_shared(Kind.DISPATCH, 5, "d"),
+            of_shared(Kind.DISPATCH, 6),
+        ],
+        of_shared(Kind.DISPATCH, 4, "d", entry=1),
+    ),
+    "joined-gets-earlier": (
+        "one consumer at a time",
+        [
+            *message(1, 0, 1),
+            *message(2, 1, 1),
+            of_shared(Kind.SUBSCRIBE, 0),
+            keyed("c", 0, 3),
+            of_shared(Kind.SUBSCRIBE, 5, "d"),
+            keyed("d", 1, 6),
+        ],
+        of_shared(Kind.SUBSCRIBE, 5, "d"),
+    ),
+    "read-outlives-consumers": (
+        "keys in order",
+        [
+            of_keys(Kind.BEGIN, 0, ledger=-1, entry=-1),
+            of_keys(Kind.SUBSCRIBE, 1),
+            of_keys(Kind.UNSUBSCRIBE, 2),
+            of_keys(Kind.SUBSCRIBE, 3, "d"),
+            keyed("d", 1, 4),
+            keyed("d", 0, 5),
+        ],
+        of_keys(Kind.UNSUBSCRIBE, 2),
+    ),
+    "replay-waits-for-news": (
+        "keys stuck",
+        [*WAITING, of_keys(Kind.SUBSCRIBE, 1, "d"), of_keys(Kind.UNSUBSCRIBE, 5, "d")],
+        of_keys(Kind.UNSUBSCRIBE, 5, "d"),
+    ),
+    "acknowledged-blocks-hash": (
+        "keys stuck",
+        [*WAITING, of_keys(Kind.NACK, 4, entry=0), of_keys(Kind.ACK, 5, entry=0)],
+        of_keys(Kind.NACK, 4, entry=0),
+    ),
+}
+"""For each deviation: what it breaks, a history that shows it, and the event without which it explains nothing."""
+
+
+def explained(name: str, history: list[Recorded], setting: Setting = KNOWN) -> dict[str, int]:
+    """How many of the cases in which this invariant was broken each deviation explains; the others are under ''."""
+    account = soup.accounts(history, setting=setting)[name]
+    told = {one["deviation"]: one["times"] for one in account["explained"]}
+    rest = account["broken"] - sum(told.values())
+    return told | ({"": rest} if rest else {})
+
+
+def test_each_explanation_is_shown_and_says_what_it_may_break() -> None:
+    assert {explanation.deviation for explanation in EXPLANATIONS} == set(EXPLAINED) <= set(DEVIATIONS)
+    assert all(set(explanation.invariants) <= set(BY_NAME) for explanation in EXPLANATIONS)
+
+
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_a_known_deviation_explains_what_it_breaks(name: str) -> None:
+    invariant, history, _ = EXPLAINED[name]
+    assert explained(invariant, history) == {name: 1}
+
+
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_it_explains_nothing_without_what_precedes_it(name: str) -> None:
+    invariant, history, precedes = EXPLAINED[name]
+    without = [one for one in history if one != precedes]
+    assert len(without) == len(history) - 1
+    assert explained(invariant, without) == {"": 1}
+
+
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_it_explains_nothing_in_a_run_that_it_is_not_known_of(name: str) -> None:
+    invariant, history, _ = EXPLAINED[name]
+    known = KNOWN.known["r"] - {name}
+    assert name not in explained(invariant, history, Setting(on_its_way_ns=0, known={"r": known}))
+    assert explained(invariant, history, Setting(on_its_way_ns=0, known={"q": KNOWN.known["r"]})) == {"": 1}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"invoked_ns": 0, "completed_ns": 0},
+        {"invoked_ns": 100 * S_NS, "completed_ns": 100 * S_NS},
+        {"fault": "pause"},
+        {"topic": "t2"},
+    ],
+)
+def test_a_move_at_another_time_or_elsewhere_or_of_another_kind_explains_nothing(changed: dict[str, Any]) -> None:
+    for name in ("recovery-race", "moved-as-ledger-opens", "batch-acks-lost"):
+        invariant, history, move = EXPLAINED[name]
+        moved = [replace(one, **changed) if one == move else one for one in history]
+        assert explained(invariant, moved) == {"": 1}
+
+
+def test_a_topic_that_was_loaded_anew_in_another_cluster_or_before_forgot_nothing() -> None:
+    invariant, history, move = EXPLAINED["replay-forgets-replicators"]
+    for changed in ({"cluster": "a"}, {"invoked_ns": 0, "completed_ns": 0}):
+        moved = [replace(one, **changed) if one == move else one for one in history]
+        assert explained(invariant, moved) == {"": 1}
+
+
+@pytest.mark.parametrize("size_bytes", [9_804, 10_061])
+def test_a_message_that_is_not_nearly_as_large_as_may_be_or_larger_has_room_for_what_replicators_add(
+    size_bytes: int,
+) -> None:
+    invariant, history, _ = EXPLAINED["too-large-to-replicate"]
+    changed = [replace(one, size_bytes=size_bytes) if one.size_bytes == 9_900 else one for one in history]
+    assert explained(invariant, changed) == {"": 1}
+    assert explained(invariant, history, Setting(on_its_way_ns=0, known=KNOWN.known)) == {"": 1}
+
+
+def test_what_never_came_to_a_cluster_is_ahead_by_that_and_hides_nothing_else_that_is() -> None:
+    begun = at(Kind.BEGIN, 0, cluster="a", subscription="s", replicated=True, ledger=-1, entry=-1)
+    reading = at(Kind.CURSOR, 50, cluster="a", subscription="s", ledger=1, entry=1)
+    acked = [
+        at(Kind.ACK, 40, cluster="b", subscription="s", ledger=1, entry=entry, batch_index=index)
+        for entry, index in ((0, 1), (1, -1))
+    ]
+    assert explained("ahead", [*PASSED_OVER, begun, reading, *acked]) == {"too-large-to-replicate": 1}
+    assert explained("ahead", [*PASSED_OVER, begun, reading, *acked[:1]]) == {"": 1}
+    assert explained("ahead", [*PASSED_OVER, logged("b", 1, 2, batch_index=0), begun, reading, *acked]) == {"": 1}
+
+
+def test_a_run_tells_how_large_a_message_might_be() -> None:
+    about = {
+        "told": (About(release="4.0.8", settings={"maxMessageSize": "10240"}),),
+        "shipped": (About(release="4.0.8"),),
+        "both": (About(release="4.0.8"), About(release="4.0.8", settings={"maxMessageSize": "10240"})),
+        "spoilt": (About(release="4.0.8", settings={"maxMessageSize": "much"}),),
+        "untold": (),
+    }
+    assert largest_bytes_of_runs(about) == {"told": 10_240, "shipped": 5_242_880, "both": 10_240}
+
+
+def test_a_cursor_that_was_in_use_for_long_had_its_ledger_open() -> None:
+    invariant, history, _ = EXPLAINED["moved-as-ledger-opens"]
+    assert explained(invariant, [*history, of_shared(Kind.ACK, 0.5, entry=7)]) == {"": 1}
+    loaded_before = at(Kind.FAULT, 2, 3, fault=KILL)
+    setting = Setting(persisted_after_ns=0, on_its_way_ns=0, known=KNOWN.known)
+    assert explained(invariant, [*history, of_shared(Kind.ACK, 0.5, entry=7), loaded_before], setting) == {
+        "moved-as-ledger-opens": 1
+    }
+
+
+def test_a_batch_that_was_acknowledged_whole_is_not_forgotten() -> None:
+    invariant, history, _ = EXPLAINED["batch-acks-lost"]
+    rest = [of_shared(Kind.ACK, 4, batch_index=index) for index in (0, 2)]
+    assert explained(invariant, [*history, *rest]) == {"": 1}
+    assert explained(invariant, [*history, *rest[:1]]) == {"batch-acks-lost": 1}
+
+
+def test_a_chunked_message_that_its_source_sends_again_is_stored_again_without_its_last_chunk() -> None:
+    """In a soak on 4.0.8 a source sent again what was confirmed, and nothing had disturbed it."""
+    invariant, history, cut = EXPLAINED["chunk-last-judged"]
+    again = replace(CHUNKED_SEND, outcome=Outcome.DUPLICATE)
+    undisturbed = [again if one == cut else one for one in history]
+    assert explained(invariant, undisturbed) == {"chunk-last-judged": 1}
+    assert explained(invariant, [*undisturbed, chunk("u", 2, 5)])[""]
+
+
+def test_what_was_on_its_way_to_who_left_is_replayed_beside_news() -> None:
+    invariant, history, news = EXPLAINED["replayed-beside-news"]
+    sent = at(Kind.SEND, 1, ledger=1, entry=0, producer="p", sequence_id=1)
+    untaken = [one for one in history if one.completed_ns > 3 * S_NS]
+    assert explained(invariant, [sent, of_shared(Kind.UNSUBSCRIBE, 3, "e"), *untaken]) == {"replayed-beside-news": 1}
+    assert explained(invariant, [sent, of_shared(Kind.UNSUBSCRIBE, 0, "e"), *untaken]) == {"": 1}
+    without = [one for one in untaken if one != news]
+    assert explained(invariant, [sent, of_shared(Kind.UNSUBSCRIBE, 3, "e"), *without]) == {"": 1}
+
+
+def test_markers_of_clusters_are_news_too_though_nobody_is_given_them() -> None:
+    invariant, history, news = EXPLAINED["replayed-beside-news"]
+    without = [at(Kind.TOPIC, 0, replicated=True), *(one for one in history if one != news)]
+    logs = [at(Kind.LOG, 98, producer="p", sequence_id=entry, ledger=1, entry=entry) for entry in range(4)]
+    assert explained(invariant, [*without, *logs]) == {"": 1}
+    assert explained(invariant, [*without, logs[0], logs[3]]) == {"replayed-beside-news": 1}
+    assert explained(invariant, [*without[1:], logs[0], logs[3]]) == {"": 1}
+    assert explained(invariant, [*without, *logs[:2], logs[3]]) == {"": 1}  # what stands before them was not sent yet
+    earlier = of_shared(Kind.DISPATCH, 1, "d", entry=3)
+    assert explained(invariant, [*without, earlier, logs[0], logs[3]]) == {"": 1}  # what stands behind them was
+
+
+def test_what_is_replayed_beside_news_comes_twice_and_not_oftener() -> None:
+    invariant, history, _ = EXPLAINED["replayed-beside-news"]
+    third = of_shared(Kind.DISPATCH, 7, "d")
+    assert explained(invariant, [*history, third]) == {"": 2}
+
+
+def test_what_is_sent_long_after_a_recovery_is_no_race() -> None:
+    invariant, history, _ = EXPLAINED["recovery-race"]
+    late = message(1, 3, 90, ledger=3)
+    assert explained(invariant, [*history, *late]) == {"recovery-race": 1, "": 1}
+
+
+def test_a_snapshot_that_is_ahead_is_forgotten_once_something_higher_is_sent() -> None:
+    invariant, history, _ = EXPLAINED["snapshot-position-ahead"]
+    higher = message(2, 0, 4, ledger=2)
+    late = [*history[:3], *higher, *message(1, 1, 90, ledger=2), *history[5:]]
+    assert explained(invariant, late) == {"": 1}
+
+
+def test_a_message_whose_last_chunk_is_stored_twice_is_explained_by_nothing() -> None:
+    invariant, history, _ = EXPLAINED["chunk-last-judged"]
+    assert explained(invariant, [*history, chunk("u", 2, 9)]) == {"": 2}
+
+
+def test_what_a_run_ran_against_says_which_deviations_are_known_of_it() -> None:
+    server, client = deviations.RECOVERY_RACE, deviations.BATCH_END_UNSENT
+    about = {
+        "bare": (About(release="4.0.8"),),
+        "whole": (About(release="4.0.8", clients={"official": "3.13.0"}),),
+        "later": (About(release="5.0.0"),),
+        "both": (About(release="4.0.8"), About(release="5.0.0")),
+        "untold": (),
+    }
+    known = known_of_runs(shipped(), about)
+    assert {run for run, names in known.items() if server in names} == {"bare", "whole"}
+    assert {run for run, names in known.items() if client in names} == {"whole"}
+    classic = {"subscriptionKeySharedUseClassicPersistentImplementation": "true"}
+    switched = known_of_runs(shipped(), {"r": (About(release="4.0.8", settings=classic),)})
+    assert deviations.JOINED_GETS_EARLIER in switched["r"] - known["whole"]
+
+
+def verified(spark: SparkSession, folder: Path, release: str | None = None) -> Verification:
+    return verify(spark, [str(folder)], Setting(), known=shipped(), release=release)
+
+
+def write(folder: Path, history: list[Recorded], about: About | None) -> None:
+    for number in range(2):
+        with HistoryWriter(folder, f"w{number}", about=about) as writer:
+            for one in history[number::2]:
+                writer.record(one)
+
+
+@pytest.mark.parametrize("is_compacted", [False, True])
+def test_verify_reports_it_apart_and_fails_for_nothing_else(
+    spark: SparkSession, tmp_path: Path, is_compacted: bool
+) -> None:
+    write(tmp_path, EXPLAINED["recovery-race"][1], About(release="4.0.8"))
+    if is_compacted:
+        compact(tmp_path)
+    found = verified(spark, tmp_path)
+    broken, forgotten = (verdict for verdict in found.rules if isinstance(verdict, Broken))
+    assert (found.exit_status, broken.rule.id, broken.is_known) == (0, "DEDUP-02", True)
+    assert (forgotten.rule.id, forgotten.explained) == ("DEDUP-12", {"recovery-race": 1})
+    assert (broken.times, broken.explained, found.notes) == (0, {"recovery-race": 1}, ())
+    told = verification.as_json(found)["rules"]
+    (said,) = (rule for rule in told if rule["id"] == "DEDUP-02")
+    assert (said["verdict"], said["known"], said["deviation"]) == ("violated", True, "recovery-race")
+    out = io.StringIO()
+    verification.show(found, Console(file=out, width=120))
+    assert "known deviation" in out.getvalue()
+    assert "recovery-race: once" in out.getvalue()
+
+
+def test_histories_that_do_not_tell_their_release_are_told_it_or_nothing_is_known(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write(tmp_path, EXPLAINED["recovery-race"][1], None)
+    untold = verified(spark, tmp_path)
+    assert untold.exit_status == 1
+    assert NO_RELEASE in untold.notes[0]
+    assert verified(spark, tmp_path, release="4.0.8").exit_status == 0
+    assert verified(spark, tmp_path, release="5.0.0").exit_status == 1
+
+
+def test_one_case_that_nothing_explains_fails_the_run(spark: SparkSession, tmp_path: Path) -> None:
+    history = EXPLAINED["recovery-race"][1]
+    write(tmp_path, [*history, *message(1, 3, 90, ledger=3)], About(release="4.0.8"))
+    found = verified(spark, tmp_path)
+    (broken,) = (verdict for verdict in found.rules if isinstance(verdict, Broken) and verdict.rule.id == "DEDUP-02")
+    assert (found.exit_status, broken.times, broken.explained) == (1, 1, {"recovery-race": 1})
+    assert [case.deviation for case in broken.cases] == [None, "recovery-race"]

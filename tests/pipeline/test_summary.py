@@ -1,0 +1,74 @@
+"""The summary counts what runs did and how long it took, from the same files as the verdicts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from conformance.history.about import About
+from conformance.history.parquet import HistoryWriter
+from conformance.history.recorded import KILL, Kind, Outcome
+from conformance.pipeline.summary import Summary, summarise, write
+from conformance.pipeline.topic import Setting
+from conformance.pipeline.verdict import about_runs, verify
+from tests.history.samples import event
+
+MS = 10**6
+
+
+def summary_of(spark: SparkSession, folder: Path) -> Summary:
+    """Ten messages sent to one cluster, given there 5 ms and in another 40 ms after; the first is not in the log.
+
+    Each is acknowledged there, 6 ms after it was sent, and passed in the other one 70 ms later; the last never.
+    """
+    with HistoryWriter(folder, "w", about=About(release="4.0.8")) as writer:
+        for number in range(10):
+            sent = 10**9 * (1 + number)
+            told: dict[str, Any] = {"producer": "p", "sequence_id": number + 1, "cluster": "a"}
+            here: dict[str, Any] = {"ledger": 1, "entry": number}
+            there: dict[str, Any] = {"ledger": 2, "entry": number}
+            writer.record(event(**told, **here, invoked_ns=sent, completed_ns=sent + 2 * MS))
+            given: dict[str, Any] = {"kind": Kind.DISPATCH, "subscription": "s", "invoked_ns": None}
+            writer.record(event(**told, **here, **given, completed_ns=sent + 5 * MS))
+            writer.record(event(**told | {"cluster": "b"}, **there, **given, completed_ns=sent + 40 * MS))
+            if number:
+                writer.record(event(Kind.LOG, **told, **here))
+                writer.record(event(Kind.LOG, **told | {"cluster": "b"}, **there, replicated_from="a"))
+            of_subscription: dict[str, Any] = {"subscription": "s", "completed_ns": sent + 76 * MS}
+            acked: dict[str, Any] = {"cluster": "a", "invoked_ns": sent + 6 * MS, "outcome": Outcome.UNKNOWN}
+            writer.record(event(Kind.ACK, **here, **of_subscription | acked))
+            passed: dict[str, Any] = {"cluster": "b", "ledger": 2, "entry": min(number, 8)}
+            writer.record(event(Kind.CURSOR, **of_subscription | passed))
+        begin: dict[str, Any] = {"subscription": "s", "ledger": -1, "entry": -1}
+        writer.record(event(Kind.BEGIN, cluster="a", replicated=True, **begin))
+        fault: dict[str, Any] = {"fault": KILL, "invoked_ns": 10**9, "completed_ns": 3 * 10**9}
+        writer.record(event(Kind.FAULT, **fault, topic=None, cluster="a"))
+        late = 20 * 10**9
+        writer.record(event(Kind.LOG_END, cluster="a", ledger=1, entry=9, invoked_ns=late, completed_ns=late))
+    found = verify(spark, [str(folder)], Setting())
+    about = about_runs(found.files, None)
+    return summarise(spark, found.files, about, found.runs, found.by_fault)
+
+
+def test_rules_rates_latencies_and_faults_are_told_and_written(spark: SparkSession, tmp_path: Path) -> None:
+    summary = summary_of(spark, tmp_path / "history")
+    by_rule = {row["rule"]: row for row in summary.rules}
+    assert [by_rule["DEDUP-15"][name] for name in ("release", "judged", "broken")] == ["4.0.8", 10, 1]
+    assert summary.anomalies == [{"run": "r", "rule": "DEDUP-15", "fault": KILL, "times": 1}]
+    took = {(row["cluster"], row["what"]): row for row in summary.latencies}
+    assert {key: (row["number"], round(row["p50_ms"]), round(row["longest_ms"])) for key, row in took.items()} == {
+        ("a", "send"): (10, 2, 2),
+        ("a", "dispatch"): (10, 5, 5),
+        ("b", "replication"): (10, 40, 40),
+        ("b", "position"): (8, 70, 70),
+    }
+    numbers = {"send": 10, "dispatch": 10, "replication": 10, "position": 8}
+    assert {row["what"]: row["number"] for row in summary.spread} == numbers
+    assert sum(row["events"] for row in summary.rates if row["kind"] == "send") == 10
+    (fault,) = summary.faults
+    assert (fault["fault"], fault["to_s"] - fault["from_s"]) == (KILL, 2.0)
+    write(spark, summary, str(tmp_path / "tables"))
+    tables = {name: spark.read.parquet(str(tmp_path / "tables" / name)).count() for name in summary.tables()}
+    assert tables == {name: len(rows) for name, rows in summary.tables().items()}

@@ -1,0 +1,1 @@
+"""Tests of the soak and the recorder."""

@@ -1,0 +1,147 @@
+"""What is left of subscriptions is waited for, helped, and told when nothing helps."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import cast
+
+import pyarrow.parquet as pq
+import pytest
+
+from conformance.brokers.interface import Broker
+from conformance.history.recorded import UNLOAD
+from conformance.history.recording import Recording
+from conformance.reading_back import last_stored
+from conformance.soak import healing
+from conformance.soak.asked import Healed
+from conformance.soak.clients import Clients
+from conformance.soak.healing import Healing
+from conformance.soak.plan import TopicKind, TopicPlan
+from conformance.soak.sites import ALONE, Site
+from conformance.soak.words import Order, Renew
+from conformance.systems.admin import Admin
+from conformance.systems.admin_types import InternalStats, LedgerStats
+from conformance.systems.wire import WireClient
+from model.log import Position
+from tests.polling import TIMEOUT_S, eventually
+
+
+class Listening:
+    """Client processes that send nothing any more, and only listen."""
+
+    are_quiet = True
+
+    def __init__(self) -> None:
+        self.told: list[Order] = []
+
+    def tell(self, order: Order) -> None:
+        self.told.append(order)
+
+
+@pytest.fixture
+def topic(admin: Admin, client: WireClient) -> TopicPlan:
+    """A topic with three messages, of which one subscription has acknowledged all and another one two."""
+    name = f"persistent://public/default/healing-{uuid.uuid4().hex}"
+    admin.create_topic(name)
+    consumers = [client.subscribe(name, one, kind="Shared", initial="earliest", timeout_s=TIMEOUT_S) for one in "ab"]
+    producer = client.open_producer(name, name="p", timeout_s=TIMEOUT_S)
+    for number in range(3):
+        producer.answer(producer.send(number + 1, b"x"), timeout_s=TIMEOUT_S)
+    for consumer, acknowledged in zip(consumers, (3, 2), strict=True):
+        consumer.flow(3)
+        for number in range(3):
+            delivery = consumer.receive(timeout_s=TIMEOUT_S)
+            assert delivery is not None
+            if number < acknowledged:
+                consumer.ack([delivery.position])
+        consumer.close()
+    return TopicPlan(name=name, kind=TopicKind.KEYED, subscriptions=(("a", "Shared"), ("b", "Shared")))
+
+
+def healed(
+    broker: Broker,
+    admin: Admin,
+    topic: TopicPlan,
+    listening: Listening,
+    folder: Path,
+    *,
+    labels: Sequence[str] = (ALONE,),
+    tick: Callable[[], None] = lambda: None,
+) -> Healed:
+    """Heal a topic of the broker, which stands for each cluster that has a label."""
+    with closing(Recording(folder, run="r", lane="w")) as recording:
+        url = broker.addresses.service_url
+        sites = [Site(label=one, broker=broker, service_url=url, admin=admin, recording=recording) for one in labels]
+        return Healing(sites, cast(Clients, listening), [topic], {}).until_through(tick)
+
+
+def test_what_nobody_acknowledges_is_helped_twice_and_then_stuck(
+    broker: Broker, admin: Admin, topic: TopicPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(healing, "PATIENCE_S", 0.2)
+    listening = Listening()
+    found = healed(broker, admin, topic, listening, tmp_path)
+    assert [one for one, _ in found.helped] == [(topic.name, "b")] * 2
+    assert listening.told == [Renew(topic=topic.name, subscription="b")]
+    ((stuck, left),) = found.stuck
+    assert stuck == (topic.name, "b")
+    assert len(left) == 1
+    (unload,) = [row for path in tmp_path.glob("*/*.parquet") for row in pq.read_table(path).to_pylist()]
+    assert (unload["fault"], unload["topic"]) == (UNLOAD, topic.name)
+
+
+def test_what_is_acknowledged_in_time_is_through(
+    broker: Broker, admin: Admin, topic: TopicPlan, tmp_path: Path
+) -> None:
+    admin.skip_all(topic.name, "b")
+    assert healed(broker, admin, topic, Listening(), tmp_path) == Healed(helped=(), stuck=())
+
+
+def test_who_has_all_that_is_there_and_waits_for_a_replicator_is_not_helped_soon(
+    broker: Broker, admin: Admin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The replicator of the topic goes to a cluster that is away."""
+    monkeypatch.setattr(healing, "PATIENCE_S", 0.0)
+    away = f"away-{uuid.uuid4().hex}"
+    admin.create_cluster(away, admin_url="http://127.0.0.1:1", service_url="pulsar://127.0.0.1:1")
+    here = admin.runtime_configuration()["clusterName"]
+    admin.create_tenant(away, clusters=[here, away])
+    admin.create_namespace(f"{away}/n")
+    admin.set_replication_clusters(f"{away}/n", [here, away])
+    name = f"persistent://{away}/n/t"
+    admin.create_topic(name)
+    admin.create_subscription(name, "a", earliest=True)
+    eventually(lambda: away in admin.stats(name).replication)
+    topic = TopicPlan(name=name, kind=TopicKind.KEYED, subscriptions=(("a", "Shared"),), clusters=("A",))
+    listening, looks = Listening(), itertools.count()
+
+    class EnoughError(Exception):
+        pass
+
+    def tick() -> None:
+        if next(looks) == 4:
+            raise EnoughError
+
+    with pytest.raises(EnoughError):
+        healed(broker, admin, topic, listening, tmp_path, labels=("A", "B"), tick=tick)
+    admin.set_replication_clusters(f"{away}/n", [here])
+    assert listening.told == []
+
+
+@pytest.mark.parametrize(
+    ("confirmed", "ledgers", "last"),
+    [
+        ("7:4", [(7, 0)], Position(7, 4)),
+        ("7:-1", [(7, 0)], None),
+        ("7:-1", [(5, 3), (6, 0), (7, 0)], Position(5, 2)),
+    ],
+)
+def test_the_last_entry_may_be_in_an_earlier_ledger(
+    confirmed: str, ledgers: list[tuple[int, int]], last: Position | None
+) -> None:
+    told = tuple(LedgerStats(ledger_id=ledger, entries=entries) for ledger, entries in ledgers)
+    assert last_stored(InternalStats(last_confirmed_entry=confirmed, ledgers=told)) == last
