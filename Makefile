@@ -43,10 +43,11 @@ BROKER ?= 4.0.8
 check: $(VENV)/.run
 	@$(BIN)/pulsar-conformance check --broker $(BROKER)
 
-# The suite's own tests: lint, types, then everything from the model to real brokers.
+# The suite's own tests: lint, types, then everything from the model to real brokers, in two processes, one of which has
+# the brokers (tests/sharing_out.py).
 test: lint
 	@echo "== tests"
-	@$(BIN)/python -m pytest tests
+	@$(BIN)/python -m pytest tests -n 2 --durations=20
 
 lint: $(VENV)/.test
 	@echo "== lint and types"
@@ -70,7 +71,8 @@ clean:
 proto: $(VENV)/.test
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc -I. --python_out=. --mypy_out=. conformance/systems/protocol.proto
 
-# Container brokers on the engine that answers, or on one that is installed and started for it where that may be done
-# (root on Debian or Ubuntu); the image is the official one, or built here where no registry answers. Skips where neither can be.
+# Container brokers and clusters of them, on the engine that answers, or on one that is installed and started for it where that may be
+# done (root on Debian or Ubuntu); the image is the official one, or built here where no registry answers. Skips where neither can be.
 test-container: $(VENV)/.test
-	@$(BIN)/python -m conformance.brokers.containers --or-skip 4.0.8 $(BIN)/python -m pytest tests/brokers/test_container.py
+	@$(BIN)/python -m conformance.brokers.containers --or-skip 4.0.8 \
+		sh -c '$(BIN)/python -m pytest tests/brokers/test_container.py tests/brokers/test_clusters.py --broker "container:$$PULSAR_CONFORMANCE_IMAGE"'

@@ -18,18 +18,23 @@ import click
 from rich.console import Console
 
 from conformance.commands import check as checking
+from conformance.commands import compact as compacting
 from conformance.commands import hunt as hunting
 from conformance.commands import listings
 from conformance.commands import replay as replaying
+from conformance.commands import soak as soaking
 from conformance.commands import verify as verifying
 from conformance.commands.clients import python_with_client
 from conformance.commands.engine import Engine
 from conformance.commands.folders import bugs_kept_in
-from conformance.commands.options import ClientRelease, Duration, Machines, Rules, Setting
+from conformance.commands.interrupting import INTERRUPTED
+from conformance.commands.options import ClientRelease, Duration, Faults, Machines, Rules, Setting
 from conformance.faults import catalogue
 from conformance.known import KnownDeviation, read, shipped
 from conformance.report import hunts
 from conformance.report.lists import count
+from conformance.soak.asked import Asked as SoakAsked
+from conformance.soak.words import FaultName
 from conformance.trouble import Trouble
 from model.catalogue import Rule
 
@@ -57,6 +62,7 @@ def cli() -> None:
 @click.option("--known", metavar="FILE|none", help="Known deviations, or none of them.  [default: those shipped]")
 @click.option("--report", type=click.Path(path_type=Path, file_okay=False), help="Folder for the report.")
 @click.option("--json", "json_", type=click.Path(path_type=Path, dir_okay=False), help="Write the verdicts as JSON.")
+@click.option("--history", type=click.Path(path_type=Path, file_okay=False), help="Folder for a history to `verify`.")
 @click.option("--defect", help="Switch a seeded defect on in the broker.")
 @click.option("--machines", type=Machines(), default=(), help="Run only these machines.")
 @click.option("--client", type=ClientRelease(), help="Another pulsar-client.  [default: the one installed]")
@@ -71,6 +77,7 @@ def check(
     known: str | None,
     report: Path | None,
     json_: Path | None,
+    history: Path | None,
     defect: str | None,
     machines: tuple[str, ...],
     client: str | None,
@@ -92,6 +99,7 @@ def check(
         defect=defect,
         machines=machines,
         client=client,
+        history=history,
         settings=settings,
         command=shlex.join([NAME, *sys.argv[1:]]),
     )
@@ -198,25 +206,114 @@ def defects(
 
 
 @cli.command()
+@click.option("--broker", default="4.0.8", show_default=True, help="VERSION, dist:FOLDER, container:TAG or URLs.")
+@click.option("--minutes", type=click.FloatRange(0, min_open=True), help="How long to load it.  [default: 30]")
+@click.option("--hours", type=click.FloatRange(0, min_open=True), help="The same in hours; both add up.")
+@click.option("--clients", type=click.IntRange(1, 64), default=8, show_default=True, help="Client processes.")
+@click.option("--topics", type=click.IntRange(1, 1000), default=8, show_default=True, help="Topics.")
+@click.option("--clusters", type=click.IntRange(1, 3), default=1, show_default=True, help="Clusters that replicate.")
+@click.option(
+    "--rate", type=click.FloatRange(1), default=400, show_default=True, help="Messages sent a second, in all."
+)
+@click.option("--fault-every", type=Duration(), default="20s", show_default=True, help="Between two faults.")
+@click.option("--faults", type=Faults(), help="Which faults, or none.  [default: all that the broker can be given]")
+@click.option("--seed", type=click.IntRange(0, _LARGEST_SEED), help="Repeats a soak's choices.  [default: a new one]")
+@click.option("--history", type=click.Path(path_type=Path, file_okay=False), help="Folder for the history.")
+@click.option("--defect", "defects_", multiple=True, help="Switch a seeded defect on; may be repeated.")
+@click.option("--setting", "settings", type=Setting(), multiple=True, help="A setting of the broker; may be repeated.")
+def soak(
+    broker: str,
+    minutes: float | None,
+    hours: float | None,
+    clients: int,
+    topics: int,
+    clusters: int,
+    rate: float,
+    fault_every: float,
+    faults: frozenset[FaultName] | None,
+    seed: int | None,
+    history: Path | None,
+    defects_: tuple[str, ...],
+    settings: tuple[tuple[str, str], ...],
+) -> int:
+    """Run many clients against a broker that is disturbed, for long, and write the history that `verify` judges."""
+    if seed is None:
+        seed = secrets.randbelow(_LARGEST_SEED + 1)
+    asked = SoakAsked(
+        broker=broker,
+        seed=seed,
+        length_s=60 * (minutes or 0) + 3600 * (hours or 0) or 1800,
+        clients=clients,
+        topics=topics,
+        clusters=clusters,
+        rate=rate,
+        fault_every_s=fault_every,
+        faults=faults,
+        history=(history or Path("histories") / f"{NAME}-{seed}").absolute(),
+        defects=defects_,
+        settings=settings,
+    )
+    out, err = _consoles()
+    out.print(
+        f"Seed {seed}, broker {broker}, {asked.length_s:g} s, history {asked.history}",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+    return soaking.soak(asked, out=out, err=err)
+
+
+@cli.command()
 @click.argument("histories", nargs=-1, required=True)
 @click.option("--rules", type=Rules(), help="Ids or families of rules.  [default: all that histories can decide]")
 @click.option("--master", help="Spark's master.  [default: that of spark-submit, or local[*]]")
-@click.option("--persisted-after", type=Duration(), default="61s", show_default=True, help="What a kill may undo.")
+@click.option("--persisted-after", type=Duration(), help="What a kill may undo.  [default: as the runs tell, or 61s]")
+@click.option("--known", metavar="FILE|none", help="Known deviations, or none of them.  [default: those shipped]")
+@click.option("--release", help="What the histories are of, where they do not tell it themselves: 4.0.8.")
+@click.option("--summary", metavar="FOLDER", help="Write rates, latencies and verdicts by run as Parquet.")
+@click.option("--report", type=click.Path(path_type=Path, file_okay=False), help="Folder for a report in HTML.")
 @click.option("--json", "json_", type=click.Path(path_type=Path, dir_okay=False), help="Write the verdicts as JSON.")
+@click.option("--follow", is_flag=True, help="Judge histories while they grow, until Ctrl-C or --settled.")
+@click.option("--settled", type=Duration(), help="With --follow: the end without news.  [default: 120s]")
 def verify(
     histories: tuple[str, ...],
     rules: tuple[Rule, ...] | None,
     master: str | None,
-    persisted_after: float,
+    persisted_after: float | None,
+    known: str | None,
+    release: str | None,
+    summary: str | None,
+    report: Path | None,
     json_: Path | None,
+    follow: bool,
+    settled: float | None,
 ) -> int:
     """Verify recorded HISTORIES (folders, on any file system that Spark reads) on Spark."""
     if json_ is not None:
         _demand_folder_of(json_)
+    if settled is not None and not follow:
+        raise click.UsageError("--settled says when --follow ends: it needs --follow")
     asked = verifying.Asked(
-        histories=histories, rules=rules, master=master, persisted_after_s=persisted_after, json=json_
+        histories=histories,
+        rules=rules,
+        master=master,
+        persisted_after_s=persisted_after,
+        known=_known(known),
+        release=release,
+        summary=summary,
+        report=report,
+        json=json_,
+        follow_s=(settled or verifying.SETTLED_S) if follow else None,
     )
     return verifying.verify(asked, out=_consoles()[0])
+
+
+@cli.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+def compact(folder: Path) -> int:
+    """Make a few large files of the history in FOLDER, which nobody writes to; `verify` is much quicker over these."""
+    out, err = _consoles()
+    return compacting.compact(folder, out=out, err=err)
 
 
 @cli.command()
@@ -250,7 +347,7 @@ def _status(arguments: Sequence[str] | None, engine: Engine) -> int:
     except Trouble as trouble:
         return _failed(str(trouble))
     except (click.Abort, KeyboardInterrupt):
-        return checking.INTERRUPTED
+        return INTERRUPTED
     except BrokenPipeError:  # whoever read our output has gone, as in `... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED

@@ -6,20 +6,21 @@ that each link can be cut, delayed and healed alone, in one direction too. What 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import permutations
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 from conformance.brokers.interface import Broker
 from conformance.systems.admin import Admin
 from conformance.systems.admin_types import NamespacePolicies
-from conformance.tap.faults import Refuse
+from conformance.tap.armed import Armed
+from conformance.tap.faults import Delay, Hold, Refuse, Which
 from conformance.tap.tap import Tap
-from conformance.tap.words import Event
+from conformance.tap.words import Direction, Event
 from conformance.trouble import Trouble
 
 LABELS: Final = ("A", "B", "C")
@@ -33,10 +34,21 @@ QUICK: Final[Mapping[str, str]] = {
     "replicatedSubscriptionsSnapshotTimeoutSeconds": "2",
     "replicatedSubscriptionsSnapshotMaxCachedPerSubscription": "3",
     "brokerClient_keepAliveIntervalSeconds": "5",
+    "brokerDeleteInactiveTopicsEnabled": "true",
+    "brokerDeleteInactiveTopicsFrequencySeconds": "1",
+    "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds": "86400",
 }
 """Settings for brokers of clusters, to go below a user's own: a snapshot every 100 ms instead of every second, given up
 after 2 s instead of 30, three of them kept instead of ten, and a hung peer noticed in 8 s instead of 40. (2 s for that
-is too little: on a busy machine links then break by themselves, and what was on its way is sent again.)"""
+is too little: on a busy machine links then break by themselves, and what was on its way is sent again.) Brokers look
+for idle topics every second; none is long enough idle where its namespace does not say otherwise."""
+
+Held = Literal["messages", "receipts"]
+_HELD: Final[Mapping[Held, tuple[str, Direction]]] = {
+    "messages": ("SEND", "to-broker"),
+    "receipts": ("SEND_RECEIPT", "to-client"),
+}
+"""What may be held up on a link: which command begins it, and which way it goes."""
 
 _TOPICS_AHEAD: Final = 3
 """How many topics each cluster makes more than the one before it, so that positions mixed up between them show: the
@@ -72,6 +84,8 @@ class Clusters:
         self._recorder = recorder
         self._clusters: dict[str, Cluster] = {}
         self._links: dict[tuple[str, str], Tap] = {}
+        self._refusing: dict[tuple[str, str], Armed] = {}
+        self._holding: dict[tuple[str, str], list[Armed]] = {}
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
@@ -120,6 +134,8 @@ class Clusters:
         """End the links and all brokers. Safe to call twice."""
         self._clusters.clear()
         self._links.clear()
+        self._refusing.clear()
+        self._holding.clear()
         self._open.close()
 
     def create_namespace(self, name: str, among: Mapping[str, Sequence[str]] | None = None) -> str:
@@ -133,21 +149,53 @@ class Clusters:
             self.cluster(label).admin.create_namespace(namespace, policies)
         return namespace
 
-    @contextmanager
-    def cut(self, source: str, target: str) -> Iterator[None]:
-        """Nothing comes from one cluster to another; replicators try again, ever more seldom."""
-        link = self.link(source, target)
-        refusing = link.inject(Refuse())
-        link.cut()
-        try:
-            yield
-        finally:
+    def cut(self, source: str, target: str) -> None:
+        """Let nothing come from one cluster to another until it is healed; replicators try again, ever more seldom."""
+        if not self.is_cut(source, target):
+            link = self.link(source, target)
+            self._refusing[source, target] = link.inject(Refuse())
+            link.cut()
+            self.release(source, target)
+
+    def hold(self, source: str, target: str, what: Held) -> None:
+        """Hold up, until it is released, the next message to another cluster, or receipt, and all that comes behind it.
+
+        If the link is cut before, it is lost.
+        """
+        kind, direction = _HELD[what]
+        armed = self.link(source, target).inject(Hold(which=Which(kind=kind, direction=direction)))
+        self._holding.setdefault((source, target), []).append(armed)
+
+    def slow(self, source: str, target: str, delay_s: float) -> None:
+        """Have every message to another cluster come so much later, until it is released."""
+        fault = Delay(which=Which(kind="SEND", direction="to-broker", count=None), delay_s=delay_s)
+        self._holding.setdefault((source, target), []).append(self.link(source, target).inject(fault))
+
+    def is_held(self, source: str, target: str) -> bool:
+        """Whether something on a link is to be held up, or slow."""
+        return (source, target) in self._holding
+
+    def release(self, source: str, target: str) -> None:
+        """Let go on what was held up or slow on a link, if anything was."""
+        for armed in self._holding.pop((source, target), []):
+            armed.lift()
+
+    def is_cut(self, source: str, target: str) -> bool:
+        """Whether a link was cut and is not healed yet."""
+        return (source, target) in self._refusing
+
+    def heal(self, source: str, target: str) -> None:
+        """Let what comes over a link come again. Nothing to do for one that is not cut."""
+        refusing = self._refusing.pop((source, target), None)
+        if refusing is not None:
             refusing.lift()
 
-    def heal(self) -> None:
-        """From now on all links are in order."""
-        for link in self._links.values():
-            link.lift_all()
+    def heal_all(self) -> None:
+        """Let everything come again."""
+        for source, target in list(self._holding):
+            self.release(source, target)
+        for source, target in list(self._refusing):
+            self.heal(source, target)
 
     def _names(self) -> tuple[str, ...]:
         return tuple(cluster.name for cluster in self._clusters.values())
@@ -162,7 +210,8 @@ class Clusters:
     def _linked(self, source: Cluster, target: Cluster) -> Tap:
         """A tap in front of a cluster for one other: a standalone broker keeps its clients where they came to."""
         record = self._recorder(source.label, target.label) if self._recorder else (lambda _: None)
-        link = self._open.enter_context(Tap(target.broker.addresses.service_url, record=record))
+        host = source.broker.addresses.this_machine
+        link = self._open.enter_context(Tap(target.broker.addresses.service_url, record=record, host=host))
         source.admin.create_cluster(target.name, admin_url=target.broker.addresses.admin_url, service_url=link.url)
         return link
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import initialize, rule
 
 from conformance.engine.example import RunningExample
 from model.cursors.words import (
@@ -23,8 +23,9 @@ from model.cursors.words import (
     Subscribe,
 )
 from model.keys.words import Gather, Permit
-from model.operations import AnyOperation, CreateTopic, OpenProducer, Send, Unload
+from model.operations import CreateTopic, OpenProducer, Send, Unload
 from stateful.key_plan import KEYS, KeyPlan, Pick
+from stateful.lockstep_machine import LockstepMachine
 
 Claims = tuple[tuple[int, int], ...]
 """Hash ranges that a consumer has for itself, ends included."""
@@ -49,7 +50,7 @@ PICKS = st.lists(
 )
 
 
-class OnKeys(RuleBasedStateMachine):
+class OnKeys(LockstepMachine):
     """What all machines of this document are made of; no rules of its own."""
 
     out_of_order = False
@@ -57,17 +58,8 @@ class OnKeys(RuleBasedStateMachine):
     """Whether consumers come through taps, where the network can fail them."""
 
     def __init__(self, example: RunningExample) -> None:
-        super().__init__()
-        self.example = example
+        super().__init__(example)
         self.plan = KeyPlan()
-
-    def do(self, operation: AnyOperation) -> None:
-        """Perform one operation."""
-        self.example.do(operation)
-
-    def teardown(self) -> None:
-        """End the example."""
-        self.example.end()
 
     def create(self) -> None:
         """A topic with a producer and a subscription."""

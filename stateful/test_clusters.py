@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.brokers.interface import Capability
 from conformance.engine.machines import Machine
-from stateful.clusters import ClustersKillsMachine, ClustersMachine
+from stateful.clusters import ClustersIdleMachine, ClustersKillsMachine, ClustersMachine
 from stateful.exploring import exploring
 
 MACHINES = (
@@ -33,6 +33,15 @@ MACHINES = (
         share=4.0,
         steps=12,
         examples=3,
+    ),
+    Machine(
+        name="clusters-idle",
+        factory=ClustersIdleMachine,
+        decides=("REPL-17",),
+        needs=frozenset({Capability.CLUSTERS}),
+        share=1.0,
+        steps=3,
+        examples=1,
     ),
     Machine(
         name="clusters-kills",

@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+TIMEOUT_S = 30.0
+"""How long a broker may take to answer on a machine that is busy: one that was just killed and started, over 10 s."""
+
 _POLL_S = 0.02
 
 
-def eventually(condition: Callable[[], object], *, deadline_s: float = 20.0) -> None:
+def eventually(condition: Callable[[], object], *, deadline_s: float = TIMEOUT_S) -> None:
     """Return when the condition holds; fail the test if it does not within the deadline."""
     end = time.monotonic() + deadline_s
     while not condition():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,10 +11,11 @@ from conformance.brokers.interface import Broker
 
 
 def pytest_run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run pytest on one test that asks for the shared broker, in a project of its own."""
+    """Run pytest on one test that asks for the shared broker, in a project of its own, with plugins of these."""
     (folder / "test_one.py").write_text("def test_one(broker): assert broker.is_alive()\n")
     command = [sys.executable, "-m", "pytest", "-p", "conformance.pytest_plugin", "-p", "no:cacheprovider", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
 def test_the_shared_broker_is_the_one_that_was_named(broker: Broker, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from conformance.brokers.containers.standalone import (
     Ports,
     archived,
     cluster_name,
+    gateway_of,
     standalone_configuration,
     standalone_container,
 )
@@ -58,6 +59,7 @@ class ContainerBroker:
         self._ports: Ports | None = None
         self._container: DockerContainer | None = None
         self._version: str | None = None
+        self._gateway = HOST
 
     @property
     def version(self) -> str:
@@ -74,6 +76,7 @@ class ContainerBroker:
             service_url=f"pulsar://{HOST}:{ports.service}",
             admin_url=f"http://{HOST}:{ports.admin}",
             tap_port=ports.tap,
+            this_machine=self._gateway,
         )
 
     @property
@@ -83,8 +86,8 @@ class ContainerBroker:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """All but being one of several clusters; SIGKILL and the agent where the release or the caller has them."""
-        found = {Capability.RESTART, Capability.PAUSE}
+        """All; SIGKILL and the agent where the release or the caller has them."""
+        found = {Capability.RESTART, Capability.PAUSE, Capability.CLUSTERS}
         if self._version is None or Release(folder=Path(HOME), version=self._version).survives_kill:
             found.add(Capability.KILL)
         if self._with_agent:
@@ -111,6 +114,7 @@ class ContainerBroker:
                     self._await_end()  # of one that crashed, the engine may take a moment to notice
                     self._made().start()
                 self._await_ready()
+                self._gateway = gateway_of(self._made())
         except BaseException:
             with contextlib.suppress(Trouble):  # what went wrong first is what counts
                 self.stop()

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from conformance.brokers.ports import HOST
+
 
 class Capability(enum.Enum):
     """What can be done to a broker besides talking to it."""
@@ -27,12 +29,13 @@ class Addresses:
     """Where a broker listens: ``pulsar://host:port`` and ``http://host:port``, both without a trailing slash.
 
     ``tap_port`` is kept free for a tap, which it advertises there (:mod:`conformance.brokers.listener`); None if it is
-    not ours to configure.
+    not ours to configure. ``this_machine``: where its process finds what listens on the machine of the suite.
     """
 
     service_url: str
     admin_url: str
     tap_port: int | None = None
+    this_machine: str = HOST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

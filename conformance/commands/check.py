@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,10 @@ from rich.console import Console
 
 from conformance.commands.engine import Engine, Order
 from conformance.commands.folders import bugs_kept_in, report_folder
+from conformance.commands.interrupting import INTERRUPTED
+from conformance.commands.packages import demand_installed
 from conformance.commands.supervisor import Ending, events_file, supervise
-from conformance.events import AnyEvent, decode
+from conformance.events import AnyEvent, RunStarted, decode
 from conformance.faults import catalogue
 from conformance.known import KnownDeviation, known_of
 from conformance.report import data, junit, page, table
@@ -20,9 +23,6 @@ from conformance.report.account import Account, stories
 from conformance.report.progress import display
 from conformance.verdicts import verdicts
 from model.catalogue import Rule
-
-INTERRUPTED = 130
-"""The exit status of a run that the user ended."""
 
 _RELEASE = re.compile(r"(?:container:)?(\d+\.\d+\.\d+[0-9A-Za-z.-]*)")
 
@@ -43,12 +43,16 @@ class Asked:
     settings: Sequence[tuple[str, str]]
     command: str
     client: str | None = None
+    history: Path | None = None
+    """Where a history of all examples is to be written, for ``verify``."""
 
 
 def check(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
     """Run, show progress on ``err``, print the table on ``out``, write the reports; returns the exit status."""
     if asked.defect is not None:
         catalogue.find(asked.defect)
+    if asked.history is not None:
+        demand_installed(("pyarrow",), "check --history")
     engine.obtain(asked.broker)
     folder = report_folder(asked.report, asked.broker, str(asked.seed))
     with bugs_kept_in(folder):
@@ -62,6 +66,8 @@ def _check(asked: Asked, folder: Path, engine: Engine, *, out: Console, err: Con
     account = tell(asked, folder)
     table.show(account, out)
     _write(account, folder, asked.json)
+    if asked.history is not None:
+        _record(asked.history, folder)
     out.print(f"Report: {folder / 'report.html'}", soft_wrap=True, markup=False, highlight=False)
     return INTERRUPTED if ending is Ending.INTERRUPTED else account.verdicts.exit_status
 
@@ -106,6 +112,18 @@ def _order(asked: Asked, folder: Path) -> Order:
         machines=asked.machines,
         settings=asked.settings,
     )
+
+
+def _record(history: Path, folder: Path) -> None:
+    """Write what was done as a history. Imported here, because pyarrow is not needed otherwise."""
+    from conformance.history.about import About
+    from conformance.history.from_journal import record_journal
+
+    for event in read_events(folder):
+        if isinstance(event, RunStarted):
+            about = About(release=event.release, clients=event.clients, settings=event.settings)
+            run = f"check-{event.seed:x}-{int(time.time()):x}"
+            record_journal(folder / "journal.jsonl", history, run=run, about=about)
 
 
 def _write(account: Account, folder: Path, json: Path | None) -> None:

@@ -13,9 +13,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from conformance.commands.check import INTERRUPTED, read_events, release_of
+from conformance.commands.check import read_events, release_of
 from conformance.commands.engine import Engine, Order
 from conformance.commands.folders import bugs_kept_in, report_folder
+from conformance.commands.interrupting import INTERRUPTED
 from conformance.commands.supervisor import Ending, supervise
 from conformance.faults.defect import Defect
 from conformance.hunting import Hunted, exit_status, fold

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, get_args
 
 import click
 
+from conformance.soak.words import FaultName
 from model.catalogue import Rule, select
 
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>s|m|h)")
@@ -88,3 +89,19 @@ class Machines(click.ParamType[tuple[str, ...]]):
         if not names or not all(_MACHINE.fullmatch(name) for name in names):
             self.fail(f"{value!r} does not name machines; write words separated by commas", param, ctx)
         return names
+
+
+class Faults(click.ParamType[frozenset[FaultName]]):
+    """Names of a soak's faults, separated by commas, or ``none``."""
+
+    name = "faults"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[FaultName]:
+        """The faults."""
+        if isinstance(value, frozenset):
+            return value
+        names = frozenset(part.strip() for part in value.split(",") if part.strip()) - {"none"}
+        known = frozenset(get_args(FaultName))
+        if unknown := names - known:
+            self.fail(f"there is no fault {min(unknown)!r}; there are: {', '.join(sorted(known))}, none", param, ctx)
+        return known & names

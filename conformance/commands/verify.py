@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from conformance.commands.interrupting import at_first_interrupt
+from conformance.commands.packages import demand_installed
+from conformance.known import KnownDeviation
 from conformance.trouble import Trouble
 from model.catalogue import Rule
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from conformance.pipeline.topic import Setting
+    from conformance.pipeline.verdict import Verification
+
+SO_FAR = "So far; what explains an event may be in a file that is not there yet:"
+AT_THE_END = "At the end:"
+
+SETTLED_S = 120.0
+"""How long no file comes before a history that is followed has come to its end, unless told otherwise."""
 
 NEEDED = ("pyspark", "pyarrow", "numpy", "pandas")
 
@@ -22,8 +37,17 @@ class Asked:
     histories: Sequence[str]
     rules: Sequence[Rule] | None
     master: str | None
-    persisted_after_s: float
+    persisted_after_s: float | None
+    """What a kill may undo; None: as long as each history's settings say."""
+    known: tuple[KnownDeviation, ...]
+    release: str | None
+    """The broker's, of histories that do not tell it."""
     json: Path | None
+    summary: str | None = None
+    """The folder for the tables, on any file system that Spark writes to."""
+    report: Path | None = None
+    follow_s: float | None = None
+    """Follow histories that grow, until no file has come for so long."""
 
 
 def verify(asked: Asked, *, out: Console) -> int:
@@ -32,18 +56,66 @@ def verify(asked: Asked, *, out: Console) -> int:
     Raises:
         Trouble: Spark or Java is not there, or a folder is not.
     """
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        raise Trouble(f"verify needs {', '.join(missing)}: run `make setup-spark`")
+    demand_installed(NEEDED, "verify")
     # Here, because `check` does without them.
     from conformance.pipeline.session import session
-    from conformance.pipeline.topic import Setting
     from conformance.pipeline.verdict import verify as verified
     from conformance.report import verification
 
-    setting = Setting(persisted_after_ns=round(asked.persisted_after_s * 1e9))
-    found = verified(session(asked.master), asked.histories, setting, asked.rules)
+    setting = setting_of(asked)
+    spark = session(asked.master)
+    if asked.follow_s is None:
+        found = verified(spark, asked.histories, setting, asked.rules, known=asked.known, release=asked.release)
+    else:
+        found = _follow(spark, asked, setting, asked.follow_s, out)
     verification.show(found, out)
     if asked.json is not None:
         verification.write(found, asked.json)
+    if asked.summary is not None or asked.report is not None:
+        _summarise(spark, found, asked, out)
     return found.exit_status
+
+
+def setting_of(asked: Asked) -> Setting:
+    """What the user says for a whole verification."""
+    from conformance.pipeline.topic import Setting
+
+    within_s = asked.persisted_after_s
+    return Setting(persisted_after_ns=None if within_s is None else round(within_s * 1e9))
+
+
+def _follow(spark: SparkSession, asked: Asked, setting: Setting, settled_s: float, out: Console) -> Verification:
+    """The verdicts at the end; those before it are shown when one of them has changed."""
+    from conformance.pipeline.following import Follower, News, follow, watching
+    from conformance.report import verification
+
+    shown: list[object] = [None]
+
+    def show(found: Verification) -> None:
+        state = ([verification.label(verdict) for verdict in found.rules], found.problems)
+        if state != shown[0]:
+            shown[0] = state
+            out.print(f"\n{SO_FAR}", markup=False)
+            verification.show(found, out)
+
+    news = News()
+    follower = Follower(spark, asked.histories, setting, asked.rules, known=asked.known, release=asked.release)
+    with at_first_interrupt(news.end), watching(spark, asked.histories, news):
+        found = follow(follower, news, settled_s=settled_s, told=show)
+    out.print(f"\n{AT_THE_END}", markup=False)
+    return found
+
+
+def _summarise(spark: SparkSession, found: Verification, asked: Asked, out: Console) -> None:
+    from conformance.pipeline import summary
+    from conformance.pipeline.verdict import about_runs
+    from conformance.report import histories
+
+    if not (found.files.in_order or found.files.loose):
+        raise Trouble("there is nothing to summarise: no file of the histories could be read")
+    about = about_runs(found.files, asked.release)
+    tables = summary.summarise(spark, found.files, about, found.runs, found.by_fault)
+    if asked.summary is not None:
+        summary.write(spark, tables, asked.summary)
+    if asked.report is not None:
+        out.print(f"The report is {histories.write(found, tables, asked.report)}", markup=False)

@@ -1,7 +1,8 @@
 """The seeded defect of a run: on for as long as it goes on, and taken out for comparison.
 
-One of the broker is in its process each time that this starts; one of the wire is in a tap that all clients come
-through which the machines are about. What the suite reads by itself goes past that.
+One of the broker is in its process each time that this starts, and in those of all clusters where there are several;
+one of the wire is in a tap that all clients come through which the machines are about. What the suite reads by itself
+goes past that.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ class SeededDefect(Protocol):
     def service_url(self) -> str:
         """Where clients find the broker that has it."""
 
-    def give(self) -> None:
-        """Switch it on, as each start of the broker asks for; not while it is taken out."""
+    def give(self, broker: Broker) -> None:
+        """Switch it on, as each start of a broker asks for, the first one or another; not while it is taken out."""
 
     def taken_out(self) -> AbstractContextManager[None]:
         """Have everything sound for the length of a block. Trouble if it turns out that the defect was never there."""
@@ -36,32 +37,35 @@ class SeededDefect(Protocol):
 
 
 class SeededBrokerDefect:
-    """A defect of the broker's process, with which it is gone when that ends."""
+    """A defect of brokers' processes, with which it is gone when these end: a release has it in all its clusters."""
 
     def __init__(self, broker: Broker, defect: BrokerDefect) -> None:
-        """Nothing happens yet. Trouble when the broker cannot have any defect."""
-        if broker.agent is None:
-            raise Trouble(f"the broker {broker.name} has no agent inside, which the defect {defect.name} needs")
+        """Nothing happens yet. ``broker`` is the one that clients find at ``service_url``."""
         self.service_url = broker.addresses.service_url
-        self._agent: AgentAddress = broker.agent
+        self._agents: dict[AgentAddress, None] = {}
         self._defect = defect
         self._is_out = False
 
-    def give(self) -> None:
-        """Switch it on in the broker's process."""
+    def give(self, broker: Broker) -> None:
+        """Switch it on in a broker's process. Trouble when that cannot have any defect."""
+        if broker.agent is None:
+            raise Trouble(f"the broker {broker.name} has no agent inside, which the defect {self._defect.name} needs")
+        self._agents[broker.agent] = None
         if not self._is_out:
-            defects.switch_on(self._agent, self._defect)
+            defects.switch_on(broker.agent, self._defect)
 
     @contextmanager
     def taken_out(self) -> Iterator[None]:
-        """Have the sound broker for the length of a block."""
-        defects.switch_off(self._agent, self._defect)
+        """Have sound brokers for the length of a block."""
+        for agent in self._agents:
+            defects.switch_off(agent, self._defect)
         self._is_out = True
         try:
             yield
         finally:
             self._is_out = False
-            self.give()
+            for agent in self._agents:
+                defects.switch_on(agent, self._defect)
 
     def close(self) -> None:
         """There is nothing to let go of."""
@@ -72,14 +76,15 @@ class SeededWireDefect:
 
     def __init__(self, broker: Broker, defect: WireDefect) -> None:
         """Nothing is wrong yet. ``broker`` has been started."""
+        self._broker = broker
         self._defect = defect
         self._tap = Tap(broker.addresses.service_url)
         self._is_on = False
         self.service_url = self._tap.url
 
-    def give(self) -> None:
-        """Switch it on, if it is not."""
-        if not self._is_on:
+    def give(self, broker: Broker) -> None:
+        """Switch it on before this broker, if that is the one which has it, and has it not yet."""
+        if broker is self._broker and not self._is_on:
             self._is_on = True
             for fault in self._defect.faults:
                 self._tap.inject(fault)
@@ -94,7 +99,7 @@ class SeededWireDefect:
         try:
             yield
         finally:
-            self.give()
+            self.give(self._broker)
 
     def close(self) -> None:
         """End the tap, and all connections through it."""
@@ -113,5 +118,5 @@ def seed_defect(broker: Broker, name: str | None) -> SeededDefect | None:
             seeded = SeededWireDefect(broker, defect)
         case other:
             raise AssertionError(other)
-    seeded.give()
+    seeded.give(broker)
     return seeded

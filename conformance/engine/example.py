@@ -7,11 +7,14 @@ otherwise run a failing example again by itself, and a real broker is not determ
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 from conformance.history.document import Violation
 from conformance.lockstep.lockstep import Lockstep, RuleBroken
+from conformance.lockstep.performer import Performed
 from conformance.trouble import Trouble
+from model.example import Example
 from model.operations import AnyOperation
 
 
@@ -25,10 +28,12 @@ class RunningExample:
         is_time_up: Callable[[], bool],
         on_end: Callable[[RunningExample], None],
         has_time_for: Callable[[AnyOperation], bool] = lambda _: True,
+        has_time_to_finish: Callable[[], bool] = lambda: True,
     ) -> None:
         """``has_time_for`` says of an operation that takes long whether it can still be done in time.
 
-        If it cannot, the example is cut short: nothing else is performed, and it is finished.
+        If it cannot, the example is cut short: nothing else is performed, and it is finished; unless there is no
+        ``has_time_to_finish`` it either.
         """
         self.lockstep = lockstep
         self.violation: Violation | None = None
@@ -36,6 +41,7 @@ class RunningExample:
         self._is_time_up = is_time_up
         self._on_end = on_end
         self._has_time_for = has_time_for
+        self._has_time_to_finish = has_time_to_finish
         self._over = False
         self.is_short = False
 
@@ -50,8 +56,8 @@ class RunningExample:
         self._guarded(lambda: self.lockstep.do(operation))
 
     def end(self) -> None:
-        """Settle and read back what there is, then close the sessions."""
-        if not self._over and self.lockstep.steps:
+        """Settle and read back what there is, if there is time, then close the sessions."""
+        if not self._over and self.lockstep.steps and self._has_time_to_finish():
             self._guarded(self.lockstep.finish)
         self._over = True
         self.lockstep.performer.close()
@@ -63,6 +69,24 @@ class RunningExample:
         except RuleBroken as broken:
             self.violation = broken.violation
             self._over = True
+            with contextlib.suppress(Trouble):  # the violation stands, whatever else the broker cannot do
+                self.lockstep.read_back()
         except Trouble as trouble:
             self.trouble = trouble
             self._over = True
+
+
+def idle() -> RunningExample:
+    """Give an example for which nothing is performed."""
+    lockstep = Lockstep(_Nobody(), Example())
+    return RunningExample(lockstep, is_time_up=lambda: True, on_end=lambda _: None)
+
+
+class _Nobody:
+    """Who is asked to do something has not looked at the time."""
+
+    def perform(self, operation: AnyOperation) -> Performed:
+        raise AssertionError(f"{operation} was to be performed for an example that is over")
+
+    def close(self) -> None:
+        pass

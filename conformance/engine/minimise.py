@@ -3,11 +3,13 @@
 Shortening works on the operations of the history itself, not on the choices that Hypothesis made: a part of a history
 is a history, and performing it again is all it takes. How an example is finished follows from the rest, so only what
 comes before that is made shorter. A part is kept only if the same rule breaks in every one of
-``CONFIRMATIONS`` runs. What does not come back at all is reported whole. Everything is bounded by a deadline.
+``CONFIRMATIONS`` runs. What does not come back at all is reported whole. Everything is bounded by a deadline, and
+nothing is begun that is not expected to end before it.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -41,7 +43,10 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Shortest:
-    """The shortest history that was found, and in how many of the last tries it broke its rule."""
+    """The shortest history that was found, and in how many of the last tries it broke its rule.
+
+    None was made (``tries`` is 0) where there was no time for one.
+    """
 
     attempt: Attempt
     tries: int
@@ -52,10 +57,14 @@ Operations = Sequence[AnyOperation]
 RunOperations = Callable[[Operations], Attempt]
 
 
-def minimise(original: Attempt, run: RunOperations, *, limit_s: float) -> Shortest:
-    """The shortest history with the same broken rule that can be had within ``limit_s`` seconds."""
+def minimise(original: Attempt, run: RunOperations, *, limit_s: float, replay_limit_s: float = math.inf) -> Shortest:
+    """The shortest history with the same broken rule that can be had within ``limit_s`` seconds.
+
+    ``replay_limit_s``: seconds from now by which the last replay of that must have ended as well.
+    """
     assert original.violation is not None
-    search = _Search(run, original.violation, time.monotonic() + limit_s)
+    now = time.monotonic()
+    search = _Search(run, original.violation, now + limit_s, now + replay_limit_s, _took_s(original))
     best = search.better(original, _of_one_topic(original))
     best = search.better(best, _of_what_was_performed(best))
     size = max(1, best.chosen // 2)
@@ -67,6 +76,11 @@ def minimise(original: Attempt, run: RunOperations, *, limit_s: float) -> Shorte
                 break
         best, size = shorter, max(1, size // 2)
     return search.replayed(best)
+
+
+def _took_s(attempt: Attempt) -> float:
+    """Seconds that an attempt took, but for its first step: in a run's first example that starts what all share."""
+    return (attempt.steps[-1].completed_ms - attempt.steps[0].completed_ms) / 1000 if attempt.steps else 0.0
 
 
 def _of_one_topic(attempt: Attempt) -> Operations:
@@ -112,10 +126,19 @@ class _Search:
     run: RunOperations
     wanted: Violation
     deadline: float
+    replays_until: float
+    expected_s: float
+    """How long the last run took: so long will the next one."""
 
     @property
     def is_over(self) -> bool:
-        return time.monotonic() > self.deadline
+        return time.monotonic() + self.expected_s > self.deadline
+
+    def performed(self, operations: Operations) -> Attempt:
+        """What these operations come to, now."""
+        attempt = self.run(operations)
+        self.expected_s = _took_s(attempt)
+        return attempt
 
     def better(self, best: Attempt, operations: Operations) -> Attempt:
         """What these operations come to, if there is time, they are fewer, and the rule breaks every time."""
@@ -125,7 +148,7 @@ class _Search:
         for _ in range(CONFIRMATIONS):
             if self.is_over:
                 return best
-            attempt = self.run(operations)
+            attempt = self.performed(operations)
             if not is_same(attempt.violation, self.wanted):
                 return best
         return attempt
@@ -133,15 +156,16 @@ class _Search:
     def replayed(self, best: Attempt) -> Shortest:
         """Run the shortest history a few times more; the count says how sure it is."""
         tries = came_back = 0
-        for _ in range(FINAL_REPLAYS):
-            attempt = self.run(best.operations)
+        while tries < (CONFIRMATIONS if self.is_over else FINAL_REPLAYS) and self._can_replay():
+            attempt = self.performed(best.operations)
             tries += 1
             if is_same(attempt.violation, self.wanted):
                 came_back += 1
                 best = attempt
-            if self.is_over and tries >= CONFIRMATIONS:
-                break
         return Shortest(best, tries, came_back)
+
+    def _can_replay(self) -> bool:
+        return time.monotonic() + self.expected_s <= self.replays_until
 
 
 def is_same(violation: Violation | None, wanted: Violation) -> bool:

@@ -142,7 +142,7 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
         broker = parse_broker(plan.broker, settings=plan.settings)
         broker.start()
         seeded = seed_defect(broker, plan.defect)
-        on_start = seeded.give if seeded is not None else lambda: None
+        on_start = seeded.give if seeded is not None else None
         url = seeded.service_url if seeded is not None else None
         world = World(
             broker,

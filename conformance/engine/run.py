@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import itertools
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +23,8 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 from conformance import events
 from conformance.brokers.interface import Capability
 from conformance.engine.defect import SeededDefect
-from conformance.engine.example import RunningExample
+from conformance.engine.durations import Durations
+from conformance.engine.example import RunningExample, idle
 from conformance.engine.machines import Machine
 from conformance.engine.minimise import CONFIRMATIONS, FINAL_REPLAYS, Attempt, is_same, minimise
 from conformance.history import document
@@ -34,18 +37,18 @@ from conformance.lockstep.world import World
 from conformance.trouble import Trouble
 from model.example import Example
 from model.keys.following import OF_DRAINING
-from model.operations import AnyOperation, Kill, Restart, Send
+from model.operations import AnyOperation, Send
 
 MINIMISE_SHARE = 0.25
 """At most this part of what is left of the budget goes into making one violation's history short."""
-BOUNCE_S = 8.0
-"""How long it takes at least until a broker that was taken away has come back, and what follows is done."""
 MINIMISE_WITHOUT_BUDGET_S = 60.0
 """The same, in seconds, where there is no budget."""
 SLOW_S = 8.0
 """An example that took longer is not run again before its history is made short."""
 NO_DRAINING = "this release has no draining hashes, but what there was before"
 """Why the rules of draining hashes are not decided on some."""
+REPEATED = "repeated"
+"""What the journal has for a machine where the suite plays a history again."""
 COMPARISON_S = 20.0
 """After so many seconds no further replay without the defect is begun, once every history had one."""
 
@@ -95,7 +98,7 @@ class Run:
         self._tell = tell
         self._began = began
         self._interrupted = False
-        self._longest_bounce_s = 0.0
+        self._durations = Durations()
         self._is_short = False
         self._deadline = began + plan.budget_s - reserve_s(plan.budget_s) if plan.budget_s is not None else None
         self._machines: tuple[Machine, ...] = ()
@@ -192,8 +195,6 @@ class Run:
         """Tell of one replay: the violation, with its history, or else that there was none."""
         operations = sum(weight(step.operation) for step in lockstep.steps)
         self.operations += operations
-        bounces = (s.completed_ms - s.invoked_ms for s in lockstep.steps if isinstance(s.operation, Kill | Restart))
-        self._longest_bounce_s = max([self._longest_bounce_s, *(took_ms / 1000 for took_ms in bounces)])
         if attempt.violation is None:
             self._tell(self._finished(history.machine, operations, lockstep))
             return
@@ -251,15 +252,15 @@ class Run:
         return RunningExample(
             self._lockstep(RealPerformer(self._world)),
             is_time_up=lambda: self.trouble is not None or is_time_up(),
-            has_time_for=lambda operation: until is None or time.monotonic() + self._expected_s(operation) <= until,
+            has_time_for=lambda operation: until is None or time.monotonic() + self._durations.of(operation) <= until,
+            has_time_to_finish=lambda: self._has_time_to_finish(machine),
             on_end=lambda example: self._ended(machine, example, found),
         )
 
-    def _expected_s(self, operation: AnyOperation) -> float:
-        """How long an operation may take: as long as the longest of its kind so far, if it is one that takes long."""
-        if not isinstance(operation, Kill | Restart):
-            return 0.0
-        return max(BOUNCE_S, self._longest_bounce_s)
+    def _has_time_to_finish(self, machine: Machine) -> bool:
+        """Whether an example of a machine can be finished before the budget is used up."""
+        expected_s = self._durations.of_finishing(machine.name)
+        return self._deadline is None or time.monotonic() + expected_s <= self._deadline
 
     def _lockstep(self, performer: Performer) -> Lockstep:
         return Lockstep(performer, Example(known=self.plan.known), record=self._journal.record)
@@ -268,8 +269,7 @@ class Run:
         lockstep = example.lockstep
         operations = sum(weight(step.operation) for step in lockstep.steps)
         self.operations += operations
-        bounces = (s.completed_ms - s.invoked_ms for s in lockstep.steps if isinstance(s.operation, Kill | Restart))
-        self._longest_bounce_s = max([self._longest_bounce_s, *(took_ms / 1000 for took_ms in bounces)])
+        self._durations.learn(machine.name, lockstep.steps, lockstep.chosen)
         if example.trouble is not None:
             self.trouble = self.trouble or example.trouble
         self._is_short = self._is_short or example.is_short
@@ -328,7 +328,9 @@ class Run:
 
     def _minimise(self, one: Found) -> None:
         self._tell(events.Phase(at_s=self._tell.now_s, what=f"making the history of {one.violation.rule} short"))
-        shortest = minimise(one.attempt, self._attempt, limit_s=self._limit_s())
+        shortest = minimise(one.attempt, self._attempt, limit_s=self._limit_s(), replay_limit_s=self._replay_limit_s())
+        if not shortest.tries:
+            return
         path = one.path.with_name(f"{one.path.stem}-minimal.json")
         replays = Replays(tries=shortest.tries, came_back=shortest.came_back)
         document.write(self._history(one.machine.name, shortest.attempt, replays), path)
@@ -369,22 +371,35 @@ class Run:
             return MINIMISE_WITHOUT_BUDGET_S
         return max(0.0, self._deadline - time.monotonic()) * MINIMISE_SHARE
 
+    def _replay_limit_s(self) -> float:
+        """What is left of the budget, for all that making one history short comes to; it may have its own time."""
+        if self.plan.shortening_s is not None or self._deadline is None:
+            return math.inf
+        return self._deadline - time.monotonic()
+
     def _attempt(self, operations: Sequence[AnyOperation]) -> Attempt:
+        self._examples += 1
+        self._journal.begin(self._examples, REPEATED)
         return perform(operations, self._lockstep(RealPerformer(self._world)))
 
 
 def run_round(machine: Machine, begin: Callable[[], RunningExample], *, seed: int) -> None:
-    """Have Hypothesis choose ``machine.examples`` examples, each performed on what ``begin`` gives."""
+    """Have Hypothesis choose ``machine.examples`` examples, each performed on what ``begin`` gives.
+
+    The first one of a round is always the simplest that there is: the first of all choices, everywhere. With few
+    examples to a round that would be much of what is done, the same each time; so nothing is performed for it.
+    """
+    is_simplest = itertools.chain([True], itertools.repeat(False))
 
     def factory() -> RuleBasedStateMachine:
-        return machine.factory(begin())
+        return machine.factory(idle() if next(is_simplest) else begin())
 
     seeded = hypothesis.seed(seed)(factory)
     run_state_machine_as_test(
         # Hypothesis takes any function that gives a machine; its annotation only speaks of classes.
         cast("type[RuleBasedStateMachine]", seeded),
         settings=settings(
-            max_examples=machine.examples,
+            max_examples=1 + machine.examples,
             stateful_step_count=machine.steps,
             phases=(Phase.generate,),
             database=None,

@@ -82,18 +82,24 @@ from model.operations import (
 )
 from model.replication.words import (
     AcknowledgeAt,
+    AwaitAnswered,
+    AwaitIdle,
+    AwaitMessage,
     AwaitTimedOut,
     CatchUp,
     CreateReplicatedTopic,
     CutLink,
     HealLink,
+    HoldLink,
     JoinAt,
     KillCluster,
     LeaveAt,
     PublishAt,
     ReadClusters,
     ReceiveAt,
+    ReleaseLink,
     RestartCluster,
+    SlowLink,
     UnloadAt,
 )
 
@@ -145,11 +151,22 @@ def _actor_and_topic(operation: AnyOperation) -> tuple[str | None, str | None]:
             return None, topic
         case CreateReplicatedTopic(topic) | UnloadAt(topic=topic) | ReadClusters(topic) | PublishAt(topic=topic):
             return None, topic
+        case AwaitIdle(topic=topic) | AwaitMessage(topic=topic) | AwaitAnswered(topic=topic):
+            return None, topic
         case JoinAt(actor, topic=topic):
             return actor, topic
         case ReceiveAt(actor) | AcknowledgeAt(actor) | LeaveAt(actor) | CatchUp(actor):
             return actor, None
-        case CutLink() | HealLink() | AwaitTimedOut() | RestartCluster() | KillCluster():
+        case (
+            CutLink()
+            | HealLink()
+            | HoldLink()
+            | SlowLink()
+            | ReleaseLink()
+            | AwaitTimedOut()
+            | RestartCluster()
+            | KillCluster()
+        ):
             return None, None
         case Restart() | Kill() | ClearFailpoints() | UseTap() | Mend():
             return None, None

@@ -13,6 +13,7 @@ from typing import Final, TypeVar, assert_never
 
 from conformance.lockstep.chunk_consumers import ChunkConsumer
 from conformance.lockstep.chunk_producers import ChunkProducer, OfficialChunkProducer, WireChunkProducer, payload_named
+from conformance.lockstep.retrying import RETRIABLE
 from conformance.lockstep.world import World
 from conformance.systems import protocol_pb2 as pb
 from conformance.systems import read_log as logs
@@ -70,9 +71,7 @@ READ_AHEAD: Final = 16
 """How many entries of a log are on their way to whoever reads it."""
 MOST_PERIOD_S: Final = 5.0
 """Rates that are refreshed less often are not waited for."""
-_MAY_PASS: Final = frozenset(
-    {"ServiceNotReady", "MetadataError", "PersistenceError", "TopicTemporaryError", "ProducerBusy", "ConsumerBusy"}
-)
+_MAY_PASS: Final = RETRIABLE | {"ProducerBusy", "ConsumerBusy"}
 _PAUSE_S: Final = 0.003
 _COMPRESSIONS: Final[dict[int, Compression]] = {pb.NONE: "none", pb.LZ4: "lz4", pb.ZLIB: "zlib"}
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from conformance.lockstep.cursor_accounts import PAUSE_S
+from conformance.lockstep.retrying import retried
 from conformance.systems.admin import Admin, AdminError
 from conformance.systems.backlog import unacknowledged
 from conformance.systems.deadline import Deadline
@@ -36,14 +37,10 @@ NO_SUCH_REQUEST: Final = frozenset({"404", "405"})
 
 def surely(request: Callable[[], T]) -> T | Refused:
     """Make a request, again while it fails as for a topic that is being loaded (5xx); or what the broker refused."""
-    deadline = Deadline.after(WORK_TIMEOUT_S)
-    while True:
-        try:
-            return request()
-        except AdminError as error:
-            if error.status < 500 or deadline.passed:
-                return Refused(str(error.status), error.reason.strip().splitlines()[0] if error.reason.strip() else "")
-        time.sleep(PAUSE_S)
+    try:
+        return retried(request, timeout_s=WORK_TIMEOUT_S)
+    except AdminError as error:
+        return Refused(str(error.status), error.reason.strip().splitlines()[0] if error.reason.strip() else "")
 
 
 BEGINNING: Final = Position(-1, -1)

@@ -13,6 +13,7 @@ from typing import Final
 from conformance.lockstep.cursor_accounts import PAUSE_S, Watch, account_of, port_of
 from conformance.lockstep.cursor_consumers import Member, WireMember
 from conformance.lockstep.cursor_official import OfficialMember
+from conformance.lockstep.retrying import RETRIABLE
 from conformance.lockstep.whereabouts import Whereabouts
 from conformance.lockstep.world import World
 from conformance.systems.deadline import Deadline
@@ -29,8 +30,6 @@ LET_IN_TIMEOUT_S: Final = 30.0
 """How long a topic may take to let a consumer in again, after its broker was away or another consumer died."""
 GONE_TIMEOUT_S: Final = 10.0
 """How long a broker may take to notice that a connection was cut."""
-RETRIABLE: Final = frozenset({"ServiceNotReady", "MetadataError", "PersistenceError", "TopicTemporaryError"})
-"""Refusals of a consumer that only say: not yet."""
 ARRIVAL_S: Final[dict[Client, float]] = {"wire": 0.005, "official": 0.02}
 """How long messages take that are on their way already; only when none came is the broker asked for its accounts."""
 

@@ -7,13 +7,17 @@ that, and by :mod:`~conformance.lockstep.geo_reading`. What it means is judged e
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, assert_never
 
 from conformance.lockstep.cursor_accounts import PAUSE_S
-from conformance.lockstep.geo_reading import Reading
+from conformance.lockstep.geo_reading import Reading, TooMuchToRead, message_of, payload_of
 from conformance.lockstep.geo_world import CACHED, PERIOD_MS, TIMEOUT_MS, GeoWorld
+from conformance.systems.admin import Admin
+from conformance.systems.admin_http import AdminError
 from conformance.systems.deadline import Deadline
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, Receipt, ServerRefused
 from conformance.systems.wire import WireClient
@@ -22,19 +26,25 @@ from conformance.systems.wire_producer import WireProducer
 from conformance.trouble import Trouble
 from model.log import Position
 from model.operations import AnyOutcome, Done, Refused, Skipped, Unknown
+from model.replication.agreeing import SLACK_MS
 from model.replication.words import (
     AcknowledgeAt,
     AcknowledgedAt,
+    AwaitAnswered,
+    AwaitIdle,
+    AwaitMessage,
     AwaitTimedOut,
     Behind,
     CatchUp,
     CaughtUp,
+    ClustersRead,
     CreateReplicatedTopic,
     CutLink,
     GeoCreated,
     GeoOperation,
     GivenMessage,
     HealLink,
+    HoldLink,
     JoinAt,
     KillCluster,
     LeaveAt,
@@ -45,7 +55,10 @@ from model.replication.words import (
     ReadClusters,
     ReceiveAt,
     ReceivedAt,
+    ReleaseLink,
+    ReplicatorsClosed,
     RestartCluster,
+    SlowLink,
     UnloadAt,
 )
 
@@ -55,25 +68,43 @@ ANSWER_TIMEOUT_S: Final = 20.0
 LAST_MESSAGE_S: Final = 0.2
 """How long a consumer waits for one message more: what is under way between clusters comes when it comes."""
 
+TOO_LATE_S: Final = (TIMEOUT_MS + 2 * PERIOD_MS + SLACK_MS) / 1000
+"""After so long nobody can doubt that a snapshot which was to begin has been given up."""
+
 
 @dataclass(slots=True)
 class Topic:
-    """A topic of the example: its real name, which is the same everywhere, and the clusters that have it."""
+    """A topic of the example: its real name, which is the same everywhere, and the clusters that have it.
+
+    ``asleep``: those that closed their replicators while it was idle, and have not opened it to a producer since.
+    """
 
     name: str
     labels: tuple[str, ...]
     reading: Reading
+    is_replicated: bool
+    asleep: set[str] = field(default_factory=set)
+
+    def read_back(self) -> ClustersRead | None:
+        """What all clusters have of it, once nothing changes any more; None if it cannot be read in time."""
+        with suppress(TooMuchToRead):
+            return self.reading.quiet(asleep=self.asleep)
+        return None
 
 
 @dataclass(slots=True)
 class Member:
-    """A consumer of the example: where it is, what it was given and did not acknowledge, and permits it has left."""
+    """A consumer of the example: where it is, what it was given and did not acknowledge, and permits it has left.
+
+    ``given``: each message with where it stands; a replicator that sent it again has it stand in two places.
+    """
 
     cluster: str
     topic: Topic
     subscription: str
+    is_replicated: bool
     consumer: WireConsumer
-    given: dict[str, Position] = field(default_factory=dict)
+    given: dict[str, set[Position]] = field(default_factory=dict)
     permits: int = 0
 
 
@@ -94,8 +125,8 @@ class GeoPerformer:
         match operation:
             case CreateReplicatedTopic():
                 return self._create(operation)
-            case PublishAt(cluster, topic, messages):
-                return self._publish(cluster, topic, messages)
+            case PublishAt():
+                return self._publish(operation)
             case JoinAt():
                 return self._join(operation)
             case ReceiveAt(consumer, count):
@@ -108,10 +139,16 @@ class GeoPerformer:
                 return self._leave(consumer)
             case CutLink(source, target):
                 return self._cut(source, target)
-            case HealLink(source, target):
-                return self._heal(source, target)
+            case HealLink(source, target, is_awaited):
+                return self._heal(source, target, is_awaited=is_awaited)
+            case HoldLink() | SlowLink() | ReleaseLink():
+                return self._hold_or_release(operation)
+            case AwaitMessage() | AwaitAnswered():
+                return self._await_stored(operation)
             case AwaitTimedOut(cluster):
                 return self._await_timed_out(cluster)
+            case AwaitIdle(cluster, topic):
+                return self._await_idle(cluster, topic)
             case UnloadAt(cluster, topic):
                 return self._unload(cluster, topic)
             case RestartCluster(cluster) | KillCluster(cluster):
@@ -120,20 +157,34 @@ class GeoPerformer:
                 return self._catch_up(operation)
             case ReadClusters(topic):
                 found = self._topics.get(topic)
-                return _no_topic() if found is None else found.reading.quiet()
+                return _no_topic() if found is None else found.read_back() or Skipped("there is too much to read")
             case _:
                 assert_never(operation)
 
+    def reading(self, topic: str) -> Reading:
+        """What reads one of the example's topics back, at any moment. KeyError for one that was not created."""
+        return self._topics[topic].reading
+
     def close(self) -> None:
-        """End the example's sessions, and leave all links in order."""
+        """End the example's sessions, and leave all links in order and nothing that goes on with its topics.
+
+        A topic with a replicated subscription has a timer in each cluster, which looks in every period whether to begin
+        a snapshot. Where brokers are too busy to complete theirs, or have a defect, they begin ever new ones, and are
+        busier still: after some dozens of examples a cluster does nothing else. Without subscriptions, and loaded anew,
+        a topic has no such timer.
+        """
         for client in self._clients.values():
             client.abort()
-        self._world.heal_all()
+        self._world.clusters.heal_all()
+        for topic in self._topics.values():
+            for label in topic.labels:
+                with suppress(AdminError):  # it is being loaded, or its cluster is
+                    _retire(self._world.clusters.cluster(label).admin, topic.name)
 
     # ----------------------------------------------------------------------------------------------------- operations
 
     def _create(self, operation: CreateReplicatedTopic) -> AnyOutcome:
-        self._world.heal_all()
+        self._world.clusters.heal_all()
         labels = self._world.clusters.labels[: operation.clusters]
         namespace = self._world.namespace(
             labels, is_replicated=operation.is_replicated, deduplication=operation.deduplication
@@ -143,22 +194,30 @@ class GeoPerformer:
             self._world.clusters.cluster(label).admin.ensure_topic(name)
         if operation.is_replicated:
             self._world.await_connected(labels, name)
-        self._topics[operation.topic] = Topic(name, labels, Reading(self._world, labels, name))
-        return GeoCreated(clusters=labels, period_ms=PERIOD_MS, timeout_ms=TIMEOUT_MS, cached=CACHED)
+        reading = Reading(self._world, labels, name, is_replicated=operation.is_replicated)
+        self._topics[operation.topic] = Topic(name, labels, reading, operation.is_replicated)
+        return GeoCreated(
+            clusters=labels,
+            period_ms=PERIOD_MS,
+            timeout_ms=TIMEOUT_MS,
+            cached=CACHED,
+            largest_bytes=self._world.largest_bytes,
+        )
 
-    def _publish(self, cluster: str, name: str, messages: Sequence[str]) -> AnyOutcome:
-        topic = self._topics.get(name)
-        if topic is None or cluster not in topic.labels:
+    def _publish(self, operation: PublishAt) -> AnyOutcome:
+        topic = self._topic_at(operation.cluster, operation.topic)
+        if topic is None:
             return _no_topic()
-        return self._publish_to(cluster, topic, messages)
+        payloads = [payload_of(message, operation.size_bytes) for message in operation.messages]
+        return self._publish_to(operation.cluster, topic, payloads)
 
-    def _publish_to(self, cluster: str, topic: Topic, messages: Sequence[str]) -> AnyOutcome:
+    def _publish_to(self, cluster: str, topic: Topic, payloads: Sequence[bytes]) -> AnyOutcome:
         try:
             producer = self._producer(cluster, topic)
             tickets = []
-            for message in messages:
+            for payload in payloads:
                 self._sequence += 1
-                tickets.append(producer.send(self._sequence, message.encode()))
+                tickets.append(producer.send(self._sequence, payload))
             answers = [producer.answer(ticket, timeout_s=ANSWER_TIMEOUT_S) for ticket in tickets]
         except ServerRefused as refused:
             return Refused(refused.code, refused.message)
@@ -167,11 +226,11 @@ class GeoPerformer:
         positions = [
             answer.position for answer in answers if isinstance(answer, Receipt) and answer.position is not None
         ]
-        return Published(tuple(positions)) if len(positions) == len(messages) else Unknown("not all were confirmed")
+        return Published(tuple(positions)) if len(positions) == len(payloads) else Unknown("not all were confirmed")
 
     def _join(self, operation: JoinAt) -> AnyOutcome:
-        topic = self._topics.get(operation.topic)
-        if topic is None or operation.cluster not in topic.labels:
+        topic = self._topic_at(operation.cluster, operation.topic)
+        if topic is None:
             return _no_topic()
         try:
             consumer = self._client(operation.cluster).subscribe(
@@ -184,7 +243,9 @@ class GeoPerformer:
             )
         except ServerRefused as refused:
             return Refused(refused.code, refused.message)
-        self._members[operation.consumer] = Member(operation.cluster, topic, operation.subscription, consumer)
+        self._members[operation.consumer] = Member(
+            operation.cluster, topic, operation.subscription, operation.is_replicated, consumer
+        )
         return Done()
 
     def _receive(self, member: Member, count: int) -> list[GivenMessage]:
@@ -195,8 +256,8 @@ class GeoPerformer:
         given: list[GivenMessage] = []
         while len(given) < count and (delivery := member.consumer.receive(timeout_s=LAST_MESSAGE_S)) is not None:
             member.permits -= 1
-            message = delivery.payload.decode(errors="replace")
-            member.given[message] = delivery.position
+            message = message_of(delivery.payload)
+            member.given.setdefault(message, set()).add(delivery.position)
             given.append(GivenMessage(message, delivery.position))
         return given
 
@@ -210,35 +271,75 @@ class GeoPerformer:
     def _cut(self, source: str, target: str) -> AnyOutcome:
         link = (source, target)
         topics = [topic for topic in self._topics.values() if {source, target} <= set(topic.labels)]
-        if not topics or self._world.is_cut(link):
+        if not topics or self._world.clusters.is_cut(*link):
             return Skipped("there is no such link, or it is cut already")
-        self._world.cut(link)
+        self._world.clusters.cut(*link)
         self._world.await_all(
             lambda: not any(self._world.is_connected(link, topic.name) for topic in topics),
             f"cluster {source} does not notice that its link to {target} is cut",
         )
         return LinkCut(_now_ms())
 
-    def _heal(self, source: str, target: str) -> AnyOutcome:
-        if not self._world.is_cut((source, target)):
+    def _heal(self, source: str, target: str, *, is_awaited: bool) -> AnyOutcome:
+        if not self._world.clusters.is_cut(source, target):
             return Skipped("the link is not cut")
         until_ms = _now_ms()
-        self._world.heal((source, target))
+        self._world.clusters.heal(source, target)
+        for topic in self._topics.values():
+            if is_awaited and topic.is_replicated:
+                self._world.await_connected((source, target), topic.name)
         return LinkHealed(until_ms)
+
+    def _hold_or_release(self, operation: HoldLink | SlowLink | ReleaseLink) -> AnyOutcome:
+        source, target = operation.source, operation.target
+        if self._world.clusters.is_cut(source, target):
+            return Skipped("the link is cut")
+        match operation:
+            case HoldLink(what=what):
+                self._world.clusters.hold(source, target, what)
+            case SlowLink(delay_ms=delay_ms):
+                self._world.clusters.slow(source, target, delay_ms / 1000)
+            case ReleaseLink():
+                self._world.clusters.release(source, target)
+            case _:
+                assert_never(operation)
+        return Done()
+
+    def _await_stored(self, operation: AwaitMessage | AwaitAnswered) -> AnyOutcome:
+        """Wait for something that a cluster stores, for as long as a snapshot may take."""
+        topic = self._topic_at(operation.cluster, operation.topic)
+        if topic is None:
+            return _no_topic()
+        return _come(lambda: _is_stored(topic, operation), "it does not come")
 
     def _await_timed_out(self, cluster: str) -> AnyOutcome:
         if cluster not in self._world.clusters.labels:
             return Skipped("there is no such cluster")
-        before, deadline = self._world.timed_out(cluster), Deadline.after(3 * TIMEOUT_MS / 1000)
-        while self._world.timed_out(cluster) == before:
-            if deadline.passed:
-                return Skipped("the cluster gives up no snapshot")
-            time.sleep(PERIOD_MS / 1000)
-        return Done()
+        before, long_ago = self._world.timed_out(cluster), Deadline.after(TOO_LATE_S)
+        waited = _come(
+            lambda: self._world.timed_out(cluster) != before,
+            "the cluster gives up no snapshot",
+            pause_s=PERIOD_MS / 1000,  # it is read out of all that the cluster counts
+        )
+        time.sleep(long_ago.left_s)
+        return waited
+
+    def _await_idle(self, cluster: str, name: str) -> AnyOutcome:
+        topic = self._topic_at(cluster, name)
+        if topic is None:
+            return _no_topic()
+        told = self._world.clusters.cluster(cluster).admin.stats(topic.name)
+        others = [label for label in topic.labels if label != cluster]
+        is_held = any(self._world.is_connected((other, cluster), topic.name) for other in others)
+        if told.subscriptions or told.publishers or topic.reading.messages(cluster) or not is_held:
+            return Skipped("the topic is in use there, or would be deleted")
+        self._world.close_idle(cluster, topic.labels, topic.name)
+        topic.asleep.add(cluster)
+        return ReplicatorsClosed(_now_ms())
 
     def _unload(self, cluster: str, name: str) -> AnyOutcome:
-        topic = self._topics.get(name)
-        if topic is None or cluster not in topic.labels:
+        topic = self._topic_at(cluster, name)
+        if topic is None:
             return _no_topic()
         self._world.clusters.cluster(cluster).admin.unload(topic.name)
         self._forget(cluster)
@@ -247,13 +348,8 @@ class GeoPerformer:
     def _bounce(self, cluster: str, *, is_kill: bool) -> AnyOutcome:
         if cluster not in self._world.clusters.labels:
             return Skipped("there is no such cluster")
-        broker = self._world.clusters.cluster(cluster).broker
         self._forget(cluster)
-        if is_kill:
-            broker.kill()
-            broker.start()
-        else:
-            broker.restart()
+        self._world.bounce(cluster, is_kill=is_kill)
         return Done()
 
     # ------------------------------------------------------------------------------------------------------ catching up
@@ -262,10 +358,17 @@ class GeoPerformer:
         member = self._members.get(operation.consumer)
         if member is None:
             return _no_consumer()
-        topic, others = member.topic, [label for label in member.topic.labels if label != member.cluster]
-        self._world.heal_all()
+        if not (member.is_replicated and member.topic.is_replicated):
+            return Skipped("what is not replicated does not catch up")
+        topic = member.topic
+        others = [
+            one for one in topic.labels if one != member.cluster and self._follows(one, topic, member.subscription)
+        ]
+        self._world.clusters.heal_all()
+        for label in topic.labels:
+            self._producer(label, topic)  # opens replicators that were closed with an idle topic
         self._world.await_connected(topic.labels, topic.name)
-        self._world.await_all(lambda: _is_everywhere(topic), f"messages of {topic.name} do not come to all clusters")
+        self._world.await_all(topic.reading.is_passed_on, f"messages of {topic.name} are not passed on")
         wanted = topic.reading.messages(member.cluster)
         began = time.monotonic()
         sent: list[str] = []
@@ -274,15 +377,20 @@ class GeoPerformer:
             behind = self._behind(topic, member.subscription, others, wanted)
             periods = (time.monotonic() - began) * 1000 / PERIOD_MS
             if behind is None:
-                self._world.await_all(lambda: _is_everywhere(topic), f"messages of {topic.name} do not come everywhere")
+                self._world.await_all(topic.reading.is_passed_on, f"messages of {topic.name} are not passed on")
                 self._take_all(member)
                 return CaughtUp(round(periods, 1), tuple(sent))
             if periods > operation.most_periods:
-                return Behind(*behind, round(periods, 1))
+                return Behind(*behind, round(periods, 1), topic.read_back())
             message = f"{operation.prefix}{len(sent)}"
-            if isinstance(self._publish_to(member.cluster, topic, (message,)), Published):
+            if isinstance(self._publish_to(member.cluster, topic, (payload_of(message),)), Published):
                 sent.append(message)
             time.sleep(PERIOD_MS / 1000)  # a message for each snapshot is traffic enough
+
+    def _follows(self, label: str, topic: Topic, subscription: str) -> bool:
+        """Whether a cluster is to follow the others: not if it says that its subscription is not replicated."""
+        told = self._world.clusters.cluster(label).admin.stats(topic.name).subscriptions.get(subscription)
+        return told is None or told.replicated
 
     def _take_all(self, member: Member) -> None:
         """Have a consumer receive and acknowledge all that its cluster has."""
@@ -291,7 +399,7 @@ class GeoPerformer:
         while True:
             self._receive(member, 100)
             if member.given:
-                member.consumer.ack(list(member.given.values()))
+                member.consumer.ack(sorted(at for places in member.given.values() for at in places))
                 member.given.clear()
             told = admin.stats(member.topic.name).subscriptions[member.subscription]
             if told.unacked_messages == 0 and not member.consumer.pending():
@@ -306,13 +414,18 @@ class GeoPerformer:
         """The first of the clusters whose subscription has not passed all of these messages, and where it is."""
         for label in others:
             there = topic.reading.messages(label)
-            last = max((there[message] for message in wanted), default=None)
+            last = max((there[message] for message in wanted if message in there), default=None)
             mark_delete = topic.reading.mark_delete(label, subscription) or Position(-1, -1)
             if last is not None and mark_delete < last:
                 return label, mark_delete
         return None
 
     # ------------------------------------------------------------------------------------------------------ in private
+
+    def _topic_at(self, cluster: str, name: str) -> Topic | None:
+        """A topic of the example, if it is there and that cluster has it."""
+        topic = self._topics.get(name)
+        return topic if topic is not None and cluster in topic.labels else None
 
     def _client(self, cluster: str) -> WireClient:
         if cluster not in self._clients:
@@ -327,34 +440,61 @@ class GeoPerformer:
             self._producers[key] = self._client(cluster).open_producer(
                 topic.name, name=name, timeout_s=ANSWER_TIMEOUT_S
             )
+            topic.asleep.discard(cluster)
         return self._producers[key]
 
     def _forget(self, cluster: str) -> None:
-        """All sessions at a cluster end: its topics move, or its process goes away."""
+        """All sessions at a cluster end: its topics move, or its process goes away. They are loaded anew."""
         client = self._clients.pop(cluster, None)
         if client is not None:
             client.abort()
+        for topic in self._topics.values():
+            topic.asleep.discard(cluster)
         self._producers = {key: one for key, one in self._producers.items() if key[0] != cluster}
         self._members = {name: member for name, member in self._members.items() if member.cluster != cluster}
 
 
-def _is_everywhere(topic: Topic) -> bool:
-    """Whether all clusters have the same messages."""
-    return len({frozenset(topic.reading.messages(label)) for label in topic.labels}) == 1
+def _come(condition: Callable[[], bool], otherwise: str, *, pause_s: float = PAUSE_S) -> Done | Skipped:
+    """Wait for something for as long as a snapshot may take."""
+    deadline = Deadline.after(2 * TIMEOUT_MS / 1000)
+    while not condition():
+        if deadline.passed:
+            return Skipped(otherwise)
+        time.sleep(pause_s)
+    return Done()
+
+
+def _is_stored(topic: Topic, operation: AwaitMessage | AwaitAnswered) -> bool:
+    """Whether a cluster has a message; or answers to a snapshot, or has given it up and begun another."""
+    if isinstance(operation, AwaitMessage):
+        return operation.message in topic.reading.messages(operation.cluster)
+    begun = topic.reading.snapshots(operation.cluster, behind=operation.behind)
+    wanted = Counter(operation.by)
+    if any(wanted <= Counter(answer.cluster for answer in snapshot.answers) for snapshot in begun):
+        return True
+    times_ms = [topic.reading.began_ms(operation.cluster, snapshot) for snapshot in begun]
+    return bool(times_ms) and times_ms[-1] - times_ms[0] >= TIMEOUT_MS
+
+
+def _retire(admin: Admin, topic: str) -> None:
+    """Have a cluster load a topic anew, without its subscriptions."""
+    for subscription in admin.stats(topic).subscriptions:
+        admin.delete_subscription(topic, subscription, force=True)
+    admin.unload(topic)
 
 
 def _acknowledge(member: Member, messages: Sequence[str], is_cumulative: bool) -> AnyOutcome:
-    positions = [member.given[message] for message in messages if message in member.given]
+    positions = sorted(at for message in messages for at in member.given.get(message, ()))
     if not positions:
         return Skipped("the consumer has none of these messages")
     if is_cumulative:
-        positions = [max(positions)]
+        positions = positions[-1:]
     begun_ms = _now_ms()
     member.consumer.ack(positions, cumulative=is_cumulative)
     last = positions[-1]
-    done = [one for one, at in member.given.items() if at in positions or (is_cumulative and at <= last)]
-    for message in done:
-        del member.given[message]
+    for message, places in list(member.given.items()):
+        if places <= set(positions) or (is_cumulative and max(places) <= last):
+            del member.given[message]
     return AcknowledgedAt(begun_ms)
 
 

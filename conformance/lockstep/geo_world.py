@@ -9,16 +9,17 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import permutations
 from typing import Final
 
 from conformance.brokers.interface import Broker
 from conformance.clusters import LABELS, QUICK, Clusters
 from conformance.lockstep.cursor_accounts import PAUSE_S
+from conformance.lockstep.retrying import retried
 from conformance.systems.admin_http import AdminError
+from conformance.systems.admin_types import ReplicationStats
 from conformance.systems.deadline import Deadline
-from conformance.tap.armed import Armed
-from conformance.tap.faults import Refuse
 from conformance.tap.words import Command, Event
 from conformance.trouble import Trouble
 
@@ -28,22 +29,33 @@ Link = tuple[str, str]
 CONNECT_TIMEOUT_S: Final = 60.0
 """How long replicators may take to connect: they wait ever longer between their tries."""
 
+ASKED_EVERY_S: Final = 10.0
+"""How often a namespace is told to be idle, while nothing comes of it."""
+
 PERIOD_MS: Final = int(QUICK["replicatedSubscriptionsSnapshotFrequencyMillis"])
 TIMEOUT_MS: Final = 1000 * int(QUICK["replicatedSubscriptionsSnapshotTimeoutSeconds"])
+NEVER_IDLE_S: Final = int(QUICK["brokerDeleteInactiveTopicsMaxInactiveDurationSeconds"])
 CACHED: Final = int(QUICK["replicatedSubscriptionsSnapshotMaxCachedPerSubscription"])
 
 
 class GeoWorld:
     """Three started clusters. Not for use by several threads at once."""
 
-    def __init__(self, make: Callable[[], Broker], *, run: str) -> None:
-        """``make`` gives a broker that is not started yet; ``run`` is a word that no other run on these uses."""
+    def __init__(self, make: Callable[[], Broker], *, run: str, on_start: Callable[[Broker], None]) -> None:
+        """``make`` gives a broker that is not started yet; ``run`` is a word that no other run on these uses.
+
+        ``on_start`` is done to each of them after each start.
+        """
         self._run = run
+        self._on_start = on_start
         self._namespaces: dict[tuple[int, bool, bool], str] = {}
         self._connections: Counter[tuple[Link, str]] = Counter()
-        self._refusing: dict[Link, Armed] = {}
         self.clusters: Final = Clusters([make() for _ in LABELS], recorder=self._recorder)
         self.clusters.start()
+        for label in LABELS:
+            on_start(self.clusters.cluster(label).broker)
+        configuration = self.clusters.cluster(LABELS[0]).admin.runtime_configuration()
+        self.largest_bytes: Final = int(configuration["maxMessageSize"])
         self.labels_by_name: Final = {self.clusters.cluster(label).name: label for label in LABELS}
 
     def _recorder(self, source: str, target: str) -> Callable[[Event], None]:
@@ -74,36 +86,48 @@ class GeoWorld:
             self._namespaces[key] = namespace
         return self._namespaces[key]
 
-    def cut(self, link: Link) -> None:
-        """Let nothing come over a link, until it is healed."""
-        if link not in self._refusing:
-            tap = self.clusters.link(*link)
-            self._refusing[link] = tap.inject(Refuse())
-            tap.cut()
-
-    def is_cut(self, link: Link) -> bool:
-        """Whether a link was cut and is not healed yet."""
-        return link in self._refusing
-
-    def heal(self, link: Link) -> None:
-        """Let what comes over a link come again."""
-        refusing = self._refusing.pop(link, None)
-        if refusing is not None:
-            refusing.lift()
-
-    def heal_all(self) -> None:
-        """Let everything come again."""
-        for link in list(self._refusing):
-            self.heal(link)
+    def replicators(self, labels: Sequence[str], topic: str) -> dict[Link, ReplicationStats]:
+        """What these clusters say of a topic's replicators, by link; nothing where one says nothing of the topic."""
+        told: dict[Link, ReplicationStats] = {}
+        for source in labels:
+            with suppress(AdminError):  # it is being loaded
+                replication = self.clusters.cluster(source).admin.stats(topic).replication
+                told |= {(source, self.labels_by_name[name]): one for name, one in replication.items()}
+        return told
 
     def is_connected(self, link: Link, topic: str) -> bool:
         """Whether the cluster that sends says that its replicator of a topic is connected; False if it says nothing."""
-        source, target = (self.clusters.cluster(label) for label in link)
-        try:
-            told = source.admin.stats(topic).replication.get(target.name)
-        except AdminError:
-            return False
+        told = self.replicators(link[:1], topic).get(link)
         return told is not None and told.connected
+
+    def closed(self, labels: Sequence[str], topic: str) -> tuple[Link, ...]:
+        """The links between clusters over which, as the cluster that sends says, no replicator of a topic goes."""
+        return tuple(sorted(link for link, told in self.replicators(labels, topic).items() if not told.connected))
+
+    def close_idle(self, cluster: str, labels: Sequence[str], topic: str) -> None:
+        """Have a cluster find a topic idle that it has nothing of, and wait until it has closed its replicators.
+
+        Its other topics of that namespace may be idle as well; they are of examples that are over.
+        """
+        admin, namespace = self.clusters.cluster(cluster).admin, "/".join(topic.split("/")[2:4])
+        links = {(cluster, other) for other in labels if other != cluster}
+        asked = Deadline.after(0)
+
+        def is_closed() -> bool:
+            nonlocal asked
+            if asked.passed:  # again and again: once a topic did nothing for a minute, as if it had missed the change
+                admin.set_retention(namespace, size_mb=0, time_minutes=0)
+                admin.set_inactive_after(namespace, idle_s=1)
+                asked = Deadline.after(ASKED_EVERY_S)
+            return links <= set(self.closed(labels, topic))
+
+        try:
+            self.await_all(
+                is_closed, f"cluster {cluster} does not close the replicators of {topic}, which is idle there"
+            )
+        finally:
+            admin.set_inactive_after(namespace, idle_s=NEVER_IDLE_S)
+            admin.set_retention(namespace, size_mb=-1, time_minutes=-1)
 
     def await_connected(self, labels: Sequence[str], topic: str) -> None:
         """Wait until every cluster's replicators of a topic are connected; :class:`Trouble` if they are not in time."""
@@ -121,10 +145,21 @@ class GeoWorld:
                 raise Trouble(f"{otherwise} within {CONNECT_TIMEOUT_S:g} s")
             time.sleep(PAUSE_S)
 
+    def bounce(self, label: str, *, is_kill: bool) -> None:
+        """Kill a cluster's broker, or stop it, and start it again."""
+        broker = self.clusters.cluster(label).broker
+        if is_kill:
+            broker.kill()
+            broker.start()
+        else:
+            broker.restart()
+        self._on_start(broker)
+
     def timed_out(self, cluster: str) -> float:
         """How many snapshots a cluster has given up since it was started, by its own count."""
         name = "pulsar_replicated_subscriptions_timedout_snapshots"
-        return self.clusters.cluster(cluster).admin.metric(name)
+        admin = self.clusters.cluster(cluster).admin
+        return retried(lambda: admin.metric(name), timeout_s=CONNECT_TIMEOUT_S)  # 500 where a busy broker is too slow
 
     def close(self) -> None:
         """End the links and all clusters."""

@@ -83,7 +83,12 @@ class Lockstep:
         self.chosen += 1
         return self._do(operation)
 
-    def _do(self, operation: AnyOperation) -> AnyOutcome:
+    def read_back(self) -> None:
+        """Read all logs back, and judge nothing: for the record of an example that a broken rule has ended."""
+        for topic in self.state.topics:
+            self._performed(ReadLog(topic))
+
+    def _performed(self, operation: AnyOperation) -> Step:
         invoked = self.clock()
         outcome, late = self.performer.perform(operation)
         step = Step(
@@ -93,9 +98,13 @@ class Lockstep:
             invoked_ms=round((invoked - self._began) * 1000, 3),
             completed_ms=round((self.clock() - self._began) * 1000, 3),
         )
-        self.steps.append(step)
         self.record(step)
-        judged = judge(self.state, operation, outcome, late, step.at)
+        return step
+
+    def _do(self, operation: AnyOperation) -> AnyOutcome:
+        step = self._performed(operation)
+        self.steps.append(step)
+        judged = judge(self.state, operation, step.outcome, step.late, step.at)
         if isinstance(judged, Broken):
             raise RuleBroken(self._violation(judged))
         self.state = judged.state
@@ -104,7 +113,7 @@ class Lockstep:
         self.largest_state = max(self.largest_state, self.state.size)
         if self.largest_state > MAX_STATES:
             raise Trouble(f"the model holds more than {MAX_STATES} states as possible")
-        return outcome
+        return step.outcome
 
     def finish(self) -> None:
         """Settle what is unknown, read logs and snapshots back and judge them."""

@@ -17,11 +17,11 @@ from conformance.lockstep.cursors import Cursors
 from conformance.lockstep.geo import GeoPerformer
 from conformance.lockstep.network import Network
 from conformance.lockstep.performer import Performed
+from conformance.lockstep.retrying import RETRIABLE, retried
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S, OfficialSession, ProducerSession, WireSession
 from conformance.lockstep.whereabouts import Whereabouts
 from conformance.lockstep.world import World
 from conformance.systems import read_log as logs
-from conformance.systems.admin_http import AdminError
 from conformance.systems.admin_types import CursorStats
 from conformance.systems.backlog import entries
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
@@ -73,8 +73,6 @@ STATUS: Final = {True: "Enabled", False: "Disabled"}
 """The broker's words for deduplication that is on, and off."""
 BACK_TIMEOUT_S: Final = 30.0
 """How long a topic may take to let a producer in again, after its broker was away or a write failed."""
-RETRIABLE: Final = frozenset({"ServiceNotReady", "MetadataError", "PersistenceError", "TopicTemporaryError"})
-"""Refusals of a producer that only say: not yet."""
 UNHURRIED: Final = (UseTap, Disturb, StartSource, Unload, Kill, Restart)
 """Operations in which nobody waits for what the network may be holding."""
 
@@ -257,7 +255,8 @@ class RealPerformer:
         if classic is not None and not self._world.use_classic(classic):
             return Performed(Skipped("this broker cannot be told while it runs which implementation to use"))
         self._chunks.before_move(name)
-        self._unload_surely(name)
+        # One that is being loaded again after another unload may refuse it for a moment.
+        retried(lambda: self._world.admin.unload(name), timeout_s=BACK_TIMEOUT_S)
         self._cursors.moved(name)
         self._chunks.moved(name)
         sessions = self._sessions_on(name)
@@ -265,19 +264,6 @@ class RealPerformer:
         for session in sessions:
             self._drop_if_wire(session)
         return Performed(Done(), late)
-
-    def _unload_surely(self, name: str) -> None:
-        """Unload a topic; one that is being loaded again after another unload may refuse it for a moment."""
-        deadline = time.monotonic() + BACK_TIMEOUT_S
-        while True:
-            try:
-                self._world.admin.unload(name)
-            except AdminError as error:
-                if error.status < 500 or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.01)
-            else:
-                return
 
     def _bounce(self, capability: Capability, bounce: Callable[[], None]) -> Performed:
         if capability not in self._world.broker.capabilities:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
-from importlib import metadata
 from typing import Final, assert_never
 
 from conformance.applications.starter import Starter
@@ -19,6 +18,7 @@ from conformance.lockstep.geo_world import GeoWorld
 from conformance.systems import admin_types
 from conformance.systems.admin import Admin, AdminError
 from conformance.systems.deadline import Deadline
+from conformance.systems.versions import client_versions
 from conformance.systems.wire import WireClient
 from conformance.trouble import Trouble
 from model.cursors.words import PERSISTED_PER_S, Persistence
@@ -41,11 +41,12 @@ class World:
         broker: Broker,
         *,
         run: str,
-        on_start: Callable[[], None] = lambda: None,
+        on_start: Callable[[Broker], None] | None = None,
         service_url: str | None = None,
         another: Callable[[], Broker] | None = None,
     ) -> None:
-        """``run`` is a word that no other run on this broker uses; ``on_start`` is done after each later start.
+        """``run`` is a word that no other run on this broker uses; ``on_start`` is done to it after each later
+        start, and after each start to the brokers of other clusters.
 
         ``service_url``: where the clients of examples find the broker, if not at its own address. ``another`` makes a
         broker of the same kind, not started yet, where several clusters are needed.
@@ -54,14 +55,14 @@ class World:
         self._geo: GeoWorld | None = None
         self.broker = broker
         self.service_url = service_url or broker.addresses.service_url
-        self._on_start = on_start
+        self._on_start: Callable[[Broker], None] = on_start or (lambda _: None)
         self.admin = Admin(broker.addresses.admin_url)
         self._run = run
         self._numbers = itertools.count(1)
         self._reader: WireClient | None = None
         self.starter = Starter()
         self.failpoints = Failpoints(broker.agent) if broker.agent is not None else None
-        self.clients = {"wire": metadata.version("pulsar-conformance"), "official": metadata.version("pulsar-client")}
+        self.clients = client_versions()
         runtime = self.admin.runtime_configuration()
         self.snapshot_room = int(runtime.get("brokerDeduplicationMaxNumberOfProducers", "10000"))
         self.ledger_room = int(runtime.get("managedLedgerMaxEntriesPerLedger", "50000"))
@@ -137,7 +138,7 @@ class World:
         if self._geo is None:
             if self._another is None:
                 raise Trouble("this broker is one cluster only, and there are no others")
-            self._geo = GeoWorld(self._another, run=self._run)
+            self._geo = GeoWorld(self._another, run=self._run, on_start=self._on_start)
         return self._geo
 
     @property
@@ -192,7 +193,7 @@ class World:
     def broker_came_back(self) -> None:
         """The broker was away and is there again: another process, which has none of what was done to the old one."""
         self.forget_connections()
-        self._on_start()
+        self._on_start(self.broker)
 
     def forget_connections(self) -> None:
         """The broker was away: its connections are gone, and what was armed in it."""

@@ -17,6 +17,7 @@ import msgspec
 
 from conformance.systems.admin_http import DEFAULT_TIMEOUT_S, AdminError, AdminHttp, topic_path
 from conformance.systems.admin_types import (
+    InactiveTopics,
     InternalInfo,
     InternalStats,
     NamespacePolicies,
@@ -113,10 +114,11 @@ class Admin:
 
     # ------------------------------------------------------------------------------------------------ subscriptions
 
-    def create_subscription(self, topic: str, subscription: str, *, earliest: bool) -> None:
-        """Create a subscription at a topic's beginning or at its end."""
+    def create_subscription(self, topic: str, subscription: str, *, earliest: bool, replicated: bool = False) -> None:
+        """Create a subscription at a topic's beginning or at its end; ``replicated``: with its state."""
         start = _EARLIEST if earliest else _LATEST
-        self._http.request("PUT", _subscription_path(topic, subscription), start)
+        query = {"replicated": "true"} if replicated else None
+        self._http.request("PUT", _subscription_path(topic, subscription), start, query=query)
 
     def delete_subscription(self, topic: str, subscription: str, *, force: bool = False) -> None:
         """Delete a subscription; ``force`` also with consumers on it."""
@@ -194,6 +196,11 @@ class Admin:
         """Say how long acknowledged messages are kept; -1 is for ever."""
         body = Retention(size_mb=size_mb, time_minutes=time_minutes)
         self._http.request("POST", f"namespaces/{namespace}/retention", body)
+
+    def set_inactive_after(self, namespace: str, *, idle_s: int) -> None:
+        """Say for how long topics without subscriptions and producers are kept, where retention does not keep them."""
+        body = InactiveTopics(idle_s=idle_s)
+        self._http.request("POST", f"namespaces/{namespace}/inactiveTopicPolicies", body)
 
     def set_persistence(self, namespace: str, persistence: Persistence) -> None:
         """Say how a namespace's topics are stored, and how often their cursors may be."""

@@ -96,6 +96,11 @@ class ReplicationStats(Answer, frozen=True):
     connected: bool = False
     backlog: int = field(name="replicationBacklog", default=0)
 
+    @property
+    def is_through(self) -> bool:
+        """Whether it is connected, and all that it had to send is there, as it says."""
+        return self.connected and not self.backlog
+
 
 class TopicStats(Answer, frozen=True):
     """``GET …/stats``. Counters are immediate; rates are refreshed once a minute."""
@@ -111,6 +116,11 @@ class TopicStats(Answer, frozen=True):
     replication: dict[str, ReplicationStats] = {}
     owner_broker: str | None = None
     topic_epoch: int | None = None
+
+    @property
+    def has_passed_all_on(self) -> bool:
+        """Whether all replicators are through; also where there are none."""
+        return all(one.is_through for one in self.replication.values())
 
 
 # ----------------------------------------------------------------------------------------------------- internal stats
@@ -317,6 +327,14 @@ class Persistence(Struct, frozen=True, kw_only=True, rename="camel"):
     bookkeeper_write_quorum: int = 1
     bookkeeper_ack_quorum: int = 1
     managed_ledger_max_mark_delete_rate: float
+
+
+class InactiveTopics(Struct, frozen=True, kw_only=True):
+    """When a topic that is not used is deleted, and before that, where it is replicated, its replicators are closed."""
+
+    idle_s: int = field(name="maxInactiveDurationSeconds")
+    mode: str = field(name="inactiveTopicDeleteMode", default="delete_when_no_subscriptions")
+    is_deleted: bool = field(name="deleteWhileInactive", default=True)
 
 
 class NamespacePolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):

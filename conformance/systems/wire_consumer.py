@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -152,9 +153,8 @@ class WireConsumer:
         """
         deadline = Deadline.after(timeout_s)
         while not self._arrived:
-            self._connection.pump.wait(
-                lambda: bool(self._frames) or not self.is_open or deadline.passed, deadline, what="a message"
-            )
+            with suppress(NoAnswer):
+                self._connection.pump.wait(lambda: bool(self._frames) or not self.is_open, deadline, what="a message")
             if not self._frames:
                 self._check_open()
                 return None

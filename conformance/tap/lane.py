@@ -176,33 +176,23 @@ class Lane:
     def _take_frame(self, raw: memoryview, now_s: float) -> None:
         guard = self._guard
         kind, facts = self._reader.read(raw)
-        number = guard.next_number()
-        if not guard.is_armed and not self._queue and self._swapped is None:
-            # As a rule nothing is to be done: this is what the rate of the tap depends on.
-            self._out.append(raw)
-            guard.record(
-                Command(
-                    number=number,
-                    connection=self._ends.number,
-                    direction=self.direction,
-                    kind=kind,
-                    size_bytes=len(raw),
-                    came_at_s=now_s,
-                    passed_at_s=now_s,
-                    **facts,
-                )
-            )
-            return
+        # As a rule nothing is to be done: this is what the rate of the tap depends on.
+        is_free = not guard.is_armed and not self._queue and self._swapped is None
         command = Command(
-            number=number,
+            number=guard.next_number(),
             connection=self._ends.number,
             direction=self.direction,
             kind=kind,
             size_bytes=len(raw),
             came_at_s=now_s,
+            passed_at_s=now_s if is_free else None,
             **facts,
         )
-        self._meet(raw, command)
+        if is_free:
+            self._out.append(raw)
+            guard.record(command)
+        else:
+            self._meet(raw, command)
 
     def _meet(self, raw: memoryview, command: Command) -> None:
         """Have the faults look at a command, and do what one of them asks for."""

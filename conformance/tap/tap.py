@@ -43,14 +43,15 @@ class Tap:
         service_url: str,
         *,
         record: Callable[[Event], None] = _ignore,
+        host: str = HOST,
         port: int = 0,
         with_digests: bool = False,
         max_frame_size_bytes: int = MAX_FRAME_SIZE_BYTES,
     ) -> None:
         """``service_url``: the broker's, ``pulsar://host:port``; it may be away for a while.
 
-        ``record`` is called with each event on the tap's thread, and may not take long; ``port`` 0 is any that is free.
-        ``with_digests``: payloads are told by digest. ``max_frame_size_bytes``: what is larger is no frame.
+        ``record`` is called with each event on the tap's thread, and may not take long; ``port`` 0 is any that is free
+        at ``host``. ``with_digests``: payloads are told by digest. ``max_frame_size_bytes``: more is no frame.
         Raises :class:`Trouble` if it cannot listen there.
         """
         self.target = parse_service_url(service_url)
@@ -67,10 +68,10 @@ class Tap:
         self._ports: dict[int, None] = {}
         self._failure: str | None = None
         try:
-            self._listener = socket.create_server((HOST, port))
+            self._listener = socket.create_server((host, port))
         except OSError as error:
-            raise Trouble(f"The tap cannot listen on port {port}: {error}") from None
-        self.url: Final = f"pulsar://{HOST}:{self._listener.getsockname()[1]}"
+            raise Trouble(f"The tap cannot listen on port {port} of {host}: {error}") from None
+        self.url: Final = f"pulsar://{host}:{self._listener.getsockname()[1]}"
         self._loop: asyncio.AbstractEventLoop
         self._is_ready = threading.Event()
         self._thread = threading.Thread(target=asyncio.run, args=(self._run(),), name="tap", daemon=True)

@@ -104,12 +104,30 @@ def test_what_is_sent_to_one_cluster_comes_to_all_others_over_the_links_between_
 def test_a_link_is_cut_and_heals_in_one_direction_while_the_others_go_on(three: Clusters, topic: str) -> None:
     publish(three.cluster("A"), topic, "before")
     all_have(three, "BC", topic, "before")
-    with three.cut("A", "B"):
+    three.cut("A", "B")
+    try:
         publish(three.cluster("A"), topic, "from a")
         publish(three.cluster("B"), topic, "from b")
         all_have(three, "AC", topic, "before", "from a", "from b")
         assert stored(three.cluster("B"), topic) == ["before", "from b"]
+    finally:
+        three.heal("A", "B")
     all_have(three, "B", topic, "before", "from b", "from a")
+
+
+def test_what_is_held_up_on_a_link_comes_when_it_is_released_and_not_before(three: Clusters, topic: str) -> None:
+    publish(three.cluster("A"), topic, "before")
+    all_have(three, "BC", topic, "before")
+    three.hold("A", "B", "messages")
+    try:
+        publish(three.cluster("A"), topic, "held up")
+        all_have(three, "C", topic, "before", "held up")
+        assert three.is_held("A", "B")
+        assert stored(three.cluster("B"), topic) == ["before"]
+    finally:
+        three.release("A", "B")
+    assert not three.is_held("A", "B")
+    all_have(three, "B", topic, "before", "held up")
 
 
 def test_a_replicated_subscription_has_snapshots_taken_that_the_log_shows_as_markers(
@@ -125,6 +143,14 @@ def test_a_replicated_subscription_has_snapshots_taken_that_the_log_shows_as_mar
         client.abort()
     found = markers(a, topic)
     assert found.index(10) < found.index(11) < found.index(12)
+
+
+def test_two_clusters_have_what_is_sent_to_either(request: pytest.FixtureRequest) -> None:
+    with Clusters(brokers(request, 2)) as two:
+        topic = f"persistent://{two.create_namespace('pair')}/t"
+        publish(two.cluster("A"), topic, "a1", "a2")
+        publish(two.cluster("B"), topic, "b1")
+        all_have(two, "AB", topic, "a1", "a2", "b1")
 
 
 def markers(cluster: Cluster, topic: str) -> list[int]:

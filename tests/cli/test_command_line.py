@@ -10,9 +10,11 @@ import pytest
 
 from conformance.faults.catalogue import defects
 from conformance.history import document
+from conformance.history.parquet import HistoryWriter
 from model.catalogue import CATALOGUE
 from model.explorations import VARIANTS
 from tests.cli.running import run
+from tests.history.samples import event
 from tests.report.samples import QUIRK, VIOLATION, history
 
 
@@ -56,6 +58,7 @@ from tests.report.samples import QUIRK, VIOLATION, history
         ),
         (["replay", "missing.json", "--broker", "4.0.8"], "cannot read missing.json: No such file or directory"),
         (["replay", "history.json"], "Missing option '--broker'."),
+        (["verify", "history", "--settled", "9s"], "--settled says when --follow ends: it needs --follow"),
         (["chek"], "No such command 'chek'. Did you mean 'check'?"),
     ],
 )
@@ -125,6 +128,28 @@ def test_a_variant_that_does_not_exist_is_one_sentence(tmp_path: Path) -> None:
     ran = run("holds", "explore", "--variant", "no-such", folder=tmp_path)
     assert (ran.status, len(ran.err.splitlines())) == (2, 1)
     assert "no-such" in ran.err
+
+
+def test_a_history_is_compacted_bucket_by_bucket(tmp_path: Path) -> None:
+    with HistoryWriter(tmp_path / "soak", "w", buckets=1, segment_events=2) as writer:
+        for number in range(6):
+            writer.record(event(sequence_id=number))
+    for told in ("1 file made of 3 files", "1 file, compacted before"):
+        ran = run("sound", "compact", "soak", folder=tmp_path)
+        assert (ran.status, ran.err) == (0, f"bucket-0000: {told}\n")
+    assert ran.out == "soak: 0 buckets compacted"
+
+
+@pytest.mark.parametrize(("spoiled", "sentence"), [(False, "there is no history in"), (True, "is not a whole file")])
+def test_what_cannot_be_compacted_is_one_sentence(spoiled: bool, sentence: str, tmp_path: Path) -> None:
+    if spoiled:
+        (tmp_path / "bucket-0000").mkdir()
+        (tmp_path / "bucket-0000" / "w.parquet").write_bytes(b"PAR1")
+    ran = run("sound", "compact", ".", folder=tmp_path)
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.startswith("pulsar-conformance: ")
+    assert sentence in ran.err
+    assert len(ran.err.splitlines()) == 1
 
 
 def test_without_a_command_it_explains_itself(tmp_path: Path) -> None:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import random
 
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
 from conformance.engine.example import RunningExample
+from conformance.engine.machines import Machine
+from conformance.engine.run import run_round
 from conformance.lockstep.lockstep import Lockstep
 from model.example import Example
 from model.operations import CreateTopic, OpenProducer, ReadLog, Restart
+from stateful.lockstep_machine import LockstepMachine
 from tests.lockstep.simulated import SimulatedPerformer
 
 
@@ -34,3 +40,40 @@ def test_an_example_whose_time_is_up_is_not_finished() -> None:
         example.do(operation)
     example.end()
     assert [type(step.operation) for step in lockstep.steps] == [CreateTopic]
+
+
+def test_an_example_that_there_is_no_time_to_finish_is_not_finished() -> None:
+    lockstep = Lockstep(SimulatedPerformer(random.Random(1)), Example())
+    example = RunningExample(
+        lockstep, is_time_up=lambda: False, on_end=lambda _: None, has_time_to_finish=lambda: False
+    )
+    example.do(CreateTopic("t0"))
+    example.end()
+    assert [type(step.operation) for step in lockstep.steps] == [CreateTopic]
+
+
+class _Creating(LockstepMachine):
+    """Creates topics, whose names it chooses."""
+
+    @rule(number=st.integers(0, 1_000_000))
+    def create(self, number: int) -> None:
+        self.do(CreateTopic(f"t{number}"))
+
+
+def test_a_round_of_one_example_is_not_the_simplest_one_each_time() -> None:
+    performed: list[list[str]] = []
+
+    def ended(example: RunningExample) -> None:
+        made = (step.operation for step in example.lockstep.steps)
+        performed.append([one.topic for one in made if isinstance(one, CreateTopic)])
+
+    def begin() -> RunningExample:
+        lockstep = Lockstep(SimulatedPerformer(random.Random(1)), Example())
+        return RunningExample(lockstep, is_time_up=lambda: False, on_end=ended)
+
+    machine = Machine(name="creating", decides=(), factory=_Creating, steps=3, examples=1)
+    for seed in range(10):
+        run_round(machine, begin, seed=seed)
+    assert len(performed) == 10
+    assert [names for names in performed if names and set(names) != {"t0"}]
+    assert len({tuple(names) for names in performed}) > 5

@@ -1,7 +1,8 @@
-"""A hunt for two defects in brokers of its own, and the replay of what it found."""
+"""A hunt for a defect in a broker of its own, and the replay of what it found."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -9,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
-DEFECTS = ("check-removed", "gap-refused")
+from conformance.history.recorded import Recorded
+from conformance.pipeline.topic import Setting
+from tests.pipeline import soup
+
+DEFECT = "check-removed"
 
 
 def conformance(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -27,23 +32,42 @@ def broker_name(request: pytest.FixtureRequest) -> str:
     return name
 
 
-def test_defects_are_found_and_their_histories_replay_with_them_and_not_without(
-    broker_name: str, tmp_path: Path
-) -> None:
+def test_a_defect_is_found_and_its_history_replays_with_it_and_not_without(broker_name: str, tmp_path: Path) -> None:
     broker = ("--broker", broker_name)
-    hunt = ("defects", "--hunt", *DEFECTS, *broker, "--budget", "120s", "--seed", "1")
+    hunt = ("defects", "--hunt", DEFECT, *broker, "--budget", "120s", "--seed", "1")
     hunted = conformance(tmp_path, *hunt, "--report", "hunt", "--json", "hunt.json")
     assert hunted.returncode == 0, hunted.stderr
-    assert "2 of 2 defects found." in hunted.stdout
+    assert "1 of 1 defect found." in hunted.stdout
 
-    told = json.loads((tmp_path / "hunt.json").read_text())["defects"]
-    assert [(one["id"], one["result"]) for one in told] == [(name, "found") for name in DEFECTS]
-    assert all(one["replays"]["came_back"] > 0 for one in told)
-    assert all(one["replays_without_defect"]["came_back"] == 0 for one in told)
+    (told,) = json.loads((tmp_path / "hunt.json").read_text())["defects"]
+    assert (told["id"], told["result"]) == (DEFECT, "found")
+    assert told["replays"]["came_back"] > 0
+    assert told["replays_without_defect"]["came_back"] == 0
 
-    replay = ("replay", f"hunt/{told[0]['history']}", *broker, "--times", "2")
+    replay = ("replay", f"hunt/{told['history']}", *broker, "--times", "2")
     again = conformance(tmp_path, *replay)
     assert again.returncode == 1, again.stdout
-    assert again.stdout.startswith("With the defect check-removed switched on: ")
+    assert again.stdout.startswith(f"With the defect {DEFECT} switched on: ")
     without = conformance(tmp_path, *replay, "--defect", "none")
     assert without.returncode == 0, without.stdout
+
+
+@pytest.mark.parametrize("defect", [None, "draining-not-checked"])
+def test_what_a_check_did_is_judged_without_the_model(broker_name: str, tmp_path: Path, defect: str | None) -> None:
+    asked = ("check", "--broker", broker_name, "--machines", "keys", "--rules", "KEY-01", "--budget", "30s")
+    seeded = () if defect is None else ("--defect", defect)
+    checked = conformance(tmp_path, *asked, "--seed", "1", "--history", "history", *seeded)
+    assert ("KEY-01  held" in checked.stdout) == (defect is None), checked.stdout
+    examples = [soup.judged(example, setting=Setting(), rows_of_a_batch=10_000) for example in runs_in(tmp_path)]
+    assert sum(judged["one consumer at a time"][0] for judged in examples) >= 5
+    broken = set().union(*map(soup.broken_in, examples))
+    if defect is None:
+        assert not broken
+    else:
+        assert "one consumer at a time" in broken <= {"one consumer at a time", "keys in order"}
+
+
+def runs_in(folder: Path) -> list[list[Recorded]]:
+    """The events of each run of the history in a folder, apart."""
+    events = sorted(soup.read(folder / "history"), key=lambda event: event.run)
+    return [list(own) for _, own in itertools.groupby(events, key=lambda event: event.run)]

@@ -6,8 +6,18 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle
 
 from conformance.engine.minimise import CONFIRMATIONS, FINAL_REPLAYS, Attempt, minimise
-from conformance.history.document import Violation
-from model.operations import AnyOperation, CloseProducer, CreateTopic, OpenProducer, ReadLog, Send, Skipped, Unload
+from conformance.history.document import Step, Violation
+from model.operations import (
+    AnyOperation,
+    CloseProducer,
+    CreateTopic,
+    Done,
+    OpenProducer,
+    ReadLog,
+    Send,
+    Skipped,
+    Unload,
+)
 from tests.report.samples import entry, step
 
 NEEDED: tuple[AnyOperation, ...] = (CreateTopic("t0"), OpenProducer("s1", "t0", "p0"), Send("s1", (entry(3),)))
@@ -127,3 +137,20 @@ def test_without_time_it_is_only_replayed() -> None:
     shortest = minimise(original, system(lambda _: True), limit_s=0)
     assert operations_of(shortest.attempt) == (*NOISE, *NEEDED)
     assert shortest.tries == CONFIRMATIONS, "even then it is seen how surely it comes back"
+
+
+def test_nothing_is_begun_that_would_not_end_in_time() -> None:
+    """One run takes as long as the original did, but for its first step."""
+    first = Step(operation=NEEDED[0], outcome=Done(), invoked_ms=0, completed_ms=10_000)
+    last = Step(operation=NEEDED[1], outcome=Done(), invoked_ms=10_000, completed_ms=25_000)
+    original = Attempt((first, last), 2, broken(at=2))
+    tried: list[Sequence[AnyOperation]] = []
+
+    def run(operations: Sequence[AnyOperation]) -> Attempt:
+        tried.append(operations)
+        return original
+
+    assert minimise(original, run, limit_s=14, replay_limit_s=14).tries == 0
+    assert tried == []
+    assert minimise(original, run, limit_s=14, replay_limit_s=16).tries == CONFIRMATIONS
+    assert minimise(original, run, limit_s=16, replay_limit_s=16).tries == FINAL_REPLAYS

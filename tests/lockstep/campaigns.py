@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from conformance.engine.example import RunningExample
-from conformance.engine.machines import MachineFactory
+from conformance.engine.machines import Machine, MachineFactory
 from conformance.engine.run import derived_seed
 from conformance.history.document import Step, Violation
 from conformance.lockstep.lockstep import Lockstep
@@ -101,4 +101,29 @@ def play(
             suppress_health_check=list(HealthCheck),
         ),
     )
+    return campaign
+
+
+def play_in_rounds(
+    machine: Machine,
+    performer: MakePerformer,
+    *,
+    rounds: int,
+    examples: int,
+    known: frozenset[str],
+    until: Callable[[Campaign], bool],
+) -> Campaign:
+    """Run a machine from one seed after the other until there is enough; the last of these campaigns."""
+    for number in range(rounds):
+        campaign = play(
+            machine.factory,
+            performer,
+            examples=examples,
+            steps=machine.steps,
+            seeded=number,
+            known=known,
+            until=until,
+        )
+        if until(campaign):
+            break
     return campaign

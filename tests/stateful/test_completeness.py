@@ -23,7 +23,7 @@ from model.deviations import (
 )
 from model.variants import VARIANTS, Origin, Variant, named
 from stateful.test_dedup import MACHINES
-from tests.lockstep.campaigns import Campaign, MakePerformer, play
+from tests.lockstep.campaigns import Campaign, MakePerformer, play_in_rounds
 from tests.lockstep.simulated import SimulatedPerformer
 from tests.stateful.machines import OwnPolicyMachine, SwitchingMachine
 
@@ -81,19 +81,7 @@ ALIKE = {OVERLAPPING_BATCH_DROPPED: {BATCH_END_UNSENT}, SWITCHED_ON_IN_FLIGHT: {
 def run(
     machine: Machine, performer: MakePerformer, known: Iterable[str], until: Callable[[Campaign], bool]
 ) -> Campaign:
-    for seeded in range(SEEDS):
-        campaign = play(
-            machine.factory,
-            performer,
-            examples=EXAMPLES,
-            steps=machine.steps,
-            seeded=seeded,
-            known=frozenset(known),
-            until=until,
-        )
-        if until(campaign):
-            break
-    return campaign
+    return play_in_rounds(machine, performer, rounds=SEEDS, examples=EXAMPLES, known=frozenset(known), until=until)
 
 
 def test_every_defect_and_every_reading_of_the_document_is_looked_for() -> None:

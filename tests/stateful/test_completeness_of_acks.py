@@ -28,7 +28,7 @@ from model.deviations import (
     TERMINATED_NOT_SKIPPED,
 )
 from stateful.test_acks import MACHINES
-from tests.lockstep.campaigns import Campaign, play
+from tests.lockstep.campaigns import Campaign, play_in_rounds
 from tests.lockstep.cursor_variants import CursorVariant
 from tests.lockstep.simulated import SimulatedPerformer
 from tests.stateful.machines import LostAcksMachine, ManyRangesMachine, TerminatedMachine
@@ -97,8 +97,10 @@ DEVIATING = {
 }
 """For each deviation a machine that meets it."""
 
-ALIKE = {BATCH_ACKS_LOST: {MOVED_AS_LEDGER_OPENS}}
-"""What else may have been it: where only parts of batches were acknowledged since the ledger was asked for."""
+ALIKE = {BATCH_ACKS_LOST: {MOVED_AS_LEDGER_OPENS}, TERMINATED_NOT_SKIPPED: {MOVED_AS_LEDGER_OPENS}}
+"""What else may have been it: where only parts of batches were acknowledged since the ledger was asked for, and where a
+topic was moved soon after it was to be skipped, so that nobody can tell a skip that was forgotten from one that was not
+done."""
 
 
 def variant(switch: str) -> partial[SimulatedPerformer]:
@@ -111,19 +113,7 @@ def in_rounds(machine: Machine, switch: str, known: frozenset[str], *, to_be_met
     def is_enough(campaign: Campaign) -> bool:
         return bool(campaign.found) or to_be_met in campaign.deviations
 
-    for number in range(ROUNDS):
-        campaign = play(
-            machine.factory,
-            variant(switch),
-            examples=EXAMPLES,
-            steps=machine.steps,
-            seeded=number,
-            known=known,
-            until=is_enough,
-        )
-        if is_enough(campaign):
-            break
-    return campaign
+    return play_in_rounds(machine, variant(switch), rounds=ROUNDS, examples=EXAMPLES, known=known, until=is_enough)
 
 
 def test_every_variant_is_looked_for() -> None:

@@ -13,7 +13,7 @@ import pytest
 from model.deviations import COUNTED_ON_TOP, DEVIATIONS, JOINED_GETS_EARLIER
 from model.keys.variants import KeysVariant
 from stateful.test_keys import MACHINES
-from tests.lockstep.campaigns import Campaign, play
+from tests.lockstep.campaigns import Campaign, play, play_in_rounds
 from tests.lockstep.simulated import SimulatedPerformer
 
 BY_NAME = {machine.name: machine for machine in MACHINES}
@@ -58,19 +58,7 @@ def in_rounds(name: str, switch: str, known: frozenset[str], *, to_be_met: str =
     def is_enough(campaign: Campaign) -> bool:
         return bool(campaign.found) or to_be_met in campaign.deviations
 
-    for number in range(ROUNDS):
-        campaign = play(
-            machine.factory,
-            performer,
-            examples=EXAMPLES,
-            steps=machine.steps,
-            seeded=number,
-            known=known,
-            until=is_enough,
-        )
-        if is_enough(campaign):
-            break
-    return campaign
+    return play_in_rounds(machine, performer, rounds=ROUNDS, examples=EXAMPLES, known=known, until=is_enough)
 
 
 def test_every_variant_is_looked_for_or_cannot_be_told() -> None:

@@ -14,9 +14,9 @@ import pytest
 
 from conformance.engine.machines import Machine
 from model.deviations import DEVIATIONS
-from model.example import Example, judge
 from model.judgement import Allowed
 from stateful.test_acks import MACHINES
+from tests.judging_again import judged_again
 from tests.lockstep.campaigns import Campaign, play
 from tests.lockstep.cursor_variants import AS_RELEASES
 from tests.lockstep.simulated import SimulatedPerformer
@@ -59,10 +59,7 @@ def test_a_history_is_judged_again_to_the_same_end(machine: Machine) -> None:
     campaign = on_the_document(machine.name)[0]
     exercised: Counter[str] = Counter()
     for steps in campaign.histories:
-        state = Example()
-        for step in steps:
-            judged = judge(state, step.operation, step.outcome, step.late, step.at)
-            assert isinstance(judged, Allowed)
-            state = judged.state
-            exercised.update(judged.exercised)
+        judged = judged_again(steps)
+        assert isinstance(judged, Allowed)
+        exercised.update(judged.exercised)
     assert exercised == campaign.exercised

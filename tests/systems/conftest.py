@@ -11,8 +11,7 @@ from conformance.brokers.interface import Broker
 from conformance.systems.admin import Admin
 from conformance.systems.admin_types import NamespacePolicies, Retention
 from conformance.systems.wire import WireClient
-
-TIMEOUT_S = 10.0
+from tests.polling import TIMEOUT_S
 
 
 @pytest.fixture(scope="session")

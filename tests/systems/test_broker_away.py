@@ -12,8 +12,7 @@ from conformance.systems.outcomes import ConnectionLost, Lost, NoAnswer, Receipt
 from conformance.systems.read_log import read_log
 from conformance.systems.wire import WireClient
 from model.log import Position
-
-TIMEOUT_S = 10.0
+from tests.polling import TIMEOUT_S
 
 
 def need(broker: Broker, capability: Capability) -> None:

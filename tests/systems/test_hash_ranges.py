@@ -23,9 +23,7 @@ from model.keys.hashing import (
 )
 from model.keys.ranges import Assigned, Assignments, joined_up, owner_of, ranges_of
 from model.keys.selectors import RangesRefused, Ring, assignments_of, claimed, joined, left
-from tests.polling import eventually
-
-TIMEOUT_S = 10.0
+from tests.polling import TIMEOUT_S, eventually
 
 Held = list[tuple[str, list[HashRange]]]
 

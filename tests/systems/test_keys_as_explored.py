@@ -13,9 +13,7 @@ from conformance.systems.wire_producer import WireProducer
 from model.keys.hashing import AUTO_SPLIT_HASHES, HASHES_OF_3_3, keys_of, sticky_hash
 from model.keys.ranges import moves
 from model.keys.selectors import Ring, assignments_of, joined
-from tests.polling import eventually
-
-TIMEOUT_S = 10.0
+from tests.polling import TIMEOUT_S, eventually
 
 
 @pytest.fixture

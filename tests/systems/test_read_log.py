@@ -10,8 +10,7 @@ from conformance.systems.read_log import read_log
 from conformance.systems.wire import WireClient
 from conformance.systems.wire_producer import WireProducer
 from model.log import Position
-
-TIMEOUT_S = 10.0
+from tests.polling import TIMEOUT_S
 
 
 def write(client: WireClient, topic: str, first: int, last: int) -> WireProducer:

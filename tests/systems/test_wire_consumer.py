@@ -12,9 +12,7 @@ from conformance.systems.wire import WireClient
 from conformance.systems.wire_consumer import Delivery, KeyShared, Kind, PartOfBatch, WireConsumer
 from conformance.trouble import Trouble
 from model.log import Position
-from tests.polling import eventually
-
-TIMEOUT_S = 10.0
+from tests.polling import TIMEOUT_S, eventually
 
 
 def write(client: WireClient, topic: str, count: int, *, key: str | None = None) -> list[Position]:
@@ -58,6 +56,11 @@ def test_a_consumer_gets_as_many_messages_as_it_gave_permits_for(client: WireCli
     assert consumer.receive(timeout_s=0.1) is None
     consumer.flow(10)
     assert payloads(take(consumer, 3)) == [b"3", b"4", b"5"]
+
+
+def test_nothing_in_time_is_no_error_however_short_the_time_is(client: WireClient, topic: str) -> None:
+    consumer = subscribed(client, topic)
+    assert {consumer.receive(timeout_s=nanoseconds / 1e9) for nanoseconds in range(10_000)} == {None}
 
 
 def test_what_has_arrived_can_be_looked_at_and_is_received_still(client: WireClient, topic: str) -> None:

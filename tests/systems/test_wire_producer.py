@@ -11,9 +11,7 @@ from conformance.systems.read_log import read_log
 from conformance.systems.wire import WireClient
 from conformance.systems.wire_producer import SendTicket, WireProducer
 from model.log import Position
-from tests.polling import eventually
-
-TIMEOUT_S = 10.0
+from tests.polling import TIMEOUT_S, eventually
 
 
 def opened(client: WireClient, topic: str, name: str | None = "p") -> WireProducer:

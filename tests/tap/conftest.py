@@ -11,7 +11,8 @@ from conformance.systems.official import OfficialClient
 from conformance.systems.wire import WireClient
 from conformance.tap.ring import Ring
 from conformance.tap.tap import Tap
-from tests.systems.conftest import TIMEOUT_S, admin, client, namespace, topic
+from tests.polling import TIMEOUT_S
+from tests.systems.conftest import admin, client, namespace, topic
 
 __all__ = ["admin", "client", "namespace", "topic"]
 

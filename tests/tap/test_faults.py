@@ -188,7 +188,8 @@ def test_what_is_held_when_the_connection_is_cut_never_arrives(
     tap.cut()
     held.lift()
     assert answered(producer, tickets[1:]) == ["Lost", "Lost"]
-    assert [one.passed_at_s is None for one in ring.commands("SEND")] == [False, True, True]
+    has_passed = [one.passed_at_s is not None for one in ring.commands("SEND")]
+    assert has_passed in ([True, False, False], [True, False])  # the third may be cut off before the tap has read it
     assert stored(client, topic) == [1]
 
 

@@ -12,9 +12,8 @@ from conformance.tap.ring import Ring
 from conformance.tap.tap import Tap
 from conformance.tap.words import Chunk, Closed, Opened
 from model.log import Position
-from tests.polling import eventually
+from tests.polling import TIMEOUT_S, eventually
 
-TIMEOUT_S = 10.0
 LARGE = bytes(range(256)) * 100
 """Two and a half of the largest messages that the tests' brokers take."""
 

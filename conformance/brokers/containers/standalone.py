@@ -113,6 +113,12 @@ def standalone_configuration(
     return configured(shipped, {**listeners, **settings, **_place(claim, ports)})
 
 
+def gateway_of(container: Any) -> str:
+    """Return where a running container finds this machine: the address of the bridge that both are on."""
+    networks: Mapping[str, Mapping[str, str]] = container.attrs["NetworkSettings"]["Networks"]
+    return next(network["Gateway"] for network in networks.values())
+
+
 def archived(name: str, text: str) -> bytes:
     """Return a tar with one file in it, as the engine takes files."""
     archive = io.BytesIO()

@@ -1,0 +1,32 @@
+"""``compact``: a few large files, in order, of the many segments of a history."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from conformance.commands.packages import demand_installed
+from conformance.report.lists import count
+
+NEEDED = ("pyarrow",)
+
+
+def compact(folder: Path, *, out: Console, err: Console) -> int:
+    """Compact the history in a folder; a line on ``err`` for each bucket, and one on ``out`` at the end.
+
+    Raises:
+        Trouble: pyarrow is not there, there is no history, a segment is damaged, or nothing can be written.
+    """
+    demand_installed(NEEDED, "compact")
+    from conformance.history.compacting import Compacted  # here, because `check` does without pyarrow
+    from conformance.history.compacting import compact as compacted
+
+    def told(bucket: Compacted) -> None:
+        before, after = count(bucket.files_before, "file", "files"), count(bucket.files, "file", "files")
+        what = f"{after} made of {before}" if bucket.is_rewritten else f"{after}, compacted before"
+        err.print(f"{bucket.bucket}: {what}", markup=False)
+
+    rewritten = compacted(folder, told=told)
+    out.print(f"{folder}: {count(rewritten, 'bucket', 'buckets')} compacted", markup=False, soft_wrap=True)
+    return 0

@@ -1,0 +1,49 @@
+"""``soak``: many clients and faults on one broker, a history of all of it, and what can be seen at once."""
+
+from __future__ import annotations
+
+import time
+
+from rich.console import Console
+
+from conformance.commands.interrupting import INTERRUPTED, at_first_interrupt
+from conformance.commands.packages import demand_installed
+from conformance.report import soak as report
+from conformance.soak.asked import Asked, State
+from conformance.trouble import Trouble
+
+
+def soak(asked: Asked, *, out: Console, err: Console) -> int:
+    """Run a soak, show it on ``err`` and what came of it on ``out``; returns the exit status.
+
+    Raises:
+        Trouble: what histories are written with is not there, or the soak could not go on.
+    """
+    demand_installed(("pyarrow",), "soak")
+    from conformance.soak.run import soak as run  # here, because `check` does without pyarrow
+
+    if any(asked.history.glob("bucket-*")):
+        raise Trouble(f"there is a history in {asked.history} already; name another folder")
+    with report.display(err) as shown:
+        watcher = _Watcher(shown)
+        with at_first_interrupt(watcher.end):
+            result = run(asked, watcher)
+    report.show(result, asked, out)
+    return INTERRUPTED if watcher.wants_end else 0
+
+
+class _Watcher:
+    """Shows how far the soak is, until its load is to end."""
+
+    def __init__(self, shown: report.Display) -> None:
+        self._shown = shown
+        self.wants_end = False
+
+    def show(self, state: State) -> None:
+        """Pass it on."""
+        self._shown.show(state)
+
+    def end(self) -> None:
+        """End the load."""
+        self.wants_end = True
+        self._shown.say("Interrupted: healing and reading back (once more to stop at once)", time.monotonic())

@@ -1,0 +1,47 @@
+"""How long something is expected to take, after what examples of a run took."""
+
+from __future__ import annotations
+
+from conformance.engine.durations import BOUNCE_S, Durations
+from conformance.history.document import Step
+from model.operations import AnyOperation, CreateTopic, Done, Kill, ReadLog
+from model.replication.words import KillCluster, ReadClusters
+
+
+def steps(*took: tuple[AnyOperation, float]) -> list[Step]:
+    """Operations that took so many seconds, one behind the other."""
+    made: list[Step] = []
+    for operation, took_s in took:
+        began_ms = made[-1].completed_ms if made else 0.0
+        made.append(
+            Step(operation=operation, outcome=Done(), invoked_ms=began_ms, completed_ms=began_ms + 1000 * took_s)
+        )
+    return made
+
+
+def test_what_takes_long_takes_as_long_as_it_ever_did() -> None:
+    durations = Durations()
+    for took_s in (20.0, 45.0, 3.0):
+        durations.learn("clusters", steps((ReadClusters("t0"), took_s)), 1)
+    assert durations.of(ReadClusters("t1")) == 45.0
+
+
+def test_a_broker_that_was_taken_away_takes_some_time_before_any_was() -> None:
+    durations = Durations()
+    assert durations.of(KillCluster("A")) == BOUNCE_S
+    durations.learn("kills", steps((Kill(), 2 * BOUNCE_S)), 1)
+    assert (durations.of(Kill()), durations.of(KillCluster("A"))) == (2 * BOUNCE_S, BOUNCE_S)
+
+
+def test_what_does_not_take_long_takes_no_time() -> None:
+    durations = Durations()
+    durations.learn("acks", steps((CreateTopic("t0"), 60.0)), 1)
+    assert durations.of(CreateTopic("t1")) == 0.0
+
+
+def test_finishing_takes_as_long_as_it_ever_did_with_this_machine() -> None:
+    durations = Durations()
+    for took_s in (9.0, 4.0):
+        durations.learn("clusters", steps((CreateTopic("t0"), 30.0), (ReadLog("t0"), 1.0), (ReadLog("t0"), took_s)), 1)
+    durations.learn("clusters", steps((CreateTopic("t0"), 30.0)), 1)
+    assert (durations.of_finishing("clusters"), durations.of_finishing("acks")) == (10.0, 0.0)
