@@ -41,7 +41,7 @@ def test_a_broker_that_hangs_is_given_up_in_time_and_answers_when_it_goes_on(
             client.open_producer(topic, name="q", timeout_s=0.2)
         with Admin(broker.addresses.admin_url, timeout_s=0.2) as hurried, pytest.raises(NoAnswer):
             hurried.stats(topic)
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < TIMEOUT_S, "they gave up after their own deadline"
     finally:
         broker.resume()
     outcome = producer.answer(ticket, timeout_s=TIMEOUT_S)
