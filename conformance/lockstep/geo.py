@@ -10,26 +10,23 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Final, assert_never
 
 from conformance.lockstep.cursor_accounts import PAUSE_S
-from conformance.lockstep.geo_reading import Reading, TooMuchToRead, message_of, payload_of
+from conformance.lockstep.geo_members import ANSWER_TIMEOUT_S, Member, Topic, now_ms
+from conformance.lockstep.geo_reading import Reading, payload_of
 from conformance.lockstep.geo_world import CACHED, PERIOD_MS, TIMEOUT_MS, GeoWorld
 from conformance.systems.admin import Admin
 from conformance.systems.admin_http import AdminError
 from conformance.systems.deadline import Deadline
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, Receipt, ServerRefused
 from conformance.systems.wire import WireClient
-from conformance.systems.wire_consumer import WireConsumer
 from conformance.systems.wire_producer import WireProducer
-from conformance.trouble import Trouble
 from model.log import Position
 from model.operations import AnyOutcome, Done, Refused, Skipped, Unknown
 from model.replication.agreeing import SLACK_MS
 from model.replication.words import (
     AcknowledgeAt,
-    AcknowledgedAt,
     AwaitAnswered,
     AwaitIdle,
     AwaitMessage,
@@ -37,12 +34,10 @@ from model.replication.words import (
     Behind,
     CatchUp,
     CaughtUp,
-    ClustersRead,
     CreateReplicatedTopic,
     CutLink,
     GeoCreated,
     GeoOperation,
-    GivenMessage,
     HealLink,
     HoldLink,
     JoinAt,
@@ -54,7 +49,6 @@ from model.replication.words import (
     Published,
     ReadClusters,
     ReceiveAt,
-    ReceivedAt,
     ReleaseLink,
     ReplicatorsClosed,
     RestartCluster,
@@ -62,50 +56,8 @@ from model.replication.words import (
     UnloadAt,
 )
 
-ANSWER_TIMEOUT_S: Final = 20.0
-"""How long a cluster may take for what it is asked."""
-
-LAST_MESSAGE_S: Final = 0.2
-"""How long a consumer waits for one message more: what is under way between clusters comes when it comes."""
-
 TOO_LATE_S: Final = (TIMEOUT_MS + 2 * PERIOD_MS + SLACK_MS) / 1000
 """After so long nobody can doubt that a snapshot which was to begin has been given up."""
-
-
-@dataclass(slots=True)
-class Topic:
-    """A topic of the example: its real name, which is the same everywhere, and the clusters that have it.
-
-    ``asleep``: those that closed their replicators while it was idle, and have not opened it to a producer since.
-    """
-
-    name: str
-    labels: tuple[str, ...]
-    reading: Reading
-    is_replicated: bool
-    asleep: set[str] = field(default_factory=set)
-
-    def read_back(self) -> ClustersRead | None:
-        """What all clusters have of it, once nothing changes any more; None if it cannot be read in time."""
-        with suppress(TooMuchToRead):
-            return self.reading.quiet(asleep=self.asleep)
-        return None
-
-
-@dataclass(slots=True)
-class Member:
-    """A consumer of the example: where it is, what it was given and did not acknowledge, and permits it has left.
-
-    ``given``: each message with where it stands; a replicator that sent it again has it stand in two places.
-    """
-
-    cluster: str
-    topic: Topic
-    subscription: str
-    is_replicated: bool
-    consumer: WireConsumer
-    given: dict[str, set[Position]] = field(default_factory=dict)
-    permits: int = 0
 
 
 class GeoPerformer:
@@ -131,10 +83,10 @@ class GeoPerformer:
                 return self._join(operation)
             case ReceiveAt(consumer, count):
                 member = self._members.get(consumer)
-                return _no_consumer() if member is None else ReceivedAt(tuple(self._receive(member, count)))
+                return _no_consumer() if member is None else member.receive(count)
             case AcknowledgeAt(consumer, messages, is_cumulative):
                 member = self._members.get(consumer)
-                return _no_consumer() if member is None else _acknowledge(member, messages, is_cumulative)
+                return _no_consumer() if member is None else member.acknowledge(messages, is_cumulative=is_cumulative)
             case LeaveAt(consumer):
                 return self._leave(consumer)
             case CutLink(source, target):
@@ -248,19 +200,6 @@ class GeoPerformer:
         )
         return Done()
 
-    def _receive(self, member: Member, count: int) -> list[GivenMessage]:
-        """What a consumer is given now; what it is given again counts as well."""
-        if member.permits < count:
-            member.consumer.flow(count - member.permits)
-            member.permits = count
-        given: list[GivenMessage] = []
-        while len(given) < count and (delivery := member.consumer.receive(timeout_s=LAST_MESSAGE_S)) is not None:
-            member.permits -= 1
-            message = message_of(delivery.payload)
-            member.given.setdefault(message, set()).add(delivery.position)
-            given.append(GivenMessage(message, delivery.position))
-        return given
-
     def _leave(self, name: str) -> AnyOutcome:
         member = self._members.pop(name, None)
         if member is None:
@@ -278,12 +217,12 @@ class GeoPerformer:
             lambda: not any(self._world.is_connected(link, topic.name) for topic in topics),
             f"cluster {source} does not notice that its link to {target} is cut",
         )
-        return LinkCut(_now_ms())
+        return LinkCut(now_ms())
 
     def _heal(self, source: str, target: str, *, is_awaited: bool) -> AnyOutcome:
         if not self._world.clusters.is_cut(source, target):
             return Skipped("the link is not cut")
-        until_ms = _now_ms()
+        until_ms = now_ms()
         self._world.clusters.heal(source, target)
         for topic in self._topics.values():
             if is_awaited and topic.is_replicated:
@@ -335,7 +274,7 @@ class GeoPerformer:
             return Skipped("the topic is in use there, or would be deleted")
         self._world.close_idle(cluster, topic.labels, topic.name)
         topic.asleep.add(cluster)
-        return ReplicatorsClosed(_now_ms())
+        return ReplicatorsClosed(now_ms())
 
     def _unload(self, cluster: str, name: str) -> AnyOutcome:
         topic = self._topic_at(cluster, name)
@@ -368,17 +307,17 @@ class GeoPerformer:
         for label in topic.labels:
             self._producer(label, topic)  # opens replicators that were closed with an idle topic
         self._world.await_connected(topic.labels, topic.name)
-        self._world.await_all(topic.reading.is_passed_on, f"messages of {topic.name} are not passed on")
+        self._world.await_all(topic.reading.being_passed_on(), f"messages of {topic.name} are not passed on")
         wanted = topic.reading.messages(member.cluster)
         began = time.monotonic()
         sent: list[str] = []
         while True:
-            self._take_all(member)
+            member.take_all(self._world.clusters.cluster(member.cluster).admin)
             behind = self._behind(topic, member.subscription, others, wanted)
             periods = (time.monotonic() - began) * 1000 / PERIOD_MS
             if behind is None:
-                self._world.await_all(topic.reading.is_passed_on, f"messages of {topic.name} are not passed on")
-                self._take_all(member)
+                self._world.await_all(topic.reading.being_passed_on(), f"messages of {topic.name} are not passed on")
+                member.take_all(self._world.clusters.cluster(member.cluster).admin)
                 return CaughtUp(round(periods, 1), tuple(sent))
             if periods > operation.most_periods:
                 return Behind(*behind, round(periods, 1), topic.read_back())
@@ -391,22 +330,6 @@ class GeoPerformer:
         """Whether a cluster is to follow the others: not if it says that its subscription is not replicated."""
         told = self._world.clusters.cluster(label).admin.stats(topic.name).subscriptions.get(subscription)
         return told is None or told.replicated
-
-    def _take_all(self, member: Member) -> None:
-        """Have a consumer receive and acknowledge all that its cluster has."""
-        deadline = Deadline.after(ANSWER_TIMEOUT_S)
-        admin = self._world.clusters.cluster(member.cluster).admin
-        while True:
-            self._receive(member, 100)
-            if member.given:
-                member.consumer.ack(sorted(at for places in member.given.values() for at in places))
-                member.given.clear()
-            told = admin.stats(member.topic.name).subscriptions[member.subscription]
-            if told.unacked_messages == 0 and not member.consumer.pending():
-                return
-            if deadline.passed:
-                raise Trouble(f"{told.unacked_messages} messages stay unacknowledged at cluster {member.cluster}")
-            time.sleep(PAUSE_S)
 
     def _behind(
         self, topic: Topic, subscription: str, others: Sequence[str], wanted: dict[str, Position]
@@ -481,25 +404,6 @@ def _retire(admin: Admin, topic: str) -> None:
     for subscription in admin.stats(topic).subscriptions:
         admin.delete_subscription(topic, subscription, force=True)
     admin.unload(topic)
-
-
-def _acknowledge(member: Member, messages: Sequence[str], is_cumulative: bool) -> AnyOutcome:
-    positions = sorted(at for message in messages for at in member.given.get(message, ()))
-    if not positions:
-        return Skipped("the consumer has none of these messages")
-    if is_cumulative:
-        positions = positions[-1:]
-    begun_ms = _now_ms()
-    member.consumer.ack(positions, cumulative=is_cumulative)
-    last = positions[-1]
-    for message, places in list(member.given.items()):
-        if places <= set(positions) or (is_cumulative and max(places) <= last):
-            del member.given[message]
-    return AcknowledgedAt(begun_ms)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _no_topic() -> Skipped:

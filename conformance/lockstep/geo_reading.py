@@ -8,7 +8,7 @@ some snapshot periods. On a topic that takes part in nothing that is at once, or
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -36,6 +36,9 @@ QUIET_TIMEOUT_S: Final = 20.0
 
 ALONE_TIMEOUT_S: Final = 2 * STILL_PERIODS * PERIOD_MS / 1000
 """The same for a topic that is not replicated: what goes on there for longer does not end (`marked-though-alone`)."""
+
+_REPLICATOR: Final = "pulsar.repl."
+"""What a replicator's cursor is named after, before the name of the cluster that it sends to."""
 
 _STILL_S: Final = STILL_PERIODS * PERIOD_MS / 1000
 _PAUSE_S: Final = PERIOD_MS / 1000
@@ -146,9 +149,22 @@ class Reading:
         """When a cluster began a snapshot, by its own clock, in milliseconds since 1970."""
         return self._log(label)[snapshot.requests[0]].published_ms
 
-    def is_passed_on(self) -> bool:
-        """Whether the clusters themselves say that all that they had for one another is there."""
-        return self._look().are_through(self._links)
+    def being_passed_on(self) -> Callable[[], bool]:
+        """What says whether all that the clusters have by now has been passed on; they say so themselves.
+
+        That nothing is left to be passed on would be too much to ask for: each snapshot stores something more.
+        """
+        # Not the last confirmed position: in a new ledger that may be before its first entry, where no cursor need go.
+        last = {label: max(stored_positions(self._internal(label)), default=Position(-1, -1)) for label in self._labels}
+
+        def is_passed_on() -> bool:
+            return all(
+                (at := self.mark_delete(source, _REPLICATOR + self._cluster_of(target).name)) is not None
+                and at >= last[source]
+                for source, target in self._links
+            )
+
+        return is_passed_on
 
     def has_reconnected(self, link: Link) -> bool:
         """Whether the topic's replicator came over a link again since it was made."""

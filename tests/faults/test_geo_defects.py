@@ -19,9 +19,10 @@ from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.faults.catalogue import BrokerDefect, find
 from conformance.faults.defects import switched, was_reached
 from conformance.lockstep import geo_reading
-from conformance.lockstep.geo import ANSWER_TIMEOUT_S, GeoPerformer
+from conformance.lockstep.geo import GeoPerformer
+from conformance.lockstep.geo_members import ANSWER_TIMEOUT_S
 from conformance.lockstep.geo_reading import QUIET_TIMEOUT_S, Reading
-from conformance.lockstep.geo_world import PERIOD_MS, GeoWorld
+from conformance.lockstep.geo_world import CONNECT_TIMEOUT_S, PERIOD_MS, GeoWorld
 from conformance.systems.wire import WireClient
 from model.operations import Skipped
 from model.replication.logs import Log, is_passed
@@ -105,6 +106,23 @@ def test_a_reading_is_quiet_only_once_what_waited_for_a_healed_link_has_come_thr
     bench.close()
     assert isinstance(read, ClustersRead)
     assert (read.is_quiet, read.closed, Log("B", read.clusters["B"]).messages()) == (True, (), ("m0",))
+
+
+def test_what_is_stored_later_does_not_count_for_what_was_to_be_passed_on(world: GeoWorld) -> None:
+    bench = GeoBench(world)
+    reading = bench.reading
+    bench.publish("m0")
+    eventually(reading.being_passed_on())
+    is_passed_on = reading.being_passed_on()
+    bench.do(CutLink("A", "B"))
+    bench.publish("m1")
+    assert is_passed_on()
+    is_passed_on = reading.being_passed_on()
+    assert not is_passed_on()
+    bench.do(HealLink("A", "B"))
+    eventually(is_passed_on, deadline_s=CONNECT_TIMEOUT_S)
+    assert {"m0", "m1"} <= reading.messages("B").keys()
+    bench.close()
 
 
 def test_a_reading_does_not_wait_for_replicators_that_were_closed_with_an_idle_topic_and_is_not_quiet(
