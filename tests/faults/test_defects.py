@@ -16,7 +16,7 @@ from conformance.trouble import Trouble
 from tests.faults.bench import Bench
 from tests.faults.chunk_effects import CHUNK_EFFECTS
 from tests.faults.cursor_effects import CURSOR_EFFECTS
-from tests.faults.effects import EFFECTS, Experiment, Observation
+from tests.faults.effects import EFFECTS, Experiment, Observation, seen
 from tests.faults.geo_effects import GEO_EFFECTS
 from tests.faults.key_effects import KEY_EFFECTS
 
@@ -87,9 +87,9 @@ def test_a_defect_has_its_effect_while_it_is_on_and_only_then(
     with configured(request, broker, {**dict(defect.settings), **effect.settings}) as chosen:
         assert chosen.agent is not None
         with switched(chosen.agent, defect):
-            assert observe(chosen, effect.experiment) == effect.defective
+            assert seen(effect.defective, lambda: observe(chosen, effect.experiment)) == effect.defective
             assert was_reached(chosen.agent, defect)
-        assert observe(chosen, effect.experiment) == effect.sound
+        assert seen(effect.sound, lambda: observe(chosen, effect.experiment)) == effect.sound
 
 
 def test_switching_may_be_repeated(bench: Bench) -> None:

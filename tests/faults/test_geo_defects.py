@@ -38,6 +38,7 @@ from model.replication.words import (
     ReadClusters,
     ReplicatorsClosed,
 )
+from tests.faults.effects import seen
 from tests.faults.geo_bench import SUBSCRIPTION, TOPIC, GeoBench
 from tests.faults.geo_effects import GEO_EFFECTS, GeoEffect, Observation
 from tests.polling import eventually
@@ -83,9 +84,9 @@ def test_a_defect_of_clusters_has_its_effect_while_it_is_on_and_only_then(world:
     with ExitStack() as on:
         for agent in agents:
             on.enter_context(switched(agent, defect))
-        assert observe(world, effect) == effect.defective
+        assert seen(effect.defective, lambda: observe(world, effect)) == effect.defective
         assert any(was_reached(agent, defect) for agent in agents)
-    assert observe(world, effect) == effect.sound
+    assert seen(effect.sound, lambda: observe(world, effect)) == effect.sound
 
 
 def test_a_link_heals_though_a_topic_is_not_replicated_over_it(world: GeoWorld) -> None:

@@ -12,7 +12,7 @@ from conformance.faults.wire import WIRE_DEFECTS, WireDefect
 from conformance.trouble import Trouble
 from tests.faults.bench import Bench
 from tests.faults.chunk_effects import SOUND, WIRE_EFFECTS, chunked
-from tests.faults.effects import Observation
+from tests.faults.effects import Observation, seen
 
 
 @pytest.fixture
@@ -42,12 +42,12 @@ def test_a_defect_has_its_effect_while_it_is_on_and_only_then(
     broker: Broker, defect: WireDefect, seeded: SeededWireDefect
 ) -> None:
     effect = WIRE_EFFECTS[defect.name]
-    assert observe(broker, seeded.service_url) == effect
+    assert seen(effect, lambda: observe(broker, seeded.service_url)) == effect
     with seeded.taken_out():
-        assert observe(broker, seeded.service_url) == SOUND
+        assert seen(SOUND, lambda: observe(broker, seeded.service_url)) == SOUND
     seeded.give(broker)  # as the broker's start does, again and again
-    assert observe(broker, seeded.service_url) == effect
-    assert observe(broker, broker.addresses.service_url) == SOUND, "past the wire nothing is wrong"
+    assert seen(effect, lambda: observe(broker, seeded.service_url)) == effect
+    assert seen(SOUND, lambda: observe(broker, broker.addresses.service_url)) == SOUND, "past the wire nothing is wrong"
 
 
 @pytest.mark.parametrize("defect", WIRE_DEFECTS[:1], ids=lambda defect: defect.name)

@@ -1,0 +1,114 @@
+"""A run keeps to its budget by what operations took so far: it begins, and finishes, only what it has the time for."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from hypothesis.stateful import rule
+
+from conformance import events
+from conformance.brokers.interface import Capability
+from conformance.engine import run
+from conformance.engine.durations import Durations
+from conformance.engine.machines import Machine
+from conformance.history.document import Step
+from conformance.lockstep.performer import Performed
+from conformance.lockstep.world import World
+from model.operations import AnyOperation, CreateTopic, ReadLog, Restart
+from stateful.lockstep_machine import LockstepMachine
+from tests.lockstep.simulated import SimulatedPerformer
+
+Performances = list[list[AnyOperation]]
+
+
+class Restarting(LockstepMachine):
+    """Creates a topic and restarts the broker, again and again."""
+
+    @rule()
+    def create_and_restart(self) -> None:
+        self.do(CreateTopic("t0"))
+        self.do(Restart())
+
+
+def performances(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, durations: type[Durations]) -> Performances:
+    """What was performed in the examples of a run with a little budget, in which operations take as long as is told."""
+    performed: Performances = []
+
+    class Recording(SimulatedPerformer):
+        def __init__(self, _: object) -> None:
+            super().__init__(random.Random(1))
+            performed.append([])
+
+        def perform(self, operation: AnyOperation) -> Performed:
+            performed[-1].append(operation)
+            return super().perform(operation)
+
+    monkeypatch.setattr(run, "RealPerformer", Recording)
+    monkeypatch.setattr(run, "Durations", durations)
+    began = time.monotonic()
+    plan = run.Plan(broker="", seed=1, rules=frozenset(), report=tmp_path, budget_s=2)
+    world = cast(World, SimpleNamespace(broker=SimpleNamespace(capabilities=frozenset(Capability)), can_drain=True))
+    one = run.Run(plan, world, events.Teller(None, began=began), began=began)
+    machine = Machine(name="restarting", decides=(), factory=Restarting, steps=3, examples=1)
+    one.expect([machine])
+    one.explore(machine)
+    return [operations for operations in performed if operations]
+
+
+class Endless(Durations):
+    """Restarts that nobody saw the end of."""
+
+    def of(self, operation: AnyOperation) -> float:
+        return math.inf if isinstance(operation, Restart) else 0.0
+
+
+class LongFinish(Durations):
+    """Finishing an example takes longer than there is, and so does every restart."""
+
+    def of(self, operation: AnyOperation) -> float:
+        return Endless().of(operation)
+
+    def of_finishing(self, machine: str) -> float:
+        assert machine == "restarting"
+        return math.inf
+
+
+class Learnt(Durations):
+    """Restarts take no time until one was seen, and for ever then."""
+
+    seen: Step | None = None
+
+    def of(self, operation: AnyOperation) -> float:
+        return math.inf if isinstance(operation, Restart) and self.seen is not None else 0.0
+
+    def learn(self, machine: str, steps: Sequence[Step], chosen: int) -> None:
+        assert (machine, chosen <= len(steps)) == ("restarting", True)
+        self.seen = next((step for step in steps if isinstance(step.operation, Restart)), None)
+
+
+def test_what_would_outlive_the_budget_is_not_begun_and_the_example_is_finished(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    [operations] = performances(monkeypatch, tmp_path, Endless)
+    assert operations[0] == CreateTopic("t0")
+    assert Restart() not in operations
+    assert ReadLog("t0") in operations
+
+
+def test_an_example_is_not_finished_where_that_would_outlive_the_budget(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert performances(monkeypatch, tmp_path, LongFinish) == [[CreateTopic("t0")]]
+
+
+def test_what_an_example_took_is_learnt_from_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    first, second = performances(monkeypatch, tmp_path, Learnt)
+    assert Restart() in first
+    assert Restart() not in second
