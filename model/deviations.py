@@ -81,6 +81,7 @@ CLOSED_REPLICATOR_SLEEPS = "closed-replicator-sleeps"
 REPLICATOR_NOT_ASKED = "replicator-not-asked"
 CACHE_NOT_REFILLED = "cache-not-refilled"
 TOO_LARGE_TO_REPLICATE = "too-large-to-replicate"
+STOPPED_BY_TOO_LARGE = "stopped-by-too-large"
 
 ACKNOWLEDGED_BLOCKS_HASH = "acknowledged-blocks-hash"
 
@@ -111,6 +112,11 @@ DEVIATIONS: dict[str, Deviation] = {
             TOO_LARGE_TO_REPLICATE,
             "REPL-01",
             "a message that is too large once a replicator has added where it comes from is passed over, for good",
+        ),
+        Deviation(
+            STOPPED_BY_TOO_LARGE,
+            "REPL-01",
+            "a replicator that has such a message to send when its link comes back stands still from then on",
         ),
         Deviation(
             CACHE_NOT_REFILLED,

@@ -15,13 +15,14 @@ from typing import Final, assert_never
 from conformance.lockstep.cursor_accounts import PAUSE_S
 from conformance.lockstep.geo_members import ANSWER_TIMEOUT_S, Member, Topic, now_ms
 from conformance.lockstep.geo_reading import Reading, payload_of
-from conformance.lockstep.geo_world import CACHED, PERIOD_MS, TIMEOUT_MS, GeoWorld
+from conformance.lockstep.geo_world import CACHED, CONNECT_TIMEOUT_S, PERIOD_MS, TIMEOUT_MS, GeoWorld, Link
 from conformance.systems.admin import Admin
 from conformance.systems.admin_http import AdminError
 from conformance.systems.deadline import Deadline
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, Receipt, ServerRefused
 from conformance.systems.wire import WireClient
 from conformance.systems.wire_producer import WireProducer
+from conformance.trouble import Trouble
 from model.log import Position
 from model.operations import AnyOutcome, Done, Refused, Skipped, Unknown
 from model.replication.agreeing import SLACK_MS
@@ -45,6 +46,7 @@ from model.replication.words import (
     LeaveAt,
     LinkCut,
     LinkHealed,
+    NotPassedOn,
     PublishAt,
     Published,
     ReadClusters,
@@ -55,6 +57,9 @@ from model.replication.words import (
     SlowLink,
     UnloadAt,
 )
+
+STANDSTILL_S: Final = 30.0
+"""A replicator that is connected, and passes on nothing for so long, is not going to: it tries nothing by then."""
 
 TOO_LATE_S: Final = (TIMEOUT_MS + 2 * PERIOD_MS + SLACK_MS) / 1000
 """After so long nobody can doubt that a snapshot which was to begin has been given up."""
@@ -307,7 +312,8 @@ class GeoPerformer:
         for label in topic.labels:
             self._producer(label, topic)  # opens replicators that were closed with an idle topic
         self._world.await_connected(topic.labels, topic.name)
-        self._world.await_all(topic.reading.being_passed_on(), f"messages of {topic.name} are not passed on")
+        if (stands_still := self._pass_on(topic)) is not None:
+            return stands_still
         wanted = topic.reading.messages(member.cluster)
         began = time.monotonic()
         sent: list[str] = []
@@ -316,7 +322,8 @@ class GeoPerformer:
             behind = self._behind(topic, member.subscription, others, wanted)
             periods = (time.monotonic() - began) * 1000 / PERIOD_MS
             if behind is None:
-                self._world.await_all(topic.reading.being_passed_on(), f"messages of {topic.name} are not passed on")
+                if (stands_still := self._pass_on(topic)) is not None:
+                    return stands_still
                 member.take_all(self._world.clusters.cluster(member.cluster).admin)
                 return CaughtUp(round(periods, 1), tuple(sent))
             if periods > operation.most_periods:
@@ -325,6 +332,26 @@ class GeoPerformer:
             if isinstance(self._publish_to(member.cluster, topic, (payload_of(message),)), Published):
                 sent.append(message)
             time.sleep(PERIOD_MS / 1000)  # a message for each snapshot is traffic enough
+
+    def _pass_on(self, topic: Topic) -> NotPassedOn | None:
+        """Wait until all that the clusters have by now is passed on, or a connected replicator has stood still."""
+        ends, deadline = topic.reading.ends(), Deadline.after(CONNECT_TIMEOUT_S)
+        stands: dict[Link, tuple[Position, float]] = {}
+        while left := topic.reading.left(ends):
+            now = time.monotonic()
+            told = self._world.replicators(topic.labels, topic.name)
+            stands = {
+                link: before if at == before[0] and link in told and told[link].connected else (at, now)
+                for link, at in left.items()
+                for before in (stands.get(link, (at, now)),)
+            }
+            link, (_, since) = min(stands.items(), key=lambda one: one[1][1])
+            if now - since > STANDSTILL_S:
+                return NotPassedOn(*link, round(now - since, 1), topic.reading.not_passed_on(link))
+            if deadline.passed:
+                raise Trouble(f"messages of {topic.name} are not passed on within {CONNECT_TIMEOUT_S:g} s")
+            time.sleep(PAUSE_S)
+        return None
 
     def _follows(self, label: str, topic: Topic, subscription: str) -> bool:
         """Whether a cluster is to follow the others: not if it says that its subscription is not replicated."""

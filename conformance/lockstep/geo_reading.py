@@ -8,7 +8,7 @@ some snapshot periods. On a topic that takes part in nothing that is at once, or
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -149,22 +149,29 @@ class Reading:
         """When a cluster began a snapshot, by its own clock, in milliseconds since 1970."""
         return self._log(label)[snapshot.requests[0]].published_ms
 
-    def being_passed_on(self) -> Callable[[], bool]:
-        """What says whether all that the clusters have by now has been passed on; they say so themselves.
-
-        That nothing is left to be passed on would be too much to ask for: each snapshot stores something more.
-        """
+    def ends(self) -> dict[str, Position]:
+        """Where the last entry of each cluster stands that has any."""
         # Not the last confirmed position: in a new ledger that may be before its first entry, where no cursor need go.
-        last = {label: max(stored_positions(self._internal(label)), default=Position(-1, -1)) for label in self._labels}
+        stored = {label: tuple(stored_positions(self._internal(label))) for label in self._labels}
+        return {label: max(positions) for label, positions in stored.items() if positions}
 
-        def is_passed_on() -> bool:
-            return all(
-                (at := self.mark_delete(source, _REPLICATOR + self._cluster_of(target).name)) is not None
-                and at >= last[source]
-                for source, target in self._links
-            )
+    def left(self, ends: Mapping[str, Position]) -> dict[Link, Position]:
+        """The links over which not all up to these ends is passed on, as clusters say themselves, and how far each is.
 
-        return is_passed_on
+        That nothing at all is left to be passed on would be too much to ask for: each snapshot stores something more.
+        """
+        none = Position(-1, -1)
+        replicators = {link: _REPLICATOR + self._cluster_of(link[1]).name for link in self._links}
+        passed = {link: self.mark_delete(link[0], name) or none for link, name in replicators.items()}
+        return {link: at for link, at in passed.items() if at < ends.get(link[0], none)}
+
+    def not_passed_on(self, link: Link) -> tuple[str, ...]:
+        """The messages published where a link begins, behind the last one of them that is there where it ends."""
+        source, target = link
+        there = self.messages(target)
+        own = [entry.message for entry in self._log(source) if entry.message is not None and entry.origin == source]
+        behind = max((index + 1 for index, message in enumerate(own) if message in there), default=0)
+        return tuple(own[behind:])
 
     def has_reconnected(self, link: Link) -> bool:
         """Whether the topic's replicator came over a link again since it was made."""

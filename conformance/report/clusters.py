@@ -30,6 +30,7 @@ from model.replication.words import (
     LeaveAt,
     LinkCut,
     LinkHealed,
+    NotPassedOn,
     PublishAt,
     Published,
     ReadClusters,
@@ -136,6 +137,9 @@ def outcome_in_words(outcome: GeoOutcome) -> str:
             return f"they did within {periods} snapshot periods and {count(len(messages), 'message', 'messages')}"
         case Behind(cluster, mark_delete, periods):
             return f"after {periods} snapshot periods cluster {cluster} is still at {mark_delete}"
+        case NotPassedOn(source, target, seconds, messages):
+            left = joined(list(messages)) or "markers"
+            return f"the replicator of {source} to {target} stood still for {seconds:.0f} s, connected, before {left}"
         case ClustersRead(clusters):
             return "; ".join(f"{label}: {_in_words(read)}" for label, read in clusters.items())
         case _:

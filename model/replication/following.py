@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from model.catalogue import carries
-from model.deviations import DEVIATIONS
+from model.deviations import DEVIATIONS, STOPPED_BY_TOO_LARGE
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import Refused
@@ -41,6 +41,7 @@ from model.replication.words import (
     LeaveAt,
     LinkCut,
     LinkHealed,
+    NotPassedOn,
     PublishAt,
     Published,
     ReadClusters,
@@ -87,7 +88,7 @@ def judge(state: Replication, operation: GeoOperation, outcome: Outcome, known: 
         case KillCluster(cluster):
             return Allowed(_killed(_restarted(state, cluster), cluster))
         case CatchUp(consumer):
-            return _caught_up(state, consumer, outcome)
+            return _caught_up(state, consumer, outcome, known)
         case ReadClusters(topic):
             return _read(state, topic, outcome, known)
         case _:
@@ -244,7 +245,7 @@ def _killed(state: Replication, cluster: str) -> Replication:
 
 
 @carries("REPL-12", "REPL-13")
-def _caught_up(state: Replication, name: str, outcome: Outcome) -> Judged:
+def _caught_up(state: Replication, name: str, outcome: Outcome, known: frozenset[str]) -> Judged:
     """With all links healed and traffic flowing, every other cluster passes what was acknowledged, after a while."""
     consumer = state.consumers.get(name)
     if consumer is None:
@@ -257,6 +258,9 @@ def _caught_up(state: Replication, name: str, outcome: Outcome) -> Judged:
                 f"all links were healed, while messages were published and acknowledged at {consumer.cluster}"
             )
             return Broken("REPL-13", because)
+        case NotPassedOn():
+            topic = replace(topic.stirred(), cut=_over(topic.cut))
+            return _not_passed_on(state.with_topic(consumer.topic, topic), topic, outcome, known)
         case CaughtUp(messages=messages):
             topic = topic.with_published(consumer.cluster, messages)
             everything = topic.all_published
@@ -266,6 +270,21 @@ def _caught_up(state: Replication, name: str, outcome: Outcome) -> Judged:
             return Allowed(state.with_topic(consumer.topic, topic), ("REPL-12", "REPL-13"))
         case _:
             return Allowed(state)
+
+
+@carries("REPL-01")
+def _not_passed_on(state: Replication, topic: GeoTopic, seen: NotPassedOn, known: frozenset[str]) -> Judged:
+    """A replicator that is connected passes on what there is."""
+    first = f"from {seen.messages[0]} on" if seen.messages else "but markers"
+    because = (
+        f"the replicator of {seen.source} to {seen.target} was connected, and passed on nothing for "
+        f"{seen.seconds:.0f} s, though it had something left: {first}"
+    )
+    if seen.messages and seen.messages[0] in topic.nearly_full:
+        if STOPPED_BY_TOO_LARGE in known:
+            return Allowed(state, ("REPL-01",), (STOPPED_BY_TOO_LARGE,))
+        return DEVIATIONS[STOPPED_BY_TOO_LARGE].broken(because)
+    return Broken("REPL-01", because)
 
 
 def _over(cut: Mapping[tuple[str, str], Cuts]) -> Mapping[tuple[str, str], Cuts]:

@@ -179,7 +179,8 @@ class CatchUp(Operation, frozen=True):
     """All links heal; a consumer is given all that there is at its cluster and acknowledges it; then messages go on
     being published and acknowledged there, until every other cluster's subscription has passed what was there before.
 
-    The messages for that are called ``prefix`` and a number. CaughtUp, or Behind after so many periods.
+    The messages for that are called ``prefix`` and a number. CaughtUp, or Behind after so many periods; NotPassedOn
+    where a replicator stands still.
     """
 
     consumer: str
@@ -350,6 +351,19 @@ class Behind(Outcome, frozen=True):
     read: ClustersRead | None = None
 
 
+class NotPassedOn(Outcome, frozen=True):
+    """A replicator, connected all the while, passed nothing on for so many seconds, though it had something left.
+
+    ``messages``: those that were published where it sends from, in the log's order, behind the last one of them that
+    the other cluster has.
+    """
+
+    source: str
+    target: str
+    seconds: float
+    messages: tuple[str, ...]
+
+
 GeoOperation = (
     CreateReplicatedTopic
     | PublishAt
@@ -384,6 +398,7 @@ GeoOutcome = (
     | AcknowledgedAt
     | CaughtUp
     | Behind
+    | NotPassedOn
     | ClustersRead
 )
 """Every outcome that only these have."""

@@ -113,16 +113,17 @@ def test_what_is_stored_later_does_not_count_for_what_was_to_be_passed_on(world:
     bench = GeoBench(world)
     reading = bench.reading
     bench.publish("m0")
-    eventually(reading.being_passed_on())
-    is_passed_on = reading.being_passed_on()
+    ends = reading.ends()
+    eventually(lambda: not reading.left(ends))
     bench.do(CutLink("A", "B"))
     bench.publish("m1")
-    assert is_passed_on()
-    is_passed_on = reading.being_passed_on()
-    assert not is_passed_on()
+    assert not reading.left(ends)
+    ends = reading.ends()
+    assert list(reading.left(ends)) == [("A", "B")]
+    assert reading.not_passed_on(("A", "B")) == ("m1",)
     bench.do(HealLink("A", "B"))
-    eventually(is_passed_on, deadline_s=CONNECT_TIMEOUT_S)
-    assert {"m0", "m1"} <= reading.messages("B").keys()
+    eventually(lambda: not reading.left(ends), deadline_s=CONNECT_TIMEOUT_S)
+    assert reading.not_passed_on(("A", "B")) == ()
     bench.close()
 
 

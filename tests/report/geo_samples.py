@@ -29,6 +29,7 @@ from model.replication.words import (
     LeaveAt,
     LinkCut,
     LinkHealed,
+    NotPassedOn,
     PublishAt,
     Published,
     ReadClusters,
@@ -95,6 +96,11 @@ OUTCOMES: list[tuple[AnyOutcome, str]] = [
     (ReceivedAt(()), "nothing"),
     (CaughtUp(12.5, ("c0",)), "they did within 12.5 snapshot periods and 1 message"),
     (Behind("B", Position(4, 2), 300.0), "after 300.0 snapshot periods cluster B is still at 4:2"),
+    (
+        NotPassedOn("A", "B", 30.0, ("a1", "a2")),
+        "the replicator of A to B stood still for 30 s, connected, before a1, a2",
+    ),
+    (NotPassedOn("A", "B", 30.0, ()), "the replicator of A to B stood still for 30 s, connected, before markers"),
     (
         ClustersRead(
             {"A": ClusterRead(entries=_ENTRIES, cursors=(GeoCursor(subscription="s", mark_delete=Position(3, 0)),))}

@@ -1,0 +1,52 @@
+"""A connected replicator that passes nothing on breaks REPL-01; one that a large message stopped does so by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from model.deviations import STOPPED_BY_TOO_LARGE
+from model.judgement import Allowed, Broken
+from model.replication.followed import GeoConsumer, Replication
+from model.replication.following import Judged, judge
+from model.replication.words import CatchUp, NotPassedOn
+from tests.model.replication.test_small_logs import TOPIC
+
+LARGE = replace(
+    TOPIC,
+    published={"A": ("a0", "big", "a1")},
+    nearly_full=frozenset({"big"}),
+    is_settled=True,
+    cut={("A", "B"): ((100, None),)},
+)
+
+
+def judged(*messages: str, known: frozenset[str] = frozenset()) -> Judged:
+    """What is left possible once a replicator stood still before these messages."""
+    consumer = GeoConsumer(cluster="A", topic="t", subscription="sub")
+    state = Replication(topics={"t": LARGE}, consumers={"k": consumer})
+    return judge(state, CatchUp("k", prefix="c"), NotPassedOn("A", "B", 30.0, messages), known)
+
+
+@pytest.mark.parametrize("messages", [("a1",), ("a0", "big"), ()], ids=["behind it", "before it", "markers alone"])
+def test_a_replicator_that_stands_still_breaks_the_rule(messages: tuple[str, ...]) -> None:
+    found = judged(*messages, known=frozenset({STOPPED_BY_TOO_LARGE}))
+    assert isinstance(found, Broken)
+    assert (found.rule, found.deviation) == ("REPL-01", None)
+    assert "the replicator of A to B was connected, and passed on nothing for 30 s" in found.because
+
+
+def test_one_that_a_large_message_stopped_is_a_deviation() -> None:
+    found = judged("big", "a1")
+    assert isinstance(found, Broken)
+    assert (found.rule, found.deviation) == ("REPL-01", STOPPED_BY_TOO_LARGE)
+
+
+def test_where_that_is_known_the_example_goes_on_with_all_links_healed_and_nothing_settled() -> None:
+    found = judged("big", "a1", known=frozenset({STOPPED_BY_TOO_LARGE}))
+    assert isinstance(found, Allowed)
+    assert (found.exercised, found.deviations) == (("REPL-01",), (STOPPED_BY_TOO_LARGE,))
+    topic = found.state.topics["t"]
+    assert not topic.is_settled
+    assert topic.cut == {("A", "B"): ()}
