@@ -1,0 +1,77 @@
+"""A catching-up says which replicator stands still: one that is connected, and whose cursor has not moved for long."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from conformance.lockstep import geo
+from conformance.lockstep.geo_members import Topic
+from conformance.lockstep.geo_reading import Reading
+from conformance.lockstep.geo_world import GeoWorld, Link
+from conformance.systems.admin_types import ReplicationStats
+from conformance.trouble import Trouble
+from model.log import Position
+from model.replication.words import NotPassedOn
+
+AB: Link = ("A", "B")
+Left = Callable[[], dict[Link, Position]]
+
+
+class Told:
+    """What clusters say of a topic: what is left to be passed on, look by look."""
+
+    def __init__(self, left: Left) -> None:
+        self._left = left
+
+    def ends(self) -> dict[str, Position]:
+        return {"A": Position(1, 100)}
+
+    def left(self, ends: Mapping[str, Position]) -> dict[Link, Position]:
+        assert ends == self.ends()
+        return self._left()
+
+    def not_passed_on(self, link: Link) -> tuple[str, ...]:
+        assert link == AB
+        return ("a1",)
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for long."""
+    monkeypatch.setattr(geo, "STANDSTILL_S", 0.1)
+    monkeypatch.setattr(geo, "CONNECT_TIMEOUT_S", 0.4)
+
+
+def passed_on(left: Left, *, connected: bool = True) -> NotPassedOn | None:
+    """What comes of waiting until all is passed on."""
+    stats = {AB: ReplicationStats(connected=connected, backlog=1)}
+    performer = geo.GeoPerformer(cast(GeoWorld, SimpleNamespace(replicators=lambda *_: stats)), example=1)
+    return performer._pass_on(Topic("t", ("A", "B"), cast(Reading, Told(left)), is_replicated=True))
+
+
+def test_one_that_does_not_move_stands_still() -> None:
+    found = passed_on(lambda: {AB: Position(1, 3)})
+    assert found is not None
+    assert (found.source, found.target, found.messages) == ("A", "B", ("a1",))
+    assert found.seconds >= 0.1
+
+
+def test_one_that_goes_on_does_not_however_long_it_takes() -> None:
+    entry = itertools.count()
+    with pytest.raises(Trouble, match="not passed on within"):
+        passed_on(lambda: {AB: Position(1, next(entry))})
+
+
+def test_one_that_is_not_connected_does_not() -> None:
+    with pytest.raises(Trouble, match="not passed on within"):
+        passed_on(lambda: {AB: Position(1, 3)}, connected=False)
+
+
+def test_nothing_is_left_once_all_was_passed_on() -> None:
+    looks = iter([{AB: Position(1, 3)}, {AB: Position(1, 7)}, {}])
+    assert passed_on(lambda: next(looks)) is None
