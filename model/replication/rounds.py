@@ -6,6 +6,7 @@ written at least that answer since; one that a replicator sent again tells the s
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from model.deviations import LAST_HANDLED_COUNTS, ROUNDS_NOT_TOLD_APART
@@ -30,9 +31,13 @@ def answered_again(snapshot: SnapshotSeen, answers: Sequence[Answer]) -> set[str
 
 
 def repeated(snapshot: SnapshotSeen, answers: Sequence[Answer]) -> set[str]:
-    """The clusters whose answer to the first request has come once more behind the second request."""
-    first = _first_answers(snapshot, answers)
-    return {one.cluster for one in answers if one.index > snapshot.requests[1] and (one.cluster, one.position) in first}
+    """The clusters whose answer to the first request has come once more.
+
+    Wherever that stands: each cluster's answers are handled by a replicator of its own, and one that stands before the
+    second request may be handled when that has been decided on.
+    """
+    first, times = _first_answers(snapshot, answers), Counter((one.cluster, one.position) for one in answers)
+    return {cluster for (cluster, position), count in times.items() if count > 1 and (cluster, position) in first}
 
 
 def is_too_early(log: Log, snapshot: SnapshotSeen, answers: Sequence[Answer]) -> bool:

@@ -34,6 +34,15 @@ def test_an_answer_that_comes_again_is_no_second_answer() -> None:
     assert found.because.startswith("A completed snapshot s without a second answer of C")
 
 
+def test_one_that_came_again_before_the_second_request_was_written_may_have_been_handled_behind_it() -> None:
+    """A replicator that was closed sends it twice when it is opened; seen on 3.3.6."""
+    before, behind = THREE["A"][:4], THREE["A"][4:6]
+    logs = {**THREE, "A": [*before, AGAIN, *behind, ("A", taken(local=6))]}
+    found = judged(logs, cursors={}, topic=NOBODY)
+    assert isinstance(found, Broken)
+    assert (found.rule, found.deviation) == ("REPL-07", ROUNDS_NOT_TOLD_APART)
+
+
 def test_that_it_comes_again_does_no_harm_where_the_second_one_comes_too() -> None:
     logs = {**THREE, "A": [*THREE["A"][:6], AGAIN, THREE["A"][6], ("A", taken(local=7))]}
     found = judged(logs, cursors={}, topic=NOBODY)
