@@ -124,7 +124,9 @@ def none_while_disconnected(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
             is_news = any(e.message and since_ms < e.published_ms < news_by_ms for e in logs[source].entries)
             if within:
                 at = within[0].position
-                yield f"{source} began a snapshot at {at}, while its replicator to {target} was not connected"
+                because = f"{source} began a snapshot at {at}, while its replicator to {target} was not connected"
+                # While a topic is loaded its cluster may have no replicators yet, of which one could be disconnected.
+                yield Deviating(REPLICATOR_NOT_ASKED, because) if source in topic.moved else because
             elif is_news:
                 yield None
 

@@ -272,6 +272,9 @@ def test_who_comes_without_replication_may_have_the_next_one_begin_without_news(
 def test_none_begins_while_a_replicator_is_not_connected() -> None:
     cut = replace(TOPIC, cut={("A", "B"): ((100, 5000),)})
     assert broken(judged(TWO, topic=cut))[0] == "REPL-03"
+    moved = broken(judged(TWO, topic=replace(cut, moved={"B": frozenset()})))
+    assert moved == broken(judged(TWO, topic=cut))
+    deviates("REPL-09", REPLICATOR_NOT_ASKED, TWO, topic=replace(cut, moved={"A": frozenset()}))
     # What was published less than two periods before it was connected again might not have had a snapshot anyway.
     for until_ms, is_exercised in ((5000, True), (700, False)):
         cut = replace(TOPIC, cut={("A", "B"): ((500, until_ms),)})
