@@ -183,10 +183,13 @@ def label(verdict: RuleVerdict) -> str:
 
 
 def because(verdict: Violated, account: Account) -> str:
-    """Why a rule counts as violated, in one sentence."""
+    """Why a rule counts as violated: by what was found, or else by each of the deviations that were met."""
     name = verdict.deviation
     if verdict.worst is not None:
         return verdict.worst.violation.because + (f" (deviation {name})" if name else "")
-    deviation = account.deviation(name) if name else None
-    times = sum(verdict.sightings.values())
+    return " ".join(_met(name, times, account) for name, times in verdict.sightings.items())
+
+
+def _met(name: str, times: int, account: Account) -> str:
+    deviation = account.deviation(name)
     return f"{deviation.summary if deviation else name} (deviation {name}, met {times} times)"

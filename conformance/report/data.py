@@ -47,7 +47,7 @@ def _rule(verdict: RuleVerdict, account: Account) -> dict[str, Any]:
         "deviation": violated.deviation if violated else None,
         "history": account.history_of(violated) if violated else None,
     }
-    return told | ({"known": violated.known} if violated else {})
+    return told | ({"known": violated.known, "met": violated.sightings} if violated else {})
 
 
 def _name(verdict: RuleVerdict) -> str:

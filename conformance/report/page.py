@@ -18,6 +18,7 @@ from urllib.parse import quote
 import jinja2
 from markupsafe import Markup, escape
 
+from conformance.known import KnownDeviation
 from conformance.report.account import Account, Story, because, label
 from conformance.report.results import Tone
 from conformance.report.table import headline, summary
@@ -71,9 +72,13 @@ class _Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Violation:
-    """A broken rule with its findings; ``others`` counts those that are not told."""
+    """A broken rule with its findings; ``others`` counts those that are not told.
+
+    ``deviations``: the known ones that break it, found or met.
+    """
 
     verdict: Violated
+    deviations: tuple[KnownDeviation, ...]
     because: str
     told: tuple[_Told, ...]
     others: int
@@ -146,7 +151,21 @@ def _violations(account: Account, folder: Path) -> Iterable[_Violation]:
             told = tuple(_told(story, folder, in_lanes=at < room) for at, story in enumerate(stories))
             room = max(0, room - len(stories))
             others = len(verdict.findings) - len(stories)
-            yield _Violation(verdict=verdict, because=because(verdict, account), told=told, others=others)
+            yield _Violation(
+                verdict=verdict,
+                deviations=tuple(_deviations(verdict, account)),
+                because=because(verdict, account),
+                told=told,
+                others=others,
+            )
+
+
+def _deviations(verdict: Violated, account: Account) -> Iterable[KnownDeviation]:
+    found = [verdict.deviation] if verdict.deviation is not None else []
+    for name in dict.fromkeys([*found, *verdict.sightings]):
+        deviation = account.deviation(name)
+        if deviation is not None:
+            yield deviation
 
 
 def _told(story: Story, folder: Path, *, in_lanes: bool) -> _Told:

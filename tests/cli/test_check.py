@@ -143,6 +143,7 @@ def test_the_json_has_the_form_of_the_design(tmp_path: Path) -> None:
                 "deviation": None,
                 "history": "report/histories/1-minimal.json",
                 "known": False,
+                "met": {},
             },
             {"id": "REPL-06", "verdict": "model-only", "exercised": 0, "deviation": None, "history": None},
         ],

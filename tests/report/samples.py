@@ -13,7 +13,7 @@ from conformance.events import (
 )
 from conformance.history.document import History, Step, Violation
 from conformance.known import KnownDeviation
-from model.deviations import BATCH_END_UNSENT
+from model.deviations import BATCH_END_UNSENT, SWITCHED_ON_IN_FLIGHT
 from model.log import Position
 from model.operations import (
     Answer,
@@ -74,6 +74,15 @@ QUIRK = KnownDeviation(
     releases=(">=3.0,<4.1",),
     summary="A duplicate that is sent while its topic is unloaded is stored again",
     cause="the check is skipped until the snapshot is there",
+)
+
+
+OTHER_QUIRK = KnownDeviation(
+    name=SWITCHED_ON_IN_FLIGHT,
+    rule="DEDUP-03",
+    releases=(">=3.0,<4.1",),
+    summary="What was on its way when deduplication was switched on is stored again",
+    cause="only one of two maps has it",
 )
 
 

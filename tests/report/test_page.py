@@ -7,18 +7,21 @@ from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from conformance.events import AnyEvent, NotExercisable, TroubleHappened
 from conformance.history import document
 from conformance.history.document import History, Step
-from conformance.report.account import Account, stories
+from conformance.known import KnownDeviation
+from conformance.report.account import Account, because, stories
+from conformance.report.data import as_json
 from conformance.report.page import STEPS_AT_MOST, emphasised, page
-from conformance.verdicts import verdicts
+from conformance.verdicts import Violated, verdicts
 from model.catalogue import select
 from model.log import Position
 from model.operations import CreateTopic, Entry, LoggedEntry, LogRead, Message, OpenProducer, ReadLog, Refused, Send
-from tests.report.samples import FOUND, MINIMISED, QUIRK, STARTED, answers, example, history, run, step
+from tests.report.samples import FOUND, MINIMISED, OTHER_QUIRK, QUIRK, STARTED, answers, example, history, run, step
 
 WHEN = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 HOSTILE = "</script></style><script>alert(1)</script><img src=https://example.org/x onerror=alert(2)>\"' onclick='x"
@@ -55,11 +58,17 @@ class Reader(HTMLParser):
         return " ".join(" ".join(self.texts).split())
 
 
-def account(folder: Path, events: Sequence[AnyEvent], *, broker: str = "4.0.8") -> Account:
-    judged = verdicts(events, select("DEDUP"), [QUIRK])
+def account(
+    folder: Path,
+    events: Sequence[AnyEvent],
+    *,
+    broker: str = "4.0.8",
+    known: tuple[KnownDeviation, ...] = (QUIRK,),
+) -> Account:
+    judged = verdicts(events, select("DEDUP"), known)
     return Account(
         verdicts=judged,
-        known=(QUIRK,),
+        known=known,
         stories=stories(judged, folder=folder, broker=broker),
         broker=broker,
         seed=7,
@@ -139,6 +148,20 @@ def test_a_known_deviation_is_explained(tmp_path: Path) -> None:
     assert "known deviation DEDUP-03" in text
     assert f"{QUIRK.name}, met 3 times" in text
     assert QUIRK.cause in text
+
+
+def test_each_deviation_that_was_met_is_told_with_how_often_it_was(tmp_path: Path) -> None:
+    met = {QUIRK.name: 3, OTHER_QUIRK.name: 2}
+    events = run(msgspec.structs.replace(example(DEDUP_03=2), deviations=met))
+    made = account(tmp_path, events, known=(QUIRK, OTHER_QUIRK))
+    text = read(made, tmp_path).text
+    for quirk in (QUIRK, OTHER_QUIRK):
+        assert f"{quirk.name}, met {met[quirk.name]} times" in text
+        assert quirk.cause in text
+    (verdict,) = [one for one in made.verdicts.rules if isinstance(one, Violated)]
+    for quirk in (QUIRK, OTHER_QUIRK):
+        assert f"{quirk.summary} (deviation {quirk.name}, met {met[quirk.name]} times)" in because(verdict, made)
+    assert next(one for one in as_json(made)["rules"] if one["id"] == "DEDUP-03")["met"] == met
 
 
 @pytest.mark.parametrize(("release", "known"), [("4.0.8", "known"), ("4.1.0", "not known")])
