@@ -336,18 +336,17 @@ class GeoPerformer:
     def _pass_on(self, topic: Topic) -> NotPassedOn | None:
         """Wait until all that the clusters have by now is passed on, or a connected replicator has stood still."""
         ends, deadline = topic.reading.ends(), Deadline.after(CONNECT_TIMEOUT_S)
-        stands: dict[Link, tuple[Position, float]] = {}
+        stands: dict[Link, Position] = {}
+        since: dict[Link, float] = {}
         while left := topic.reading.left(ends):
-            now = time.monotonic()
-            told = self._world.replicators(topic.labels, topic.name)
-            stands = {
-                link: before if at == before[0] and link in told and told[link].connected else (at, now)
-                for link, at in left.items()
-                for before in (stands.get(link, (at, now)),)
-            }
-            link, (_, since) = min(stands.items(), key=lambda one: one[1][1])
-            if now - since > STANDSTILL_S:
-                return NotPassedOn(*link, round(now - since, 1), topic.reading.not_passed_on(link))
+            now, told = time.monotonic(), self._world.replicators(topic.labels, topic.name)
+            for link, at in left.items():
+                if stands.get(link) != at or link not in told or not told[link].connected:
+                    stands[link], since[link] = at, now
+            link = min(left, key=since.__getitem__)
+            still_s = now - since[link]
+            if still_s > STANDSTILL_S:
+                return NotPassedOn(*link, round(still_s, 1), topic.reading.not_passed_on(link))
             if deadline.passed:
                 raise Trouble(f"messages of {topic.name} are not passed on within {CONNECT_TIMEOUT_S:g} s")
             time.sleep(PAUSE_S)
