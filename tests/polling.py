@@ -17,3 +17,13 @@ def eventually(condition: Callable[[], object], *, deadline_s: float = TIMEOUT_S
     while not condition():
         assert time.monotonic() < end, f"did not come true within {deadline_s:g} s: {condition}"
         time.sleep(_POLL_S)
+
+
+def becomes(condition: Callable[[], bool], *, within_s: float = 2.0) -> bool:
+    """Whether something comes true, where a defect may keep it from doing so."""
+    end = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(_POLL_S)
+    return True

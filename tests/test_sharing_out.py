@@ -56,3 +56,8 @@ def of_two_processes(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run pytest as ``make test`` does, on some modules."""
     command = [sys.executable, "-m", "pytest", "-n", "2", "-p", "no:cacheprovider", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
+def test_what_has_brokers_is_tried_once_more_when_it_fails_and_nothing_else_is(request: pytest.FixtureRequest) -> None:
+    for item in request.session.items:
+        assert (item.get_closest_marker("flaky") is not None) == (share_of(item.nodeid) == BROKERS), item.nodeid

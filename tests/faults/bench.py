@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 import uuid
-from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -121,13 +119,3 @@ def is_stored(outcome: SendOutcome) -> bool:
 def is_duplicate(outcome: SendOutcome) -> bool:
     """Whether the broker says that it had the message already."""
     return isinstance(outcome, Receipt) and outcome.position is None
-
-
-def becomes(condition: Callable[[], bool], *, within_s: float = 2.0) -> bool:
-    """Whether something comes true, where a defect may keep it from doing so."""
-    end = time.monotonic() + within_s
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True

@@ -12,9 +12,9 @@ from conformance.systems import protocol_pb2 as pb
 from conformance.systems.official import OfficialClient
 from conformance.systems.outcomes import Receipt
 from conformance.systems.read_log import read_log
-from tests.faults.bench import Bench, becomes
+from tests.faults.bench import Bench
 from tests.faults.effects import Effect, Observation, word
-from tests.polling import TIMEOUT_S
+from tests.polling import TIMEOUT_S, becomes
 
 PAYLOAD = b"0123456789" * 2500
 SMALL = b"small"

@@ -12,9 +12,9 @@ from conformance.systems.admin_types import CursorStats
 from conformance.systems.outcomes import Receipt
 from conformance.systems.wire_consumer import Kind, PartOfBatch, WireConsumer
 from model.log import Position
-from tests.faults.bench import Bench, becomes
+from tests.faults.bench import Bench
 from tests.faults.effects import Effect, Experiment, Observation
-from tests.polling import TIMEOUT_S, eventually
+from tests.polling import TIMEOUT_S, becomes, eventually
 
 Remembered = tuple[int, list[int]]
 """Up to which message all are acknowledged, and which are behind that."""

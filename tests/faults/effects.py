@@ -11,8 +11,8 @@ from functools import partial
 
 from conformance.faults.failpoints import SnapshotWriteFails, WriteFails, WriteSlow, armed
 from conformance.systems.outcomes import Receipt, SendOutcome
-from tests.faults.bench import Bench, becomes
-from tests.polling import TIMEOUT_S, eventually
+from tests.faults.bench import Bench
+from tests.polling import TIMEOUT_S, becomes, eventually
 
 Observation = object
 Experiment = Callable[[Bench], Observation]

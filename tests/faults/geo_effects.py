@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from model.operations import Skipped
 from model.replication.logs import Log, SnapshotSeen
 from model.replication.words import AwaitTimedOut, CutLink, HealLink
-from tests.faults.bench import becomes
 from tests.faults.geo_bench import SUBSCRIPTION, GeoBench
+from tests.polling import becomes
 
 Observation = object
 

@@ -24,8 +24,8 @@ from conformance.faults.failpoints import (
 )
 from conformance.systems.outcomes import Lost, SendError
 from conformance.systems.wire_producer import SendTicket
-from tests.faults.bench import Bench, becomes, is_duplicate, is_stored
-from tests.polling import eventually
+from tests.faults.bench import Bench, is_duplicate, is_stored
+from tests.polling import becomes, eventually
 
 
 def is_one_refused(*tickets: SendTicket) -> bool:
