@@ -100,6 +100,9 @@ def test_two_clusters_replicate_and_what_they_did_is_in_the_history(
     told = {(row["topic"], row["subscription"], row["cluster"]) for row in recorded if row["kind"] == Kind.CURSOR}
     assert {(topic, name, at) for topic, name, _ in later for at in "AB"} <= told  # one of them by an update
     assert len(later) == 6
+    last_fault = max(int(str(row["invoked_ns"])) for row in recorded if row["kind"] == Kind.FAULT)
+    looked = [row for row in recorded if row["kind"] == Kind.CURSOR and int(str(row["invoked_ns"])) < last_fault]
+    assert {row["cluster"] for row in looked} == {"A", "B"}, "cursors are read while faults go on"
     assert {Kind.PASSED_ON, Kind.LOG_END, Kind.DRAINED} <= {row["kind"] for row in recorded if row["cluster"] == "B"}
     found = verify(spark, [str(tmp_path)], Setting(), known=shipped())
     assert not [verdict for verdict in found.rules if isinstance(verdict, Broken) and not verdict.is_known]
