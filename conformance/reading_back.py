@@ -15,7 +15,7 @@ from conformance.history.recording import Recording, now_ns
 from conformance.systems.admin import Admin
 from conformance.systems.admin_types import InternalStats
 from conformance.systems.read_log import LoggedEntry, each_entry
-from conformance.systems.stored_log import stored_positions
+from conformance.systems.stored_log import last_stored, stored_positions
 from conformance.systems.wire import WireClient
 from model.log import Position
 
@@ -124,19 +124,6 @@ def read_cursors(recording: Recording, admin: Admin, topic: str) -> Iterator[tup
             **_place(mark_delete),
         )
         yield subscription, mark_delete
-
-
-def last_stored(told: InternalStats) -> Position | None:
-    """The last entry that a topic has; None where there is none, or none any more.
-
-    A ledger that was just begun has nothing yet, and one that everybody is through with may be gone.
-    """
-    confirmed = Position.parse(told.last_confirmed_entry)
-    for ledger in reversed(told.ledgers):
-        entries = confirmed.entry + 1 if ledger.ledger_id == confirmed.ledger else ledger.entries
-        if entries and ledger.ledger_id <= confirmed.ledger:
-            return Position(ledger.ledger_id, entries - 1)
-    return None
 
 
 def _last_message(admin: Admin, topic: str, told: InternalStats) -> Position | None:

@@ -13,9 +13,9 @@ from contextlib import suppress
 from typing import Final, assert_never
 
 from conformance.lockstep.cursor_accounts import PAUSE_S
-from conformance.lockstep.geo_members import ANSWER_TIMEOUT_S, Member, Topic, now_ms
+from conformance.lockstep.geo_members import ANSWER_TIMEOUT_S, Member, Topic
 from conformance.lockstep.geo_reading import Reading, payload_of
-from conformance.lockstep.geo_world import CACHED, CONNECT_TIMEOUT_S, PERIOD_MS, TIMEOUT_MS, GeoWorld, Link
+from conformance.lockstep.geo_world import CACHED, CONNECT_TIMEOUT_S, PERIOD_MS, TIMEOUT_MS, GeoWorld, Link, now_ms
 from conformance.systems.admin import Admin
 from conformance.systems.admin_http import AdminError
 from conformance.systems.deadline import Deadline

@@ -13,6 +13,7 @@ from typing import Final
 
 from conformance.lockstep.cursor_accounts import PAUSE_S
 from conformance.lockstep.geo_reading import Reading, TooMuchToRead, message_of
+from conformance.lockstep.geo_world import now_ms
 from conformance.systems.admin import Admin
 from conformance.systems.deadline import Deadline
 from conformance.systems.wire_consumer import WireConsumer
@@ -105,8 +106,3 @@ class Member:
             if deadline.passed:
                 raise Trouble(f"{told.unacked_messages} messages stay unacknowledged at cluster {self.cluster}")
             time.sleep(PAUSE_S)
-
-
-def now_ms() -> int:
-    """The clock that all of the example's times are read from."""
-    return time.time_ns() // 1_000_000

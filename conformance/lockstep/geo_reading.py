@@ -16,13 +16,13 @@ from itertools import permutations
 from typing import Final
 
 from conformance.clusters import Cluster
-from conformance.lockstep.geo_world import PERIOD_MS, GeoWorld, Link
+from conformance.lockstep.geo_world import PERIOD_MS, GeoWorld, Link, now_ms
 from conformance.lockstep.retrying import retried
 from conformance.systems.admin_http import AdminError
 from conformance.systems.admin_types import InternalStats, ReplicationStats, RestEntry
 from conformance.systems.deadline import Deadline
 from conformance.systems.markers import read_marker
-from conformance.systems.stored_log import stored_positions
+from conformance.systems.stored_log import last_stored, stored_positions
 from conformance.trouble import Trouble
 from model.log import Position
 from model.replication.logs import Log, SnapshotSeen
@@ -114,7 +114,7 @@ class Reading:
         return self._now(is_quiet=stands_still() and last.are_through(self._links))
 
     def _now(self, *, is_quiet: bool) -> ClustersRead:
-        at_ms = time.time_ns() // 1_000_000
+        at_ms = now_ms()
         read = {label: self._cluster(label) for label in self._labels}
         return ClustersRead(
             clusters=read,
@@ -152,8 +152,8 @@ class Reading:
     def ends(self) -> dict[str, Position]:
         """Where the last entry of each cluster stands that has any."""
         # Not the last confirmed position: in a new ledger that may be before its first entry, where no cursor need go.
-        stored = {label: tuple(stored_positions(self._internal(label))) for label in self._labels}
-        return {label: max(positions) for label, positions in stored.items() if positions}
+        last = {label: last_stored(self._internal(label)) for label in self._labels}
+        return {label: position for label, position in last.items() if position is not None}
 
     def left(self, ends: Mapping[str, Position]) -> dict[Link, Position]:
         """The links over which not all up to these ends is passed on, as clusters say themselves, and how far each is.

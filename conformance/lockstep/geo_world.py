@@ -164,3 +164,8 @@ class GeoWorld:
     def close(self) -> None:
         """End the links and all clusters."""
         self.clusters.stop()
+
+
+def now_ms() -> int:
+    """The clock that all times of an example are read from, which is that of brokers: milliseconds since 1970."""
+    return time.time_ns() // 1_000_000

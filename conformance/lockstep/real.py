@@ -23,8 +23,8 @@ from conformance.lockstep.whereabouts import Whereabouts
 from conformance.lockstep.world import World
 from conformance.systems import read_log as logs
 from conformance.systems.admin_types import CursorStats
-from conformance.systems.backlog import entries
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
+from conformance.systems.stored_log import last_stored
 from conformance.trouble import Trouble
 from model.applications import ApplicationOperation, StartSource
 from model.chunks.words import ChunkOperation
@@ -461,7 +461,7 @@ class RealPerformer:
         if found:
             return found
         # Once loaded anew, a topic may say that its last entry is none, of an empty last ledger (seen on 4.0.8).
-        last = max(entries(self._world.admin.internal_stats(name)), default=None)
+        last = last_stored(self._world.admin.internal_stats(name))
         return [] if last is None else logs.read_log(self._world.reader, name, timeout_s=ANSWER_TIMEOUT_S, last=last)
 
     def close(self) -> None:

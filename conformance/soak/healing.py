@@ -17,7 +17,6 @@ from itertools import product
 from typing import Final
 
 from conformance.history.recording import now_ns
-from conformance.reading_back import last_stored
 from conformance.soak.asked import Healed, Subscription
 from conformance.soak.beating import beating
 from conformance.soak.clients import Clients
@@ -26,6 +25,7 @@ from conformance.soak.sites import ALONE, UNANSWERED, Site
 from conformance.soak.words import Renew
 from conformance.systems.admin_types import InternalStats
 from conformance.systems.backlog import unacknowledged
+from conformance.systems.stored_log import last_stored
 from model.log import Position
 
 PATIENCE_S: Final = 15.0

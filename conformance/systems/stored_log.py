@@ -18,7 +18,21 @@ def stored_positions(told: InternalStats) -> Iterator[Position]:
     for ledger in told.ledgers:
         is_open = ledger.ledger_id == last.ledger  # of which the metadata store says that it is empty
         count = last.entry + 1 if is_open else ledger.entries
-        yield from (Position(ledger.ledger_id, entry) for entry in range(count))
+        if ledger.ledger_id <= last.ledger:
+            yield from (Position(ledger.ledger_id, entry) for entry in range(count))
+
+
+def last_stored(told: InternalStats) -> Position | None:
+    """The last entry that a topic has; None where there is none, or none any more.
+
+    A ledger that was just begun has nothing yet, and one that everybody is through with may be gone.
+    """
+    confirmed = Position.parse(told.last_confirmed_entry)
+    for ledger in reversed(told.ledgers):
+        entries = confirmed.entry + 1 if ledger.ledger_id == confirmed.ledger else ledger.entries
+        if entries and ledger.ledger_id <= confirmed.ledger:
+            return Position(ledger.ledger_id, entries - 1)
+    return None
 
 
 def stored_entries(admin: Admin, topic: str) -> Iterator[RestEntry]:

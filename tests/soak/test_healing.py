@@ -15,7 +15,6 @@ import pytest
 from conformance.brokers.interface import Broker
 from conformance.history.recorded import UNLOAD
 from conformance.history.recording import Recording
-from conformance.reading_back import last_stored
 from conformance.soak import healing
 from conformance.soak.asked import Healed
 from conformance.soak.clients import Clients
@@ -25,6 +24,7 @@ from conformance.soak.sites import ALONE, Site
 from conformance.soak.words import Order, Renew
 from conformance.systems.admin import Admin
 from conformance.systems.admin_types import InternalStats, LedgerStats
+from conformance.systems.stored_log import last_stored
 from conformance.systems.wire import WireClient
 from model.log import Position
 from tests.polling import TIMEOUT_S, eventually
