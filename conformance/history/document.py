@@ -73,11 +73,18 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write(history: History, path: Path) -> None:
-    """Write a history to ``path``, indented for people, replacing what is there in one step."""
-    text = msgspec.json.format(msgspec.json.encode(history), indent=1)
+    """Write a history to ``path``, replacing an existing file in one step."""
     temporary = path.with_name(path.name + ".part")
-    temporary.write_bytes(text)
+    temporary.write_bytes(encode(history))
     temporary.replace(path)
+
+
+def encode(history: History) -> bytes:
+    """The history as JSON with a line for each field and for each step, so that a diff shows the step that changed."""
+    fields = {name: getattr(history, name) for name in history.__struct_fields__ if name != "steps"}
+    lines = [msgspec.json.encode(name) + b": " + msgspec.json.encode(value) for name, value in fields.items()]
+    steps = b",\n ".join(map(msgspec.json.encode, history.steps))
+    return b"{\n" + b",\n".join([*lines, b'"steps": [\n ' + steps + b"\n]"]) + b"\n}\n"
 
 
 def read(path: Path) -> History:

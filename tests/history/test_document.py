@@ -1,0 +1,27 @@
+"""How a history is written: a line for each step, and read back as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.history import document
+from tests.report import samples
+
+ROOT = Path(__file__).parents[2]
+STORED = sorted([*ROOT.glob("conformance/known/histories/*.json"), *ROOT.glob("docs/histories/*.json")])
+
+
+def test_each_step_is_one_line(tmp_path: Path) -> None:
+    history = samples.history()
+    document.write(history, tmp_path / "history.json")
+    lines = (tmp_path / "history.json").read_text().splitlines()
+    assert len(history.steps) > 1
+    assert sum('"operation"' in line for line in lines) == len(history.steps)
+    assert document.read(tmp_path / "history.json") == history
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+def test_stored_histories_are_kept_as_they_are_written(path: Path) -> None:
+    assert path.read_bytes() == document.encode(document.read(path))
