@@ -11,9 +11,11 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from conformance.known import KnownDeviation
-from model.catalogue import Rule
+if TYPE_CHECKING:
+    from conformance.known import KnownDeviation
+    from model.catalogue import Rule
 
 PYTEST = (
     *(sys.executable, "-m", "pytest"),

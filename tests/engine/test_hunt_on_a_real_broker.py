@@ -19,7 +19,7 @@ DEFECT = "check-removed"
 
 def conformance(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command in a folder."""
-    command = [sys.executable, "-m", "conformance.cli", *arguments]
+    command = [sys.executable, "-m", "conformance", *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
 
 

@@ -1,0 +1,71 @@
+"""The command line: reads what the user asks, hands it to :mod:`conformance.commands`, and ends with a status.
+
+0: held; 1: a rule was violated; 2: the run failed, left a rule unexercised, or was asked for something that is not
+there (one sentence on standard error); 130: interrupted. It decides nothing itself. Each command has a module here,
+which imports what performs the command only when it is run: help, completion and errors in options are instant.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from conformance.cli.check import check
+from conformance.cli.compact import compact
+from conformance.cli.defects import defects
+from conformance.cli.explore import explore
+from conformance.cli.output import NAME
+from conformance.cli.replay import replay
+from conformance.cli.rules import rules
+from conformance.cli.soak import soak
+from conformance.cli.verify import verify
+from conformance.commands.engine import Engine
+from conformance.commands.folders import bugs_kept_in
+from conformance.commands.interrupting import INTERRUPTED
+from conformance.trouble import Trouble
+
+FAILED = 2
+"""The exit status of everything that is no verdict."""
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name=NAME)
+def cli() -> None:
+    """Says, rule by rule, whether an Apache Pulsar release keeps its word."""
+
+
+for command in (check, compact, defects, explore, replay, rules, soak, verify):
+    cli.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -> NoReturn:
+    """Run the command line and end the process; tests give another engine."""
+    sys.exit(_status(arguments, engine or Engine()))
+
+
+def _status(arguments: Sequence[str] | None, engine: Engine) -> int:
+    try:
+        with bugs_kept_in(None):
+            status = cli.main(arguments, prog_name=NAME, standalone_mode=False, obj=engine)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return FAILED
+    except click.ClickException as error:
+        return _failed(error.format_message())
+    except Trouble as trouble:
+        return _failed(str(trouble))
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except BrokenPipeError:  # whoever read our output has gone, as in `... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    return status if isinstance(status, int) else 0
+
+
+def _failed(sentence: str) -> int:
+    click.echo(f"{NAME}: {sentence}", err=True)
+    return FAILED

@@ -1,0 +1,75 @@
+"""``check`` as it is typed."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import click
+
+from conformance.cli import options
+from conformance.cli.output import NAME, consoles, demand_folder_of
+from conformance.cli.types import Duration, Machines, Rules
+from conformance.commands.engine import Engine
+from model.catalogue import Rule
+
+
+@click.command()
+@options.broker_option()
+@click.option("--rules", type=Rules(), default="DEDUP,ACK", show_default=True, help="Ids or families of rules.")
+@click.option("--budget", type=Duration(), default="270s", show_default=True, help="How long to run: 90s, 10m, 2h.")
+@options.seed_option("a run")
+@options.known_option
+@options.folder_option("--report", "Folder for the report.")
+@options.json_file_option
+@options.folder_option("--history", "Folder for a history to `verify`.")
+@click.option("--defect", help="Switch a seeded defect on in the broker.")
+@click.option("--machines", type=Machines(), default=(), help="Run only these machines.")
+@options.client_option
+@options.setting_option
+@click.pass_obj
+def check(
+    engine: Engine,
+    broker: str,
+    rules: tuple[Rule, ...],
+    budget: float,
+    seed: int | None,
+    known: str | None,
+    report: Path | None,
+    json_: Path | None,
+    history: Path | None,
+    defect: str | None,
+    machines: tuple[str, ...],
+    client: str | None,
+    settings: tuple[tuple[str, str], ...],
+) -> int:
+    """Run the state machines against a broker and give every rule its verdict."""
+    from conformance.commands import check as checking
+    from conformance.report.lists import count
+
+    if json_ is not None:
+        demand_folder_of(json_)
+    seed = options.seed_or_new(seed)
+    asked = checking.Asked(
+        broker=broker,
+        rules=rules,
+        budget_s=budget,
+        seed=seed,
+        known=options.known_deviations(known),
+        report=report,
+        json=json_,
+        defect=defect,
+        machines=machines,
+        client=client,
+        history=history,
+        settings=settings,
+        command=shlex.join([NAME, *sys.argv[1:]]),
+    )
+    out, err = consoles()
+    out.print(
+        f"Seed {seed}, broker {broker}, {count(len(rules), 'rule', 'rules')}, budget {budget:g} s",
+        markup=False,
+        highlight=False,
+    )
+    return checking.check(asked, options.with_client(engine, client, err), out=out, err=err)

@@ -1,0 +1,63 @@
+"""``defects`` as it is typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from conformance.cli import options
+from conformance.cli.output import STDOUT, consoles, demand_folder_of, write
+from conformance.cli.types import Duration
+from conformance.commands.engine import Engine
+
+
+@click.command()
+@click.argument("names", nargs=-1)
+@click.option("--hunt", is_flag=True, help="See whether the machines find each defect.")
+@options.broker_option(help="Hunt in: VERSION, dist:FOLDER or container:TAG.")
+@click.option("--budget", type=Duration(), default="60s", show_default=True, help="How long to hunt for each: 90s, 2m.")
+@options.seed_option("a hunt")
+@options.folder_option("--report", "Folder for what a hunt writes.")
+@click.option("--json", "json_", is_flag=False, flag_value=STDOUT, metavar="[FILE]", help="For programs.")
+@click.pass_obj
+def defects(
+    engine: Engine,
+    names: tuple[str, ...],
+    hunt: bool,
+    broker: str,
+    budget: float,
+    seed: int | None,
+    report: Path | None,
+    json_: str | None,
+) -> int:
+    """List the seeded defects (all, or those of these NAMES), or hunt them: each must be found by the machines."""
+    from conformance.commands import hunt as hunting
+    from conformance.commands import listings
+    from conformance.faults import catalogue
+    from conformance.known import shipped
+    from conformance.report import hunts
+
+    chosen = tuple(catalogue.find(name) for name in names) or catalogue.defects()
+    out, err = consoles()
+    if json_ is not None:
+        demand_folder_of(Path(json_))
+    if not hunt:
+        if json_ is None:
+            listings.list_defects(chosen, out)
+        else:
+            write(listings.defects_as_json(chosen), json_)
+        return 0
+    asked = hunting.Asked(
+        defects=chosen,
+        broker=broker,
+        budget_s=budget,
+        seed=options.seed_or_new(seed),
+        known=shipped(),
+        report=report,
+    )
+    status, hunted = hunting.hunt(asked, engine, err=err)
+    hunts.show(hunted, err if json_ == STDOUT else out)
+    if json_ is not None:
+        write(hunts.as_json(hunted, broker=broker, seed=asked.seed, budget_s=budget), json_)
+    return status

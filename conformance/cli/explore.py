@@ -1,0 +1,21 @@
+"""``explore`` as it is typed."""
+
+from __future__ import annotations
+
+import click
+
+from conformance.cli.output import consoles
+
+
+@click.command()
+@click.option("--variant", metavar="NAME", help="Explore the model with one thing done differently.")
+@click.option("--list", "only_list", is_flag=True, help="List the variants.")
+def explore(variant: str | None, only_list: bool) -> int:
+    """Explore every reachable state of the model, in small configurations."""
+    from conformance.commands import explore as exploring
+
+    out, _ = consoles()
+    if only_list:
+        exploring.list_variants(out)
+        return 0
+    return exploring.explore(variant, out)

@@ -1,0 +1,84 @@
+"""The options that several commands have, each written once, and what follows from them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from conformance.cli.types import ClientRelease, Setting
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from conformance.commands.engine import Engine
+    from conformance.known import KnownDeviation
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+LARGEST_SEED = 2**32 - 1
+DEFAULT_BROKER = "4.0.8"
+EVERY_KIND = "VERSION, dist:FOLDER, container:TAG or URLs."
+
+
+def broker_option(*, required: bool = False, help: str = EVERY_KIND) -> Callable[[F], F]:
+    """``--broker``."""
+    if required:
+        return click.option("--broker", required=True, help=help)
+    return click.option("--broker", default=DEFAULT_BROKER, show_default=True, help=help)
+
+
+def seed_option(what: str) -> Callable[[F], F]:
+    """``--seed``; ``what`` it repeats the choices of."""
+    return click.option(
+        "--seed", type=click.IntRange(0, LARGEST_SEED), help=f"Repeats {what}'s choices.  [default: a new one]"
+    )
+
+
+def folder_option(name: str, help: str) -> Callable[[F], F]:
+    """An option that names a folder to write to."""
+    return click.option(name, type=click.Path(path_type=Path, file_okay=False), help=help)
+
+
+known_option = click.option(
+    "--known", metavar="FILE|none", help="Known deviations, or none of them.  [default: those shipped]"
+)
+client_option = click.option(
+    "--client", type=ClientRelease(), help="Another pulsar-client.  [default: the one installed]"
+)
+setting_option = click.option(
+    "--setting", "settings", type=Setting(), multiple=True, help="A setting of the broker; may be repeated."
+)
+json_file_option = click.option(
+    "--json", "json_", type=click.Path(path_type=Path, dir_okay=False), help="Write the verdicts as JSON."
+)
+
+
+def seed_or_new(seed: int | None) -> int:
+    """The seed that was asked for, or a new one."""
+    return secrets.randbelow(LARGEST_SEED + 1) if seed is None else seed
+
+
+def known_deviations(text: str | None) -> tuple[KnownDeviation, ...]:
+    """The deviations that ``--known`` names."""
+    from conformance.known import read, shipped
+
+    match text:
+        case None:
+            return shipped()
+        case "none":
+            return ()
+        case _:
+            return read(Path(text))
+
+
+def with_client(engine: Engine, version: str | None, err: Console) -> Engine:
+    """The engine with another release of pulsar-client, if one is asked for."""
+    if version is None:
+        return engine
+    from conformance.commands.clients import python_with_client
+
+    return engine.run_by(python_with_client(version, lambda line: err.print(line, markup=False)))

@@ -1,0 +1,52 @@
+"""``replay`` as it is typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from conformance.cli import options
+from conformance.cli.output import consoles
+from conformance.cli.types import Duration
+from conformance.commands.engine import Engine
+
+
+@click.command()
+@click.argument("history", type=click.Path(path_type=Path))
+@options.broker_option(required=True)
+@click.option("--times", type=click.IntRange(1, 1000), default=5, show_default=True, help="How often.")
+@click.option("--budget", type=Duration(), default="5m", show_default=True, help="How long at most: 90s, 10m, 2h.")
+@options.known_option
+@options.folder_option("--report", "Folder for what the run writes.")
+@click.option("--defect", metavar="NAME|none", help="Switch a seeded defect on.  [default: the history's own]")
+@options.client_option
+@options.setting_option
+@click.pass_obj
+def replay(
+    engine: Engine,
+    history: Path,
+    broker: str,
+    times: int,
+    budget: float,
+    known: str | None,
+    report: Path | None,
+    defect: str | None,
+    client: str | None,
+    settings: tuple[tuple[str, str], ...],
+) -> int:
+    """Run one saved HISTORY again, step by step."""
+    from conformance.commands import replay as replaying
+
+    asked = replaying.Asked(
+        history=history,
+        broker=broker,
+        times=times,
+        budget_s=budget,
+        known=options.known_deviations(known),
+        report=report,
+        settings=settings,
+        defect=defect,
+    )
+    out, err = consoles()
+    return replaying.replay(asked, options.with_client(engine, client, err), out=out, err=err)

@@ -1,0 +1,19 @@
+"""``rules`` as it is typed."""
+
+from __future__ import annotations
+
+import click
+
+from conformance.cli.output import consoles
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+def rules(as_json: bool) -> None:
+    """List the rules."""
+    from conformance.commands import listings
+
+    if as_json:
+        click.echo(listings.rules_as_json())
+    else:
+        listings.list_rules(consoles()[0])

@@ -1,0 +1,72 @@
+"""``soak`` as it is typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from conformance.cli import options
+from conformance.cli.output import NAME, consoles
+from conformance.cli.types import Duration, Faults
+from conformance.soak.words import FaultName
+
+
+@click.command()
+@options.broker_option()
+@click.option("--minutes", type=click.FloatRange(0, min_open=True), help="How long to load it.  [default: 30]")
+@click.option("--hours", type=click.FloatRange(0, min_open=True), help="The same in hours; both add up.")
+@click.option("--clients", type=click.IntRange(1, 64), default=8, show_default=True, help="Client processes.")
+@click.option("--topics", type=click.IntRange(1, 1000), default=8, show_default=True, help="Topics.")
+@click.option("--clusters", type=click.IntRange(1, 3), default=1, show_default=True, help="Clusters that replicate.")
+@click.option(
+    "--rate", type=click.FloatRange(1), default=400, show_default=True, help="Messages sent a second, in all."
+)
+@click.option("--fault-every", type=Duration(), default="20s", show_default=True, help="Between two faults.")
+@click.option("--faults", type=Faults(), help="Which faults, or none.  [default: all that the broker can be given]")
+@options.seed_option("a soak")
+@options.folder_option("--history", "Folder for the history.")
+@click.option("--defect", "defects", multiple=True, help="Switch a seeded defect on; may be repeated.")
+@options.setting_option
+def soak(
+    broker: str,
+    minutes: float | None,
+    hours: float | None,
+    clients: int,
+    topics: int,
+    clusters: int,
+    rate: float,
+    fault_every: float,
+    faults: frozenset[FaultName] | None,
+    seed: int | None,
+    history: Path | None,
+    defects: tuple[str, ...],
+    settings: tuple[tuple[str, str], ...],
+) -> int:
+    """Run many clients against a broker that is disturbed, for long, and write the history that `verify` judges."""
+    from conformance.commands import soak as soaking
+    from conformance.soak.asked import Asked
+
+    seed = options.seed_or_new(seed)
+    asked = Asked(
+        broker=broker,
+        seed=seed,
+        length_s=60 * (minutes or 0) + 3600 * (hours or 0) or 1800,
+        clients=clients,
+        topics=topics,
+        clusters=clusters,
+        rate=rate,
+        fault_every_s=fault_every,
+        faults=faults,
+        history=(history or Path("histories") / f"{NAME}-{seed}").absolute(),
+        defects=defects,
+        settings=settings,
+    )
+    out, err = consoles()
+    out.print(
+        f"Seed {seed}, broker {broker}, {asked.length_s:g} s, history {asked.history}",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+    return soaking.soak(asked, out=out, err=err)

@@ -1,0 +1,59 @@
+"""``verify`` as it is typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from conformance.cli import options
+from conformance.cli.output import consoles, demand_folder_of
+from conformance.cli.types import Duration, Rules
+from model.catalogue import Rule
+
+
+@click.command()
+@click.argument("histories", nargs=-1, required=True)
+@click.option("--rules", type=Rules(), help="Ids or families of rules.  [default: all that histories can decide]")
+@click.option("--master", help="Spark's master.  [default: that of spark-submit, or local[*]]")
+@click.option("--persisted-after", type=Duration(), help="What a kill may undo.  [default: as the runs tell, or 61s]")
+@options.known_option
+@click.option("--release", help="What the histories are of, where they do not tell it themselves: 4.0.8.")
+@click.option("--summary", metavar="FOLDER", help="Write rates, latencies and verdicts by run as Parquet.")
+@options.folder_option("--report", "Folder for a report in HTML.")
+@options.json_file_option
+@click.option("--follow", is_flag=True, help="Judge histories while they grow, until Ctrl-C or --settled.")
+@click.option("--settled", type=Duration(), help="With --follow: the end without news.  [default: 120s]")
+def verify(
+    histories: tuple[str, ...],
+    rules: tuple[Rule, ...] | None,
+    master: str | None,
+    persisted_after: float | None,
+    known: str | None,
+    release: str | None,
+    summary: str | None,
+    report: Path | None,
+    json_: Path | None,
+    follow: bool,
+    settled: float | None,
+) -> int:
+    """Verify recorded HISTORIES (folders, on any file system that Spark reads) on Spark."""
+    from conformance.commands import verify as verifying
+
+    if json_ is not None:
+        demand_folder_of(json_)
+    if settled is not None and not follow:
+        raise click.UsageError("--settled says when --follow ends: it needs --follow")
+    asked = verifying.Asked(
+        histories=histories,
+        rules=rules,
+        master=master,
+        persisted_after_s=persisted_after,
+        known=options.known_deviations(known),
+        release=release,
+        summary=summary,
+        report=report,
+        json=json_,
+        follow_s=(settled or verifying.SETTLED_S) if follow else None,
+    )
+    return verifying.verify(asked, out=consoles()[0])
