@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from model import names
+
 
 class Decided(enum.Enum):
     """From what a rule can be decided."""
@@ -487,6 +489,12 @@ CATALOGUE: tuple[Rule, ...] = (
 
 RULES: dict[str, Rule] = {rule.id: rule for rule in CATALOGUE}
 
+FAMILIES: tuple[str, ...] = tuple(dict.fromkeys(rule.family for rule in CATALOGUE))
+"""What rules are selected by together, in the order of the catalogue."""
+
+LISTED_BY = "pulsar-conformance rules"
+"""The command that lists them."""
+
 DOCUMENTS: dict[str, str] = {
     "000": "effectively-once publishing and consuming (deduplication)",
     "001": "replicated subscriptions",
@@ -520,13 +528,5 @@ def select(text: str) -> tuple[Rule, ...]:
 
     Raises ValueError, with one sentence, for a name that is neither.
     """
-    wanted = [part.strip().upper() for part in text.split(",") if part.strip()]
-    families = {rule.family for rule in CATALOGUE}
-    for part in wanted:
-        if part not in RULES and part not in families:
-            raise ValueError(
-                f"there is no rule and no family of rules named {part!r}; `pulsar-conformance rules` lists them"
-            )
-    if not wanted:
-        raise ValueError("no rules were named")
+    wanted = names.listed(text, kind="rule or family of rules", names=(*FAMILIES, *RULES), listed_by=LISTED_BY)
     return tuple(rule for rule in CATALOGUE if rule.id in wanted or rule.family in wanted)

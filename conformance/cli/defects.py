@@ -8,12 +8,12 @@ import click
 
 from conformance.cli import options
 from conformance.cli.output import STDOUT, consoles, demand_folder_of, write
-from conformance.cli.types import Duration
+from conformance.cli.types import DEFECT, Duration
 from conformance.commands.engine import Engine
 
 
 @click.command()
-@click.argument("names", nargs=-1)
+@click.argument("names", nargs=-1, type=DEFECT)
 @click.option("--hunt", is_flag=True, help="See whether the machines find each defect.")
 @options.broker_option(help="Hunt in: VERSION, dist:FOLDER or container:TAG.")
 @click.option("--budget", type=Duration(), default="60s", show_default=True, help="How long to hunt for each: 90s, 2m.")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from conformance.cli.output import consoles
+from conformance.cli.types import VARIANT
 
 
 @click.command()
-@click.option("--variant", metavar="NAME", help="Explore the model with one thing done differently.")
+@click.option("--variant", type=VARIANT, metavar="NAME", help="Explore the model with one thing done differently.")
 @click.option("--list", "only_list", is_flag=True, help="List the variants.")
 def explore(variant: str | None, only_list: bool) -> int:
     """Explore every reachable state of the model, in small configurations."""

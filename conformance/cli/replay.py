@@ -8,7 +8,7 @@ import click
 
 from conformance.cli import options
 from conformance.cli.output import consoles
-from conformance.cli.types import Duration
+from conformance.cli.types import DEFECT_OR_NONE, Duration
 from conformance.commands.engine import Engine
 
 
@@ -19,7 +19,12 @@ from conformance.commands.engine import Engine
 @click.option("--budget", type=Duration(), default="5m", show_default=True, help="How long at most: 90s, 10m, 2h.")
 @options.known_option
 @options.folder_option("--report", "Folder for what the run writes.")
-@click.option("--defect", metavar="NAME|none", help="Switch a seeded defect on.  [default: the history's own]")
+@click.option(
+    "--defect",
+    type=DEFECT_OR_NONE,
+    metavar="NAME|none",
+    help="Switch a seeded defect on.  [default: the history's own]",
+)
 @options.client_option
 @options.setting_option
 @click.pass_obj

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from conformance.cli import options
 from conformance.cli.output import NAME, consoles
-from conformance.cli.types import Duration, Faults
-from conformance.soak.words import FaultName
+from conformance.cli.types import DEFECT, FAULTS, Duration
+
+if TYPE_CHECKING:
+    from conformance.soak.words import FaultName
 
 
 @click.command()
@@ -23,10 +26,10 @@ from conformance.soak.words import FaultName
     "--rate", type=click.FloatRange(1), default=400, show_default=True, help="Messages sent a second, in all."
 )
 @click.option("--fault-every", type=Duration(), default="20s", show_default=True, help="Between two faults.")
-@click.option("--faults", type=Faults(), help="Which faults, or none.  [default: all that the broker can be given]")
+@click.option("--faults", type=FAULTS, help="Which faults, or none.  [default: all that the broker can be given]")
 @options.seed_option("a soak")
 @options.folder_option("--history", "Folder for the history.")
-@click.option("--defect", "defects", multiple=True, help="Switch a seeded defect on; may be repeated.")
+@click.option("--defect", "defects", type=DEFECT, multiple=True, help="Switch a seeded defect on; may be repeated.")
 @options.setting_option
 def soak(
     broker: str,
@@ -37,7 +40,7 @@ def soak(
     clusters: int,
     rate: float,
     fault_every: float,
-    faults: frozenset[FaultName] | None,
+    faults: tuple[FaultName, ...] | None,
     seed: int | None,
     history: Path | None,
     defects: tuple[str, ...],
@@ -57,7 +60,7 @@ def soak(
         clusters=clusters,
         rate=rate,
         fault_every_s=fault_every,
-        faults=faults,
+        faults=None if faults is None else frozenset(faults),
         history=(history or Path("histories") / f"{NAME}-{seed}").absolute(),
         defects=defects,
         settings=settings,

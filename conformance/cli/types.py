@@ -1,20 +1,31 @@
-"""The options of the commands that are more than text or a number: read, checked, and explained when they are wrong."""
+"""What options and arguments take, where click has no type for it: read, checked, refused in one sentence, completed.
+
+Names are completed from what there is; what lists them is imported only when a name is read or completed.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, get_args
 
 import click
+from click.shell_completion import CompletionItem
 
-from conformance.soak.words import FaultName
-from model.catalogue import Rule, select
+from model import names
+from model.catalogue import FAMILIES, RULES, Rule, select
+
+NONE = "none"
+"""What stands for none of a kind, where that may be asked for."""
 
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>s|m|h)")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+LONGEST_S = 30 * 24 * 3600.0
+"""No command is asked to take longer: what is longer is a slip of the finger."""
+
 _SETTING = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)=(?P<value>[^\r\n]*)")
-_RELEASE = re.compile(r"\d+\.\d+\.\d+([a-z0-9.]*)")
 _MACHINE = re.compile(r"\w+(-\w+)*")
+_RELEASE = re.compile(r"\d+\.\d+\.\d+([a-z0-9.]*)")
 
 
 class Duration(click.ParamType[float]):
@@ -23,14 +34,74 @@ class Duration(click.ParamType[float]):
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The time in seconds; more than none."""
+        """The time in seconds; more than none, and not longer than a month."""
         if isinstance(value, float):
             return value
         found = _DURATION.fullmatch(value.strip())
         seconds = float(found["number"]) * _SECONDS[found["unit"]] if found else 0.0
         if seconds <= 0:
             self.fail(f"{value!r} is no time; write it like 90s, 10m or 2h", param, ctx)
+        if seconds > LONGEST_S:
+            self.fail(f"{value!r} is longer than {LONGEST_S / 3600:g}h, the longest that is possible", param, ctx)
         return seconds
+
+
+class Name(click.ParamType[str]):
+    """One name of a kind; ``names`` are looked up when they are needed, ``listed_by``: the command that lists them."""
+
+    name = "name"
+
+    def __init__(
+        self, kind: str, names: Callable[[], Iterable[str]], *, listed_by: str | None = None, also: Sequence[str] = ()
+    ) -> None:
+        """``also``: words that may stand instead of a name."""
+        self.kind = kind
+        self.also = tuple(also)
+        self._names = names
+        self._listed_by = listed_by
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that may be written."""
+        return (*self._names(), *self.also)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name, which there is."""
+        if value not in self.names:
+            self.fail(names.unknown(self.kind, value, self.names, listed_by=self._listed_by), param, ctx)
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The names that begin so."""
+        del ctx, param
+        return [CompletionItem(name) for name in self.names if name.startswith(incomplete)]
+
+
+class Names(click.ParamType[tuple[str, ...]]):
+    """Names of one kind, separated by commas."""
+
+    name = "names"
+
+    def __init__(self, one: Name) -> None:
+        self.one = one
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """The names, each of which there is; where none of them are asked for by a word of their own, no names."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            written = names.listed(value, kind=self.one.kind, names=self.one.names)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if NONE in written and len(written) > 1:
+            self.fail(f"{value!r} asks for {NONE} and for something; write one of them", param, ctx)
+        return tuple(name for name in written if name != NONE)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """What is there already, with each name that the last part begins."""
+        del ctx, param
+        before, comma, last = incomplete.rpartition(",")
+        return [CompletionItem(f"{before}{comma}{name}") for name in self.one.names if name.startswith(last)]
 
 
 class Rules(click.ParamType[tuple[Rule, ...]]):
@@ -46,6 +117,10 @@ class Rules(click.ParamType[tuple[Rule, ...]]):
             return select(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Like other names: first families, then ids."""
+        return Names(Name("rule", lambda: (*FAMILIES, *RULES))).shell_complete(ctx, param, incomplete)
 
 
 class Setting(click.ParamType[tuple[str, str]]):
@@ -85,23 +160,31 @@ class Machines(click.ParamType[tuple[str, ...]]):
         """The names; that there are such machines is found out by the engine."""
         if isinstance(value, tuple):
             return value
-        names = tuple(part.strip() for part in value.split(",") if part.strip())
-        if not names or not all(_MACHINE.fullmatch(name) for name in names):
+        written = tuple(part.strip() for part in value.split(",") if part.strip())
+        if not written or not all(_MACHINE.fullmatch(name) for name in written):
             self.fail(f"{value!r} does not name machines; write words separated by commas", param, ctx)
-        return names
+        return written
 
 
-class Faults(click.ParamType[frozenset[FaultName]]):
-    """Names of a soak's faults, separated by commas, or ``none``."""
+def _defects() -> list[str]:
+    from conformance.faults import catalogue
 
-    name = "faults"
+    return [defect.name for defect in catalogue.defects()]
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[FaultName]:
-        """The faults."""
-        if isinstance(value, frozenset):
-            return value
-        names = frozenset(part.strip() for part in value.split(",") if part.strip()) - {"none"}
-        known = frozenset(get_args(FaultName))
-        if unknown := names - known:
-            self.fail(f"there is no fault {min(unknown)!r}; there are: {', '.join(sorted(known))}, none", param, ctx)
-        return known & names
+
+def _faults() -> tuple[str, ...]:
+    from conformance.soak.words import FaultName
+
+    return get_args(FaultName)
+
+
+def _variants() -> list[str]:
+    from model.explorations import VARIANTS
+
+    return [variant.name for variant in VARIANTS]
+
+
+DEFECT = Name("defect", _defects, listed_by="pulsar-conformance defects")
+DEFECT_OR_NONE = Name("defect", _defects, listed_by="pulsar-conformance defects", also=(NONE,))
+FAULTS = Names(Name("fault", _faults, also=(NONE,)))
+VARIANT = Name("variant", _variants, listed_by="pulsar-conformance explore --list")

@@ -18,6 +18,7 @@ from conformance.faults.byteman import rule_names
 from conformance.faults.defect import Defect
 from conformance.faults.wire import WIRE_DEFECTS
 from conformance.trouble import Trouble
+from model import names
 
 _HEADER = re.compile(r"# (?P<key>[a-z]+): (?P<value>.+)")
 
@@ -63,11 +64,11 @@ def defects() -> tuple[Defect, ...]:
 
 
 def find(name: str) -> Defect:
-    """The defect of this name; :class:`~conformance.trouble.Trouble` that lists them when there is none."""
-    for defect in defects():
-        if defect.name == name:
-            return defect
-    raise Trouble(f"there is no defect '{name}'; there are: {', '.join(defect.name for defect in defects())}")
+    """The defect of this name; :class:`~conformance.trouble.Trouble` when there is none."""
+    by_name = {defect.name: defect for defect in defects()}
+    if name not in by_name:
+        raise Trouble(names.unknown("defect", name, by_name, listed_by="pulsar-conformance defects"))
+    return by_name[name]
 
 
 def find_failpoint(name: str) -> Failpoint:

@@ -17,6 +17,7 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from conformance.trouble import Trouble
+from model import names
 from model.deviations import DEVIATIONS
 
 SHIPPED = Path(__file__).parent
@@ -112,7 +113,7 @@ def _is_among(specifier: str, version: str) -> bool:
 def _validate(deviation: KnownDeviation, path: Path) -> None:
     modelled = DEVIATIONS.get(deviation.name)
     if modelled is None:
-        raise Trouble(f"{path}: the model knows no deviation {deviation.name!r}; it knows {', '.join(DEVIATIONS)}")
+        raise Trouble(f"{path}: {names.unknown('deviation in the model', deviation.name, DEVIATIONS)}")
     if deviation.rule != modelled.rule:
         raise Trouble(f"{path}: the deviation {deviation.name} breaks {modelled.rule}, not {deviation.rule!r}")
     if not (deviation.releases or deviation.switched_on):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from model import names
 from model.chunks.variants import VARIANTS as OF_CHUNKS
 from model.explorations import chunks, chunks_shared, dedup, keys, replication
 from model.explore import NamedExploration
@@ -30,6 +31,6 @@ def explorations(variant: str | None = None) -> tuple[NamedExploration[Any, Any]
         explored.of_variant(named) for explored in EXPLORED for named in explored.variants if named.name == variant
     )
     if not found:
-        names = ", ".join(named.name for named in VARIANTS)
-        raise ValueError(f"there is no variant named {variant!r}; there are {names}")
+        known = [named.name for named in VARIANTS]
+        raise ValueError(names.unknown("variant", variant, known, listed_by="pulsar-conformance explore --list"))
     return found

@@ -23,8 +23,36 @@ from tests.report.samples import QUIRK, VIOLATION, history
     [
         (
             ["check", "--rules", "DEDUP-99"],
-            "Invalid value for '--rules': there is no rule and no family of rules named 'DEDUP-99'; "
+            "Invalid value for '--rules': there is no rule or family of rules 'DEDUP-99'; did you mean 'DEDUP-09'?",
+        ),
+        (
+            ["check", "--rules", "dedup-01"],
+            "Invalid value for '--rules': there is no rule or family of rules 'dedup-01'; did you mean 'DEDUP-01'?",
+        ),
+        (
+            ["verify", "history", "--rules", "XYZ"],
+            "Invalid value for '--rules': there is no rule or family of rules 'XYZ'; "
             "`pulsar-conformance rules` lists them",
+        ),
+        (
+            ["check", "--rules", "DEDUP-01,,ACK"],
+            "Invalid value for '--rules': 'DEDUP-01,,ACK' has an empty item; write names separated by single commas",
+        ),
+        (
+            ["check", "--budget", f"{10**23}h"],
+            f"Invalid value for '--budget': '{10**23}h' is longer than 720h, the longest that is possible",
+        ),
+        (
+            ["soak", "--faults", "kil,unload"],
+            "Invalid value for '--faults': there is no fault 'kil'; did you mean 'kill'?",
+        ),
+        (
+            ["soak", "--defect", "cheque-removed"],
+            "Invalid value for '--defect': there is no defect 'cheque-removed'; did you mean 'check-removed'?",
+        ),
+        (
+            ["explore", "--variant", "No-Check"],
+            "Invalid value for '--variant': there is no variant 'No-Check'; did you mean 'no-check'?",
         ),
         (
             ["check", "--budget", "soon"],

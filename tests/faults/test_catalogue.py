@@ -48,8 +48,8 @@ def test_a_fault_is_found_by_its_name() -> None:
     assert find_failpoint("write-fails").name == "write-fails"
 
 
-def test_an_unknown_defect_is_one_sentence_that_lists_those_there_are() -> None:
-    with pytest.raises(Trouble, match=f"there is no defect 'nonsense'; there are: .*{defects()[-1].name}"):
+def test_an_unknown_defect_is_one_sentence_that_names_what_lists_them() -> None:
+    with pytest.raises(Trouble, match="there is no defect 'nonsense'; `pulsar-conformance defects` lists them"):
         find("nonsense")
 
 

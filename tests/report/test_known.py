@@ -87,7 +87,7 @@ def test_while_the_release_is_not_known_all_may_concern_it() -> None:
     ("change", "complaint"),
     [
         ({"rule": "DEDUP-02"}, "breaks DEDUP-03, not 'DEDUP-02'"),
-        ({"deviation": "no-such"}, f"knows no deviation 'no-such'; it knows .*{BATCH_END_UNSENT}"),
+        ({"deviation": "no-such"}, f"there is no deviation in the model 'no-such'; there are: .*{BATCH_END_UNSENT}"),
         ({"releases": []}, "names no release"),
         ({"releases": [""]}, "does not specify releases"),
         ({"releases": ["four"]}, "'four'"),

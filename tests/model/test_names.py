@@ -1,0 +1,39 @@
+"""What is said of a name that does not exist."""
+
+from __future__ import annotations
+
+import pytest
+
+from model.names import FEW, listed, nearest, unknown
+
+MACHINES = ("keys", "keys-again", "deduplication", "deduplication-network", "clusters")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("Keys", "keys"),
+        ("KEYS_AGAIN", "keys-again"),
+        ("dedupliaction", "deduplication"),
+        ("clus", "clusters"),
+        ("k", None),  # two names begin so, and it is like none of them
+        ("nope", None),
+        ("", None),
+        ("-,-", None),
+    ],
+)
+def test_the_nearest_name_is_suggested_where_there_is_one(written: str, meant: str | None) -> None:
+    assert nearest(written, MACHINES) == meant
+
+
+def test_a_name_that_is_like_none_gets_the_names_or_the_command_that_lists_them() -> None:
+    assert unknown("machine", "nope", ("a", "b")) == "there is no machine 'nope'; there are: a, b"
+    many = [f"machine-{number}" for number in range(FEW + 1)]
+    assert unknown("machine", "zz", many, listed_by="list") == "there is no machine 'zz'; `list` lists them"
+
+
+def test_names_are_separated_by_single_commas() -> None:
+    assert listed("keys, clusters", kind="machine", names=MACHINES) == ("keys", "clusters")
+    for text in ("", ",", "keys,", ",keys", "keys,,clusters", "keys, ,clusters"):
+        with pytest.raises(ValueError, match="has an empty item"):
+            listed(text, kind="machine", names=MACHINES)
