@@ -20,19 +20,29 @@ FIRST_S: Final = 1.0
 """How long a topic's first message takes at most, if there is one."""
 
 
-def fail_often(service_url: str, topic: str, subscription: str, times: int) -> CameBack | Starved | Skipped:
-    """Subscribe, fail with the first message so often, and say how long it took until it came again."""
+def fail_often(
+    service_url: str, topic: str, subscription: str, times: int, *, acknowledges_parts: bool
+) -> CameBack | Starved | Skipped:
+    """Subscribe, fail with the first message so often, and say how long it took until it came again.
+
+    Where parts of batches are not acknowledged, the other messages of its batch come again with it.
+    """
     with OfficialClient(service_url, timeout_s=LATEST_S) as client:
         consumer = client.subscribe(
-            topic, subscription, kind="Shared", initial="earliest", nack_delay_s=NACK_DELAY_S, acknowledges_parts=True
+            topic,
+            subscription,
+            kind="Shared",
+            initial="earliest",
+            nack_delay_s=NACK_DELAY_S,
+            acknowledges_parts=acknowledges_parts,
         )
         try:
-            return _measure(consumer, times)
+            return _measure(consumer, times, is_alone=acknowledges_parts)
         finally:
             consumer.unsubscribe()
 
 
-def _measure(consumer: OfficialConsumer, times: int) -> CameBack | Starved | Skipped:
+def _measure(consumer: OfficialConsumer, times: int, *, is_alone: bool) -> CameBack | Starved | Skipped:
     first = consumer.receive(timeout_s=FIRST_S)
     if first is None:
         return Skipped("the topic has no message")
@@ -45,7 +55,7 @@ def _measure(consumer: OfficialConsumer, times: int) -> CameBack | Starved | Ski
         while (delivery := consumer.receive(timeout_s=LATEST_S)) is not None:
             if _place(delivery) == _place(first):
                 break
-            if _place(delivery) in seen:
+            if _place(delivery) in seen and (is_alone or delivery.position != first.position):
                 again.append(_dispatched(delivery))
             seen.add(_place(delivery))
             consumer.ack(delivery)

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
+from conformance.lockstep.batch_acknowledger import BatchAcknowledger
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
 from conformance.lockstep.whereabouts import Whereabouts
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
@@ -95,9 +96,12 @@ class WireMember:
         name: str,
         whereabouts: Whereabouts,
         *,
-        marks_parts_of_batches: bool,
+        acknowledges_parts: bool,
     ) -> None:
-        """Connect and subscribe. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`."""
+        """Connect and subscribe. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`.
+
+        ``acknowledges_parts``: of a batch, messages are acknowledged one by one; otherwise only whole entries are.
+        """
         self.name = name
         self.topic = topic
         self.subscription = subscribe.subscription
@@ -108,7 +112,7 @@ class WireMember:
         self.claims_hashes = bool(subscribe.sticky)
         self.keeps_keys = not subscribe.out_of_order
         self._whereabouts = whereabouts
-        self._marks_parts_of_batches = marks_parts_of_batches
+        self._whole = None if acknowledges_parts else BatchAcknowledger(whereabouts)
         self._queue = subscribe.queue
         self._permits_given = 0
         self._taken_of_queue = 0
@@ -197,6 +201,8 @@ class WireMember:
         # What the broker says to be acknowledged of a batch already needs no acknowledgment of this client's.
         self._acknowledged[message.position] |= delivery.acknowledged
         self._whereabouts.delivered(self.topic, message)
+        if self._whole is not None:
+            self._whole.arrived(self.topic, message)
         self.held.add(message.position)
         self._waiting.append(message)
 
@@ -217,24 +223,36 @@ class WireMember:
         return self.take(len(self._waiting))
 
     def acknowledge(self, messages: Sequence[Dispatched], *, cumulative: bool) -> Acknowledged:
-        """Acknowledge in one command with a receipt; nothing is sent where nothing can be."""
+        """Acknowledge in one command with a receipt; nothing is sent where nothing can be.
+
+        The outcome has all messages that the broker counts as acknowledged by that command.
+        """
         covered = [m for m in self.received if _order(m) <= _order(messages[-1])] if cumulative else messages
         for message in covered:
             self._acknowledged[message.position].add(message.batch_index)
-        entries = {message.position: message for message in messages}
-        parts = {position: self._part(message, cumulative=cumulative) for position, message in entries.items()}
-        if not self._marks_parts_of_batches:
-            parts = {position: part for position, part in parts.items() if isinstance(part, Position)}
-        sent = tuple(message for message in messages if message.position in parts)
-        if not parts:
+        ids, sent = self._ids_of(messages, cumulative=cumulative)
+        if not ids:
             return Acknowledged(sent, receipt=False)
         try:
-            self._consumer.ack(parts.values(), cumulative=cumulative, timeout_s=ANSWER_TIMEOUT_S)
+            self._consumer.ack(ids, cumulative=cumulative, timeout_s=ANSWER_TIMEOUT_S)
         except ConnectionLost:
             if self.tap is None:
                 raise
             return Acknowledged(sent, receipt=False)  # it may have arrived before its tap cut it off
         return Acknowledged(sent, receipt=True)
+
+    def _ids_of(
+        self, messages: Sequence[Dispatched], *, cumulative: bool
+    ) -> tuple[list[Position | PartOfBatch], tuple[Dispatched, ...]]:
+        """What the command names, and the messages that the broker counts as acknowledged by it."""
+        if self._whole is None:
+            entries = {message.position: message for message in messages}
+            return [self._part(message, cumulative=cumulative) for message in entries.values()], tuple(messages)
+        if cumulative:
+            position, sent = self._whole.acknowledge_up_to(messages[-1])
+            return [position], sent
+        sent = self._whole.acknowledge(messages)
+        return list(dict.fromkeys(message.position for message in sent)), sent
 
     def _part(self, message: Dispatched, *, cumulative: bool) -> Position | PartOfBatch:
         """What of an entry this consumer has acknowledged, as clients say it; cumulatively, all before it."""
@@ -248,10 +266,15 @@ class WireMember:
         """Acknowledge by ids. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`."""
         self._consumer.ack(ids, cumulative=cumulative, timeout_s=ANSWER_TIMEOUT_S)
 
+    def _is_acknowledged(self, message: Dispatched) -> bool:
+        if self._whole is not None and self._whole.keeps(message):
+            return False
+        return message.batch_index in self._acknowledged[message.position]
+
     def redeliver(self, messages: Sequence[Dispatched] | None) -> tuple[Dispatched, ...]:
         """Ask the broker at once; asked for all, what is in the queue is dropped and made room for, as clients do."""
         if messages is None:
-            unacknowledged = (m for m in self.received if m.batch_index not in self._acknowledged[m.position])
+            unacknowledged = (m for m in self.received if not self._is_acknowledged(m))
             asked = tuple(dict.fromkeys((*unacknowledged, *self._waiting)))
             dropped = len(self._waiting)
             self._waiting.clear()

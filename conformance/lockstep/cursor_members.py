@@ -93,10 +93,11 @@ class Members:
     def _connect(self, operation: Subscribe, topic: str) -> Member:
         # Its name in the history, because who gets which hashes goes by names: a replay is to come to the same.
         url, name = self._world.service_url, operation.known_as or operation.consumer
-        if operation.client == "official":
-            return OfficialMember(url, operation, topic, name, self._whereabouts, self._batch_size_of)
-        marks = self._world.marks_parts_of_batches
-        return WireMember(url, operation, topic, name, self._whereabouts, marks_parts_of_batches=marks)
+        parts = self._world.acknowledges_parts
+        if operation.client == "wire":
+            return WireMember(url, operation, topic, name, self._whereabouts, acknowledges_parts=parts)
+        size_of = self._batch_size_of
+        return OfficialMember(url, operation, topic, name, self._whereabouts, size_of, acknowledges_parts=parts)
 
     def _batch_size_of(self, topic: str, position: Position) -> int:
         """How many messages an entry holds, as it was sent, or, if the answer to that was lost, as it is stored."""

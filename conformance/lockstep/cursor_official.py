@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Final
 
+from conformance.lockstep.batch_acknowledger import BatchAcknowledger
 from conformance.lockstep.cursor_consumers import IN_ORDER
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
 from conformance.lockstep.whereabouts import Whereabouts
@@ -43,8 +44,13 @@ class OfficialMember:
         name: str,
         whereabouts: Whereabouts,
         batch_size_of: Callable[[str, Position], int],
+        *,
+        acknowledges_parts: bool,
     ) -> None:
-        """Connect and subscribe. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`."""
+        """Connect and subscribe. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`.
+
+        ``acknowledges_parts``: of a batch, messages are acknowledged one by one; otherwise only whole entries are.
+        """
         self.name = name
         self.port: int | None = None
         self.topic = topic
@@ -56,6 +62,7 @@ class OfficialMember:
         self.quiet_at_s = 0.0
         self._whereabouts = whereabouts
         self._batch_size_of = batch_size_of
+        self._whole = None if acknowledges_parts else BatchAcknowledger(whereabouts)
         self._wanted = 0
         self._waiting: deque[Dispatched] = deque()
         self._deliveries: dict[Dispatched, OfficialDelivery] = {}
@@ -70,7 +77,7 @@ class OfficialMember:
                 consumer_name=name,
                 prefetch=max(1, subscribe.queue),
                 nack_delay_s=NACK_DELAY_S,
-                acknowledges_parts=True,
+                acknowledges_parts=acknowledges_parts,
             )
         except BaseException:
             self.crash()
@@ -107,6 +114,8 @@ class OfficialMember:
             delivery.redelivery_count,
         )
         self._whereabouts.delivered(topic, message)
+        if self._whole is not None:
+            self._whole.arrived(topic, message)
         self.held.add(message.position)
         self._partitions[message.position] = topic
         self._deliveries[message] = delivery
@@ -119,12 +128,16 @@ class OfficialMember:
         return messages
 
     def acknowledge(self, messages: Sequence[Dispatched], *, cumulative: bool) -> Acknowledged:
-        """Acknowledge one by one; the client sends that later."""
+        """Acknowledge one by one; the client sends that later, and of what it sends, the outcome has all messages."""
         for message in messages:
             acknowledge = self._consumer.ack_cumulative if cumulative else self._consumer.ack
             acknowledge(self._deliveries[message])
         self._holds_back(_GROUPING_S)
-        return Acknowledged(tuple(messages), receipt=False)
+        if self._whole is None:
+            return Acknowledged(tuple(messages), receipt=False)
+        if cumulative:
+            return Acknowledged(self._whole.acknowledge_up_to(messages[-1])[1], receipt=False)
+        return Acknowledged(self._whole.acknowledge(messages), receipt=False)
 
     def redeliver(self, messages: Sequence[Dispatched] | None) -> tuple[Dispatched, ...]:
         """Fail with messages, for which the client asks later; asked for all, it does so at once."""

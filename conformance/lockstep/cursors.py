@@ -190,7 +190,8 @@ class Cursors:
             case TakeAll():
                 return self._take_all(operation, topic)
             case FailOften(times=times):
-                return fail_often(self._world.service_url, topic, f"often-{self._world.fresh()}", times)
+                subscription, parts = f"often-{self._world.fresh()}", self._world.acknowledges_parts
+                return fail_often(self._world.service_url, topic, subscription, times, acknowledges_parts=parts)
             case Terminate():
                 self._terminated.add(topic)
                 return self._admin.terminate(topic)
@@ -300,7 +301,7 @@ class Cursors:
         for found in known.values():
             entries.setdefault(found.position, []).append(found)
         parts = [_part(found, cumulative=operation.cumulative) for found in entries.values()]
-        if not self._world.marks_parts_of_batches:
+        if not self._world.acknowledges_parts:
             parts = [part for part in parts if isinstance(part, Position)]
         if parts:
             self._changing(member)

@@ -63,6 +63,15 @@ class Whereabouts:
         """The entries of a topic that are known and stand before a position, the nearest first."""
         return sorted((at for where, at in self._batch_sizes if where == topic and at < position), reverse=True)
 
+    def last_before(self, topic: str, position: Position) -> Dispatched | None:
+        """The last message that is known to stand before a position."""
+        entry = next(iter(self.entries_before(topic, position)), None)
+        found = [(one, name) for name, one in self._found.items() if (one.topic, one.position) == (topic, entry)]
+        if not found:
+            return None
+        last, name = max(found, key=lambda one: one[0].batch_index)
+        return Dispatched(last.position, last.batch_index, last.batch_size, name)
+
     def delivered(self, topic: str, message: Dispatched) -> None:
         """A message was delivered; one whose answer was lost is found by that."""
         self._batch_sizes.setdefault((topic, message.position), message.batch_size)

@@ -67,7 +67,8 @@ class World:
         self.snapshot_room = int(runtime.get("brokerDeduplicationMaxNumberOfProducers", "10000"))
         self.ledger_room = int(runtime.get("managedLedgerMaxEntriesPerLedger", "50000"))
         self.snapshot_interval_entries = int(runtime.get("brokerDeduplicationEntriesInterval", "1000"))
-        self.marks_parts_of_batches = runtime.get("acknowledgmentAtBatchIndexLevelEnabled", "false") == "true"
+        # Clients ask for it only where the broker has it: otherwise a broker takes no notice of such acks.
+        self.acknowledges_parts = runtime.get("acknowledgmentAtBatchIndexLevelEnabled", "false") == "true"
         self.flush_interval_s = float(runtime.get("managedLedgerCursorPositionFlushSeconds", "60"))
         self.stored_ranges = int(runtime.get("managedLedgerMaxUnackedRangesToPersistInMetadataStore", "1000"))
         # Releases before 4.0 have no such switch, and what it switches back to.

@@ -117,9 +117,12 @@ def _given(state: Consumption, key: Key, name: str, message: Message, *, is_late
 
 
 def _is_outstanding(state: Consumption, key: Key, message: Message) -> bool:
-    """Whether somebody surely has a message outstanding."""
-    consumers = (consumer for _, consumer in state.of_subscription(key) if not consumer.asks_twice)
-    return any(message in consumer.outstanding for consumer in consumers)
+    """Whether somebody surely has a message outstanding: not one whose client may have asked for it once more."""
+    return any(
+        message in consumer.outstanding
+        for _, consumer in state.of_subscription(key)
+        if not consumer.asks_twice and not (consumer.may_repeat and consumer.client == "official")
+    )
 
 
 def _replayed_once_more(

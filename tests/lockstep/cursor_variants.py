@@ -12,6 +12,9 @@ from msgspec import Struct
 class CursorVariant(Struct, frozen=True, kw_only=True):
     """Switches, all off."""
 
+    acknowledges_entries: bool = False
+    """Clients acknowledge whole entries only, as they do unless they are told otherwise."""
+
     # ----------------------------------------------------------------------------------------- what releases do
     backlog_miscounted: bool = False
     batch_acks_lost: bool = False

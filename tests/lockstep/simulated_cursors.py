@@ -364,6 +364,8 @@ class SimulatedCursors:
             last = spot_of(messages[0][1])
             covered = [given for given in consumer.received if spot_of(given[1]) <= last]
         consumer.acknowledged |= {(topic, spot_of(message)) for topic, message in covered}
+        if self._variant.acknowledges_entries:
+            messages = self._of_entries(consumer, messages, cumulative)
         for topic in consumer.topics:
             spots = tuple(spot_of(message) for where, message in messages if where == topic)
             if not spots:
@@ -375,7 +377,24 @@ class SimulatedCursors:
             if not cumulative:  # what the client says of a batch is all that it acknowledged of it
                 spots = tuple(spot for _, spot in consumer.acknowledged if spot[0] in entries)
             self._dispatcher.acknowledge((topic, consumer.subscription), spots, cumulative=cumulative)
-        return Acknowledged(tuple(message for _, message in messages), receipt=consumer.client == "wire")
+        is_confirmed = consumer.client == "wire" and bool(messages)
+        return Acknowledged(tuple(message for _, message in messages), receipt=is_confirmed)
+
+    def _of_entries(self, consumer: Consumer, messages: list[Given], cumulative: bool) -> list[Given]:
+        """What is acknowledged by a client that waits for all messages of a batch, or, cumulatively, goes up to the
+        entry before it."""
+        acknowledged: list[Given] = []
+        for topic, position in dict.fromkeys((topic, message.position) for topic, message in messages):
+            log = self._logs[topic]
+            size, entries = len(log.entries[position]), log.up_to(position)
+            if not all((topic, (position, index)) in consumer.acknowledged for index in range(size)):
+                if not cumulative or len(entries) < 2:
+                    continue
+                position = entries[-2]
+                size = len(log.entries[position])
+            spots = [(position, index) for index in range(size)][-1 if cumulative else 0 :]
+            acknowledged += [(topic, self._dispatched(log, log.entries[at][index], (at, index))) for at, index in spots]
+        return acknowledged
 
     def _acknowledge_others(self, consumer: Consumer, operation: AcknowledgeOthers) -> AnyOutcome:
         if consumer.client != "wire":

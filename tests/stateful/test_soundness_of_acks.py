@@ -18,11 +18,12 @@ from model.judgement import Allowed
 from stateful.test_acks import MACHINES
 from tests.judging_again import judged_again
 from tests.lockstep.campaigns import Campaign, play
-from tests.lockstep.cursor_variants import AS_RELEASES
+from tests.lockstep.cursor_variants import AS_RELEASES, CursorVariant
 from tests.lockstep.simulated import SimulatedPerformer
 
 SEEDS, EXAMPLES = range(4), 75
 AS_RELEASES_DO = partial(SimulatedPerformer, cursors=AS_RELEASES)
+BY_ENTRIES = partial(SimulatedPerformer, cursors=CursorVariant(acknowledges_entries=True))
 machines = pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
 
 
@@ -52,6 +53,13 @@ def test_nor_by_one_that_deviates_as_releases_do_when_that_is_known(machine: Mac
     campaign = play(machine.factory, AS_RELEASES_DO, examples=100, steps=machine.steps, seeded=2, known=known)
     assert violations([campaign]) == []
     assert campaign.deviations.total() > 0
+
+
+@machines
+def test_nor_where_clients_acknowledge_whole_entries_only(machine: Machine) -> None:
+    campaign = play(machine.factory, BY_ENTRIES, examples=100, steps=machine.steps, seeded=3)
+    assert violations([campaign]) == []
+    assert campaign.deviations.total() == 0
 
 
 @machines

@@ -1,0 +1,77 @@
+"""What is acknowledged by a client that does not acknowledge parts of batches."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.lockstep.batch_acknowledger import BatchAcknowledger
+from conformance.lockstep.whereabouts import Whereabouts
+from model.cursors.words import Dispatched
+from model.log import Position
+
+TOPIC = "t"
+
+
+def entry(number: int, size: int, *, redeliveries: int = 0) -> list[Dispatched]:
+    position = Position(7, number)
+    if size == 1:
+        return [Dispatched(position, -1, 0, f"{number}", redeliveries)]
+    return [Dispatched(position, index, size, f"{number}/{index}", redeliveries) for index in range(size)]
+
+
+class Client:
+    """A consumer that received these entries."""
+
+    def __init__(self, *entries: list[Dispatched]) -> None:
+        self.whereabouts = Whereabouts()
+        self.acknowledger = BatchAcknowledger(self.whereabouts)
+        for messages in entries:
+            self.receives(messages)
+
+    def receives(self, messages: list[Dispatched]) -> None:
+        for message in messages:
+            self.whereabouts.delivered(TOPIC, message)
+            self.acknowledger.arrived(TOPIC, message)
+
+    def acks(self, *messages: Dispatched) -> list[str]:
+        return [message.business_id for message in self.acknowledger.acknowledge(messages)]
+
+
+def test_a_batch_is_acknowledged_with_the_last_of_its_messages() -> None:
+    single, batch = entry(0, 1), entry(1, 3)
+    client = Client(single, batch)
+    assert client.acks(batch[1], single[0]) == ["0"]
+    assert client.acknowledger.keeps(batch[1])
+    assert client.acks(batch[0]) == []
+    assert client.acks(batch[2]) == ["1/0", "1/1", "1/2"]
+    assert not client.acknowledger.keeps(batch[1])
+
+
+@pytest.mark.parametrize("redeliveries", [0, 1])
+def test_a_batch_that_is_delivered_again_has_no_acks(redeliveries: int) -> None:
+    first, again = entry(0, 2), entry(0, 2, redeliveries=redeliveries)
+    client = Client(first)
+    assert client.acks(first[0]) == []
+    client.receives(again)
+    assert client.acks(again[1]) == []
+    assert client.acks(again[0]) == ["0/0", "0/1"]
+
+
+def test_a_cumulative_ack_of_a_part_goes_up_to_the_entry_before() -> None:
+    before, batch = entry(0, 2), entry(1, 3)
+    client = Client(before, batch)
+    position, (last,) = client.acknowledger.acknowledge_up_to(batch[1])
+    assert (position, last.position, last.business_id) == (Position(7, 0), Position(7, 0), "0/1")
+    assert client.acknowledger.acknowledge_up_to(batch[2]) == (Position(7, 1), (batch[2],))
+
+
+def test_a_cumulative_ack_of_a_part_of_the_first_entry_acknowledges_nothing() -> None:
+    batch = entry(0, 2)
+    assert Client(batch).acknowledger.acknowledge_up_to(batch[0]) == (Position(7, -1), ())
+
+
+def test_a_cumulative_ack_and_single_ones_make_up_a_batch() -> None:
+    batch = entry(0, 3)
+    client = Client(batch)
+    assert client.acks(batch[2]) == []
+    assert client.acknowledger.acknowledge_up_to(batch[1]) == (Position(7, 0), (batch[2],))
