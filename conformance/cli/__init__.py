@@ -18,6 +18,7 @@ from conformance.cli.check import check
 from conformance.cli.compact import compact
 from conformance.cli.defects import defects
 from conformance.cli.explore import explore
+from conformance.cli.machines import machines
 from conformance.cli.output import NAME
 from conformance.cli.replay import replay
 from conformance.cli.rules import rules
@@ -38,7 +39,7 @@ def cli() -> None:
     """Says, rule by rule, whether an Apache Pulsar release keeps its word."""
 
 
-for command in (check, compact, defects, explore, replay, rules, soak, verify):
+for command in (check, compact, defects, explore, machines, replay, rules, soak, verify):
     cli.add_command(command)
 
 

@@ -10,7 +10,7 @@ import click
 
 from conformance.cli import options
 from conformance.cli.output import NAME, consoles, demand_folder_of
-from conformance.cli.types import DEFECT, Duration, Machines, Rules
+from conformance.cli.types import DEFECT, MACHINES, Duration, Rules
 from conformance.commands.engine import Engine
 from model.catalogue import Rule
 
@@ -25,7 +25,7 @@ from model.catalogue import Rule
 @options.json_file_option
 @options.folder_option("--history", "Folder for a history to `verify`.")
 @click.option("--defect", type=DEFECT, help="Switch a seeded defect on in the broker.")
-@click.option("--machines", type=Machines(), default=(), help="Run only these machines.")
+@click.option("--machines", type=MACHINES, default=(), help="Run only these machines.")
 @options.client_option
 @options.setting_option
 @click.pass_obj

@@ -24,7 +24,6 @@ LONGEST_S = 30 * 24 * 3600.0
 """No command is asked to take longer: what is longer is a slip of the finger."""
 
 _SETTING = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)=(?P<value>[^\r\n]*)")
-_MACHINE = re.compile(r"\w+(-\w+)*")
 _RELEASE = re.compile(r"\d+\.\d+\.\d+([a-z0-9.]*)")
 
 
@@ -58,7 +57,7 @@ class Name(click.ParamType[str]):
         self.kind = kind
         self.also = tuple(also)
         self._names = names
-        self._listed_by = listed_by
+        self.listed_by = listed_by
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -68,7 +67,7 @@ class Name(click.ParamType[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name, which there is."""
         if value not in self.names:
-            self.fail(names.unknown(self.kind, value, self.names, listed_by=self._listed_by), param, ctx)
+            self.fail(names.unknown(self.kind, value, self.names, listed_by=self.listed_by), param, ctx)
         return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -90,7 +89,7 @@ class Names(click.ParamType[tuple[str, ...]]):
         if isinstance(value, tuple):
             return value
         try:
-            written = names.listed(value, kind=self.one.kind, names=self.one.names)
+            written = names.listed(value, kind=self.one.kind, names=self.one.names, listed_by=self.one.listed_by)
         except ValueError as error:
             self.fail(str(error), param, ctx)
         if NONE in written and len(written) > 1:
@@ -151,21 +150,6 @@ class ClientRelease(click.ParamType[str]):
         return text
 
 
-class Machines(click.ParamType[tuple[str, ...]]):
-    """Names of machines, separated by commas."""
-
-    name = "machines"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        """The names; that there are such machines is found out by the engine."""
-        if isinstance(value, tuple):
-            return value
-        written = tuple(part.strip() for part in value.split(",") if part.strip())
-        if not written or not all(_MACHINE.fullmatch(name) for name in written):
-            self.fail(f"{value!r} does not name machines; write words separated by commas", param, ctx)
-        return written
-
-
 def _defects() -> list[str]:
     from conformance.faults import catalogue
 
@@ -178,6 +162,12 @@ def _faults() -> tuple[str, ...]:
     return get_args(FaultName)
 
 
+def _machines() -> list[str]:
+    from conformance.engine.catalogue import DESCRIPTIONS
+
+    return [machine.name for machine in DESCRIPTIONS]
+
+
 def _variants() -> list[str]:
     from model.explorations import VARIANTS
 
@@ -187,4 +177,5 @@ def _variants() -> list[str]:
 DEFECT = Name("defect", _defects, listed_by="pulsar-conformance defects")
 DEFECT_OR_NONE = Name("defect", _defects, listed_by="pulsar-conformance defects", also=(NONE,))
 FAULTS = Names(Name("fault", _faults, also=(NONE,)))
+MACHINES = Names(Name("machine", _machines, listed_by="pulsar-conformance machines"))
 VARIANT = Name("variant", _variants, listed_by="pulsar-conformance explore --list")

@@ -15,12 +15,13 @@ from conformance.commands.folders import bugs_kept_in, report_folder
 from conformance.commands.interrupting import INTERRUPTED
 from conformance.commands.packages import demand_installed
 from conformance.commands.supervisor import Ending, events_file, supervise
+from conformance.engine.catalogue import BY_NAME
 from conformance.events import AnyEvent, RunStarted, decode
-from conformance.faults import catalogue
 from conformance.known import KnownDeviation, known_of
 from conformance.report import data, junit, page, table
 from conformance.report.account import Account, stories
 from conformance.report.progress import display
+from conformance.trouble import Trouble
 from conformance.verdicts import verdicts
 from model.catalogue import Rule
 
@@ -49,14 +50,25 @@ class Asked:
 
 def check(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
     """Run, show progress on ``err``, print the table on ``out``, write the reports; returns the exit status."""
-    if asked.defect is not None:
-        catalogue.find(asked.defect)
+    _demand_decided(asked)
     if asked.history is not None:
         demand_installed(("pyarrow",), "check --history")
     engine.obtain(asked.broker)
     folder = report_folder(asked.report, asked.broker, str(asked.seed))
     with bugs_kept_in(folder):
         return _check(asked, folder, engine, out=out, err=err)
+
+
+def _demand_decided(asked: Asked) -> None:
+    """Trouble where a machine was named that decides no rule that was asked for: it would not run."""
+    rules = {rule.id for rule in asked.rules}
+    for name in asked.machines:
+        decides = BY_NAME[name].decides
+        if not rules & set(decides):
+            raise Trouble(
+                f"the machine {name} decides no rule that was asked for; ask for one of these with --rules: "
+                + ", ".join(decides)
+            )
 
 
 def _check(asked: Asked, folder: Path, engine: Engine, *, out: Console, err: Console) -> int:

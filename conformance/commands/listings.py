@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from conformance.engine.catalogue import DESCRIPTIONS, Description
 from conformance.faults.defect import Defect
 from conformance.report.account import title
 from model.catalogue import CATALOGUE, DOCUMENTS
@@ -31,6 +32,42 @@ def list_defects(defects: Iterable[Defect], out: Console) -> None:
     for defect in defects:
         table.add_row(defect.name, defect.breaks, Text(defect.summary))
     out.print(table)
+
+
+def list_machines(out: Console) -> None:
+    """Print every machine, document by document."""
+    for document, name in DOCUMENTS.items():
+        table = _table(f"Document {document}: {name}")
+        for machine in DESCRIPTIONS:
+            if machine.document == document:
+                table.add_row(machine.name, f"share {machine.share:g}", Text(_telling(machine)))
+        out.print(table)
+
+
+def _telling(machine: Description) -> str:
+    needs = ", ".join(_needs(machine))
+    return f"{machine.summary} Decides {', '.join(machine.decides)}." + (f" Needs: {needs}." if needs else "")
+
+
+def _needs(machine: Description) -> list[str]:
+    return sorted(need.value for need in machine.needs)
+
+
+def machines_as_json() -> bytes:
+    """Every machine, as a list of objects with the field ``id`` first."""
+    return _json(
+        [
+            {
+                "id": machine.name,
+                "document": machine.document,
+                "summary": machine.summary,
+                "decides": machine.decides,
+                "needs": _needs(machine),
+                "share": machine.share,
+            }
+            for machine in DESCRIPTIONS
+        ]
+    )
 
 
 def rules_as_json() -> bytes:

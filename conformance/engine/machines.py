@@ -1,31 +1,30 @@
-"""What the engine needs to know of a machine: a plain description, so that it need not import the machines' room."""
+"""A machine as the engine runs it: its description, and the class that is made for each example."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 
 from hypothesis.stateful import RuleBasedStateMachine
 
-from conformance.brokers.interface import Capability
+from conformance.engine.catalogue import BY_NAME, Description
 from conformance.engine.example import RunningExample
 
 MachineFactory = Callable[[RunningExample], RuleBasedStateMachine]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """A machine as the engine sees it.
+class Machine(Description):
+    """A machine that can be run: what the catalogue says of it, and ``factory``, which makes one for an example."""
 
-    ``decides`` are the rules that it puts to the test, ``needs`` what it must be able to do to a broker, ``share`` its
-    part of the budget relative to the others', ``steps`` the length of an example and ``examples`` their number in one
-    round of Hypothesis (the clock is looked at between examples).
-    """
-
-    name: str
-    decides: tuple[str, ...]
     factory: MachineFactory
-    needs: frozenset[Capability] = frozenset()
-    share: float = 1.0
-    steps: int = 20
-    examples: int = 20
+
+
+def machines(factories: Mapping[str, MachineFactory]) -> tuple[Machine, ...]:
+    """The machines of these names, with what the catalogue says of each; KeyError for one that is not in it."""
+    return tuple(_described(BY_NAME[name], factory) for name, factory in factories.items())
+
+
+def _described(description: Description, factory: MachineFactory) -> Machine:
+    said = {field.name: getattr(description, field.name) for field in fields(description)}
+    return Machine(factory=factory, **said)

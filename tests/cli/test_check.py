@@ -177,7 +177,7 @@ def test_a_crash_of_the_engine_is_told_with_what_it_printed(tmp_path: Path) -> N
 
 
 def test_an_engine_without_a_machine_says_so(tmp_path: Path) -> None:
-    ran = check("finds_no_machine", tmp_path, "--machines", "no-such")
+    ran = check("finds_no_machine", tmp_path)
     assert "Trouble: The engine found no machine to run: none has that name" in ran.out
 
 

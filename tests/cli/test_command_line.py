@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from conformance.engine.catalogue import DESCRIPTIONS
 from conformance.faults.catalogue import defects
 from conformance.history import document
 from conformance.history.parquet import HistoryWriter
@@ -71,8 +72,16 @@ from tests.report.samples import QUIRK, VIOLATION, history
             "Invalid value for '--client': 'newest' is no release of pulsar-client; write it like 3.12.0",
         ),
         (
-            ["check", "--machines", "a b"],
-            "Invalid value for '--machines': 'a b' does not name machines; write words separated by commas",
+            ["check", "--machines", "keys,nope"],
+            "Invalid value for '--machines': there is no machine 'nope'; `pulsar-conformance machines` lists them",
+        ),
+        (
+            ["check", "--machines", "key"],
+            "Invalid value for '--machines': there is no machine 'key'; did you mean 'keys'?",
+        ),
+        (
+            ["check", "--machines", "deduplication,clusters-idle", "--rules", "DEDUP"],
+            "the machine clusters-idle decides no rule that was asked for; ask for one of these with --rules: REPL-17",
         ),
         (["check", "--known", "missing.json"], "cannot read missing.json: No such file or directory"),
         (
@@ -134,6 +143,23 @@ def test_rules_are_listed_for_programs(tmp_path: Path) -> None:
     listed = json.loads(run("holds", "rules", "--json", folder=tmp_path).out)
     assert [rule["id"] for rule in listed] == [rule.id for rule in CATALOGUE]
     assert listed[0]["decided_by"] == ["wire"]
+
+
+def test_machines_are_listed(tmp_path: Path) -> None:
+    for_people = run("holds", "machines", folder=tmp_path).out
+    assert all(machine.name in for_people for machine in DESCRIPTIONS)
+    assert max(len(line) for line in for_people.splitlines()) <= 80
+    listed = json.loads(run("holds", "machines", "--json", folder=tmp_path).out)
+    assert [machine["id"] for machine in listed] == [machine.name for machine in DESCRIPTIONS]
+    (races,) = [machine for machine in listed if machine["id"] == "keys-races"]
+    del races["summary"]
+    assert races == {
+        "id": "keys-races",
+        "document": "004",
+        "decides": ["KEY-01", "KEY-10"],
+        "needs": ["defects"],
+        "share": 3.0,
+    }
 
 
 def test_defects_are_listed(tmp_path: Path) -> None:

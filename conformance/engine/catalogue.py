@@ -1,0 +1,327 @@
+"""The machines there are, as data: what each does, which rules it decides, what it needs and how much time it gets.
+
+The classes are in the room of the machines, which takes their descriptions from here by name
+(:func:`conformance.engine.machines.machines`). So the command line lists, completes and refuses names of machines
+without importing them, or Hypothesis. Within a document, machines run in this order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conformance.brokers.interface import Capability
+from model.catalogue import RULES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """What there is to know of a machine without running it.
+
+    ``decides`` are the rules that it puts to the test, ``needs`` what it must be able to do to a broker, ``share`` its
+    part of the budget relative to the others', ``steps`` the length of an example and ``examples`` their number in one
+    round of Hypothesis (the clock is looked at between examples).
+    """
+
+    name: str
+    summary: str = ""
+    decides: tuple[str, ...]
+    needs: frozenset[Capability] = frozenset()
+    share: float = 1.0
+    steps: int = 20
+    examples: int = 20
+
+    @property
+    def document(self) -> str:
+        """The number of the document whose rules it decides."""
+        return RULES[self.decides[0]].document
+
+
+DESCRIPTIONS: tuple[Description, ...] = (
+    # First: a restart takes the longer, the more topics there are.
+    Description(
+        name="deduplication-settings",
+        summary="Restarts the broker to switch its own deduplication setting on and off.",
+        decides=("DEDUP-01",),
+        needs=frozenset({Capability.RESTART}),
+        share=2.0,
+        steps=3,
+        examples=1,
+    ),
+    Description(
+        name="deduplication",
+        summary="Switches deduplication in every way, unloads topics, and resends messages.",
+        decides=(
+            "DEDUP-01",
+            "DEDUP-02",
+            "DEDUP-03",
+            "DEDUP-07",
+            "DEDUP-08",
+            "DEDUP-09",
+            "DEDUP-10",
+            "DEDUP-12",
+            "DEDUP-14",
+        ),
+        share=4.0,
+    ),
+    Description(
+        name="deduplication-failures",
+        summary="Fails writes and snapshots inside the broker; producers reconnect and resend. Wire client only.",
+        decides=("DEDUP-04", "DEDUP-05", "DEDUP-06", "DEDUP-09", "DEDUP-11", "DEDUP-12"),
+        needs=frozenset({Capability.DEFECTS}),
+        share=4.0,
+        steps=10,
+    ),
+    Description(
+        name="deduplication-network",
+        summary="Cuts connections of producers, with and without an unload; they resend everything. Wire client only.",
+        decides=("DEDUP-02", "DEDUP-03", "DEDUP-08", "DEDUP-09", "DEDUP-12"),
+        share=2.0,
+        steps=10,
+    ),
+    Description(
+        name="deduplication-kills",
+        summary="Restarts and kills the broker, with and without messages in flight.",
+        decides=("DEDUP-12",),
+        needs=frozenset({Capability.KILL, Capability.RESTART}),
+        share=2.0,
+        steps=3,
+        examples=2,
+    ),
+    Description(
+        name="effectively-once",
+        summary="Runs sources and consumers that crash, while topics are unloaded and writes fail.",
+        decides=("DEDUP-13", "DEDUP-15", "DEDUP-16", "DEDUP-17", "DEDUP-18"),
+        share=4.0,
+        steps=8,
+    ),
+    Description(
+        name="effectively-once-network",
+        summary="Cuts connections of sources, while topics are unloaded and writes fail.",
+        decides=("DEDUP-13", "DEDUP-15"),
+        share=2.0,
+        steps=8,
+    ),
+    Description(
+        name="effectively-once-kills",
+        summary="Kills and restarts the broker under sources and consumers.",
+        decides=("DEDUP-13", "DEDUP-15", "DEDUP-16", "DEDUP-17", "DEDUP-18"),
+        needs=frozenset({Capability.KILL, Capability.RESTART}),
+        share=2.0,
+        steps=2,
+        examples=2,
+    ),
+    Description(
+        name="clusters",
+        summary="Publishes, consumes and acknowledges in any cluster, fails over, breaks links, unloads topics.",
+        decides=(
+            "REPL-01",
+            "REPL-02",
+            "REPL-03",
+            "REPL-04",
+            "REPL-05",
+            "REPL-06",
+            "REPL-07",
+            "REPL-08",
+            "REPL-09",
+            "REPL-10",
+            "REPL-11",
+            "REPL-12",
+            "REPL-13",
+            "REPL-14",
+            "REPL-15",
+            "REPL-18",
+        ),
+        needs=frozenset({Capability.CLUSTERS}),
+        share=4.0,
+        steps=12,
+        examples=3,
+    ),
+    Description(
+        name="clusters-idle",
+        summary="Leaves a topic idle in every cluster but the first while that makes its first snapshots.",
+        decides=("REPL-17",),
+        needs=frozenset({Capability.CLUSTERS}),
+        share=1.0,
+        steps=3,
+        examples=1,
+    ),
+    Description(
+        name="clusters-kills",
+        summary="Kills and restarts clusters as well.",
+        decides=("REPL-01", "REPL-13", "REPL-14"),
+        needs=frozenset({Capability.CLUSTERS, Capability.KILL, Capability.RESTART}),
+        share=1.0,
+        steps=6,
+        examples=1,
+    ),
+    Description(
+        name="chunks",
+        summary="Publishes around the size limit with two producers; one subscription acknowledges in any order.",
+        decides=("CHUNK-01", "CHUNK-02", "CHUNK-03", "CHUNK-04", "CHUNK-05", "CHUNK-06", "CHUNK-07"),
+        share=3.0,
+        steps=10,
+    ),
+    Description(
+        name="chunks-interrupted",
+        summary="Interrupts producers between two chunks: they crash or reconnect, also after an unload.",
+        decides=("CHUNK-02", "CHUNK-04", "CHUNK-05", "CHUNK-09", "CHUNK-13"),
+        share=3.0,
+        steps=8,
+    ),
+    Description(
+        name="chunks-crafted",
+        summary="Publishes chunks that no client sends: partial, repeated, out of order; small buffers.",
+        decides=("CHUNK-03", "CHUNK-04", "CHUNK-06", "CHUNK-07", "CHUNK-08", "CHUNK-09"),
+        share=3.0,
+        steps=8,
+    ),
+    Description(
+        name="chunks-shared",
+        summary="Shares a subscription among consumers that join, leave with parts of messages, and fail.",
+        decides=("CHUNK-04", "CHUNK-06", "CHUNK-07", "CHUNK-09"),
+        share=2.0,
+        steps=8,
+    ),
+    Description(
+        name="chunks-stats",
+        summary="Reads the broker's chunk statistics.",
+        decides=("CHUNK-10",),
+        share=1.0,
+        steps=2,
+        examples=2,
+    ),
+    Description(
+        name="chunks-kills",
+        summary="Restarts and kills the broker between two chunks.",
+        decides=("CHUNK-03", "CHUNK-13"),
+        needs=frozenset({Capability.KILL, Capability.RESTART}),
+        share=1.0,
+        steps=2,
+        examples=1,
+    ),
+    Description(
+        name="acknowledgment",
+        summary="Does everything to several subscriptions of one topic that consumers and administrators can do.",
+        decides=(
+            "ACK-01",
+            "ACK-02",
+            "ACK-03",
+            "ACK-04",
+            "ACK-05",
+            "ACK-06",
+            "ACK-07",
+            "ACK-08",
+            "ACK-10",
+            "ACK-12",
+            "ACK-13",
+            "ACK-14",
+        ),
+        share=4.0,
+    ),
+    Description(
+        name="acknowledgment-network",
+        summary="Cuts connections of consumers of several subscriptions.",
+        decides=("ACK-02", "ACK-03", "ACK-04", "ACK-06", "ACK-11", "ACK-12"),
+        share=2.0,
+    ),
+    Description(
+        name="acknowledgment-clients",
+        summary="Consumes with pulsar-client, which groups acks and reconnects; partitioned topics too.",
+        decides=("ACK-05", "ACK-11", "ACK-13"),
+        share=2.0,
+        steps=10,
+        examples=5,
+    ),
+    Description(
+        name="acknowledgment-clients-network",
+        summary="Cuts connections of pulsar-client's consumers.",
+        decides=("ACK-05", "ACK-11", "ACK-13"),
+        share=1.0,
+        steps=10,
+        examples=5,
+    ),
+    Description(
+        name="acknowledgment-kills",
+        summary="Kills and restarts the broker: recent acks may be lost, messages never.",
+        decides=("ACK-08", "ACK-09", "ACK-10"),
+        needs=frozenset({Capability.KILL, Capability.RESTART}),
+        share=4.0,
+        steps=2,
+        examples=2,
+    ),
+    Description(
+        name="keys",
+        summary="Consumers join and leave while others have pending acks, and acknowledge in any order.",
+        decides=(
+            "KEY-01",
+            "KEY-02",
+            "KEY-03",
+            "KEY-04",
+            "KEY-05",
+            "KEY-06",
+            "KEY-07",
+            "KEY-09",
+            "KEY-11",
+            "KEY-12",
+            "KEY-13",
+            "KEY-14",
+        ),
+        share=4.0,
+    ),
+    Description(
+        name="keys-again",
+        summary="Consumers fail with pending acks, topics are unloaded, administrators reset subscriptions.",
+        decides=("KEY-01", "KEY-02", "KEY-05", "KEY-06", "KEY-08", "KEY-09", "KEY-11", "KEY-14"),
+        share=4.0,
+    ),
+    Description(
+        name="keys-claimed",
+        summary="Consumers claim hash ranges (sticky), with gaps and overlaps.",
+        decides=("KEY-01", "KEY-02", "KEY-06", "KEY-08", "KEY-09"),
+        share=2.0,
+    ),
+    Description(
+        name="keys-races",
+        summary="Delays the broker between two steps of dispatch while consumers join and leave.",
+        decides=("KEY-01", "KEY-10"),
+        needs=frozenset({Capability.DEFECTS}),
+        share=3.0,
+        steps=10,
+    ),
+    Description(
+        name="keys-switched",
+        summary="Switches a topic between draining hashes and the classic implementation.",
+        decides=("KEY-01", "KEY-02", "KEY-14"),
+        share=2.0,
+        steps=8,
+        examples=5,
+    ),
+    Description(
+        name="keys-kills",
+        summary="Kills and restarts the broker while consumers have pending acks.",
+        decides=("KEY-01", "KEY-02"),
+        needs=frozenset({Capability.KILL, Capability.RESTART}),
+        share=1.0,
+        steps=2,
+        examples=2,
+    ),
+    Description(
+        name="keys-network",
+        summary="Cuts connections of consumers while they acknowledge.",
+        decides=("KEY-01", "KEY-02", "KEY-05", "KEY-06", "KEY-09"),
+        share=1.0,
+    ),
+    Description(
+        name="keys-clients",
+        summary="Mixes consumers of pulsar-client and of the wire client.",
+        decides=("KEY-01", "KEY-02"),
+        share=1.0,
+        steps=10,
+        examples=5,
+    ),
+)
+
+BY_NAME: dict[str, Description] = {description.name: description for description in DESCRIPTIONS}
+
+LISTED_BY = "pulsar-conformance machines"
+"""The command that lists them."""

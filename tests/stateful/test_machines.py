@@ -1,0 +1,31 @@
+"""The catalogue of machines against the machines themselves."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections import Counter
+
+import stateful
+from conformance.engine.catalogue import DESCRIPTIONS
+from conformance.engine.machines import Machine
+from model.catalogue import RULES, Decided
+
+
+def test_every_machine_of_the_catalogue_is_one_that_pytest_runs() -> None:
+    modules = [
+        importlib.import_module(f"stateful.{module.name}")
+        for module in pkgutil.iter_modules(stateful.__path__)
+        if module.name.startswith("test_") and module.name != "test_replay"
+    ]
+    run: list[Machine] = [machine for module in modules for machine in module.MACHINES]
+    assert Counter(machine.name for machine in run) == Counter(described.name for described in DESCRIPTIONS)
+    assert len({machine.factory for machine in run}) == len(run)
+
+
+def test_every_machine_decides_rules_of_one_document_and_together_all_that_a_broker_can_show() -> None:
+    for machine in DESCRIPTIONS:
+        assert machine.summary.endswith(".")
+        assert {RULES[rule].document for rule in machine.decides} == {machine.document}
+    decided = {rule for machine in DESCRIPTIONS for rule in machine.decides}
+    assert {rule.id for rule in RULES.values() if rule.decided_by != (Decided.MODEL,)} <= decided
