@@ -5,13 +5,13 @@ what was received from it. Who gets what is :mod:`tests.lockstep.simulated_dispa
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from model.cursors.words import Dispatched, Kind, Subscribe
 from model.log import Position
 from model.vocabulary import Client
-from tests.lockstep.simulated_subscription import Spot
+from tests.lockstep.simulated_subscription import Log, Spot
 
 IN_ORDER: frozenset[Kind] = frozenset({"Exclusive", "Failover"})
 Key = tuple[str, str]
@@ -100,3 +100,25 @@ def consumer_of(operation: Subscribe, topics: tuple[str, ...]) -> Consumer:
         claims=operation.sticky,
         keeps_keys=not operation.out_of_order,
     )
+
+
+def dispatched(log: Log, name: str, spot: Spot) -> Dispatched:
+    """A message of the log as a client names it."""
+    size = len(log.entries[spot[0]])
+    return Dispatched(spot[0], spot[1] if size > 1 else -1, size if size > 1 else 0, name)
+
+
+def of_entries(logs: Mapping[str, Log], consumer: Consumer, messages: list[Given], *, cumulative: bool) -> list[Given]:
+    """What is acknowledged by a client that waits for all messages of a batch, or, cumulatively, goes up to the entry
+    before it."""
+    acknowledged: list[Given] = []
+    for topic, position in dict.fromkeys((topic, message.position) for topic, message in messages):
+        log, entries = logs[topic], logs[topic].up_to(position)
+        if not log.spots([position]) <= {spot for where, spot in consumer.acknowledged if where == topic}:
+            entries.pop()
+            if not cumulative:
+                continue
+        for last in entries[-1:]:
+            spots = sorted(log.spots([last]))[-1 if cumulative else 0 :]
+            acknowledged += [(topic, dispatched(log, log.entries[last][spot[1]], spot)) for spot in spots]
+    return acknowledged

@@ -58,7 +58,17 @@ from model.log import Ledgers
 from model.operations import AnyOutcome, Created, Done, LoggedEntry, Refused, Skipped
 from tests.lockstep.cursor_variants import CursorVariant
 from tests.lockstep.simulated_broker import LEDGER_ROOM
-from tests.lockstep.simulated_consumers import IN_ORDER, Consumer, Given, HeldBack, Key, consumer_of, spot_of
+from tests.lockstep.simulated_consumers import (
+    IN_ORDER,
+    Consumer,
+    Given,
+    HeldBack,
+    Key,
+    consumer_of,
+    dispatched,
+    of_entries,
+    spot_of,
+)
 from tests.lockstep.simulated_dispatch import Dispatcher
 from tests.lockstep.simulated_key_shares import SimulatedKeyShares
 from tests.lockstep.simulated_keys import Fires, never
@@ -365,7 +375,7 @@ class SimulatedCursors:
             covered = [given for given in consumer.received if spot_of(given[1]) <= last]
         consumer.acknowledged |= {(topic, spot_of(message)) for topic, message in covered}
         if self._variant.acknowledges_entries:
-            messages = self._of_entries(consumer, messages, cumulative)
+            messages = of_entries(self._logs, consumer, messages, cumulative=cumulative)
         for topic in consumer.topics:
             spots = tuple(spot_of(message) for where, message in messages if where == topic)
             if not spots:
@@ -379,22 +389,6 @@ class SimulatedCursors:
             self._dispatcher.acknowledge((topic, consumer.subscription), spots, cumulative=cumulative)
         is_confirmed = consumer.client == "wire" and bool(messages)
         return Acknowledged(tuple(message for _, message in messages), receipt=is_confirmed)
-
-    def _of_entries(self, consumer: Consumer, messages: list[Given], cumulative: bool) -> list[Given]:
-        """What is acknowledged by a client that waits for all messages of a batch, or, cumulatively, goes up to the
-        entry before it."""
-        acknowledged: list[Given] = []
-        for topic, position in dict.fromkeys((topic, message.position) for topic, message in messages):
-            log = self._logs[topic]
-            size, entries = len(log.entries[position]), log.up_to(position)
-            if not all((topic, (position, index)) in consumer.acknowledged for index in range(size)):
-                if not cumulative or len(entries) < 2:
-                    continue
-                position = entries[-2]
-                size = len(log.entries[position])
-            spots = [(position, index) for index in range(size)][-1 if cumulative else 0 :]
-            acknowledged += [(topic, self._dispatched(log, log.entries[at][index], (at, index))) for at, index in spots]
-        return acknowledged
 
     def _acknowledge_others(self, consumer: Consumer, operation: AcknowledgeOthers) -> AnyOutcome:
         if consumer.client != "wire":
@@ -411,11 +405,7 @@ class SimulatedCursors:
         self._dispatcher.acknowledge(
             (topic, consumer.subscription), list(known.values()), cumulative=operation.cumulative
         )
-        return Acknowledged(tuple(self._dispatched(log, name, spot) for name, spot in known.items()), receipt=True)
-
-    def _dispatched(self, log: Log, name: str, spot: Spot) -> Dispatched:
-        size = len(log.entries[spot[0]])
-        return Dispatched(spot[0], spot[1] if size > 1 else -1, size if size > 1 else 0, name)
+        return Acknowledged(tuple(dispatched(log, name, spot) for name, spot in known.items()), receipt=True)
 
     def _redeliver(self, name: str, consumer: Consumer, nth: tuple[int, ...] | None) -> AnyOutcome:
         if nth is not None:
@@ -449,7 +439,7 @@ class SimulatedCursors:
         after_ms = tuple(1000 * (delay_s + self._chance.uniform(0.0, 0.1)) for delay_s in delays_s)
         self._clock.advance(sum(after_ms) / 1000)
         messages = [
-            self._dispatched(log, name, (position, index))
+            dispatched(log, name, (position, index))
             for position, ids in log.entries.items()
             for index, name in enumerate(ids)
         ]
