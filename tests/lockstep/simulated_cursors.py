@@ -27,7 +27,6 @@ from model.cursors.words import (
     CutConnection,
     CutOff,
     DeleteSubscription,
-    Dispatched,
     Expire,
     Expired,
     FailOften,
@@ -387,8 +386,8 @@ class SimulatedCursors:
             if not cumulative:  # what the client says of a batch is all that it acknowledged of it
                 spots = tuple(spot for _, spot in consumer.acknowledged if spot[0] in entries)
             self._dispatcher.acknowledge((topic, consumer.subscription), spots, cumulative=cumulative)
-        is_confirmed = consumer.client == "wire" and bool(messages)
-        return Acknowledged(tuple(message for _, message in messages), receipt=is_confirmed)
+        sent = tuple(message for _, message in messages)
+        return Acknowledged(sent, receipt=consumer.client == "wire" and bool(sent))
 
     def _acknowledge_others(self, consumer: Consumer, operation: AcknowledgeOthers) -> AnyOutcome:
         if consumer.client != "wire":
@@ -402,9 +401,8 @@ class SimulatedCursors:
             return NO_MESSAGE
         if self._variant.outstanding_undercounted:
             consumer.undercount += sum((topic, position) not in consumer.outstanding for position, _ in known.values())
-        self._dispatcher.acknowledge(
-            (topic, consumer.subscription), list(known.values()), cumulative=operation.cumulative
-        )
+        key = (topic, consumer.subscription)
+        self._dispatcher.acknowledge(key, list(known.values()), cumulative=operation.cumulative)
         return Acknowledged(tuple(dispatched(log, name, spot) for name, spot in known.items()), receipt=True)
 
     def _redeliver(self, name: str, consumer: Consumer, nth: tuple[int, ...] | None) -> AnyOutcome:
