@@ -36,9 +36,13 @@ class RunStarted(Event, frozen=True, kw_only=True):
 
 
 class Phase(Event, frozen=True, kw_only=True):
-    """Something long begins: a download, a start of the broker, a machine, shrinking; one short sentence."""
+    """Something long begins: a download, a start of the broker, a machine, shrinking; one short sentence.
+
+    ``until_s``: when it ends at the latest, where it may take longer than the budget of the run.
+    """
 
     what: str
+    until_s: float | None = None
 
 
 class ExampleFinished(Event, frozen=True, kw_only=True):
@@ -60,13 +64,19 @@ class ViolationFound(Event, frozen=True, kw_only=True):
 
 
 class ViolationMinimised(Event, frozen=True, kw_only=True):
-    """A violation's history was shortened and replayed; the file ``history`` stands beside ``original``."""
+    """A violation's history was shortened and replayed; the file ``history`` stands beside ``original``.
+
+    It is told again when the violation was replayed more often: the last one counts. ``broke_in`` is the number of
+    examples of the run that broke the rule in this way so far, of ``checked_in`` that checked it.
+    """
 
     original: str
     history: str
     steps: int
     tries: int
     came_back: int
+    broke_in: int = 1
+    checked_in: int = 0
 
 
 class ReplayedSoundly(Event, frozen=True, kw_only=True):

@@ -1,9 +1,10 @@
 """Runs the engine as a child process and holds it to its time, whatever it or the broker does.
 
 The engine writes its events into a pipe; each is kept in a file at once and shown to a watcher. At the end of the
-budget, and on Ctrl-C, the engine is asked to stop (SIGINT); if it does not, its process group is killed. What the
-supervisor itself notices (a crash, output that is no event, a hang) joins the same file as trouble, so that the file
-tells the whole run. What the events mean is the verdicts' business.
+budget, and on Ctrl-C, the engine is asked to stop (SIGINT); if it does not, its process group is killed. An engine that
+replays a violation which did not come back yet says so, and until when: it gets that time on top of its budget, within
+the limit of ``on_top_s``. What the supervisor itself notices (a crash, output that is no event, a hang) joins the same
+file as trouble, so that the file tells the whole run. What the events mean is the verdicts' business.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import BinaryIO, Protocol
 import msgspec
 import pytest
 
+from conformance.engine.budget import on_top_s
 from conformance.events import (
     AnyEvent,
     Phase,
@@ -198,6 +200,7 @@ class _Run:
         self._interrupts = interrupts
         self._kept = kept
         self._budget_s = budget_s
+        self._until_s = budget_s
         self._watcher = watcher
         self._began = time.monotonic()
         self._finished = False
@@ -239,7 +242,7 @@ class _Run:
         if self._interrupts.count:
             self._tell(Phase(at_s=self.elapsed_s, what="Interrupted: stopping (once more to stop at once)"))
             return Ending.INTERRUPTED
-        return Ending.OUT_OF_TIME if self.elapsed_s >= self._budget_s else Ending.BY_ITSELF
+        return Ending.OUT_OF_TIME if self.elapsed_s >= self._until_s else Ending.BY_ITSELF
 
     def _grace_s(self, ending: Ending) -> float:
         if ending is Ending.INTERRUPTED:
@@ -255,6 +258,9 @@ class _Run:
         self._finished = self._finished or isinstance(event, RunFinished)
         self._troubled = self._troubled or isinstance(event, TroubleHappened)
         self._violations += isinstance(event, ViolationFound)
+        if isinstance(event, Phase) and event.until_s is not None:
+            until_s = self.elapsed_s + event.until_s - event.at_s  # the engine's clock began a little later than ours
+            self._until_s = max(self._until_s, min(until_s, self._budget_s + on_top_s(self._budget_s)))
         self._tell(event)
 
     def _tell(self, event: AnyEvent) -> None:
@@ -278,8 +284,10 @@ class _Run:
         if ending is Ending.INTERRUPTED:
             return f"The run was interrupted after {self.elapsed_s:.0f} s."
         if not self._finished and ending is Ending.OUT_OF_TIME:
+            on_top = round(self._until_s - self._budget_s)
             how = "did not stop either and was killed" if self._killed else "stopped only when it was asked to"
-            return f"The engine was not finished at the end of its budget of {self._budget_s:g} s, and {how}."
+            allowed = f"{self._budget_s:g} s" + (f" and {on_top:g} s on top of it" if on_top else "")
+            return f"The engine was not finished at the end of its budget of {allowed}, and {how}."
         if status == pytest.ExitCode.NO_TESTS_COLLECTED:
             return "The engine found no machine to run: none has that name, or none decides what was asked for."
         if not self._finished and not self._troubled:

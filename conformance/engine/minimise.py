@@ -3,12 +3,14 @@
 Shortening works on the operations of the history itself, not on the choices that Hypothesis made: a part of a history
 is a history, and performing it again is all it takes. How an example is finished follows from the rest, so only what
 comes before that is made shorter. A part is kept only if the same rule breaks in every one of
-``CONFIRMATIONS`` runs. What does not come back at all is reported whole. Everything is bounded by a deadline, and
-nothing is begun that is not expected to end before it.
+``CONFIRMATIONS`` runs. What does not come back at all is reported whole, and *in doubt*: :func:`replay_on` replays it
+until it comes back, or ``DOUBTED_REPLAYS`` replays were made. Everything is bounded by a deadline, and nothing is begun
+that is not expected to end before it.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +27,8 @@ CONFIRMATIONS = 2
 """In how many runs in a row a shorter history must break the rule to be kept."""
 FINAL_REPLAYS = 5
 """How often the shortest history is run at the end, to say how often it comes back."""
+DOUBTED_REPLAYS = 30
+"""How often a history is replayed before it may be said that its violation does not come back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +49,18 @@ class Attempt:
 class Shortest:
     """The shortest history that was found, and in how many of the last tries it broke its rule.
 
-    None was made (``tries`` is 0) where there was no time for one.
+    None was made (``tries`` is 0) where there was no time for one. Where none of them broke it, the runs while it was
+    made shorter count as well: it is in doubt only if no run of it, or of a part of it, broke the rule again.
     """
 
     attempt: Attempt
     tries: int
     came_back: int
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether it did not come back, and was not replayed often enough to say that it does not."""
+        return self.came_back == 0 and self.tries < DOUBTED_REPLAYS
 
 
 Operations = Sequence[AnyOperation]
@@ -64,7 +74,7 @@ def minimise(original: Attempt, run: RunOperations, *, limit_s: float, replay_li
     """
     assert original.violation is not None
     now = time.monotonic()
-    search = _Search(run, original.violation, now + limit_s, now + replay_limit_s, _took_s(original))
+    search = _Search(run, original, now + limit_s, now + replay_limit_s, _took_s(original))
     best = search.better(original, _of_one_topic(original))
     best = search.better(best, _of_what_was_performed(best))
     size = max(1, best.chosen // 2)
@@ -76,6 +86,27 @@ def minimise(original: Attempt, run: RunOperations, *, limit_s: float, replay_li
                 break
         best, size = shorter, max(1, size // 2)
     return search.replayed(best)
+
+
+def replay_on(
+    doubted: Shortest, originals: Sequence[Attempt], run: RunOperations, has_time_for: Callable[[float], bool]
+) -> Shortest:
+    """Replay a violation that is in doubt until it comes back, or was replayed often enough, or time is up.
+
+    ``originals``: the examples that broke the rule, replayed in turn. ``has_time_for`` says whether something that
+    takes so many seconds may be begun.
+    """
+    so_far = doubted
+    for original in itertools.cycle(originals):
+        if not so_far.is_in_doubt or not has_time_for(_took_s(original)):
+            break
+        assert original.violation is not None
+        attempt = run(original.operations)
+        if is_same(attempt.violation, original.violation):
+            so_far = Shortest(attempt, so_far.tries + 1, 1)
+        else:
+            so_far = Shortest(so_far.attempt, so_far.tries + 1, 0)
+    return so_far
 
 
 def _took_s(attempt: Attempt) -> float:
@@ -124,11 +155,13 @@ def _length(operations: Operations) -> tuple[int, int]:
 @dataclass(slots=True)
 class _Search:
     run: RunOperations
-    wanted: Violation
+    original: Attempt
     deadline: float
     replays_until: float
     expected_s: float
     """How long the last run took: so long will the next one."""
+    once: Shortest | None = None
+    """A part that broke the rule, but not every time."""
 
     @property
     def is_over(self) -> bool:
@@ -145,24 +178,45 @@ class _Search:
         if _length(operations) >= _length(best.operations):
             return best
         attempt = best
-        for _ in range(CONFIRMATIONS):
+        for before in range(CONFIRMATIONS):
             if self.is_over:
                 return best
-            attempt = self.performed(operations)
-            if not is_same(attempt.violation, self.wanted):
+            again = self.performed(operations)
+            if not self._is_wanted(again):
+                if before:
+                    self.once = Shortest(attempt, before + 1, before)
                 return best
+            attempt = again
         return attempt
 
     def replayed(self, best: Attempt) -> Shortest:
-        """Run the shortest history a few times more; the count says how sure it is."""
+        """Run the shortest history a few times more; the count says how sure it is.
+
+        Those runs alone count where the rule broke in one of them, because what was kept was chosen by those before.
+        """
+        shortest = self._replays(best)
+        if shortest.came_back:
+            return shortest
+        if best is not self.original:
+            return Shortest(best, shortest.tries + CONFIRMATIONS, CONFIRMATIONS)
+        if self.once is not None:
+            part = self._replays(self.once.attempt)
+            return Shortest(part.attempt, self.once.tries + part.tries, self.once.came_back + part.came_back)
+        return shortest
+
+    def _replays(self, best: Attempt) -> Shortest:
         tries = came_back = 0
         while tries < (CONFIRMATIONS if self.is_over else FINAL_REPLAYS) and self._can_replay():
             attempt = self.performed(best.operations)
             tries += 1
-            if is_same(attempt.violation, self.wanted):
+            if self._is_wanted(attempt):
                 came_back += 1
                 best = attempt
         return Shortest(best, tries, came_back)
+
+    def _is_wanted(self, attempt: Attempt) -> bool:
+        assert self.original.violation is not None
+        return is_same(attempt.violation, self.original.violation)
 
     def _can_replay(self) -> bool:
         return time.monotonic() + self.expected_s <= self.replays_until

@@ -159,6 +159,7 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
         # Hypothesis and the clients would swallow the exception that an interrupt raises in the middle of them.
         signal.signal(signal.SIGINT, lambda _number, _frame: run.interrupt())
         yield run
+        run.settle_doubts()
         tell(events.RunFinished(at_s=tell.now_s, operations=run.operations))
         world.close()
         if seeded is not None:

@@ -11,6 +11,7 @@ import hashlib
 import itertools
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,11 +23,13 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from conformance import events
 from conformance.brokers.interface import Capability
+from conformance.engine.budget import ON_TOP_AT_MOST_S, on_top_s, reserve_s
 from conformance.engine.defect import SeededDefect
 from conformance.engine.durations import Durations
 from conformance.engine.example import RunningExample, idle
+from conformance.engine.found import Found
 from conformance.engine.machines import Machine
-from conformance.engine.minimise import CONFIRMATIONS, FINAL_REPLAYS, Attempt, is_same, minimise
+from conformance.engine.minimise import CONFIRMATIONS, FINAL_REPLAYS, Attempt, Shortest, is_same, minimise, replay_on
 from conformance.history import document
 from conformance.history.document import History, Replays, Violation
 from conformance.history.journal import Journal
@@ -71,17 +74,6 @@ class Plan:
     settings: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Found:
-    """A violation as it was found, waiting to be made short; ``is_steady``: it comes back, None until it was tried."""
-
-    machine: Machine
-    attempt: Attempt
-    violation: Violation
-    path: Path
-    is_steady: bool | None = None
-
-
 class Run:
     """Runs machines on a world, one after the other."""
 
@@ -94,6 +86,8 @@ class Run:
         self.operations = 0
         self.trouble: Trouble | None = None
         self._found: list[Found] = []
+        self._doubted: list[tuple[Found, Shortest]] = []
+        self._checked_in: Counter[str] = Counter()
         self._world = world
         self._tell = tell
         self._began = began
@@ -152,6 +146,38 @@ class Run:
             self._tell_trouble(self.trouble)
         self._raise_trouble()
         return [one.violation for one in found]
+
+    def settle_doubts(self) -> None:
+        """Replay what did not come back, until it does, or it was replayed so often that it may be said that it won't.
+
+        What is left of the budget is used for that, and what a run may take on top of it.
+        """
+        if self.trouble is not None:
+            return
+        for number, (one, shortest) in enumerate(self._doubted):
+            until = time.monotonic() + (self._doubts_until() - time.monotonic()) / (len(self._doubted) - number)
+            self._tell_doubt(one, until)
+
+            def has_time_for(seconds: float, until: float = until) -> bool:
+                return not self._interrupted and time.monotonic() + seconds <= until
+
+            settled = replay_on(shortest, one.attempts, self._attempt, has_time_for)
+            if settled.tries > shortest.tries:
+                self._tell_replays(one, settled)
+
+    def _doubts_until(self) -> float:
+        """When the last violation is replayed at the latest, on the monotonic clock."""
+        if self.plan.budget_s is None:
+            return time.monotonic() + ON_TOP_AT_MOST_S
+        budget_s = self.plan.budget_s
+        return self._began + budget_s + on_top_s(budget_s) - reserve_s(budget_s)
+
+    def _tell_doubt(self, one: Found, until: float) -> None:
+        """Tell that a violation is replayed on, and when the run ends then at the latest."""
+        now_s = self._tell.now_s
+        ends_s = now_s + until - time.monotonic() + reserve_s(self.plan.budget_s or 0.0)
+        what = f"replaying the violation of {one.violation.rule}, which did not come back yet"
+        self._tell(events.Phase(at_s=now_s, what=what, until_s=round(ends_s, 3)))
 
     def _missing(self, machine: Machine) -> frozenset[Capability]:
         """What a machine needs to do to a broker that cannot be done to this one."""
@@ -270,6 +296,7 @@ class Run:
         operations = sum(weight(step.operation) for step in lockstep.steps)
         self.operations += operations
         self._durations.learn(machine.name, lockstep.steps, lockstep.chosen)
+        self._checked_in.update(rule for rule, times in lockstep.exercised.items() if times)
         if example.trouble is not None:
             self.trouble = self.trouble or example.trouble
         self._is_short = self._is_short or example.is_short
@@ -292,8 +319,10 @@ class Run:
         """Write a violation's history; of those alike, only the first is kept, unless that did not come back."""
         violation = attempt.violation
         assert violation is not None
-        if any(is_same(violation, one.violation) and one.is_steady is not False for one in self._found):
-            return
+        for one in self._found:
+            if is_same(violation, one.violation) and one.is_steady is not False:
+                one.count_alike(attempt)
+                return
         path = self.plan.report / f"{violation.rule}-{len(self._found) + 1}.json"
         document.write(self._history(machine.name, attempt), path)
         one = Found(machine, attempt, violation, path)
@@ -328,9 +357,29 @@ class Run:
 
     def _minimise(self, one: Found) -> None:
         self._tell(events.Phase(at_s=self._tell.now_s, what=f"making the history of {one.violation.rule} short"))
-        shortest = minimise(one.attempt, self._attempt, limit_s=self._limit_s(), replay_limit_s=self._replay_limit_s())
-        if not shortest.tries:
-            return
+        shortest = self._shortest(one)
+        if shortest.tries:
+            self._tell_replays(one, shortest)
+        if self._seeded is None and shortest.is_in_doubt:
+            one.is_steady = False
+            self._doubted.append((one, shortest))
+        if self._seeded is not None and shortest.tries:
+            self._replay_soundly(one, shortest.attempt, self._seeded)
+
+    def _shortest(self, one: Found) -> Shortest:
+        """Make a violation's history short: from the example that showed it first, or from one that comes back."""
+        tries = 0
+        shortest = Shortest(one.attempt, tries, 0)
+        for attempt in one.attempts:
+            limit_s, replay_limit_s = self._limit_s(), self._replay_limit_s()
+            shortest = minimise(attempt, self._attempt, limit_s=limit_s, replay_limit_s=replay_limit_s)
+            if shortest.came_back:
+                return shortest
+            tries += shortest.tries
+        return Shortest(one.attempt, tries, 0)
+
+    def _tell_replays(self, one: Found, shortest: Shortest) -> None:
+        """Write a violation's history as short as it became, with its replays, and tell of it."""
         path = one.path.with_name(f"{one.path.stem}-minimal.json")
         replays = Replays(tries=shortest.tries, came_back=shortest.came_back)
         document.write(self._history(one.machine.name, shortest.attempt, replays), path)
@@ -342,10 +391,10 @@ class Run:
                 steps=len(shortest.attempt.steps),
                 tries=shortest.tries,
                 came_back=shortest.came_back,
+                broke_in=one.broke_in,
+                checked_in=max(one.broke_in, self._checked_in[one.violation.rule]),
             )
         )
-        if self._seeded is not None:
-            self._replay_soundly(one, shortest.attempt, self._seeded)
 
     def _replay_soundly(self, one: Found, shortest: Attempt, seeded: SeededDefect) -> None:
         """See whether a violation is the defect's doing: replay it, as it was found and made short, without that."""
@@ -438,12 +487,6 @@ def spare_the_collector() -> None:
 def weight(operation: AnyOperation) -> int:
     """How many operations one counts for: a send as many as it has entries."""
     return len(operation.entries) if isinstance(operation, Send) else 1
-
-
-def reserve_s(budget_s: float) -> float:
-    """Seconds of a budget that are kept for the end: the last operation, which may find that a client has stalled, is
-    done, the broker is stopped and the reports are written."""
-    return min(10.0, 0.07 * budget_s)
 
 
 def derived_seed(seed: int, machine: str, number: int) -> int:

@@ -94,8 +94,9 @@ class _State:
                 self._operations_since_s = at_s
                 self.phase = f"Pulsar {release} is up; machines: {', '.join(machines)}"
                 return self.phase
-            case Phase(what=what):
+            case Phase(what=what, until_s=until_s):
                 self.phase = what
+                self.budget_s = max(self.budget_s, until_s or 0.0)
                 return what
             case ExampleFinished(operations=operations, exercised=exercised):
                 self.operations += operations

@@ -27,6 +27,10 @@ from tests.report import samples
 
 FOREVER_S = 600.0
 """Longer than any test waits."""
+BEYOND_THE_BUDGET_S = 8.0
+"""How long a violation is replayed: longer than the budget of the test, and not as long as it may be."""
+ON_TOP_S = 20.0
+"""How long it may be replayed, as the engine says."""
 
 
 class Script:
@@ -155,6 +159,27 @@ def hangs(script: Script) -> None:
     time.sleep(FOREVER_S)
 
 
+def replays_on(script: Script) -> None:
+    """A violation did not come back yet: it is replayed on, longer than the budget, and then all is over."""
+    _write_histories(script)
+    script.tell(samples.STARTED)
+    script.exercise_all()
+    script.tell(samples.FOUND, Phase(at_s=9.0, what="replaying a violation", until_s=9.0 + ON_TOP_S))
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    stopped = signal.sigtimedwait([signal.SIGINT], BEYOND_THE_BUDGET_S)
+    if stopped is None:
+        script.tell(msgspec.structs.replace(samples.MINIMISED, tries=30, came_back=0))
+    script.tell(samples.finished())
+    sys.exit(1)
+
+
+def replays_on_for_ever(script: Script) -> None:
+    """It asks for more time than there is for anybody, and hangs."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    script.tell(samples.STARTED, Phase(at_s=5.0, what="replaying a violation", until_s=FOREVER_S))
+    time.sleep(FOREVER_S)
+
+
 def replays(script: Script) -> None:
     """The violation comes back every second time."""
     script.tell(samples.STARTED)
@@ -207,6 +232,8 @@ SCENARIOS: dict[str, Callable[[Script], None]] = {
         swallows_the_first_signal,
         hangs,
         replays,
+        replays_on,
+        replays_on_for_ever,
         replays_known,
         has_a_defect,
     )

@@ -25,6 +25,20 @@ def test_the_budget_is_kept_when_the_engine_hangs(tmp_path: Path) -> None:
     assert are_gone(engine_pids(tmp_path / "report"))
 
 
+def test_a_violation_that_did_not_come_back_yet_is_replayed_beyond_the_budget(tmp_path: Path) -> None:
+    ran = run("replays_on", "check", "--rules", "DEDUP", "--budget", "6s", "--report", "report", folder=tmp_path)
+    assert "it came back in 0 of 30 replays" in " ".join(ran.out.split())
+    assert "Trouble" not in ran.out
+
+
+def test_replaying_a_violation_has_a_limit_too(tmp_path: Path) -> None:
+    ran = run("replays_on_for_ever", "check", "--budget", "6s", "--report", "report", folder=tmp_path)
+    assert 12 <= seconds_since_start(tmp_path / "report") < 60
+    told = "was not finished at the end of its budget of 6 s and 6 s on top of it, and did not stop either"
+    assert told in " ".join(ran.out.split())
+    assert are_gone(engine_pids(tmp_path / "report"))
+
+
 @pytest.mark.parametrize("scenario", ["works_until_stopped", "swallows_the_first_signal"])
 def test_an_engine_that_stops_when_its_time_is_up_has_finished(scenario: str, tmp_path: Path) -> None:
     ran = run(scenario, "check", "--rules", "DEDUP", "--budget", "6s", "--report", "report", folder=tmp_path)

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import cycle
+from itertools import chain, cycle, repeat
 
-from conformance.engine.minimise import CONFIRMATIONS, FINAL_REPLAYS, Attempt, minimise
+from conformance.engine.minimise import (
+    CONFIRMATIONS,
+    DOUBTED_REPLAYS,
+    FINAL_REPLAYS,
+    Attempt,
+    Shortest,
+    minimise,
+    replay_on,
+)
 from conformance.history.document import Step, Violation
 from model.operations import (
     AnyOperation,
@@ -130,6 +138,56 @@ def test_what_never_comes_back_is_reported_whole() -> None:
     shortest = minimise(original, system(lambda _: False), limit_s=LIMIT_S)
     assert shortest.attempt == original
     assert shortest.came_back == 0
+
+
+def test_a_part_that_broke_it_once_is_reported_where_the_whole_does_not_come_back() -> None:
+    """The first candidate breaks the rule once, and nothing ever does afterwards."""
+    flaky: Iterator[bool] = chain([True], repeat(False))
+    shortest = minimise(attempt((*NOISE, *NEEDED)), system(lambda _: next(flaky)), limit_s=LIMIT_S)
+    assert len(shortest.attempt.operations) < len(NOISE) + len(NEEDED)
+    assert (shortest.tries, shortest.came_back) == (CONFIRMATIONS + FINAL_REPLAYS, 1)
+    assert not shortest.is_in_doubt
+
+
+def test_what_was_kept_by_luck_is_reported_with_the_runs_that_kept_it() -> None:
+    flaky: Iterator[bool] = chain([True] * CONFIRMATIONS, repeat(False))
+    shortest = minimise(attempt((*NOISE, *NEEDED)), system(lambda _: next(flaky)), limit_s=LIMIT_S)
+    assert len(shortest.attempt.operations) < len(NOISE) + len(NEEDED)
+    assert (shortest.tries, shortest.came_back) == (FINAL_REPLAYS + CONFIRMATIONS, CONFIRMATIONS)
+    assert not shortest.is_in_doubt
+
+
+def replayed_on(breaks: Breaks, *, tries: int = FINAL_REPLAYS, replays_at_most: int = 1000) -> Shortest:
+    """What comes of a violation that did not come back in ``tries`` replays, with time for so many more."""
+    original = attempt(NEEDED)
+    time_for = chain([True] * replays_at_most, repeat(False))
+    return replay_on(Shortest(original, tries, 0), [original], system(breaks), lambda _: next(time_for))
+
+
+def test_what_never_comes_back_is_replayed_thirty_times() -> None:
+    settled = replayed_on(lambda _: False)
+    assert (settled.tries, settled.came_back) == (DOUBTED_REPLAYS, 0)
+    assert DOUBTED_REPLAYS == 30
+    assert not settled.is_in_doubt
+
+
+def test_what_comes_back_late_is_replayed_until_then() -> None:
+    flaky: Iterator[bool] = chain([False] * 10, repeat(True))
+    settled = replayed_on(lambda _: next(flaky))
+    assert (settled.tries, settled.came_back) == (FINAL_REPLAYS + 11, 1)
+
+
+def test_what_is_in_doubt_is_replayed_only_while_there_is_time() -> None:
+    settled = replayed_on(lambda _: False, replays_at_most=3)
+    assert (settled.tries, settled.came_back) == (FINAL_REPLAYS + 3, 0)
+    assert settled.is_in_doubt
+
+
+def test_what_is_in_doubt_is_replayed_from_each_example_that_showed_it() -> None:
+    first, second = attempt(NEEDED), attempt((*NOISE, *NEEDED))
+    settled = replay_on(Shortest(first, 0, 0), [first, second], system(needs(*NOISE)), lambda _: True)
+    assert operations_of(settled.attempt) == (*NOISE, *NEEDED)
+    assert (settled.tries, settled.came_back) == (2, 1)
 
 
 def test_without_time_it_is_only_replayed() -> None:
