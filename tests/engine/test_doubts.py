@@ -62,7 +62,7 @@ def told_by(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., To
             def perform(self, operation: AnyOperation) -> Performed:
                 done = super().perform(operation)
                 if isinstance(operation, ReadLog) and self.number in lossy:
-                    return LogRead(()), done[1]
+                    return Performed(LogRead(()), done.late)
                 return done
 
         monkeypatch.setattr(run, "RealPerformer", Losing)
