@@ -22,9 +22,7 @@ from conformance.tap.faults import Delay, Hold, Refuse, Which
 from conformance.tap.tap import Tap
 from conformance.tap.words import Direction, Event
 from conformance.trouble import Trouble
-
-LABELS: Final = ("A", "B", "C")
-"""What clusters are called in histories, where the names that their brokers have differ from run to run."""
+from model.replication.words import LABELS
 
 TENANT: Final = "geo"
 

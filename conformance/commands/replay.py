@@ -22,9 +22,11 @@ from conformance.faults import catalogue
 from conformance.faults.defect import Defect
 from conformance.history import document
 from conformance.history.document import History
+from conformance.history.validation import nonsense
 from conformance.known import KnownDeviation, known_of
 from conformance.report.progress import display
 from conformance.report.words import explain
+from conformance.trouble import Trouble
 from model.catalogue import CATALOGUE, RULES
 
 NO_DEFECT = "none"
@@ -51,6 +53,8 @@ def replay(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
     Returns 1 when one broke at least once, 0 when the history ran as often as asked and none did, 2 otherwise.
     """
     history = document.read(asked.history)
+    if (what := nonsense(history)) is not None:
+        raise Trouble(f"{asked.history} {what}")
     defect = _defect(asked.defect, history)
     engine.obtain(asked.broker)
     folder = report_folder(asked.report, "replay", asked.history.stem, asked.broker)

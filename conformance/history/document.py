@@ -11,11 +11,15 @@ from typing import Literal
 
 import msgspec
 
+from conformance.history.unknown_fields import unknown_field
 from conformance.trouble import Trouble
 from model.cursors.cursor import Interval
 from model.operations import AnyOperation, AnyOutcome, Late
 
 FORMAT = 1
+
+LARGEST_BYTES = 2**28
+"""No history of one example is larger."""
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,13 +92,36 @@ def encode(history: History) -> bytes:
 
 
 def read(path: Path) -> History:
-    """Read a history; Trouble, in one sentence, when the file is not one."""
+    """Read a history; Trouble, in one sentence, when the file is not one, or says what this suite does not know."""
+    written = _content(path)
     try:
-        history = msgspec.json.decode(path.read_bytes(), type=History)
+        written_as = msgspec.json.decode(written, type=_Format).format
+        if written_as != FORMAT:
+            raise Trouble(f"{path} has format {written_as}; this suite reads format {FORMAT}")
+        history = msgspec.json.decode(written, type=History)
+        unknown = unknown_field(msgspec.json.decode(written), history)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise Trouble(f"{path} is not a history of this suite: {error}") from error
+    except RecursionError as error:
+        raise Trouble(f"{path} is not a history of this suite: it is nested too deeply") from error
+    if unknown is not None:
+        raise Trouble(f"{path} is not a history of this suite: it has an unknown field, {unknown}")
+    return history
+
+
+class _Format(msgspec.Struct, frozen=True):
+    """What is looked at first: all else may differ in another format."""
+
+    format: int = FORMAT
+
+
+def _content(path: Path) -> bytes:
+    """What is in a file; Trouble for what is no file of the size that a history has."""
+    try:
+        if path.exists() and not path.is_file():
+            raise Trouble(f"cannot read {path}: it is {'a directory' if path.is_dir() else 'no regular file'}")
+        if (size_bytes := path.stat().st_size) > LARGEST_BYTES:
+            raise Trouble(f"{path} is not a history of this suite: it has {size_bytes} bytes")
+        return path.read_bytes()
     except OSError as error:
         raise Trouble(f"cannot read {path}: {error.strerror}") from error
-    except msgspec.MsgspecError as error:
-        raise Trouble(f"{path} is not a history of this suite: {error}") from error
-    if history.format != FORMAT:
-        raise Trouble(f"{path} has format {history.format}; this suite reads format {FORMAT}")
-    return history

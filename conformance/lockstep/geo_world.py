@@ -14,7 +14,7 @@ from itertools import permutations
 from typing import Final
 
 from conformance.brokers.interface import Broker
-from conformance.clusters import LABELS, QUICK, Clusters
+from conformance.clusters import QUICK, Clusters
 from conformance.lockstep.cursor_accounts import PAUSE_S
 from conformance.lockstep.retrying import retried
 from conformance.systems.admin_http import AdminError
@@ -22,6 +22,7 @@ from conformance.systems.admin_types import ReplicationStats
 from conformance.systems.deadline import Deadline
 from conformance.tap.words import Command, Event
 from conformance.trouble import Trouble
+from model.replication.words import LABELS
 
 Link = tuple[str, str]
 """The labels of the cluster that sends and of the one that it sends to."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from conformance.brokers.interface import Broker, Capability
 from conformance.brokers.select import parse_broker
-from conformance.clusters import LABELS, Clusters
+from conformance.clusters import Clusters
 from conformance.engine.defect import SeededDefect, seed_defect
 from conformance.faults import catalogue
 from conformance.history.recorded import FIRST_OF_ALL, Kind
@@ -21,6 +21,7 @@ from conformance.systems.admin_http import AdminError
 from conformance.systems.outcomes import ConnectionLost, NoAnswer
 from conformance.systems.wire_consumer import Kind as Type
 from conformance.trouble import Trouble
+from model.replication.words import LABELS
 
 ALONE: Final = ""
 """What the only cluster is called."""

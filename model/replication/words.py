@@ -7,12 +7,15 @@ read in. Nothing is performed or judged here.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from model.log import Position
 from model.vocabulary import Operation, Outcome
+
+LABELS: Final = ("A", "B", "C")
+"""What clusters are called in histories, where the names that their brokers have differ from run to run."""
 
 
 class CreateReplicatedTopic(Operation, frozen=True):

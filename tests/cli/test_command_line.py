@@ -120,6 +120,14 @@ def test_a_file_that_is_no_history_is_one_sentence(text: str, tmp_path: Path) ->
     assert (ran.status, len(ran.err.splitlines())) == (2, 1)
 
 
+def test_a_history_that_makes_no_sense_is_one_sentence_before_anything_starts(tmp_path: Path) -> None:
+    document.write(msgspec.structs.replace(history(), steps=()), tmp_path / "empty.json")
+    ran = run("replays", "replay", "empty.json", "--broker", "4.0.8", folder=tmp_path)
+    assert ran.err == "pulsar-conformance: empty.json has no steps: there is nothing to replay\n"
+    assert (ran.status, ran.out) == (2, "")
+    assert not (tmp_path / "reports").exists()
+
+
 def test_a_bug_of_the_suite_is_one_sentence_and_its_traceback_is_kept(tmp_path: Path) -> None:
     (tmp_path / "report" / "junit.xml").mkdir(parents=True)
     ran = run("holds", "check", "--report", "report", folder=tmp_path)

@@ -1,0 +1,194 @@
+"""Whether a history makes sense: before a broker is started to replay it, and in one sentence where it does not.
+
+A file may have the form of a history and still say what cannot be: counts below zero, a message sent in no entry, a
+session that nobody opens. Histories are shortened by leaving operations out; what referred to these was skipped when
+the rest was performed, and says so. So a name that nothing makes is nonsense only where something was done with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any, Final
+
+import msgspec
+
+from conformance.history.document import History, Step
+from model import names
+from model.applications import Consume, CrashSource, FinishSource, RunReader, RunSubscriber, StartSource
+from model.catalogue import LISTED_BY, RULES
+from model.chunks.words import Crafted, CreateChunkedTopic, OpenChunking, SubscribeChunked
+from model.cursors.words import Subscribe, partition_name
+from model.keys.hashing import STICKY_HASHES
+from model.log import Position
+from model.operations import AnyOperation, CreateTopic, OpenProducer, Skipped
+from model.replication.words import LABELS, CreateReplicatedTopic, GeoOperation, JoinAt
+from model.vocabulary import Entry
+
+LARGEST: Final = 2**63 - 1
+"""What fits into a number of the protocol."""
+
+MOST: Final = {"sequence_id": LARGEST, "size_bytes": 2**27, "partitions": 1000, "clusters": len(LABELS)}
+"""How large a number of an operation may be, by the name of its field."""
+MOST_MS: Final = 600_000
+"""The same for times in milliseconds."""
+MOST_OTHERWISE: Final = 10**6
+"""The same for all that counts something."""
+
+FROM_ONE: Final = {"chunks", "clusters", "message", "times"}
+"""Numbers that begin with one; all others begin with zero."""
+
+OF_POSITIONS: Final = {field.name for field in fields(Position)}
+"""The numbers of positions: -1 stands before the first one."""
+
+NAMED: Final = {**{kind: kind for kind in ("topic", "session", "consumer", "program")}, "other": "session"}
+"""What the names in operations are names of, by field."""
+
+OF_CLUSTERS: Final = {"cluster", "source", "target", "by"}
+"""The fields of operations on clusters that have the labels of clusters."""
+
+Name = tuple[str, str]
+"""A kind, and a name of it."""
+
+
+def nonsense(history: History) -> str | None:
+    """What makes no sense in a history, in words that follow its path; None where all does."""
+    if not history.steps:
+        return "has no steps: there is nothing to replay"
+    if all(isinstance(step.outcome, Skipped) for step in history.steps):
+        return "tells that each of its steps was skipped: there is nothing to replay"
+    return next(_complaints(history), None)
+
+
+def _complaints(history: History) -> Iterator[str]:
+    yield from _of_the_whole(history)
+    made = {name for step in history.steps for name in _made(step.operation)}
+    for number, step in enumerate(history.steps, start=1):
+        for what in _of_a_step(step, made):
+            yield f"makes no sense in step {number} ({type(step.operation).__name__}): {what}"
+
+
+def _of_the_whole(history: History) -> Iterator[str]:
+    violation = history.violation
+    if violation is not None and violation.rule not in RULES:
+        yield f"breaks a rule that is not known: {names.unknown('rule', violation.rule, RULES, listed_by=LISTED_BY)}"
+    if violation is not None and not 1 <= violation.step <= len(history.steps):
+        yield f"says that its step {violation.step} breaks a rule, and has {len(history.steps)} steps"
+    if not 0 <= history.seed <= LARGEST:
+        yield f"has the seed {history.seed}, which no run can have"
+    replays = history.replays
+    if replays is not None and not 0 <= replays.came_back <= replays.tries:
+        yield f"says that it came back {replays.came_back} times in {replays.tries} replays"
+    for name, value in history.settings.items():
+        if not name or not (name + value).isprintable():
+            yield f"has a setting that is no line of a configuration: {name!r} = {value!r}"
+
+
+def _of_a_step(step: Step, made: set[Name]) -> Iterator[str]:
+    if not (math.isfinite(step.completed_ms) and 0 <= step.invoked_ms <= step.completed_ms):
+        yield f"it ends at {step.completed_ms:g} ms and begins at {step.invoked_ms:g} ms"
+    for field, number in _numbers(step.operation):
+        least, most = int(field in FROM_ONE), _most(field)
+        if not least <= number <= most:
+            yield f"{field} is {number}, which is not between {least} and {most}"
+    for value in _values(step.operation):
+        yield from _of_a_value(value)
+    for field, number in _numbers((step.outcome, *step.late)):
+        if abs(number) > LARGEST or (field in OF_POSITIONS and number < -1):
+            yield f"{field} is {number} in its outcome"
+    if isinstance(step.outcome, Skipped):
+        return
+    for label in _clusters(step.operation):
+        if label not in LABELS:
+            yield f"there is no cluster {label!r}; there are: {', '.join(LABELS)}"
+    for kind, name in _used(step.operation):
+        if (kind, name) not in made:
+            yield f"no operation of the history makes the {kind} {name!r}"
+
+
+def _of_a_value(value: Any) -> Iterator[str]:
+    match value:
+        case Entry(messages=()):
+            yield "an entry has no message"
+        case Crafted(chunk_id=chunk_id, chunks=chunks) if chunk_id >= chunks:
+            yield f"chunk_id is {chunk_id}, of {chunks} chunks"
+        case Subscribe(sticky=sticky):
+            for first, last in sticky:
+                if not STICKY_HASHES.first <= first <= last <= STICKY_HASHES.last:
+                    yield f"{first} to {last} is no range of hashes"
+        case _:
+            pass
+
+
+def _most(field: str) -> int:
+    return MOST.get(field, MOST_MS if field.endswith("_ms") else MOST_OTHERWISE)
+
+
+def _made(operation: AnyOperation) -> Iterator[Name]:
+    """What is there once an operation was performed."""
+    match operation:
+        case CreateTopic(topic=topic, partitions=partitions):
+            yield "topic", topic
+            for number in range(min(partitions, MOST["partitions"])):
+                yield "topic", partition_name(topic, number)
+        case CreateChunkedTopic(topic=topic) | CreateReplicatedTopic(topic=topic):
+            yield "topic", topic
+        case OpenProducer(session=session) | OpenChunking(session=session):
+            yield "session", session
+        case Subscribe(consumer=consumer) | SubscribeChunked(consumer=consumer):
+            yield "consumer", consumer
+        case Consume(consumer=consumer) | JoinAt(consumer=consumer):
+            yield "consumer", consumer
+        case RunReader(program=program) | RunSubscriber(program=program):
+            yield "program", program
+        case StartSource(source=source):
+            yield "source", source
+        case _:
+            pass
+
+
+def _used(operation: AnyOperation) -> Iterator[Name]:
+    """What must be there for an operation to be performed; what it makes itself is there."""
+    if isinstance(operation, FinishSource | CrashSource):
+        yield "source", operation.source
+    for value in _values(operation):
+        for field, content in _fields(value):
+            if field in NAMED and isinstance(content, str):
+                yield NAMED[field], content
+
+
+def _clusters(operation: AnyOperation) -> Iterator[str]:
+    if isinstance(operation, GeoOperation):
+        for field, content in _fields(operation):
+            if field in OF_CLUSTERS:
+                yield from content if isinstance(content, tuple) else (content,)
+
+
+def _numbers(value: Any) -> Iterator[tuple[str, int]]:
+    """Every whole number in a value, with the name of the field that it is in."""
+    for each in _values(value):
+        for field, content in _fields(each):
+            for number in content if isinstance(content, tuple) else (content,):
+                if isinstance(number, int) and not isinstance(number, bool):
+                    yield field, number
+
+
+def _values(value: Any) -> Iterator[Any]:
+    """A value, and all values in it that have fields."""
+    if isinstance(value, tuple):
+        for part in value:
+            yield from _values(part)
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from _values(part)
+    elif isinstance(value, msgspec.Struct) or is_dataclass(value):
+        yield value
+        for _, content in _fields(value):
+            yield from _values(content)
+
+
+def _fields(value: Any) -> Iterator[tuple[str, Any]]:
+    listed = (field.name for field in fields(value)) if is_dataclass(value) else value.__struct_fields__
+    for name in listed:
+        yield name, getattr(value, name)
