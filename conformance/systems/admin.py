@@ -29,6 +29,7 @@ from conformance.systems.admin_types import (
     TopicStats,
 )
 from conformance.systems.outcomes import ConnectionLost, NoAnswer
+from conformance.systems.security import Service
 from conformance.trouble import Trouble
 from model.log import Position
 
@@ -41,9 +42,9 @@ _LATEST: Final = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
 class Admin:
     """The admin interface of one cluster."""
 
-    def __init__(self, admin_url: str, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
-        """``admin_url`` is ``http://host:port``; ``timeout_s`` bounds every request."""
-        self._http = AdminHttp(admin_url, timeout_s=timeout_s)
+    def __init__(self, service: Service | str, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
+        """``service``: of an admin address, ``http://host:port``; ``timeout_s`` bounds every request."""
+        self._http = AdminHttp(service, timeout_s=timeout_s)
 
     def __enter__(self) -> Self:
         return self

@@ -1,20 +1,25 @@
-"""One admin address over HTTP: requests with deadlines, answers as bytes or typed values, one kind of error.
+"""An admin interface over HTTP: requests with deadlines, answers as bytes or typed values, one kind of error.
 
 Connections are kept and used again. Nothing is retried: whether a request took effect is for the caller to find out.
+Only an address that takes no connection is passed over for the next one, as nothing was asked there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeVar
-from urllib.parse import quote
+from http import HTTPStatus
+from typing import Any, Final, TypeVar
+from urllib.parse import quote, urljoin, urlsplit
 
 import msgspec
 import urllib3
-from urllib3.exceptions import HTTPError, MaxRetryError, NewConnectionError, TimeoutError
-from urllib3.util import Retry, Timeout
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, SSLError, TimeoutError
+from urllib3.util import Timeout
 
+from conformance.systems.credentials import role_of, token_of
 from conformance.systems.outcomes import ConnectionLost, NoAnswer
+from conformance.systems.security import Service
+from conformance.systems.transport import WEB, address, addresses_of, cause_of, tls_context
 from conformance.trouble import Trouble
 
 T = TypeVar("T")
@@ -22,15 +27,17 @@ T = TypeVar("T")
 DEFAULT_TIMEOUT_S: Final = 30.0
 
 _CONNECTIONS: Final = 8
-_REDIRECTS: Final = Retry(total=None, connect=0, read=0, status=0, other=0, redirect=5)
+_MOST_REDIRECTS: Final = 5
 """A broker sends on what another one owns; anything else that goes wrong is the caller's to know."""
 
 
 class AdminError(Trouble):
     """The broker answered an admin request with an error; ``status`` is HTTP's, ``reason`` the broker's words."""
 
-    def __init__(self, request: str, status: int, reason: str) -> None:
-        super().__init__(f"the broker refused {request} with status {status}: {_sentence(reason)}")
+    def __init__(self, request: str, status: int, reason: str, *, role: str | None = None) -> None:
+        """``role``: whose request it was, where that is why it is refused and is known."""
+        whose = f" of role {role!r}" if role is not None else ""
+        super().__init__(f"the broker refused {request}{whose} with status {status}: {_sentence(reason)}")
         self.status = status
         self.reason = reason
 
@@ -43,13 +50,19 @@ def _sentence(reason: str) -> str:
 
 
 class AdminHttp:
-    """The REST interface below ``http://host:port/admin/v2``."""
+    """The REST interface below ``http://host:port/admin/v2``, at one or several addresses."""
 
-    def __init__(self, admin_url: str, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
+    def __init__(self, service: Service | str, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
         """``timeout_s`` bounds every request, from its sending to its answer."""
-        self._base = f"{admin_url.rstrip('/')}/admin/v2"
+        self._service = Service.of(service)
+        self._addresses = addresses_of(self._service.url, WEB)
+        self._is_tls = self._service.is_tls
+        options: dict[str, Any] = {}
+        if self._is_tls:
+            context = tls_context(self._service.security)
+            options = {"ssl_context": context, "assert_hostname": None if context.check_hostname else False}
         self._pool = urllib3.PoolManager(
-            maxsize=_CONNECTIONS, retries=_REDIRECTS, timeout=Timeout(total=timeout_s), headers={"accept": "*/*"}
+            maxsize=_CONNECTIONS, retries=False, timeout=Timeout(total=timeout_s), headers={"accept": "*/*"}, **options
         )
 
     def request(
@@ -60,21 +73,51 @@ class AdminHttp:
         Raises :class:`AdminError` for an error, :class:`ConnectionLost` where nobody answers, :class:`NoAnswer` when it
         takes too long.
         """
-        url = f"{self._base}/{path}"
         data = None if body is msgspec.UNSET else msgspec.json.encode(body)
-        headers = {"content-type": "application/json"}
+        below = f"/admin/v2/{path}"
         if query:
-            url += "?" + "&".join(f"{quote(key)}={quote(value)}" for key, value in query.items())
-        try:
-            response = self._pool.request(method, url, body=data, headers=headers)
-        except HTTPError as error:
-            cause = error.reason if isinstance(error, MaxRetryError) else error
-            timed_out = isinstance(cause, TimeoutError) and not isinstance(cause, NewConnectionError)
-            kind = NoAnswer if timed_out else ConnectionLost
-            raise kind(f"{method} {url}: {cause}") from None
+            below += "?" + "&".join(f"{quote(key)}={quote(value)}" for key, value in query.items())
+        response = self._ask_one(method, below, data)
         if response.status >= 300:
-            raise AdminError(f"{method} {path}", response.status, _reason(response))
+            raise self._error(f"{method} {path}", response)
         return response
+
+    def _ask_one(self, method: str, below: str, data: bytes | None) -> urllib3.BaseHTTPResponse:
+        """Ask the first address that takes a connection, beginning with the one that did so last."""
+        for number, (host, port) in enumerate(tuple(self._addresses), start=1):
+            url = f"{'https' if self._is_tls else 'http'}://{address(host, port)}{below}"
+            try:
+                return self._follow(method, url, data)
+            except (NewConnectionError, ConnectTimeoutError, SSLError) as error:
+                if number < len(self._addresses):
+                    self._addresses = [*self._addresses[1:], self._addresses[0]]
+                    continue
+                raise _lost(method, url, error) from None
+            except HTTPError as error:
+                raise _lost(method, url, error) from None
+        raise AssertionError("there is at least one address")
+
+    def _follow(self, method: str, url: str, data: bytes | None) -> urllib3.BaseHTTPResponse:
+        """Make a request, at whichever broker it is sent on to; a token never goes from TLS to plaintext."""
+        token = token_of(self._service.security)
+        headers = {"content-type": "application/json"}
+        if token is not None:
+            headers["authorization"] = f"Bearer {token.value}"
+        for _ in range(_MOST_REDIRECTS):
+            response = self._pool.request(method, url, body=data, headers=headers, redirect=False)
+            place = response.get_redirect_location()
+            if not place:
+                return response
+            url = urljoin(url, place)
+            if self._is_tls and urlsplit(url).scheme != "https":
+                raise Trouble(f"{self._service} sends requests on to {url}, an address without TLS")
+        raise Trouble(f"{self._service} sent {method} {url} on more than {_MOST_REDIRECTS} times")
+
+    def _error(self, request: str, response: urllib3.BaseHTTPResponse) -> AdminError:
+        role = None
+        if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            role = role_of(self._service.security)
+        return AdminError(request, response.status, _reason(response), role=role)
 
     def get(self, path: str, kind: type[T]) -> T:
         """Ask for a value of this type; errors as for :meth:`call`."""
@@ -94,6 +137,13 @@ class AdminHttp:
     def close(self) -> None:
         """Close the connections that are kept."""
         self._pool.clear()
+
+
+def _lost(method: str, url: str, error: HTTPError) -> ConnectionLost | NoAnswer:
+    parts = urlsplit(url)
+    timed_out = isinstance(error, TimeoutError) and not isinstance(error, NewConnectionError)
+    kind = NoAnswer if timed_out else ConnectionLost
+    return kind(f"{method} {url}: {cause_of(error, parts.hostname or '', parts.port or 0)}")
 
 
 def topic_path(topic: str) -> str:

@@ -1,4 +1,4 @@
-"""One TCP connection to a broker: the handshake, requests and their answers, PING and PONG.
+"""One connection to a broker, with or without TLS: the handshake, requests and their answers, PING and PONG.
 
 It hands what belongs to a producer or a consumer to whoever is registered under its number, and has no opinion on what
 that means. It never blocks by itself: bytes move while somebody waits in the :mod:`pump <conformance.systems.pump>`.
@@ -7,19 +7,22 @@ that means. It never blocks by itself: bytes move while somebody waits in the :m
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 from collections.abc import Mapping
 from typing import Final, Protocol
-from urllib.parse import urlsplit
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from conformance.systems import protocol_pb2 as pb
+from conformance.systems.credentials import auth_data_of
 from conformance.systems.deadline import Deadline
 from conformance.systems.frames import Frame, FrameDecoder, MalformedFrame, encode_frame
 from conformance.systems.outcomes import ConnectionLost, ServerRefused, error_name
 from conformance.systems.pump import Pump
+from conformance.systems.security import Security, Service
+from conformance.systems.transport import address, addresses_of, connect
 from conformance.trouble import Trouble
 
 PROTOCOL_VERSION: Final = 19
@@ -31,6 +34,8 @@ _HANDSHAKE: Final = 2**64 - 1
 """The request id under which a broker answers what had none, as CONNECT."""
 
 _RECEIVE_SIZE_BYTES: Final = 256 * 1024
+_TLS_RECORD_BYTES: Final = 16 * 1024
+_WOULD_BLOCK: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _LINGER_ZERO: Final = struct.pack("ii", 1, 0)
 
 _Type = pb.BaseCommand
@@ -96,8 +101,9 @@ class Endpoint(Protocol):
 class Connection:
     """A connection to one broker, from :meth:`open` until it is lost, closed or aborted; it does not reconnect."""
 
-    def __init__(self, sock: socket.socket, address: str, pump: Pump) -> None:
-        self.address: Final = address
+    def __init__(self, sock: socket.socket, service: Service, pump: Pump) -> None:
+        self.address: Final = service.url
+        self._security: Final = service.security
         self.pump: Final = pump
         self.max_message_size_bytes = 0
         self._socket = sock
@@ -112,12 +118,15 @@ class Connection:
         pump.add(sock.fileno(), self)
 
     @classmethod
-    def open(cls, broker_url: str, pump: Pump, deadline: Deadline, *, through: str | None = None) -> Connection:
-        """Connect to the broker at ``pulsar://host:port``, ``through`` a proxy where one is given, and shake hands.
+    def open(
+        cls, broker: Service | str, pump: Pump, deadline: Deadline, *, through: Service | None = None
+    ) -> Connection:
+        """Connect to a broker, ``through`` a proxy where one is given, and shake hands.
 
         Raises :class:`ConnectionLost` if nobody listens there, :class:`ServerRefused` if the broker does not want us.
         """
-        connection = cls(_connect(through or broker_url, deadline), broker_url, pump)
+        service = Service.of(broker)
+        connection = cls(_connect(through or service, deadline), service, pump)
         try:
             connection._shake_hands(deadline, proxied=through is not None)
         except BaseException:
@@ -201,9 +210,9 @@ class Connection:
     # -------------------------------------------------------------------------------------------------- in private
 
     def _shake_hands(self, deadline: Deadline, *, proxied: bool) -> None:
-        connect = pb.CommandConnect(client_version=CLIENT_VERSION, protocol_version=PROTOCOL_VERSION)
+        connect = connect_command(self._security)
         if proxied:
-            connect.proxy_to_broker_url = "{}:{}".format(*parse_service_url(self.address))
+            connect.proxy_to_broker_url = address(*addresses_of(self.address)[0])
         answer = self._ask(connect, _HANDSHAKE, deadline, what=f"connecting to {self.address}")
         if answer.type != _Type.CONNECTED:
             raise ServerRefused("AuthenticationError", "the broker asks for an authentication that the suite has not")
@@ -229,9 +238,7 @@ class Connection:
 
     def _write(self) -> None:
         try:
-            sent = self._socket.send(self._unsent)
-        except BlockingIOError:
-            sent = 0
+            sent = _send(self._socket, self._unsent)
         except OSError as error:
             # What the broker had sent before it went may still be waiting to be read.
             while self._lost is None and self._read():
@@ -245,7 +252,7 @@ class Connection:
         """Take in what has arrived; whether there may be more of it."""
         try:
             data = self._socket.recv(_RECEIVE_SIZE_BYTES)
-        except BlockingIOError:
+        except _WOULD_BLOCK:
             return False
         except OSError as error:
             self._fail(f"the connection broke: {error}")
@@ -261,7 +268,7 @@ class Connection:
         except MalformedFrame as malformed:
             self._fail(f"the broker sent what is no frame: {malformed}")
             raise
-        return len(data) == _RECEIVE_SIZE_BYTES
+        return len(data) == _RECEIVE_SIZE_BYTES or isinstance(self._socket, ssl.SSLSocket)
 
     def _dispatch(self, frame: Frame) -> None:
         command = frame.command
@@ -275,6 +282,8 @@ class Connection:
                 producer.on_frame(frame)
         elif command.type in _ANSWERS:
             self._take_answer(getattr(command, _ANSWERS[command.type]).request_id, command)
+        elif command.type == _Type.AUTH_CHALLENGE and _HANDSHAKE not in self._awaited:
+            self._answer_challenge()
         elif command.type in (_Type.CONNECTED, _Type.AUTH_CHALLENGE):
             self._take_answer(_HANDSHAKE, command)
         elif command.type == _Type.PING:
@@ -287,6 +296,19 @@ class Connection:
             return  # it waits for its turn to be the exclusive producer; another one comes when it is
         if request_id in self._awaited:
             self._answers[request_id] = command
+
+    def _answer_challenge(self) -> None:
+        """What the broker was shown has expired: show it what is valid now."""
+        try:
+            data = pb.AuthData(auth_method_name=self._security.auth_method, auth_data=auth_data_of(self._security))
+        except Trouble as trouble:
+            self._fail(f"the broker asked for a fresh token, and there is none: {trouble}")
+            return
+        response = pb.CommandAuthResponse(
+            client_version=CLIENT_VERSION, protocol_version=PROTOCOL_VERSION, response=data
+        )
+        self._unsent += encode_frame(command_of(response))
+        self.pump.watch_writes(self._socket.fileno(), wanted=True)
 
     def _end(self, reason: str, *, reset: bool) -> None:
         with self.pump.lock:
@@ -308,24 +330,35 @@ class Connection:
         self._consumers.clear()
 
 
-def _connect(service_url: str, deadline: Deadline) -> socket.socket:
-    host, port = parse_service_url(service_url)
-    try:
-        sock = socket.create_connection((host, port), timeout=max(deadline.left_s, 0.001))
-    except OSError as error:
-        raise ConnectionLost(f"cannot connect to {service_url}: {error}") from None
+def connect_command(security: Security) -> pb.CommandConnect:
+    """The first command of a connection, with what lets the client in. Raises :class:`Trouble` without a token."""
+    return pb.CommandConnect(
+        client_version=CLIENT_VERSION,
+        protocol_version=PROTOCOL_VERSION,
+        auth_method_name=security.auth_method,
+        auth_data=auth_data_of(security) or None,
+        feature_flags=pb.FeatureFlags(supports_auth_refresh=True) if security.auth_method is not None else None,
+    )
+
+
+def _connect(service: Service, deadline: Deadline) -> socket.socket:
+    sock = connect(service, deadline)
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock
 
 
-def parse_service_url(service_url: str) -> tuple[str, int]:
-    """Take ``pulsar://host:port`` apart; raise :class:`Trouble` for anything else."""
-    parts = urlsplit(service_url)
-    try:
-        port = parts.port
-    except ValueError:
-        port = None
-    if parts.scheme != "pulsar" or not parts.hostname or port is None:
-        raise Trouble(f"not a service address that the suite can use (pulsar://host:port): {service_url}")
-    return parts.hostname, port
+def _send(sock: socket.socket, data: bytearray) -> int:
+    """Hand over as much as the system takes; with TLS record by record, as one call is otherwise all or nothing."""
+    if not isinstance(sock, ssl.SSLSocket):
+        try:
+            return sock.send(data)
+        except BlockingIOError:
+            return 0
+    sent = 0
+    while sent < len(data):
+        try:
+            sent += sock.send(data[sent : sent + _TLS_RECORD_BYTES])
+        except _WOULD_BLOCK:
+            break
+    return sent

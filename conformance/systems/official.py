@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, Self
 
 import pulsar
 
+from conformance.systems.client_options import pulsar_client
 from conformance.systems.outcomes import (
     ConnectionLost,
     Lost,
@@ -27,6 +28,7 @@ from conformance.systems.outcomes import (
     SendOutcome,
     ServerRefused,
 )
+from conformance.systems.security import Service
 from conformance.systems.wire_consumer import Kind
 from conformance.trouble import Trouble
 from model.log import Position
@@ -226,7 +228,12 @@ class OfficialClient:
     """One client process, as a broker sees it."""
 
     def __init__(
-        self, service_url: str, *, timeout_s: float, log_file: Path | None = None, listener_name: str | None = None
+        self,
+        service: Service | str,
+        *,
+        timeout_s: float,
+        log_file: Path | None = None,
+        listener_name: str | None = None,
     ) -> None:
         """``timeout_s`` bounds everything but sends and receives; whole seconds, rounded up.
 
@@ -234,8 +241,8 @@ class OfficialClient:
         """
         level = pulsar.LoggerLevel.Info if log_file else pulsar.LoggerLevel.Error
         timeout = math.ceil(timeout_s)
-        self._client = pulsar.Client(
-            service_url,
+        self._client = pulsar_client(
+            service,
             operation_timeout_seconds=timeout,
             connection_timeout_ms=timeout * 1000,
             logger=pulsar.FileLogger(level, str(log_file or os.devnull)),

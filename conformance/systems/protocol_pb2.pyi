@@ -416,11 +416,14 @@ class CommandConnect(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CLIENT_VERSION_FIELD_NUMBER: _builtins.int
+    AUTH_DATA_FIELD_NUMBER: _builtins.int
     PROTOCOL_VERSION_FIELD_NUMBER: _builtins.int
     AUTH_METHOD_NAME_FIELD_NUMBER: _builtins.int
     PROXY_TO_BROKER_URL_FIELD_NUMBER: _builtins.int
     FEATURE_FLAGS_FIELD_NUMBER: _builtins.int
     client_version: _builtins.str
+    auth_data: _builtins.bytes
+    """A token, for instance; nothing where the certificate speaks."""
     protocol_version: _builtins.int
     auth_method_name: _builtins.str
     proxy_to_broker_url: _builtins.str
@@ -431,14 +434,15 @@ class CommandConnect(_message.Message):
         self,
         *,
         client_version: _builtins.str | None = ...,
+        auth_data: _builtins.bytes | None = ...,
         protocol_version: _builtins.int | None = ...,
         auth_method_name: _builtins.str | None = ...,
         proxy_to_broker_url: _builtins.str | None = ...,
         feature_flags: Global___FeatureFlags | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["auth_method_name", b"auth_method_name", "client_version", b"client_version", "feature_flags", b"feature_flags", "protocol_version", b"protocol_version", "proxy_to_broker_url", b"proxy_to_broker_url"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["auth_data", b"auth_data", "auth_method_name", b"auth_method_name", "client_version", b"client_version", "feature_flags", b"feature_flags", "protocol_version", b"protocol_version", "proxy_to_broker_url", b"proxy_to_broker_url"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["auth_method_name", b"auth_method_name", "client_version", b"client_version", "feature_flags", b"feature_flags", "protocol_version", b"protocol_version", "proxy_to_broker_url", b"proxy_to_broker_url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["auth_data", b"auth_data", "auth_method_name", b"auth_method_name", "client_version", b"client_version", "feature_flags", b"feature_flags", "protocol_version", b"protocol_version", "proxy_to_broker_url", b"proxy_to_broker_url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -472,6 +476,82 @@ class CommandConnected(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CommandConnected: _TypeAlias = CommandConnected  # noqa: Y015
+
+@_typing.final
+class AuthData(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AUTH_METHOD_NAME_FIELD_NUMBER: _builtins.int
+    AUTH_DATA_FIELD_NUMBER: _builtins.int
+    auth_method_name: _builtins.str
+    auth_data: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        auth_method_name: _builtins.str | None = ...,
+        auth_data: _builtins.bytes | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["auth_data", b"auth_data", "auth_method_name", b"auth_method_name"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["auth_data", b"auth_data", "auth_method_name", b"auth_method_name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AuthData: _TypeAlias = AuthData  # noqa: Y015
+
+@_typing.final
+class CommandAuthChallenge(_message.Message):
+    """What a broker asks for when what it was shown has expired."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SERVER_VERSION_FIELD_NUMBER: _builtins.int
+    CHALLENGE_FIELD_NUMBER: _builtins.int
+    PROTOCOL_VERSION_FIELD_NUMBER: _builtins.int
+    server_version: _builtins.str
+    protocol_version: _builtins.int
+    @_builtins.property
+    def challenge(self) -> Global___AuthData: ...
+    def __init__(
+        self,
+        *,
+        server_version: _builtins.str | None = ...,
+        challenge: Global___AuthData | None = ...,
+        protocol_version: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["challenge", b"challenge", "protocol_version", b"protocol_version", "server_version", b"server_version"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["challenge", b"challenge", "protocol_version", b"protocol_version", "server_version", b"server_version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommandAuthChallenge: _TypeAlias = CommandAuthChallenge  # noqa: Y015
+
+@_typing.final
+class CommandAuthResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLIENT_VERSION_FIELD_NUMBER: _builtins.int
+    RESPONSE_FIELD_NUMBER: _builtins.int
+    PROTOCOL_VERSION_FIELD_NUMBER: _builtins.int
+    client_version: _builtins.str
+    protocol_version: _builtins.int
+    @_builtins.property
+    def response(self) -> Global___AuthData: ...
+    def __init__(
+        self,
+        *,
+        client_version: _builtins.str | None = ...,
+        response: Global___AuthData | None = ...,
+        protocol_version: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["client_version", b"client_version", "protocol_version", b"protocol_version", "response", b"response"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_version", b"client_version", "protocol_version", b"protocol_version", "response", b"response"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommandAuthResponse: _TypeAlias = CommandAuthResponse  # noqa: Y015
 
 @_typing.final
 class CommandPartitionedTopicMetadata(_message.Message):
@@ -587,6 +667,7 @@ class CommandLookupTopicResponse(_message.Message):
     Failed: CommandLookupTopicResponse.LookupType.ValueType  # 2
 
     BROKER_SERVICE_URL_FIELD_NUMBER: _builtins.int
+    BROKER_SERVICE_URL_TLS_FIELD_NUMBER: _builtins.int
     RESPONSE_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     AUTHORITATIVE_FIELD_NUMBER: _builtins.int
@@ -594,6 +675,7 @@ class CommandLookupTopicResponse(_message.Message):
     MESSAGE_FIELD_NUMBER: _builtins.int
     PROXY_THROUGH_SERVICE_URL_FIELD_NUMBER: _builtins.int
     broker_service_url: _builtins.str
+    broker_service_url_tls: _builtins.str
     response: Global___CommandLookupTopicResponse.LookupType.ValueType
     request_id: _builtins.int
     authoritative: _builtins.bool
@@ -604,6 +686,7 @@ class CommandLookupTopicResponse(_message.Message):
         self,
         *,
         broker_service_url: _builtins.str | None = ...,
+        broker_service_url_tls: _builtins.str | None = ...,
         response: Global___CommandLookupTopicResponse.LookupType.ValueType | None = ...,
         request_id: _builtins.int | None = ...,
         authoritative: _builtins.bool | None = ...,
@@ -611,9 +694,9 @@ class CommandLookupTopicResponse(_message.Message):
         message: _builtins.str | None = ...,
         proxy_through_service_url: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["authoritative", b"authoritative", "broker_service_url", b"broker_service_url", "error", b"error", "message", b"message", "proxy_through_service_url", b"proxy_through_service_url", "request_id", b"request_id", "response", b"response"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["authoritative", b"authoritative", "broker_service_url", b"broker_service_url", "broker_service_url_tls", b"broker_service_url_tls", "error", b"error", "message", b"message", "proxy_through_service_url", b"proxy_through_service_url", "request_id", b"request_id", "response", b"response"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["authoritative", b"authoritative", "broker_service_url", b"broker_service_url", "error", b"error", "message", b"message", "proxy_through_service_url", b"proxy_through_service_url", "request_id", b"request_id", "response", b"response"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["authoritative", b"authoritative", "broker_service_url", b"broker_service_url", "broker_service_url_tls", b"broker_service_url_tls", "error", b"error", "message", b"message", "proxy_through_service_url", b"proxy_through_service_url", "request_id", b"request_id", "response", b"response"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -875,17 +958,24 @@ class CommandCloseProducer(_message.Message):
 
     PRODUCER_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ASSIGNED_BROKER_SERVICE_URL_FIELD_NUMBER: _builtins.int
+    ASSIGNED_BROKER_SERVICE_URL_TLS_FIELD_NUMBER: _builtins.int
     producer_id: _builtins.int
     request_id: _builtins.int
+    assigned_broker_service_url: _builtins.str
+    """Where the topic is from now on, if the broker knows it."""
+    assigned_broker_service_url_tls: _builtins.str
     def __init__(
         self,
         *,
         producer_id: _builtins.int | None = ...,
         request_id: _builtins.int | None = ...,
+        assigned_broker_service_url: _builtins.str | None = ...,
+        assigned_broker_service_url_tls: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["producer_id", b"producer_id", "request_id", b"request_id"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["assigned_broker_service_url", b"assigned_broker_service_url", "assigned_broker_service_url_tls", b"assigned_broker_service_url_tls", "producer_id", b"producer_id", "request_id", b"request_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["producer_id", b"producer_id", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assigned_broker_service_url", b"assigned_broker_service_url", "assigned_broker_service_url_tls", b"assigned_broker_service_url_tls", "producer_id", b"producer_id", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1275,17 +1365,23 @@ class CommandCloseConsumer(_message.Message):
 
     CONSUMER_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ASSIGNED_BROKER_SERVICE_URL_FIELD_NUMBER: _builtins.int
+    ASSIGNED_BROKER_SERVICE_URL_TLS_FIELD_NUMBER: _builtins.int
     consumer_id: _builtins.int
     request_id: _builtins.int
+    assigned_broker_service_url: _builtins.str
+    assigned_broker_service_url_tls: _builtins.str
     def __init__(
         self,
         *,
         consumer_id: _builtins.int | None = ...,
         request_id: _builtins.int | None = ...,
+        assigned_broker_service_url: _builtins.str | None = ...,
+        assigned_broker_service_url_tls: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["consumer_id", b"consumer_id", "request_id", b"request_id"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["assigned_broker_service_url", b"assigned_broker_service_url", "assigned_broker_service_url_tls", b"assigned_broker_service_url_tls", "consumer_id", b"consumer_id", "request_id", b"request_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["consumer_id", b"consumer_id", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assigned_broker_service_url", b"assigned_broker_service_url", "assigned_broker_service_url_tls", b"assigned_broker_service_url_tls", "consumer_id", b"consumer_id", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1503,6 +1599,8 @@ class BaseCommand(_message.Message):
     GET_LAST_MESSAGE_ID_FIELD_NUMBER: _builtins.int
     GET_LAST_MESSAGE_ID_RESPONSE_FIELD_NUMBER: _builtins.int
     ACTIVE_CONSUMER_CHANGE_FIELD_NUMBER: _builtins.int
+    AUTH_CHALLENGE_FIELD_NUMBER: _builtins.int
+    AUTH_RESPONSE_FIELD_NUMBER: _builtins.int
     ACK_RESPONSE_FIELD_NUMBER: _builtins.int
     type: Global___BaseCommand.Type.ValueType
     @_builtins.property
@@ -1562,6 +1660,10 @@ class BaseCommand(_message.Message):
     @_builtins.property
     def active_consumer_change(self) -> Global___CommandActiveConsumerChange: ...
     @_builtins.property
+    def auth_challenge(self) -> Global___CommandAuthChallenge: ...
+    @_builtins.property
+    def auth_response(self) -> Global___CommandAuthResponse: ...
+    @_builtins.property
     def ack_response(self) -> Global___CommandAckResponse: ...
     def __init__(
         self,
@@ -1595,13 +1697,15 @@ class BaseCommand(_message.Message):
         get_last_message_id: Global___CommandGetLastMessageId | None = ...,
         get_last_message_id_response: Global___CommandGetLastMessageIdResponse | None = ...,
         active_consumer_change: Global___CommandActiveConsumerChange | None = ...,
+        auth_challenge: Global___CommandAuthChallenge | None = ...,
+        auth_response: Global___CommandAuthResponse | None = ...,
         ack_response: Global___CommandAckResponse | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ack", b"ack", "ack_response", b"ack_response", "active_consumer_change", b"active_consumer_change", "body", b"body", "close_consumer", b"close_consumer", "close_producer", b"close_producer", "connect", b"connect", "connected", b"connected", "error", b"error", "flow", b"flow", "get_last_message_id", b"get_last_message_id", "get_last_message_id_response", b"get_last_message_id_response", "lookup", b"lookup", "lookup_response", b"lookup_response", "message", b"message", "partitioned_metadata", b"partitioned_metadata", "partitioned_metadata_response", b"partitioned_metadata_response", "ping", b"ping", "pong", b"pong", "producer", b"producer", "producer_success", b"producer_success", "reached_end_of_topic", b"reached_end_of_topic", "redeliver_unacknowledged_messages", b"redeliver_unacknowledged_messages", "seek", b"seek", "send", b"send", "send_error", b"send_error", "send_receipt", b"send_receipt", "subscribe", b"subscribe", "success", b"success", "type", b"type", "unsubscribe", b"unsubscribe"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ack", b"ack", "ack_response", b"ack_response", "active_consumer_change", b"active_consumer_change", "auth_challenge", b"auth_challenge", "auth_response", b"auth_response", "body", b"body", "close_consumer", b"close_consumer", "close_producer", b"close_producer", "connect", b"connect", "connected", b"connected", "error", b"error", "flow", b"flow", "get_last_message_id", b"get_last_message_id", "get_last_message_id_response", b"get_last_message_id_response", "lookup", b"lookup", "lookup_response", b"lookup_response", "message", b"message", "partitioned_metadata", b"partitioned_metadata", "partitioned_metadata_response", b"partitioned_metadata_response", "ping", b"ping", "pong", b"pong", "producer", b"producer", "producer_success", b"producer_success", "reached_end_of_topic", b"reached_end_of_topic", "redeliver_unacknowledged_messages", b"redeliver_unacknowledged_messages", "seek", b"seek", "send", b"send", "send_error", b"send_error", "send_receipt", b"send_receipt", "subscribe", b"subscribe", "success", b"success", "type", b"type", "unsubscribe", b"unsubscribe"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ack", b"ack", "ack_response", b"ack_response", "active_consumer_change", b"active_consumer_change", "body", b"body", "close_consumer", b"close_consumer", "close_producer", b"close_producer", "connect", b"connect", "connected", b"connected", "error", b"error", "flow", b"flow", "get_last_message_id", b"get_last_message_id", "get_last_message_id_response", b"get_last_message_id_response", "lookup", b"lookup", "lookup_response", b"lookup_response", "message", b"message", "partitioned_metadata", b"partitioned_metadata", "partitioned_metadata_response", b"partitioned_metadata_response", "ping", b"ping", "pong", b"pong", "producer", b"producer", "producer_success", b"producer_success", "reached_end_of_topic", b"reached_end_of_topic", "redeliver_unacknowledged_messages", b"redeliver_unacknowledged_messages", "seek", b"seek", "send", b"send", "send_error", b"send_error", "send_receipt", b"send_receipt", "subscribe", b"subscribe", "success", b"success", "type", b"type", "unsubscribe", b"unsubscribe"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ack", b"ack", "ack_response", b"ack_response", "active_consumer_change", b"active_consumer_change", "auth_challenge", b"auth_challenge", "auth_response", b"auth_response", "body", b"body", "close_consumer", b"close_consumer", "close_producer", b"close_producer", "connect", b"connect", "connected", b"connected", "error", b"error", "flow", b"flow", "get_last_message_id", b"get_last_message_id", "get_last_message_id_response", b"get_last_message_id_response", "lookup", b"lookup", "lookup_response", b"lookup_response", "message", b"message", "partitioned_metadata", b"partitioned_metadata", "partitioned_metadata_response", b"partitioned_metadata_response", "ping", b"ping", "pong", b"pong", "producer", b"producer", "producer_success", b"producer_success", "reached_end_of_topic", b"reached_end_of_topic", "redeliver_unacknowledged_messages", b"redeliver_unacknowledged_messages", "seek", b"seek", "send", b"send", "send_error", b"send_error", "send_receipt", b"send_receipt", "subscribe", b"subscribe", "success", b"success", "type", b"type", "unsubscribe", b"unsubscribe"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["connect", "connected", "subscribe", "producer", "send", "send_receipt", "send_error", "message", "ack", "flow", "unsubscribe", "success", "error", "close_producer", "close_consumer", "producer_success", "ping", "pong", "redeliver_unacknowledged_messages", "partitioned_metadata", "partitioned_metadata_response", "lookup", "lookup_response", "reached_end_of_topic", "seek", "get_last_message_id", "get_last_message_id_response", "active_consumer_change", "ack_response"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["connect", "connected", "subscribe", "producer", "send", "send_receipt", "send_error", "message", "ack", "flow", "unsubscribe", "success", "error", "close_producer", "close_consumer", "producer_success", "ping", "pong", "redeliver_unacknowledged_messages", "partitioned_metadata", "partitioned_metadata_response", "lookup", "lookup_response", "reached_end_of_topic", "seek", "get_last_message_id", "get_last_message_id_response", "active_consumer_change", "auth_challenge", "auth_response", "ack_response"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 

@@ -1,7 +1,7 @@
 """Our small client of Pulsar's binary protocol, for checks that need to see and say exactly what is on the wire.
 
 It does what it is told, once: no retries, no reconnecting of producers and consumers, no batching or numbering of its
-own. Everything that waits has a deadline. It speaks without authentication and encryption.
+own. Everything that waits has a deadline.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from conformance.systems.connection import Connection
 from conformance.systems.deadline import Deadline
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused, error_name, message_id_of
 from conformance.systems.pump import pump_of_this_thread
+from conformance.systems.security import Service
 from conformance.systems.wire_consumer import KeyShared, Kind, WireConsumer
 from conformance.systems.wire_producer import WireProducer
 from conformance.trouble import Trouble
@@ -31,9 +32,9 @@ class WireClient:
     Not for use by several threads at once.
     """
 
-    def __init__(self, service_url: str, *, listener_name: str | None = None) -> None:
+    def __init__(self, service: Service | str, *, listener_name: str | None = None) -> None:
         """Make a client that is not connected yet; :meth:`connect` is what one usually wants."""
-        self._service_url = service_url
+        self._service = Service.of(service)
         self._listener_name = listener_name
         self._pump = pump_of_this_thread()
         self._connections: dict[str, Connection] = {}
@@ -42,13 +43,13 @@ class WireClient:
         self._last_id = 0
 
     @classmethod
-    def connect(cls, service_url: str, *, timeout_s: float, listener_name: str | None = None) -> WireClient:
-        """Connect to ``pulsar://host:port``; ``listener_name`` is the advertised listener that look-ups ask for.
+    def connect(cls, service: Service | str, *, timeout_s: float, listener_name: str | None = None) -> WireClient:
+        """Connect to a service; ``listener_name`` is the advertised listener that look-ups ask for.
 
         Raises :class:`ConnectionLost`, :class:`NoAnswer`, :class:`ServerRefused`.
         """
-        client = cls(service_url, listener_name=listener_name)
-        client._connection_to(service_url, Deadline.after(timeout_s))
+        client = cls(service, listener_name=listener_name)
+        client._connection_to(client._service.url, Deadline.after(timeout_s))
         return client
 
     def lookup(self, topic: str, *, timeout_s: float) -> str:
@@ -60,7 +61,7 @@ class WireClient:
 
     def partitions(self, topic: str, *, timeout_s: float) -> int:
         """Give how many partitions a topic has; 0 for one without. Errors as for :meth:`lookup`."""
-        connection = self._connection_to(self._service_url, deadline := Deadline.after(timeout_s))
+        connection = self._connection_to(self._service.url, deadline := Deadline.after(timeout_s))
         ask = pb.CommandPartitionedTopicMetadata(topic=topic)
         answer = connection.ask(ask, deadline, what=f"asking for the partitions of {topic}")
         response = answer.partitioned_metadata_response
@@ -155,25 +156,25 @@ class WireClient:
 
     # -------------------------------------------------------------------------------------------------- in private
 
-    def _connection_to(self, broker_url: str, deadline: Deadline, *, through: str | None = None) -> Connection:
+    def _connection_to(self, broker_url: str, deadline: Deadline, *, through: Service | None = None) -> Connection:
         """Give the connection to this broker, a new one where there is none (any more)."""
         if self._ended is not None:
             raise ConnectionLost(self._ended)
         connection = self._connections.get(broker_url)
         if connection is None or not connection.is_open:
-            connection = Connection.open(broker_url, self._pump, deadline, through=through)
+            connection = Connection.open(self._service.at(broker_url), self._pump, deadline, through=through)
             self._connections[broker_url] = connection
         return connection
 
     def _owner(self, topic: str, deadline: Deadline) -> Connection:
-        service_url, authoritative = self._service_url, False
+        service_url, authoritative = self._service.url, False
         for _ in range(MAX_LOOKUP_HOPS):
             connection = self._connection_to(service_url, deadline)
             response = self._ask_owner(connection, topic, deadline, authoritative=authoritative)
-            service_url, authoritative = response.broker_service_url, response.authoritative
+            service_url, authoritative = self._address_in(response), response.authoritative
             if response.response == response.Connect:
                 # A standalone broker, too, wants its clients to stay with the address that they know it by.
-                through = self._service_url if response.proxy_through_service_url else None
+                through = self._service if response.proxy_through_service_url else None
                 return self._connection_to(service_url, deadline, through=through)
         raise Trouble(f"the brokers sent the look-up of {topic} on more than {MAX_LOOKUP_HOPS} times")
 
@@ -187,6 +188,17 @@ class WireClient:
         if answer.lookup_response.response == pb.CommandLookupTopicResponse.Failed:
             raise ServerRefused(error_name(answer.lookup_response.error), answer.lookup_response.message)
         return answer.lookup_response
+
+    def _address_in(self, response: pb.CommandLookupTopicResponse) -> str:
+        """Where a broker sends its clients; with TLS always to an address with TLS."""
+        if not self._service.is_tls:
+            return response.broker_service_url
+        if not response.broker_service_url_tls:
+            raise Trouble(
+                f"the broker at {self._service} sends its clients to {response.broker_service_url or 'nowhere'}, "
+                "an address without TLS"
+            )
+        return response.broker_service_url_tls
 
     def _keep(self, endpoint: WireProducer | WireConsumer) -> None:
         """Remember what has to be closed with the client; a client that lives long opens and closes a lot."""

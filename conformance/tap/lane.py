@@ -59,6 +59,9 @@ class Guard(Protocol):
     def limits(self, direction: Direction) -> list[Armed]:
         """Give the faults that count bytes in this direction."""
 
+    def rerouted(self, kind: str, raw: memoryview) -> memoryview | bytes:
+        """Give a command as the client gets it: with an address of this tap where it names a broker."""
+
 
 class Ends(Protocol):
     """What a lane asks of the connection that it is a direction of."""
@@ -188,11 +191,12 @@ class Lane:
             passed_at_s=now_s if is_free else None,
             **facts,
         )
+        passed = raw if self.direction == "to-broker" else memoryview(guard.rerouted(kind, raw))
         if is_free:
-            self._out.append(raw)
+            self._out.append(passed)
             guard.record(command)
         else:
-            self._meet(raw, command)
+            self._meet(passed, command)
 
     def _meet(self, raw: memoryview, command: Command) -> None:
         """Have the faults look at a command, and do what one of them asks for."""

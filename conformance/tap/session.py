@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 from typing import Final, Literal, Protocol
 
+from conformance.systems.transport import cause_of
 from conformance.tap.armed import Armed
 from conformance.tap.lane import Ending, Guard, Lane
 from conformance.tap.reading import Reader
@@ -17,12 +19,14 @@ _MOST_UNWRITTEN_BYTES: Final = 1024 * 1024
 
 
 Side = Literal["client", "broker"]
+Targets = tuple[tuple[str, int], ...]
+"""Hosts and ports, of which any will do."""
 
 
 class House(Guard, Protocol):
     """What a session asks of its tap, besides what its lanes do."""
 
-    target: tuple[str, int]
+    tls: ssl.SSLContext | None
     with_digests: bool
     max_frame_size_bytes: int
     sessions: set[Session]
@@ -68,8 +72,8 @@ class End(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """The other side writes no more; our side stays until all is passed on."""
-        self._session.gone(self._side, is_half=True)
-        return True
+        self._session.gone(self._side, is_half=self.transport.can_write_eof())
+        return self.transport.can_write_eof()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why is of no interest
         """The socket is gone."""
@@ -88,8 +92,9 @@ class End(asyncio.Protocol):
 class Session:
     """A connection from when a client comes until both sides are told that it is over."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: House, targets: Targets) -> None:
         self.house: Final = house
+        self._targets: Final = targets
         self.number = 0
         """The connection's number, from 1; 0 until the broker took it."""
         self.client: Final = End(self, "client")
@@ -159,7 +164,10 @@ class Session:
             self.end(self._finished[0])
         else:
             other = self.broker if by == "client" else self.client
-            other.transport.write_eof()
+            if other.transport.can_write_eof():
+                other.transport.write_eof()
+            else:  # TLS ends both directions at once
+                self.end(by)
 
     def end(self, by: Ending) -> None:
         """End it on both sides; what was written still arrives. Safe to call twice."""
@@ -187,11 +195,17 @@ class Session:
                 lane.release(armed)
 
     async def _dial(self) -> None:
-        try:
-            async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                await asyncio.get_running_loop().create_connection(lambda: self.broker, *self.house.target)
-        except OSError as error:  # a timeout is one too
-            self._turn_away(f"no connection to the broker: {error}")
+        for number, (host, port) in enumerate(self._targets, start=1):
+            name = host if self.house.tls is not None else None
+            try:
+                async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                    await asyncio.get_running_loop().create_connection(
+                        lambda: self.broker, host, port, ssl=self.house.tls, server_hostname=name
+                    )
+                return
+            except OSError as error:  # a timeout is one too
+                if number == len(self._targets):
+                    self._turn_away(f"no connection to the broker: {cause_of(error, host, port)}")
 
     def _turn_away(self, reason: str) -> None:
         if not self._is_over:

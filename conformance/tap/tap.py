@@ -1,15 +1,17 @@
 """The tap itself: a proxy in front of a broker, with a thread of its own, for any number of clients.
 
-Clients come to its ``url`` and stay there: a standalone broker at a loopback address keeps its clients at the address
-that they came to, and any other does so for those that ask for the listener at which the tap is advertised
-(:mod:`conformance.brokers.listener`). What the commands mean to a rule is none of its business.
+Clients come to its ``url`` without TLS and stay in it: the tap speaks TLS to the brokers where these ask for it, passes
+on what clients show to be let in, and gives them an address of its own for each broker that they are sent to
+(:mod:`conformance.tap.routing`). What the commands mean to a rule is none of its business.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable
@@ -17,11 +19,13 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from conformance.systems.connection import parse_service_url
 from conformance.systems.frames import MAX_FRAME_SIZE_BYTES
+from conformance.systems.security import Service
+from conformance.systems.transport import addresses_of, tls_context
 from conformance.tap.armed import Armed
 from conformance.tap.faults import CutAfterBytes, Fault, Refuse, require_sensible
-from conformance.tap.session import End, Session
+from conformance.tap.routing import NAMING, rerouted
+from conformance.tap.session import End, Session, Targets
 from conformance.tap.words import Command, Direction, Event
 from conformance.trouble import Trouble
 
@@ -40,7 +44,7 @@ class Tap:
 
     def __init__(
         self,
-        service_url: str,
+        service: Service | str,
         *,
         record: Callable[[Event], None] = _ignore,
         host: str = HOST,
@@ -48,13 +52,15 @@ class Tap:
         with_digests: bool = False,
         max_frame_size_bytes: int = MAX_FRAME_SIZE_BYTES,
     ) -> None:
-        """``service_url``: the broker's, ``pulsar://host:port``; it may be away for a while.
+        """``service``: the brokers', which may be away for a while.
 
         ``record`` is called with each event on the tap's thread, and may not take long; ``port`` 0 is any that is free
         at ``host``. ``with_digests``: payloads are told by digest. ``max_frame_size_bytes``: more is no frame.
         Raises :class:`Trouble` if it cannot listen there.
         """
-        self.target = parse_service_url(service_url)
+        self._behind = Service.of(service)
+        targets = tuple(addresses_of(self._behind.url))
+        self.tls: ssl.SSLContext | None = tls_context(self._behind.security) if self._behind.is_tls else None
         self.record = record
         self.with_digests = with_digests
         self.max_frame_size_bytes = max_frame_size_bytes
@@ -67,11 +73,14 @@ class Tap:
         self._connections = itertools.count(1)
         self._ports: dict[int, None] = {}
         self._failure: str | None = None
+        self._host: Final = host
+        self._routes: dict[str, str] = {}
+        self._listeners: list[tuple[socket.socket, Targets]] = []
+        self._servers: list[asyncio.Task[asyncio.Server]] = []
         try:
-            self._listener = socket.create_server((host, port))
+            self.url: Final = self._listen(targets, port)
         except OSError as error:
             raise Trouble(f"The tap cannot listen on port {port} of {host}: {error}") from None
-        self.url: Final = f"pulsar://{host}:{self._listener.getsockname()[1]}"
         self._loop: asyncio.AbstractEventLoop
         self._is_ready = threading.Event()
         self._thread = threading.Thread(target=asyncio.run, args=(self._run(),), name="tap", daemon=True)
@@ -98,6 +107,11 @@ class Tap:
     def cut(self) -> None:
         """End all connections now; who comes again is let in."""
         self._ask(self._end_all)
+
+    @property
+    def service(self) -> Service:
+        """What clients of this tap take: its address, and the credentials that it passes on to the brokers."""
+        return self._behind.at(self.url)
 
     @property
     def ports(self) -> tuple[int, ...]:
@@ -167,18 +181,47 @@ class Tap:
                 return armed
         return None
 
+    def rerouted(self, kind: str, raw: memoryview) -> memoryview | bytes:
+        """Give a command as the client gets it: with an address of this tap where it names a broker."""
+        return rerouted(raw, is_tls=self.tls is not None, route=self._route) if kind in NAMING else raw
+
     # ------------------------------------------------------------------------------------------------------ in private
+
+    def _route(self, url: str) -> str:
+        """The address of this tap by which a broker is reached; one that is ours leads to where it always did."""
+        if url not in self._routes:
+            self._routes[url] = self._listen(tuple(addresses_of(url)))
+            self._serve()
+        return self._routes[url]
+
+    def _listen(self, targets: Targets, port: int = 0) -> str:
+        """Listen for clients of these addresses of a broker; nobody is let in yet."""
+        listener = socket.create_server((self._host, port))
+        self._listeners.append((listener, targets))
+        url = f"pulsar://{self._host}:{listener.getsockname()[1]}"
+        self._routes[url] = url
+        return url
+
+    def _serve(self) -> None:
+        """Let clients in at all addresses that are new."""
+        for listener, targets in self._listeners:
+            welcome = functools.partial(Session, self, targets)
+            server = self._loop.create_server(lambda welcome=welcome: welcome().client, sock=listener)  # type: ignore[misc]
+            self._servers.append(self._loop.create_task(server))
+        self._listeners.clear()
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._fail)
         self._stopping = asyncio.Event()
-        server = await self._loop.create_server(lambda: Session(self).client, sock=self._listener)
+        self._serve()
+        await asyncio.gather(*self._servers)
         self._is_ready.set()
         try:
             await self._stopping.wait()
         finally:
-            server.close()
+            for server in await asyncio.gather(*self._servers):
+                server.close()
             self._end_all()
             for end in tuple(self.ends):
                 end.transport.abort()
