@@ -199,7 +199,7 @@ class Clusters:
         return tuple(cluster.name for cluster in self._clusters.values())
 
     def _met(self, label: str, broker: Broker) -> Cluster:
-        admin = self._open.enter_context(Admin(broker.addresses.admin_url))
+        admin = self._open.enter_context(Admin(broker.addresses.admin))
         name = admin.runtime_configuration()["clusterName"]
         for number in range(_TOPICS_AHEAD * LABELS.index(label)):
             admin.create_topic(f"persistent://public/default/ahead-{number}")
@@ -209,7 +209,7 @@ class Clusters:
         """A tap in front of a cluster for one other: a standalone broker keeps its clients where they came to."""
         record = self._recorder(source.label, target.label) if self._recorder else (lambda _: None)
         host = source.broker.addresses.this_machine
-        link = self._open.enter_context(Tap(target.broker.addresses.service_url, record=record, host=host))
+        link = self._open.enter_context(Tap(target.broker.addresses.service, record=record, host=host))
         source.admin.create_cluster(target.name, admin_url=target.broker.addresses.admin_url, service_url=link.url)
         return link
 

@@ -21,6 +21,7 @@ from conformance.history.recorded import Kind, Outcome, digest
 from conformance.history.recording import Recording, now_ns
 from conformance.reading_back import read_back, read_beginning, read_passed_on
 from conformance.systems.admin import Admin
+from conformance.systems.security import Service
 from conformance.systems.wire import WireClient
 from conformance.tap.sightings import Sightings
 from model.log import Position
@@ -81,7 +82,7 @@ class Recorder:
         self._consumers[recorded.topic, recorded.name] = recorded
         return recorded
 
-    def begin(self, admin_url: str, topics: Iterable[str]) -> None:
+    def begin(self, admin_url: Service | str, topics: Iterable[str]) -> None:
         """Record how topics and their subscriptions are, before anything is sent to them or acknowledged.
 
         Without it nothing is said of deduplication, of what was lost or never delivered, nor of what a mark-delete
@@ -91,7 +92,7 @@ class Recorder:
             for topic in _with_partitions(admin, topics):
                 self._first_ledgers[topic] = read_beginning(self.recording, admin, topic)
 
-    def read_back(self, service_url: str, admin_url: str, topics: Iterable[str]) -> None:
+    def read_back(self, service_url: Service | str, admin_url: Service | str, topics: Iterable[str]) -> None:
         """Record the logs and cursors of topics, once nobody sends or acknowledges any more.
 
         Without it nothing is said to be lost; nor where a log is not retained, and its beginning gone.

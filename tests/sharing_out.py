@@ -22,6 +22,7 @@ SHARES = {
     "tests/engine": BROKERS,
     "tests/faults": BROKERS,
     "tests/lockstep": BROKERS,
+    "tests/security": BROKERS,
     "tests/soak": BROKERS,
     "tests/systems": BROKERS,
     "tests/tap": BROKERS,

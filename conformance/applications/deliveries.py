@@ -9,6 +9,7 @@ from typing import Final
 
 from conformance.systems.deadline import Deadline
 from conformance.systems.outcomes import ConnectionLost, ServerRefused
+from conformance.systems.security import Service
 from conformance.systems.wire import WireClient
 from conformance.systems.wire_consumer import Delivery, WireConsumer
 from model.applications import Delivered
@@ -35,9 +36,9 @@ def keep_on(receive: Callable[[], Iterator[Delivery]], deadline: Deadline) -> It
 
 
 @contextmanager
-def connected(service_url: str) -> Iterator[WireClient]:
+def connected(service: Service) -> Iterator[WireClient]:
     """A client on a connection of its own, which is cut in the end: nobody else may be refused because of it."""
-    client = WireClient(service_url)
+    client = WireClient(service)
     try:
         yield client
     finally:

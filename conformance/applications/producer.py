@@ -22,7 +22,7 @@ FOR_EVER_S: Final = threading.TIMEOUT_MAX
 
 def produce(order: Produce, line: Line[Order]) -> None:
     """Open, and do as told until told to end."""
-    client = OfficialClient(order.service_url, timeout_s=max(1.0, order.timeout_s))
+    client = OfficialClient(order.service, timeout_s=max(1.0, order.timeout_s))
     try:
         producer = client.open_producer(order.topic, name=order.name)
     except ServerRefused as refused:

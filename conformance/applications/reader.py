@@ -35,7 +35,7 @@ def read(order: Read, line: Line[Order]) -> None:
 def _deliveries(order: Read, last: tuple[Position, int] | None, deadline: Deadline) -> Iterator[Delivery]:
     """What is behind the last message. If that is part of a batch, its entry is read again: there may be more in it."""
     start = None if last is None else _behind_what(*last)
-    with connected(order.service_url) as client:
+    with connected(order.service) as client:
         reader = open_consumer(
             lambda: client.subscribe(
                 order.topic,

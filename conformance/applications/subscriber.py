@@ -39,7 +39,7 @@ def _until_nothing_is_left(order: Subscribe, fate: Fate, deadline: Deadline) -> 
 
     A batch is acknowledged as a whole, behind the last message of it.
     """
-    with connected(order.service_url) as client, Admin(order.admin_url) as admin:
+    with connected(order.service) as client, Admin(order.admin) as admin:
         consumer = open_consumer(
             lambda: client.subscribe(
                 order.topic, order.subscription, kind="Exclusive", initial="earliest", timeout_s=deadline.left_s

@@ -10,6 +10,7 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from conformance.systems.outcomes import NoAnswer
+from conformance.systems.security import Service
 from model.applications import Death
 from model.log import Position
 from model.vocabulary import Entry
@@ -25,7 +26,7 @@ class Word(msgspec.Struct, frozen=True, tag_field="word", tag=True):
 class Produce(Word, frozen=True):
     """Be a producer of pulsar-client: open, say what was told, then send what is handed over."""
 
-    service_url: str
+    service: Service
     topic: str
     name: str
     timeout_s: float
@@ -34,7 +35,7 @@ class Produce(Word, frozen=True):
 class Read(Word, frozen=True):
     """Be the reader of scenario 1, until the end of the topic or the death that was chosen for it."""
 
-    service_url: str
+    service: Service
     topic: str
     database: str
     death: Death | None
@@ -44,8 +45,8 @@ class Read(Word, frozen=True):
 class Subscribe(Word, frozen=True):
     """Be the subscriber of scenario 2, until nothing is left or the death that was chosen for it."""
 
-    service_url: str
-    admin_url: str
+    service: Service
+    admin: Service
     topic: str
     subscription: str
     database: str

@@ -1,31 +1,26 @@
 """A running Pulsar of somebody else: a service address and an admin address.
 
 Nothing is started, ended or configured here, so that rules which need the process to be killed or frozen are not
-decided on it. A cluster with authentication or TLS is not covered yet.
+decided on it. TLS and authentication are the user's to say (``Addresses.security``).
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 
 from conformance.brokers.interface import Addresses, AgentAddress, Capability
-from conformance.brokers.probe import Probe
+from conformance.systems.admin import Admin
+from conformance.systems.diagnosis import require_usable
 from conformance.trouble import Trouble
 
-_POLL_S = 0.1
+ANSWER_TIMEOUT_S = 2.0
 
 
 class ExternalBroker:
-    """A cluster that runs already, at ``pulsar://host:port`` and ``http://host:port``.
+    """A cluster that runs already, at ``pulsar://host:port`` and ``http://host:port``, or the same with TLS."""
 
-    ``deadline_s`` is how long ``start`` waits for it to answer.
-    """
-
-    def __init__(self, addresses: Addresses, *, deadline_s: float = 20.0) -> None:
+    def __init__(self, addresses: Addresses) -> None:
         self._addresses = addresses
-        self._deadline_s = deadline_s
-        self._probe = Probe(addresses.admin_url)
         self._version: str | None = None
 
     @property
@@ -61,20 +56,14 @@ class ExternalBroker:
         return None
 
     def start(self) -> None:
-        """Wait until it answers, and learn its version.
+        """See whether it can be used, and learn its version.
 
         Raises:
-            Trouble: nothing like a broker answered at the admin address in time.
+            Trouble: it cannot; the cause, within three seconds.
         """
-        end = time.monotonic() + self._deadline_s
-        while (version := self._probe.version()) is None:
-            if time.monotonic() > end:
-                raise Trouble(
-                    f"No broker answered at {self._addresses.admin_url} within {self._deadline_s:g} s "
-                    "when asked for its version."
-                )
-            time.sleep(_POLL_S)
-        self._version = version
+        require_usable(self._addresses.service, self._addresses.admin)
+        with Admin(self._addresses.admin) as admin:
+            self._version = admin.broker_version()
 
     def restart(self, settings: Mapping[str, str] | None = None) -> None:  # noqa: ARG002  (as all brokers have it)
         """Raise Trouble."""
@@ -94,7 +83,11 @@ class ExternalBroker:
 
     def is_alive(self) -> bool:
         """Whether the admin address answers right now."""
-        return self._probe.version() is not None
+        try:
+            with Admin(self._addresses.admin, timeout_s=ANSWER_TIMEOUT_S) as admin:
+                return bool(admin.broker_version())
+        except Trouble:
+            return False
 
     def stop(self) -> None:
         """Do nothing: it is not ours to end."""

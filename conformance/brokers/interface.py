@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from conformance.brokers.ports import HOST
+from conformance.systems.security import NO_SECURITY, Security, Service
 
 
 class Capability(enum.Enum):
@@ -26,7 +27,8 @@ class Capability(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addresses:
-    """Where a broker listens: ``pulsar://host:port`` and ``http://host:port``, both without a trailing slash.
+    """Where a broker listens: ``pulsar://host:port`` and ``http://host:port``, both without a trailing slash, or the
+    same with TLS; ``security`` says how clients connect.
 
     ``tap_port`` is kept free for a tap, which it advertises there (:mod:`conformance.brokers.listener`); None if it is
     not ours to configure. ``this_machine``: where its process finds what listens on the machine of the suite.
@@ -36,6 +38,17 @@ class Addresses:
     admin_url: str
     tap_port: int | None = None
     this_machine: str = HOST
+    security: Security = NO_SECURITY
+
+    @property
+    def service(self) -> Service:
+        """The service address, for clients."""
+        return Service(self.service_url, self.security)
+
+    @property
+    def admin(self) -> Service:
+        """The admin address, for clients."""
+        return Service(self.admin_url, self.security)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,20 +10,29 @@ from conformance.brokers.distribution import DistributionBroker
 from conformance.brokers.external import ExternalBroker
 from conformance.brokers.interface import Addresses, Broker
 from conformance.brokers.release import fetched_release, release_in
+from conformance.systems.security import NO_SECURITY, Security
+from conformance.systems.transport import BINARY, WEB, addresses_of
 from conformance.trouble import Trouble
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:-[A-Za-z0-9.-]+)?")
 _OFFICIAL_IMAGE = "apachepulsar/pulsar"
-_EXTERNAL = re.compile(r"(pulsar://[^/,\s]+:\d+)/?,(http://[^/,\s]+:\d+)/?")
+_EXTERNAL = re.compile(r"(pulsar(?:\+ssl)?://\S+),(https?://\S+)")
 
 
-def parse_broker(text: str, *, settings: Mapping[str, str] | None = None, with_agent: bool = True) -> Broker:
+def parse_broker(
+    text: str,
+    *,
+    settings: Mapping[str, str] | None = None,
+    with_agent: bool = True,
+    security: Security = NO_SECURITY,
+) -> Broker:
     """Return the broker that ``text`` names, not started yet.
 
     - ``4.0.8``: the release of that version from Maven Central, downloaded here on its first use;
     - ``dist:FOLDER``: an unpacked distribution, for instance of one's own build;
     - ``container:TAG`` or ``container:IMAGE``: the official image with that tag, or any image;
-    - ``pulsar://host:port,http://host:port``: a cluster that runs already.
+    - ``pulsar://host:port,http://host:port``: a cluster that runs already; with TLS ``pulsar+ssl://`` and ``https://``,
+      and several hosts of it as ``pulsar://a:6650,b:6650,http://a:8080,b:8080``. ``security`` is for these only.
 
     ``settings`` override the suite's, by their names in ``broker.conf``, and ``with_agent`` says whether defects can be
     switched on; neither has a meaning for a cluster that runs already.
@@ -32,10 +41,16 @@ def parse_broker(text: str, *, settings: Mapping[str, str] | None = None, with_a
         Trouble: the text names no broker, or what it names cannot be had.
     """
     settings = settings or {}
+    if external := _external(text, security):
+        return external
+    if security != NO_SECURITY:
+        raise Trouble(
+            f"The broker {text} is started by the suite without TLS and authentication: options for these "
+            f"({' '.join(word for word in security.options() if word.startswith('--'))}) are for a cluster that runs "
+            "already, which is named by its addresses."
+        )
     if _VERSION.fullmatch(text):
         return DistributionBroker(fetched_release(text), settings=settings, with_agent=with_agent)
-    if external := _EXTERNAL.fullmatch(text):
-        return ExternalBroker(Addresses(service_url=external[1], admin_url=external[2]))
     match text.partition(":"):
         case "dist", _, folder if folder:
             release = release_in(Path(folder).expanduser())
@@ -50,3 +65,28 @@ def parse_broker(text: str, *, settings: Mapping[str, str] | None = None, with_a
         f"{text!r} names no broker: write a version (4.0.8), dist:FOLDER, container:TAG, container:IMAGE, "
         "or the addresses of a running one (pulsar://host:port,http://host:port)."
     )
+
+
+def obtain_broker(text: str, security: Security) -> None:
+    """See to it that the broker that ``text`` names can be had: fetched, or, running already, reached and let in.
+
+    Raises:
+        Trouble: it cannot; for a cluster that runs already within three seconds, and with the cause.
+    """
+    broker = parse_broker(text, security=security)
+    if isinstance(broker, ExternalBroker):
+        broker.start()
+
+
+def _external(text: str, security: Security) -> ExternalBroker | None:
+    """The cluster that two addresses name, if these are addresses."""
+    found = _EXTERNAL.fullmatch(text)
+    if found is None:
+        return None
+    service_url, admin_url = found[1].rstrip("/"), found[2].rstrip("/")
+    try:
+        addresses_of(service_url, BINARY)
+        addresses_of(admin_url, WEB)
+    except Trouble:
+        return None
+    return ExternalBroker(Addresses(service_url=service_url, admin_url=admin_url, security=security))

@@ -16,6 +16,7 @@ import click
 
 from conformance.cli.check import check
 from conformance.cli.compact import compact
+from conformance.cli.connection import hide_token
 from conformance.cli.defects import defects
 from conformance.cli.explore import explore
 from conformance.cli.machines import machines
@@ -45,6 +46,8 @@ for command in (check, compact, defects, explore, machines, replay, rules, soak,
 
 def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -> NoReturn:
     """Run the command line and end the process; tests give another engine."""
+    if arguments is None:
+        hide_token()
     sys.exit(_status(arguments, engine or Engine()))
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 import click
 
 from conformance.cli import options
+from conformance.cli.connection import connection_options, take_token_off
 from conformance.cli.output import NAME, consoles, demand_folder_of
 from conformance.cli.types import DEFECT, MACHINES, Duration, Rules
 from conformance.commands.engine import Engine
+from conformance.systems.security import Security
 from model.catalogue import Rule
 
 
@@ -28,6 +30,7 @@ from model.catalogue import Rule
 @click.option("--machines", type=MACHINES, default=(), help="Run only these machines.")
 @options.client_option
 @options.setting_option
+@connection_options
 @click.pass_obj
 def check(
     engine: Engine,
@@ -43,6 +46,7 @@ def check(
     machines: tuple[str, ...],
     client: str | None,
     settings: tuple[tuple[str, str], ...],
+    security: Security,
 ) -> int:
     """Run the state machines against a broker and give every rule its verdict."""
     from conformance.commands import check as checking
@@ -64,7 +68,8 @@ def check(
         client=client,
         history=history,
         settings=settings,
-        command=shlex.join([NAME, *sys.argv[1:]]),
+        connection=tuple(security.options()),
+        command=shlex.join([NAME, *take_token_off(sys.argv[1:])[0]]),
     )
     out, err = consoles()
     out.print(
@@ -72,4 +77,4 @@ def check(
         markup=False,
         highlight=False,
     )
-    return checking.check(asked, options.with_client(engine, client, err), out=out, err=err)
+    return checking.check(asked, options.with_client(engine.secured(security), client, err), out=out, err=err)

@@ -7,9 +7,11 @@ from pathlib import Path
 import click
 
 from conformance.cli import options
+from conformance.cli.connection import connection_options
 from conformance.cli.output import consoles
 from conformance.cli.types import DEFECT_OR_NONE, Duration
 from conformance.commands.engine import Engine
+from conformance.systems.security import Security
 
 
 @click.command()
@@ -27,6 +29,7 @@ from conformance.commands.engine import Engine
 )
 @options.client_option
 @options.setting_option
+@connection_options
 @click.pass_obj
 def replay(
     engine: Engine,
@@ -39,6 +42,7 @@ def replay(
     defect: str | None,
     client: str | None,
     settings: tuple[tuple[str, str], ...],
+    security: Security,
 ) -> int:
     """Run one saved HISTORY again, step by step."""
     from conformance.commands import replay as replaying
@@ -54,4 +58,4 @@ def replay(
         defect=defect,
     )
     out, err = consoles()
-    return replaying.replay(asked, options.with_client(engine, client, err), out=out, err=err)
+    return replaying.replay(asked, options.with_client(engine.secured(security), client, err), out=out, err=err)

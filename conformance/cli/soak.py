@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from conformance.cli import options
+from conformance.cli.connection import connection_options
 from conformance.cli.output import NAME, consoles
 from conformance.cli.types import DEFECT, FAULTS, Duration
+from conformance.systems.security import Security
 
 if TYPE_CHECKING:
     from conformance.soak.words import FaultName
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 @options.folder_option("--history", "Folder for the history.")
 @click.option("--defect", "defects", type=DEFECT, multiple=True, help="Switch a seeded defect on; may be repeated.")
 @options.setting_option
+@connection_options
 def soak(
     broker: str,
     minutes: float | None,
@@ -45,6 +48,7 @@ def soak(
     history: Path | None,
     defects: tuple[str, ...],
     settings: tuple[tuple[str, str], ...],
+    security: Security,
 ) -> int:
     """Run many clients against a broker that is disturbed, for long, and write the history that `verify` judges."""
     from conformance.commands import soak as soaking
@@ -64,6 +68,7 @@ def soak(
         history=(history or Path("histories") / f"{NAME}-{seed}").absolute(),
         defects=defects,
         settings=settings,
+        security=security,
     )
     out, err = consoles()
     out.print(

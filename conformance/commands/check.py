@@ -44,6 +44,8 @@ class Asked:
     settings: Sequence[tuple[str, str]]
     command: str
     client: str | None = None
+    connection: tuple[str, ...] = ()
+    """The options for TLS and authentication, without secrets, as they are told in the report."""
     history: Path | None = None
     """Where a history of all examples is to be written, for ``verify``."""
 
@@ -53,7 +55,7 @@ def check(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
     _demand_decided(asked)
     if asked.history is not None:
         demand_installed(("pyarrow",), "check --history")
-    engine.obtain(asked.broker)
+    engine.obtain(asked.broker, engine.security)
     folder = report_folder(asked.report, asked.broker, str(asked.seed))
     with bugs_kept_in(folder):
         return _check(asked, folder, engine, out=out, err=err)
@@ -74,7 +76,7 @@ def _demand_decided(asked: Asked) -> None:
 def _check(asked: Asked, folder: Path, engine: Engine, *, out: Console, err: Console) -> int:
     command = [*engine.command, *_order(asked, folder).options()]
     with display(asked.rules, budget_s=asked.budget_s, console=err) as shown:
-        ending = supervise(command, folder=folder, budget_s=asked.budget_s, watcher=shown)
+        ending = supervise(command, folder=folder, budget_s=asked.budget_s, watcher=shown, security=engine.security)
     account = tell(asked, folder)
     table.show(account, out)
     _write(account, folder, asked.json)
@@ -90,7 +92,7 @@ def tell(asked: Asked, folder: Path) -> Account:
     return Account(
         verdicts=judged,
         known=asked.known,
-        stories=stories(judged, folder=folder, broker=asked.broker, client=asked.client),
+        stories=stories(judged, folder=folder, broker=asked.broker, client=asked.client, connection=asked.connection),
         broker=asked.broker,
         seed=asked.seed,
         budget_s=asked.budget_s,

@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from conformance.systems.security import NO_SECURITY, Security
+from model.catalogue import Rule
+
 if TYPE_CHECKING:
     from conformance.known import KnownDeviation
-    from model.catalogue import Rule
 
 PYTEST = (
     *(sys.executable, "-m", "pytest"),
@@ -29,26 +31,32 @@ PYTEST = (
 """The engine's command, to which its options are appended."""
 
 
-def _obtain(broker: str) -> None:
+def _obtain(broker: str, security: Security) -> None:
     """Fetch what a broker needs. Imported here because the libraries behind it take half a second to load."""
-    from conformance.brokers.select import parse_broker
+    from conformance.brokers.select import obtain_broker
 
-    parse_broker(broker)
+    obtain_broker(broker, security)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
     """What runs the machines: the command to start it, and what must be had before its time begins to count.
 
-    ``obtain`` takes the text after ``--broker``; Trouble when there is no such broker or it cannot be had.
+    ``obtain`` takes the text after ``--broker``; Trouble when there is no such broker or it cannot be had. ``security``
+    says how to connect to it; the engine is given that through a pipe, as its command line is for all to see.
     """
 
     command: tuple[str, ...] = PYTEST
-    obtain: Callable[[str], None] = _obtain
+    obtain: Callable[[str, Security], None] = _obtain
+    security: Security = NO_SECURITY
 
     def run_by(self, python: Path) -> Engine:
         """The same, run by another environment's Python."""
         return replace(self, command=(str(python), *self.command[1:]))
+
+    def secured(self, security: Security) -> Engine:
+        """The same, which connects like this."""
+        return replace(self, security=security)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

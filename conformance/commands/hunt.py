@@ -49,7 +49,7 @@ def hunt(asked: Asked, engine: Engine, *, err: Console) -> tuple[int, list[Hunte
     """Hunt every defect and show progress on ``err``; the exit status, and what each hunt came to."""
     number_of_defects = count(len(asked.defects), "defect", "defects")
     err.print(Text(f"Seed {asked.seed}, broker {asked.broker}, {number_of_defects}, {asked.budget_s:g} s for each"))
-    engine.obtain(asked.broker)
+    engine.obtain(asked.broker, engine.security)
     folder = report_folder(asked.report, "hunt", asked.broker, str(asked.seed))
     hunted: list[Hunted] = []
     ending = Ending.BY_ITSELF

@@ -56,7 +56,7 @@ def replay(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
     if (what := nonsense(history)) is not None:
         raise Trouble(f"{asked.history} {what}")
     defect = _defect(asked.defect, history)
-    engine.obtain(asked.broker)
+    engine.obtain(asked.broker, engine.security)
     folder = report_folder(asked.report, "replay", asked.history.stem, asked.broker)
     with bugs_kept_in(folder):
         return _replay(asked, history, defect, folder, engine, out=out, err=err)
@@ -88,7 +88,14 @@ def _replay(
         replay=(asked.history.absolute(), asked.times),
     )
     with display(rules, budget_s=asked.budget_s, console=err) as shown:
-        ending = supervise([*engine.command, *order.options()], folder=folder, budget_s=asked.budget_s, watcher=shown)
+        command = [*engine.command, *order.options()]
+        ending = supervise(
+            command,
+            folder=folder,
+            budget_s=asked.budget_s,
+            watcher=shown,
+            security=engine.security,
+        )
     status = _say(list(read_events(folder)), history, asked, out)
     return INTERRUPTED if ending is Ending.INTERRUPTED else status
 

@@ -34,6 +34,7 @@ from conformance.events import (
     decode,
     encode,
 )
+from conformance.systems.security import NO_SECURITY, Security
 
 GRACE_SHARE = 0.05
 """What an engine may take to stop when its budget is used up, as a share of it: all ends within 10 % of it."""
@@ -69,15 +70,18 @@ class Watcher(Protocol):
         """Time has passed, in seconds since the engine was started; called several times a second."""
 
 
-def supervise(command: Sequence[str], *, folder: Path, budget_s: float, watcher: Watcher) -> Ending:
+def supervise(
+    command: Sequence[str], *, folder: Path, budget_s: float, watcher: Watcher, security: Security = NO_SECURITY
+) -> Ending:
     """Run the engine that ``command`` starts, for at most ``budget_s`` and a short grace.
 
-    ``--events PATH`` and ``--lifeline FD`` are appended to the command. ``folder`` gets :func:`events_file` and
-    :func:`output_file`. Must be called in the main thread, because it listens for SIGINT, SIGTERM and SIGHUP.
+    ``--events PATH`` and ``--lifeline FD`` are appended to the command, and ``--connection FD``, a pipe with the
+    ``security``, where there is any. ``folder`` gets :func:`events_file` and :func:`output_file`. Must be called in
+    the main thread, because it listens for SIGINT, SIGTERM and SIGHUP.
     """
     with (
         events_file(folder).open("wb") as kept,
-        _started(command, output_file(folder)) as engine,
+        _started(command, output_file(folder), security) as engine,
         _interrupts() as interrupts,
     ):
         run = _Run(engine=engine, interrupts=interrupts, kept=kept, budget_s=budget_s, watcher=watcher)
@@ -142,23 +146,28 @@ class _Engine:
 
 
 @contextlib.contextmanager
-def _started(command: Sequence[str], output: Path) -> Iterator[_Engine]:
+def _started(command: Sequence[str], output: Path, security: Security) -> Iterator[_Engine]:
     """Start the engine in a session of its own; kill it should it still be there in the end."""
     events, its_events = os.pipe()
     its_lifeline, lifeline = os.pipe()
+    its_own = [its_events, its_lifeline]
+    connection: tuple[str, ...] = ()
+    if security != NO_SECURITY:
+        its_own.append(_pipe_with(msgspec.json.encode(security)))
+        connection = ("--connection", str(its_own[-1]))
     try:
         with output.open("wb") as printed:
             process = subprocess.Popen(
-                [*command, "--events", f"/dev/fd/{its_events}", "--lifeline", str(its_lifeline)],
+                [*command, "--events", f"/dev/fd/{its_events}", "--lifeline", str(its_lifeline), *connection],
                 stdin=subprocess.DEVNULL,
                 stdout=printed,
                 stderr=subprocess.STDOUT,
-                pass_fds=(its_events, its_lifeline),
+                pass_fds=its_own,
                 start_new_session=True,
             )
     finally:
-        os.close(its_events)
-        os.close(its_lifeline)
+        for descriptor in its_own:
+            os.close(descriptor)
     engine = _Engine(process, events)
     try:
         yield engine
@@ -166,6 +175,14 @@ def _started(command: Sequence[str], output: Path) -> Iterator[_Engine]:
         engine.end()
         os.close(events)
         os.close(lifeline)
+
+
+def _pipe_with(content: bytes) -> int:
+    """The reading end of a pipe that holds this much and no more; it fits into a pipe's buffer."""
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb") as pipe:
+        pipe.write(content)
+    return reading
 
 
 class _Interrupts:

@@ -15,6 +15,7 @@ from conformance.brokers.interface import AgentAddress, Broker
 from conformance.faults import catalogue, defects
 from conformance.faults.catalogue import BrokerDefect
 from conformance.faults.wire import WireDefect
+from conformance.systems.security import Service
 from conformance.tap.tap import Tap
 from conformance.trouble import Trouble
 
@@ -23,7 +24,7 @@ class SeededDefect(Protocol):
     """A defect, and what has it."""
 
     @property
-    def service_url(self) -> str:
+    def service(self) -> Service:
         """Where clients find the broker that has it."""
 
     def give(self, broker: Broker) -> None:
@@ -40,8 +41,8 @@ class SeededBrokerDefect:
     """A defect of brokers' processes, with which it is gone when these end: a release has it in all its clusters."""
 
     def __init__(self, broker: Broker, defect: BrokerDefect) -> None:
-        """Nothing happens yet. ``broker`` is the one that clients find at ``service_url``."""
-        self.service_url = broker.addresses.service_url
+        """Nothing happens yet. ``broker`` is the one that clients find at ``service``."""
+        self.service = broker.addresses.service
         self._agents: dict[AgentAddress, None] = {}
         self._defect = defect
         self._is_out = False
@@ -78,9 +79,9 @@ class SeededWireDefect:
         """Nothing is wrong yet. ``broker`` has been started."""
         self._broker = broker
         self._defect = defect
-        self._tap = Tap(broker.addresses.service_url)
+        self._tap = Tap(broker.addresses.service)
         self._is_on = False
-        self.service_url = self._tap.url
+        self.service = self._tap.service
 
     def give(self, broker: Broker) -> None:
         """Switch it on before this broker, if that is the one which has it, and has it not yet."""

@@ -6,12 +6,14 @@ needs none of the options: each machine then runs one round. ``check`` passes al
 
 from __future__ import annotations
 
+import os
 import secrets
 import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from conformance import events, known
@@ -22,6 +24,8 @@ from conformance.engine.defect import seed_defect
 from conformance.engine.machines import Machine
 from conformance.engine.run import Plan, Run, spare_the_collector
 from conformance.lockstep.world import World
+from conformance.systems.security import Security
+from conformance.systems.security_given import security_in
 from conformance.trouble import Trouble
 from model.catalogue import select
 
@@ -61,6 +65,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--events", type=Path, default=None, help="where to tell what happens, as JSON lines")
     group.addoption("--replay", type=Path, default=None, metavar="FILE", help="replay a history, run no machine")
     group.addoption("--times", type=int, default=1, help="how often to replay it")
+    group.addoption("--connection", type=int, default=None, help="a pipe that says how to connect to the broker")
     group.addoption("--setting", action="append", default=[], metavar="NAME=VALUE", help="a broker setting")
 
 
@@ -72,6 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
         settings = dict(_setting(text) for text in config.getoption("--setting"))
         chosen = config.getoption("--rules")
         rules = frozenset(rule.id for rule in select(chosen)) if chosen else frozenset[str]()
+        security = _security(config.getoption("--connection"))
     except ValueError as error:
         raise pytest.UsageError(str(error)) from error
     seed = config.getoption("--seed")
@@ -87,7 +93,16 @@ def pytest_configure(config: pytest.Config) -> None:
         known=_names(config.getoption("--known")),
         defect=config.getoption("--defect"),
         settings={**SUITE_SETTINGS, **settings},
+        security=security,
     )
+
+
+def _security(pipe: int | None) -> Security:
+    """How to connect: as the pipe says, or environment variables."""
+    if pipe is None:
+        return security_in(os.environ)
+    with os.fdopen(pipe, "rb") as told:
+        return msgspec.json.decode(told.read(), type=Security)
 
 
 def _names(text: str | None) -> frozenset[str]:
@@ -139,16 +154,16 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
     broker: Broker | None = None
     try:
         tell(events.Phase(at_s=tell.now_s, what=f"starting the broker {plan.broker}"))
-        broker = parse_broker(plan.broker, settings=plan.settings)
+        broker = parse_broker(plan.broker, settings=plan.settings, security=plan.security)
         broker.start()
         seeded = seed_defect(broker, plan.defect)
         on_start = seeded.give if seeded is not None else None
-        url = seeded.service_url if seeded is not None else None
+        url = seeded.service if seeded is not None else None
         world = World(
             broker,
             run=f"{plan.seed:x}-{int(time.time()):x}",
             on_start=on_start,
-            service_url=url,
+            service=url,
             another=lambda: parse_broker(plan.broker, settings={**QUICK, **plan.settings}),
         )
         run = Run(plan, world, tell, began=config.stash[_began], seeded=seeded)

@@ -37,6 +37,7 @@ from conformance.lockstep.lockstep import Lockstep, RuleBroken
 from conformance.lockstep.performer import Performer
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
+from conformance.systems.security import NO_SECURITY, Security
 from conformance.trouble import Trouble
 from model.example import Example
 from model.keys.following import OF_DRAINING
@@ -72,6 +73,7 @@ class Plan:
     known: frozenset[str] = frozenset()
     defect: str | None = None
     settings: dict[str, str] = field(default_factory=dict)
+    security: Security = NO_SECURITY
 
 
 class Run:

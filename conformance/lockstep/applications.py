@@ -41,7 +41,7 @@ class Applications:
         self._topics = topics
         addresses = world.broker.addresses
         self._sources = Sources(world.starter, network)
-        self._consumers = Consumers(world.admin, world.service_url)
+        self._consumers = Consumers(world.admin, world.service)
         self._programs = Programs(world.starter, addresses, example)
 
     def perform(self, operation: ApplicationOperation) -> AnyOutcome:

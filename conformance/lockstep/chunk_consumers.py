@@ -16,6 +16,7 @@ from conformance.lockstep.tapped import Tapped
 from conformance.systems.deadline import Deadline
 from conformance.systems.official import OfficialDelivery
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
+from conformance.systems.security import Service
 from conformance.tap.words import Command
 from model.chunks.dispatching import ORDERED
 from model.chunks.payloads import digest
@@ -34,13 +35,13 @@ _PAUSE_S: Final = 0.002
 class ChunkConsumer:
     """A consumer, and what is known of it."""
 
-    def __init__(self, service_url: str, topic: str, operation: SubscribeChunked) -> None:
+    def __init__(self, service: Service, topic: str, operation: SubscribeChunked) -> None:
         """Subscribe; errors as :meth:`OfficialClient.subscribe` has them."""
         self.topic = topic
         self.name = operation.consumer
         self.subscription = operation.subscription
         self.kind = operation.kind
-        self._tapped = Tapped(service_url)
+        self._tapped = Tapped(service)
         try:
             self._consumer = self._tapped.client.subscribe(
                 topic,

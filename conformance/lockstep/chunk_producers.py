@@ -18,6 +18,7 @@ from conformance.systems import protocol_pb2 as pb
 from conformance.systems.deadline import Deadline
 from conformance.systems.official import OfficialTicket
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, Receipt, SendError, ServerRefused
+from conformance.systems.security import Service
 from conformance.systems.wire import WireClient
 from conformance.tap.armed import Armed
 from conformance.tap.faults import Cut, Hold, Refuse, Which
@@ -49,11 +50,11 @@ class ChunkProducer(Protocol):
 class OfficialChunkProducer:
     """A producer of pulsar-client with a client and a tap of its own."""
 
-    def __init__(self, service_url: str, topic: str, operation: OpenChunking) -> None:
+    def __init__(self, service: Service, topic: str, operation: OpenChunking) -> None:
         """Open it; errors as :meth:`OfficialClient.open_producer` has them."""
         self.topic = topic
         self.name = operation.producer
-        self._tapped = Tapped(service_url)
+        self._tapped = Tapped(service)
         try:
             self._producer = self._tapped.client.open_producer(
                 topic, name=operation.producer, chunking=operation.is_chunking, compression=operation.compression
@@ -149,11 +150,11 @@ class OfficialChunkProducer:
 class WireChunkProducer:
     """A producer of the wire client on a connection of its own: what is sent is what was asked for."""
 
-    def __init__(self, service_url: str, topic: str, operation: OpenChunking) -> None:
+    def __init__(self, service: Service, topic: str, operation: OpenChunking) -> None:
         """Open it; errors as :meth:`WireClient.open_producer` has them."""
         self.topic = topic
         self.name = operation.producer
-        self._client = WireClient.connect(service_url, timeout_s=ASK_TIMEOUT_S)
+        self._client = WireClient.connect(service, timeout_s=ASK_TIMEOUT_S)
         try:
             self._producer = self._client.open_producer(topic, name=operation.producer, timeout_s=ASK_TIMEOUT_S)
         except BaseException:

@@ -21,6 +21,7 @@ from conformance.systems.admin_http import AdminError
 from conformance.systems.backlog import unacknowledged
 from conformance.systems.deadline import Deadline
 from conformance.systems.outcomes import ServerRefused
+from conformance.systems.security import Service
 from model.chunks import dispatching
 from model.chunks.payloads import digest
 from model.chunks.words import (
@@ -161,7 +162,7 @@ class Chunks:
             before.leave(crashes=False)
         if any((one.topic, one.name) == (topic, operation.producer) for one in self._producers.values()):
             return Skipped("another session has the name")
-        opened = _patiently(lambda: kind(self._url, topic, operation))
+        opened = _patiently(lambda: kind(self._service, topic, operation))
         if isinstance(opened, Refused):
             return opened
         self._producers[operation.session] = opened
@@ -211,7 +212,7 @@ class Chunks:
             return Skipped("another consumer has the subscription for itself")
         if any(other.kind != operation.kind for other in others):
             return Skipped("the consumers of the subscription are of another kind")
-        opened = _patiently(lambda: ChunkConsumer(self._url, topic, operation))
+        opened = _patiently(lambda: ChunkConsumer(self._service, topic, operation))
         if isinstance(opened, Refused):
             return opened
         self._consumers[operation.consumer] = opened
@@ -395,8 +396,8 @@ class Chunks:
         return ChunkRate(rate, is_chunked, _together(sent))
 
     @property
-    def _url(self) -> str:
-        return self._world.service_url
+    def _service(self) -> Service:
+        return self._world.service
 
     def close(self) -> None:
         """End all producers and consumers."""

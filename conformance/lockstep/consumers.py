@@ -17,6 +17,7 @@ from conformance.systems.admin import Admin
 from conformance.systems.backlog import unacknowledged
 from conformance.systems.deadline import Deadline
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
+from conformance.systems.security import Service
 from model.applications import Consume, Delivered, Drain, Drained, Received, Stuck, SubscriptionKind
 from model.log import Position
 from model.operations import AnyOutcome, Refused, Skipped
@@ -44,9 +45,9 @@ class _Place:
         """Whether its seat was not closed."""
         return self.seat is not None and self.seat.is_open
 
-    def take_seat(self, service_url: str, deadline: Deadline) -> None:
+    def take_seat(self, service: Service, deadline: Deadline) -> None:
         """Subscribe once; errors as for :func:`take_seat`."""
-        self.seat = take_seat(self.client, service_url, self.topic, self.subscription, self.kind, deadline.left_s)
+        self.seat = take_seat(self.client, service, self.topic, self.subscription, self.kind, deadline.left_s)
 
     def take(self, at_most: int) -> list[Delivered]:
         """Receive what has arrived."""
@@ -62,9 +63,9 @@ class _Place:
 class Consumers:
     """The consumers of one example."""
 
-    def __init__(self, admin: Admin, service_url: str) -> None:
+    def __init__(self, admin: Admin, service: Service) -> None:
         self._admin = admin
-        self._service_url = service_url
+        self._service = service
         self._places: dict[str, _Place] = {}
 
     def consume(self, operation: Consume, topic: str) -> AnyOutcome:
@@ -99,7 +100,7 @@ class Consumers:
         is_taken = bool(self._seats(place.topic, place.subscription))
         while True:
             try:
-                place.take_seat(self._service_url, deadline)
+                place.take_seat(self._service, deadline)
                 return None
             except ServerRefused as refused:
                 if is_taken and refused.code == "ConsumerBusy":

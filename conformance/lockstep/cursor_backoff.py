@@ -10,6 +10,7 @@ from typing import Final
 
 from conformance.lockstep.cursor_official import NACK_DELAY_S
 from conformance.systems.official import OfficialClient, OfficialConsumer, OfficialDelivery
+from conformance.systems.security import Service
 from conformance.trouble import Trouble
 from model.cursors.words import CameBack, Dispatched, Starved
 from model.operations import Skipped
@@ -21,13 +22,13 @@ FIRST_S: Final = 1.0
 
 
 def fail_often(
-    service_url: str, topic: str, subscription: str, times: int, *, acknowledges_parts: bool
+    service: Service, topic: str, subscription: str, times: int, *, acknowledges_parts: bool
 ) -> CameBack | Starved | Skipped:
     """Subscribe, fail with the first message so often, and say how long it took until it came again.
 
     Where parts of batches are not acknowledged, the other messages of its batch come again with it.
     """
-    with OfficialClient(service_url, timeout_s=LATEST_S) as client:
+    with OfficialClient(service, timeout_s=LATEST_S) as client:
         consumer = client.subscribe(
             topic,
             subscription,

@@ -15,6 +15,7 @@ from conformance.lockstep.batch_acknowledger import BatchAcknowledger
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
 from conformance.lockstep.whereabouts import Whereabouts
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
+from conformance.systems.security import Service
 from conformance.systems.wire import WireClient
 from conformance.systems.wire_consumer import Delivery, KeyShared, PartOfBatch
 from conformance.tap.tap import Tap
@@ -90,7 +91,7 @@ class WireMember:
 
     def __init__(
         self,
-        service_url: str,
+        service: Service,
         subscribe: Subscribe,
         topic: str,
         name: str,
@@ -120,8 +121,8 @@ class WireMember:
         self._may_be_unheard = False
         self._waiting: deque[Dispatched] = deque()
         self._acknowledged: defaultdict[Position, set[int]] = defaultdict(set)
-        self.tap = Tap(service_url) if subscribe.tapped else None
-        self._client = self._connect(service_url)
+        self.tap = Tap(service) if subscribe.tapped else None
+        self._client = self._connect(service)
         try:
             self._consumer = self._client.subscribe(
                 topic,
@@ -139,9 +140,9 @@ class WireMember:
             self.crash()
             raise
 
-    def _connect(self, service_url: str) -> WireClient:
+    def _connect(self, service: Service) -> WireClient:
         try:
-            return WireClient.connect(service_url if self.tap is None else self.tap.url, timeout_s=ANSWER_TIMEOUT_S)
+            return WireClient.connect(service if self.tap is None else self.tap.service, timeout_s=ANSWER_TIMEOUT_S)
         except BaseException:
             self._stop_tap()
             raise

@@ -92,7 +92,7 @@ class Members:
 
     def _connect(self, operation: Subscribe, topic: str) -> Member:
         # Its name in the history, because who gets which hashes goes by names: a replay is to come to the same.
-        url, name = self._world.service_url, operation.known_as or operation.consumer
+        url, name = self._world.service, operation.known_as or operation.consumer
         parts = self._world.acknowledges_parts
         if operation.client == "wire":
             return WireMember(url, operation, topic, name, self._whereabouts, acknowledges_parts=parts)

@@ -17,6 +17,7 @@ from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
 from conformance.lockstep.whereabouts import Whereabouts
 from conformance.systems.official import OfficialClient, OfficialDelivery
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
+from conformance.systems.security import Service
 from conformance.tap.tap import Tap
 from model.cursors.words import Acknowledged, Dispatched, Kind, Subscribe
 from model.log import Position
@@ -38,7 +39,7 @@ class OfficialMember:
 
     def __init__(
         self,
-        service_url: str,
+        service: Service,
         subscribe: Subscribe,
         topic: str,
         name: str,
@@ -66,8 +67,8 @@ class OfficialMember:
         self._wanted = 0
         self._waiting: deque[Dispatched] = deque()
         self._deliveries: dict[Dispatched, OfficialDelivery] = {}
-        self._tap = Tap(service_url)
-        self._client = OfficialClient(self._tap.url, timeout_s=ANSWER_TIMEOUT_S)
+        self._tap = Tap(service)
+        self._client = OfficialClient(self._tap.service, timeout_s=ANSWER_TIMEOUT_S)
         try:
             self._consumer = self._client.subscribe(
                 topic,

@@ -191,7 +191,7 @@ class Cursors:
                 return self._take_all(operation, topic)
             case FailOften(times=times):
                 subscription, parts = f"often-{self._world.fresh()}", self._world.acknowledges_parts
-                return fail_often(self._world.service_url, topic, subscription, times, acknowledges_parts=parts)
+                return fail_often(self._world.service, topic, subscription, times, acknowledges_parts=parts)
             case Terminate():
                 self._terminated.add(topic)
                 return self._admin.terminate(topic)

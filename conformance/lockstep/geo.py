@@ -378,7 +378,7 @@ class GeoPerformer:
 
     def _client(self, cluster: str) -> WireClient:
         if cluster not in self._clients:
-            address = self._world.clusters.cluster(cluster).broker.addresses.service_url
+            address = self._world.clusters.cluster(cluster).broker.addresses.service
             self._clients[cluster] = WireClient.connect(address, timeout_s=ANSWER_TIMEOUT_S)
         return self._clients[cluster]
 

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from conformance.applications.starter import Starter
 from conformance.applications.words import Answered, Close, Die, Failed, Hand, Produce, Told
 from conformance.systems.outcomes import Lost, NoAnswer, Receipt, SendError, SendOutcome, ServerRefused
+from conformance.systems.security import Service
 from conformance.systems.wire import WireClient
 from conformance.systems.wire_producer import SendTicket
 from conformance.trouble import Trouble
@@ -46,9 +47,9 @@ class Link(Protocol):
 class WireLink:
     """A producer of the wire client."""
 
-    def __init__(self, service_url: str, topic: str, name: str, timeout_s: float) -> None:
+    def __init__(self, service: Service, topic: str, name: str, timeout_s: float) -> None:
         """Connect and open. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`."""
-        self._client = WireClient.connect(service_url, timeout_s=timeout_s)
+        self._client = WireClient.connect(service, timeout_s=timeout_s)
         try:
             self._producer = self._client.open_producer(topic, name=name, timeout_s=timeout_s)
         except BaseException:
@@ -79,9 +80,9 @@ class WireLink:
 class OfficialLink:
     """A producer of pulsar-client, without a send timeout, in a process of its own."""
 
-    def __init__(self, starter: Starter, service_url: str, topic: str, name: str, timeout_s: float) -> None:
+    def __init__(self, starter: Starter, service: Service, topic: str, name: str, timeout_s: float) -> None:
         """Start it, and have it open; errors as for :class:`WireLink`."""
-        self._application = starter.run(Produce(service_url, topic, name, timeout_s))
+        self._application = starter.run(Produce(service, topic, name, timeout_s))
         match report := self._application.hear(timeout_s + OPENING_TIMEOUT_S):
             case Told(last_sequence_id):
                 self.last_sequence_id = last_sequence_id
@@ -120,8 +121,8 @@ class OfficialLink:
         self._application.await_end()
 
 
-def open_link(client: Client, starter: Starter, service_url: str, topic: str, name: str, timeout_s: float) -> Link:
+def open_link(client: Client, starter: Starter, service: Service, topic: str, name: str, timeout_s: float) -> Link:
     """Open a producer; raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`."""
     if client == "wire":
-        return WireLink(service_url, topic, name, timeout_s)
-    return OfficialLink(starter, service_url, topic, name, timeout_s)
+        return WireLink(service, topic, name, timeout_s)
+    return OfficialLink(starter, service, topic, name, timeout_s)

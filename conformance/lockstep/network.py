@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
+from conformance.systems.security import Service
 from conformance.tap import faults
 from conformance.tap.armed import Armed
 from conformance.tap.faults import Fault, Which
@@ -22,17 +23,17 @@ WITHIN_BYTES = 25
 class Network:
     """What is between the producers of one example and the broker."""
 
-    def __init__(self, service_url: str, topics: Mapping[str, str]) -> None:
+    def __init__(self, service: Service, topics: Mapping[str, str]) -> None:
         """``topics``: the names of the history to the real ones; it fills up while the example goes on."""
-        self._service_url = service_url
+        self._service = service
         self._topics = topics
         self._tap: Tap | None = None
         self._set: list[Armed] = []
 
     @property
-    def url(self) -> str:
+    def service(self) -> Service:
         """Where producers find the broker."""
-        return self._service_url if self._tap is None else self._tap.url
+        return self._service if self._tap is None else self._tap.service
 
     @property
     def is_tapped(self) -> bool:
@@ -42,7 +43,7 @@ class Network:
     def use_tap(self) -> AnyOutcome:
         """Let those who connect from now on come through a tap."""
         if self._tap is None:
-            self._tap = Tap(self._service_url)
+            self._tap = Tap(self._service)
         return Done()
 
     def disturb(self, operation: Disturb) -> AnyOutcome:

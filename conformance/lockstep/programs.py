@@ -53,11 +53,11 @@ class Programs:
                 raise Trouble(f"a program of the suite ended, and had said: {report}")
 
     def _order(self, operation: RunReader | RunSubscriber, topic: str, database: Path) -> Order:
-        service_url, admin_url = self._addresses.service_url, self._addresses.admin_url
+        service, admin = self._addresses.service, self._addresses.admin
         if isinstance(operation, RunReader):
-            return Read(service_url, topic, str(database), operation.death, RUN_TIMEOUT_S)
+            return Read(service, topic, str(database), operation.death, RUN_TIMEOUT_S)
         name = f"program-{operation.program}"
-        return Subscribe(service_url, admin_url, topic, name, str(database), operation.death, RUN_TIMEOUT_S)
+        return Subscribe(service, admin, topic, name, str(database), operation.death, RUN_TIMEOUT_S)
 
     def read(self, program: str) -> AnyOutcome:
         """Read a program's database."""

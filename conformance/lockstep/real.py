@@ -88,7 +88,7 @@ class RealPerformer:
         self._of_broker: set[str] = set()
         self._sessions: dict[str, ProducerSession] = {}
         self._names: dict[str, tuple[str, str]] = {}
-        self._network = Network(world.service_url, self._topics)
+        self._network = Network(world.service, self._topics)
         self._applications = Applications(world, self._example, self._topics, self._network)
         self._whereabouts = Whereabouts()
         self._cursors = Cursors(world, self._topics, self._whereabouts)
@@ -308,7 +308,7 @@ class RealPerformer:
         deadline = time.monotonic() + BACK_TIMEOUT_S
         while True:
             try:
-                live = kind(self._network.url, name, operation.producer)
+                live = kind(self._network.service, name, operation.producer)
                 break
             except (ConnectionLost, NoAnswer):
                 if not self._network.is_tapped or time.monotonic() > deadline:

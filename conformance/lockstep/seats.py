@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from conformance.applications.deliveries import to_message
 from conformance.systems.official import OfficialClient, OfficialDelivery
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
+from conformance.systems.security import Service
 from conformance.systems.wire import WireClient
 from model.applications import Delivered, SubscriptionKind
 from model.log import Position
@@ -73,12 +74,12 @@ class WireSeat:
     """A consumer of the wire client."""
 
     def __init__(
-        self, service_url: str, topic: str, subscription: str, kind: SubscriptionKind, timeout_s: float
+        self, service: Service, topic: str, subscription: str, kind: SubscriptionKind, timeout_s: float
     ) -> None:
         """Connect and subscribe. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`."""
         self.arrived: deque[Delivered] = deque()
         self.held: set[Position] = set()
-        self._client = WireClient.connect(service_url, timeout_s=timeout_s)
+        self._client = WireClient.connect(service, timeout_s=timeout_s)
         try:
             self._consumer = self._client.subscribe(
                 topic, subscription, kind=kind, initial="earliest", timeout_s=timeout_s
@@ -125,12 +126,12 @@ class OfficialSeat:
     """A consumer of pulsar-client; it subscribes again by itself, and groups its acknowledgments (100 ms)."""
 
     def __init__(
-        self, service_url: str, topic: str, subscription: str, kind: SubscriptionKind, timeout_s: float
+        self, service: Service, topic: str, subscription: str, kind: SubscriptionKind, timeout_s: float
     ) -> None:
         """Connect and subscribe; errors as for :class:`WireSeat`."""
         self.arrived: deque[Delivered] = deque()
         self.held: set[Position] = set()
-        self._client = OfficialClient(service_url, timeout_s=max(1.0, timeout_s))
+        self._client = OfficialClient(service, timeout_s=max(1.0, timeout_s))
         try:
             self._consumer = self._client.subscribe(
                 topic, subscription, kind=kind, initial="earliest", prefetch=PREFETCH
@@ -174,8 +175,8 @@ class OfficialSeat:
 
 
 def take_seat(
-    client: Client, service_url: str, topic: str, subscription: str, kind: SubscriptionKind, timeout_s: float
+    client: Client, service: Service, topic: str, subscription: str, kind: SubscriptionKind, timeout_s: float
 ) -> Seat:
     """Subscribe; raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`."""
     seat = WireSeat if client == "wire" else OfficialSeat
-    return seat(service_url, topic, subscription, kind, timeout_s)
+    return seat(service, topic, subscription, kind, timeout_s)

@@ -13,6 +13,7 @@ from typing import Protocol
 from conformance.systems.deadline import Deadline
 from conformance.systems.official import OfficialClient, OfficialTicket
 from conformance.systems.outcomes import ConnectionLost, Lost, NoAnswer, Receipt, SendError, SendOutcome, ServerRefused
+from conformance.systems.security import Service
 from conformance.systems.wire import WireClient
 from conformance.systems.wire_producer import Keys, SendTicket, WireProducer
 from model.lanes import UNKNOWN_STATUS
@@ -58,10 +59,10 @@ class ProducerSession(Protocol):
 class WireSession:
     """A session of the wire client, on a connection of its own, so that it can be cut alone."""
 
-    def __init__(self, service_url: str, topic: str, producer: str) -> None:
+    def __init__(self, service: Service, topic: str, producer: str) -> None:
         """Connect and open; errors as :meth:`WireClient.open_producer` has them."""
         self.topic = topic
-        self._client = WireClient.connect(service_url, timeout_s=ANSWER_TIMEOUT_S)
+        self._client = WireClient.connect(service, timeout_s=ANSWER_TIMEOUT_S)
         try:
             self._producer: WireProducer = self._client.open_producer(topic, name=producer, timeout_s=ANSWER_TIMEOUT_S)
         except BaseException:
@@ -127,10 +128,10 @@ class WireSession:
 class OfficialSession:
     """A session of pulsar-client, with a client of its own. It reconnects, and sends again, by itself."""
 
-    def __init__(self, service_url: str, topic: str, producer: str) -> None:
+    def __init__(self, service: Service, topic: str, producer: str) -> None:
         """Connect and open; errors as :meth:`OfficialClient.open_producer` has them."""
         self.topic = topic
-        self._client = OfficialClient(service_url, timeout_s=ANSWER_TIMEOUT_S)
+        self._client = OfficialClient(service, timeout_s=ANSWER_TIMEOUT_S)
         try:
             self._producer = self._client.open_producer(topic, name=producer, batching=True)
         except BaseException:

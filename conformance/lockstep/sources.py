@@ -85,7 +85,7 @@ class Sources:
         return SourceStarted(life.told)
 
     def _opener(self, operation: StartSource, topic: str) -> Callable[[float], Link]:
-        place = (self._network.url, topic, operation.source)
+        place = (self._network.service, topic, operation.source)
         return lambda timeout_s: open_link(operation.client, self._starter, *place, timeout_s)
 
     def end(self, operation: FinishSource | CrashSource) -> AnyOutcome:

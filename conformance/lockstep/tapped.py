@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from conformance.systems.official import OfficialClient
+from conformance.systems.security import Service
 from conformance.tap.ring import Ring
 from conformance.tap.tap import Tap
 from conformance.tap.words import Command
@@ -17,12 +18,12 @@ ASK_TIMEOUT_S: Final = 10.0
 class Tapped:
     """One client process, as a broker sees it, and the tap that all its traffic goes through."""
 
-    def __init__(self, service_url: str) -> None:
+    def __init__(self, service: Service) -> None:
         """Nothing is connected yet."""
         self._ring = Ring()
         self._seen = 0
-        self.tap: Final = Tap(service_url, record=self._ring, with_digests=True)
-        self.client: Final = OfficialClient(self.tap.url, timeout_s=ASK_TIMEOUT_S)
+        self.tap: Final = Tap(service, record=self._ring, with_digests=True)
+        self.client: Final = OfficialClient(self.tap.service, timeout_s=ASK_TIMEOUT_S)
 
     def news(self) -> Sequence[Command]:
         """The commands since the last look, in the order in which it became clear what becomes of them."""

@@ -18,6 +18,7 @@ from conformance.lockstep.geo_world import GeoWorld
 from conformance.systems import admin_types
 from conformance.systems.admin import Admin, AdminError
 from conformance.systems.deadline import Deadline
+from conformance.systems.security import Service
 from conformance.systems.versions import client_versions
 from conformance.systems.wire import WireClient
 from conformance.trouble import Trouble
@@ -42,21 +43,21 @@ class World:
         *,
         run: str,
         on_start: Callable[[Broker], None] | None = None,
-        service_url: str | None = None,
+        service: Service | None = None,
         another: Callable[[], Broker] | None = None,
     ) -> None:
         """``run`` is a word that no other run on this broker uses; ``on_start`` is done to it after each later
         start, and after each start to the brokers of other clusters.
 
-        ``service_url``: where the clients of examples find the broker, if not at its own address. ``another`` makes a
+        ``service``: where the clients of examples find the broker, if not at its own address. ``another`` makes a
         broker of the same kind, not started yet, where several clusters are needed.
         """
         self._another = another
         self._geo: GeoWorld | None = None
         self.broker = broker
-        self.service_url = service_url or broker.addresses.service_url
+        self.service = service or broker.addresses.service
         self._on_start: Callable[[Broker], None] = on_start or (lambda _: None)
-        self.admin = Admin(broker.addresses.admin_url)
+        self.admin = Admin(broker.addresses.admin)
         self._run = run
         self._numbers = itertools.count(1)
         self._reader: WireClient | None = None
@@ -146,7 +147,7 @@ class World:
     def reader(self) -> WireClient:
         """A connection for reading logs back, shared by all examples and made anew after the broker was away."""
         if self._reader is None:
-            self._reader = WireClient.connect(self.broker.addresses.service_url, timeout_s=CONNECT_TIMEOUT_S)
+            self._reader = WireClient.connect(self.broker.addresses.service, timeout_s=CONNECT_TIMEOUT_S)
         return self._reader
 
     def restart(self, *, deduplication: bool) -> None:

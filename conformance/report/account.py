@@ -110,13 +110,14 @@ class Account:
 
 
 def stories(
-    verdicts: Verdicts, *, folder: Path, broker: str, client: str | None = None
+    verdicts: Verdicts, *, folder: Path, broker: str, client: str | None = None, connection: Sequence[str] = ()
 ) -> dict[str, tuple[Story, ...]]:
     """The stories of all violations by rule, the most important first and at most a few of each.
 
-    ``client``: the release of pulsar-client that was asked for, if one was.
+    ``client``: the release of pulsar-client that was asked for, if one was; ``connection``: the options for TLS and
+    authentication.
     """
-    of_client = [] if client is None else ["--client", client]
+    of_client = [*connection] if client is None else ["--client", client, *connection]
     return {
         verdict.rule.id: tuple(
             _story(finding, folder, broker, of_client) for finding in _first(verdict.findings, FINDINGS_AT_MOST)

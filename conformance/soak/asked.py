@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from conformance.soak.words import Counts, FaultName
+from conformance.systems.security import NO_SECURITY, Security
 from model.log import Position
 
 Subscription = tuple[str, str]
@@ -45,6 +46,7 @@ class Asked:
     faults: frozenset[FaultName] | None = None
     defects: tuple[str, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
+    security: Security = NO_SECURITY
     clusters: int = 1
     """How many clusters replicate to one another; each has its own producers."""
 

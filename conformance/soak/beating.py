@@ -49,7 +49,7 @@ class Beats:
 @contextmanager
 def beating(site: Site) -> Iterator[Beats]:
     """Beats at one cluster."""
-    client = pulsar_client(site.service_url)
+    client = pulsar_client(site.service)
     try:
         yield Beats(site, client)
     finally:

@@ -14,6 +14,7 @@ import pulsar
 
 from conformance.soak.plan import Consume
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
+from conformance.systems.security import Service
 from conformance.systems.wire import WireClient
 from conformance.systems.wire_consumer import Delivery
 
@@ -72,10 +73,10 @@ class ConfirmedMessage:
 class ConfirmingConsumer:
     """It has those methods of ``pulsar.Consumer`` that the recorder calls; errors are those of the wire client."""
 
-    def __init__(self, service_url: str, plan: Consume) -> None:
+    def __init__(self, service: Service, plan: Consume) -> None:
         """Connect and subscribe."""
         self._plan = plan
-        self._client = WireClient.connect(service_url, timeout_s=TIMEOUT_S)
+        self._client = WireClient.connect(service, timeout_s=TIMEOUT_S)
         try:
             self._consumer = self._client.subscribe(
                 plan.topic,

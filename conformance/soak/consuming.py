@@ -96,7 +96,7 @@ class Consuming(threading.Thread):
         self._renewing.clear()  # before it looks where to go
         plan, seat = self.plan, self._seats[self._cluster]
         try:
-            consumer = ConfirmingConsumer(seat.service_url, plan) if plan.is_confirmed else self._of_pulsar_client(seat)
+            consumer = ConfirmingConsumer(seat.service, plan) if plan.is_confirmed else self._of_pulsar_client(seat)
         except GONE:  # away, or somebody else is still there
             self._ending.wait(RETRY_S)
             return None

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from conformance.history.about import About
 from conformance.soak.words import FaultName
+from conformance.systems.security import Service
 from conformance.systems.wire_consumer import Kind
 
 
@@ -99,13 +100,13 @@ class Consume(Struct, frozen=True, kw_only=True):
 
 
 class ClientPlan(Struct, frozen=True, kw_only=True):
-    """What one client process is to do, and where: ``service_urls`` by cluster."""
+    """What one client process is to do, and where: ``services`` by cluster."""
 
     run: str
     lane: str
     history: str
     about: About
-    service_urls: dict[str, str]
+    services: dict[str, Service]
     produces: tuple[Produce, ...]
     consumes: tuple[Consume, ...]
 
@@ -224,7 +225,7 @@ def clients(
     run: str,
     history: str,
     about: About,
-    service_urls: dict[str, str],
+    services: dict[str, Service],
     rate: float,
     seed: int,
 ) -> tuple[ClientPlan, ...]:
@@ -241,7 +242,7 @@ def clients(
             lane=f"client-{number}",
             history=history,
             about=about,
-            service_urls=service_urls,
+            services=services,
             produces=tuple(produces[number::count]),
             consumes=tuple(consumes[number::count]),
         )

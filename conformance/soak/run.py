@@ -77,7 +77,7 @@ class _Soak:
             run=run,
             history=str(asked.history),
             about=about,
-            service_urls={site.label: site.service_url for site in self._sites},
+            services={site.label: site.service for site in self._sites},
             rate=asked.rate,
             seed=asked.seed,
         )
@@ -195,7 +195,7 @@ class _Soak:
 
     def _read_back_at(self, site: Site) -> int:
         logged = 0
-        client = WireClient.connect(site.broker.addresses.service_url, timeout_s=CONNECT_TIMEOUT_S)
+        client = WireClient.connect(site.broker.addresses.service, timeout_s=CONNECT_TIMEOUT_S)
         labels = self._systems.labels_by_name
         try:
             for topic in self._topics:

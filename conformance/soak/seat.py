@@ -11,6 +11,8 @@ import pulsar
 
 from conformance.recorder import Recorder
 from conformance.soak.plan import ClientPlan
+from conformance.systems.client_options import pulsar_client as connected
+from conformance.systems.security import Service
 from conformance.tap.tap import Tap
 
 OPERATION_TIMEOUT_S: Final = 10
@@ -25,26 +27,26 @@ class Seat:
     client: Any
 
     @property
-    def service_url(self) -> str:
+    def service(self) -> Service:
         """Where another client comes to."""
-        return self.tap.url
+        return self.tap.service
 
 
 def seats(plan: ClientPlan) -> dict[str, Seat]:
     """One in each cluster, by its label."""
-    return {label: _seat(plan, label, url) for label, url in plan.service_urls.items()}
+    return {label: _seat(plan, label, url) for label, url in plan.services.items()}
 
 
-def _seat(plan: ClientPlan, label: str, service_url: str) -> Seat:
+def _seat(plan: ClientPlan, label: str, service: Service) -> Seat:
     recorder = Recorder(Path(plan.history), run=plan.run, lane=plan.lane, cluster=label, about=plan.about)
-    tap = Tap(service_url, record=recorder.sightings)
-    return Seat(recorder=recorder, tap=tap, client=pulsar_client(tap.url))
+    tap = Tap(service, record=recorder.sightings)
+    return Seat(recorder=recorder, tap=tap, client=pulsar_client(tap.service))
 
 
-def pulsar_client(service_url: str) -> Any:
+def pulsar_client(service: Service) -> Any:
     """A client that says nothing."""
-    return pulsar.Client(
-        service_url,
+    return connected(
+        service,
         operation_timeout_seconds=OPERATION_TIMEOUT_S,
         logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull),
     )

@@ -19,6 +19,7 @@ from conformance.soak.asked import Asked
 from conformance.systems.admin import Admin
 from conformance.systems.admin_http import AdminError
 from conformance.systems.outcomes import ConnectionLost, NoAnswer
+from conformance.systems.security import Service
 from conformance.systems.wire_consumer import Kind as Type
 from conformance.trouble import Trouble
 from model.replication.words import LABELS
@@ -54,7 +55,7 @@ class Site:
 
     label: str
     broker: Broker
-    service_url: str
+    service: Service
     """Where clients find it, past no tap of theirs."""
     admin: Admin
     recording: Recording
@@ -81,7 +82,9 @@ class Systems:
         own = {name: value for defect in asked.defects for name, value in catalogue.find(defect).settings}
         several = SETTINGS_OF_CLUSTERS if asked.clusters > 1 else {}
         settings = {**SETTINGS, **several, **own, **dict(asked.settings)}
-        brokers = [parse_broker(asked.broker, settings=settings) for _ in range(asked.clusters)]
+        brokers = [
+            parse_broker(asked.broker, settings=settings, security=asked.security) for _ in range(asked.clusters)
+        ]
         self.clusters: Final = _clusters(brokers) if asked.clusters > 1 else None
         if self.clusters is None:
             stack.callback(brokers[0].stop)
@@ -106,8 +109,8 @@ class Systems:
             Site(
                 label=label,
                 broker=broker,
-                service_url=self._service_url(number, broker),
-                admin=stack.enter_context(Admin(broker.addresses.admin_url)),
+                service=self._service(number, broker),
+                admin=stack.enter_context(Admin(broker.addresses.admin)),
                 recording=recording(label),
             )
             for number, (label, broker) in enumerate(self.brokers.items())
@@ -130,14 +133,14 @@ class Systems:
         if self.clusters is not None:
             return self.clusters.create_namespace(name)
         (broker,) = self.brokers.values()
-        with Admin(broker.addresses.admin_url) as admin:
+        with Admin(broker.addresses.admin) as admin:
             admin.create_namespace(f"public/{name}")
         return f"public/{name}"
 
-    def _service_url(self, number: int, broker: Broker) -> str:
+    def _service(self, number: int, broker: Broker) -> Service:
         """Where clients come to: a defect of the wire is in front of the first broker."""
         is_behind_defect = bool(self._seeded) and number == 0
-        return self._seeded[-1].service_url if is_behind_defect else broker.addresses.service_url
+        return self._seeded[-1].service if is_behind_defect else broker.addresses.service
 
 
 def _clusters(brokers: Sequence[Broker]) -> Clusters:

@@ -221,9 +221,9 @@ class Admin:
 
     # ----------------------------------------------------------------------------------------- tenants and clusters
 
-    def create_tenant(self, tenant: str, *, clusters: Sequence[str]) -> None:
-        """Create a tenant that may use these clusters."""
-        body = {"adminRoles": [], "allowedClusters": list(clusters)}
+    def create_tenant(self, tenant: str, *, clusters: Sequence[str], admin_roles: Sequence[str] = ()) -> None:
+        """Create a tenant that may use these clusters; these roles administer it."""
+        body = {"adminRoles": list(admin_roles), "allowedClusters": list(clusters)}
         self._http.request("PUT", f"tenants/{tenant}", body)
 
     def tenants(self) -> Sequence[str]:

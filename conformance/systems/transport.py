@@ -36,7 +36,7 @@ def addresses_of(url: str, schemes: tuple[str, ...] = BINARY) -> list[tuple[str,
                 addresses.append((host.strip("[]"), int(port)))
     if not addresses:
         written = " or ".join(f"{scheme}://host:port" for scheme in schemes)
-        raise Trouble(f"not an address that the suite can use ({written}): {url}")
+        raise Trouble(f"not a service address that the suite can use ({written}): {url}")
     return addresses
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from conformance.brokers.external import ExternalBroker
@@ -35,10 +33,8 @@ def test_stopping_leaves_it_running(broker: Broker) -> None:
     assert broker.is_alive()
 
 
-def test_nobody_at_the_address_is_one_sentence_after_a_while() -> None:
+def test_nobody_at_the_addresses_is_one_line_at_once() -> None:
     service, admin = free_ports(2)
     addresses = Addresses(service_url=f"pulsar://{HOST}:{service}", admin_url=f"http://{HOST}:{admin}")
-    began = time.monotonic()
-    with pytest.raises(Trouble, match=rf"^No broker answered at http://{HOST}:{admin} within [^\n]*$"):
-        ExternalBroker(addresses, deadline_s=0.5).start()
-    assert time.monotonic() - began < 10
+    with pytest.raises(Trouble, match=rf"^nothing listens at {HOST}:{service} [^\n]*; nothing .* {HOST}:{admin} "):
+        ExternalBroker(addresses).start()

@@ -10,6 +10,7 @@ from conformance.brokers.container import ContainerBroker
 from conformance.brokers.external import ExternalBroker
 from conformance.brokers.interface import Addresses
 from conformance.brokers.select import parse_broker
+from conformance.systems.security import Security
 from conformance.trouble import Trouble
 
 
@@ -27,6 +28,27 @@ def test_a_container_is_named_by_tag_or_image() -> None:
     assert isinstance(own, ContainerBroker)
     assert "4.0.8" in official.name
     assert "registry.example:5000/mine:1" in own.name
+
+
+@pytest.mark.parametrize(
+    ("text", "service_url", "admin_url"),
+    [
+        ("pulsar+ssl://h:6651,https://h:8443", "pulsar+ssl://h:6651", "https://h:8443"),
+        ("pulsar+ssl://h:6651,http://h:8080", "pulsar+ssl://h:6651", "http://h:8080"),
+        ("pulsar://a:1,b:2,http://c:3,d:4", "pulsar://a:1,b:2", "http://c:3,d:4"),
+        ("pulsar://[::1]:1,http://[::1]:2/", "pulsar://[::1]:1", "http://[::1]:2"),
+    ],
+)
+def test_addresses_may_be_several_and_with_tls(text: str, service_url: str, admin_url: str) -> None:
+    security = Security(token_file="/t")
+    broker = parse_broker(text, security=security)
+    assert isinstance(broker, ExternalBroker)
+    assert broker.addresses == Addresses(service_url=service_url, admin_url=admin_url, security=security)
+
+
+def test_a_broker_of_our_own_takes_no_token() -> None:
+    with pytest.raises(Trouble, match=r"^The broker 4\.0\.8 is started by the suite without TLS .*--token-file[^\n]*$"):
+        parse_broker("4.0.8", security=Security(token_file="/t"))
 
 
 @pytest.mark.parametrize("folder", ["", "nowhere", "{here}"])
@@ -50,7 +72,9 @@ def test_a_folder_without_a_distribution_is_refused_in_one_sentence(tmp_path: Pa
         "pulsar://h:6650",
         "http://h:8080,pulsar://h:6650",
         "pulsar://h,http://h:8080",
-        "pulsar+ssl://h:6651,https://h:8443",
+        "pulsar+ssl://h:6651,http+ssl://h:8443",
+        "pulsar://a:1,b,http://h:8080",
+        "pulsar://h:6650,http://h:80800",
         "pulsar://h:6650,http://h:8080/admin",
     ],
 )

@@ -11,5 +11,6 @@ from conformance.commands.engine import Engine
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where the tests run in the background
     _, scenario, *arguments = sys.argv
-    engine = Engine(command=(sys.executable, "-m", "tests.cli.scripted_engine", scenario), obtain=lambda _: None)
+    command = (sys.executable, "-m", "tests.cli.scripted_engine", scenario)
+    engine = Engine(command=command, obtain=lambda _broker, _security: None)
     main(arguments, engine)

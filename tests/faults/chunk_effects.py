@@ -12,6 +12,7 @@ from conformance.systems import protocol_pb2 as pb
 from conformance.systems.official import OfficialClient
 from conformance.systems.outcomes import Receipt
 from conformance.systems.read_log import read_log
+from conformance.systems.security import Service
 from tests.faults.bench import Bench
 from tests.faults.effects import Effect, Observation, word
 from tests.polling import TIMEOUT_S, becomes
@@ -40,10 +41,10 @@ class Seen:
 SOUND = Seen((0, 1, 2, None), 1, True, ("whole", "small"), True)
 
 
-def chunked(bench: Bench, service_url: str | None = None) -> Observation:
+def chunked(bench: Bench, service: Service | None = None) -> Observation:
     """Send and receive, at the broker or at another address; the log is read at the broker's own."""
     bench.admin.set_namespace_deduplication(bench.namespace, False)
-    with OfficialClient(service_url or bench.broker.addresses.service_url, timeout_s=TIMEOUT_S) as client:
+    with OfficialClient(service or bench.broker.addresses.service, timeout_s=TIMEOUT_S) as client:
         consumer = client.subscribe(bench.topic, SUBSCRIPTION, kind="Exclusive", initial="earliest")
         producer = client.open_producer(bench.topic, name="p", chunking=True)
         for ticket in [producer.send(1, PAYLOAD), producer.send(2, SMALL)]:

@@ -9,6 +9,7 @@ import pytest
 from conformance.brokers.interface import Broker
 from conformance.engine.defect import SeededWireDefect, seed_defect
 from conformance.faults.wire import WIRE_DEFECTS, WireDefect
+from conformance.systems.security import Service
 from conformance.trouble import Trouble
 from tests.faults.bench import Bench
 from tests.faults.chunk_effects import SOUND, WIRE_EFFECTS, chunked
@@ -24,11 +25,11 @@ def seeded(request: pytest.FixtureRequest, broker: Broker) -> Iterator[SeededWir
     made.close()
 
 
-def observe(broker: Broker, service_url: str) -> Observation:
+def observe(broker: Broker, service: Service) -> Observation:
     """Send and receive on a topic of its own."""
     bench = Bench(broker)
     try:
-        return chunked(bench, service_url)
+        return chunked(bench, service)
     finally:
         bench.close()
 
@@ -42,12 +43,12 @@ def test_a_defect_has_its_effect_while_it_is_on_and_only_then(
     broker: Broker, defect: WireDefect, seeded: SeededWireDefect
 ) -> None:
     effect = WIRE_EFFECTS[defect.name]
-    assert seen(effect, lambda: observe(broker, seeded.service_url)) == effect
+    assert seen(effect, lambda: observe(broker, seeded.service)) == effect
     with seeded.taken_out():
-        assert seen(SOUND, lambda: observe(broker, seeded.service_url)) == SOUND
+        assert seen(SOUND, lambda: observe(broker, seeded.service)) == SOUND
     seeded.give(broker)  # as the broker's start does, again and again
-    assert seen(effect, lambda: observe(broker, seeded.service_url)) == effect
-    assert seen(SOUND, lambda: observe(broker, broker.addresses.service_url)) == SOUND, "past the wire nothing is wrong"
+    assert seen(effect, lambda: observe(broker, seeded.service)) == effect
+    assert seen(SOUND, lambda: observe(broker, broker.addresses.service)) == SOUND, "past the wire nothing is wrong"
 
 
 @pytest.mark.parametrize("defect", WIRE_DEFECTS[:1], ids=lambda defect: defect.name)

@@ -74,8 +74,8 @@ def healed(
 ) -> Healed:
     """Heal a topic of the broker, which stands for each cluster that has a label."""
     with closing(Recording(folder, run="r", lane="w")) as recording:
-        url = broker.addresses.service_url
-        sites = [Site(label=one, broker=broker, service_url=url, admin=admin, recording=recording) for one in labels]
+        service = broker.addresses.service
+        sites = [Site(label=one, broker=broker, service=service, admin=admin, recording=recording) for one in labels]
         return Healing(sites, cast(Clients, listening), [topic], {}).until_through(tick)
 
 

@@ -26,8 +26,8 @@ def test_a_subscription_begins_when_it_is_time_and_its_consumer_comes(
     listening, whereabouts = Listening(), dict[tuple[str, str], str]()
     come = [Renew(topic="t", subscription=name, cluster=ALONE) for name in "ab"]
     with closing(Recording(tmp_path, run="r", lane="w")) as recording:
-        url = broker.addresses.service_url
-        site = Site(label=ALONE, broker=broker, service_url=url, admin=admin, recording=recording)
+        service = broker.addresses.service
+        site = Site(label=ALONE, broker=broker, service=service, admin=admin, recording=recording)
         subscribing = Subscribing([site], cast(Clients, listening), planned, whereabouts)
         subscribing.make_due(0.5)
         assert (whereabouts, listening.told) == ({}, [])

@@ -1,0 +1,144 @@
+"""A standalone broker with TLS, authentication (tokens, client certificates) and authorization, beside plain ports."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.brokers.java import find_java
+from conformance.brokers.launch import Ports, command, write_configuration
+from conformance.brokers.ports import HOST, free_ports
+from conformance.brokers.release import fetched_release
+from conformance.brokers.runs import GuardedProcess
+from conformance.brokers.settings import suite_settings
+from conformance.systems.admin import Admin
+from conformance.systems.security import Secret, Security, Service
+from conformance.trouble import Trouble
+from tests.security.certificates import Authority
+from tests.security.tokens import KEY, token
+
+RELEASE = "4.0.8"
+SUPER_USER = "admin"
+TENANT = "acme"
+OWNER = "acme-owner"
+"""A role that administers the tenant ``acme``, and may do nothing else."""
+START_TIMEOUT_S = 120.0
+REFRESH_CHECK_S = 2
+"""How often the broker looks whether what a client showed has expired."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecuredBroker:
+    """Where it listens, and who may sign in."""
+
+    folder: Path
+    ports: Ports
+    service_tls: int
+    admin_tls: int
+    authority: Authority
+    log: Path
+
+    @property
+    def security(self) -> Security:
+        """That of the super user."""
+        return self.as_role(SUPER_USER)
+
+    def as_role(self, role: str, *, lasts_s: float | None = None) -> Security:
+        """A token of this role."""
+        return Security(trust_certs_file=self.authority.file, token=Secret(token(role, lasts_s=lasts_s)))
+
+    @property
+    def service_url(self) -> str:
+        return f"pulsar+ssl://{HOST}:{self.service_tls}"
+
+    @property
+    def admin_url(self) -> str:
+        return f"https://{HOST}:{self.admin_tls}"
+
+    @property
+    def plain_service_url(self) -> str:
+        return f"pulsar://{HOST}:{self.ports.service}"
+
+    @property
+    def plain_admin_url(self) -> str:
+        return f"http://{HOST}:{self.ports.admin}"
+
+    @property
+    def text(self) -> str:
+        """What is written after ``--broker``."""
+        return f"{self.service_url},{self.admin_url}"
+
+    @property
+    def service(self) -> Service:
+        return Service(self.service_url, self.security)
+
+    @property
+    def admin(self) -> Service:
+        return Service(self.admin_url, self.security)
+
+
+@contextmanager
+def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
+    """Start one; its certificates and tokens' files are in ``folder``."""
+    release, ports, authority = fetched_release(RELEASE), Ports.chosen(), Authority(folder)
+    service_tls, admin_tls = free_ports(2)
+    process = GuardedProcess()
+    started = SecuredBroker(
+        folder=folder, ports=ports, service_tls=service_tls, admin_tls=admin_tls, authority=authority, log=process.log
+    )
+    try:
+        write_configuration(release, process.folder, {**suite_settings({}), **_settings(started)})
+        process.start(command(release, find_java(), process.folder, ports, with_agent=False))
+        _await(started, process)
+        with Admin(started.admin) as admin:
+            (cluster,) = admin.clusters()
+            admin.create_tenant(TENANT, clusters=[cluster], admin_roles=[OWNER])
+        yield started
+    finally:
+        process.close()
+
+
+def _settings(broker: SecuredBroker) -> dict[str, str]:
+    """Its configuration; the broker itself signs in as the super user, with TLS."""
+    server = broker.authority.of_server("localhost", HOST)
+    providers = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
+    return {
+        "bindAddress": HOST,
+        "advertisedAddress": HOST,
+        "brokerServicePort": str(broker.ports.service),
+        "webServicePort": str(broker.ports.admin),
+        "brokerServicePortTls": str(broker.service_tls),
+        "webServicePortTls": str(broker.admin_tls),
+        "allowEphemeralPorts": "true",
+        "tlsCertificateFilePath": server.certificate,
+        "tlsKeyFilePath": server.key,
+        "tlsTrustCertsFilePath": broker.authority.file,
+        "authenticationEnabled": "true",
+        "authenticationProviders": f"{providers}Token,{providers}Tls",
+        "authenticationRefreshCheckSeconds": str(REFRESH_CHECK_S),
+        "tokenSecretKey": "data:;base64," + base64.b64encode(KEY).decode(),
+        "authorizationEnabled": "true",
+        "superUserRoles": SUPER_USER,
+        "brokerClientTlsEnabled": "true",
+        "brokerClientTrustCertsFilePath": broker.authority.file,
+        "brokerClientAuthenticationPlugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken",
+        "brokerClientAuthenticationParameters": "token:" + token(SUPER_USER),
+    }
+
+
+def _await(broker: SecuredBroker, process: GuardedProcess) -> None:
+    end = time.monotonic() + START_TIMEOUT_S
+    with Admin(broker.admin, timeout_s=2) as admin:
+        while True:
+            try:
+                if "public/default" in admin.namespaces("public"):
+                    return
+            except Trouble as trouble:
+                why = str(trouble)
+            if process.exit_status() is not None or time.monotonic() > end:
+                raise Trouble(f"the broker with TLS does not start: {why}\n{process.log.read_text()[-4000:]}")
+            time.sleep(0.1)
