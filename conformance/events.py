@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from conformance.history.document import Violation
+from conformance.known import KnownDeviation
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=True):
@@ -32,6 +33,24 @@ class RunStarted(Event, frozen=True, kw_only=True):
     machines: tuple[str, ...]
     settings: dict[str, str]
     known: tuple[str, ...] = ()
+    defect: str | None = None
+
+
+class RunAsked(Event, frozen=True, kw_only=True):
+    """What a check was asked for, told by its supervisor before anything starts: reports follow from the events alone.
+
+    ``known``: the deviations that were to be tolerated; ``command``: what the user ran.
+    """
+
+    command: str
+    broker: str
+    rules: tuple[str, ...]
+    seed: int
+    budget_s: float
+    known: tuple[KnownDeviation, ...] = ()
+    client: str | None = None
+    connection: tuple[str, ...] = ()
+    """The options for TLS and authentication, without secrets."""
     defect: str | None = None
 
 
@@ -111,7 +130,8 @@ class RunFinished(Event, frozen=True, kw_only=True):
 
 
 AnyEvent = (
-    RunStarted
+    RunAsked
+    | RunStarted
     | Phase
     | ExampleFinished
     | ViolationFound

@@ -26,6 +26,7 @@ from conformance.events import (
     NotExercisable,
     Phase,
     ReplayedSoundly,
+    RunAsked,
     RunFinished,
     RunStarted,
     TroubleHappened,
@@ -42,7 +43,7 @@ NEVER_REACHED = "no example came to it within the budget"
 ENDED_EARLY = "the run ended before an example came to it"
 """The same, when there was trouble."""
 
-UNFINISHED = "The run ended without saying that it was finished."
+UNFINISHED = "The run did not end by itself: it was killed, or is not finished yet."
 """The trouble of a run whose last event is missing and that tells of no other trouble."""
 
 
@@ -209,7 +210,7 @@ class _Told:
         match event:
             case RunStarted():
                 self.started = event
-            case Phase():
+            case Phase() | RunAsked():
                 pass
             case ExampleFinished():
                 self.operations += event.operations

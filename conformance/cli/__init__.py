@@ -22,6 +22,7 @@ from conformance.cli.explore import explore
 from conformance.cli.machines import machines
 from conformance.cli.output import NAME
 from conformance.cli.replay import replay
+from conformance.cli.report import report
 from conformance.cli.rules import rules
 from conformance.cli.soak import soak
 from conformance.cli.verify import verify
@@ -40,7 +41,7 @@ def cli() -> None:
     """Says, rule by rule, whether an Apache Pulsar release keeps its word."""
 
 
-for command in (check, compact, defects, explore, machines, replay, rules, soak, verify):
+for command in (check, compact, defects, explore, machines, replay, report, rules, soak, verify):
     cli.add_command(command)
 
 

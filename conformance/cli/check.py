@@ -10,7 +10,7 @@ import click
 
 from conformance.cli import options
 from conformance.cli.connection import connection_options, take_token_off
-from conformance.cli.output import NAME, consoles, demand_folder_of
+from conformance.cli.output import NAME, consoles
 from conformance.cli.types import DEFECT, MACHINES, Duration, Rules
 from conformance.commands.engine import Engine
 from conformance.systems.security import Security
@@ -23,7 +23,7 @@ from model.catalogue import Rule
 @click.option("--budget", type=Duration(), default="270s", show_default=True, help="How long to run: 90s, 10m, 2h.")
 @options.seed_option("a run")
 @options.known_option
-@options.folder_option("--report", "Folder for the report.")
+@options.report_option("the report")
 @options.json_file_option
 @options.folder_option("--history", "Folder for a history to `verify`.")
 @click.option("--defect", type=DEFECT, help="Switch a seeded defect on in the broker.")
@@ -52,8 +52,6 @@ def check(
     from conformance.commands import check as checking
     from conformance.report.lists import count
 
-    if json_ is not None:
-        demand_folder_of(json_)
     seed = options.seed_or_new(seed)
     asked = checking.Asked(
         broker=broker,

@@ -18,7 +18,7 @@ from conformance.commands.engine import Engine
 @options.broker_option(help="Hunt in: VERSION, dist:FOLDER or container:TAG.")
 @click.option("--budget", type=Duration(), default="60s", show_default=True, help="How long to hunt for each: 90s, 2m.")
 @options.seed_option("a hunt")
-@options.folder_option("--report", "Folder for what a hunt writes.")
+@options.report_option("what a hunt writes")
 @click.option("--json", "json_", is_flag=False, flag_value=STDOUT, metavar="[FILE]", help="For programs.")
 @click.pass_obj
 def defects(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from conformance.cli.places import OutputFile, OutputFolder, ReportFolder
 from conformance.cli.types import ClientRelease, Setting
 
 if TYPE_CHECKING:
@@ -40,7 +41,12 @@ def seed_option(what: str) -> Callable[[F], F]:
 
 def folder_option(name: str, help: str) -> Callable[[F], F]:
     """An option that names a folder to write to."""
-    return click.option(name, type=click.Path(path_type=Path, file_okay=False), help=help)
+    return click.option(name, type=OutputFolder(), help=help)
+
+
+def report_option(what: str) -> Callable[[F], F]:
+    """``--report``, of commands that run the machines; ``what`` the folder is for."""
+    return click.option("--report", type=ReportFolder(), help=f"Folder for {what}.")
 
 
 known_option = click.option(
@@ -52,9 +58,7 @@ client_option = click.option(
 setting_option = click.option(
     "--setting", "settings", type=Setting(), multiple=True, help="A setting of the broker; may be repeated."
 )
-json_file_option = click.option(
-    "--json", "json_", type=click.Path(path_type=Path, dir_okay=False), help="Write the verdicts as JSON."
-)
+json_file_option = click.option("--json", "json_", type=OutputFile(), help="Write the verdicts as JSON.")
 
 
 def seed_or_new(seed: int | None) -> int:

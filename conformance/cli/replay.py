@@ -20,7 +20,7 @@ from conformance.systems.security import Security
 @click.option("--times", type=click.IntRange(1, 1000), default=5, show_default=True, help="How often.")
 @click.option("--budget", type=Duration(), default="5m", show_default=True, help="How long at most: 90s, 10m, 2h.")
 @options.known_option
-@options.folder_option("--report", "Folder for what the run writes.")
+@options.report_option("what the run writes")
 @click.option(
     "--defect",
     type=DEFECT_OR_NONE,

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from conformance.cli import options
-from conformance.cli.output import consoles, demand_folder_of
+from conformance.cli.output import consoles
 from conformance.cli.types import Duration, Rules
 from model.catalogue import Rule
 
@@ -40,8 +40,6 @@ def verify(
     """Verify recorded HISTORIES (folders, on any file system that Spark reads) on Spark."""
     from conformance.commands import verify as verifying
 
-    if json_ is not None:
-        demand_folder_of(json_)
     if settled is not None and not follow:
         raise click.UsageError("--settled says when --follow ends: it needs --follow")
     asked = verifying.Asked(

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 from rich.console import Console
 
 from conformance.commands.engine import Engine, Order
@@ -16,14 +17,14 @@ from conformance.commands.interrupting import INTERRUPTED
 from conformance.commands.packages import demand_installed
 from conformance.commands.supervisor import Ending, events_file, supervise
 from conformance.engine.catalogue import BY_NAME
-from conformance.events import AnyEvent, RunStarted, decode
+from conformance.events import AnyEvent, RunAsked, RunStarted, decode
 from conformance.known import KnownDeviation, known_of
 from conformance.report import data, junit, page, table
 from conformance.report.account import Account, stories
 from conformance.report.progress import display
 from conformance.trouble import Trouble
 from conformance.verdicts import verdicts
-from model.catalogue import Rule
+from model.catalogue import RULES, Rule
 
 _RELEASE = re.compile(r"(?:container:)?(\d+\.\d+\.\d+[0-9A-Za-z.-]*)")
 
@@ -76,19 +77,42 @@ def _demand_decided(asked: Asked) -> None:
 def _check(asked: Asked, folder: Path, engine: Engine, *, out: Console, err: Console) -> int:
     command = [*engine.command, *_order(asked, folder).options()]
     with display(asked.rules, budget_s=asked.budget_s, console=err) as shown:
-        ending = supervise(command, folder=folder, budget_s=asked.budget_s, watcher=shown, security=engine.security)
-    account = tell(asked, folder)
-    table.show(account, out)
-    _write(account, folder, asked.json)
+        ending = supervise(
+            command,
+            folder=folder,
+            budget_s=asked.budget_s,
+            watcher=shown,
+            asked=_told(asked),
+            security=engine.security,
+        )
+    account = tell(folder)
+    report(account, folder, out)
+    if asked.json is not None:
+        data.write(account, asked.json)
     if asked.history is not None:
         _record(asked.history, folder)
-    out.print(f"Report: {folder / 'report.html'}", soft_wrap=True, markup=False, highlight=False)
     return INTERRUPTED if ending is Ending.INTERRUPTED else account.verdicts.exit_status
 
 
-def tell(asked: Asked, folder: Path) -> Account:
-    """The account of the run whose events are in ``folder``."""
-    judged = verdicts(read_events(folder), asked.rules, asked.known)
+def report(account: Account, folder: Path, out: Console) -> None:
+    """Print the table of a run on ``out``, and write the reports into its folder."""
+    table.show(account, out)
+    data.write(account, folder / "verdicts.json")
+    junit.write(account, folder / "junit.xml")
+    page.write(account, folder / "report.html")
+    out.print(f"Report: {folder / 'report.html'}", soft_wrap=True, markup=False, highlight=False)
+
+
+def tell(folder: Path) -> Account:
+    """The account of the check whose events are in ``folder``, whether or not it came to its end.
+
+    Trouble where there is none.
+    """
+    events = list(read_events(folder))
+    asked = next((event for event in events if isinstance(event, RunAsked)), None)
+    if asked is None:
+        raise Trouble(f"{folder} has no events of a check: those of a replay or a hunt make no such report")
+    judged = verdicts(events, tuple(RULES[rule] for rule in asked.rules if rule in RULES), asked.known)
     return Account(
         verdicts=judged,
         known=asked.known,
@@ -102,10 +126,18 @@ def tell(asked: Asked, folder: Path) -> Account:
 
 
 def read_events(folder: Path) -> Iterator[AnyEvent]:
-    """The events of a run, as its supervisor kept them."""
-    with events_file(folder).open("rb") as kept:
-        for line in kept:
-            yield decode(line)
+    """The events of a run, as its supervisor kept them; a last line that was cut off is left out.
+
+    Trouble where they cannot be read, or are no events.
+    """
+    file = events_file(folder)
+    try:
+        with file.open("rb") as kept:
+            yield from (decode(line) for line in kept if line.endswith(b"\n"))
+    except OSError as error:
+        raise Trouble(f"cannot read the events of a run in {file}: {error.strerror}") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise Trouble(f"{file} does not have the events of a run: {error}") from error
 
 
 def release_of(broker: str) -> str | None:
@@ -128,6 +160,21 @@ def _order(asked: Asked, folder: Path) -> Order:
     )
 
 
+def _told(asked: Asked) -> RunAsked:
+    return RunAsked(
+        at_s=0.0,
+        command=asked.command,
+        broker=asked.broker,
+        rules=tuple(rule.id for rule in asked.rules),
+        seed=asked.seed,
+        budget_s=asked.budget_s,
+        known=asked.known,
+        client=asked.client,
+        connection=asked.connection,
+        defect=asked.defect,
+    )
+
+
 def _record(history: Path, folder: Path) -> None:
     """Write what was done as a history. Imported here, because pyarrow is not needed otherwise."""
     from conformance.history.about import About
@@ -138,11 +185,3 @@ def _record(history: Path, folder: Path) -> None:
             about = About(release=event.release, clients=event.clients, settings=event.settings)
             run = f"check-{event.seed:x}-{int(time.time()):x}"
             record_journal(folder / "journal.jsonl", history, run=run, about=about)
-
-
-def _write(account: Account, folder: Path, json: Path | None) -> None:
-    data.write(account, folder / "verdicts.json")
-    if json is not None:
-        data.write(account, json)
-    junit.write(account, folder / "junit.xml")
-    page.write(account, folder / "report.html")

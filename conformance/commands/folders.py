@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 import tempfile
 import traceback
@@ -16,19 +17,36 @@ from conformance.trouble import Trouble
 DEFAULT = Path("reports")
 """Below which folder reports go when no other is asked for."""
 
+LEFT = ("journal.jsonl", "report.html", "verdicts.json")
+"""Besides events, what shows that there is a report in a folder."""
+
 
 def report_folder(asked: Path | None, *name: str) -> Path:
     """The folder for a report, made if it is missing; ``name`` is put together for one that nobody named.
 
-    Trouble when it cannot be made or written to.
+    It has no report of another run: one that nobody named gets a number then. Trouble when the folder that was asked
+    for has one, or when it cannot be made or written to.
     """
-    folder = asked or DEFAULT / "-".join(re.sub(r"[^A-Za-z0-9.]+", "-", part).strip("-") for part in name)
+    folder = asked or _unused(DEFAULT / "-".join(re.sub(r"[^A-Za-z0-9.]+", "-", part).strip("-") for part in name))
+    if has_report(folder):
+        raise Trouble(f"there is a report in {folder} already; name another folder, or remove it")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "events.jsonl").touch()
     except OSError as error:
         raise Trouble(f"the report cannot be written to {folder}: {error.strerror}") from error
     return folder.absolute()
+
+
+def has_report(folder: Path) -> bool:
+    """Whether a run has left anything in a folder, or begun to."""
+    events = folder / "events.jsonl"
+    return (events.is_file() and events.stat().st_size > 0) or any((folder / name).exists() for name in LEFT)
+
+
+def _unused(folder: Path) -> Path:
+    numbered = (folder.with_name(f"{folder.name}-{number}") for number in itertools.count(2))
+    return next(one for one in itertools.chain([folder], numbered) if not has_report(one))
 
 
 @contextlib.contextmanager

@@ -28,6 +28,7 @@ from conformance.engine.budget import on_top_s
 from conformance.events import (
     AnyEvent,
     Phase,
+    RunAsked,
     RunFinished,
     TroubleHappened,
     ViolationFound,
@@ -71,10 +72,17 @@ class Watcher(Protocol):
 
 
 def supervise(
-    command: Sequence[str], *, folder: Path, budget_s: float, watcher: Watcher, security: Security = NO_SECURITY
+    command: Sequence[str],
+    *,
+    folder: Path,
+    budget_s: float,
+    watcher: Watcher,
+    asked: RunAsked | None = None,
+    security: Security = NO_SECURITY,
 ) -> Ending:
     """Run the engine that ``command`` starts, for at most ``budget_s`` and a short grace.
 
+    ``asked``: what a report needs to know of the order, told first, so that the events tell the whole run.
     ``--events PATH`` and ``--lifeline FD`` are appended to the command, and ``--connection FD``, a pipe with the
     ``security``, where there is any. ``folder`` gets :func:`events_file` and :func:`output_file`. Must be called in
     the main thread, because it listens for SIGINT, SIGTERM and SIGHUP.
@@ -85,6 +93,8 @@ def supervise(
         _interrupts() as interrupts,
     ):
         run = _Run(engine=engine, interrupts=interrupts, kept=kept, budget_s=budget_s, watcher=watcher)
+        if asked is not None:
+            run.tell(asked)
         ending = run.to_the_end()
         run.tell_what_went_wrong(ending, output_file(folder))
         return ending
@@ -257,7 +267,7 @@ class _Run:
 
     def _why_stop(self) -> Ending:
         if self._interrupts.count:
-            self._tell(Phase(at_s=self.elapsed_s, what="Interrupted: stopping (once more to stop at once)"))
+            self.tell(Phase(at_s=self.elapsed_s, what="Interrupted: stopping (once more to stop at once)"))
             return Ending.INTERRUPTED
         return Ending.OUT_OF_TIME if self.elapsed_s >= self._until_s else Ending.BY_ITSELF
 
@@ -278,9 +288,10 @@ class _Run:
         if isinstance(event, Phase) and event.until_s is not None:
             until_s = self.elapsed_s + event.until_s - event.at_s  # the engine's clock began a little later than ours
             self._until_s = max(self._until_s, min(until_s, self._budget_s + on_top_s(self._budget_s)))
-        self._tell(event)
+        self.tell(event)
 
-    def _tell(self, event: AnyEvent) -> None:
+    def tell(self, event: AnyEvent) -> None:
+        """Keep an event and show it."""
         self._kept.write(encode(event))
         self._kept.flush()
         self._watcher.take(event)
@@ -290,11 +301,11 @@ class _Run:
         if self._garbage:
             first = self._garbage[0].decode(errors="replace")
             sentence = f"The engine wrote {len(self._garbage)} lines that are no events; the first begins {first!r}."
-            self._tell(TroubleHappened(at_s=self.elapsed_s, sentence=sentence))
+            self.tell(TroubleHappened(at_s=self.elapsed_s, sentence=sentence))
         failure = self._how_it_failed(ending)
         if failure is not None:
             what = f"{failure} What it printed is in {output.name}."
-            self._tell(TroubleHappened(at_s=self.elapsed_s, sentence=what, log_tail=_tail(output)))
+            self.tell(TroubleHappened(at_s=self.elapsed_s, sentence=what, log_tail=_tail(output)))
 
     def _how_it_failed(self, ending: Ending) -> str | None:
         status = self._exit_status

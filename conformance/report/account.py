@@ -132,7 +132,7 @@ def _first(findings: Sequence[Finding], at_most: int) -> list[Finding]:
 
 
 def _story(finding: Finding, folder: Path, broker: str, of_client: Sequence[str]) -> Story:
-    path = _from_here(folder / finding.history)
+    path = _from_here(_found(folder, finding.history))
     try:
         history, problem = document.read(path), None
     except Trouble as trouble:
@@ -142,6 +142,13 @@ def _story(finding: Finding, folder: Path, broker: str, of_client: Sequence[str]
         options += ["--known", "none"]  # a replay would tolerate it otherwise
     command = _replay(path, broker, *options, *of_client)
     return Story(finding=finding, path=path, history=history, problem=problem, command=command)
+
+
+def _found(folder: Path, history: str) -> Path:
+    """Where a history is: where the run wrote it, or beside its events if the folder was moved since."""
+    path = folder / history
+    moved = folder / path.name
+    return moved if moved.exists() and not path.exists() else path
 
 
 def _not_met(deviation: KnownDeviation, broker: str) -> NotMet:

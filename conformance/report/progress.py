@@ -21,6 +21,7 @@ from conformance.events import (
     NotExercisable,
     Phase,
     ReplayedSoundly,
+    RunAsked,
     RunFinished,
     RunStarted,
     TroubleHappened,
@@ -94,6 +95,8 @@ class _State:
                 self._operations_since_s = at_s
                 self.phase = f"Pulsar {release} is up; machines: {', '.join(machines)}"
                 return self.phase
+            case RunAsked():
+                return None
             case Phase(what=what, until_s=until_s):
                 self.phase = what
                 self.budget_s = max(self.budget_s, until_s or 0.0)

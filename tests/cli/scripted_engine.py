@@ -61,6 +61,12 @@ class Script:
             self.tell(samples.example(at_s, **{rule.replace("-", "_"): 3 for rule in rules}))
 
 
+def starts_for_ever(script: Script) -> None:
+    """The broker does not come up."""
+    script.tell(Phase(at_s=0.1, what="Starting the broker"))
+    time.sleep(FOREVER_S)
+
+
 def holds(script: Script) -> None:
     """Every rule is exercised and holds."""
     script.tell(Phase(at_s=0.1, what="Starting the broker"), samples.STARTED)
@@ -83,6 +89,13 @@ def violates(script: Script) -> None:
     script.exercise_all()
     script.tell(samples.FOUND, samples.MINIMISED, samples.finished())
     sys.exit(1)
+
+
+def violates_and_works_on(script: Script) -> None:
+    """A rule is broken, and there is more to do."""
+    _write_histories(script)
+    script.tell(samples.STARTED, samples.FOUND, samples.MINIMISED)
+    time.sleep(FOREVER_S)
 
 
 def deviates(script: Script) -> None:
@@ -218,9 +231,11 @@ def replays_known(script: Script) -> None:
 SCENARIOS: dict[str, Callable[[Script], None]] = {
     scenario.__name__: scenario
     for scenario in (
+        starts_for_ever,
         holds,
         leaves_out,
         violates,
+        violates_and_works_on,
         deviates,
         crashes,
         leaves,

@@ -86,12 +86,22 @@ from tests.report.samples import QUIRK, VIOLATION, history
         (["check", "--known", "missing.json"], "cannot read missing.json: No such file or directory"),
         (
             ["check", "--json", "nowhere/out.json"],
-            "nowhere/out.json cannot be written, because there is no folder nowhere",
+            "Invalid value for '--json': 'nowhere/out.json' cannot be written, because there is no folder nowhere",
         ),
         (["check", "--report", "taken"], "Invalid value for '--report': Directory 'taken' is a file."),
         (
             ["check", "--report", "taken/below"],
-            "the report cannot be written to taken/below: Not a directory",
+            "Invalid value for '--report': 'taken/below' cannot be made, because taken is a file",
+        ),
+        (
+            ["check", "--history", "taken/below"],
+            "Invalid value for '--history': 'taken/below' cannot be made, because taken is a file",
+        ),
+        (["check", "--history", "taken"], "Invalid value for '--history': Directory 'taken' is a file."),
+        (
+            ["check", "--report", "of another run"],
+            "Invalid value for '--report': there is a report in 'of another run' already; "
+            "name another folder, or remove it",
         ),
         (["replay", "missing.json", "--broker", "4.0.8"], "cannot read missing.json: No such file or directory"),
         (["replay", "history.json"], "Missing option '--broker'."),
@@ -101,6 +111,8 @@ from tests.report.samples import QUIRK, VIOLATION, history
 )
 def test_bad_input_is_one_sentence_and_status_2(arguments: list[str], sentence: str, tmp_path: Path) -> None:
     (tmp_path / "taken").touch()
+    (tmp_path / "of another run").mkdir()
+    (tmp_path / "of another run" / "events.jsonl").write_text("{}\n")
     ran = run("holds", *arguments, folder=tmp_path)
     assert ran.err.splitlines() == [f"pulsar-conformance: {sentence}"]
     assert ran.status == 2

@@ -72,7 +72,7 @@ def test_the_engine_is_told_the_settings_that_a_defect_needs(tmp_path: Path) -> 
 @pytest.mark.parametrize("arguments", [("--hunt", "no-such"), ("no-such",)])
 def test_a_defect_that_does_not_exist_is_one_sentence_and_status_2(arguments: tuple[str, ...], tmp_path: Path) -> None:
     ran = run("has_a_defect", "defects", *arguments, folder=tmp_path)
-    assert ran.err.startswith("pulsar-conformance: there is no defect 'no-such'; there are: ack-dropped, ")
+    assert ran.err.startswith("pulsar-conformance: Invalid value for '[NAMES]...': there is no defect 'no-such'; ")
     assert (ran.status, len(ran.err.splitlines())) == (2, 1)
 
 

@@ -1,0 +1,18 @@
+"""``report`` as it is typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from conformance.cli.output import consoles
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+def report(folder: Path) -> int:
+    """Rebuild the report of a `check` that was killed, from the events in its FOLDER."""
+    from conformance.commands import report as reporting
+
+    return reporting.report(folder, out=consoles()[0])

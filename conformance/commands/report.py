@@ -1,0 +1,23 @@
+"""``report``: the reports of a check made anew from its events, as after a kill."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from conformance.commands import check
+from conformance.commands.folders import bugs_kept_in
+
+
+def report(folder: Path, *, out: Console) -> int:
+    """Print the table and write the reports of the check whose events are in a folder; returns its exit status.
+
+    Raises:
+        Trouble: there are no events of a check, or the reports cannot be written.
+    """
+    folder = folder.absolute()
+    with bugs_kept_in(folder):
+        account = check.tell(folder)
+        check.report(account, folder, out)
+    return account.verdicts.exit_status
