@@ -10,6 +10,7 @@ from pathlib import Path
 
 from conformance.faults import catalogue
 from conformance.report import hunts
+from conformance.report.forms import json_schema
 from conformance.report.markdown import buffers_page, defects_page, draining_page, exploration_page, rules_page
 from conformance.report.rounds import rounds_page
 from conformance.trouble import Trouble
@@ -26,6 +27,7 @@ def pages(folder: Path) -> dict[str, str]:
     """The generated pages, by file name; Trouble when a hunt that is kept in ``folder`` cannot be read."""
     kept = sorted((folder / HUNTS).glob("*.json"))
     return {
+        "verdicts.schema.json": json_schema().decode(),
         "rules.md": rules_page(CATALOGUE),
         "defects.md": defects_page(catalogue.defects(), [hunts.read(path) for path in kept]),
         "exploration.md": exploration_page(VARIANTS),

@@ -39,7 +39,8 @@ class RunStarted(Event, frozen=True, kw_only=True):
 class RunAsked(Event, frozen=True, kw_only=True):
     """What a check was asked for, told by its supervisor before anything starts: reports follow from the events alone.
 
-    ``known``: the deviations that were to be tolerated; ``command``: what the user ran.
+    ``known``: the deviations that were to be tolerated; ``command``: what the user ran; ``named``: the rules that were
+    asked for by id.
     """
 
     command: str
@@ -47,6 +48,7 @@ class RunAsked(Event, frozen=True, kw_only=True):
     rules: tuple[str, ...]
     seed: int
     budget_s: float
+    named: frozenset[str] = frozenset()
     known: tuple[KnownDeviation, ...] = ()
     client: str | None = None
     connection: tuple[str, ...] = ()
@@ -65,12 +67,16 @@ class Phase(Event, frozen=True, kw_only=True):
 
 
 class ExampleFinished(Event, frozen=True, kw_only=True):
-    """One example of a machine ended without a new violation; how often it exercised each rule."""
+    """One example of a machine ended; how often it exercised each rule, and how long it took.
+
+    A violation that the run has not found before is told by an event of its own, after this one.
+    """
 
     machine: str
     operations: int
     exercised: dict[str, int]
     deviations: dict[str, int] = {}
+    seconds: float = 0.0
 
 
 class ViolationFound(Event, frozen=True, kw_only=True):

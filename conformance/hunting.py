@@ -2,7 +2,7 @@
 
 A defect counts as found when a machine broke a rule by something that is no known deviation, and the same histories
 broke nothing once the defect was taken out of the broker again. Anything less says so: not found, not the defect's
-doing, or nothing that can be said because the run failed. Nothing is run or shown here.
+doing, only suspected, or nothing that can be said because the run failed. Nothing is run or shown here.
 """
 
 from __future__ import annotations
@@ -60,6 +60,14 @@ class NotItsDoing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Suspected:
+    """What the machines found came back in none of many replays, so that nothing ties it to the defect."""
+
+    defect: Defect
+    catch: Catch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Missed:
     """The machines were through and broke no rule: a hole in the suite."""
 
@@ -76,7 +84,7 @@ class Failed:
     why: str
 
 
-Hunted = Found | NotItsDoing | Missed | Failed
+Hunted = Found | NotItsDoing | Suspected | Missed | Failed
 """What a hunt for one defect can come to."""
 
 UNFINISHED = "the run ended before anything could be said"
@@ -93,7 +101,7 @@ def fold(defect: Defect, events: Iterable[AnyEvent]) -> Hunted:
         catch = _catch(found, told, began_s)
         if catch is None:
             return Failed(defect=defect, why=f"{found.violation.rule} was broken, but then: {_why(told)}")
-        return NotItsDoing(defect=defect, catch=catch) if catch.without.came_back else Found(defect=defect, catch=catch)
+        return _of_catch(defect, catch)
     finished = next((event for event in told if isinstance(event, RunFinished)), None)
     if finished is None or any(isinstance(event, TroubleHappened) for event in told):
         return Failed(defect=defect, why=_why(told))
@@ -101,16 +109,28 @@ def fold(defect: Defect, events: Iterable[AnyEvent]) -> Hunted:
     return Missed(defect=defect, operations=finished.operations, seconds=ended_s - began_s)
 
 
+def _of_catch(defect: Defect, catch: Catch) -> Found | NotItsDoing | Suspected:
+    if catch.without.came_back:
+        return NotItsDoing(defect=defect, catch=catch)
+    if catch.with_defect.are_in_vain:
+        return Suspected(defect=defect, catch=catch)
+    return Found(defect=defect, catch=catch)
+
+
 def exit_status(hunted: Iterable[Hunted]) -> int:
-    """0 when all were found, 1 when one was not, and otherwise 2."""
+    """0 when all were found, 1 when one was not, 2 when a run failed, and otherwise 3: one was only suspected."""
     all_hunted = list(hunted)
     if any(isinstance(one, Missed | NotItsDoing) for one in all_hunted):
         return 1
-    return 2 if any(isinstance(one, Failed) for one in all_hunted) else 0
+    if any(isinstance(one, Failed) for one in all_hunted):
+        return 2
+    return 3 if any(isinstance(one, Suspected) for one in all_hunted) else 0
 
 
 def _catch(found: ViolationFound, told: list[AnyEvent], began_s: float) -> Catch | None:
-    shortened = next((e for e in told if isinstance(e, ViolationMinimised) and e.original == found.history), None)
+    shortened = next(
+        (e for e in reversed(told) if isinstance(e, ViolationMinimised) and e.original == found.history), None
+    )
     soundly = next((e for e in told if isinstance(e, ReplayedSoundly) and e.original == found.history), None)
     if shortened is None or soundly is None:
         return None

@@ -1,13 +1,16 @@
 """Folds the events of a run into one verdict for each rule, and the verdicts into an exit status.
 
-Held, violated, not exercised, failed to run: four things, never two. The fold is pure: it sees nothing but events, the
-rules that were asked for and the deviations that are known, so a run can be judged again from the file of its events.
+The fold is pure: it sees nothing but events, the rules that were asked for and the deviations that are known, so a run
+can be judged again from the file of its events.
 
-What wins, when several things happened (false before unknown before true):
+What wins, when several things happened; the smaller exit status above zero does:
 
 1. A violation that was found is a violation, whatever failed afterwards: its history is on disk. Status 1.
-2. Trouble, and a rule that the run should have decided but did not exercise, leave the question open. Status 2.
-3. Everything asked for was exercised and held; a *known* deviation is reported apart and fails nothing. Status 0.
+2. Trouble, and a rule that the run should have decided but did not exercise, leave the question open. Status 2. A rule
+   that this deployment cannot exercise is *not decidable*, and leaves the question open only if it was asked for by id.
+3. A violation that came back in none of at least thirty replays is only *suspected*. Status 3: a gate
+   that lets this pass must not let an unfinished run pass.
+4. Everything asked for was exercised and held; a *known* deviation is reported apart and fails nothing. Status 0.
 
 A run without its last event did not end by itself and is trouble. A deviation that was tolerated is known only on the
 releases that it is listed for; on any other it counts as a violation. No verdict is drawn here from text or logs.
@@ -15,10 +18,10 @@ releases that it is listed for; on any other it counts as a violation. No verdic
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import assert_never
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, assert_never, get_args
 
 from conformance.events import (
     AnyEvent,
@@ -48,6 +51,17 @@ UNFINISHED = "The run did not end by itself: it was killed, or is not finished y
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """In how many examples of a run a rule was broken in one way, of those that checked it."""
+
+    broke_in: int
+    checked_in: int
+
+    def __str__(self) -> str:
+        return f"{self.broke_in} of {self.checked_in} examples"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One violation as it was found: by which machine, the file of its shortest history, how often it came back."""
 
@@ -56,40 +70,52 @@ class Finding:
     history: str
     operations: int
     replays: Replays | None = None
+    rate: Rate | None = None
     steps: int | None = None
     known: bool = False
+
+    @property
+    def is_suspected(self) -> bool:
+        """Whether it was replayed often enough, and never came back."""
+        replays = self.replays
+        return not self.known and replays is not None and replays.are_in_vain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """The rule was exercised, and nothing contradicted it."""
+    """The rule was exercised, and nothing contradicted it. ``seconds``: as :func:`seconds_of` says."""
 
     rule: Rule
     exercised: int
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Violated:
-    """The rule was broken: found with a history, or seen as a deviation that the model was told to know, or both.
+class Contradicted:
+    """Something contradicted the rule: found with a history, or a deviation that the model was told to know, or both.
 
-    ``known`` is true only when every one of these is a known deviation of this release. ``sightings`` counts, for each
-    deviation by name, how often the machines met it and went on.
+    ``sightings`` counts, for each deviation by name, how often the machines met it and went on.
     """
 
     rule: Rule
     exercised: int
     findings: tuple[Finding, ...]
     sightings: dict[str, int] = field(default_factory=dict)
-    known: bool
+    seconds: float = 0.0
 
     @property
     def worst(self) -> Finding | None:
-        """The finding to show where there is room for one: one that is not known, if there is."""
-        return min(self.findings, key=lambda finding: finding.known, default=None)
+        """The finding to show where there is room for one: the surest one that is not known, if there is."""
+        return next(iter(self.by_weight), None)
+
+    @property
+    def by_weight(self) -> list[Finding]:
+        """The findings, those that came back before those that are suspected, and the known ones last."""
+        return sorted(self.findings, key=lambda finding: (finding.known, finding.is_suspected))
 
     @property
     def deviation(self) -> str | None:
-        """The deviation's name, where the violation has one."""
+        """The deviation's name, where what contradicts the rule has one."""
         if self.worst is not None:
             return self.worst.violation.deviation
         return next(iter(self.sightings), None)
@@ -101,11 +127,35 @@ class Violated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Violated(Contradicted):
+    """The rule was broken, and not by known deviations alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspected(Contradicted):
+    """The rule was broken, known deviations apart, by nothing that came back in any of many replays."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deviated(Contradicted):
+    """The rule was broken by nothing but known deviations of this release."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NotExercised:
     """The run did nothing that could have broken the rule: this is not a pass."""
 
     rule: Rule
     why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotDecidable:
+    """This deployment cannot exercise the rule. It fails nothing, unless it was asked for by its id (``named``)."""
+
+    rule: Rule
+    why: str
+    named: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,8 +165,36 @@ class ModelOnly:
     rule: Rule
 
 
-RuleVerdict = Held | Violated | NotExercised | ModelOnly
+RuleVerdict = Held | Violated | Suspected | Deviated | NotExercised | NotDecidable | ModelOnly
 """What a run can say of one rule."""
+
+VerdictName = Literal[
+    "held", "violated", "suspected", "known-deviation", "not-exercised", "not-decidable", "model-only"
+]
+"""What verdicts are called, in the order of a summary."""
+
+NAMES: tuple[VerdictName, ...] = get_args(VerdictName)
+
+
+def name_of(verdict: RuleVerdict) -> VerdictName:
+    """What a verdict is called."""
+    match verdict:
+        case Held():
+            return "held"
+        case Violated():
+            return "violated"
+        case Suspected():
+            return "suspected"
+        case Deviated():
+            return "known-deviation"
+        case NotExercised():
+            return "not-exercised"
+        case NotDecidable():
+            return "not-decidable"
+        case ModelOnly():
+            return "model-only"
+        case _:
+            assert_never(verdict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,24 +219,41 @@ class Verdicts:
 
     @property
     def exit_status(self) -> int:
-        """0, 1 or 2, as the head of this module says."""
-        if any(isinstance(verdict, Violated) and not verdict.known for verdict in self.rules):
+        """0, 1, 2 or 3, as the head of this module says."""
+        if any(isinstance(verdict, Violated) for verdict in self.rules):
             return 1
-        if self.troubles or any(isinstance(verdict, NotExercised) for verdict in self.rules):
+        if self.troubles or any(_leaves_open(verdict) for verdict in self.rules):
             return 2
-        return 0
+        return 3 if any(isinstance(verdict, Suspected) for verdict in self.rules) else 0
+
+
+def _leaves_open(verdict: RuleVerdict) -> bool:
+    """Whether a rule that the run was to decide is not decided."""
+    return isinstance(verdict, NotExercised) or (isinstance(verdict, NotDecidable) and verdict.named)
 
 
 def times_exercised(verdict: RuleVerdict) -> int:
     """How often the run exercised the rule."""
-    return verdict.exercised if isinstance(verdict, Held | Violated) else 0
+    return verdict.exercised if isinstance(verdict, Held | Contradicted) else 0
 
 
-def verdicts(events: Iterable[AnyEvent], rules: Sequence[Rule], known: Sequence[KnownDeviation] = ()) -> Verdicts:
+def seconds_of(verdict: RuleVerdict) -> float:
+    """How long the examples took that exercised the rule; an example counts in full for each rule that it exercises."""
+    return verdict.seconds if isinstance(verdict, Held | Contradicted) else 0.0
+
+
+def verdicts(
+    events: Iterable[AnyEvent],
+    rules: Sequence[Rule],
+    known: Sequence[KnownDeviation] = (),
+    *,
+    named: Collection[str] = (),
+) -> Verdicts:
     """Judge a run by its events.
 
-    ``rules`` are those asked for; ``known`` the deviations that the engine was told to know, each of which counts as
-    known only where its releases include the one that the run reports.
+    ``rules`` are those asked for, ``named`` the ids of those that were asked for by id; ``known`` the deviations that
+    the engine was told to know, each of which counts as known only where its releases include the one that the run
+    reports.
     """
     told = _Told()
     for event in events:
@@ -168,7 +263,7 @@ def verdicts(events: Iterable[AnyEvent], rules: Sequence[Rule], known: Sequence[
     troubles = told.all_troubles(listed)
     return Verdicts(
         started=told.started,
-        rules=tuple(_judge(rule, told, listed, in_force) for rule in _to_judge(rules, told, listed)),
+        rules=tuple(_judge(rule, told, listed, in_force, named) for rule in _to_judge(rules, told, listed)),
         unseen=tuple(
             listed[name] for name in sorted(in_force) if told.exercised[listed[name].rule] and not told.has_met(name)
         ),
@@ -187,6 +282,7 @@ class _Told:
         self.seconds = 0.0
         self.operations = 0
         self.exercised: Counter[str] = Counter()
+        self.seconds_of: defaultdict[str, float] = defaultdict(float)
         self.met: Counter[str] = Counter()
         self.not_exercisable: dict[str, str] = {}
         self.troubles: list[TroubleHappened] = []
@@ -213,9 +309,7 @@ class _Told:
             case Phase() | RunAsked():
                 pass
             case ExampleFinished():
-                self.operations += event.operations
-                self.exercised.update(event.exercised)
-                self.met.update(event.deviations)
+                self._take_example(event)
             case ViolationFound():
                 self.operations = max(self.operations, event.operations)
                 self._found.append(event)
@@ -233,6 +327,14 @@ class _Told:
             case _:
                 assert_never(event)
 
+    def _take_example(self, event: ExampleFinished) -> None:
+        self.operations += event.operations
+        self.exercised.update(event.exercised)
+        self.met.update(event.deviations)
+        for rule, times in event.exercised.items():
+            if times:
+                self.seconds_of[rule] += event.seconds
+
     def has_met(self, deviation: str) -> bool:
         return self.met[deviation] > 0 or any(found.violation.deviation == deviation for found in self._found)
 
@@ -240,18 +342,23 @@ class _Told:
         return tuple(self._finding(found, in_force) for found in self._found if found.violation.rule == rule)
 
     def _finding(self, found: ViolationFound, in_force: set[str]) -> Finding:
-        minimised = self._minimised.get(found.history)
-        shown = found.history
-        if minimised is not None:
-            shown = minimised.history
-        return Finding(
+        finding = Finding(
             machine=found.machine,
             violation=found.violation,
-            history=shown,
+            history=found.history,
             operations=found.operations,
-            replays=None if minimised is None else Replays(tries=minimised.tries, came_back=minimised.came_back),
-            steps=None if minimised is None else minimised.steps,
             known=found.violation.deviation in in_force,
+        )
+        minimised = self._minimised.get(found.history)
+        if minimised is None:
+            return finding
+        rate = Rate(broke_in=minimised.broke_in, checked_in=minimised.checked_in)
+        return replace(
+            finding,
+            history=minimised.history,
+            replays=Replays(tries=minimised.tries, came_back=minimised.came_back),
+            rate=rate if minimised.checked_in else None,
+            steps=minimised.steps,
         )
 
     def all_troubles(self, listed: dict[str, KnownDeviation]) -> tuple[TroubleHappened, ...]:
@@ -275,16 +382,38 @@ def _to_judge(rules: Sequence[Rule], told: _Told, listed: dict[str, KnownDeviati
     return (*rules, *(RULES[rule] for rule in sorted(broken - asked) if rule in RULES))
 
 
-def _judge(rule: Rule, told: _Told, listed: dict[str, KnownDeviation], in_force: set[str]) -> RuleVerdict:
-    findings = told.findings(rule.id, in_force)
-    sightings = {name: told.met[name] for name in sorted(told.met) if name in listed and listed[name].rule == rule.id}
-    exercised = told.exercised[rule.id]
-    if findings or sightings:
-        known = all(finding.known for finding in findings) and set(sightings) <= in_force
-        return Violated(rule=rule, exercised=exercised, findings=findings, sightings=sightings, known=known)
+def _judge(
+    rule: Rule, told: _Told, listed: dict[str, KnownDeviation], in_force: set[str], named: Collection[str]
+) -> RuleVerdict:
+    contradicted = _contradicted(rule, told, listed, in_force)
+    if contradicted is not None:
+        return contradicted
     if rule.decided_by == (Decided.MODEL,):
         return ModelOnly(rule=rule)
-    if exercised:
-        return Held(rule=rule, exercised=exercised)
-    otherwise = NEVER_REACHED if told.finished else ENDED_EARLY
-    return NotExercised(rule=rule, why=told.not_exercisable.get(rule.id, otherwise))
+    if exercised := told.exercised[rule.id]:
+        return Held(rule=rule, exercised=exercised, seconds=told.seconds_of[rule.id])
+    if (why := told.not_exercisable.get(rule.id)) is not None:
+        return NotDecidable(rule=rule, why=why, named=rule.id in named)
+    return NotExercised(rule=rule, why=NEVER_REACHED if told.finished else ENDED_EARLY)
+
+
+def _contradicted(
+    rule: Rule, told: _Told, listed: dict[str, KnownDeviation], in_force: set[str]
+) -> Violated | Suspected | Deviated | None:
+    findings = told.findings(rule.id, in_force)
+    sightings = {name: told.met[name] for name in sorted(told.met) if name in listed and listed[name].rule == rule.id}
+    if not (findings or sightings):
+        return None
+    new = [finding for finding in findings if not finding.known]
+    kind: type[Violated | Suspected | Deviated]
+    if not set(sightings) <= in_force or any(not finding.is_suspected for finding in new):
+        kind = Violated
+    else:
+        kind = Suspected if new else Deviated
+    return kind(
+        rule=rule,
+        exercised=told.exercised[rule.id],
+        findings=findings,
+        sightings=sightings,
+        seconds=told.seconds_of[rule.id],
+    )

@@ -1,8 +1,9 @@
 """The command line: reads what the user asks, hands it to :mod:`conformance.commands`, and ends with a status.
 
 0: held; 1: a rule was violated; 2: the run failed, left a rule unexercised, or was asked for something that is not
-there (one sentence on standard error); 130: interrupted. It decides nothing itself. Each command has a module here,
-which imports what performs the command only when it is run: help, completion and errors in options are instant.
+there (one sentence on standard error); 3: a violation is only suspected; 130: interrupted. It decides nothing itself.
+Each command has a module here, which imports what performs the command only when it is run: help, completion and errors
+in options are instant.
 """
 
 from __future__ import annotations

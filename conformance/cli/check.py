@@ -14,7 +14,7 @@ from conformance.cli.output import NAME, consoles
 from conformance.cli.types import DEFECT, MACHINES, Duration, Rules
 from conformance.commands.engine import Engine
 from conformance.systems.security import Security
-from model.catalogue import Rule
+from model.catalogue import Selection
 
 
 @click.command()
@@ -35,7 +35,7 @@ from model.catalogue import Rule
 def check(
     engine: Engine,
     broker: str,
-    rules: tuple[Rule, ...],
+    rules: Selection,
     budget: float,
     seed: int | None,
     known: str | None,
@@ -55,7 +55,8 @@ def check(
     seed = options.seed_or_new(seed)
     asked = checking.Asked(
         broker=broker,
-        rules=rules,
+        rules=rules.rules,
+        named=rules.named,
         budget_s=budget,
         seed=seed,
         known=options.known_deviations(known),
@@ -71,7 +72,7 @@ def check(
     )
     out, err = consoles()
     out.print(
-        f"Seed {seed}, broker {broker}, {count(len(rules), 'rule', 'rules')}, budget {budget:g} s",
+        f"Seed {seed}, broker {broker}, {count(len(rules.rules), 'rule', 'rules')}, budget {budget:g} s",
         markup=False,
         highlight=False,
     )

@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from model import names
-from model.catalogue import FAMILIES, RULES, Rule, select
+from model.catalogue import FAMILIES, RULES, Selection, selection
 
 NONE = "none"
 """What stands for none of a kind, where that may be asked for."""
@@ -103,17 +103,17 @@ class Names(click.ParamType[tuple[str, ...]]):
         return [CompletionItem(f"{before}{comma}{name}") for name in self.one.names if name.startswith(last)]
 
 
-class Rules(click.ParamType[tuple[Rule, ...]]):
+class Rules(click.ParamType[Selection]):
     """Ids and families of rules, separated by commas."""
 
     name = "rules"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Rule, ...]:
-        """The rules, in the order of the catalogue."""
-        if isinstance(value, tuple):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Selection:
+        """The rules, and which of them were named by their ids."""
+        if isinstance(value, Selection):
             return value
         try:
-            return select(value)
+            return selection(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 
 import click
 
 from conformance.cli import options
-from conformance.cli.output import consoles
+from conformance.cli.output import NAME, consoles
 from conformance.cli.types import Duration, Rules
-from model.catalogue import Rule
+from model.catalogue import Selection
 
 
 @click.command()
@@ -26,7 +28,7 @@ from model.catalogue import Rule
 @click.option("--settled", type=Duration(), help="With --follow: the end without news.  [default: 120s]")
 def verify(
     histories: tuple[str, ...],
-    rules: tuple[Rule, ...] | None,
+    rules: Selection | None,
     master: str | None,
     persisted_after: float | None,
     known: str | None,
@@ -44,7 +46,7 @@ def verify(
         raise click.UsageError("--settled says when --follow ends: it needs --follow")
     asked = verifying.Asked(
         histories=histories,
-        rules=rules,
+        rules=None if rules is None else rules.rules,
         master=master,
         persisted_after_s=persisted_after,
         known=options.known_deviations(known),
@@ -52,6 +54,7 @@ def verify(
         summary=summary,
         report=report,
         json=json_,
+        command=shlex.join([NAME, *sys.argv[1:]]),
         follow_s=(settled or verifying.SETTLED_S) if follow else None,
     )
     return verifying.verify(asked, out=consoles()[0])

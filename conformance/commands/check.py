@@ -47,6 +47,8 @@ class Asked:
     client: str | None = None
     connection: tuple[str, ...] = ()
     """The options for TLS and authentication, without secrets, as they are told in the report."""
+    named: frozenset[str] = frozenset()
+    """The ids of the rules that were asked for by id."""
     history: Path | None = None
     """Where a history of all examples is to be written, for ``verify``."""
 
@@ -112,7 +114,9 @@ def tell(folder: Path) -> Account:
     asked = next((event for event in events if isinstance(event, RunAsked)), None)
     if asked is None:
         raise Trouble(f"{folder} has no events of a check: those of a replay or a hunt make no such report")
-    judged = verdicts(events, tuple(RULES[rule] for rule in asked.rules if rule in RULES), asked.known)
+    judged = verdicts(
+        events, tuple(RULES[rule] for rule in asked.rules if rule in RULES), asked.known, named=asked.named
+    )
     return Account(
         verdicts=judged,
         known=asked.known,
@@ -166,6 +170,7 @@ def _told(asked: Asked) -> RunAsked:
         command=asked.command,
         broker=asked.broker,
         rules=tuple(rule.id for rule in asked.rules),
+        named=asked.named,
         seed=asked.seed,
         budget_s=asked.budget_s,
         known=asked.known,

@@ -21,7 +21,7 @@ from conformance.events import AnyEvent, ExampleFinished, RunStarted, TroubleHap
 from conformance.faults import catalogue
 from conformance.faults.defect import Defect
 from conformance.history import document
-from conformance.history.document import History
+from conformance.history.document import History, Replays
 from conformance.history.validation import nonsense
 from conformance.known import KnownDeviation, known_of
 from conformance.report.progress import display
@@ -118,6 +118,8 @@ def _say(events: list[AnyEvent], history: History, asked: Asked, out: Console) -
             f"The known deviation {shown}, which this history is there to show, was met in none: it seems to be gone."
         )
         out.print(Text(gone, style="bold"))
+    if history.violation is not None and Replays(tries=tries, came_back=len(broke)).are_in_vain:
+        out.print(Text("A violation that comes back in none of so many replays is only suspected.", style="bold"))
     expected = f" It was found to break {history.violation.rule}." if history.violation else ""
     out.print(Text(f"A rule was broken in {len(broke)} of {tries} replays.{expected}", style="bold"))
     if broke or is_new:

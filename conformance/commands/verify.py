@@ -43,6 +43,8 @@ class Asked:
     release: str | None
     """The broker's, of histories that do not tell it."""
     json: Path | None
+    command: str = "pulsar-conformance verify"
+    """What the user ran, to be told in the JSON."""
     summary: str | None = None
     """The folder for the tables, on any file system that Spark writes to."""
     report: Path | None = None
@@ -70,7 +72,7 @@ def verify(asked: Asked, *, out: Console) -> int:
         found = _follow(spark, asked, setting, asked.follow_s, out)
     verification.show(found, out)
     if asked.json is not None:
-        verification.write(found, asked.json)
+        verification.write(found, asked.json, command=asked.command)
     if asked.summary is not None or asked.report is not None:
         _summarise(spark, found, asked, out)
     return found.exit_status

@@ -4,7 +4,7 @@ Shortening works on the operations of the history itself, not on the choices tha
 is a history, and performing it again is all it takes. How an example is finished follows from the rest, so only what
 comes before that is made shorter. A part is kept only if the same rule breaks in every one of
 ``CONFIRMATIONS`` runs. What does not come back at all is reported whole, and *in doubt*: :func:`replay_on` replays it
-until it comes back, or ``DOUBTED_REPLAYS`` replays were made. Everything is bounded by a deadline, and nothing is begun
+until it comes back, or ``ENOUGH_REPLAYS`` replays were made. Everything is bounded by a deadline, and nothing is begun
 that is not expected to end before it.
 """
 
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import msgspec
 
 from conformance.engine.slices import topics_of
-from conformance.history.document import Step, Violation
+from conformance.history.document import ENOUGH_REPLAYS, Step, Violation
 from model.applications import StartSource
 from model.operations import AnyOperation, Send, Skipped
 
@@ -27,8 +27,6 @@ CONFIRMATIONS = 2
 """In how many runs in a row a shorter history must break the rule to be kept."""
 FINAL_REPLAYS = 5
 """How often the shortest history is run at the end, to say how often it comes back."""
-DOUBTED_REPLAYS = 30
-"""How often a history is replayed before it may be said that its violation does not come back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +58,7 @@ class Shortest:
     @property
     def is_in_doubt(self) -> bool:
         """Whether it did not come back, and was not replayed often enough to say that it does not."""
-        return self.came_back == 0 and self.tries < DOUBTED_REPLAYS
+        return self.came_back == 0 and self.tries < ENOUGH_REPLAYS
 
 
 Operations = Sequence[AnyOperation]

@@ -315,6 +315,7 @@ class Run:
             operations=operations,
             exercised=dict(lockstep.exercised),
             deviations=dict(lockstep.deviations),
+            seconds=round(lockstep.steps[-1].completed_ms / 1000, 3) if lockstep.steps else 0.0,
         )
 
     def _keep(self, machine: Machine, attempt: Attempt, found: list[Found]) -> None:

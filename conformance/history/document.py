@@ -20,6 +20,8 @@ FORMAT = 1
 
 LARGEST_BYTES = 2**28
 """No history of one example is larger."""
+ENOUGH_REPLAYS = 30
+"""How often a history is replayed before it may be said that its violation does not come back."""
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +59,11 @@ class Replays(msgspec.Struct, frozen=True, kw_only=True):
 
     tries: int
     came_back: int
+
+    @property
+    def are_in_vain(self) -> bool:
+        """Whether it was replayed often enough, and never came back: what it shows is only suspected."""
+        return self.tries >= ENOUGH_REPLAYS and self.came_back == 0
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):

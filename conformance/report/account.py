@@ -10,7 +10,6 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import assert_never
 
 from conformance.history import document
 from conformance.history.document import History, Replays
@@ -18,10 +17,10 @@ from conformance.known import KnownDeviation
 from conformance.report.cast import CLIENTS
 from conformance.report.words import Telling, explain
 from conformance.trouble import Trouble
-from conformance.verdicts import Finding, Held, ModelOnly, NotExercised, RuleVerdict, Verdicts, Violated
+from conformance.verdicts import NAMES, Contradicted, Finding, RuleVerdict, Verdicts, name_of
 from model.catalogue import Rule
 
-LABELS = ("held", "violated", "known deviation", "not exercised", "model only")
+LABELS = tuple(name.replace("-", " ") for name in NAMES)
 """What verdicts are called in tables, in the order of a summary."""
 
 FINDINGS_AT_MOST = 3
@@ -103,10 +102,10 @@ class Account:
         """The known deviations that the run did not meet, though it exercised their rules."""
         return tuple(_not_met(deviation, self.broker) for deviation in self.verdicts.unseen)
 
-    def history_of(self, verdict: Violated) -> str | None:
-        """The file of the history that shows a violation, as a user names it here and now."""
+    def history_of(self, verdict: Contradicted) -> Path | None:
+        """The file of the history that shows a violation."""
         told = self.stories.get(verdict.rule.id, ())
-        return str(told[0].path) if told else None
+        return told[0].path if told else None
 
 
 def stories(
@@ -120,15 +119,11 @@ def stories(
     of_client = [*connection] if client is None else ["--client", client, *connection]
     return {
         verdict.rule.id: tuple(
-            _story(finding, folder, broker, of_client) for finding in _first(verdict.findings, FINDINGS_AT_MOST)
+            _story(finding, folder, broker, of_client) for finding in verdict.by_weight[:FINDINGS_AT_MOST]
         )
         for verdict in verdicts.rules
-        if isinstance(verdict, Violated)
+        if isinstance(verdict, Contradicted)
     }
-
-
-def _first(findings: Sequence[Finding], at_most: int) -> list[Finding]:
-    return sorted(findings, key=lambda finding: finding.known)[:at_most]
 
 
 def _story(finding: Finding, folder: Path, broker: str, of_client: Sequence[str]) -> Story:
@@ -175,23 +170,11 @@ def title(rule: Rule) -> str:
 
 def label(verdict: RuleVerdict) -> str:
     """What a verdict is called in tables."""
-    match verdict:
-        case Held():
-            return "held"
-        case Violated(known=True):
-            return "known deviation"
-        case Violated():
-            return "violated"
-        case NotExercised():
-            return "not exercised"
-        case ModelOnly():
-            return "model only"
-        case _:
-            assert_never(verdict)
+    return name_of(verdict).replace("-", " ")
 
 
-def because(verdict: Violated, account: Account) -> str:
-    """Why a rule counts as violated: by what was found, or else by each of the deviations that were met."""
+def because(verdict: Contradicted, account: Account) -> str:
+    """What contradicts a rule: what was found, or else each of the deviations that were met."""
     name = verdict.deviation
     if verdict.worst is not None:
         return verdict.worst.violation.because + (f" (deviation {name})" if name else "")

@@ -23,7 +23,7 @@ from conformance.events import (
     ViolationMinimised,
 )
 from conformance.history.document import Replays
-from conformance.hunting import Failed, Found, Hunted, Missed, NotItsDoing
+from conformance.hunting import Failed, Found, Hunted, Missed, NotItsDoing, Suspected
 from conformance.report.lists import count
 from conformance.trouble import Trouble
 
@@ -92,6 +92,8 @@ def _name(one: Hunted) -> Text:
             below, style = f"by {catch.machine}", "green"
         case NotItsDoing():
             below, style = "not its doing", "bold red"
+        case Suspected():
+            below, style = "suspected", "bold yellow"
         case Missed():
             below, style = "not found", "bold red"
         case Failed():
@@ -103,7 +105,7 @@ def _name(one: Hunted) -> Text:
 
 def _cells(one: Hunted) -> tuple[str, ...]:
     match one:
-        case Found(catch=catch) | NotItsDoing(catch=catch):
+        case Found(catch=catch) | NotItsDoing(catch=catch) | Suspected(catch=catch):
             replays = f"{catch.with_defect.came_back} of {catch.with_defect.tries}"
             rule, operations = catch.violation.rule, str(catch.operations)
             return rule, operations, f"{catch.seconds:.1f}", str(catch.steps), replays
@@ -123,6 +125,11 @@ def problem_of(one: Hunted) -> str | None:
         case NotItsDoing(catch=catch):
             times = f"{catch.without.came_back} of {catch.without.tries} replays"
             return f"{catch.violation.rule} was broken without the defect, too, in {times}: {catch.violation.because}"
+        case Suspected(catch=catch):
+            times = f"none of {catch.with_defect.tries} replays"
+            return (
+                f"{catch.violation.rule} was broken with it, but that came back in {times}: {catch.violation.because}"
+            )
         case Missed():
             what = one.defect.summary.rstrip(".")
             return f"the machines did not find it; it should break {one.defect.breaks}: {what}"
@@ -140,7 +147,7 @@ class ToldDefect(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     id: str
     breaks: str
-    result: Literal["found", "not-its-doing", "not-found", "trouble"]
+    result: Literal["found", "not-its-doing", "suspected", "not-found", "trouble"]
     machine: str | None = None
     rule: str | None = None
     because: str | None = None
@@ -178,7 +185,7 @@ def read(path: Path) -> ToldHunt:
 
 def _told(one: Hunted) -> ToldDefect:
     told = ToldDefect(id=one.defect.name, breaks=one.defect.breaks, result=_result(one), problem=problem_of(one))
-    if not isinstance(one, Found | NotItsDoing):
+    if not isinstance(one, Found | NotItsDoing | Suspected):
         return told
     catch = one.catch
     return replace(
@@ -195,12 +202,14 @@ def _told(one: Hunted) -> ToldDefect:
     )
 
 
-def _result(one: Hunted) -> Literal["found", "not-its-doing", "not-found", "trouble"]:
+def _result(one: Hunted) -> Literal["found", "not-its-doing", "suspected", "not-found", "trouble"]:
     match one:
         case Found():
             return "found"
         case NotItsDoing():
             return "not-its-doing"
+        case Suspected():
+            return "suspected"
         case Missed():
             return "not-found"
         case Failed():

@@ -1,7 +1,8 @@
 """The verdicts as JUnit XML, for CI systems: one test case a rule.
 
-A violation is a failure, with the history in words. What a run did not exercise, what only the model decides and what
-is a known deviation is skipped, with the reason. Trouble is an error, in a test case of its own.
+A violation is a failure, with the history in words. What is only suspected, is a known deviation, was not exercised or
+is not decided here is skipped, with the reason: the exit status says whether it fails the gate. Trouble is an error, in
+a test case of its own. The time of a test case is that of the examples that exercised its rule; they overlap.
 """
 
 from __future__ import annotations
@@ -13,7 +14,17 @@ from xml.etree import ElementTree
 
 from conformance.report.account import Account, Story, because, title
 from conformance.report.words import cut
-from conformance.verdicts import Held, ModelOnly, NotExercised, RuleVerdict, Violated
+from conformance.verdicts import (
+    Deviated,
+    Held,
+    ModelOnly,
+    NotDecidable,
+    NotExercised,
+    RuleVerdict,
+    Suspected,
+    Violated,
+    seconds_of,
+)
 
 STEPS_AT_MOST = 200
 """How many steps of a history a failure tells."""
@@ -53,19 +64,27 @@ def as_xml(account: Account) -> ElementTree.Element:
 
 
 def _case(verdict: RuleVerdict, account: Account) -> ElementTree.Element:
-    case = ElementTree.Element("testcase", classname=verdict.rule.family, name=verdict.rule.id, time="0")
+    case = ElementTree.Element(
+        "testcase", classname=verdict.rule.family, name=verdict.rule.id, time=f"{seconds_of(verdict):.3f}"
+    )
     match verdict:
         case Held():
             held = f"{title(verdict.rule)}\nheld, exercised {verdict.exercised} times"
             ElementTree.SubElement(case, "system-out").text = _clean(held)
-        case Violated(known=True):
-            _child(case, "skipped", f"known deviation: {because(verdict, account)}")
         case Violated():
             failure = _child(case, "failure", because(verdict, account))
             told = [title(verdict.rule), *(_words(story) for story in account.stories[verdict.rule.id])]
             failure.text = _clean("\n\n".join(told))
+        case Suspected():
+            _child(case, "skipped", f"suspected: {because(verdict, account)}")
+            told = [title(verdict.rule), *(_words(story) for story in account.stories[verdict.rule.id])]
+            ElementTree.SubElement(case, "system-out").text = _clean("\n\n".join(told))
+        case Deviated():
+            _child(case, "skipped", f"known deviation: {because(verdict, account)}")
         case NotExercised(why=why):
             _child(case, "skipped", f"not exercised: {why}")
+        case NotDecidable(why=why):
+            _child(case, "skipped", f"not decidable here: {why}")
         case ModelOnly():
             _child(case, "skipped", "decided by exploration of the model alone")
         case _:

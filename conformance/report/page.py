@@ -23,7 +23,7 @@ from conformance.report.account import Account, Story, because, label
 from conformance.report.results import Tone
 from conformance.report.table import headline, summary
 from conformance.report.words import LeftOut, Telling, actors, cut
-from conformance.verdicts import ModelOnly, NotExercised, RuleVerdict, Violated, times_exercised
+from conformance.verdicts import Contradicted, ModelOnly, NotDecidable, NotExercised, RuleVerdict, times_exercised
 
 STORIES_AT_MOST = 20
 """How many histories are told step by step in one page; of more, the files are named."""
@@ -77,7 +77,8 @@ class _Violation:
     ``deviations``: the known ones that break it, found or met.
     """
 
-    verdict: Violated
+    verdict: Contradicted
+    label: str
     deviations: tuple[KnownDeviation, ...]
     because: str
     told: tuple[_Told, ...]
@@ -134,9 +135,9 @@ def template_of(name: str, **filters: Callable[..., str]) -> jinja2.Template:
 
 def _row(verdict: RuleVerdict, account: Account) -> _Row:
     remark = ""
-    if isinstance(verdict, NotExercised):
+    if isinstance(verdict, NotExercised | NotDecidable):
         remark = verdict.why
-    elif isinstance(verdict, Violated):
+    elif isinstance(verdict, Contradicted):
         remark = because(verdict, account)
     elif isinstance(verdict, ModelOnly):
         remark = "No broker can show it: exploration of the model decides it."
@@ -146,13 +147,14 @@ def _row(verdict: RuleVerdict, account: Account) -> _Row:
 def _violations(account: Account, folder: Path) -> Iterable[_Violation]:
     room = STORIES_AT_MOST
     for verdict in account.verdicts.rules:
-        if isinstance(verdict, Violated):
+        if isinstance(verdict, Contradicted):
             stories = account.stories[verdict.rule.id]
             told = tuple(_told(story, folder, in_lanes=at < room) for at, story in enumerate(stories))
             room = max(0, room - len(stories))
             others = len(verdict.findings) - len(stories)
             yield _Violation(
                 verdict=verdict,
+                label=label(verdict),
                 deviations=tuple(_deviations(verdict, account)),
                 because=because(verdict, account),
                 told=told,
@@ -160,7 +162,7 @@ def _violations(account: Account, folder: Path) -> Iterable[_Violation]:
             )
 
 
-def _deviations(verdict: Violated, account: Account) -> Iterable[KnownDeviation]:
+def _deviations(verdict: Contradicted, account: Account) -> Iterable[KnownDeviation]:
     found = [verdict.deviation] if verdict.deviation is not None else []
     for name in dict.fromkeys([*found, *verdict.sightings]):
         deviation = account.deviation(name)

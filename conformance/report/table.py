@@ -17,7 +17,18 @@ from conformance.events import TroubleHappened
 from conformance.report.account import LABELS, Account, Story, because, label, title
 from conformance.report.lists import count
 from conformance.report.words import cut
-from conformance.verdicts import Held, ModelOnly, NotExercised, RuleVerdict, Violated, times_exercised
+from conformance.verdicts import (
+    Contradicted,
+    Deviated,
+    Held,
+    ModelOnly,
+    NotDecidable,
+    NotExercised,
+    RuleVerdict,
+    Suspected,
+    Violated,
+    times_exercised,
+)
 
 STEPS_AT_MOST = 30
 """How many steps of a history are told on the terminal; the reports tell more."""
@@ -36,7 +47,7 @@ def show(account: Account, console: Console) -> None:
     console.print(Text(headline(account), style="bold"))
     console.print(_table(account))
     for verdict in verdicts.rules:
-        if isinstance(verdict, Violated):
+        if isinstance(verdict, Contradicted):
             _show_violation(verdict, account, console)
     for not_met in account.not_met():
         console.print()
@@ -87,13 +98,15 @@ def _style(verdict: RuleVerdict) -> str:
     match verdict:
         case Held():
             return "green"
-        case Violated(known=True):
-            return "magenta"
         case Violated():
             return "bold red"
+        case Suspected():
+            return "bold yellow"
+        case Deviated():
+            return "magenta"
         case NotExercised():
             return "yellow"
-        case ModelOnly():
+        case NotDecidable() | ModelOnly():
             return "dim"
         case _:
             assert_never(verdict)
@@ -103,15 +116,15 @@ def _remark(verdict: RuleVerdict, account: Account) -> str:
     match verdict:
         case Held() | ModelOnly():
             return title(verdict.rule)
-        case NotExercised(why=why):
+        case NotExercised(why=why) | NotDecidable(why=why):
             return why
-        case Violated():
+        case Violated() | Suspected() | Deviated():
             return because(verdict, account)
         case _:
             assert_never(verdict)
 
 
-def _show_violation(verdict: Violated, account: Account, console: Console) -> None:
+def _show_violation(verdict: Violated | Suspected | Deviated, account: Account, console: Console) -> None:
     console.print()
     _say(console, f"{verdict.rule.id}: {title(verdict.rule)}", style=_style(verdict))
     told = account.stories[verdict.rule.id]

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, assert_never
 
-import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from conformance.pipeline.verdict import Broken, Shown, Verification, Verified
 from conformance.report.account import title
+from conformance.report.forms import VerifiedRuleForm, VerifyForm, encode, utc
 from conformance.report.lists import count, times
-from conformance.verdicts import Held, NotExercised
+from conformance.verdicts import Held, NotExercised, VerdictName
 
 CASES_AT_MOST = 3
 """How many cases of one rule are told on the terminal; the JSON has more."""
@@ -60,27 +61,25 @@ def show(verification: Verification, console: Console) -> None:
     console.print(Text(f"{count(counted.total(), 'rule', 'rules')}: {told}{trouble}.", style="bold"))
 
 
-def as_json(verification: Verification) -> dict[str, Any]:
-    """The verdicts as one object, with those fields of ``check``'s that histories have something to say of.
-
-    ``operations`` counts events; ``release`` and ``seed`` are null: histories may be of many. A rule that was broken
-    has ``times`` and ``cases``, each with the events that show it; ``explained`` counts what known deviations explain,
-    by name, and ``known`` is true where they explain all.
-    """
-    return {
-        "release": None,
-        "seed": None,
-        "rules": [_rule(verdict) for verdict in verification.rules],
-        "operations": verification.events,
-        "seconds": round(verification.seconds, 3),
-        "trouble": list(verification.problems),
-        "notes": list(verification.notes),
-    }
+def form(verification: Verification, *, command: str, when: datetime) -> VerifyForm:
+    """The verdicts as of ``when``, in the form that ``check`` has."""
+    return VerifyForm(
+        date=utc(when),
+        command=command,
+        release=None,
+        seed=None,
+        exit_status=verification.exit_status,
+        rules=[_rule(verdict) for verdict in verification.rules],
+        operations=verification.events,
+        seconds=round(verification.seconds, 3),
+        trouble=list(verification.problems),
+        notes=list(verification.notes),
+    )
 
 
-def write(verification: Verification, path: Path) -> None:
-    """Write the JSON, indented for people, replacing what is there."""
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(as_json(verification)), indent=2) + b"\n")
+def write(verification: Verification, path: Path, *, command: str) -> None:
+    """Write the JSON, replacing what is there."""
+    path.write_bytes(encode(form(verification, command=command, when=datetime.now(UTC))))
 
 
 def event_in_words(event: dict[str, Any]) -> str:
@@ -117,15 +116,19 @@ def _table(verification: Verification) -> Table:
 
 def label(verdict: Verified) -> str:
     """What a verdict is called in tables."""
+    return _name(verdict).replace("-", " ")
+
+
+def _name(verdict: Verified) -> VerdictName:
     match verdict:
         case Held():
             return "held"
         case Broken(is_known=True):
-            return "known deviation"
+            return "known-deviation"
         case Broken():
             return "violated"
         case NotExercised():
-            return "not exercised"
+            return "not-exercised"
         case _:
             assert_never(verdict)
 
@@ -170,19 +173,21 @@ def _where(case: Shown) -> str:
     return f"run {case.run}, topic {case.topic}{cluster}"
 
 
-def _rule(verdict: Verified) -> dict[str, Any]:
-    told: dict[str, Any] = {
-        "id": verdict.rule.id,
-        "verdict": "violated" if isinstance(verdict, Broken) else label(verdict).replace(" ", "-"),
-        "exercised": 0 if isinstance(verdict, NotExercised) else verdict.exercised,
-        "deviation": None,
-        "history": None,
-    }
-    if isinstance(verdict, Broken):
-        told["deviation"] = next(iter(verdict.explained), None) if verdict.is_known else None
-        told |= {"known": verdict.is_known, "times": verdict.times, "explained": verdict.explained}
-        told["cases"] = [_case(case) for case in verdict.cases]
-    return told
+def _rule(verdict: Verified) -> VerifiedRuleForm:
+    told = VerifiedRuleForm(
+        id=verdict.rule.id,
+        verdict=_name(verdict),
+        exercised=0 if isinstance(verdict, NotExercised) else verdict.exercised,
+        because=None if isinstance(verdict, Held) else _remark(verdict),
+    )
+    if not isinstance(verdict, Broken):
+        return told
+    return told.__replace__(
+        deviation=next(iter(verdict.explained), None) if verdict.is_known else None,
+        met=verdict.explained,
+        times=verdict.times,
+        cases=[_case(case) for case in verdict.cases],
+    )
 
 
 def _case(case: Shown) -> dict[str, Any]:

@@ -23,6 +23,7 @@ import msgspec
 from conformance.commands import lifeline
 from conformance.events import AnyEvent, NotExercisable, Phase, TroubleHappened, encode
 from conformance.history import document
+from conformance.history.document import ENOUGH_REPLAYS
 from tests.report import samples
 
 FOREVER_S = 600.0
@@ -96,6 +97,16 @@ def violates_and_works_on(script: Script) -> None:
     _write_histories(script)
     script.tell(samples.STARTED, samples.FOUND, samples.MINIMISED)
     time.sleep(FOREVER_S)
+
+
+def suspects(script: Script) -> None:
+    """A rule is broken, and that never comes back."""
+    _write_histories(script)
+    script.tell(samples.STARTED)
+    script.exercise_all()
+    never = msgspec.structs.replace(samples.MINIMISED, tries=ENOUGH_REPLAYS, came_back=0)
+    script.tell(samples.FOUND, never, samples.finished())
+    sys.exit(1)
 
 
 def deviates(script: Script) -> None:
@@ -213,6 +224,10 @@ def has_a_defect(script: Script) -> None:
             blamed_wrongly = msgspec.structs.replace(samples.REPLAYED_SOUNDLY, came_back=6)
             script.tell(samples.FOUND, samples.MINIMISED, blamed_wrongly, samples.finished())
             sys.exit(1)
+        case "ack-dropped":
+            never = msgspec.structs.replace(samples.MINIMISED, tries=ENOUGH_REPLAYS, came_back=0)
+            script.tell(samples.FOUND, never, samples.REPLAYED_SOUNDLY, samples.finished())
+            sys.exit(1)
         case "switch-ignored":
             script.tell(samples.example(7.5), samples.finished())
         case _:
@@ -236,6 +251,7 @@ SCENARIOS: dict[str, Callable[[Script], None]] = {
         leaves_out,
         violates,
         violates_and_works_on,
+        suspects,
         deviates,
         crashes,
         leaves,

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import jsonschema
 import msgspec
 import pytest
 
 from conformance.commands.supervisor import events_file
 from conformance.events import RunAsked, RunFinished, RunStarted, decode
 from tests.cli.running import Ran, are_gone, engine_pids, run
-from tests.report.samples import QUIRK
+from tests.report.samples import QUIRK, VIOLATION
 
 
 def check(scenario: str, folder: Path, *arguments: str) -> Ran:
@@ -27,6 +30,11 @@ def verdicts(folder: Path) -> dict[str, Any]:
     return read
 
 
+def validate(told: dict[str, Any]) -> None:
+    schema = json.loads((Path(__file__).parents[2] / "docs" / "verdicts.schema.json").read_text())
+    jsonschema.Draft202012Validator(schema).validate(told)
+
+
 def known_file(folder: Path) -> str:
     path = folder / "known.json"
     path.write_bytes(msgspec.json.encode([QUIRK]))
@@ -37,8 +45,9 @@ def known_file(folder: Path) -> str:
     ("scenario", "status"),
     [
         ("holds", 0),
-        ("leaves_out", 2),
+        ("leaves_out", 0),
         ("violates", 1),
+        ("suspects", 3),
         ("deviates", 2),
         ("crashes", 2),
         ("leaves", 2),
@@ -128,24 +137,37 @@ def test_progress_goes_to_standard_error_in_plain_lines(tmp_path: Path) -> None:
     ]
 
 
-def test_the_json_has_the_form_of_the_design(tmp_path: Path) -> None:
+def test_the_json_has_the_form_of_the_design_and_of_its_schema(tmp_path: Path) -> None:
     check("violates", tmp_path, "--rules", "DEDUP-01,DEDUP-03,REPL-06", "--json", "out.json")
-    assert json.loads((tmp_path / "out.json").read_text()) == {
+    told = json.loads((tmp_path / "out.json").read_text())
+    validate(told)
+    nothing_more: dict[str, Any] = {"deviation": None, "met": {}, "rate": None, "replays": None, "seconds": 0.0}
+    assert datetime.fromisoformat(told.pop("date")) > datetime.now(UTC) - timedelta(minutes=5)
+    assert told.pop("command").endswith("--json out.json")
+    assert told == {
+        "by": "check",
+        "schema": 2,
+        "suite": version("pulsar-conformance"),
+        "broker": "4.0.8",
         "release": "4.0.8",
         "clients": {"wire client": "0.1.0", "pulsar-client": "3.13.0"},
         "seed": 7,
+        "exit_status": 1,
         "rules": [
-            {"id": "DEDUP-01", "verdict": "held", "exercised": 3, "deviation": None, "history": None},
+            {"id": "DEDUP-01", "verdict": "held", "exercised": 3, "history": None, "because": None} | nothing_more,
             {
                 "id": "DEDUP-03",
                 "verdict": "violated",
                 "exercised": 3,
+                "seconds": 0.0,
                 "deviation": None,
                 "history": "report/histories/1-minimal.json",
-                "known": False,
+                "because": VIOLATION.because,
                 "met": {},
+                "replays": {"tries": 5, "came_back": 4},
+                "rate": {"broke_in": 1, "checked_in": 2},
             },
-            {"id": "REPL-06", "verdict": "model-only", "exercised": 0, "deviation": None, "history": None},
+            {"id": "REPL-06", "verdict": "model-only", "exercised": 0, "history": None, "because": None} | nothing_more,
         ],
         "operations": 500,
         "seconds": 20.0,
@@ -154,10 +176,48 @@ def test_the_json_has_the_form_of_the_design(tmp_path: Path) -> None:
     }
 
 
+def test_a_history_is_named_from_where_the_json_is(tmp_path: Path) -> None:
+    check("violates", tmp_path)
+    (told,) = [rule for rule in verdicts(tmp_path)["rules"] if rule["history"]]
+    assert told["history"] == "histories/1-minimal.json"
+
+
+@pytest.mark.parametrize("scenario", ["holds", "leaves_out", "violates", "suspects", "deviates", "crashes"])
+def test_every_json_is_as_its_schema_has_it(scenario: str, tmp_path: Path) -> None:
+    check(scenario, tmp_path, "--known", known_file(tmp_path))
+    validate(verdicts(tmp_path))
+
+
+def test_the_schema_refuses_a_verdict_that_there_is_not(tmp_path: Path) -> None:
+    check("holds", tmp_path)
+    told = verdicts(tmp_path)
+    told["rules"][0]["verdict"] = "probably"
+    with pytest.raises(jsonschema.ValidationError):
+        validate(told)
+
+
+def test_a_suspected_violation_is_told_with_its_rate_and_its_history(tmp_path: Path) -> None:
+    ran = check("suspects", tmp_path)
+    (told,) = [rule for rule in verdicts(tmp_path)["rules"] if rule["verdict"] == "suspected"]
+    assert (ran.status, told["id"], told["rate"]) == (3, "DEDUP-03", {"broke_in": 1, "checked_in": 2})
+    assert told["replays"] == {"tries": 30, "came_back": 0}
+    assert (tmp_path / "report" / told["history"]).is_file()
+    assert "18 rules: 17 held, 1 suspected." in ran.out
+    (skipped,) = junit(tmp_path).iter("skipped")
+    assert (skipped.get("message") or "").startswith("suspected: sequence id 4")
+
+
+def test_a_rule_that_this_broker_cannot_show_fails_only_whoever_named_it(tmp_path: Path) -> None:
+    assert check("leaves_out", tmp_path).status == 0
+    (told,) = [rule for rule in verdicts(tmp_path)["rules"] if rule["id"] == "DEDUP-04"]
+    assert (told["verdict"], told["because"]) == ("not-decidable", "no write can fail in this broker")
+    assert check("leaves_out", tmp_path, "--rules", "DEDUP,DEDUP-04").status == 2
+
+
 def test_a_known_deviation_is_reported_apart_and_fails_nothing(tmp_path: Path) -> None:
     ran = check("deviates", tmp_path, "--known", known_file(tmp_path))
-    (told,) = [rule for rule in verdicts(tmp_path)["rules"] if rule["verdict"] == "violated"]
-    assert (ran.status, told["id"], told["deviation"], told["known"]) == (0, "DEDUP-03", QUIRK.name, True)
+    (told,) = [rule for rule in verdicts(tmp_path)["rules"] if rule["verdict"] == "known-deviation"]
+    assert (ran.status, told["id"], told["deviation"]) == (0, "DEDUP-03", QUIRK.name)
     assert "18 rules: 17 held, 1 known deviation." in ran.out
 
 
@@ -203,7 +263,7 @@ def test_junit_has_a_failure_for_a_violation(tmp_path: Path) -> None:
 def test_junit_skips_what_was_not_exercised(tmp_path: Path) -> None:
     check("leaves_out", tmp_path)
     (skipped,) = junit(tmp_path).iter("skipped")
-    assert skipped.get("message") == "not exercised: no write can fail in this broker"
+    assert skipped.get("message") == "not decidable here: no write can fail in this broker"
 
 
 def test_junit_skips_what_is_known(tmp_path: Path) -> None:

@@ -54,6 +54,14 @@ def test_a_hunt_that_could_not_be_held_ends_with_2(tmp_path: Path) -> None:
     assert "DEDUP-03 was broken, but then: The broker did not start within 60 s." in " ".join(ran.out.split())
 
 
+def test_a_defect_whose_violation_never_came_back_is_only_suspected(tmp_path: Path) -> None:
+    ran = run("has_a_defect", *HUNT, "ack-dropped", "--json", "hunt.json", folder=tmp_path)
+    assert ran.status == 3
+    assert "was broken with it, but that came back in none of 30 replays" in " ".join(ran.out.split())
+    (told,) = json.loads((tmp_path / "hunt.json").read_text())["defects"]
+    assert told["result"] == "suspected"
+
+
 def test_the_engine_is_told_the_defect_and_to_stop_at_the_first_violation(tmp_path: Path) -> None:
     run("has_a_defect", *HUNT, "check-removed", folder=tmp_path)
     arguments = (tmp_path / "report" / "check-removed" / "arguments").read_text()

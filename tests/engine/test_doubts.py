@@ -16,7 +16,8 @@ from conformance import events
 from conformance.brokers.interface import Capability
 from conformance.engine import run
 from conformance.engine.machines import Machine
-from conformance.engine.minimise import DOUBTED_REPLAYS, FINAL_REPLAYS
+from conformance.engine.minimise import FINAL_REPLAYS
+from conformance.history.document import ENOUGH_REPLAYS
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.world import World
 from model.operations import AnyOperation, CreateTopic, Entry, LogRead, Message, OpenProducer, ReadLog, Send
@@ -91,7 +92,7 @@ def replays(told: Told) -> list[tuple[int, int]]:
 
 def test_what_does_not_come_back_is_replayed_thirty_times(told_by: Callable[..., Told]) -> None:
     told = told_by(0)
-    assert replays(told) == [(FINAL_REPLAYS, 0), (DOUBTED_REPLAYS, 0)]
+    assert replays(told) == [(FINAL_REPLAYS, 0), (ENOUGH_REPLAYS, 0)]
     last = [one for one in told if isinstance(one, events.ViolationMinimised)][-1]
     assert (last.broke_in, last.checked_in) == (1, 1)
     phases = [one for one in told if isinstance(one, events.Phase) and one.until_s is not None]
@@ -102,12 +103,12 @@ def test_what_does_not_come_back_is_replayed_thirty_times(told_by: Callable[...,
 def test_what_comes_back_late_is_replayed_until_then(told_by: Callable[..., Told]) -> None:
     tries, came_back = replays(told_by(0, 20))[-1]
     assert came_back == 1
-    assert FINAL_REPLAYS < tries < DOUBTED_REPLAYS
+    assert FINAL_REPLAYS < tries < ENOUGH_REPLAYS
 
 
 def test_what_is_in_doubt_may_take_time_on_top_of_the_budget_and_no_more(told_by: Callable[..., Told]) -> None:
-    assert replays(told_by(0, budget_s=BUDGET_S))[-1] == (DOUBTED_REPLAYS, 0)
-    assert replays(told_by(0, budget_s=BUDGET_S, on_top_s=-BUDGET_S))[-1:] != [(DOUBTED_REPLAYS, 0)]
+    assert replays(told_by(0, budget_s=BUDGET_S))[-1] == (ENOUGH_REPLAYS, 0)
+    assert replays(told_by(0, budget_s=BUDGET_S, on_top_s=-BUDGET_S))[-1:] != [(ENOUGH_REPLAYS, 0)]
 
 
 def test_another_example_that_broke_the_rule_in_the_same_way_counts(told_by: Callable[..., Told]) -> None:
@@ -115,7 +116,7 @@ def test_another_example_that_broke_the_rule_in_the_same_way_counts(told_by: Cal
     told = told_by(0, 1, examples=3)
     last = [one for one in told if isinstance(one, events.ViolationMinimised)][-1]
     assert (last.broke_in, last.checked_in) == (2, 3)
-    assert (last.tries, last.came_back) == (DOUBTED_REPLAYS, 0)
+    assert (last.tries, last.came_back) == (ENOUGH_REPLAYS, 0)
 
 
 def test_what_comes_back_every_time_is_not_in_doubt(told_by: Callable[..., Told]) -> None:

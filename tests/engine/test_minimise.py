@@ -7,14 +7,13 @@ from itertools import chain, cycle, repeat
 
 from conformance.engine.minimise import (
     CONFIRMATIONS,
-    DOUBTED_REPLAYS,
     FINAL_REPLAYS,
     Attempt,
     Shortest,
     minimise,
     replay_on,
 )
-from conformance.history.document import Step, Violation
+from conformance.history.document import ENOUGH_REPLAYS, Step, Violation
 from model.operations import (
     AnyOperation,
     CloseProducer,
@@ -166,8 +165,8 @@ def replayed_on(breaks: Breaks, *, tries: int = FINAL_REPLAYS, replays_at_most: 
 
 def test_what_never_comes_back_is_replayed_thirty_times() -> None:
     settled = replayed_on(lambda _: False)
-    assert (settled.tries, settled.came_back) == (DOUBTED_REPLAYS, 0)
-    assert DOUBTED_REPLAYS == 30
+    assert (settled.tries, settled.came_back) == (ENOUGH_REPLAYS, 0)
+    assert ENOUGH_REPLAYS == 30
     assert not settled.is_in_doubt
 
 

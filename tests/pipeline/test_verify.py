@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import jsonschema
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -93,8 +94,10 @@ def test_the_table_and_the_json_say_it(spark: SparkSession, tmp_path: Path) -> N
     assert "KEY-01    not exercised          -  nothing in the histories puts it to the test" in told
     assert "send (ok) at 1:1, 0.000000 to 0.000000 s; producer p, sequence_id 2" in told
     assert "2 rules: 1 violated, 1 not exercised." in told
-    verification.write(found, tmp_path / "verdicts.json")
+    verification.write(found, tmp_path / "verdicts.json", command="pulsar-conformance verify")
     read = json.loads((tmp_path / "verdicts.json").read_bytes())
+    schema = json.loads((Path(__file__).parents[2] / "docs" / "verdicts.schema.json").read_text())
+    jsonschema.Draft202012Validator(schema).validate(read)
     assert [(rule["id"], rule["verdict"], rule["exercised"]) for rule in read["rules"]] == [
         ("DEDUP-15", "violated", 2),
         ("KEY-01", "not-exercised", 0),

@@ -63,7 +63,14 @@ FOUND = ViolationFound(
 )
 
 MINIMISED = ViolationMinimised(
-    at_s=11.0, original="histories/1.json", history="histories/1-minimal.json", steps=8, tries=5, came_back=4
+    at_s=11.0,
+    original="histories/1.json",
+    history="histories/1-minimal.json",
+    steps=8,
+    tries=5,
+    came_back=4,
+    broke_in=1,
+    checked_in=2,
 )
 
 REPLAYED_SOUNDLY = ReplayedSoundly(at_s=12.0, original="histories/1.json", tries=6, came_back=0)

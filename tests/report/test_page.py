@@ -15,9 +15,9 @@ from conformance.history import document
 from conformance.history.document import History, Step
 from conformance.known import KnownDeviation
 from conformance.report.account import Account, because, stories
-from conformance.report.data import as_json
+from conformance.report.data import form
 from conformance.report.page import STEPS_AT_MOST, emphasised, page
-from conformance.verdicts import Violated, verdicts
+from conformance.verdicts import Deviated, verdicts
 from model.catalogue import select
 from model.log import Position
 from model.operations import CreateTopic, Entry, LoggedEntry, LogRead, Message, OpenProducer, ReadLog, Refused, Send
@@ -158,10 +158,11 @@ def test_each_deviation_that_was_met_is_told_with_how_often_it_was(tmp_path: Pat
     for quirk in (QUIRK, OTHER_QUIRK):
         assert f"{quirk.name}, met {met[quirk.name]} times" in text
         assert quirk.cause in text
-    (verdict,) = [one for one in made.verdicts.rules if isinstance(one, Violated)]
+    (verdict,) = [one for one in made.verdicts.rules if isinstance(one, Deviated)]
     for quirk in (QUIRK, OTHER_QUIRK):
         assert f"{quirk.summary} (deviation {quirk.name}, met {met[quirk.name]} times)" in because(verdict, made)
-    assert next(one for one in as_json(made)["rules"] if one["id"] == "DEDUP-03")["met"] == met
+    told = form(made, folder=tmp_path, when=WHEN)
+    assert next(one for one in told.rules if one.id == "DEDUP-03").met == met
 
 
 @pytest.mark.parametrize(("release", "known"), [("4.0.8", "known"), ("4.1.0", "not known")])

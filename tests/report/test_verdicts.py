@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pytest
 
 from conformance.events import AnyEvent, NotExercisable, Phase, TroubleHappened
-from conformance.history.document import Replays
+from conformance.history.document import ENOUGH_REPLAYS, Replays
 from conformance.verdicts import (
     ENDED_EARLY,
     NEVER_REACHED,
     UNFINISHED,
+    Deviated,
     Held,
     ModelOnly,
+    NotDecidable,
     NotExercised,
     RuleVerdict,
+    Suspected,
     Verdicts,
     Violated,
+    seconds_of,
     times_exercised,
     verdicts,
 )
@@ -26,8 +32,13 @@ TROUBLE = TroubleHappened(at_s=9.5, sentence="The disk is full.")
 BOTH = example(DEDUP_01=2, DEDUP_03=5)
 
 
-def judge(*events: AnyEvent, rules: str = "DEDUP-01,DEDUP-03", known: bool = False) -> Verdicts:
-    return verdicts(events, select(rules), (QUIRK,) if known else ())
+NEVER_CAME_BACK = MINIMISED.__replace__(tries=ENOUGH_REPLAYS, came_back=0)
+
+
+def judge(
+    *events: AnyEvent, rules: str = "DEDUP-01,DEDUP-03", known: bool = False, named: Collection[str] = ()
+) -> Verdicts:
+    return verdicts(events, select(rules), (QUIRK,) if known else (), named=named)
 
 
 def of(judged: Verdicts, rule: str) -> RuleVerdict:
@@ -47,9 +58,24 @@ def test_a_rule_that_no_example_came_to_is_no_pass() -> None:
     assert judged.exit_status == 2
 
 
-def test_a_rule_that_cannot_be_exercised_says_why() -> None:
-    judged = judge(*run(example(DEDUP_01=1), NotExercisable(at_s=9, rule="DEDUP-03", why="it cannot be killed")))
-    assert of(judged, "DEDUP-03") == NotExercised(rule=RULES["DEDUP-03"], why="it cannot be killed")
+CANNOT = NotExercisable(at_s=9, rule="DEDUP-03", why="it cannot be killed")
+
+
+def test_a_rule_that_this_deployment_cannot_exercise_says_why_and_fails_nothing() -> None:
+    judged = judge(*run(example(DEDUP_01=1), CANNOT))
+    assert of(judged, "DEDUP-03") == NotDecidable(rule=RULES["DEDUP-03"], why="it cannot be killed")
+    assert judged.exit_status == 0
+
+
+def test_a_rule_that_was_asked_for_by_id_leaves_the_question_open_where_it_cannot_be_exercised() -> None:
+    judged = judge(*run(example(DEDUP_01=1), CANNOT), named={"DEDUP-03"})
+    assert of(judged, "DEDUP-03") == NotDecidable(rule=RULES["DEDUP-03"], why="it cannot be killed", named=True)
+    assert judged.exit_status == 2
+    assert judge(*run(example(DEDUP_01=1), CANNOT), named={"DEDUP-01"}).exit_status == 0
+
+
+def test_a_rule_that_cannot_be_exercised_does_not_excuse_another_one() -> None:
+    assert judge(*run(CANNOT)).exit_status == 2
 
 
 def test_a_rule_that_was_exercised_after_all_held() -> None:
@@ -67,7 +93,7 @@ def test_a_violation_is_told_by_its_shortened_history() -> None:
     judged = judge(*run(BOTH, FOUND, MINIMISED))
     verdict = of(judged, "DEDUP-03")
     assert isinstance(verdict, Violated)
-    assert (verdict.known, verdict.deviation, verdict.history) == (False, None, MINIMISED.history)
+    assert (verdict.deviation, verdict.history) == (None, MINIMISED.history)
     assert verdict.worst is not None
     assert verdict.worst.replays == Replays(tries=5, came_back=4)
     assert judged.exit_status == 1
@@ -88,8 +114,8 @@ def test_a_violation_of_a_rule_that_nobody_asked_for_is_told_all_the_same() -> N
 def test_a_known_deviation_that_was_tolerated_is_told_apart() -> None:
     judged = judge(*run(BOTH, example(deviations=3), example(deviations=4)), known=True)
     verdict = of(judged, "DEDUP-03")
-    assert isinstance(verdict, Violated)
-    assert (verdict.known, verdict.deviation, verdict.sightings) == (True, QUIRK.name, {QUIRK.name: 7})
+    assert isinstance(verdict, Deviated)
+    assert (verdict.deviation, verdict.sightings) == (QUIRK.name, {QUIRK.name: 7})
     assert (judged.exit_status, judged.unseen) == (0, ())
 
 
@@ -106,14 +132,14 @@ def test_a_named_deviation_that_is_not_known_fails() -> None:
     judged = judge(*run(BOTH, deviating(QUIRK.name)))
     verdict = of(judged, "DEDUP-03")
     assert isinstance(verdict, Violated)
-    assert (verdict.known, verdict.deviation, judged.exit_status) == (False, QUIRK.name, 1)
+    assert (verdict.deviation, judged.exit_status) == (QUIRK.name, 1)
 
 
 def test_a_known_deviation_does_not_hide_a_violation_beside_it() -> None:
     judged = judge(*run(BOTH, deviating(QUIRK.name), FOUND, example(deviations=3)), known=True)
     verdict = of(judged, "DEDUP-03")
     assert isinstance(verdict, Violated)
-    assert (verdict.known, verdict.deviation, judged.exit_status) == (False, None, 1)
+    assert (verdict.deviation, judged.exit_status) == (None, 1)
 
 
 @pytest.mark.parametrize("events", [(example(deviations=1),), (deviating(QUIRK.name),)])
@@ -183,3 +209,59 @@ def test_operations_are_counted_as_far_as_a_run_came() -> None:
 def test_only_rules_that_ran_were_exercised() -> None:
     judged = judge(*run(example(DEDUP_01=2), FOUND), rules="DEDUP-01,DEDUP-02,DEDUP-03,REPL-06")
     assert [times_exercised(verdict) for verdict in judged.rules] == [2, 0, 0, 0]
+
+
+def test_a_violation_that_never_came_back_in_many_replays_is_suspected() -> None:
+    judged = judge(*run(BOTH, FOUND, NEVER_CAME_BACK))
+    verdict = of(judged, "DEDUP-03")
+    assert isinstance(verdict, Suspected)
+    assert (verdict.history, judged.exit_status) == (MINIMISED.history, 3)
+
+
+@pytest.mark.parametrize(("tries", "came_back"), [(ENOUGH_REPLAYS - 1, 0), (ENOUGH_REPLAYS, 1), (2, 0)])
+def test_a_violation_that_came_back_once_or_was_replayed_less_is_violated(tries: int, came_back: int) -> None:
+    judged = judge(*run(BOTH, FOUND, MINIMISED.__replace__(tries=tries, came_back=came_back)))
+    assert isinstance(of(judged, "DEDUP-03"), Violated)
+    assert judged.exit_status == 1
+
+
+def test_a_suspected_violation_does_not_hide_one_that_came_back() -> None:
+    other = FOUND.__replace__(history="histories/2.json")
+    judged = judge(*run(BOTH, FOUND, NEVER_CAME_BACK, other))
+    verdict = of(judged, "DEDUP-03")
+    assert isinstance(verdict, Violated)
+    assert verdict.history == other.history
+
+
+def test_a_suspected_violation_beside_a_known_deviation_is_suspected() -> None:
+    judged = judge(*run(BOTH, deviating(QUIRK.name), FOUND, NEVER_CAME_BACK), known=True)
+    verdict = of(judged, "DEDUP-03")
+    assert isinstance(verdict, Suspected)
+    assert verdict.deviation is None
+
+
+@pytest.mark.parametrize("rest", [(TROUBLE,), (example(DEDUP_01=0),)])
+def test_a_gate_that_lets_a_suspicion_pass_does_not_let_an_unfinished_run_pass(rest: tuple[AnyEvent, ...]) -> None:
+    assert judge(*run(FOUND, NEVER_CAME_BACK, *rest)).exit_status == 2
+
+
+def test_a_violation_tells_in_how_many_examples_it_was_met() -> None:
+    seldom = NEVER_CAME_BACK.__replace__(broke_in=2, checked_in=412)
+    verdict = of(judge(*run(BOTH, FOUND, MINIMISED, seldom)), "DEDUP-03")
+    assert isinstance(verdict, Suspected)
+    assert verdict.worst is not None
+    assert str(verdict.worst.rate) == "2 of 412 examples"
+
+
+def test_the_last_count_of_replays_is_the_one_that_counts() -> None:
+    few, many = MINIMISED.__replace__(tries=5, came_back=0), MINIMISED.__replace__(tries=20, came_back=1)
+    verdict = of(judge(*run(BOTH, FOUND, few, many)), "DEDUP-03")
+    assert isinstance(verdict, Violated)
+    assert verdict.worst is not None
+    assert verdict.worst.replays == Replays(tries=20, came_back=1)
+
+
+def test_a_rule_took_as_long_as_the_examples_that_exercised_it() -> None:
+    first, second = BOTH.__replace__(seconds=1.5), example(DEDUP_03=1, DEDUP_01=0).__replace__(seconds=2.0)
+    judged = judge(*run(first, second), rules="DEDUP-01,DEDUP-03,DEDUP-04")
+    assert [seconds_of(verdict) for verdict in judged.rules] == [1.5, 3.5, 0.0]

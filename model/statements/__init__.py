@@ -1,0 +1,1 @@
+"""The statements of the five documents, a module for each document."""
