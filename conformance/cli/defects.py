@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from conformance.cli import options
 from conformance.cli.output import STDOUT, consoles, demand_folder_of, write
@@ -32,6 +33,8 @@ def defects(
     json_: str | None,
 ) -> int:
     """List the seeded defects (all, or those of these NAMES), or hunt them: each must be found by the machines."""
+    if not hunt:
+        _demand_hunt()
     from conformance.commands import hunt as hunting
     from conformance.commands import listings
     from conformance.faults import catalogue
@@ -61,3 +64,11 @@ def defects(
     if json_ is not None:
         write(hunts.as_json(hunted, broker=broker, seed=asked.seed, budget_s=budget), json_)
     return status
+
+
+def _demand_hunt() -> None:
+    """Refuse what says how to hunt where nothing is hunted."""
+    context = click.get_current_context()
+    for name in ("broker", "budget", "seed", "report"):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name} says how to hunt: it needs --hunt")

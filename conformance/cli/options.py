@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from conformance.cli.places import OutputFile, OutputFolder, ReportFolder
-from conformance.cli.types import ClientRelease, Setting
+from conformance.cli.types import Release, Setting, brokers
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,8 +28,8 @@ EVERY_KIND = "VERSION, dist:FOLDER, container:TAG or URLs."
 def broker_option(*, required: bool = False, help: str = EVERY_KIND) -> Callable[[F], F]:
     """``--broker``."""
     if required:
-        return click.option("--broker", required=True, help=help)
-    return click.option("--broker", default=DEFAULT_BROKER, show_default=True, help=help)
+        return click.option("--broker", required=True, help=help, shell_complete=brokers)
+    return click.option("--broker", default=DEFAULT_BROKER, show_default=True, help=help, shell_complete=brokers)
 
 
 def seed_option(what: str) -> Callable[[F], F]:
@@ -50,10 +50,13 @@ def report_option(what: str) -> Callable[[F], F]:
 
 
 known_option = click.option(
-    "--known", metavar="FILE|none", help="Known deviations, or none of them.  [default: those shipped]"
+    "--known",
+    type=click.Path(),
+    metavar="FILE|none",
+    help="Known deviations, or none of them.  [default: those shipped]",
 )
 client_option = click.option(
-    "--client", type=ClientRelease(), help="Another pulsar-client.  [default: the one installed]"
+    "--client", type=Release("pulsar-client", "3.12.0"), help="Another pulsar-client.  [default: the one installed]"
 )
 setting_option = click.option(
     "--setting", "settings", type=Setting(), multiple=True, help="A setting of the broker; may be repeated."

@@ -10,7 +10,7 @@ import click
 from conformance.cli import options
 from conformance.cli.connection import connection_options
 from conformance.cli.output import NAME, consoles
-from conformance.cli.types import DEFECT, FAULTS, Duration
+from conformance.cli.types import DEFECT, FAULTS, LONGEST_S, Duration, Number
 from conformance.systems.security import Security
 
 if TYPE_CHECKING:
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @options.broker_option()
-@click.option("--minutes", type=click.FloatRange(0, min_open=True), help="How long to load it.  [default: 30]")
-@click.option("--hours", type=click.FloatRange(0, min_open=True), help="The same in hours; both add up.")
+@click.option("--minutes", type=Number(0, LONGEST_S / 60, min_open=True), help="How long to load it.  [default: 30]")
+@click.option("--hours", type=Number(0, LONGEST_S / 3600, min_open=True), help="The same in hours; both add up.")
 @click.option("--clients", type=click.IntRange(1, 64), default=8, show_default=True, help="Client processes.")
 @click.option("--topics", type=click.IntRange(1, 1000), default=8, show_default=True, help="Topics.")
 @click.option("--clusters", type=click.IntRange(1, 3), default=1, show_default=True, help="Clusters that replicate.")
 @click.option(
-    "--rate", type=click.FloatRange(1), default=400, show_default=True, help="Messages sent a second, in all."
+    "--rate", type=Number(1, 1_000_000), default=400, show_default=True, help="Messages sent a second, in all."
 )
 @click.option("--fault-every", type=Duration(), default="20s", show_default=True, help="Between two faults.")
 @click.option("--faults", type=FAULTS, help="Which faults, or none.  [default: all that the broker can be given]")

@@ -5,6 +5,7 @@ Names are completed from what there is; what lists them is imported only when a 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, get_args
@@ -24,7 +25,7 @@ LONGEST_S = 30 * 24 * 3600.0
 """No command is asked to take longer: what is longer is a slip of the finger."""
 
 _SETTING = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)=(?P<value>[^\r\n]*)")
-_RELEASE = re.compile(r"\d+\.\d+\.\d+([a-z0-9.]*)")
+_RELEASE = re.compile(r"\d+\.\d+\.\d+([A-Za-z0-9.-]*)")
 
 
 class Duration(click.ParamType[float]):
@@ -43,6 +44,17 @@ class Duration(click.ParamType[float]):
         if seconds > LONGEST_S:
             self.fail(f"{value!r} is longer than {LONGEST_S / 3600:g}h, the longest that is possible", param, ctx)
         return seconds
+
+
+class Number(click.FloatRange):
+    """A number within limits, and no ``nan``, which click takes to be within any."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is no number that can be used", param, ctx)
+        return number
 
 
 class Name(click.ParamType[str]):
@@ -137,17 +149,31 @@ class Setting(click.ParamType[tuple[str, str]]):
         return found["name"], found["value"]
 
 
-class ClientRelease(click.ParamType[str]):
-    """A release of pulsar-client, such as ``3.12.0``."""
+class Release(click.ParamType[str]):
+    """A release of something, such as ``3.12.0``."""
 
     name = "version"
+
+    def __init__(self, of: str, example: str) -> None:
+        self.of = of
+        self.example = example
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The release; that there is one is found out when it is fetched."""
         text = str(value).strip()
         if not _RELEASE.fullmatch(text):
-            self.fail(f"{value!r} is no release of pulsar-client; write it like 3.12.0", param, ctx)
+            self.fail(f"{value!r} is no release of {self.of}; write it like {self.example}", param, ctx)
         return text
+
+
+def brokers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """What ``--broker`` can be completed to: releases that were fetched, and how the other kinds begin."""
+    from conformance.brokers.cache import cache_folder
+
+    del ctx, param
+    fetched = sorted(path.name for path in cache_folder("releases").iterdir() if path.is_dir())
+    kinds = ("dist:", "container:", "pulsar://", "pulsar+ssl://")
+    return [CompletionItem(text) for text in (*fetched, *kinds) if text.startswith(incomplete)]
 
 
 def _defects() -> list[str]:

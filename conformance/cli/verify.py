@@ -10,7 +10,7 @@ import click
 
 from conformance.cli import options
 from conformance.cli.output import NAME, consoles
-from conformance.cli.types import Duration, Rules
+from conformance.cli.types import Duration, Release, Rules
 from model.catalogue import Selection
 
 
@@ -20,7 +20,11 @@ from model.catalogue import Selection
 @click.option("--master", help="Spark's master.  [default: that of spark-submit, or local[*]]")
 @click.option("--persisted-after", type=Duration(), help="What a kill may undo.  [default: as the runs tell, or 61s]")
 @options.known_option
-@click.option("--release", help="What the histories are of, where they do not tell it themselves: 4.0.8.")
+@click.option(
+    "--release",
+    type=Release("Pulsar", "4.0.8"),
+    help="What the histories are of, where they do not tell it themselves: 4.0.8.",
+)
 @click.option("--summary", metavar="FOLDER", help="Write rates, latencies and verdicts by run as Parquet.")
 @options.folder_option("--report", "Folder for a report in HTML.")
 @options.json_file_option

@@ -22,7 +22,6 @@ from types import FrameType
 from typing import BinaryIO, Protocol
 
 import msgspec
-import pytest
 
 from conformance.engine.budget import on_top_s
 from conformance.events import (
@@ -45,6 +44,9 @@ GRACE_AT_LEAST_S = 1.0
 
 GRACE_AT_MOST_S = 20.0
 """No engine gets longer than this to stop, in seconds, neither at the end of its budget nor after Ctrl-C."""
+
+_NO_TESTS_COLLECTED = 5
+"""``pytest.ExitCode.NO_TESTS_COLLECTED``; importing pytest for it would double what a command takes to begin."""
 
 _TICK_S = 0.1
 _LINE_AT_MOST_BYTES = 64 * 1024 * 1024
@@ -316,7 +318,7 @@ class _Run:
             how = "did not stop either and was killed" if self._killed else "stopped only when it was asked to"
             allowed = f"{self._budget_s:g} s" + (f" and {on_top:g} s on top of it" if on_top else "")
             return f"The engine was not finished at the end of its budget of {allowed}, and {how}."
-        if status == pytest.ExitCode.NO_TESTS_COLLECTED:
+        if status == _NO_TESTS_COLLECTED:
             return "The engine found no machine to run: none has that name, or none decides what was asked for."
         if not self._finished and not self._troubled:
             return f"The engine ended with {_status(status)} before it was finished."

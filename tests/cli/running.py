@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,23 +26,39 @@ class Ran:
     seconds: float
 
 
-def start(scenario: str, *arguments: str, folder: Path) -> subprocess.Popen[str]:
+def start(
+    scenario: str, *arguments: str, folder: Path, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[str]:
     """Start a command in a folder, with an engine that follows the scenario."""
     repository = Path(__file__).parents[2]
     return subprocess.Popen(
         [sys.executable, "-m", "tests.cli.launch", scenario, *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(repository), "COLUMNS": "80", "TMPDIR": str(folder)},
+        env={
+            **os.environ,
+            **(environment or {}),
+            "PYTHONPATH": str(repository),
+            "COLUMNS": "80",
+            "TMPDIR": str(folder),
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
 
 
-def run(scenario: str, *arguments: str, folder: Path, deadline_s: float = 30.0) -> Ran:
+def run(
+    scenario: str,
+    *arguments: str,
+    folder: Path,
+    deadline_s: float = 30.0,
+    environment: Mapping[str, str] | None = None,
+) -> Ran:
     """Run a command to its end."""
     began = time.monotonic()
-    return ended(start(scenario, *arguments, folder=folder), began=began, deadline_s=deadline_s)
+    return ended(
+        start(scenario, *arguments, folder=folder, environment=environment), began=began, deadline_s=deadline_s
+    )
 
 
 def ended(command: subprocess.Popen[str], *, began: float, deadline_s: float = 30.0) -> Ran:

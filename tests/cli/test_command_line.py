@@ -83,6 +83,19 @@ from tests.report.samples import QUIRK, VIOLATION, history
             ["check", "--machines", "deduplication,clusters-idle", "--rules", "DEDUP"],
             "the machine clusters-idle decides no rule that was asked for; ask for one of these with --rules: REPL-17",
         ),
+        (
+            ["soak", "--minutes", "nan"],
+            "Invalid value for '--minutes': 'nan' is no number that can be used",
+        ),
+        (
+            ["soak", "--hours", "inf"],
+            "Invalid value for '--hours': inf is not in the range 0<x<=720.0.",
+        ),
+        (
+            ["verify", "history", "--release", "newest"],
+            "Invalid value for '--release': 'newest' is no release of Pulsar; write it like 4.0.8",
+        ),
+        (["defects", "--budget", "5s"], "--budget says how to hunt: it needs --hunt"),
         (["check", "--known", "missing.json"], "cannot read missing.json: No such file or directory"),
         (
             ["check", "--json", "nowhere/out.json"],
@@ -150,6 +163,31 @@ def test_a_bug_of_the_suite_is_one_sentence_and_its_traceback_is_kept(tmp_path: 
     assert "Traceback" in kept.read_text()
     assert "Traceback" not in ran.err
     assert ran.status == 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("mach", ["machines"]),
+        ("check --mach", ["--machines"]),
+        ("check --machines keys,clusters-k", ["keys,clusters-kills"]),
+        ("check --rules DEDUP,KEY-0", [f"DEDUP,KEY-0{number}" for number in range(1, 10)]),
+        ("replay h.json --defect non", ["none"]),
+        ("explore --variant no-ch", ["no-check"]),
+        ("soak --faults kill,unl", ["kill,unload"]),
+        ("check --broker dis", ["dist:"]),
+    ],
+)
+def test_the_shell_completes_names(typed: str, completed: list[str], tmp_path: Path) -> None:
+    words = f"pulsar-conformance {typed}"
+    asked = {
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+        "_PULSAR_CONFORMANCE_COMPLETE": "bash_complete",
+        "PULSAR_CONFORMANCE_CACHE": str(tmp_path),
+    }
+    ran = run("holds", folder=tmp_path, environment=asked)
+    assert [line.removeprefix("plain,") for line in ran.out.splitlines()] == completed
 
 
 def test_rules_are_listed_for_people(tmp_path: Path) -> None:
