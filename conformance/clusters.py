@@ -21,10 +21,9 @@ from conformance.tap.armed import Armed
 from conformance.tap.faults import Delay, Hold, Refuse, Which
 from conformance.tap.tap import Tap
 from conformance.tap.words import Direction, Event
+from conformance.tenancy.run_name import UNLIMITED_S, RunName
 from conformance.trouble import Trouble
 from model.replication.words import LABELS
-
-TENANT: Final = "geo"
 
 QUICK: Final[Mapping[str, str]] = {
     "enableReplicatedSubscriptions": "true",
@@ -66,7 +65,8 @@ class Cluster:
 class Clusters:
     """Two or three clusters, each of which replicates to all others. ``start`` and ``stop``, or ``with`` it.
 
-    ``recorder``: gives, for the labels of a link's source and target, what is told of the commands on it.
+    ``recorder``: gives, for the labels of a link's source and target, what is told of the commands on it. ``tenant``:
+    the name of the tenant that is made for namespaces that are replicated.
     """
 
     def __init__(
@@ -74,12 +74,14 @@ class Clusters:
         brokers: Sequence[Broker],
         *,
         recorder: Callable[[str, str], Callable[[Event], None]] | None = None,
+        tenant: str | None = None,
     ) -> None:
         """Nothing is started yet. Raises :class:`Trouble` unless there are two or three brokers."""
         if not 2 <= len(brokers) <= len(LABELS):
             raise Trouble(f"Geo-replication is checked with two or three clusters, not with {len(brokers)}.")
         self._brokers: Final = dict(zip(LABELS, brokers, strict=False))
         self._recorder = recorder
+        self._tenant: Final = tenant or str(RunName.new(at_most_s=UNLIMITED_S))
         self._clusters: dict[str, Cluster] = {}
         self._links: dict[tuple[str, str], Tap] = {}
         self._refusing: dict[tuple[str, str], Armed] = {}
@@ -141,7 +143,7 @@ class Clusters:
 
         ``among``: instead, at which clusters to make it, by label, and between which each replicates it, by name.
         """
-        namespace = f"{TENANT}/{name}"
+        namespace = f"{self._tenant}/{name}"
         for label, names in (among or dict.fromkeys(self.labels, self._names())).items():
             policies = NamespacePolicies(replication_clusters=tuple(names))
             self.cluster(label).admin.create_namespace(namespace, policies)
@@ -201,8 +203,6 @@ class Clusters:
     def _met(self, label: str, broker: Broker) -> Cluster:
         admin = self._open.enter_context(Admin(broker.addresses.admin))
         name = admin.runtime_configuration()["clusterName"]
-        for number in range(_TOPICS_AHEAD * LABELS.index(label)):
-            admin.create_topic(f"persistent://public/default/ahead-{number}")
         return Cluster(label=label, name=name, broker=broker, admin=admin)
 
     def _linked(self, source: Cluster, target: Cluster) -> Tap:
@@ -215,4 +215,7 @@ class Clusters:
 
     def _wire(self) -> None:
         for cluster in self._clusters.values():
-            cluster.admin.create_tenant(TENANT, clusters=self._names())
+            cluster.admin.create_tenant(self._tenant, clusters=self._names())
+            alone = self.create_namespace("ahead", {cluster.label: (cluster.name,)})
+            for number in range(_TOPICS_AHEAD * LABELS.index(cluster.label)):
+                cluster.admin.create_topic(f"persistent://{alone}/ahead-{number}")

@@ -87,7 +87,7 @@ class ContainerBroker:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """All; SIGKILL and the agent where the release or the caller has them."""
-        found = {Capability.RESTART, Capability.PAUSE, Capability.CLUSTERS}
+        found = {Capability.RESTART, Capability.PAUSE, Capability.CLUSTERS, Capability.OWN}
         if self._version is None or Release(folder=Path(HOME), version=self._version).survives_kill:
             found.add(Capability.KILL)
         if self._with_agent:

@@ -23,6 +23,8 @@ class Capability(enum.Enum):
     PAUSE = "pause"
     DEFECTS = "defects"
     CLUSTERS = "clusters"
+    OWN = "own"
+    """It is nobody else's: its settings may be changed, and it is thrown away with everything on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,11 @@ _OFFICIAL_IMAGE = "apachepulsar/pulsar"
 _EXTERNAL = re.compile(r"(pulsar(?:\+ssl)?://\S+),(https?://\S+)")
 
 
+def is_running_cluster(text: str) -> bool:
+    """Whether ``text`` names a cluster that runs already, which is somebody else's."""
+    return _EXTERNAL.fullmatch(text) is not None
+
+
 def parse_broker(
     text: str,
     *,

@@ -16,6 +16,7 @@ from typing import NoReturn
 import click
 
 from conformance.cli.check import check
+from conformance.cli.clean import clean
 from conformance.cli.compact import compact
 from conformance.cli.connection import hide_token
 from conformance.cli.defects import defects
@@ -42,7 +43,7 @@ def cli() -> None:
     """Says, rule by rule, whether an Apache Pulsar release keeps its word."""
 
 
-for command in (check, compact, defects, explore, machines, replay, report, rules, soak, verify):
+for command in (check, clean, compact, defects, explore, machines, replay, report, rules, soak, verify):
     cli.add_command(command)
 
 

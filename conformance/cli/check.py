@@ -31,6 +31,8 @@ from model.catalogue import Selection
 @options.client_option
 @options.setting_option
 @connection_options
+@options.tenant_option
+@options.cluster_settings_option
 @click.pass_obj
 def check(
     engine: Engine,
@@ -47,6 +49,8 @@ def check(
     client: str | None,
     settings: tuple[tuple[str, str], ...],
     security: Security,
+    tenant: str | None,
+    allow_cluster_settings: bool,
 ) -> int:
     """Run the state machines against a broker and give every rule its verdict."""
     from conformance.commands import check as checking
@@ -69,6 +73,7 @@ def check(
         settings=settings,
         connection=tuple(security.options()),
         command=shlex.join([NAME, *take_token_off(sys.argv[1:])[0]]),
+        footprint=options.footprint(broker, tenant, allow_cluster_settings, at_most_s=budget),
     )
     out, err = consoles()
     out.print(

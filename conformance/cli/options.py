@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from conformance.commands.engine import Engine
     from conformance.known import KnownDeviation
+    from conformance.tenancy.footprint import Footprint
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -62,11 +63,32 @@ setting_option = click.option(
     "--setting", "settings", type=Setting(), multiple=True, help="A setting of the broker; may be repeated."
 )
 json_file_option = click.option("--json", "json_", type=OutputFile(), help="Write the verdicts as JSON.")
+tenant_option = click.option(
+    "--tenant", metavar="NAME", help="On a running cluster: use this tenant.  [default: one of the run's own]"
+)
+cluster_settings_option = click.option(
+    "--allow-cluster-settings", is_flag=True, help="On a running cluster: change dynamic settings until the end."
+)
 
 
 def seed_or_new(seed: int | None) -> int:
     """The seed that was asked for, or a new one."""
     return secrets.randbelow(LARGEST_SEED + 1) if seed is None else seed
+
+
+def footprint(broker: str, tenant: str | None, allow_cluster_settings: bool, *, at_most_s: float) -> Footprint | None:
+    """What a run that takes so long at most may leave on a running cluster; None for another broker."""
+    from conformance.brokers.select import is_running_cluster
+    from conformance.tenancy.footprint import Footprint
+    from conformance.tenancy.run_name import RunName
+
+    if is_running_cluster(broker):
+        name = RunName.new(at_most_s=at_most_s)
+        return Footprint(name=name, within=tenant, may_change_settings=allow_cluster_settings)
+    if tenant is not None or allow_cluster_settings:
+        option = "--tenant" if tenant is not None else "--allow-cluster-settings"
+        raise click.UsageError(f"{option} is for a cluster that runs already, and {broker} is started by the suite")
+    return None
 
 
 def known_deviations(text: str | None) -> tuple[KnownDeviation, ...]:

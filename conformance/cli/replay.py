@@ -30,6 +30,8 @@ from conformance.systems.security import Security
 @options.client_option
 @options.setting_option
 @connection_options
+@options.tenant_option
+@options.cluster_settings_option
 @click.pass_obj
 def replay(
     engine: Engine,
@@ -43,6 +45,8 @@ def replay(
     client: str | None,
     settings: tuple[tuple[str, str], ...],
     security: Security,
+    tenant: str | None,
+    allow_cluster_settings: bool,
 ) -> int:
     """Run one saved HISTORY again, step by step."""
     from conformance.commands import replay as replaying
@@ -56,6 +60,7 @@ def replay(
         report=report,
         settings=settings,
         defect=defect,
+        footprint=options.footprint(broker, tenant, allow_cluster_settings, at_most_s=budget),
     )
     out, err = consoles()
     return replaying.replay(asked, options.with_client(engine.secured(security), client, err), out=out, err=err)

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 @click.option("--defect", "defects", type=DEFECT, multiple=True, help="Switch a seeded defect on; may be repeated.")
 @options.setting_option
 @connection_options
+@options.tenant_option
+@options.cluster_settings_option
 def soak(
     broker: str,
     minutes: float | None,
@@ -49,16 +51,19 @@ def soak(
     defects: tuple[str, ...],
     settings: tuple[tuple[str, str], ...],
     security: Security,
+    tenant: str | None,
+    allow_cluster_settings: bool,
 ) -> int:
     """Run many clients against a broker that is disturbed, for long, and write the history that `verify` judges."""
     from conformance.commands import soak as soaking
     from conformance.soak.asked import Asked
 
     seed = options.seed_or_new(seed)
+    length_s = 60 * (minutes or 0) + 3600 * (hours or 0) or 1800
     asked = Asked(
         broker=broker,
         seed=seed,
-        length_s=60 * (minutes or 0) + 3600 * (hours or 0) or 1800,
+        length_s=length_s,
         clients=clients,
         topics=topics,
         clusters=clusters,
@@ -69,6 +74,8 @@ def soak(
         defects=defects,
         settings=settings,
         security=security,
+        # Afterwards it heals and reads back, which takes as long as there is much to deliver.
+        footprint=options.footprint(broker, tenant, allow_cluster_settings, at_most_s=2 * length_s + 3600),
     )
     out, err = consoles()
     out.print(

@@ -14,6 +14,7 @@ from rich.console import Console
 from conformance.commands.engine import Engine, Order
 from conformance.commands.folders import bugs_kept_in, report_folder
 from conformance.commands.interrupting import INTERRUPTED
+from conformance.commands.on_cluster import on_cluster
 from conformance.commands.packages import demand_installed
 from conformance.commands.supervisor import Ending, events_file, supervise
 from conformance.engine.catalogue import BY_NAME
@@ -22,6 +23,7 @@ from conformance.known import KnownDeviation, known_of
 from conformance.report import data, junit, page, table
 from conformance.report.account import Account, stories
 from conformance.report.progress import display
+from conformance.tenancy.footprint import Footprint
 from conformance.trouble import Trouble
 from conformance.verdicts import verdicts
 from model.catalogue import RULES, Rule
@@ -49,6 +51,8 @@ class Asked:
     """The options for TLS and authentication, without secrets, as they are told in the report."""
     named: frozenset[str] = frozenset()
     """The ids of the rules that were asked for by id."""
+    footprint: Footprint | None = None
+    """What the run may leave on a running cluster while it goes on; None for a broker of the suite's own."""
     history: Path | None = None
     """Where a history of all examples is to be written, for ``verify``."""
 
@@ -78,7 +82,10 @@ def _demand_decided(asked: Asked) -> None:
 
 def _check(asked: Asked, folder: Path, engine: Engine, *, out: Console, err: Console) -> int:
     command = [*engine.command, *_order(asked, folder).options()]
-    with display(asked.rules, budget_s=asked.budget_s, console=err) as shown:
+    with (
+        on_cluster(asked.broker, asked.footprint, engine.security, err=err),
+        display(asked.rules, budget_s=asked.budget_s, console=err) as shown,
+    ):
         ending = supervise(
             command,
             folder=folder,
@@ -161,6 +168,7 @@ def _order(asked: Asked, folder: Path) -> Order:
         defect=asked.defect,
         machines=asked.machines,
         settings=asked.settings,
+        footprint=asked.footprint,
     )
 
 

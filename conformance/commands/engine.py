@@ -18,6 +18,7 @@ from model.catalogue import Rule
 
 if TYPE_CHECKING:
     from conformance.known import KnownDeviation
+    from conformance.tenancy.footprint import Footprint
 
 PYTEST = (
     *(sys.executable, "-m", "pytest"),
@@ -65,7 +66,7 @@ class Order:
 
     ``replay``: a history, and how many times to run it, instead of the machines. ``stop_at_first``: no other machine
     runs once one has found something. ``shortening_s``: how long histories may be made short, on top of the budget,
-    instead of within it.
+    instead of within it. ``footprint``: what it may leave on a running cluster while it goes on.
     """
 
     broker: str
@@ -80,6 +81,7 @@ class Order:
     replay: tuple[Path, int] | None = None
     stop_at_first: bool = False
     shortening_s: float | None = None
+    footprint: Footprint | None = None
 
     def options(self) -> list[str]:
         """The options of the engine's command line that say so."""
@@ -92,6 +94,8 @@ class Order:
             *("--known", ",".join(deviation.name for deviation in self.known)),
             *("--report", str(self.report)),
         ]
+        if self.footprint is not None:
+            told += self.footprint.options()
         if self.defect is not None:
             told += ["--defect", self.defect]
         if self.machines:

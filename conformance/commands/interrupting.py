@@ -11,16 +11,21 @@ INTERRUPTED = 130
 """The exit status of a run that the user ended."""
 
 
+_NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 @contextmanager
 def at_first_interrupt(end: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl-C does this, the second one raises KeyboardInterrupt."""
+    """The first Ctrl-C, or other request to end, does this; the second one raises KeyboardInterrupt."""
 
     def interrupted(_number: int, _frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in _NUMBERS:
+            signal.signal(number, signal.default_int_handler)
         end()
 
-    before = signal.signal(signal.SIGINT, interrupted)
+    before = {number: signal.signal(number, interrupted) for number in _NUMBERS}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -16,6 +16,7 @@ from conformance.commands.check import read_events, release_of
 from conformance.commands.engine import Engine, Order
 from conformance.commands.folders import bugs_kept_in, report_folder
 from conformance.commands.interrupting import INTERRUPTED
+from conformance.commands.on_cluster import on_cluster
 from conformance.commands.supervisor import Ending, supervise
 from conformance.events import AnyEvent, ExampleFinished, RunStarted, TroubleHappened, ViolationFound
 from conformance.faults import catalogue
@@ -26,6 +27,7 @@ from conformance.history.validation import nonsense
 from conformance.known import KnownDeviation, known_of
 from conformance.report.progress import display
 from conformance.report.words import explain
+from conformance.tenancy.footprint import Footprint
 from conformance.trouble import Trouble
 from model.catalogue import CATALOGUE, RULES
 
@@ -45,6 +47,7 @@ class Asked:
     report: Path | None
     settings: tuple[tuple[str, str], ...]
     defect: str | None
+    footprint: Footprint | None = None
 
 
 def replay(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
@@ -86,16 +89,14 @@ def _replay(
         defect=defect.name if defect is not None else None,
         settings=tuple({**history.settings, **dict(asked.settings)}.items()),
         replay=(asked.history.absolute(), asked.times),
+        footprint=asked.footprint,
     )
-    with display(rules, budget_s=asked.budget_s, console=err) as shown:
+    with (
+        on_cluster(asked.broker, asked.footprint, engine.security, err=err),
+        display(rules, budget_s=asked.budget_s, console=err) as shown,
+    ):
         command = [*engine.command, *order.options()]
-        ending = supervise(
-            command,
-            folder=folder,
-            budget_s=asked.budget_s,
-            watcher=shown,
-            security=engine.security,
-        )
+        ending = supervise(command, folder=folder, budget_s=asked.budget_s, watcher=shown, security=engine.security)
     status = _say(list(read_events(folder)), history, asked, out)
     return INTERRUPTED if ending is Ending.INTERRUPTED else status
 

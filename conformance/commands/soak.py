@@ -7,6 +7,7 @@ import time
 from rich.console import Console
 
 from conformance.commands.interrupting import INTERRUPTED, at_first_interrupt
+from conformance.commands.on_cluster import on_cluster
 from conformance.commands.packages import demand_installed
 from conformance.report import soak as report
 from conformance.soak.asked import Asked, State
@@ -24,7 +25,7 @@ def soak(asked: Asked, *, out: Console, err: Console) -> int:
 
     if any(asked.history.glob("bucket-*")):
         raise Trouble(f"there is a history in {asked.history} already; name another folder")
-    with report.display(err) as shown:
+    with on_cluster(asked.broker, asked.footprint, asked.security, err=err), report.display(err) as shown:
         watcher = _Watcher(shown)
         with at_first_interrupt(watcher.end):
             result = run(asked, watcher)

@@ -6,11 +6,13 @@ needs none of the options: each machine then runs one round. ``check`` passes al
 
 from __future__ import annotations
 
+import argparse
 import os
 import secrets
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
@@ -18,7 +20,7 @@ import pytest
 
 from conformance import events, known
 from conformance.brokers.interface import Broker
-from conformance.brokers.select import parse_broker
+from conformance.brokers.select import is_running_cluster, parse_broker
 from conformance.clusters import QUICK
 from conformance.engine.defect import seed_defect
 from conformance.engine.machines import Machine
@@ -26,6 +28,9 @@ from conformance.engine.run import Plan, Run, spare_the_collector
 from conformance.lockstep.world import World
 from conformance.systems.security import Security
 from conformance.systems.security_given import security_in
+from conformance.tenancy.footprint import Footprint
+from conformance.tenancy.place import Place
+from conformance.tenancy.run_name import UNLIMITED_S, RunName
 from conformance.trouble import Trouble
 from model.catalogue import select
 
@@ -66,6 +71,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--replay", type=Path, default=None, metavar="FILE", help="replay a history, run no machine")
     group.addoption("--times", type=int, default=1, help="how often to replay it")
     group.addoption("--connection", type=int, default=None, help="a pipe that says how to connect to the broker")
+    group.addoption("--run-name", type=_run_name, default=None, help="the run's name on a running cluster")
+    group.addoption("--tenant", default=None, help="on a running cluster: make namespaces in this tenant")
+    group.addoption("--allow-cluster-settings", action="store_true", help="change a running cluster's dynamic settings")
     group.addoption("--setting", action="append", default=[], metavar="NAME=VALUE", help="a broker setting")
 
 
@@ -94,6 +102,23 @@ def pytest_configure(config: pytest.Config) -> None:
         defect=config.getoption("--defect"),
         settings={**SUITE_SETTINGS, **settings},
         security=security,
+        footprint=_footprint(config),
+    )
+
+
+def _run_name(text: str) -> RunName:
+    """The name of a run as the option has it."""
+    name = RunName.parse(text)
+    if name is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no name of a run")
+    return name
+
+
+def _footprint(config: pytest.Config) -> Footprint:
+    return Footprint(
+        name=config.getoption("--run-name") or RunName.new(at_most_s=config.getoption("--budget-s") or UNLIMITED_S),
+        within=config.getoption("--tenant"),
+        may_change_settings=config.getoption("--allow-cluster-settings"),
     )
 
 
@@ -119,9 +144,12 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    """Name the seed first: a run that is to be repeated needs it."""
-    return f"pulsar-conformance: seed {config.stash[_plan].seed}"
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Name the seed first: a run that is to be repeated needs it. Then what will be on a running cluster."""
+    plan = config.stash[_plan]
+    assert plan.footprint is not None
+    footprint = plan.footprint.sentences() if is_running_cluster(plan.broker) else ()
+    return [f"pulsar-conformance: {line}" for line in (f"seed {plan.seed}", *footprint)]
 
 
 def machine_of(item: pytest.Item) -> Machine | None:
@@ -151,41 +179,53 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
     config = request.config
     plan, tell = config.stash[_plan], config.stash[_teller]
     plan.report.mkdir(parents=True, exist_ok=True)
-    broker: Broker | None = None
+    log_tail: Callable[[], str] = str
     try:
-        tell(events.Phase(at_s=tell.now_s, what=f"starting the broker {plan.broker}"))
-        broker = parse_broker(plan.broker, settings=plan.settings, security=plan.security)
-        broker.start()
-        seeded = seed_defect(broker, plan.defect)
-        on_start = seeded.give if seeded is not None else None
-        url = seeded.service if seeded is not None else None
-        world = World(
-            broker,
-            run=f"{plan.seed:x}-{int(time.time()):x}",
-            on_start=on_start,
-            service=url,
-            another=lambda: parse_broker(plan.broker, settings={**QUICK, **plan.settings}),
-        )
-        run = Run(plan, world, tell, began=config.stash[_began], seeded=seeded)
-        machines = [machine for item in request.session.items if (machine := machine_of(item))]
-        run.expect(machines)
-        tell(_started(plan, broker, world, machines, tell))
-        spare_the_collector()
-        # Hypothesis and the clients would swallow the exception that an interrupt raises in the middle of them.
-        signal.signal(signal.SIGINT, lambda _number, _frame: run.interrupt())
-        yield run
-        run.settle_doubts()
-        tell(events.RunFinished(at_s=tell.now_s, operations=run.operations))
-        world.close()
-        if seeded is not None:
-            seeded.close()
+        with ExitStack() as stack:
+            broker = _started_broker(plan, tell, stack)
+            log_tail = broker.log_tail
+            seeded = seed_defect(broker, plan.defect)
+            if seeded is not None:
+                stack.callback(seeded.close)
+            world = World(
+                broker,
+                place=_place(broker, plan, tell, stack),
+                on_start=seeded.give if seeded is not None else None,
+                service=seeded.service if seeded is not None else None,
+                another=lambda: parse_broker(plan.broker, settings={**QUICK, **plan.settings}),
+            )
+            stack.callback(world.close)
+            run = Run(plan, world, tell, began=config.stash[_began], seeded=seeded)
+            machines = [machine for item in request.session.items if (machine := machine_of(item))]
+            run.expect(machines)
+            tell(_started(plan, broker, world, machines, tell))
+            spare_the_collector()
+            # Hypothesis and the clients would swallow the exception that an interrupt raises in the middle of them.
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, lambda _number, _frame: run.interrupt())
+            yield run
+            run.settle_doubts()
+            tell(events.RunFinished(at_s=tell.now_s, operations=run.operations))
     except Trouble as trouble:
-        tail = broker.log_tail() if broker is not None else ""
-        tell(events.TroubleHappened(at_s=tell.now_s, sentence=str(trouble), log_tail=tail))
+        tell(events.TroubleHappened(at_s=tell.now_s, sentence=str(trouble), log_tail=log_tail()))
         pytest.exit(str(trouble), returncode=2)
-    finally:
-        if broker is not None:
-            broker.stop()
+
+
+def _started_broker(plan: Plan, tell: events.Teller, stack: ExitStack) -> Broker:
+    """The broker, which ``stack`` stops."""
+    tell(events.Phase(at_s=tell.now_s, what=f"starting the broker {plan.broker}"))
+    broker = parse_broker(plan.broker, settings=plan.settings, security=plan.security)
+    stack.callback(broker.stop)
+    broker.start()
+    return broker
+
+
+def _place(broker: Broker, plan: Plan, tell: events.Teller, stack: ExitStack) -> Place:
+    """The run's place on the broker, until the end of ``stack``."""
+    place = stack.enter_context(Place(broker, plan.footprint))
+    for one in place.removed:
+        tell(events.Phase(at_s=tell.now_s, what=f"removed what the run {one.name} had left, which is over"))
+    return place
 
 
 def _started(

@@ -22,7 +22,6 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from conformance import events
-from conformance.brokers.interface import Capability
 from conformance.engine.budget import ON_TOP_AT_MOST_S, on_top_s, reserve_s
 from conformance.engine.defect import SeededDefect
 from conformance.engine.durations import Durations
@@ -30,6 +29,7 @@ from conformance.engine.example import RunningExample, idle
 from conformance.engine.found import Found
 from conformance.engine.machines import Machine
 from conformance.engine.minimise import CONFIRMATIONS, FINAL_REPLAYS, Attempt, Shortest, is_same, minimise, replay_on
+from conformance.engine.undecidable import undecidable
 from conformance.history import document
 from conformance.history.document import History, Replays, Violation
 from conformance.history.journal import Journal
@@ -38,9 +38,9 @@ from conformance.lockstep.performer import Performer
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
 from conformance.systems.security import NO_SECURITY, Security
+from conformance.tenancy.footprint import Footprint
 from conformance.trouble import Trouble
 from model.example import Example
-from model.keys.following import OF_DRAINING
 from model.operations import AnyOperation, Send
 
 MINIMISE_SHARE = 0.25
@@ -49,8 +49,6 @@ MINIMISE_WITHOUT_BUDGET_S = 60.0
 """The same, in seconds, where there is no budget."""
 SLOW_S = 8.0
 """An example that took longer is not run again before its history is made short."""
-NO_DRAINING = "this release has no draining hashes, but what there was before"
-"""Why the rules of draining hashes are not decided on some."""
 REPEATED = "repeated"
 """What the journal has for a machine where the suite plays a history again."""
 COMPARISON_S = 20.0
@@ -74,6 +72,7 @@ class Plan:
     defect: str | None = None
     settings: dict[str, str] = field(default_factory=dict)
     security: Security = NO_SECURITY
+    footprint: Footprint | None = None
 
 
 class Run:
@@ -97,7 +96,7 @@ class Run:
         self._durations = Durations()
         self._is_short = False
         self._deadline = began + plan.budget_s - reserve_s(plan.budget_s) if plan.budget_s is not None else None
-        self._machines: tuple[Machine, ...] = ()
+        self._undecidable: dict[str, str] = {}
         self._shares_left = 0.0
         self._journal = Journal(plan.report / "journal.jsonl")
         self._examples = 0
@@ -111,21 +110,15 @@ class Run:
 
         What this broker cannot be asked to do, and which rules are not decided for that, is told at once.
         """
-        self._machines = tuple(machines)
-        for machine in machines:
-            if missing := self._missing(machine):
-                why = f"this broker cannot be asked to {', '.join(sorted(need.value for need in missing))}"
-                for rule in self._only_decided_by(machine):
-                    self._tell(events.NotExercisable(at_s=self._tell.now_s, rule=rule, why=why))
-        if not self._world.can_drain:
-            for rule in OF_DRAINING:
-                self._tell(events.NotExercisable(at_s=self._tell.now_s, rule=rule, why=NO_DRAINING))
-        self._shares_left = sum(machine.share for machine in machines if not self._missing(machine))
+        self._undecidable = undecidable(machines, self._world)
+        for rule, why in self._undecidable.items():
+            self._tell(events.NotExercisable(at_s=self._tell.now_s, rule=rule, why=why))
+        self._shares_left = sum(machine.share for machine in machines if self._is_of_use(machine))
 
     def explore(self, machine: Machine) -> list[Violation]:
         """Run a machine for its share of the budget; the violations that it found, known deviations left out."""
         self._raise_trouble()
-        if self._missing(machine):
+        if not self._is_of_use(machine):
             return []
         self._tell(events.Phase(at_s=self._tell.now_s, what=machine.name))
         until = self._until(machine)
@@ -181,20 +174,15 @@ class Run:
         what = f"replaying the violation of {one.violation.rule}, which did not come back yet"
         self._tell(events.Phase(at_s=now_s, what=what, until_s=round(ends_s, 3)))
 
-    def _missing(self, machine: Machine) -> frozenset[Capability]:
-        """What a machine needs to do to a broker that cannot be done to this one."""
-        return machine.needs - self._world.broker.capabilities
+    def _is_of_use(self, machine: Machine) -> bool:
+        """Whether this broker can be asked to do what a machine needs, and shows one of the rules that it decides."""
+        is_able = machine.needs <= self._world.broker.capabilities
+        return is_able and (not machine.decides or not self._undecidable.keys() >= set(machine.decides))
 
     def _raise_trouble(self) -> None:
         """After trouble nothing more is run."""
         if self.trouble is not None:
             raise self.trouble
-
-    def _only_decided_by(self, machine: Machine) -> list[str]:
-        """The rules that no other machine decides that this broker can run."""
-        able = self._world.broker.capabilities
-        others = {rule for m in self._machines if m is not machine and m.needs <= able for rule in m.decides}
-        return [rule for rule in machine.decides if rule not in others]
 
     def _tell_trouble(self, trouble: Trouble) -> None:
         tail = self._world.broker.log_tail()

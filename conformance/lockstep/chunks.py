@@ -14,6 +14,7 @@ from typing import Final, TypeVar, assert_never
 from conformance.lockstep.chunk_consumers import ChunkConsumer
 from conformance.lockstep.chunk_producers import ChunkProducer, OfficialChunkProducer, WireChunkProducer, payload_named
 from conformance.lockstep.retrying import RETRIABLE
+from conformance.lockstep.tapped import LIMIT_BYTES
 from conformance.lockstep.world import World
 from conformance.systems import protocol_pb2 as pb
 from conformance.systems import read_log as logs
@@ -149,7 +150,7 @@ class Chunks:
         name = f"persistent://{namespace}/e{self._example}-{operation.topic}"
         self._world.admin.create_topic(name)
         self._topics[operation.topic] = name
-        return ChunkedTopic(self._world.max_message_bytes, operation.deduplication)
+        return ChunkedTopic(min(LIMIT_BYTES, self._world.max_message_bytes), operation.deduplication)
 
     # ----------------------------------------------------------------------------------------------------- producers
 

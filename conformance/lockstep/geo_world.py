@@ -42,16 +42,15 @@ CACHED: Final = int(QUICK["replicatedSubscriptionsSnapshotMaxCachedPerSubscripti
 class GeoWorld:
     """Three started clusters. Not for use by several threads at once."""
 
-    def __init__(self, make: Callable[[], Broker], *, run: str, on_start: Callable[[Broker], None]) -> None:
-        """``make`` gives a broker that is not started yet; ``run`` is a word that no other run on these uses.
+    def __init__(self, make: Callable[[], Broker], *, tenant: str, on_start: Callable[[Broker], None]) -> None:
+        """``make`` gives a broker that is not started yet; ``tenant`` is made for their namespaces.
 
         ``on_start`` is done to each of them after each start.
         """
-        self._run = run
         self._on_start = on_start
         self._namespaces: dict[tuple[int, bool, bool], str] = {}
         self._connections: Counter[tuple[Link, str]] = Counter()
-        self.clusters: Final = Clusters([make() for _ in LABELS], recorder=self._recorder)
+        self.clusters: Final = Clusters([make() for _ in LABELS], recorder=self._recorder, tenant=tenant)
         self.clusters.start()
         for label in LABELS:
             on_start(self.clusters.cluster(label).broker)
@@ -79,7 +78,7 @@ class GeoWorld:
             kind = f"{len(labels)}{'' if is_replicated else '-alone'}{'-deduplicated' if deduplication else ''}"
             names = {label: self.clusters.cluster(label).name for label in labels}
             among = {label: tuple(names.values()) if is_replicated else (names[label],) for label in labels}
-            namespace = self.clusters.create_namespace(f"pc-{self._run}-{kind}", among)
+            namespace = self.clusters.create_namespace(kind, among)
             for label in labels:
                 admin = self.clusters.cluster(label).admin
                 admin.set_retention(namespace, size_mb=-1, time_minutes=-1)

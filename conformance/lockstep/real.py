@@ -218,7 +218,7 @@ class RealPerformer:
             self._world.admin.set_topic_deduplication(name, operation.on)
             self._topic_policies[name] = operation.on
             self._await_policy(name, on=operation.on)
-        elif "-own-" in name:
+        elif self._world.is_of_one_topic(_namespace_of(name)):
             self._world.admin.set_namespace_deduplication(_namespace_of(name), operation.on)
         else:
             return Performed(Skipped("the topic shares its namespace"), late)

@@ -7,6 +7,7 @@ from typing import Final
 
 from conformance.systems.official import OfficialClient
 from conformance.systems.security import Service
+from conformance.tap.faults import Corrupt, LowerLimit, Which
 from conformance.tap.ring import Ring
 from conformance.tap.tap import Tap
 from conformance.tap.words import Command
@@ -15,14 +16,23 @@ ASK_TIMEOUT_S: Final = 10.0
 """How long a broker that is up may take to answer; far beyond anything that was seen."""
 
 
+LIMIT_BYTES: Final = 10240
+"""What clients take for the largest message of any broker: the suite's payloads are chunked above it."""
+
+
 class Tapped:
-    """One client process, as a broker sees it, and the tap that all its traffic goes through."""
+    """One client process, as a broker sees it, and the tap that all its traffic goes through.
+
+    A broker that takes larger messages than :data:`LIMIT_BYTES` seems to the client to take only such.
+    """
 
     def __init__(self, service: Service) -> None:
         """Nothing is connected yet."""
         self._ring = Ring()
         self._seen = 0
         self.tap: Final = Tap(service, record=self._ring, with_digests=True)
+        lower = Corrupt(which=Which(kind="CONNECTED", count=None), change=LowerLimit(max_message_bytes=LIMIT_BYTES))
+        self.tap.inject(lower)
         self.client: Final = OfficialClient(self.tap.service, timeout_s=ASK_TIMEOUT_S)
 
     def news(self) -> Sequence[Command]:

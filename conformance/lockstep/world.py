@@ -1,7 +1,6 @@
 """What the examples of one run share: the broker, the namespaces, a connection for reading, the failpoints.
 
-A world hands out fresh names and never cleans up: brokers of our own are thrown away, and on others the namespaces of a
-run have a name of their own.
+A world hands out fresh names and never cleans up: that is for the run's place, in which all of it is.
 """
 
 from __future__ import annotations
@@ -9,29 +8,33 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
-from typing import Final, assert_never
+from typing import assert_never
 
 from conformance.applications.starter import Starter
 from conformance.brokers.interface import Broker
 from conformance.lockstep.failpoints import Failpoints
 from conformance.lockstep.geo_world import GeoWorld
 from conformance.systems import admin_types
-from conformance.systems.admin import Admin, AdminError
+from conformance.systems.admin import Admin
 from conformance.systems.deadline import Deadline
+from conformance.systems.outcomes import Receipt
 from conformance.systems.security import Service
 from conformance.systems.versions import client_versions
 from conformance.systems.wire import WireClient
+from conformance.tenancy.cluster_settings import CLASSIC
+from conformance.tenancy.place import Place
 from conformance.trouble import Trouble
 from model.cursors.words import PERSISTED_PER_S, Persistence
 from model.operations import Switch
 
-TENANT = "public"
 CONNECT_TIMEOUT_S = 10.0
-CLASSIC: Final = "subscriptionKeySharedUseClassicPersistentImplementation"
-"""The setting that lets Key_Shared subscriptions have the implementation of releases before 4.0."""
+ALIVE_TIMEOUT_S = 30.0
+"""How long a broker that is alive may take to store a message."""
 SETTING_TIMEOUT_S = 10.0
 """How long a running broker may take to follow a setting that was changed."""
 SETTING_PAUSE_S = 0.002
+KEPT_S = 24 * 3600
+"""How long a topic that nobody uses is kept on clusters that take no "never" for it."""
 
 
 class World:
@@ -41,13 +44,13 @@ class World:
         self,
         broker: Broker,
         *,
-        run: str,
+        place: Place,
         on_start: Callable[[Broker], None] | None = None,
         service: Service | None = None,
         another: Callable[[], Broker] | None = None,
     ) -> None:
-        """``run`` is a word that no other run on this broker uses; ``on_start`` is done to it after each later
-        start, and after each start to the brokers of other clusters.
+        """``place`` is the run's on this broker; ``on_start`` is done to it after each later start, and after each
+        start to the brokers of other clusters.
 
         ``service``: where the clients of examples find the broker, if not at its own address. ``another`` makes a
         broker of the same kind, not started yet, where several clusters are needed.
@@ -58,7 +61,7 @@ class World:
         self.service = service or broker.addresses.service
         self._on_start: Callable[[Broker], None] = on_start or (lambda _: None)
         self.admin = Admin(broker.addresses.admin)
-        self._run = run
+        self._place = place
         self._numbers = itertools.count(1)
         self._reader: WireClient | None = None
         self.starter = Starter()
@@ -68,12 +71,15 @@ class World:
         self.snapshot_room = int(runtime.get("brokerDeduplicationMaxNumberOfProducers", "10000"))
         self.ledger_room = int(runtime.get("managedLedgerMaxEntriesPerLedger", "50000"))
         self.snapshot_interval_entries = int(runtime.get("brokerDeduplicationEntriesInterval", "1000"))
+        self.snapshot_interval_s = float(runtime.get("brokerDeduplicationSnapshotIntervalSeconds", "120"))
         # Clients ask for it only where the broker has it: otherwise a broker takes no notice of such acks.
         self.acknowledges_parts = runtime.get("acknowledgmentAtBatchIndexLevelEnabled", "false") == "true"
         self.flush_interval_s = float(runtime.get("managedLedgerCursorPositionFlushSeconds", "60"))
         self.stored_ranges = int(runtime.get("managedLedgerMaxUnackedRangesToPersistInMetadataStore", "1000"))
+        self._deletes_inactive_topics = runtime.get("brokerDeleteInactiveTopicsEnabled", "true") == "true"
         # Releases before 4.0 have no such switch, and what it switches back to.
-        self._can_be_classic = CLASSIC in runtime
+        self._is_switchable = CLASSIC in runtime
+        self._can_be_classic = self._is_switchable and place.settings.may_change
         self._is_usually_classic = runtime.get(CLASSIC, "true") == "true"
         self._is_classic = self._is_usually_classic
         # Asked to skip more than there is, once such a topic was loaded anew, 2.11 skips less, and 2.10 never answers.
@@ -81,17 +87,22 @@ class World:
         self.max_message_bytes = int(runtime.get("maxMessageSize", "5242880"))
         self.stats_period_s = float(runtime.get("statsUpdateFrequencyInSecs", "60"))
         self._shipped_persisted_per_s = float(runtime.get("managedLedgerDefaultMarkDeleteRateLimit", "1.0"))
+        self._of_one_topic: set[str] = set()
         self._cursor_namespaces: dict[tuple[Persistence, bool], str] = {}
         self.broker_default = self._usual_default = runtime.get("brokerDeduplicationEnabled", "false") == "true"
         for name, deduplication in (("on", True), ("off", False), ("default", None)):
-            self._make_namespace(f"{TENANT}/pc-{run}-{name}", deduplication)
+            self._make_namespace(name, deduplication)
 
-    def _make_namespace(self, namespace: str, deduplication: bool | None) -> None:
-        self.admin.create_namespace(namespace)
+    def _make_namespace(self, kind: str, deduplication: bool | None) -> str:
+        namespace = self._place.tenant.create_namespace(kind)
         # Without it, ledgers whose messages are all acknowledged are trimmed, which looks like loss.
         self.admin.set_retention(namespace, size_mb=-1, time_minutes=-1)
+        # Otherwise topics that an example does not use for a minute are deleted where a cluster is set so, as shipped.
+        if self._deletes_inactive_topics:
+            self.admin.set_inactive_after(namespace, idle_s=KEPT_S, is_deleted=False)
         if deduplication is not None:
             self.admin.set_namespace_deduplication(namespace, deduplication)
+        return namespace
 
     def fresh(self) -> int:
         """A number that was not given before."""
@@ -101,24 +112,28 @@ class World:
         """The namespace of a new topic whose deduplication is switched like this; made first if it has its own."""
         match switch:
             case "broker":
-                return f"{TENANT}/pc-{self._run}-default"
+                return self._place.tenant.namespace("default")
             case "namespace-on" | "topic-off":
-                return f"{TENANT}/pc-{self._run}-on"
+                return self._place.tenant.namespace("on")
             case "namespace-off" | "topic-on":
-                return f"{TENANT}/pc-{self._run}-off"
+                return self._place.tenant.namespace("off")
             case "own-namespace-on" | "own-namespace-off":
-                namespace = f"{TENANT}/pc-{self._run}-own-{self.fresh()}"
-                self._make_namespace(namespace, switch == "own-namespace-on")
+                namespace = self._make_namespace(f"of-one-topic-{self.fresh()}", switch == "own-namespace-on")
+                self._of_one_topic.add(namespace)
                 return namespace
             case _:
                 assert_never(switch)
+
+    def is_of_one_topic(self, namespace: str) -> bool:
+        """Whether a namespace was made for one topic only."""
+        return namespace in self._of_one_topic
 
     def namespace_for_cursors(self, persistence: Persistence, *, is_trimmed: bool) -> str:
         """The namespace of topics whose cursors are persisted like this, made on first use."""
         chosen = (persistence, is_trimmed)
         if chosen not in self._cursor_namespaces:
-            namespace = f"{TENANT}/pc-{self._run}-{persistence}{'-trimmed' if is_trimmed else ''}"
-            self._make_namespace(namespace, deduplication=False)
+            kind = f"{persistence}{'-trimmed' if is_trimmed else ''}"
+            namespace = self._make_namespace(kind, deduplication=False)
             if is_trimmed:
                 self.admin.set_retention(namespace, size_mb=0, time_minutes=0)
             rate = self.persisted_per_s(persistence) or 0.0
@@ -140,7 +155,7 @@ class World:
         if self._geo is None:
             if self._another is None:
                 raise Trouble("this broker is one cluster only, and there are no others")
-            self._geo = GeoWorld(self._another, run=self._run, on_start=self._on_start)
+            self._geo = GeoWorld(self._another, tenant=self._place.tenant.tenant, on_start=self._on_start)
         return self._geo
 
     @property
@@ -154,6 +169,16 @@ class World:
         """Restart the broker with deduplication on or off by default; :meth:`restore_default` undoes it."""
         self.broker.restart({"brokerDeduplicationEnabled": str(deduplication).lower()})
         self.broker_default = deduplication
+
+    @property
+    def is_switchable(self) -> bool:
+        """Whether this release has both implementations of Key_Shared subscriptions, switched by a setting."""
+        return self._is_switchable
+
+    @property
+    def can_be_classic(self) -> bool:
+        """Whether Key_Shared subscriptions can be of the classic implementation on this broker."""
+        return self._can_be_classic or self._is_usually_classic
 
     @property
     def can_drain(self) -> bool:
@@ -173,9 +198,7 @@ class World:
         if not self._can_be_classic:
             return False
         value = str(on).lower()
-        try:
-            self.admin.set_dynamic_configuration(CLASSIC, value)
-        except AdminError:
+        if not self._place.settings.change(CLASSIC, value):
             return False
         deadline = Deadline.after(SETTING_TIMEOUT_S)
         while self.admin.runtime_configuration().get(CLASSIC) != value:
@@ -210,11 +233,25 @@ class World:
             self._reader = None
 
     def assert_alive(self) -> None:
-        """Trouble if the broker's process is gone or does not answer: then nothing observed is evidence of a rule."""
+        """Trouble if the broker's process is gone or stores nothing: then nothing observed is evidence of a rule."""
         if not self.broker.is_alive():
             raise Trouble("the broker is gone")
-        if not self.admin.is_healthy():
-            raise Trouble("the broker does not answer its admin interface any more")
+        try:
+            self._store_message()
+        except Trouble as trouble:
+            raise Trouble(f"the broker does not store messages any more: {trouble}") from trouble
+
+    def _store_message(self) -> None:
+        """Have a message stored in a topic of the run; the broker's own health check would do so outside its tenant."""
+        client = WireClient.connect(self.broker.addresses.service, timeout_s=ALIVE_TIMEOUT_S)
+        try:
+            topic = f"persistent://{self.namespace_for('namespace-off')}/alive"
+            producer = client.open_producer(topic, name=None, timeout_s=ALIVE_TIMEOUT_S)
+            outcome = producer.answer(producer.send(1, b"alive"), timeout_s=ALIVE_TIMEOUT_S)
+            if not isinstance(outcome, Receipt):
+                raise Trouble(str(outcome))
+        finally:
+            client.abort()
 
     def close(self) -> None:
         """Close the world's own connections."""

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from conformance.soak.words import Counts, FaultName
 from conformance.systems.security import NO_SECURITY, Security
+from conformance.tenancy.footprint import Footprint
 from model.log import Position
 
 Subscription = tuple[str, str]
@@ -49,6 +50,8 @@ class Asked:
     security: Security = NO_SECURITY
     clusters: int = 1
     """How many clusters replicate to one another; each has its own producers."""
+    footprint: Footprint | None = None
+    """What it may leave on a running cluster while it goes on; None for brokers of the suite's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

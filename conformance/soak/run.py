@@ -68,7 +68,7 @@ class _Soak:
 
         self._release = broker.version
         self._sites = systems.sites(recording, stack)
-        self._topics = self._set_up(run)
+        self._topics = self._set_up()
         later = planning.later(self._topics, seed=asked.seed, length_s=asked.length_s)
         plans = planning.clients(
             self._topics,
@@ -127,11 +127,9 @@ class _Soak:
             logged=logged,
         )
 
-    def _set_up(self, run: str) -> tuple[TopicPlan, ...]:
+    def _set_up(self) -> tuple[TopicPlan, ...]:
         """Make namespaces, topics and subscriptions, and record how they begin."""
-        namespace_of = {
-            is_on: self._systems.create_namespace(f"{run}-{'on' if is_on else 'off'}") for is_on in (True, False)
-        }
+        namespace_of = {is_on: self._systems.create_namespace("on" if is_on else "off") for is_on in (True, False)}
         for site in self._sites:
             for is_on, namespace in namespace_of.items():
                 site.admin.set_retention(namespace)  # or what all have acknowledged would be missing in the logs

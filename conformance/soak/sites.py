@@ -21,6 +21,7 @@ from conformance.systems.admin_http import AdminError
 from conformance.systems.outcomes import ConnectionLost, NoAnswer
 from conformance.systems.security import Service
 from conformance.systems.wire_consumer import Kind as Type
+from conformance.tenancy.place import Place
 from conformance.trouble import Trouble
 from model.replication.words import LABELS
 
@@ -89,6 +90,7 @@ class Systems:
         if self.clusters is None:
             stack.callback(brokers[0].stop)
             brokers[0].start()
+            self._place = stack.enter_context(Place(brokers[0], asked.footprint))
         else:
             stack.enter_context(self.clusters)
         self.brokers: Final[Mapping[str, Broker]] = dict(
@@ -132,10 +134,7 @@ class Systems:
         """Make a namespace, in all clusters that there are, which replicate it; gives its full name."""
         if self.clusters is not None:
             return self.clusters.create_namespace(name)
-        (broker,) = self.brokers.values()
-        with Admin(broker.addresses.admin) as admin:
-            admin.create_namespace(f"public/{name}")
-        return f"public/{name}"
+        return self._place.tenant.create_namespace(name)
 
     def _service(self, number: int, broker: Broker) -> Service:
         """Where clients come to: a defect of the wire is in front of the first broker."""

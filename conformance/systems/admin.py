@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Literal, Self
 from urllib.parse import quote
 
 import msgspec
@@ -34,6 +34,8 @@ from conformance.trouble import Trouble
 from model.log import Position
 
 __all__ = ["Admin", "AdminError"]
+
+Domain = Literal["persistent", "non-persistent"]
 
 _EARLIEST: Final = {"ledgerId": -1, "entryId": -1}
 _LATEST: Final = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
@@ -74,8 +76,13 @@ class Admin:
                 raise
 
     def delete_topic(self, topic: str, *, force: bool = False) -> None:
-        """Delete a topic; ``force`` also with producers and subscriptions on it."""
-        self._http.request("DELETE", topic_path(topic), query={"force": str(force).lower()})
+        """Delete a topic, with its schema; ``force`` also with producers and subscriptions on it."""
+        self._http.request("DELETE", topic_path(topic), query={"force": str(force).lower(), "deleteSchema": "true"})
+
+    def delete_partitioned_topic(self, topic: str, *, force: bool = False) -> None:
+        """Delete a topic with all its partitions; ``force`` also with producers and subscriptions on them."""
+        query = {"force": str(force).lower(), "deleteSchema": "true"}
+        self._http.request("DELETE", f"{topic_path(topic)}/partitions", query=query)
 
     def unload(self, topic: str) -> None:
         """Close a topic in good order; it is loaded again by whoever asks for it next."""
@@ -189,18 +196,32 @@ class Admin:
         """Name a tenant's namespaces."""
         return self._http.get(f"namespaces/{tenant}", list[str])
 
-    def topics(self, namespace: str) -> Sequence[str]:
-        """Name a namespace's persistent topics, partitions one by one."""
-        return self._http.get(f"persistent/{namespace}", list[str])
+    def topics(self, namespace: str, *, domain: Domain = "persistent", with_system: bool = False) -> Sequence[str]:
+        """Name a namespace's topics of one domain, partitions one by one; those of the system if asked for."""
+        query = {"includeSystemTopic": str(with_system).lower()}
+        return self._http.call("GET", f"{domain}/{namespace}", list[str], query=query)
+
+    def partitioned_topics(self, namespace: str, *, domain: Domain = "persistent") -> Sequence[str]:
+        """Name a namespace's topics that are partitioned, without their partitions."""
+        return self._http.get(f"{domain}/{namespace}/partitioned", list[str])
+
+    def namespace_properties(self, namespace: str) -> Mapping[str, str]:
+        """Give what was written down with a namespace; an error of status 404 or 405 on releases that cannot."""
+        return self._http.get(f"namespaces/{namespace}/properties", dict[str, str])
+
+    def set_namespace_properties(self, namespace: str, properties: Mapping[str, str]) -> None:
+        """Write something down with a namespace, beside what is there; errors as for :meth:`namespace_properties`."""
+        self._http.request("PUT", f"namespaces/{namespace}/properties", properties)
 
     def set_retention(self, namespace: str, *, size_mb: int = -1, time_minutes: int = -1) -> None:
         """Say how long acknowledged messages are kept; -1 is for ever."""
         body = Retention(size_mb=size_mb, time_minutes=time_minutes)
         self._http.request("POST", f"namespaces/{namespace}/retention", body)
 
-    def set_inactive_after(self, namespace: str, *, idle_s: int) -> None:
-        """Say for how long topics without subscriptions and producers are kept, where retention does not keep them."""
-        body = InactiveTopics(idle_s=idle_s)
+    def set_inactive_after(self, namespace: str, *, idle_s: int, is_deleted: bool = True) -> None:
+        """Say for how long topics without subscriptions and producers are kept, where retention does not keep them;
+        for ever unless ``is_deleted``."""
+        body = InactiveTopics(idle_s=idle_s, is_deleted=is_deleted)
         self._http.request("POST", f"namespaces/{namespace}/inactiveTopicPolicies", body)
 
     def set_persistence(self, namespace: str, persistence: Persistence) -> None:
@@ -225,6 +246,10 @@ class Admin:
         """Create a tenant that may use these clusters; these roles administer it."""
         body = {"adminRoles": list(admin_roles), "allowedClusters": list(clusters)}
         self._http.request("PUT", f"tenants/{tenant}", body)
+
+    def delete_tenant(self, tenant: str) -> None:
+        """Delete a tenant; an error of status 409 if it has namespaces."""
+        self._http.request("DELETE", f"tenants/{tenant}")
 
     def tenants(self) -> Sequence[str]:
         """Name the tenants."""

@@ -123,12 +123,12 @@ class AdminHttp:
         """Ask for a value of this type; errors as for :meth:`call`."""
         return self.call("GET", path, kind)
 
-    def call(self, method: str, path: str, kind: type[T]) -> T:
+    def call(self, method: str, path: str, kind: type[T], query: Mapping[str, str] | None = None) -> T:
         """Make a request that is answered with a value of this type.
 
         Errors as for :meth:`request`, and :class:`Trouble` where the answer is nothing of the kind.
         """
-        data = self.request(method, path).data
+        data = self.request(method, path, query=query).data
         try:
             return msgspec.json.decode(data, type=kind)
         except msgspec.DecodeError as error:

@@ -9,7 +9,7 @@ import google_crc32c
 
 from conformance.systems import protocol_pb2 as pb
 from conformance.systems.frames import CARRY_PAYLOAD, bounds_of, command_end, encode_frame
-from conformance.tap.faults import Change, Corrupt, FewerIds, OtherChunkId, OtherUuid, PayloadByte
+from conformance.tap.faults import Change, Corrupt, FewerIds, LowerLimit, OtherChunkId, OtherUuid, PayloadByte
 
 _U32: Final = struct.Struct(">I")
 
@@ -22,6 +22,8 @@ def changed(raw: memoryview, fault: Corrupt) -> bytes | None:
     command = pb.BaseCommand.FromString(bytes(raw[8 : command_end(raw)]))
     if isinstance(fault.change, FewerIds):
         return _with_fewer_ids(command, fault.change) if command.type not in CARRY_PAYLOAD else None
+    if isinstance(fault.change, LowerLimit):
+        return _with_lower_limit(command, fault.change)
     if command.type not in CARRY_PAYLOAD:
         return None
     bounds = bounds_of(raw, command_end(raw))
@@ -52,7 +54,7 @@ def _with_change(metadata: pb.MessageMetadata, payload: bytes, change: Change) -
             if not metadata.HasField("uuid"):
                 return None
             metadata.uuid = uuid
-        case FewerIds():
+        case FewerIds() | LowerLimit():
             return None
         case _:
             assert_never(change)
@@ -67,4 +69,12 @@ def _with_fewer_ids(command: pb.BaseCommand, change: FewerIds) -> bytes | None:
     if len(command.ack.message_id) <= change.count:
         return b""
     del command.ack.message_id[-change.count :]
+    return encode_frame(command)
+
+
+def _with_lower_limit(command: pb.BaseCommand, change: LowerLimit) -> bytes | None:
+    """Only CONNECTED has a limit."""
+    if command.type != pb.BaseCommand.CONNECTED or command.connected.max_message_size <= change.max_message_bytes:
+        return None
+    command.connected.max_message_size = change.max_message_bytes
     return encode_frame(command)

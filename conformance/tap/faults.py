@@ -139,7 +139,13 @@ class FewerIds(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="fewer
     of_at_least: int = 1
 
 
-Change = PayloadByte | OtherChunkId | OtherUuid | FewerIds
+class LowerLimit(Struct, frozen=True, kw_only=True, tag="lower-limit"):
+    """The broker says to a client that connects that a message may be this large, where it takes larger ones."""
+
+    max_message_bytes: int
+
+
+Change = PayloadByte | OtherChunkId | OtherUuid | FewerIds | LowerLimit
 
 
 class Corrupt(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="corrupt"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from conformance.known import KnownDeviation, shipped
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
+from conformance.tenancy.place import Place
 from model.deviations import DEVIATIONS
 from model.example import Example
 from model.judgement import Broken
@@ -49,7 +49,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
     broker.start()
     made = World(
         broker,
-        run=f"known-{uuid.uuid4().hex[:8]}",
+        place=Place(broker),
         another=lambda: parse_broker(text, settings={**QUICK, **SUITE_SETTINGS}),
     )
     yield made

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import time
-import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
@@ -57,7 +56,7 @@ def world(request: pytest.FixtureRequest, started: list[Broker]) -> Iterator[Geo
     if text.startswith("pulsar:"):
         pytest.skip("--broker names a cluster that is not ours to wire")
     settings = {**QUICK, **SUITE_SETTINGS}
-    made = GeoWorld(lambda: parse_broker(text, settings=settings), run=uuid.uuid4().hex[:8], on_start=started.append)
+    made = GeoWorld(lambda: parse_broker(text, settings=settings), tenant="geo", on_start=started.append)
     yield made
     made.close()
 

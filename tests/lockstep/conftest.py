@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from conformance.brokers.select import parse_broker
 from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.lockstep.world import World
+from conformance.tenancy.place import Place
 from conformance.trouble import Trouble
 from tests.lockstep.cursor_stage import Stage
 
@@ -20,9 +20,10 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
     broker = parse_broker(request.config.getoption("--broker"), settings=SUITE_SETTINGS)
     try:
         broker.start()
-        world = World(broker, run=uuid.uuid4().hex[:8])
-        yield world
-        world.close()
+        with Place(broker) as place:
+            world = World(broker, place=place)
+            yield world
+            world.close()
     except Trouble as trouble:
         pytest.exit(str(trouble), returncode=2)
     finally:

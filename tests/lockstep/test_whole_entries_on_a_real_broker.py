@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from conformance.brokers.select import parse_broker
 from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.lockstep.world import World
+from conformance.tenancy.place import Place
 from conformance.trouble import Trouble
 from model.cursors.words import Range
 from model.log import Position
@@ -25,11 +25,12 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
     broker = parse_broker(request.config.getoption("--broker"), settings=settings)
     try:
         broker.start()
-        world = World(broker, run=uuid.uuid4().hex[:8])
-        if world.acknowledges_parts:
-            pytest.skip("this broker acknowledges parts of batches, and is not ours to configure")
-        yield world
-        world.close()
+        with Place(broker) as place:
+            world = World(broker, place=place)
+            if world.acknowledges_parts:
+                pytest.skip("this broker acknowledges parts of batches, and is not ours to configure")
+            yield world
+            world.close()
     except Trouble as trouble:
         pytest.exit(str(trouble), returncode=2)
     finally:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import resource
 import sys
 import time
-import uuid
 from pathlib import Path
 
 from conformance.brokers.select import parse_broker
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
+from conformance.tenancy.place import Place
 from model.chunks.words import (
     AcknowledgeChunked,
     CreateChunkedTopic,
@@ -68,7 +68,7 @@ def main() -> None:
     size_mb, messages = (*map(int, sys.argv[1:]), *(100, 3)[len(sys.argv) - 1 :])
     broker = parse_broker("4.0.8", settings=SETTINGS)
     broker.start()
-    world = World(broker, run=f"large-{uuid.uuid4().hex[:8]}")
+    world = World(broker, place=Place(broker))
     try:
         measure(world, size_mb, messages)
     finally:

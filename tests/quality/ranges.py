@@ -27,6 +27,7 @@ from conformance.lockstep.world import World
 from conformance.systems.deadline import Deadline
 from conformance.systems.outcomes import Receipt
 from conformance.systems.wire import WireClient
+from conformance.tenancy.place import Place
 from conformance.trouble import Trouble
 from model.cursors import acked, cursor
 from model.cursors.acked import Acked
@@ -197,7 +198,7 @@ def print_broker(broker: str, ranges: tuple[int, ...]) -> None:
     started = parse_broker(broker, settings=SETTINGS)
     started.start()
     try:
-        world = World(started, run=f"ranges-{time.time_ns():x}")
+        world = World(started, place=Place(started))
         topic = f"persistent://{world.namespace_for_cursors('shipped', is_trimmed=False)}/ranges"
         world.admin.create_topic(topic)
         client = WireClient.connect(started.addresses.service_url, timeout_s=PATIENCE_S)

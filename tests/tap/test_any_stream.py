@@ -17,7 +17,18 @@ from conformance.systems.frames import FrameSplitter, MalformedFrame, encode_fra
 from conformance.systems.outcomes import ConnectionLost
 from conformance.systems.wire import WireClient
 from conformance.tap.changes import changed
-from conformance.tap.faults import Corrupt, FewerIds, Hold, Lose, OtherChunkId, OtherUuid, PayloadByte, Refuse, Which
+from conformance.tap.faults import (
+    Corrupt,
+    FewerIds,
+    Hold,
+    Lose,
+    LowerLimit,
+    OtherChunkId,
+    OtherUuid,
+    PayloadByte,
+    Refuse,
+    Which,
+)
 from conformance.tap.reading import Reader
 from conformance.tap.ring import Ring
 from conformance.tap.tap import Tap
@@ -159,7 +170,13 @@ def test_a_changed_frame_is_a_whole_one_and_the_same_but_for_the_change(
 ) -> None:
     command, metadata, payload = parts
     raw = memoryview(encode_frame(*parts))
-    for change in (PayloadByte(at=at), OtherChunkId(chunk_id=chunk_id), OtherUuid(uuid="u"), FewerIds(count=count)):
+    for change in (
+        PayloadByte(at=at),
+        OtherChunkId(chunk_id=chunk_id),
+        OtherUuid(uuid="u"),
+        FewerIds(count=count),
+        LowerLimit(max_message_bytes=10240),
+    ):
         other = changed(raw, Corrupt(which=Which(), change=change))
         expected = pb.MessageMetadata()
         expected.CopyFrom(metadata or expected)
@@ -179,6 +196,11 @@ def test_a_changed_frame_is_a_whole_one_and_the_same_but_for_the_change(
                 fewer.CopyFrom(command)
                 del fewer.ack.message_id[-count:]
                 assert other == (encode_frame(fewer) if len(command.ack.message_id) > count else b"")
+            case LowerLimit() if command.connected.max_message_size > 10240:
+                lower = pb.BaseCommand()
+                lower.CopyFrom(command)
+                lower.connected.max_message_size = 10240
+                assert other == encode_frame(lower)
             case _:
                 assert other is None
 

@@ -1,0 +1,25 @@
+"""``clean`` as it is typed."""
+
+from __future__ import annotations
+
+import click
+
+from conformance.cli import options
+from conformance.cli.connection import connection_options
+from conformance.cli.output import consoles
+from conformance.systems.security import Security
+
+
+@click.command()
+@options.broker_option(required=True, help="The URLs of a running cluster.")
+@click.option(
+    "--tenant", metavar="NAME", help="Where runs were given this tenant.  [default: the tenants of runs' own]"
+)
+@click.option("--force", is_flag=True, help="Also what may belong to a run that goes on, on another machine.")
+@connection_options
+def clean(broker: str, tenant: str | None, force: bool, security: Security) -> int:
+    """Remove what runs that were killed left on a running cluster, and set back what they changed."""
+    from conformance.commands import clean as cleaning
+
+    asked = cleaning.Asked(broker=broker, within=tenant, force=force, security=security)
+    return cleaning.clean(asked, out=consoles()[0])

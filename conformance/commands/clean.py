@@ -1,0 +1,56 @@
+"""``clean``: removes what runs left on a running cluster that were killed, and sets back the settings they changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from conformance.brokers.select import is_running_cluster, parse_broker
+from conformance.commands.on_cluster import described
+from conformance.systems.admin import Admin
+from conformance.systems.security import Security
+from conformance.tenancy.leftovers import State, remove, state_of
+from conformance.tenancy.run_tenant import RunTenant, places
+from conformance.trouble import Trouble
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the user asked of ``clean``. ``force``: also what may belong to a run that goes on elsewhere."""
+
+    broker: str
+    within: str | None
+    force: bool
+    security: Security
+
+
+def clean(asked: Asked, *, out: Console) -> int:
+    """Remove, and say what was removed and what was not; returns the exit status.
+
+    Raises:
+        Trouble: it is no running cluster, or the cluster does not let us.
+    """
+    if not is_running_cluster(asked.broker):
+        raise Trouble(f"{asked.broker} is no cluster that runs already: the suite removes its own brokers by itself")
+    broker = parse_broker(asked.broker, security=asked.security)
+    broker.start()
+    with Admin(broker.addresses.admin) as admin:
+        found = places(admin, within=asked.within)
+        for tenant in found:
+            out.print(_cleaned(admin, tenant, force=asked.force), markup=False, soft_wrap=True)
+    if not found:
+        where = "the cluster" if asked.within is None else f"the tenant {asked.within}"
+        out.print(f"No run left anything in {where}.", markup=False, soft_wrap=True)
+    return 0
+
+
+def _cleaned(admin: Admin, tenant: RunTenant, *, force: bool) -> str:
+    """Remove what one run left, unless it may go on; say so."""
+    state = state_of(tenant)
+    until = tenant.name.over_at.strftime("%Y-%m-%d %H:%M UTC")
+    if state is State.RUNNING:
+        return f"{tenant.name}: {state.value}. Left alone."
+    if state is State.UNKNOWN and not force:
+        return f"{tenant.name}: {state.value}, on another machine, until {until}. Left alone; --force removes it."
+    return f"{tenant.name}: {state.value}. Removed: {described(remove(admin, tenant))}."

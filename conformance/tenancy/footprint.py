@@ -1,0 +1,44 @@
+"""What a run leaves on a cluster while it goes on, as its user allowed it, and the sentences that announce it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conformance.tenancy.cluster_settings import MAY_CHANGE
+from conformance.tenancy.run_name import RunName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Footprint:
+    """``within``: the tenant to use instead of one of its own. ``may_change_settings``: those of the whole cluster."""
+
+    name: RunName
+    within: str | None = None
+    may_change_settings: bool = False
+
+    def options(self) -> list[str]:
+        """The options of the engine's command line that say so."""
+        told = ["--run-name", str(self.name)]
+        if self.within is not None:
+            told += ["--tenant", self.within]
+        if self.may_change_settings:
+            told.append("--allow-cluster-settings")
+        return told
+
+    def sentences(self) -> tuple[str, ...]:
+        """Announce what will be created and changed, and what becomes of it."""
+        if self.within is None:
+            creates = f"Creates the tenant {self.name} with namespaces and topics, and removes it at the end."
+        else:
+            creates = (
+                f"Creates namespaces {self.within}/{self.name}-… with topics in the tenant {self.within}, "
+                "and removes them at the end."
+            )
+        settings = ", ".join(MAY_CHANGE)
+        if self.may_change_settings:
+            return (creates, f"May change the cluster's dynamic setting {settings}, and sets it back at the end.")
+        return (
+            creates,
+            "Changes nothing else on the cluster. "
+            f"(With --allow-cluster-settings also the dynamic setting {settings}, until the end.)",
+        )

@@ -1,0 +1,88 @@
+"""Removes namespaces with everything in them, topic by topic, and tenants.
+
+Clusters do not allow the forced deletion of namespaces unless they are configured to (``forceDeleteNamespaceAllowed``),
+so it is never asked for: one way for all of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from http import HTTPStatus
+from typing import Final, get_args
+
+from conformance.systems.admin import Admin, Domain
+from conformance.systems.admin_http import AdminError
+from conformance.systems.deadline import Deadline
+from conformance.trouble import Trouble
+
+AT_ONCE: Final = 8
+"""Topics that are deleted at the same time."""
+
+TIMEOUT_S: Final = 60.0
+"""How long one namespace or tenant may refuse to go: a topic may be on its way to another broker, or still have been
+created by a client's last request."""
+
+_PAUSE_S: Final = 0.1
+_REFUSED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.METHOD_NOT_ALLOWED)
+
+
+def remove_namespaces(admin: Admin, namespaces: Sequence[str]) -> None:
+    """Remove these namespaces with all topics and subscriptions in them; none that is gone already is missed.
+
+    Raises:
+        Trouble: one is still there after a while.
+    """
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for namespace in namespaces:
+            _until_gone(f"the namespace {namespace}", partial(_remove, admin, pool, namespace))
+
+
+def remove_tenant(admin: Admin, tenant: str) -> None:
+    """Remove a tenant without namespaces, if it is there; :class:`Trouble` if it is still there after a while."""
+    _until_gone(f"the tenant {tenant}", lambda: admin.delete_tenant(tenant))
+
+
+def count_topics(admin: Admin, namespaces: Sequence[str]) -> int:
+    """How many topics there are in these namespaces, partitions one by one; what is gone meanwhile counts as none."""
+    count = 0
+    for namespace in namespaces:
+        for domain in get_args(Domain):
+            with contextlib.suppress(AdminError):
+                count += len(admin.topics(namespace, domain=domain))
+    return count
+
+
+def _remove(admin: Admin, pool: ThreadPoolExecutor, namespace: str) -> None:
+    for domain in get_args(Domain):
+        partitioned = admin.partitioned_topics(namespace, domain=domain)
+        list(pool.map(lambda topic: _go(lambda: admin.delete_partitioned_topic(topic, force=True)), partitioned))
+        topics = admin.topics(namespace, domain=domain)
+        list(pool.map(lambda topic: _go(lambda: admin.delete_topic(topic, force=True)), topics))
+    admin.delete_namespace(namespace)
+
+
+def _go(delete: Callable[[], None]) -> None:
+    """Delete a topic. What does not go now is found again as long as its namespace is there."""
+    try:
+        delete()
+    except AdminError as error:
+        if error.status in _REFUSED:
+            raise
+
+
+def _until_gone(what: str, remove: Callable[[], None]) -> None:
+    """Try until it does not fail, or there is nothing left to remove."""
+    deadline = Deadline.after(TIMEOUT_S)
+    while True:
+        try:
+            return remove()
+        except AdminError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return None
+            if error.status in _REFUSED or deadline.passed:
+                raise Trouble(f"{what[0].upper()}{what[1:]} could not be removed: {error}.") from error
+        time.sleep(_PAUSE_S)

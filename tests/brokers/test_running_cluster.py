@@ -1,0 +1,229 @@
+"""Tests of runs on a cluster that is somebody else's: a stock standalone is the same after a run as it was before."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+import psutil
+import pytest
+
+from conformance.brokers.release import fetched_release, release_in
+from conformance.brokers.select import parse_broker
+from conformance.cli.output import NAME
+from conformance.commands.supervisor import events_file
+from conformance.events import AnyEvent, ViolationFound, decode
+from conformance.systems.wire import WireClient
+from conformance.tenancy.cluster_settings import CLASSIC
+from conformance.tenancy.footprint import Footprint
+from conformance.tenancy.place import Place
+from conformance.tenancy.run_name import GRACE, RunName
+from conformance.tenancy.run_tenant import PROCESS, RunTenant
+from model.catalogue import FAMILIES
+from tests.brokers.stock import Stock, everything_on, stock_standalone
+from tests.polling import eventually
+
+_ENDS_WITHIN_S = 120.0
+_ALL = ",".join(FAMILIES)
+_SWITCHING = ("--rules", "KEY", "--machines", "keys-switched", "--allow-cluster-settings")
+"""Runs the machine that changes a setting of the cluster, from the first example on."""
+
+
+@pytest.fixture(scope="module")
+def stock(request: pytest.FixtureRequest) -> Iterator[Stock]:
+    kind, _, folder = request.config.getoption("--broker").partition(":")
+    if folder and kind != "dist":
+        pytest.skip("no distribution is at hand that could be started by its own script")
+    with stock_standalone(release_in(Path(folder)) if folder else fetched_release(kind)) as started:
+        yield started
+
+
+@pytest.fixture(autouse=True)
+def _stays_as_it_was(stock: Stock) -> Iterator[None]:
+    """Whatever a test does, the cluster is the same before and after."""
+    before = everything_on(stock.admin)
+    yield
+    assert everything_on(stock.admin) == before
+
+
+def started(stock: Stock, folder: Path, command: str, *arguments: str) -> subprocess.Popen[str]:
+    """Start a command of the suite on the cluster."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "conformance", command, "--broker", stock.broker, *arguments],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(stock: Stock, folder: Path, command: str, *arguments: str) -> tuple[int, str, str]:
+    """Run a command of the suite on the cluster: its status, and what it printed on both streams."""
+    process = started(stock, folder, command, *arguments)
+    out, err = process.communicate(timeout=_ENDS_WITHIN_S)
+    return process.returncode, out, err
+
+
+def told(report: Path) -> list[AnyEvent]:
+    return [decode(line) for line in events_file(report).read_bytes().splitlines()]
+
+
+def test_it_is_as_before_after_a_check_of_all_documents_that_finds_nothing(stock: Stock, tmp_path: Path) -> None:
+    report = tmp_path / "report"
+    status, _, err = run(stock, tmp_path, "check", "--rules", _ALL, "--budget", "25s", "--report", str(report))
+    assert re.search(
+        rf"^Creates the tenant {NAME}-\S+ with namespaces and topics, and removes it at the end\.$", err, re.M
+    )
+    assert "Changes nothing else on the cluster." in err
+    events = told(report)
+    assert [event for event in events if isinstance(event, ViolationFound)] == []
+    assert status == 2  # in so short a time not every rule's turn comes
+
+
+def test_it_is_as_before_after_an_interrupted_check_that_changed_a_setting(stock: Stock, tmp_path: Path) -> None:
+    process = started(stock, tmp_path, "check", *_SWITCHING, "--budget", "2m")
+    eventually(lambda: CLASSIC in stock.admin.dynamic_configuration(), deadline_s=_ENDS_WITHIN_S)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=_ENDS_WITHIN_S)
+    assert process.returncode == 130
+    assert f"May change the cluster's dynamic setting {CLASSIC}, and sets it back at the end." in err
+
+
+def test_it_is_as_before_once_what_a_killed_check_left_is_cleaned(stock: Stock, tmp_path: Path) -> None:
+    process = started(stock, tmp_path, "check", *_SWITCHING, "--budget", "2m")
+    eventually(lambda: CLASSIC in stock.admin.dynamic_configuration(), deadline_s=_ENDS_WITHIN_S)
+    suite = psutil.Process(process.pid)
+    for one in (suite, *suite.children(recursive=True)):
+        one.kill()
+    process.communicate()
+    (left,) = [tenant for tenant in stock.admin.tenants() if RunName.parse(tenant)]
+    assert CLASSIC in stock.admin.dynamic_configuration()
+    status, out, _ = run(stock, tmp_path, "clean")
+    assert status == 0
+    assert re.fullmatch(rf"{left}: is over\. Removed: \d+ namespaces with \d+ topics?; set back: {CLASSIC}\.\n", out)
+    assert run(stock, tmp_path, "clean") == (0, "No run left anything in the cluster.\n", "")
+
+
+def test_it_is_as_before_after_a_soak_that_was_asked_to_end(stock: Stock, tmp_path: Path) -> None:
+    process = started(stock, tmp_path, "soak", "--minutes", "5", "--clients", "1", "--topics", "2", "--rate", "20")
+    eventually(lambda: any(map(RunName.parse, stock.admin.tenants())), deadline_s=_ENDS_WITHIN_S)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=_ENDS_WITHIN_S)
+    assert process.returncode == 130
+
+
+def test_within_a_tenant_that_is_there_a_run_has_namespaces_and_removes_them(stock: Stock) -> None:
+    name = RunName.new(at_most_s=60)
+    (cluster,) = stock.admin.clusters()
+    stock.admin.create_tenant("theirs", clusters=[cluster])
+    stock.admin.create_namespace("theirs/kept")
+    stock.admin.create_topic("persistent://theirs/kept/kept")
+    before = everything_on(stock.admin)
+    broker = parse_broker(stock.broker)
+    with Place(broker, Footprint(name=name, within="theirs")) as place:
+        namespace = place.tenant.create_namespace("some")
+        assert namespace == f"theirs/{name}-some"
+        fill(stock, namespace)
+        assert everything_on(stock.admin)["tenants"] == before["tenants"]
+    assert everything_on(stock.admin) == before
+    stock.admin.delete_topic("persistent://theirs/kept/kept")
+    stock.admin.delete_namespace("theirs/kept")
+    stock.admin.delete_tenant("theirs")
+
+
+def fill(stock: Stock, namespace: str) -> None:
+    """Have topics of all kinds in a namespace, with what keeps them from being deleted, and a policy of a topic."""
+    stock.admin.create_topic(f"persistent://{namespace}/plain")
+    stock.admin.create_subscription(f"persistent://{namespace}/plain", "s", earliest=True)
+    stock.admin.set_topic_deduplication(f"persistent://{namespace}/plain", enabled=True)
+    stock.admin.create_topic(f"persistent://{namespace}/partitioned", partitions=3)
+    service_url = stock.broker.partition(",")[0]
+    client = WireClient.connect(service_url, timeout_s=30)
+    client.open_producer(f"non-persistent://{namespace}/n", name=None, timeout_s=30)
+    client.abort()
+
+
+def test_a_setting_that_had_been_set_is_set_back_to_that(stock: Stock) -> None:
+    stock.admin.set_dynamic_configuration(CLASSIC, "true")
+    broker = parse_broker(stock.broker)
+    with Place(broker, Footprint(name=RunName.new(at_most_s=60), may_change_settings=True)) as place:
+        for value in ("false", "true", "false"):
+            assert place.settings.change(CLASSIC, value)
+            eventually(partial(is_in_force, stock, value))
+    assert stock.admin.dynamic_configuration() == {CLASSIC: "true"}
+    stock.admin.set_dynamic_configuration(CLASSIC, "false")
+    stock.admin.clear_dynamic_configuration(CLASSIC)
+
+
+def is_in_force(stock: Stock, value: str) -> bool:
+    return stock.admin.runtime_configuration()[CLASSIC] == value
+
+
+def test_settings_are_left_alone_unless_they_may_be_changed(stock: Stock) -> None:
+    with Place(parse_broker(stock.broker)) as place:
+        assert not place.settings.change(CLASSIC, "true")
+        assert stock.admin.dynamic_configuration() == {}
+
+
+def test_a_setting_that_another_run_has_changed_is_left_alone(stock: Stock) -> None:
+    broker = parse_broker(stock.broker)
+    footprints = [Footprint(name=RunName.new(at_most_s=60), may_change_settings=True) for _ in range(2)]
+    with Place(broker, footprints[0]) as one, Place(broker, footprints[1]) as other:
+        assert one.settings.change(CLASSIC, "true")
+        assert not other.settings.change(CLASSIC, "true")
+
+
+def test_what_a_run_on_another_machine_has_is_left_until_it_must_be_over(stock: Stock, tmp_path: Path) -> None:
+    name = RunName.new(at_most_s=60)
+    elsewhere = left_by(stock, name, process="another machine 1 1")
+    status, out, _ = run(stock, tmp_path, "clean")
+    assert (status, "Left alone; --force removes it." in out) == (0, True)
+    with Place(parse_broker(stock.broker)) as place:  # nor does another run remove it
+        assert place.removed == ()
+    assert elsewhere.tenant in stock.admin.tenants()
+    assert (
+        f"{name}: may be running. Removed: 1 namespace with 0 topics.\n" == run(stock, tmp_path, "clean", "--force")[1]
+    )
+
+
+def test_the_next_run_removes_what_must_be_over(stock: Stock) -> None:
+    now = RunName.new(at_most_s=60)
+    long_ago = replace(now, began=now.began - GRACE - timedelta(minutes=2))
+    left_by(stock, long_ago, process="another machine 1 1")
+    with Place(parse_broker(stock.broker)) as place:
+        assert [one.name for one in place.removed] == [long_ago]
+
+
+def test_what_a_run_on_this_machine_has_is_left_even_by_force(stock: Stock, tmp_path: Path) -> None:
+    with Place(parse_broker(stock.broker)) as place:
+        assert (
+            run(stock, tmp_path, "clean", "--force")[1]
+            == f"{place.tenant.name}: is running on this machine. Left alone.\n"
+        )
+        assert place.tenant.tenant in stock.admin.tenants()
+
+
+def test_tenants_that_are_only_named_alike_are_nobodys_leftovers(stock: Stock, tmp_path: Path) -> None:
+    (cluster,) = stock.admin.clusters()
+    alike = (NAME, f"{NAME}-of-ours", f"{RunName.new(at_most_s=60)}-copy")
+    for tenant in alike:
+        stock.admin.create_tenant(tenant, clusters=[cluster])
+    assert run(stock, tmp_path, "clean", "--force")[1] == "No run left anything in the cluster.\n"
+    for tenant in alike:
+        stock.admin.delete_tenant(tenant)
+
+
+def left_by(stock: Stock, name: RunName, *, process: str) -> RunTenant:
+    """Have on the cluster what the run of another process left."""
+    tenant = RunTenant(stock.admin, name)
+    tenant.create_tenant(stock.admin.clusters()[0])
+    tenant.begin_record()
+    tenant.write_down({PROCESS: process})
+    return tenant
