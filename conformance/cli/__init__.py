@@ -74,5 +74,5 @@ def _status(arguments: Sequence[str] | None, engine: Engine) -> int:
 
 
 def _failed(sentence: str) -> int:
-    click.echo(f"{NAME}: {sentence}", err=True)
+    click.echo(f"{NAME}: {' '.join(sentence.split())}", err=True)
     return FAILED

@@ -8,7 +8,8 @@ import click
 from click.core import ParameterSource
 
 from conformance.cli import options
-from conformance.cli.output import STDOUT, consoles, demand_folder_of, write
+from conformance.cli.output import STDOUT, consoles, write
+from conformance.cli.places import OutputFile
 from conformance.cli.types import DEFECT, Duration
 from conformance.commands.engine import Engine
 
@@ -20,7 +21,15 @@ from conformance.commands.engine import Engine
 @click.option("--budget", type=Duration(), default="60s", show_default=True, help="How long to hunt for each: 90s, 2m.")
 @options.seed_option("a hunt")
 @options.report_option("what a hunt writes")
-@click.option("--json", "json_", is_flag=False, flag_value=STDOUT, metavar="[FILE]", help="For programs.")
+@click.option(
+    "--json",
+    "json_",
+    type=OutputFile(allow_dash=True),
+    is_flag=False,
+    flag_value=STDOUT,
+    metavar="[FILE]",
+    help="For programs.",
+)
 @click.pass_obj
 def defects(
     engine: Engine,
@@ -30,7 +39,7 @@ def defects(
     budget: float,
     seed: int | None,
     report: Path | None,
-    json_: str | None,
+    json_: Path | None,
 ) -> int:
     """List the seeded defects (all, or those of these NAMES), or hunt them: each must be found by the machines."""
     if not hunt:
@@ -43,8 +52,6 @@ def defects(
 
     chosen = tuple(catalogue.find(name) for name in names) or catalogue.defects()
     out, err = consoles()
-    if json_ is not None:
-        demand_folder_of(Path(json_))
     if not hunt:
         if json_ is None:
             listings.list_defects(chosen, out)
@@ -60,7 +67,7 @@ def defects(
         report=report,
     )
     status, hunted = hunting.hunt(asked, engine, err=err)
-    hunts.show(hunted, err if json_ == STDOUT else out)
+    hunts.show(hunted, err if json_ == Path(STDOUT) else out)
     if json_ is not None:
         write(hunts.as_json(hunted, broker=broker, seed=asked.seed, budget_s=budget), json_)
     return status

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from conformance.trouble import Trouble
-
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -26,13 +24,7 @@ def consoles() -> tuple[Console, Console]:
     return Console(highlight=False), Console(stderr=True, highlight=False)
 
 
-def demand_folder_of(path: Path) -> None:
-    """Trouble now rather than at the end of a long run."""
-    if not path.parent.is_dir():
-        raise Trouble(f"{path} cannot be written, because there is no folder {path.parent}")
-
-
-def write(content: bytes, where: str) -> None:
+def write(content: bytes, where: Path) -> None:
     """Write to a file, or to standard output."""
-    with click.open_file(where, "wb") as file:
+    with click.open_file(str(where), "wb") as file:
         file.write(content)

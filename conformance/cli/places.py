@@ -14,12 +14,15 @@ from conformance.commands.folders import has_report
 class OutputFile(click.Path):
     """A file that will be written; its folder is there."""
 
-    def __init__(self) -> None:
-        super().__init__(dir_okay=False, writable=True)
+    def __init__(self, *, allow_dash: bool = False) -> None:
+        """``allow_dash``: ``-`` stands for standard output."""
+        super().__init__(dir_okay=False, writable=True, allow_dash=allow_dash)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The path."""
         path = Path(str(super().convert(value, param, ctx)))
+        if not path.name:
+            self.fail(f"{value!r} names no file", param, ctx)
         if not path.parent.is_dir():
             self.fail(f"{str(path)!r} cannot be written, because there is no folder {path.parent}", param, ctx)
         if not path.exists() and not os.access(path.parent, os.W_OK):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import re
 import tempfile
@@ -16,6 +17,9 @@ from conformance.trouble import Trouble
 
 DEFAULT = Path("reports")
 """Below which folder reports go when no other is asked for."""
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+"""The errors of a file system on which nothing more can be written."""
 
 LEFT = ("journal.jsonl", "report.html", "verdicts.json")
 """Besides events, what shows that there is a report in a folder."""
@@ -57,6 +61,8 @@ def bugs_kept_in(folder: Path | None) -> Iterator[None]:
     except (Trouble, click.ClickException, click.Abort, BrokenPipeError):
         raise
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise Trouble(f"cannot write {error.filename or 'what came of it'}: {error.strerror}") from error
         kept = (folder or Path(tempfile.mkdtemp(prefix="pulsar-conformance-"))) / "traceback.txt"
         kept.write_text(traceback.format_exc())
         what = f"{type(error).__name__}: {error}".splitlines()[0]

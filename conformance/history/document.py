@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from conformance.files import content
 from conformance.history.unknown_fields import unknown_field
 from conformance.trouble import Trouble
 from model.cursors.cursor import Interval
@@ -100,7 +101,7 @@ def encode(history: History) -> bytes:
 
 def read(path: Path) -> History:
     """Read a history; Trouble, in one sentence, when the file is not one, or says what this suite does not know."""
-    written = _content(path)
+    written = content(path)
     try:
         written_as = msgspec.json.decode(written, type=_Format).format
         if written_as != FORMAT:
@@ -120,15 +121,3 @@ class _Format(msgspec.Struct, frozen=True):
     """What is looked at first: all else may differ in another format."""
 
     format: int = FORMAT
-
-
-def _content(path: Path) -> bytes:
-    """What is in a file; Trouble for what is no file of the size that a history has."""
-    try:
-        if path.exists() and not path.is_file():
-            raise Trouble(f"cannot read {path}: it is {'a directory' if path.is_dir() else 'no regular file'}")
-        if (size_bytes := path.stat().st_size) > LARGEST_BYTES:
-            raise Trouble(f"{path} is not a history of this suite: it has {size_bytes} bytes")
-        return path.read_bytes()
-    except OSError as error:
-        raise Trouble(f"cannot read {path}: {error.strerror}") from error

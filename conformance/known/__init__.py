@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
+from conformance.files import content
 from conformance.trouble import Trouble
 from model import names
 from model.deviations import DEVIATIONS
@@ -85,9 +86,7 @@ def shipped() -> tuple[KnownDeviation, ...]:
 def read(path: Path) -> tuple[KnownDeviation, ...]:
     """The deviations of one file: a JSON list of objects. Trouble, in one sentence, when it is not that."""
     try:
-        deviations = msgspec.json.decode(path.read_bytes(), type=tuple[KnownDeviation, ...])
-    except OSError as error:
-        raise Trouble(f"cannot read {path}: {error.strerror}") from error
+        deviations = msgspec.json.decode(content(path), type=tuple[KnownDeviation, ...])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Trouble(f"{path} is not a list of known deviations: {error}") from error
     for deviation in deviations:

@@ -1,0 +1,81 @@
+"""Whatever stands after an option: one sentence, status 2, no traceback. Nothing is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from conformance import cli
+from conformance.commands.engine import Engine
+
+BAD = (
+    *(
+        "",
+        " ",
+        ",",
+        "-1",
+        "0",
+        "nan",
+        "inf",
+        "1e400",
+        "9" * 40,
+        "\u202e",
+        "null",
+        "a\nb",
+        "{}",
+        "*",
+        "%s%n",
+        "\U0001f4a5",
+    ),
+    *(
+        "../..",
+        "/",
+        "/dev/full",
+        "/dev/zero",
+        "taken",
+        "taken/x",
+        "folder",
+        "nowhere/x",
+        "--",
+        "a=b=c",
+        "=",
+        "none,none",
+    ),
+)
+
+ENDING = {
+    "check": ("--broker", "no such"),
+    "soak": ("--broker", "no such"),
+    "replay": ("no such", "--broker", "4.0.8"),
+    "defects": ("no-such",),
+    "explore": ("--list",),
+}
+"""What ends each command, in one sentence or well, however good its option is. Others end without it."""
+
+OPTIONS = [
+    (name, parameter.opts[0])
+    for name, command in cli.cli.commands.items()
+    for parameter in command.params
+    if isinstance(parameter, click.Option) and not parameter.is_flag
+]
+
+
+@pytest.mark.parametrize(("command", "option"), OPTIONS, ids="".join)
+def test_no_value_of_an_option_gives_more_than_one_sentence(
+    command: str, option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").touch()
+    (tmp_path / "folder").mkdir()
+    for value in BAD:
+        if command == "verify":  # what is good would start Spark
+            with pytest.raises(click.ClickException):
+                cli.cli.commands[command].make_context(command, [option, value])
+            continue
+        with pytest.raises(SystemExit) as ended:
+            cli.main([command, *ENDING.get(command, ()), option, value], Engine())
+        said = capsys.readouterr().err
+        assert (ended.value.code, said.count("\n")) in ((2, 1), (0, 0)), (value, said)
+        assert "the suite itself failed" not in said, (value, said)
