@@ -179,20 +179,23 @@ def _download_once(wanted: Coordinates, suffix: str, destination: Path) -> None:
             raise _NotThere
         response.raise_for_status()
         size_bytes = int(response.headers.get("content-length", 0))
-        with destination.open("wb") as content, _progress(shown=not suffix) as bar:
+        err = Console(stderr=True)
+        if not suffix and not err.is_terminal:  # no bar that moves: a line says what takes long
+            err.print(f"Fetching {remote.filename}, {size_bytes / 1e6:.0f} MB", soft_wrap=True, highlight=False)
+        with destination.open("wb") as content, _progress(err, shown=not suffix and err.is_terminal) as bar:
             task = bar.add_task(remote.filename, total=size_bytes or None)
             for chunk in response.iter_content(chunk_size=_CHUNK_BYTES):
                 content.write(chunk)
                 bar.advance(task, len(chunk))
 
 
-def _progress(*, shown: bool) -> Progress:
+def _progress(err: Console, *, shown: bool) -> Progress:
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         DownloadColumn(),
         TransferSpeedColumn(),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=err,
         disable=not shown,
     )

@@ -30,6 +30,7 @@ from model.catalogue import Selection
 @click.option("--machines", type=MACHINES, default=(), help="Run only these machines.")
 @options.client_option
 @options.setting_option
+@options.verbose_option
 @connection_options
 @options.tenant_option
 @options.cluster_settings_option
@@ -48,6 +49,7 @@ def check(
     machines: tuple[str, ...],
     client: str | None,
     settings: tuple[tuple[str, str], ...],
+    verbose: bool,
     security: Security,
     tenant: str | None,
     allow_cluster_settings: bool,
@@ -71,6 +73,7 @@ def check(
         client=client,
         history=history,
         settings=settings,
+        verbose=verbose,
         connection=tuple(security.options()),
         command=shlex.join([NAME, *take_token_off(sys.argv[1:])[0]]),
         footprint=options.footprint(broker, tenant, allow_cluster_settings, at_most_s=budget),

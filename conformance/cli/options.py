@@ -62,6 +62,9 @@ client_option = click.option(
 setting_option = click.option(
     "--setting", "settings", type=Setting(), multiple=True, help="A setting of the broker; may be repeated."
 )
+verbose_option = click.option(
+    "--verbose", is_flag=True, help="Print known deviations and long histories in full as well."
+)
 json_file_option = click.option("--json", "json_", type=OutputFile(), help="Write the verdicts as JSON.")
 tenant_option = click.option(
     "--tenant", metavar="NAME", help="On a running cluster: use this tenant.  [default: one of the run's own]"

@@ -49,6 +49,8 @@ class Asked:
     client: str | None = None
     connection: tuple[str, ...] = ()
     """The options for TLS and authentication, without secrets, as they are told in the report."""
+    verbose: bool = False
+    """Whether the terminal is told everything."""
     named: frozenset[str] = frozenset()
     """The ids of the rules that were asked for by id."""
     footprint: Footprint | None = None
@@ -95,7 +97,7 @@ def _check(asked: Asked, folder: Path, engine: Engine, *, out: Console, err: Con
             security=engine.security,
         )
     account = tell(folder)
-    report(account, folder, out)
+    report(account, folder, out, verbose=asked.verbose)
     if asked.json is not None:
         data.write(account, asked.json)
     if asked.history is not None:
@@ -103,13 +105,12 @@ def _check(asked: Asked, folder: Path, engine: Engine, *, out: Console, err: Con
     return INTERRUPTED if ending is Ending.INTERRUPTED else account.verdicts.exit_status
 
 
-def report(account: Account, folder: Path, out: Console) -> None:
-    """Print the table of a run on ``out``, and write the reports into its folder."""
-    table.show(account, out)
+def report(account: Account, folder: Path, out: Console, *, verbose: bool = False) -> None:
+    """Write the reports of a run into its folder, and print its table on ``out``."""
     data.write(account, folder / "verdicts.json")
     junit.write(account, folder / "junit.xml")
     page.write(account, folder / "report.html")
-    out.print(f"Report: {folder / 'report.html'}", soft_wrap=True, markup=False, highlight=False)
+    table.show(account, out, report=folder / "report.html", verbose=verbose)
 
 
 def tell(folder: Path) -> Account:

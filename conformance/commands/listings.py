@@ -7,41 +7,46 @@ from typing import Any
 
 import msgspec
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from conformance.engine.catalogue import DESCRIPTIONS, Description
 from conformance.faults.defect import Defect
 from conformance.report.account import title
+from conformance.report.console import show_table
 from model.catalogue import CATALOGUE, DOCUMENTS
 
 
 def list_rules(out: Console) -> None:
     """Print every rule, document by document."""
     for document, name in DOCUMENTS.items():
-        table = _table(f"Document {document}: {name}")
-        for rule in CATALOGUE:
-            if rule.document == document:
-                table.add_row(rule.id, ", ".join(decided.value for decided in rule.decided_by), Text(title(rule)))
-        out.print(table)
+        _list(
+            out,
+            [
+                (rule.id, ", ".join(decided.value for decided in rule.decided_by), title(rule))
+                for rule in CATALOGUE
+                if rule.document == document
+            ],
+            heading=f"Document {document}: {name}",
+        )
 
 
 def list_defects(defects: Iterable[Defect], out: Console) -> None:
     """Print seeded defects, with the rule that each breaks."""
-    table = _table(None)
-    for defect in defects:
-        table.add_row(defect.name, defect.breaks, Text(defect.summary))
-    out.print(table)
+    _list(out, [(defect.name, defect.breaks, defect.summary) for defect in defects])
 
 
 def list_machines(out: Console) -> None:
     """Print every machine, document by document."""
     for document, name in DOCUMENTS.items():
-        table = _table(f"Document {document}: {name}")
-        for machine in DESCRIPTIONS:
-            if machine.document == document:
-                table.add_row(machine.name, f"share {machine.share:g}", Text(_telling(machine)))
-        out.print(table)
+        _list(
+            out,
+            [
+                (machine.name, f"share {machine.share:g}", _telling(machine))
+                for machine in DESCRIPTIONS
+                if machine.document == document
+            ],
+            heading=f"Document {document}: {name}",
+        )
 
 
 def _telling(machine: Description) -> str:
@@ -90,12 +95,11 @@ def defects_as_json(defects: Iterable[Defect]) -> bytes:
     return _json([{"id": defect.name, "breaks": defect.breaks, "summary": defect.summary} for defect in defects])
 
 
-def _table(name: str | None) -> Table:
-    table = Table(title=name, title_justify="left", box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True, style="bold")
-    table.add_column(no_wrap=True, style="dim")
-    table.add_column(ratio=1)
-    return table
+def _list(out: Console, rows: Iterable[tuple[str, str, str]], *, heading: str | None = None) -> None:
+    if heading is not None:
+        out.print(Text(heading, style="italic"))
+    cells = [(Text(name, style="bold"), Text(kind, style="dim"), Text(what)) for name, kind, what in rows]
+    show_table(out, cells, justify=("left", "left", "left"), wrapped=True)
 
 
 def _json(value: list[dict[str, Any]]) -> bytes:

@@ -10,7 +10,7 @@ from conformance.commands import check
 from conformance.commands.folders import bugs_kept_in
 
 
-def report(folder: Path, *, out: Console) -> int:
+def report(folder: Path, *, out: Console, verbose: bool = False) -> int:
     """Print the table and write the reports of the check whose events are in a folder; returns its exit status.
 
     Raises:
@@ -19,5 +19,5 @@ def report(folder: Path, *, out: Console) -> int:
     folder = folder.absolute()
     with bugs_kept_in(folder):
         account = check.tell(folder)
-        check.report(account, folder, out)
+        check.report(account, folder, out, verbose=verbose)
     return account.verdicts.exit_status

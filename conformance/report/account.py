@@ -54,7 +54,10 @@ class Story:
         """The same, as half a sentence."""
         if self.replays is None:
             return "it was not replayed"
-        return f"it came back in {self.replays.came_back} of {self.replays.tries} replays"
+        rate = (
+            f"; the rule was broken in {self.finding.rate}" if self.finding.is_suspected and self.finding.rate else ""
+        )
+        return f"it came back in {self.replays.came_back} of {self.replays.tries} replays{rate}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,8 +151,8 @@ class _PlainDisplay:
             self._say(f"{state.operations} operations, {state.speed}; {state.reached}; {state.time_left}", elapsed_s)
 
     def _say(self, line: str, at_s: float) -> None:
-        self._said_s = max(self._said_s, at_s)
-        self._console.print(Text(f"[{at_s:4.0f} s] {line}"), soft_wrap=True)
+        self._said_s = max(self._said_s, at_s)  # the engine's clock and ours differ a little
+        self._console.print(Text(f"[{self._said_s:4.0f} s] {line}"), soft_wrap=True)
 
 
 class _LiveDisplay:

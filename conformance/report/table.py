@@ -1,21 +1,22 @@
-"""The verdicts on a terminal: one line a rule, then each violation in words, then what went wrong.
+"""The verdicts on a terminal: one line a rule, what is new, known deviations in one line, and the summary last.
 
-Readable at 80 columns; without colours where the output is not a terminal.
+A run in which all held fits one screen. ``verbose`` tells the rest: every known deviation with its history, and those
+that were not met. Elsewhere than on a terminal no line is cut or wrapped (:mod:`conformance.report.console`).
 """
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
+from pathlib import Path
 from typing import assert_never
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from conformance.events import TroubleHappened
 from conformance.report.account import LABELS, Account, Story, because, label, title
-from conformance.report.lists import count
+from conformance.report.console import say, show_table
+from conformance.report.lists import count, times
 from conformance.report.words import cut
 from conformance.verdicts import (
     Contradicted,
@@ -33,31 +34,42 @@ from conformance.verdicts import (
 STEPS_AT_MOST = 30
 """How many steps of a history are told on the terminal; the reports tell more."""
 
+STEPS_IN_SHORT = 12
+"""How many of them are told where not everything is asked for."""
+
 EVIDENCE_AT_MOST = 12
 """How many lines of a violation's evidence are shown on the terminal."""
+
+EVIDENCE_IN_SHORT = 4
+"""How many of them are shown where not everything is asked for."""
 
 LOG_AT_MOST = 15
 """How many last lines of a log are shown with a trouble on the terminal."""
 
 
-def show(account: Account, console: Console) -> None:
-    """Print the whole account of a run."""
+def show(account: Account, console: Console, *, report: Path | None = None, verbose: bool = False) -> None:
+    """Print the account of a run; ``report``: the page that tells all of it."""
     verdicts = account.verdicts
     console.print()
-    console.print(Text(headline(account), style="bold"))
-    console.print(_table(account))
+    say(console, headline(account), style="bold")
+    show_table(
+        console,
+        [_row(verdict, account) for verdict in verdicts.rules],
+        justify=("left", "left", "right", "left"),
+        headings=("Rule", "Verdict", "Exercised", ""),
+    )
     for verdict in verdicts.rules:
-        if isinstance(verdict, Contradicted):
-            _show_violation(verdict, account, console)
-    for not_met in account.not_met():
-        console.print()
-        _say(console, str(not_met))
-        if not_met.command is not None:
-            console.print(Text(f"    {not_met.command}"), soft_wrap=True)
+        if isinstance(verdict, Violated | Suspected) or (verbose and isinstance(verdict, Deviated)):
+            _show_contradicted(verdict, account, console, verbose=verbose)
+    console.print()
+    if (known := _known(account)) is not None:
+        say(console, known, style="magenta")
+    _show_not_met(account, console, verbose=verbose)
     for trouble in verdicts.troubles:
         _show_trouble(trouble, console)
-    console.print()
-    console.print(Text(summary(account), style="bold"))
+    if report is not None:
+        console.print(Text(f"Report: {report}"), soft_wrap=True)
+    say(console, summary(account), style="bold")
 
 
 def headline(account: Account) -> str:
@@ -78,20 +90,40 @@ def summary(account: Account) -> str:
     return f"{count(counted.total(), 'rule', 'rules')}: {told}{trouble}."
 
 
-def _table(account: Account) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("Rule", no_wrap=True)
-    table.add_column("Verdict", no_wrap=True)
-    table.add_column("Exercised", justify="right", no_wrap=True)
-    table.add_column("", ratio=1)
-    for verdict in account.verdicts.rules:
-        remark = Text(_remark(verdict, account))
-        if isinstance(verdict, Held | ModelOnly):
-            remark.no_wrap, remark.overflow, remark.style = True, "ellipsis", "dim"
-        table.add_row(
-            verdict.rule.id, Text(label(verdict), style=_style(verdict)), str(times_exercised(verdict) or "-"), remark
-        )
-    return table
+def _row(verdict: RuleVerdict, account: Account) -> tuple[Text, ...]:
+    remark = Text(_remark(verdict, account), style="dim" if isinstance(verdict, Held | ModelOnly) else "")
+    exercised = Text(str(times_exercised(verdict) or "-"))
+    return Text(verdict.rule.id), Text(label(verdict), style=_style(verdict)), exercised, remark
+
+
+def _known(account: Account) -> str | None:
+    """The known deviations that broke rules, in one line."""
+    met = dict.fromkeys(
+        name
+        for verdict in account.verdicts.rules
+        if isinstance(verdict, Contradicted)
+        for name in [
+            *verdict.sightings,
+            *(finding.violation.deviation for finding in verdict.findings if finding.known),
+        ]
+    )
+    if not met:
+        return None
+    return (
+        f"{count(len(met), 'known deviation', 'known deviations')} met, which fail nothing: {', '.join(map(str, met))}."
+    )
+
+
+def _show_not_met(account: Account, console: Console, *, verbose: bool) -> None:
+    not_met = account.not_met()
+    if not verbose and not_met:
+        names = ", ".join(one.deviation.name for one in not_met)
+        say(console, f"Known, but not met in this run: {names}.", style="dim")
+        return
+    for one in not_met:
+        say(console, str(one))
+        if one.command is not None:
+            console.print(Text(f"    {one.command}"), soft_wrap=True)
 
 
 def _style(verdict: RuleVerdict) -> str:
@@ -118,49 +150,61 @@ def _remark(verdict: RuleVerdict, account: Account) -> str:
             return title(verdict.rule)
         case NotExercised(why=why) | NotDecidable(why=why):
             return why
-        case Violated() | Suspected() | Deviated():
+        case Violated() | Suspected():
             return because(verdict, account)
+        case Deviated():
+            return _deviations(verdict)
         case _:
             assert_never(verdict)
 
 
-def _show_violation(verdict: Violated | Suspected | Deviated, account: Account, console: Console) -> None:
-    console.print()
-    _say(console, f"{verdict.rule.id}: {title(verdict.rule)}", style=_style(verdict))
+def _deviations(verdict: Deviated) -> str:
+    """The names of the deviations, with how often each was met."""
+    met = [f"{name} ({times(number)})" for name, number in verdict.sightings.items()]
+    found = {finding.violation.deviation: None for finding in verdict.findings}
+    return ", ".join([*met, *(str(name) for name in found if name not in verdict.sightings)])
+
+
+def _show_contradicted(
+    verdict: Violated | Suspected | Deviated, account: Account, console: Console, *, verbose: bool
+) -> None:
     told = account.stories[verdict.rule.id]
-    for story in told:
-        _show_story(story, console)
-    if len(verdict.findings) > len(told):
-        _say(console, f"… and {len(verdict.findings) - len(told)} more; their histories are with the report.", indent=2)
+    shown = told if verbose else told[:1]
+    console.print()
+    style = (
+        "magenta" if isinstance(verdict, Deviated) else "bold yellow" if isinstance(verdict, Suspected) else "bold red"
+    )
+    say(console, f"{verdict.rule.id}: {title(verdict.rule)}", style=style)
+    for story in shown:
+        _show_story(story, console, verbose=verbose)
+    if len(verdict.findings) > len(shown):
+        left = len(verdict.findings) - len(shown)
+        say(console, f"… and {count(left, 'history', 'histories')} more, with the report.", indent=2)
     if not told:
-        _say(console, f"{because(verdict, account)}.", indent=2)
+        say(console, f"{because(verdict, account)}.", indent=2)
 
 
-def _show_story(story: Story, console: Console) -> None:
+def _show_story(story: Story, console: Console, *, verbose: bool) -> None:
     violation = story.finding.violation
-    _say(console, f"Found by {story.finding.machine}: {violation.because}.", indent=2)
-    for telling in cut(story.tellings, at_most=STEPS_AT_MOST):
-        _say(console, str(telling), indent=4)
+    say(console, f"Found by {story.finding.machine}: {violation.because}.", indent=2)
+    for telling in cut(story.tellings, at_most=STEPS_AT_MOST if verbose else STEPS_IN_SHORT):
+        say(console, str(telling), indent=4)
+    evidence = violation.evidence[: EVIDENCE_AT_MOST if verbose else EVIDENCE_IN_SHORT]
     if story.history is not None and story.history.violation is not None:
-        evidence = " Evidence:" if violation.evidence else ""
-        _say(console, f"Step {story.history.violation.step} breaks the rule.{evidence}", indent=2)
-    for line in violation.evidence[:EVIDENCE_AT_MOST]:
-        _say(console, line, indent=4)
+        say(
+            console,
+            f"Step {story.history.violation.step} breaks the rule.{' Evidence:' if evidence else ''}",
+            indent=2,
+        )
+    for line in evidence:
+        say(console, line, indent=4)
     if story.problem is not None:
-        _say(console, f"Its history cannot be told: {story.problem}.", indent=2)
-    _say(console, f"To see it again ({story.came_back}):", indent=2)
+        say(console, f"Its history cannot be told: {story.problem}.", indent=2)
+    say(console, f"To see it again ({story.came_back}):", indent=2)
     console.print(Text(f"    {story.command}"), soft_wrap=True)
 
 
 def _show_trouble(trouble: TroubleHappened, console: Console) -> None:
-    console.print()
-    _say(console, f"Trouble: {trouble.sentence}", style="yellow")
+    say(console, f"Trouble: {trouble.sentence}", style="yellow")
     for line in trouble.log_tail.splitlines()[-LOG_AT_MOST:]:
         console.print(Text(f"  | {line}", style="dim"), soft_wrap=True)
-
-
-def _say(console: Console, text: str, *, indent: int = 0, style: str = "") -> None:
-    """Print a paragraph, wrapped so that its further lines stand a little to the right of its first."""
-    first = " " * indent
-    lines = textwrap.wrap(text, console.width, initial_indent=first, subsequent_indent=first + "  ")
-    console.print(Text("\n".join(lines), style=style), soft_wrap=True)

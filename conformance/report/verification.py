@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, assert_never
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from conformance.pipeline.verdict import Broken, Shown, Verification, Verified
 from conformance.report.account import title
+from conformance.report.console import say, show_table
 from conformance.report.forms import VerifiedRuleForm, VerifyForm, encode, utc
 from conformance.report.lists import count, times
 from conformance.verdicts import Held, NotExercised, VerdictName
@@ -44,16 +44,21 @@ def show(verification: Verification, console: Console) -> None:
     console.print()
     events = f"{verification.events:,} events".replace(",", " ")
     console.print(Text(f"{events} in {verification.seconds:.0f} s", style="bold"))
-    console.print(_table(verification))
+    show_table(
+        console,
+        [_row(verdict) for verdict in verification.rules],
+        justify=("left", "left", "right", "left"),
+        headings=("Rule", "Verdict", "Exercised", ""),
+    )
     for verdict in verification.rules:
         if isinstance(verdict, Broken):
             _show_broken(verdict, console)
     for problem in verification.problems:
         console.print()
-        console.print(Text(f"Trouble: {problem}.", style="yellow"))
+        say(console, f"Trouble: {problem}.", style="yellow")
     for note in verification.notes:
         console.print()
-        console.print(Text(f"Note: {note}.", style="dim"))
+        say(console, f"Note: {note}.", style="dim")
     console.print()
     counted = Counter(label(verdict) for verdict in verification.rules)
     told = ", ".join(f"{counted[name]} {name}" for name in LABELS if counted[name])
@@ -98,20 +103,11 @@ def _seconds(time_ns: int) -> str:
     return f"{time_ns / 1e9:.6f}"
 
 
-def _table(verification: Verification) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("Rule", no_wrap=True)
-    table.add_column("Verdict", no_wrap=True)
-    table.add_column("Exercised", justify="right", no_wrap=True)
-    table.add_column("", ratio=1)
-    for verdict in verification.rules:
-        exercised = 0 if isinstance(verdict, NotExercised) else verdict.exercised
-        remark = Text(_remark(verdict))
-        if isinstance(verdict, Held):
-            remark.no_wrap, remark.overflow, remark.style = True, "ellipsis", "dim"
-        name = label(verdict)
-        table.add_row(verdict.rule.id, Text(name, style=_STYLES[name]), str(exercised or "-"), remark)
-    return table
+def _row(verdict: Verified) -> tuple[Text, ...]:
+    exercised = 0 if isinstance(verdict, NotExercised) else verdict.exercised
+    name = label(verdict)
+    remark = Text(_remark(verdict), style="dim" if isinstance(verdict, Held) else "")
+    return Text(verdict.rule.id), Text(name, style=_STYLES[name]), Text(str(exercised or "-")), remark
 
 
 def label(verdict: Verified) -> str:
@@ -149,7 +145,7 @@ def _remark(verdict: Verified) -> str:
 
 def _show_broken(verdict: Broken, console: Console) -> None:
     console.print()
-    console.print(Text(f"{verdict.rule.id}: {title(verdict.rule)}", style=_STYLES[label(verdict)]))
+    say(console, f"{verdict.rule.id}: {title(verdict.rule)}", style=_STYLES[label(verdict)])
     for name, number in ((None, verdict.times), *verdict.explained.items()):
         told = [case for case in verdict.cases if case.deviation == name][:CASES_AT_MOST]
         for case in told:
@@ -159,9 +155,9 @@ def _show_broken(verdict: Broken, console: Console) -> None:
 
 
 def _show_case(case: Shown, console: Console) -> None:
-    console.print(Text(f"  {case.because} ({_where(case)}){_of_deviation(case.deviation)}:"))
+    say(console, f"{case.because} ({_where(case)}){_of_deviation(case.deviation)}:", indent=2)
     for event in case.events:
-        console.print(Text(f"    {event_in_words(event)}"))
+        say(console, event_in_words(event), indent=4)
 
 
 def _of_deviation(name: str | None) -> str:

@@ -80,3 +80,11 @@ def test_plain_lines_say_now_and_then_how_far_it_is() -> None:
             plain.tick(tenth / 10)
     _, said = screen.getvalue().splitlines()
     assert said == f"[  {5 + PLAIN_EVERY_S:.0f} s] 50 operations, 3/s; 0 of 4 rules exercised; 1:10 left"
+
+
+def test_the_times_of_plain_lines_only_increase() -> None:
+    screen, console = shown(terminal=False)
+    with display(RULES, budget_s=90, console=console) as plain:
+        plain.take(Phase(at_s=20.0, what="told by the engine's clock"))
+        plain.take(Phase(at_s=19.0, what="told by another one"))
+    assert screen.getvalue().splitlines() == ["[  20 s] told by the engine's clock", "[  20 s] told by another one"]

@@ -1,0 +1,54 @@
+"""What is printed: as wide as a terminal on one, and in whole lines elsewhere."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+
+from conformance.commands.listings import list_rules
+from conformance.report import table
+from model.catalogue import CATALOGUE
+from tests.report.samples import FOUND, MINIMISED, example, history, run
+from tests.report.test_page import account, written
+
+WIDTH = 80
+ALL = {f"DEDUP_{number:02}": 2 for number in range(1, 19)}
+
+
+def printed(show: Callable[[Console], None], *, terminal: bool) -> list[str]:
+    screen = io.StringIO()
+    show(Console(file=screen, width=WIDTH, force_terminal=terminal, color_system=None, highlight=False))
+    return [line.rstrip() for line in screen.getvalue().splitlines()]
+
+
+def test_a_terminal_has_one_line_for_each_rule_and_none_is_wider_than_it(tmp_path: Path) -> None:
+    made = account(tmp_path, run(example(**ALL), example(deviations=3)))
+    lines = printed(lambda console: table.show(made, console), terminal=True)
+    assert max(map(len, lines)) <= WIDTH
+    assert len(lines) == 3 + 18 + 3
+    assert lines[3].startswith("DEDUP-01  held                     2  Deduplication is switched per broker")
+    assert lines[5] == "DEDUP-03  known deviation          2  batch-end-unsent (3 times)"
+    assert lines[-1] == "18 rules: 17 held, 1 known deviation."
+
+
+def test_a_history_is_wrapped_on_a_terminal_and_in_whole_lines_elsewhere(tmp_path: Path) -> None:
+    written(tmp_path, history())
+    made = account(tmp_path, run(example(**ALL), FOUND, MINIMISED))
+    on_terminal, elsewhere = (
+        printed(lambda console: table.show(made, console), terminal=terminal) for terminal in (True, False)
+    )
+    step = "    5. producer p0 (session s1, wire client) crashes: its connection is cut without a goodbye. Before"
+    assert any(line.startswith(step) for line in elsewhere)
+    assert not any(line.startswith(step) for line in on_terminal)
+    assert " ".join(" ".join(on_terminal[21:]).split()) == " ".join(" ".join(elsewhere[21:]).split())
+
+
+def test_rules_are_listed_in_a_line_each_where_there_is_no_terminal() -> None:
+    lines = printed(list_rules, terminal=False)
+    assert sum(line.startswith(tuple(rule.id for rule in CATALOGUE)) for line in lines) == len(CATALOGUE)
+    assert not any(line.startswith(" ") for line in lines)
+    assert any(len(line) > 2 * WIDTH for line in lines)
+    assert max(map(len, printed(list_rules, terminal=True))) <= WIDTH
