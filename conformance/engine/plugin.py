@@ -52,6 +52,9 @@ SUITE_SETTINGS = {
 dirty cursors that are flushed and rates that are refreshed soon (after 60 s as shipped), so that an example can wait
 for that."""
 
+ASSUMED = "your role may not read the broker's settings (GET brokers/configuration/runtime): taken to be as shipped"
+"""What is told where settings are not known."""
+
 _plan = pytest.StashKey[Plan]()
 _teller = pytest.StashKey[events.Teller]()
 _began = pytest.StashKey[float]()
@@ -195,6 +198,8 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
                 another=lambda: parse_broker(plan.broker, settings={**QUICK, **plan.settings}),
             )
             stack.callback(world.close)
+            if world.assumes_settings:
+                tell(events.Phase(at_s=tell.now_s, what=ASSUMED))
             run = Run(plan, world, tell, began=config.stash[_began], seeded=seeded)
             machines = [machine for item in request.session.items if (machine := machine_of(item))]
             run.expect(machines)

@@ -14,6 +14,7 @@ from conformance.applications.starter import Starter
 from conformance.brokers.interface import Broker
 from conformance.lockstep.failpoints import Failpoints
 from conformance.lockstep.geo_world import GeoWorld
+from conformance.lockstep.settings_in_force import settings_in_force, shipped_settings
 from conformance.systems import admin_types
 from conformance.systems.admin import Admin
 from conformance.systems.deadline import Deadline
@@ -67,7 +68,9 @@ class World:
         self.starter = Starter()
         self.failpoints = Failpoints(broker.agent) if broker.agent is not None else None
         self.clients = client_versions()
-        runtime = self.admin.runtime_configuration()
+        runtime = settings_in_force(self.admin)
+        self.assumes_settings = runtime is None
+        runtime = runtime or shipped_settings(broker.version)
         self.snapshot_room = int(runtime.get("brokerDeduplicationMaxNumberOfProducers", "10000"))
         self.ledger_room = int(runtime.get("managedLedgerMaxEntriesPerLedger", "50000"))
         self.snapshot_interval_entries = int(runtime.get("brokerDeduplicationEntriesInterval", "1000"))
@@ -92,6 +95,14 @@ class World:
         self.broker_default = self._usual_default = runtime.get("brokerDeduplicationEnabled", "false") == "true"
         for name, deduplication in (("on", True), ("off", False), ("default", None)):
             self._make_namespace(name, deduplication)
+        if self.assumes_settings:
+            self.broker_default = self._usual_default = self._is_deduplicated_by_default()
+
+    def _is_deduplicated_by_default(self) -> bool:
+        """Whether the broker deduplicates topics without a policy, as a topic's stats say."""
+        topic = f"persistent://{self.namespace_for('broker')}/alive"
+        self.admin.create_topic(topic)
+        return self.admin.stats(topic).deduplication_status == "Enabled"
 
     def _make_namespace(self, kind: str, deduplication: bool | None) -> str:
         namespace = self._place.tenant.create_namespace(kind)

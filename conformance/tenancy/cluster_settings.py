@@ -48,9 +48,11 @@ class ClusterSettings:
         Raises:
             KeyError: no run changes a setting of this name.
         """
-        if not self.may_change or not (MAY_CHANGE[name] and self._is_recorded(name)):
-            return False
+        if name not in MAY_CHANGE:
+            raise KeyError(name)
         try:
+            if not self.may_change or not self._is_recorded(name):
+                return False
             self._admin.set_dynamic_configuration(name, value)
         except AdminError:
             return False

@@ -5,6 +5,7 @@ On a broker of the suite's own nothing is removed: that is thrown away with ever
 
 from __future__ import annotations
 
+from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
@@ -35,14 +36,15 @@ class Place:
         self.tenant: Final = RunTenant(self._admin, footprint.name, within=footprint.within)
         may_change = self._is_thrown_away or footprint.may_change_settings
         self.settings: Final = ClusterSettings(self._admin, self.tenant, may_change=may_change)
-        self.removed: Final = () if self._is_thrown_away else remove_ended(self._admin, within=footprint.within)
-        """The places of runs that are over, which had left something."""
         try:
             if self.tenant.is_own:
                 self.tenant.create_tenant(cluster_of(self._admin))
             self.tenant.begin_record()
+            self.removed: Final = () if self._is_thrown_away else remove_ended(self._admin, within=footprint.within)
+            """The places of runs that are over, which had left something."""
         except BaseException:
-            self.leave()
+            with suppress(Trouble):  # what is the matter is told already
+                self.leave()
             raise
 
     def __enter__(self) -> Self:

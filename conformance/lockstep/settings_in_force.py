@@ -1,0 +1,35 @@
+"""The settings that a broker runs with, as far as the role may read them: that is for super users."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Final
+
+from conformance.systems.admin import Admin
+from conformance.systems.admin_http import AdminError
+from conformance.tenancy.cluster_settings import CLASSIC
+
+_REFUSED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+_SHIPPED: Final = {
+    "acknowledgmentAtBatchIndexLevelEnabled": "false",
+    "brokerDeduplicationEnabled": "false",
+    "managedLedgerDefaultMarkDeleteRateLimit": "0.1",
+}
+"""What all releases ship with, where it is not the default of the code."""
+
+
+def settings_in_force(admin: Admin) -> Mapping[str, str] | None:
+    """The settings of the broker; None where the role may not read them."""
+    try:
+        return admin.runtime_configuration()
+    except AdminError as error:
+        if error.status in _REFUSED:
+            return None
+        raise
+
+
+def shipped_settings(version: str) -> Mapping[str, str]:
+    """What a broker of this release runs with, unless somebody changed it."""
+    is_new = int(version.partition(".")[0]) >= 4
+    return {**_SHIPPED, CLASSIC: "false"} if is_new else _SHIPPED

@@ -1,0 +1,47 @@
+"""Tests of a role that administers one tenant and may do nothing else, on a cluster with authorization."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.brokers.select import parse_broker
+from conformance.lockstep.world import World
+from conformance.systems.admin import Admin
+from conformance.tenancy.footprint import Footprint
+from conformance.tenancy.place import Place
+from conformance.tenancy.run_name import RunName
+from conformance.trouble import Trouble
+from tests.security.secured_broker import OWNER, TENANT, SecuredBroker
+
+
+def test_it_is_told_in_one_sentence_that_it_may_not_create_a_tenant_and_what_to_do(secured: SecuredBroker) -> None:
+    broker = parse_broker(secured.text, security=secured.as_role(OWNER))
+    broker.start()
+    with pytest.raises(
+        Trouble,
+        match=r"^The run has no tenant of its own, because [^\n]* status 40[13]: [^\n]*With --tenant NAME [^\n]*$",
+    ):
+        Place(broker)
+
+
+def test_a_tenant_that_it_does_not_administer_is_refused_in_one_sentence(secured: SecuredBroker) -> None:
+    broker = parse_broker(secured.text, security=secured.as_role(OWNER))
+    broker.start()
+    footprint = Footprint(name=RunName.new(at_most_s=60), within="public")
+    with pytest.raises(Trouble, match=r"^The run cannot make its namespaces, because [^\n]* status 40[13]: [^\n]*$"):
+        Place(broker, footprint)
+
+
+def test_in_its_tenant_everything_is_made_and_removed(secured: SecuredBroker) -> None:
+    broker = parse_broker(secured.text, security=secured.as_role(OWNER))
+    broker.start()
+    with Admin(secured.admin) as admin:
+        before = sorted(admin.namespaces(TENANT))
+        with Place(broker, Footprint(name=RunName.new(at_most_s=60), within=TENANT)) as place:
+            world = World(broker, place=place)
+            assert world.assumes_settings
+            world.namespace_for_cursors("every-ack", is_trimmed=True)
+            world.assert_alive()
+            assert world.broker_default == (admin.runtime_configuration()["brokerDeduplicationEnabled"] == "true")
+            world.close()
+        assert sorted(admin.namespaces(TENANT)) == before
