@@ -229,17 +229,18 @@ class Armed:
 def arm(address: AgentAddress, fault: Fault) -> Armed:
     """Arm a fault; it replaces one of the same kind on the same topic. Nothing is left of it after a restart.
 
-    Raises ``ValueError`` for a count or delay out of range, :class:`~conformance.trouble.Trouble` where the agent does
-    not do it.
+    Raises ``ValueError`` for a count or delay out of range or a topic that is not named in full,
+    :class:`~conformance.trouble.Trouble` where the agent does not do it.
     """
     delay_ms = fault.delay_ms if isinstance(fault, _DELAYING) else 0
     spared = fault.spared if isinstance(fault, WriteFails | WriteFailsLate) else 0
     if not (1 <= fault.count <= MAX_COUNT and 0 <= spared <= MAX_COUNT and 0 <= delay_ms <= MAX_DELAY_MS):
         raise ValueError(f"a failpoint's count is 1 to {MAX_COUNT}, its delay 0 to {MAX_DELAY_MS} ms: {fault}")
+    key = _key(fault)
     agent = Agent(address)
     _install(agent, fault.name)
     token = uuid.uuid4().hex
-    agent.set_properties({_key(fault): f"{fault.count:06} {delay_ms:06} {spared:06} {token}"})
+    agent.set_properties({key: f"{fault.count:06} {delay_ms:06} {spared:06} {token}"})
     return Armed(address=address, fault=fault, token=token)
 
 
@@ -269,7 +270,9 @@ def _marks(agent: Agent, token: str) -> list[str]:
 def _key(fault: Fault) -> str:
     """The property that the rules of a failpoint look up: its name, and the topic's as managed ledgers are named."""
     place = fault.topic.removeprefix("persistent://")
-    tenant, namespace, local = place.split("/") if place.count("/") == 2 else ("public", "default", place)
+    if place.count("/") != 2:
+        raise ValueError(f"not a full topic name (persistent://tenant/namespace/topic): {fault.topic}")
+    tenant, namespace, local = place.split("/")
     return f"conformance.{fault.name}:{tenant}/{namespace}/persistent/{_encoded(local)}"
 
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from conformance.brokers.interface import Capability
+from conformance.brokers.interface import AgentAddress, Capability
 from conformance.faults.byteman import Agent
 from conformance.faults.failpoints import (
     ConfirmationLost,
@@ -32,6 +32,11 @@ def is_one_refused(*tickets: SendTicket) -> bool:
     """Whether, of sends with one id, one comes to be refused; nothing in the answer tells which it is for."""
     eventually(lambda: any(ticket.outcome is not None for ticket in tickets))
     return [isinstance(ticket.outcome, SendError) for ticket in tickets].count(True) == 1
+
+
+def test_a_topic_that_is_not_named_in_full_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a full topic name"):
+        arm(AgentAddress(host="127.0.0.1", port=1), WriteFails(topic="t"))
 
 
 def test_a_failed_write_is_not_stored_and_the_next_try_is(bench: Bench) -> None:
