@@ -13,6 +13,7 @@ from conformance.report import hunts
 from conformance.report.forms import json_schema
 from conformance.report.markdown import buffers_page, defects_page, draining_page, exploration_page, rules_page
 from conformance.report.rounds import rounds_page
+from conformance.report.settings import settings_page
 from conformance.trouble import Trouble
 from model.catalogue import CATALOGUE
 from model.chunks import assembly
@@ -34,6 +35,7 @@ def pages(folder: Path) -> dict[str, str]:
         "second-round.md": rounds_page(),
         "draining.md": draining_page(draining.TABLE),
         "chunk-buffers.md": buffers_page(assembly.TABLE),
+        "settings.md": settings_page(),
     }
 
 

@@ -24,6 +24,7 @@ from model.effectively_once import Applications, Around
 from model.judgement import Allowed, Broken
 from model.keys import following as keys
 from model.keys import seen as keys_seen
+from model.keys.liveness import LookAhead
 from model.keys.words import Gather, KeyOperation
 from model.lanes import NONE, Circumstances
 from model.log import Position
@@ -278,6 +279,7 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
         persisting=Persisting(interval_ms, 1000 * outcome.flush_s, outcome.stored_ranges),
         is_trimmed=operation.is_trimmed,
         drains=outcome.has_draining_hashes,
+        look_ahead=LookAhead(*outcome.look_ahead),
     )
     for name in consumption.parts_of(operation.topic):
         state = state.with_topic(name, view)

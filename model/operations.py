@@ -176,7 +176,8 @@ class Created(Outcome, frozen=True):
     """A topic is there. Whether deduplication is on, how many producers its snapshot holds, and how many entries a
     ledger of it takes (None: not known), the broker says; and how often its cursors may be persisted (None: without
     limit), how long they are dirty at most, and how many ranges of them the metadata store takes; and whether
-    Key_Shared subscriptions have draining hashes, or what was there before (the classic implementation)."""
+    Key_Shared subscriptions have draining hashes, or what was there before (the classic implementation). With those,
+    ``look_ahead``: how many messages may wait for each consumer, and in all, before no new ones are read (0: any)."""
 
     deduplication: bool
     snapshot_room: int
@@ -185,6 +186,7 @@ class Created(Outcome, frozen=True):
     flush_s: float = 60.0
     stored_ranges: int = 1000
     has_draining_hashes: bool = True
+    look_ahead: tuple[int, int] = (2000, 20000)
 
 
 class Switched(Outcome, frozen=True):

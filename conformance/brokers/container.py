@@ -32,7 +32,7 @@ from conformance.brokers.interface import Addresses, AgentAddress, Capability
 from conformance.brokers.ports import HOST
 from conformance.brokers.probe import Probe
 from conformance.brokers.release import Release
-from conformance.brokers.settings import suite_settings
+from conformance.brokers.settings import Base, suite_settings
 from conformance.trouble import Trouble
 
 _START_DEADLINE_S = 120.0
@@ -46,15 +46,22 @@ _ALIVE = ("running", "paused")
 class ContainerBroker:
     """A standalone broker in a container of ``image``.
 
-    ``settings`` go on top of :mod:`conformance.brokers.settings`, by their names in ``broker.conf``. ``with_agent``
-    loads Byteman into the broker, which defects and failpoints need.
+    ``settings`` go on top of a base of :mod:`conformance.brokers.settings`, by their names in ``broker.conf``.
+    ``with_agent`` loads Byteman into the broker, which defects and failpoints need.
     """
 
-    def __init__(self, image: str, *, settings: Mapping[str, str] | None = None, with_agent: bool = True) -> None:
+    def __init__(
+        self,
+        image: str,
+        *,
+        settings: Mapping[str, str] | None = None,
+        base: Base = "quick",
+        with_agent: bool = True,
+    ) -> None:
         self.name = f"container:{image}"
         self._image = image
         self._with_agent = with_agent
-        self._settings = suite_settings(settings or {})
+        self._settings = suite_settings(settings or {}, base)
         self._claim: Claim | None = None
         self._ports: Ports | None = None
         self._container: DockerContainer | None = None

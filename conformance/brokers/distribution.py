@@ -23,7 +23,7 @@ from conformance.brokers.probe import Probe
 from conformance.brokers.registration import is_caught
 from conformance.brokers.release import Release
 from conformance.brokers.runs import GuardedProcess
-from conformance.brokers.settings import suite_settings
+from conformance.brokers.settings import Base, suite_settings
 from conformance.trouble import Trouble
 
 _log = logging.getLogger(__name__)
@@ -64,8 +64,8 @@ class _Site:
 class DistributionBroker:
     """A standalone broker of an unpacked distribution.
 
-    ``settings`` go on top of :mod:`conformance.brokers.settings`, by their names in ``broker.conf``. ``with_agent``
-    loads Byteman into the broker, which defects and failpoints need.
+    ``settings`` go on top of a base of :mod:`conformance.brokers.settings`, by their names in ``broker.conf``.
+    ``with_agent`` loads Byteman into the broker, which defects and failpoints need.
     """
 
     def __init__(
@@ -74,11 +74,12 @@ class DistributionBroker:
         *,
         name: str | None = None,
         settings: Mapping[str, str] | None = None,
+        base: Base = "quick",
         with_agent: bool = True,
     ) -> None:
         self._release = release
         self._name = name or release.version
-        self._settings = suite_settings(settings or {})
+        self._settings = suite_settings(settings or {}, base)
         self._changed: Mapping[str, str] = {}
         self._with_agent = with_agent
         self._site: _Site | None = None

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from conformance.brokers.distribution import DistributionBroker
 from conformance.brokers.external import ExternalBroker
 from conformance.brokers.interface import Addresses, Broker
-from conformance.brokers.release import fetched_release, release_in
+from conformance.brokers.known_settings import demand_known, known_settings
+from conformance.brokers.release import Release, fetched_release, release_in
+from conformance.brokers.settings import Base, Choice
 from conformance.systems.security import NO_SECURITY, Security
 from conformance.systems.transport import BINARY, WEB, addresses_of
 from conformance.trouble import Trouble
@@ -24,10 +26,41 @@ def is_running_cluster(text: str) -> bool:
     return _EXTERNAL.fullmatch(text) is not None
 
 
+def demand_settings(text: str, settings: Mapping[str, str], choice: Choice | None = None) -> None:
+    """See to it that the broker that ``text`` names can be given these settings, on top of those of a choice.
+
+    What is in a container is known once it is started, and not judged here.
+
+    Raises:
+        Trouble: it has no such setting, or cannot take such a value; or it runs already, and its settings are its own.
+    """
+    release = _release(text)
+    if release is not None:
+        demand_known(release.folder, settings)
+    elif _EXTERNAL.fullmatch(text) and (settings or choice is not None):
+        asked = next((f"{name}={value}" for name, value in settings.items()), f"--settings {choice}")
+        raise Trouble(f"A cluster that runs already keeps its own settings, so that {asked} has no meaning for it.")
+
+
+def has_settings(text: str) -> Callable[[str], bool]:
+    """Whether the broker that ``text`` names has a setting; of a container that is not known, and taken for granted."""
+    release = _release(text)
+    return (lambda _: True) if release is None else known_settings(release.folder).broker.__contains__
+
+
+def _release(text: str) -> Release | None:
+    """The distribution that a text names; None where it names something else."""
+    kind, _, folder = text.partition(":")
+    if _VERSION.fullmatch(text):
+        return fetched_release(text)
+    return release_in(Path(folder).expanduser()) if kind == "dist" and folder else None
+
+
 def parse_broker(
     text: str,
     *,
     settings: Mapping[str, str] | None = None,
+    base: Base = "quick",
     with_agent: bool = True,
     security: Security = NO_SECURITY,
 ) -> Broker:
@@ -39,8 +72,8 @@ def parse_broker(
     - ``pulsar://host:port,http://host:port``: a cluster that runs already; with TLS ``pulsar+ssl://`` and ``https://``,
       and several hosts of it as ``pulsar://a:6650,b:6650,http://a:8080,b:8080``. ``security`` is for these only.
 
-    ``settings`` override the suite's, by their names in ``broker.conf``, and ``with_agent`` says whether defects can be
-    switched on; neither has a meaning for a cluster that runs already.
+    ``settings`` override those of the base, by their names in ``broker.conf``, and ``with_agent`` says whether defects
+    can be switched on; none of these has a meaning for a cluster that runs already.
 
     Raises:
         Trouble: the text names no broker, or what it names cannot be had.
@@ -54,18 +87,15 @@ def parse_broker(
             f"({' '.join(word for word in security.options() if word.startswith('--'))}) are for a cluster that runs "
             "already, which is named by its addresses."
         )
-    if _VERSION.fullmatch(text):
-        return DistributionBroker(fetched_release(text), settings=settings, with_agent=with_agent)
+    if (release := _release(text)) is not None:
+        return DistributionBroker(release, name=text, settings=settings, base=base, with_agent=with_agent)
     match text.partition(":"):
-        case "dist", _, folder if folder:
-            release = release_in(Path(folder).expanduser())
-            return DistributionBroker(release, name=text, settings=settings, with_agent=with_agent)
         case "container", _, image if image:
             from conformance.brokers.container import ContainerBroker  # slow to import, and seldom needed
 
             is_tag = "/" not in image and ":" not in image
             whole = f"{_OFFICIAL_IMAGE}:{image}" if is_tag else image
-            return ContainerBroker(whole, settings=settings, with_agent=with_agent)
+            return ContainerBroker(whole, settings=settings, base=base, with_agent=with_agent)
     raise Trouble(
         f"{text!r} names no broker: write a version (4.0.8), dist:FOLDER, container:TAG, container:IMAGE, "
         "or the addresses of a running one (pulsar://host:port,http://host:port)."

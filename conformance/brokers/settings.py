@@ -12,6 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+Choice = Literal["quick", "shipped", "swarm"]
+"""What a run can be asked for: a base, or the quick one with settings that are drawn from the run's seed on top."""
+CHOICES: Final[tuple[Choice, ...]] = get_args(Choice)
+Base = Literal["quick", "shipped"]
+"""What settings go on top of: the suite's own (``quick``), or the release's configuration file as it is (``shipped``).
+With that, the suite sets only where the broker listens and the name of its cluster."""
 
 _SHIPPED_FRAME_BYTES = 5_253_120
 """The bookie's largest frame in every shipped configuration: 5 MiB and the overhead."""
@@ -56,15 +64,29 @@ STEADY: Mapping[str, Setting] = {
 """Housekeeping that would take away what a check still needs."""
 
 
-def suite_settings(overrides: Mapping[str, str]) -> dict[str, str]:
-    """Return what a broker is configured with: the suite's settings, replaced and added to by ``overrides``.
+MACHINES: Mapping[str, Setting] = {
+    "brokerDeduplicationEnabled": Setting("true", "the broker's own default is another than Pulsar's"),
+    "brokerDeduplicationMaxNumberOfProducers": Setting("6", "a snapshot is full with few producers"),
+    "brokerDeduplicationSnapshotIntervalSeconds": Setting("1", "a snapshot is due after a second"),
+    "managedLedgerCursorPositionFlushSeconds": Setting("2", "dirty cursors are flushed while an example waits"),
+    "statsUpdateInitialDelayInSecs": Setting("1", "rates are there while an example waits"),
+    "statsUpdateFrequencyInSecs": Setting("1", "the same"),
+}
+"""What a run of the machines sets on a quick broker besides: limits that an example reaches, and waits that it can
+take."""
+
+
+def suite_settings(overrides: Mapping[str, str], base: Base = "quick") -> dict[str, str]:
+    """Return what a broker is configured with: the settings of a base, replaced and added to by ``overrides``.
 
     The largest frame that the bookie takes follows a ``maxMessageSize`` above the shipped one, unless it is overridden
     itself: otherwise the broker would accept messages that it cannot store.
     """
-    chosen = {name: setting.value for table in (QUICK, NEAR, STEADY) for name, setting in table.items()}
+    tables = (QUICK, NEAR, STEADY) if base == "quick" else ()
+    chosen = {name: setting.value for table in tables for name, setting in table.items()}
     chosen.update(overrides)
-    if "nettyMaxFrameSizeBytes" not in overrides and chosen["maxMessageSize"].isdecimal():
-        needed_bytes = int(chosen["maxMessageSize"]) + _FRAME_OVERHEAD_BYTES
+    largest = chosen.get("maxMessageSize", "")
+    if "nettyMaxFrameSizeBytes" not in overrides and largest.isdecimal():
+        needed_bytes = int(largest) + _FRAME_OVERHEAD_BYTES
         chosen["nettyMaxFrameSizeBytes"] = str(max(needed_bytes, _SHIPPED_FRAME_BYTES))
     return chosen

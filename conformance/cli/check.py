@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from conformance.brokers.settings import CHOICES, Choice
 from conformance.cli import options
 from conformance.cli.connection import connection_options, take_token_off
 from conformance.cli.output import NAME, consoles
@@ -34,6 +35,7 @@ from model.catalogue import Selection
 @connection_options
 @options.tenant_option
 @options.cluster_settings_option
+@options.settings_option(CHOICES, "The suite's own, the release's, or some drawn from the seed.  [default: quick]")
 @click.pass_obj
 def check(
     engine: Engine,
@@ -53,6 +55,7 @@ def check(
     security: Security,
     tenant: str | None,
     allow_cluster_settings: bool,
+    choice: Choice | None,
 ) -> int:
     """Run the state machines against a broker and give every rule its verdict."""
     from conformance.commands import check as checking
@@ -74,6 +77,7 @@ def check(
         history=history,
         settings=settings,
         verbose=verbose,
+        choice=choice,
         connection=tuple(security.options()),
         command=shlex.join([NAME, *take_token_off(sys.argv[1:])[0]]),
         footprint=options.footprint(broker, tenant, allow_cluster_settings, at_most_s=budget),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -65,6 +65,13 @@ setting_option = click.option(
 verbose_option = click.option(
     "--verbose", is_flag=True, help="Print known deviations and long histories in full as well."
 )
+
+
+def settings_option(choices: Sequence[str], help: str) -> Callable[[F], F]:
+    """``--settings``: what those of ``--setting`` go on top of."""
+    return click.option("--settings", "choice", type=click.Choice(choices), help=help)
+
+
 json_file_option = click.option("--json", "json_", type=OutputFile(), help="Write the verdicts as JSON.")
 tenant_option = click.option(
     "--tenant", metavar="NAME", help="On a running cluster: use this tenant.  [default: one of the run's own]"

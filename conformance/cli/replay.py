@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import click
 
+from conformance.brokers.settings import Base
 from conformance.cli import options
 from conformance.cli.connection import connection_options
 from conformance.cli.output import consoles
@@ -32,6 +34,7 @@ from conformance.systems.security import Security
 @connection_options
 @options.tenant_option
 @options.cluster_settings_option
+@options.settings_option(get_args(Base), "The suite's own, or the release's.  [default: the history's own]")
 @click.pass_obj
 def replay(
     engine: Engine,
@@ -47,6 +50,7 @@ def replay(
     security: Security,
     tenant: str | None,
     allow_cluster_settings: bool,
+    choice: Base | None,
 ) -> int:
     """Run one saved HISTORY again, step by step."""
     from conformance.commands import replay as replaying
@@ -59,6 +63,7 @@ def replay(
         known=options.known_deviations(known),
         report=report,
         settings=settings,
+        base=choice,
         defect=defect,
         footprint=options.footprint(broker, tenant, allow_cluster_settings, at_most_s=budget),
     )

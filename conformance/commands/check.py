@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
+from conformance.brokers.settings import Choice
 from conformance.commands.engine import Engine, Order
 from conformance.commands.folders import bugs_kept_in, report_folder
 from conformance.commands.interrupting import INTERRUPTED
@@ -46,6 +47,8 @@ class Asked:
     machines: Sequence[str]
     settings: Sequence[tuple[str, str]]
     command: str
+    choice: Choice | None = None
+    """What the settings go on top of; None: of the quick ones."""
     client: str | None = None
     connection: tuple[str, ...] = ()
     """The options for TLS and authentication, without secrets, as they are told in the report."""
@@ -65,6 +68,7 @@ def check(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
     if asked.history is not None:
         demand_installed(("pyarrow",), "check --history")
     engine.obtain(asked.broker, engine.security)
+    engine.demand(asked.broker, asked.settings, asked.choice)
     folder = report_folder(asked.report, asked.broker, str(asked.seed))
     with bugs_kept_in(folder):
         return _check(asked, folder, engine, out=out, err=err)
@@ -170,6 +174,7 @@ def _order(asked: Asked, folder: Path) -> Order:
         machines=asked.machines,
         settings=asked.settings,
         footprint=asked.footprint,
+        choice=asked.choice or "quick",
     )
 
 

@@ -17,6 +17,7 @@ from conformance.systems.security import NO_SECURITY, Security
 from model.catalogue import Rule
 
 if TYPE_CHECKING:
+    from conformance.brokers.settings import Choice
     from conformance.known import KnownDeviation
     from conformance.tenancy.footprint import Footprint
 
@@ -39,16 +40,29 @@ def _obtain(broker: str, security: Security) -> None:
     obtain_broker(broker, security)
 
 
+Settings = Sequence[tuple[str, str]]
+"""Names and values."""
+
+
+def _demand(broker: str, settings: Settings, choice: Choice | None) -> None:
+    from conformance.brokers.select import demand_settings
+
+    demand_settings(broker, dict(settings), choice)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
     """What runs the machines: the command to start it, and what must be had before its time begins to count.
 
-    ``obtain`` takes the text after ``--broker``; Trouble when there is no such broker or it cannot be had. ``security``
-    says how to connect to it; the engine is given that through a pipe, as its command line is for all to see.
+    ``obtain`` takes the text after ``--broker``; Trouble when there is no such broker or it cannot be had. ``demand``
+    takes that text, the user's settings, and what they go on top of, where the user said that; Trouble when the broker
+    cannot be given them. ``security`` says how to connect to it; the engine is given that through a pipe, as its command
+    line is for all to see.
     """
 
     command: tuple[str, ...] = PYTEST
     obtain: Callable[[str, Security], None] = _obtain
+    demand: Callable[[str, Settings, Choice | None], None] = _demand
     security: Security = NO_SECURITY
 
     def run_by(self, python: Path) -> Engine:
@@ -77,7 +91,8 @@ class Order:
     known: Iterable[KnownDeviation] = ()
     defect: str | None = None
     machines: Sequence[str] = ()
-    settings: Sequence[tuple[str, str]] = ()
+    settings: Settings = ()
+    choice: Choice = "quick"
     replay: tuple[Path, int] | None = None
     stop_at_first: bool = False
     shortening_s: float | None = None
@@ -100,6 +115,8 @@ class Order:
             told += ["--defect", self.defect]
         if self.machines:
             told += ["-k", " or ".join(f"[{name}]" for name in self.machines)]  # a machine is its test's parameter
+        if self.choice != "quick":
+            told += ["--settings", self.choice]
         for name, value in self.settings:
             told += ["--setting", f"{name}={value}"]
         if self.replay is not None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from conformance.brokers.settings import Base
 from conformance.commands.check import read_events, release_of
 from conformance.commands.engine import Engine, Order
 from conformance.commands.folders import bugs_kept_in, report_folder
@@ -48,6 +49,8 @@ class Asked:
     settings: tuple[tuple[str, str], ...]
     defect: str | None
     footprint: Footprint | None = None
+    base: Base | None = None
+    """What the settings go on top of, instead of all that the history was recorded with; None: of that."""
 
 
 def replay(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
@@ -60,6 +63,7 @@ def replay(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
         raise Trouble(f"{asked.history} {what}")
     defect = _defect(asked.defect, history)
     engine.obtain(asked.broker, engine.security)
+    engine.demand(asked.broker, asked.settings, asked.base)
     folder = report_folder(asked.report, "replay", asked.history.stem, asked.broker)
     with bugs_kept_in(folder):
         return _replay(asked, history, defect, folder, engine, out=out, err=err)
@@ -87,7 +91,8 @@ def _replay(
         report=folder,
         known=known_of(asked.known, release_of(asked.broker)),
         defect=defect.name if defect is not None else None,
-        settings=tuple({**history.settings, **dict(asked.settings)}.items()),
+        settings=tuple({**({} if asked.base else history.settings), **dict(asked.settings)}.items()),
+        choice=asked.base or history.base,
         replay=(asked.history.absolute(), asked.times),
         footprint=asked.footprint,
     )

@@ -11,8 +11,7 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -20,16 +19,16 @@ import pytest
 
 from conformance import events, known
 from conformance.brokers.interface import Broker
-from conformance.brokers.select import is_running_cluster, parse_broker
-from conformance.clusters import QUICK
-from conformance.engine.defect import seed_defect
+from conformance.brokers.select import has_settings, is_running_cluster
+from conformance.brokers.settings import CHOICES, MACHINES, Base
+from conformance.brokers.swarm import drawn
+from conformance.engine.deployment import Deployment
 from conformance.engine.machines import Machine
 from conformance.engine.run import Plan, Run, spare_the_collector
 from conformance.lockstep.world import World
 from conformance.systems.security import Security
 from conformance.systems.security_given import security_in
 from conformance.tenancy.footprint import Footprint
-from conformance.tenancy.place import Place
 from conformance.tenancy.run_name import UNLIMITED_S, RunName
 from conformance.trouble import Trouble
 from model.catalogue import select
@@ -40,17 +39,8 @@ MARK = "machine"
 REPLAY_MARK = "replay"
 """The marker of the test that replays a saved history."""
 
-SUITE_SETTINGS = {
-    "brokerDeduplicationEnabled": "true",
-    "brokerDeduplicationMaxNumberOfProducers": "6",
-    "brokerDeduplicationSnapshotIntervalSeconds": "1",
-    "managedLedgerCursorPositionFlushSeconds": "2",
-    "statsUpdateInitialDelayInSecs": "1",
-    "statsUpdateFrequencyInSecs": "1",
-}
-"""What the machines need besides the settings of all brokers: the broker's own default on, snapshots that fill, and
-dirty cursors that are flushed and rates that are refreshed soon (after 60 s as shipped), so that an example can wait
-for that."""
+SUITE_SETTINGS = {name: setting.value for name, setting in MACHINES.items()}
+"""What the machines need besides the settings of all brokers."""
 
 ASSUMED = "your role may not read the broker's settings (GET brokers/configuration/runtime): taken to be as shipped"
 """What is told where settings are not known."""
@@ -78,6 +68,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--tenant", default=None, help="on a running cluster: make namespaces in this tenant")
     group.addoption("--allow-cluster-settings", action="store_true", help="change a running cluster's dynamic settings")
     group.addoption("--setting", action="append", default=[], metavar="NAME=VALUE", help="a broker setting")
+    group.addoption("--settings", choices=CHOICES, default="quick", help="the settings that those go on top of")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -103,7 +94,8 @@ def pytest_configure(config: pytest.Config) -> None:
         shortening_s=config.getoption("--shortening-s"),
         known=_names(config.getoption("--known")),
         defect=config.getoption("--defect"),
-        settings={**SUITE_SETTINGS, **settings},
+        settings=settings,
+        choice=config.getoption("--settings"),
         security=security,
         footprint=_footprint(config),
     )
@@ -162,7 +154,10 @@ def machine_of(item: pytest.Item) -> Machine | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out machines that decide none of the rules asked for; to replay a history, leave out everything else."""
+    """Leave out machines that decide none of the rules asked for; to replay a history, leave out everything else.
+
+    What has the settings that the release ships anyway is not run on them once more, and neither is a defect hunted.
+    """
     is_replay = config.getoption("--replay") is not None
     rules = config.stash[_plan].rules
 
@@ -171,7 +166,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if is_replay or replays:
             return is_replay and replays
         machine = machine_of(item)
-        return machine is None or not rules or bool(rules & set(machine.decides))
+        if machine is None:
+            return True
+        if machine.on_shipped and (config.stash[_plan].choice == "shipped" or config.stash[_plan].defect is not None):
+            return False
+        return not rules or bool(rules & set(machine.decides))
 
     items[:] = [item for item in items if is_wanted(item)]
 
@@ -182,55 +181,49 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
     config = request.config
     plan, tell = config.stash[_plan], config.stash[_teller]
     plan.report.mkdir(parents=True, exist_ok=True)
-    log_tail: Callable[[], str] = str
+    deployment = Deployment(plan, tell)
     try:
-        with ExitStack() as stack:
-            broker = _started_broker(plan, tell, stack)
-            log_tail = broker.log_tail
-            seeded = seed_defect(broker, plan.defect)
-            if seeded is not None:
-                stack.callback(seeded.close)
-            world = World(
-                broker,
-                place=_place(broker, plan, tell, stack),
-                on_start=seeded.give if seeded is not None else None,
-                service=seeded.service if seeded is not None else None,
-                another=lambda: parse_broker(plan.broker, settings={**QUICK, **plan.settings}),
-            )
-            stack.callback(world.close)
-            if world.assumes_settings:
-                tell(events.Phase(at_s=tell.now_s, what=ASSUMED))
-            run = Run(plan, world, tell, began=config.stash[_began], seeded=seeded)
-            machines = [machine for item in request.session.items if (machine := machine_of(item))]
-            run.expect(machines)
-            tell(_started(plan, broker, world, machines, tell))
-            spare_the_collector()
-            # Hypothesis and the clients would swallow the exception that an interrupt raises in the middle of them.
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, lambda _number, _frame: run.interrupt())
-            yield run
-            run.settle_doubts()
-            tell(events.RunFinished(at_s=tell.now_s, operations=run.operations))
+        tell(events.Phase(at_s=tell.now_s, what=f"starting the broker {plan.broker}"))
+        base, settings = _settings_of(plan, tell)
+        world = deployment.start(base, settings)
+        if world.assumes_settings:
+            tell(events.Phase(at_s=tell.now_s, what=ASSUMED))
+        run = Run(
+            plan,
+            world,
+            tell,
+            base=base,
+            began=config.stash[_began],
+            seeded=deployment.seeded,
+            on_shipped=lambda: deployment.start("shipped", plan.settings),
+        )
+        machines = [machine for item in request.session.items if (machine := machine_of(item))]
+        run.expect(machines)
+        tell(_started(plan, world.broker, world, machines, tell))
+        spare_the_collector()
+        # Hypothesis and the clients would swallow the exception that an interrupt raises in the middle of them.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda _number, _frame: run.interrupt())
+        yield run
+        run.settle_doubts()
+        tell(events.RunFinished(at_s=tell.now_s, operations=run.operations))
     except Trouble as trouble:
-        tell(events.TroubleHappened(at_s=tell.now_s, sentence=str(trouble), log_tail=log_tail()))
+        tell(events.TroubleHappened(at_s=tell.now_s, sentence=str(trouble), log_tail=deployment.log_tail()))
         pytest.exit(str(trouble), returncode=2)
+    finally:
+        deployment.close()
 
 
-def _started_broker(plan: Plan, tell: events.Teller, stack: ExitStack) -> Broker:
-    """The broker, which ``stack`` stops."""
-    tell(events.Phase(at_s=tell.now_s, what=f"starting the broker {plan.broker}"))
-    broker = parse_broker(plan.broker, settings=plan.settings, security=plan.security)
-    stack.callback(broker.stop)
-    broker.start()
-    return broker
-
-
-def _place(broker: Broker, plan: Plan, tell: events.Teller, stack: ExitStack) -> Place:
-    """The run's place on the broker, until the end of ``stack``."""
-    place = stack.enter_context(Place(broker, plan.footprint))
-    for one in place.removed:
-        tell(events.Phase(at_s=tell.now_s, what=f"removed what the run {one.name} had left, which is over"))
-    return place
+def _settings_of(plan: Plan, tell: events.Teller) -> tuple[Base, dict[str, str]]:
+    """What the broker is given, and on top of what. Trouble where that cannot be known."""
+    if plan.choice == "shipped":
+        return "shipped", plan.settings
+    varied: dict[str, str] = {}
+    if plan.choice == "swarm":
+        varied = drawn(plan.seed, has_settings(plan.broker))
+        told = ", ".join(f"{name}={value}" for name, value in varied.items())
+        tell(events.Phase(at_s=tell.now_s, what=f"settings drawn from the seed: {told or 'none'}"))
+    return "quick", {**SUITE_SETTINGS, **varied, **plan.settings}
 
 
 def _started(
@@ -244,7 +237,7 @@ def _started(
         seed=plan.seed,
         budget_s=plan.budget_s or 0.0,
         rules=tuple(sorted(plan.rules)),
-        machines=tuple(machine.name for machine in machines),
+        machines=tuple(machine.title for machine in machines),
         settings=dict(broker.configuration),
         known=tuple(sorted(plan.known)),
         defect=plan.defect,

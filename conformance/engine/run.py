@@ -22,6 +22,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from conformance import events
+from conformance.brokers.settings import Base, Choice
 from conformance.engine.budget import ON_TOP_AT_MOST_S, on_top_s, reserve_s
 from conformance.engine.defect import SeededDefect
 from conformance.engine.durations import Durations
@@ -49,6 +50,8 @@ MINIMISE_WITHOUT_BUDGET_S = 60.0
 """The same, in seconds, where there is no budget."""
 SLOW_S = 8.0
 """An example that took longer is not run again before its history is made short."""
+LEAST_ON_SHIPPED_S = 20.0
+"""With less time than this left, no broker is started once more."""
 REPEATED = "repeated"
 """What the journal has for a machine where the suite plays a history again."""
 COMPARISON_S = 20.0
@@ -73,17 +76,31 @@ class Plan:
     settings: dict[str, str] = field(default_factory=dict)
     security: Security = NO_SECURITY
     footprint: Footprint | None = None
+    choice: Choice = "quick"
 
 
 class Run:
     """Runs machines on a world, one after the other."""
 
     def __init__(
-        self, plan: Plan, world: World, tell: events.Teller, *, began: float, seeded: SeededDefect | None = None
+        self,
+        plan: Plan,
+        world: World,
+        tell: events.Teller,
+        *,
+        began: float,
+        base: Base = "quick",
+        seeded: SeededDefect | None = None,
+        on_shipped: Callable[[], World] | None = None,
     ) -> None:
-        """``seeded``: the defect that the world's broker was given."""
+        """``base``: what the settings of the world's broker are on top of; ``seeded``: the defect that it was given.
+
+        ``on_shipped``: ends that broker, and gives a world on another with the settings that its release ships.
+        """
         self.plan = plan
         self._seeded = seeded
+        self._base: Base = base
+        self._on_shipped = on_shipped
         self.operations = 0
         self.trouble: Trouble | None = None
         self._found: list[Found] = []
@@ -118,9 +135,9 @@ class Run:
     def explore(self, machine: Machine) -> list[Violation]:
         """Run a machine for its share of the budget; the violations that it found, known deviations left out."""
         self._raise_trouble()
-        if not self._is_of_use(machine):
+        if not self._is_of_use(machine) or (machine.on_shipped and not self._move_to_shipped()):
             return []
-        self._tell(events.Phase(at_s=self._tell.now_s, what=machine.name))
+        self._tell(events.Phase(at_s=self._tell.now_s, what=machine.title))
         until = self._until(machine)
         found: list[Found] = []
         number = 0
@@ -178,6 +195,27 @@ class Run:
         """Whether this broker can be asked to do what a machine needs, and shows one of the rules that it decides."""
         is_able = machine.needs <= self._world.broker.capabilities
         return is_able and (not machine.decides or not self._undecidable.keys() >= set(machine.decides))
+
+    def _move_to_shipped(self) -> bool:
+        """Go on with a broker that has the settings that the release ships; whether there is one, and time for it."""
+        if self._base == "shipped":
+            return True
+        if self._on_shipped is None or self._interrupted:
+            return False
+        is_late = self._deadline is not None and self._deadline - time.monotonic() < LEAST_ON_SHIPPED_S
+        if is_late or self._doubted:  # a violation that did not come back is replayed on what it was found on
+            self._on_shipped = None
+            why = "a violation is replayed first" if self._doubted else "no time is left"
+            what = f"nothing is run on the settings that are shipped: {why}"
+            self._tell(events.Phase(at_s=self._tell.now_s, what=what))
+            return False
+        self._tell(events.Phase(at_s=self._tell.now_s, what="starting the broker on the settings that are shipped"))
+        try:
+            self._world, self._base = self._on_shipped(), "shipped"
+        except Trouble as trouble:
+            self.trouble = trouble
+            raise
+        return True
 
     def _raise_trouble(self) -> None:
         """After trouble nothing more is run."""
@@ -256,7 +294,7 @@ class Run:
         run_round(
             machine,
             lambda: self._begin(machine, is_time_up, until, found),
-            seed=derived_seed(self.plan.seed, machine.name, number),
+            seed=derived_seed(self.plan.seed, machine.title, number),
         )
 
     def _begin(
@@ -339,6 +377,7 @@ class Run:
             clients=self._world.clients,
             seed=self.plan.seed,
             settings=dict(broker.configuration),
+            base=self._base,
             steps=attempt.steps,
             violation=attempt.violation,
             defect=self.plan.defect,

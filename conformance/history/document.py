@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from conformance.brokers.settings import Base
 from conformance.files import content
 from conformance.history.unknown_fields import unknown_field
 from conformance.trouble import Trouble
@@ -76,11 +77,13 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     clients: dict[str, str]
     seed: int
     settings: dict[str, str]
+    """What the suite gave the broker, and all of it that is not in the base's own configuration."""
     steps: tuple[Step, ...]
     violation: Violation | None = None
     defect: str | None = None
     replays: Replays | None = None
     minimal: bool = False
+    base: Base = "quick"
     format: int = FORMAT
 
 

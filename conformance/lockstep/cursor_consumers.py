@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from conformance.lockstep.batch_acknowledger import BatchAcknowledger
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
+from conformance.lockstep.traits import Traits
 from conformance.lockstep.whereabouts import Whereabouts
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.systems.security import Service
@@ -96,13 +97,9 @@ class WireMember:
         topic: str,
         name: str,
         whereabouts: Whereabouts,
-        *,
-        acknowledges_parts: bool,
+        traits: Traits,
     ) -> None:
-        """Connect and subscribe. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`.
-
-        ``acknowledges_parts``: of a batch, messages are acknowledged one by one; otherwise only whole entries are.
-        """
+        """Connect and subscribe. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`."""
         self.name = name
         self.topic = topic
         self.subscription = subscribe.subscription
@@ -113,7 +110,8 @@ class WireMember:
         self.claims_hashes = bool(subscribe.sticky)
         self.keeps_keys = not subscribe.out_of_order
         self._whereabouts = whereabouts
-        self._whole = None if acknowledges_parts else BatchAcknowledger(whereabouts)
+        self._traits = traits
+        self._whole = None if traits.acknowledges_parts else BatchAcknowledger(whereabouts)
         self._queue = subscribe.queue
         self._permits_given = 0
         self._taken_of_queue = 0
@@ -198,7 +196,7 @@ class WireMember:
 
     def _arrive(self, delivery: Delivery) -> None:
         self._arrived_count += 1
-        message = dispatched(delivery)
+        message = dispatched(delivery, self._traits)
         # What the broker says to be acknowledged of a batch already needs no acknowledgment of this client's.
         self._acknowledged[message.position] |= delivery.acknowledged
         self._whereabouts.delivered(self.topic, message)
@@ -318,7 +316,7 @@ def _sharing(subscribe: Subscribe) -> KeyShared | None:
     return KeyShared(sticky_ranges=subscribe.sticky, allow_out_of_order=subscribe.out_of_order)
 
 
-def dispatched(delivery: Delivery) -> Dispatched:
+def dispatched(delivery: Delivery, traits: Traits) -> Dispatched:
     """A delivery in the model's words; a batch of one message is a message that stands alone."""
     is_batch = delivery.batch_size > 1
     return Dispatched(
@@ -326,7 +324,7 @@ def dispatched(delivery: Delivery) -> Dispatched:
         delivery.batch_index if is_batch else -1,
         delivery.batch_size if is_batch else 0,
         delivery.payload.decode(errors="replace"),
-        delivery.redelivery_count,
+        delivery.redelivery_count if traits.counts_redeliveries else None,
     )
 
 

@@ -93,11 +93,10 @@ class Members:
     def _connect(self, operation: Subscribe, topic: str) -> Member:
         # Its name in the history, because who gets which hashes goes by names: a replay is to come to the same.
         url, name = self._world.service, operation.known_as or operation.consumer
-        parts = self._world.acknowledges_parts
+        traits = self._world.traits
         if operation.client == "wire":
-            return WireMember(url, operation, topic, name, self._whereabouts, acknowledges_parts=parts)
-        size_of = self._batch_size_of
-        return OfficialMember(url, operation, topic, name, self._whereabouts, size_of, acknowledges_parts=parts)
+            return WireMember(url, operation, topic, name, self._whereabouts, traits)
+        return OfficialMember(url, operation, topic, name, self._whereabouts, traits, self._batch_size_of)
 
     def _batch_size_of(self, topic: str, position: Position) -> int:
         """How many messages an entry holds, as it was sent, or, if the answer to that was lost, as it is stored."""

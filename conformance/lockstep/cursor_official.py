@@ -14,6 +14,7 @@ from typing import Final
 from conformance.lockstep.batch_acknowledger import BatchAcknowledger
 from conformance.lockstep.cursor_consumers import IN_ORDER
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
+from conformance.lockstep.traits import Traits
 from conformance.lockstep.whereabouts import Whereabouts
 from conformance.systems.official import OfficialClient, OfficialDelivery
 from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
@@ -44,14 +45,10 @@ class OfficialMember:
         topic: str,
         name: str,
         whereabouts: Whereabouts,
+        traits: Traits,
         batch_size_of: Callable[[str, Position], int],
-        *,
-        acknowledges_parts: bool,
     ) -> None:
-        """Connect and subscribe. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`.
-
-        ``acknowledges_parts``: of a batch, messages are acknowledged one by one; otherwise only whole entries are.
-        """
+        """Connect and subscribe. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`."""
         self.name = name
         self.port: int | None = None
         self.topic = topic
@@ -63,7 +60,8 @@ class OfficialMember:
         self.quiet_at_s = 0.0
         self._whereabouts = whereabouts
         self._batch_size_of = batch_size_of
-        self._whole = None if acknowledges_parts else BatchAcknowledger(whereabouts)
+        self._traits = traits
+        self._whole = None if traits.acknowledges_parts else BatchAcknowledger(whereabouts)
         self._wanted = 0
         self._waiting: deque[Dispatched] = deque()
         self._deliveries: dict[Dispatched, OfficialDelivery] = {}
@@ -78,7 +76,7 @@ class OfficialMember:
                 consumer_name=name,
                 prefetch=max(1, subscribe.queue),
                 nack_delay_s=NACK_DELAY_S,
-                acknowledges_parts=acknowledges_parts,
+                acknowledges_parts=traits.acknowledges_parts,
             )
         except BaseException:
             self.crash()
@@ -112,7 +110,7 @@ class OfficialMember:
             delivery.batch_index if size else -1,
             size,
             delivery.payload.decode(errors="replace"),
-            delivery.redelivery_count,
+            delivery.redelivery_count if self._traits.counts_redeliveries else None,
         )
         self._whereabouts.delivered(topic, message)
         if self._whole is not None:

@@ -190,7 +190,7 @@ class Cursors:
             case TakeAll():
                 return self._take_all(operation, topic)
             case FailOften(times=times):
-                subscription, parts = f"often-{self._world.fresh()}", self._world.acknowledges_parts
+                subscription, parts = f"often-{self._world.fresh()}", self._world.traits.acknowledges_parts
                 return fail_often(self._world.service, topic, subscription, times, acknowledges_parts=parts)
             case Terminate():
                 self._terminated.add(topic)
@@ -301,7 +301,7 @@ class Cursors:
         for found in known.values():
             entries.setdefault(found.position, []).append(found)
         parts = [_part(found, cumulative=operation.cumulative) for found in entries.values()]
-        if not self._world.acknowledges_parts:
+        if not self._world.traits.acknowledges_parts:
             parts = [part for part in parts if isinstance(part, Position)]
         if parts:
             self._changing(member)

@@ -116,7 +116,7 @@ class KeyShares:
         within = STICKY_HASHES if claims else AUTO_SPLIT_HASHES
         entries = list(self._open(watch, account, members, within))
         keeps_keys = all(member.keeps_keys for member in wire)
-        owed = due(entries, receivers, drains=keeps_keys)
+        owed = due(entries, receivers, drains=keeps_keys, look_ahead=self._world.traits.look_ahead)
         hashes = {entry.position: entry.hashed for entry in entries}
         is_due = any(hashes[position] not in self._miscounted for position in owed)
         if not keeps_keys or claims:

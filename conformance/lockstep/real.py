@@ -206,6 +206,7 @@ class RealPerformer:
             flush_s=world.flush_interval_s,
             stored_ranges=world.stored_ranges,
             has_draining_hashes=world.has_draining_hashes,
+            look_ahead=(world.traits.look_ahead.per_consumer, world.traits.look_ahead.per_subscription),
         )
         return Performed(created)
 

@@ -15,6 +15,7 @@ from conformance.brokers.interface import Broker
 from conformance.lockstep.failpoints import Failpoints
 from conformance.lockstep.geo_world import GeoWorld
 from conformance.lockstep.settings_in_force import settings_in_force, shipped_settings
+from conformance.lockstep.traits import Traits
 from conformance.systems import admin_types
 from conformance.systems.admin import Admin
 from conformance.systems.deadline import Deadline
@@ -75,8 +76,7 @@ class World:
         self.ledger_room = int(runtime.get("managedLedgerMaxEntriesPerLedger", "50000"))
         self.snapshot_interval_entries = int(runtime.get("brokerDeduplicationEntriesInterval", "1000"))
         self.snapshot_interval_s = float(runtime.get("brokerDeduplicationSnapshotIntervalSeconds", "120"))
-        # Clients ask for it only where the broker has it: otherwise a broker takes no notice of such acks.
-        self.acknowledges_parts = runtime.get("acknowledgmentAtBatchIndexLevelEnabled", "false") == "true"
+        self.traits = Traits.of(runtime)
         self.flush_interval_s = float(runtime.get("managedLedgerCursorPositionFlushSeconds", "60"))
         self.stored_ranges = int(runtime.get("managedLedgerMaxUnackedRangesToPersistInMetadataStore", "1000"))
         self._deletes_inactive_topics = runtime.get("brokerDeleteInactiveTopicsEnabled", "true") == "true"

@@ -32,7 +32,7 @@ def rules_page(rules: Iterable[Rule]) -> str:
     all_rules = tuple(rules)
     sections = [
         f"## Document {document}: {name}\n\n"
-        + _table(
+        + grid(
             ("id", "rule", "decided by"),
             [
                 (rule.id, title(rule), ", ".join(decided.value for decided in rule.decided_by))
@@ -61,7 +61,7 @@ def defects_page(defects: Sequence[Defect], told: Sequence[ToldHunt]) -> str:
         "before it (`conformance/faults/wire.py`), to see whether the machines notice. A defect counts as found when a "
         "rule breaks with it, and the same histories break none without it.",
         "## What they are\n\n"
-        + _table(("defect", "breaks", "what it does"), [(f"`{d.name}`", d.breaks, d.summary) for d in defects]),
+        + grid(("defect", "breaks", "what it does"), [(f"`{d.name}`", d.breaks, d.summary) for d in defects]),
         "## Hunts for them\n\n"
         "`pulsar-conformance defects --hunt --json FILE` gives a broker one defect after the other; the accounts below "
         "are kept in `docs/hunts`. *Blamed* is the rule that the minimal history breaks, often another one "
@@ -78,7 +78,7 @@ def _hunt(hunt: ToldHunt) -> str:
     number = count(len(hunt.defects), "defect", "defects")
     return (
         f"### On {hunt.broker}, seed {hunt.seed}\n\n{caught} of {number} found, within {hunt.budget_s:g} s each.\n\n"
-    ) + _table(
+    ) + grid(
         ("defect", "found by", "breaks", "blamed", "operations", "seconds", "steps", "replays"),
         [_row(one) for one in hunt.defects],
     )
@@ -161,7 +161,7 @@ def _life_page(
         heading,
         what,
         f"```mermaid\n{_life(states, table)}\n```",
-        _table(
+        grid(
             columns,
             [(state.value, happens.value, to.effect.value, to.after.value) for (state, happens), to in table.items()],
         ),
@@ -212,6 +212,7 @@ def page(heading: str, *parts: str) -> str:
     return "\n\n".join((note, f"# {heading}", *parts)) + "\n"
 
 
-def _table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+def grid(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """A table."""
     lines = [headings, tuple("---" for _ in headings), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)

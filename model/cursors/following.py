@@ -45,6 +45,7 @@ from model.cursors.words import (
 from model.deviations import LOST_ACK_HIDES_MESSAGE, shown
 from model.judgement import Allowed, Broken
 from model.keys import seen as keys_seen
+from model.keys.liveness import NO_LIMITS, LookAhead
 from model.log import Position
 from model.vocabulary import Entry, Outcome
 
@@ -62,11 +63,14 @@ def topic_created(
     persisting: Persisting,
     is_trimmed: bool,
     drains: bool = True,
+    look_ahead: LookAhead = NO_LIMITS,
 ) -> Consumption:
     """A topic was made for this document."""
     names = tuple(partition_name(topic, number) for number in range(partitions)) or (topic,)
     for name in names:
-        state = state.with_topic(name, Followed(TopicLog(room), persisting, is_trimmed, drains=drains))
+        state = state.with_topic(
+            name, Followed(TopicLog(room), persisting, is_trimmed, drains=drains, look_ahead=look_ahead)
+        )
     return replace(state, partitions=state.partitions.set(topic, names))
 
 

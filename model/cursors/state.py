@@ -11,6 +11,7 @@ from model.cursors.consumers import Consumer, Freed, Key, Message
 from model.cursors.cursor import Cursor, Persisting
 from model.cursors.log import Place, TopicLog
 from model.cursors.words import Dispatched
+from model.keys.liveness import NO_LIMITS, LookAhead
 from model.keys.state import Keyed
 from model.log import Position
 
@@ -22,6 +23,7 @@ class Followed:
     ``is_trimmed``: what all of them acknowledged is deleted, some time, and ``deleted``: ledgers that were seen to be.
     ``is_terminated``: nothing more is written to it, and ``is_reopened``: it was loaded anew since. ``drains``: its
     Key_Shared subscriptions have draining hashes; otherwise they have what was there before (the classic one).
+    ``look_ahead``: how many messages may wait on those before no new ones are read.
     ``is_sure``: all that was sent to it was confirmed. Otherwise the log may have entries that are not known, and what
     its subscriptions deliver is not judged.
     """
@@ -31,6 +33,7 @@ class Followed:
     is_trimmed: bool = False
     deleted: frozenset[int] = frozenset()
     drains: bool = True
+    look_ahead: LookAhead = NO_LIMITS
     is_sure: bool = True
     is_terminated: bool = False
     is_reopened: bool = False

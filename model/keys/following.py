@@ -195,7 +195,7 @@ def _accounted(state: Consumption, key: Key, outcome: Gathered, known: frozenset
     unsure = _unsure_hashes(state, key)
     keyed, entries = state.keyed_of(key), [entry for entry in _open(state, key) if entry.hashed not in unsure]
     is_ordered = watch.is_ordered(state, key)
-    owed = due(entries, receivers, drains=is_ordered)
+    owed = due(entries, receivers, drains=is_ordered, look_ahead=state.topics[key[0]].look_ahead)
     owed = {at: name for at, name in owed.items() if watch.hash_of(state, key, at) not in keyed.on_top}
     late = _late(state, key, owed, entries, receivers, known, is_read_slow=is_read_slow)
     if isinstance(late, Broken):

@@ -4,8 +4,9 @@ A consumer must get an entry when its hash is in the consumer's range, the consu
 draining at another consumer, and no earlier entry of the hash is held back. This is the whole of it, so a performer
 waits for exactly this and for nothing else, and the model judges by it (KEY-05, KEY-13).
 
-Nothing is said here of subscriptions without draining hashes (the classic implementation), nor of limits on how many
-messages may be unacknowledged, which no example comes near.
+Nothing new is read while the replay queue is full (PIP-379, ``keySharedLookAheadMsgInReplayThreshold…``). Nothing is
+said here of subscriptions without draining hashes (the classic implementation), nor of limits on how many messages may
+be unacknowledged, which no example comes near.
 """
 
 from __future__ import annotations
@@ -61,19 +62,51 @@ def draining(entries: Iterable[Open], receivers: Iterable[Receiver]) -> dict[int
     return waits
 
 
-def due(entries: Iterable[Open], receivers: Iterable[Receiver], *, drains: bool = True) -> dict[Position, str]:
+@dataclass(frozen=True, slots=True)
+class LookAhead:
+    """How many messages may wait in the replay queue before a dispatcher reads no more new ones: so many for each
+    consumer, and so many in all (0: no limit)."""
+
+    per_consumer: int = 2000
+    per_subscription: int = 20000
+
+    def limit(self, consumers: int) -> int | None:
+        """How many that is with so many consumers; None: there is no limit."""
+        limits = [one for one in (self.per_consumer * consumers, self.per_subscription) if one > 0]
+        return min(limits, default=None)
+
+
+NO_LIMITS = LookAhead(0, 0)
+
+
+def due(
+    entries: Iterable[Open],
+    receivers: Iterable[Receiver],
+    *,
+    drains: bool = True,
+    look_ahead: LookAhead = NO_LIMITS,
+) -> dict[Position, str]:
     """The entries, in the order of positions, of which the next must come now, and to whom.
 
-    ``drains``: the subscription lets hashes drain, as it does unless its consumers allow messages out of order.
+    ``drains``: the subscription lets hashes drain, as it does unless its consumers allow messages out of order. What
+    comes after as many entries as the dispatcher may have waiting need not have been read.
     """
     entries, receivers = list(entries), list(receivers)
     held_back = set(draining(entries, receivers)) if drains else set[int]()
+    limit = look_ahead.limit(len(receivers))
     found: dict[Position, str] = {}
+    coming: set[int] = set()
+    waiting = 0
     for entry in entries:
-        if entry.holder is not None or entry.hashed in held_back:
+        if entry.holder is not None or entry.hashed in coming:
             continue
-        held_back.add(entry.hashed)  # whatever becomes of this one, what follows it comes behind it
+        if limit is not None and waiting >= limit:
+            break
         owner = owner_of(entry.hashed, receivers)
-        if owner is not None and owner.permits > 0:
+        if entry.hashed not in held_back and owner is not None and owner.permits > 0:
             found[entry.position] = owner.name
+            coming.add(entry.hashed)  # what follows it comes behind it
+        else:
+            held_back.add(entry.hashed)  # and so does what follows one that does not come
+            waiting += 1
     return found

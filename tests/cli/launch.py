@@ -12,5 +12,5 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored where the tests run in the background
     _, scenario, *arguments = sys.argv
     command = (sys.executable, "-m", "tests.cli.scripted_engine", scenario)
-    engine = Engine(command=command, obtain=lambda _broker, _security: None)
+    engine = Engine(command=command, obtain=lambda *_: None, demand=lambda *_: None)
     main(arguments, engine)

@@ -27,7 +27,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
         broker.start()
         with Place(broker) as place:
             world = World(broker, place=place)
-            if world.acknowledges_parts:
+            if world.traits.acknowledges_parts:
                 pytest.skip("this broker acknowledges parts of batches, and is not ours to configure")
             yield world
             world.close()

@@ -1,0 +1,82 @@
+"""Settings that a swarm draws from: each changes when or how a broker does what the documents speak of.
+
+None of them changes what the rules promise. A run with ``--settings swarm`` draws a subset of them from its seed, of
+those that the release has, each with one of its values, on top of the suite's own settings.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+SWITCH: Final = ("true", "false")
+
+
+@dataclass(frozen=True, slots=True)
+class Varied:
+    """A setting, the values that are drawn, and what it is about."""
+
+    name: str
+    values: tuple[str, ...]
+    why: str
+
+
+SWARM: Final[tuple[Varied, ...]] = (
+    # Acknowledgments and cursors.
+    Varied("acknowledgmentAtBatchIndexLevelEnabled", SWITCH, "whether parts of batches are acknowledged"),
+    Varied("managedLedgerDefaultMarkDeleteRateLimit", ("0", "0.1", "5"), "how often a cursor is persisted"),
+    Varied("managedLedgerCursorPositionFlushSeconds", ("1", "3"), "how often dirty cursors are flushed"),
+    Varied("managedLedgerMaxUnackedRangesToPersistInMetadataStore", ("0", "1", "1000"), "where ranges are stored"),
+    Varied("managedLedgerUnackedRangesOpenCacheSetEnabled", SWITCH, "how ranges are kept in memory"),
+    Varied("managedLedgerPersistIndividualAckAsLongArray", SWITCH, "how ranges are written"),
+    Varied("managedCursorInfoCompressionType", ("NONE", "LZ4", "ZSTD"), "how a cursor is written"),
+    Varied("managedCursorInfoCompressionThresholdInBytes", ("0", "16384"), "which cursors are compressed"),
+    Varied("subscriptionRedeliveryTrackerEnabled", SWITCH, "whether redeliveries are counted"),
+    # Ledgers and their cache.
+    Varied("managedLedgerMaxEntriesPerLedger", ("1", "2", "50000"), "when a topic begins a new ledger"),
+    Varied("managedLedgerInfoCompressionType", ("NONE", "LZ4", "ZSTD"), "how the list of ledgers is written"),
+    Varied("managedLedgerCacheSizeMB", ("0", "1"), "whether reads come from memory or from the bookie"),
+    Varied("managedLedgerCacheEvictionTimeThresholdMillis", ("1", "60000"), "how long entries are cached"),
+    Varied("managedLedgerCursorBackloggedThreshold", ("0", "1000"), "which cursors are served from the cache"),
+    Varied("cacheEvictionByMarkDeletedPosition", SWITCH, "what is evicted from the cache"),
+    Varied("managedLedgerCacheCopyEntries", SWITCH, "whether the cache copies entries"),
+    Varied("managedLedgerMinimumBacklogCursorsForCaching", ("0", "1"), "what reads of a backlog are cached"),
+    # Dispatch.
+    Varied("dispatcherMaxReadBatchSize", ("1", "2", "100"), "how much is read at a time"),
+    Varied("dispatcherMaxRoundRobinBatchSize", ("1", "2", "20"), "how much a consumer gets in its turn"),
+    Varied("dispatcherMaxReadSizeBytes", ("1", "5242880"), "how much is read at a time, in bytes"),
+    Varied("dispatcherRetryBackoffInitialTimeInMs", ("0", "1", "5"), "when a dispatcher tries again"),
+    Varied("dispatcherRetryBackoffMaxTimeInMs", ("0", "10"), "the same, at most"),
+    Varied("dispatcherReadFailureBackoffInitialTimeInMs", ("0", "100"), "when it reads again after a failure"),
+    Varied("dispatcherDispatchMessagesInSubscriptionThread", SWITCH, "which thread dispatches"),
+    Varied("preciseDispatcherFlowControl", SWITCH, "how many messages a read is for"),
+    Varied("streamingDispatch", SWITCH, "the dispatcher that reads in a stream, where there is one"),
+    Varied("subscriptionSharedUseClassicPersistentImplementation", SWITCH, "the Shared dispatcher before 4.0"),
+    Varied("subscriptionKeySharedUseClassicPersistentImplementation", SWITCH, "the Key_Shared one before 4.0"),
+    Varied("keySharedUnblockingIntervalMs", ("1", "10", "100"), "when hashes that are drained are looked for"),
+    Varied("keySharedLookAheadMsgInReplayThresholdPerConsumer", ("1", "2000"), "how far a dispatcher reads ahead"),
+    Varied("keySharedLookAheadMsgInReplayThresholdPerSubscription", ("1", "20000"), "the same, of all consumers"),
+    Varied("activeConsumerFailoverDelayTimeMillis", ("0", "50"), "when the next active consumer begins"),
+    Varied("managedLedgerNewEntriesCheckDelayInMillis", ("0", "10"), "when a waiting cursor looks again"),
+    # Deduplication.
+    Varied("brokerDeduplicationEnabled", SWITCH, "whether it is on by default"),
+    Varied("brokerDeduplicationEntriesInterval", ("1", "3", "1000"), "after how many entries a snapshot is due"),
+    Varied("brokerDeduplicationSnapshotIntervalSeconds", ("1", "120"), "after how long one is due"),
+    Varied("brokerDeduplicationSnapshotFrequencyInSeconds", ("0", "1"), "how often those due by time are looked for"),
+    Varied("brokerDeduplicationMaxNumberOfProducers", ("2", "6", "10000"), "how many producers a snapshot holds"),
+    # Producers.
+    Varied("maxPendingPublishRequestsPerConnection", ("1", "1000"), "how many sends a connection may have in flight"),
+)
+
+
+def drawn(seed: int, has: Callable[[str], bool]) -> dict[str, str]:
+    """The settings that a seed draws, for a release that ``has`` some of them.
+
+    The same seed draws the same of each for every release; what a release does not have is left out.
+    """
+    chance = random.Random(seed)
+    share = chance.uniform(0.2, 0.8)
+    chosen = {one.name: chance.choice(one.values) for one in SWARM if chance.random() < share}
+    return {name: value for name, value in chosen.items() if has(name)}

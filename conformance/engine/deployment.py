@@ -1,0 +1,59 @@
+"""The broker of a run, started on one set of settings after another, and the world on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+
+from conformance import events
+from conformance.brokers.select import parse_broker
+from conformance.brokers.settings import Base
+from conformance.clusters import QUICK
+from conformance.engine.defect import SeededDefect, seed_defect
+from conformance.engine.run import Plan
+from conformance.lockstep.world import World
+from conformance.tenancy.place import Place
+
+
+class Deployment:
+    """One broker at a time, with all that was made for it."""
+
+    def __init__(self, plan: Plan, tell: events.Teller) -> None:
+        """Nothing is started yet."""
+        self._plan = plan
+        self._tell = tell
+        self._stack = ExitStack()
+        self.seeded: SeededDefect | None = None
+        """The defect that the plan has switched on in the broker."""
+        self.log_tail: Callable[[], str] = str
+        """The end of the broker's log."""
+
+    def start(self, base: Base, settings: Mapping[str, str]) -> World:
+        """Start a broker with these settings, instead of the one before. Trouble if it does not start."""
+        self.close()
+        text = self._plan.broker
+        broker = parse_broker(text, settings=settings, base=base, security=self._plan.security)
+        self._stack.callback(broker.stop)
+        broker.start()
+        self.log_tail = broker.log_tail
+        self.seeded = seed_defect(broker, self._plan.defect)
+        if self.seeded is not None:
+            self._stack.callback(self.seeded.close)
+        place = self._stack.enter_context(Place(broker, self._plan.footprint))
+        for one in place.removed:
+            what = f"removed what the run {one.name} had left, which is over"
+            self._tell(events.Phase(at_s=self._tell.now_s, what=what))
+        world = World(
+            broker,
+            place=place,
+            on_start=self.seeded.give if self.seeded is not None else None,
+            service=self.seeded.service if self.seeded is not None else None,
+            another=lambda: parse_broker(text, settings={**QUICK, **settings}, base=base),
+        )
+        self._stack.callback(world.close)
+        return world
+
+    def close(self) -> None:
+        """Stop the broker, after what was made on it is removed. Safe to call twice."""
+        self._stack.close()
+        self._stack = ExitStack()

@@ -1,0 +1,34 @@
+"""What of a broker's configuration the consumers of document 003 go by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+from model.keys.liveness import LookAhead
+
+PER_CONSUMER: Final = "keySharedLookAheadMsgInReplayThresholdPerConsumer"
+PER_SUBSCRIPTION: Final = "keySharedLookAheadMsgInReplayThresholdPerSubscription"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """``acknowledges_parts``: of a batch, messages are acknowledged one by one. Clients ask for that only where the
+    broker has it: otherwise it takes no notice of such acks. ``counts_redeliveries``: it says of a message how often it
+    delivered it before. ``look_ahead``: how many messages may wait on a Key_Shared
+    subscription before it reads no more.
+    """
+
+    acknowledges_parts: bool
+    counts_redeliveries: bool
+    look_ahead: LookAhead
+
+    @classmethod
+    def of(cls, runtime: Mapping[str, str]) -> Self:
+        """Those of a broker with this configuration."""
+        return cls(
+            acknowledges_parts=runtime.get("acknowledgmentAtBatchIndexLevelEnabled", "false") == "true",
+            counts_redeliveries=runtime.get("subscriptionRedeliveryTrackerEnabled", "true") == "true",
+            look_ahead=LookAhead(int(runtime.get(PER_CONSUMER, "0")), int(runtime.get(PER_SUBSCRIPTION, "0"))),
+        )
