@@ -56,8 +56,8 @@ class Engine:
 
     ``obtain`` takes the text after ``--broker``; Trouble when there is no such broker or it cannot be had. ``demand``
     takes that text, the user's settings, and what they go on top of, where the user said that; Trouble when the broker
-    cannot be given them. ``security`` says how to connect to it; the engine is given that through a pipe, as its command
-    line is for all to see.
+    cannot be given them. ``security`` says how to connect to it; the engine is given that through a pipe, as its
+    command line is for all to see.
     """
 
     command: tuple[str, ...] = PYTEST
