@@ -87,7 +87,9 @@ def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
     whole = events.read_bytes()
     assert isinstance(decode(whole.splitlines()[0]), RunAsked)
     events.write_bytes(whole[:-9])
-    assert run("holds", "report", "report", folder=tmp_path).status == 2, "its last event is missing"
+    ran = run("holds", "report", "report", folder=tmp_path)
+    assert (ran.status, ran.err) == (2, ""), "its last event is missing"
+    assert "The run did not end by itself" in ran.out
 
 
 @pytest.mark.parametrize(
