@@ -7,13 +7,17 @@ import click
 from conformance.cli import options
 from conformance.cli.connection import connection_options
 from conformance.cli.output import consoles
+from conformance.cli.types import Tenant
 from conformance.systems.security import Security
 
 
 @click.command()
 @options.broker_option(required=True, help="The URLs of a running cluster.")
 @click.option(
-    "--tenant", metavar="NAME", help="Where runs were given this tenant.  [default: the tenants of runs' own]"
+    "--tenant",
+    type=Tenant(),
+    metavar="NAME",
+    help="Where runs were given this tenant.  [default: the tenants of runs' own]",
 )
 @click.option("--force", is_flag=True, help="Also what may belong to a run that goes on, on another machine.")
 @connection_options

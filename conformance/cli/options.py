@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from conformance.cli.places import OutputFile, OutputFolder, ReportFolder
-from conformance.cli.types import Release, Setting, brokers
+from conformance.cli.types import Release, Setting, Tenant, brokers
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,7 +74,10 @@ def settings_option(choices: Sequence[str], help: str) -> Callable[[F], F]:
 
 json_file_option = click.option("--json", "json_", type=OutputFile(), help="Write the verdicts as JSON.")
 tenant_option = click.option(
-    "--tenant", metavar="NAME", help="On a running cluster: use this tenant.  [default: one of the run's own]"
+    "--tenant",
+    type=Tenant(),
+    metavar="NAME",
+    help="On a running cluster: use this tenant.  [default: one of the run's own]",
 )
 cluster_settings_option = click.option(
     "--allow-cluster-settings", is_flag=True, help="On a running cluster: change dynamic settings until the end."

@@ -19,6 +19,7 @@ from model.catalogue import FAMILIES, RULES, Selection, selection
 NONE = "none"
 """What stands for none of a kind, where that may be asked for."""
 
+_TENANT = re.compile(r"[-=:.\w]+", re.ASCII)
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>s|m|h)")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 LONGEST_S = 30 * 24 * 3600.0
@@ -55,6 +56,18 @@ class Number(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value!r} is no number that can be used", param, ctx)
         return number
+
+
+class Tenant(click.ParamType[str]):
+    """The name of a tenant, as Pulsar allows them."""
+
+    name = "name"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name; whether there is such a tenant, the cluster says."""
+        if not _TENANT.fullmatch(value):
+            self.fail(f"{value!r} is no name of a tenant: letters, digits and -=:._ are allowed", param, ctx)
+        return str(value)
 
 
 class Name(click.ParamType[str]):

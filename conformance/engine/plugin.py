@@ -238,7 +238,7 @@ def _started(
         budget_s=plan.budget_s or 0.0,
         rules=tuple(sorted(plan.rules)),
         machines=tuple(machine.title for machine in machines),
-        settings=dict(broker.configuration),
+        settings=world.settings,
         known=tuple(sorted(plan.known)),
         defect=plan.defect,
     )

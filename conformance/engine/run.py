@@ -376,7 +376,7 @@ class Run:
             broker=self.plan.broker,
             clients=self._world.clients,
             seed=self.plan.seed,
-            settings=dict(broker.configuration),
+            settings=dict(self._world.settings),
             base=self._base,
             steps=attempt.steps,
             violation=attempt.violation,

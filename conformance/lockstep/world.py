@@ -35,6 +35,21 @@ ALIVE_TIMEOUT_S = 30.0
 SETTING_TIMEOUT_S = 10.0
 """How long a running broker may take to follow a setting that was changed."""
 SETTING_PAUSE_S = 0.002
+TOLD = (
+    "acknowledgmentAtBatchIndexLevelEnabled",
+    "brokerDeduplicationEnabled",
+    "brokerDeduplicationEntriesInterval",
+    "brokerDeduplicationMaxNumberOfProducers",
+    "brokerDeduplicationSnapshotIntervalSeconds",
+    "managedLedgerCursorPositionFlushSeconds",
+    "managedLedgerDefaultMarkDeleteRateLimit",
+    "managedLedgerMaxEntriesPerLedger",
+    "managedLedgerMaxUnackedRangesToPersistInMetadataStore",
+    "maxMessageSize",
+    "statsUpdateFrequencyInSecs",
+    CLASSIC,
+)
+"""What is told of the settings of a broker that the suite did not configure; others may be secrets."""
 KEPT_S = 24 * 3600
 """How long a topic that nobody uses is kept on clusters that take no "never" for it."""
 
@@ -72,6 +87,8 @@ class World:
         runtime = settings_in_force(self.admin)
         self.assumes_settings = runtime is None
         runtime = runtime or shipped_settings(broker.version)
+        self.settings = dict(broker.configuration) or {name: runtime[name] for name in TOLD if name in runtime}
+        """What is told of the broker's settings: by it, deviations are known, and a replay can have the same."""
         self.snapshot_room = int(runtime.get("brokerDeduplicationMaxNumberOfProducers", "10000"))
         self.ledger_room = int(runtime.get("managedLedgerMaxEntriesPerLedger", "50000"))
         self.snapshot_interval_entries = int(runtime.get("brokerDeduplicationEntriesInterval", "1000"))

@@ -22,6 +22,7 @@ from conformance.lockstep.performer import Performed
 from conformance.lockstep.world import World
 from model.operations import AnyOperation, CreateTopic, Entry, LogRead, Message, OpenProducer, ReadLog, Send
 from stateful.lockstep_machine import LockstepMachine
+from tests.engine.test_budget import ALL_DECIDABLE
 from tests.lockstep.simulated import SimulatedPerformer
 
 BUDGET_S = 1.0
@@ -71,7 +72,7 @@ def told_by(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., To
         began = time.monotonic()
         plan = run.Plan(broker="", seed=1, rules=frozenset(), report=tmp_path, budget_s=budget_s)
         broker = SimpleNamespace(capabilities=frozenset(Capability), version="4.0.8", configuration={})
-        world = cast(World, SimpleNamespace(broker=broker, can_drain=True, clients={}))
+        world = cast(World, SimpleNamespace(broker=broker, clients={}, settings={}, **ALL_DECIDABLE))
         kept = tmp_path / "events.jsonl"
         kept.unlink(missing_ok=True)
         one = run.Run(plan, world, events.Teller(kept, began=began), began=began)
