@@ -100,7 +100,7 @@ def footprint(broker: str, tenant: str | None, allow_cluster_settings: bool, *, 
         return Footprint(name=name, within=tenant, may_change_settings=allow_cluster_settings)
     if tenant is not None or allow_cluster_settings:
         option = "--tenant" if tenant is not None else "--allow-cluster-settings"
-        raise click.UsageError(f"{option} is for a cluster that runs already, and {broker} is started by the suite")
+        raise click.UsageError(f"{option} is for a cluster that runs already, and {broker} is not one")
     return None
 
 
