@@ -55,8 +55,6 @@ def _remove_what_is_left(broker: str, footprint: Footprint, security: Security, 
         if removed.namespaces:
             err.print(f"Removed what the run left: {described(removed)}.", markup=False, soft_wrap=True)
     except Trouble as trouble:
-        err.print(
-            f"The run {footprint.name} may have left something: {trouble} pulsar-conformance clean removes it.",
-            markup=False,
-            soft_wrap=True,
-        )
+        cause = str(trouble).rstrip(".")
+        sentence = f"The run {footprint.name} may have left something: {cause}. pulsar-conformance clean removes it."
+        err.print(sentence, markup=False, soft_wrap=True)

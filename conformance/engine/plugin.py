@@ -156,10 +156,13 @@ def machine_of(item: pytest.Item) -> Machine | None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out machines that decide none of the rules asked for; to replay a history, leave out everything else.
 
-    What has the settings that the release ships anyway is not run on them once more, and neither is a defect hunted.
+    What has the settings that the release ships anyway, or those of a running cluster, is not run on them once more,
+    and neither is a defect hunted.
     """
     is_replay = config.getoption("--replay") is not None
-    rules = config.stash[_plan].rules
+    plan = config.stash[_plan]
+    rules = plan.rules
+    has_one_base = plan.choice == "shipped" or plan.defect is not None or is_running_cluster(plan.broker)
 
     def is_wanted(item: pytest.Item) -> bool:
         replays = item.get_closest_marker(REPLAY_MARK) is not None
@@ -168,7 +171,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         machine = machine_of(item)
         if machine is None:
             return True
-        if machine.on_shipped and (config.stash[_plan].choice == "shipped" or config.stash[_plan].defect is not None):
+        if machine.on_shipped and has_one_base:
             return False
         return not rules or bool(rules & set(machine.decides))
 
@@ -207,6 +210,7 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
         yield run
         run.settle_doubts()
         tell(events.RunFinished(at_s=tell.now_s, operations=run.operations))
+        deployment.close()
     except Trouble as trouble:
         tell(events.TroubleHappened(at_s=tell.now_s, sentence=str(trouble), log_tail=deployment.log_tail()))
         pytest.exit(str(trouble), returncode=2)
