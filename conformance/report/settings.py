@@ -35,7 +35,10 @@ with `--settings`; a single setting is given with `--setting NAME=VALUE`, which 
 What the machines and the model go by, they read from the configuration of the running broker. Where waiting for
 something would take minutes, as for a dirty cursor that is flushed after 60 s, the operation is skipped and says so.
 A setting that a release does not have, or a value that it cannot take, is refused before the run: names and types are
-read from the release's own classes and configuration files. A cluster that runs already keeps its own settings."""
+read from the release's own classes and configuration files. A cluster that runs already keeps its own settings.
+
+`python -m tests.quality.flipped` runs a check for every setting that the suite changes, with that one setting back at
+its shipped value (half an hour and more; `--budget`, `--rules` and names of settings narrow it)."""
 
 
 def settings_page() -> str:

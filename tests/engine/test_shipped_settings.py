@@ -1,0 +1,117 @@
+"""The last part of a run is on a broker with the settings that the release ships."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from hypothesis.stateful import rule
+
+from conformance import events
+from conformance.brokers.interface import Capability
+from conformance.engine import run
+from conformance.engine.machines import Machine, on_shipped_settings
+from conformance.lockstep.world import World
+from conformance.trouble import Trouble
+from model.operations import CreateTopic
+from stateful.lockstep_machine import LockstepMachine
+from tests.engine.test_budget import ALL_DECIDABLE
+from tests.lockstep.simulated import SimulatedPerformer
+
+
+class Creating(LockstepMachine):
+    """Creates topics."""
+
+    @rule()
+    def create(self) -> None:
+        self.do(CreateTopic("t0"))
+
+
+MACHINE = Machine(name="creating", decides=(), factory=Creating, steps=2, examples=2)
+SHIPPED = on_shipped_settings(MACHINE)
+
+
+def world(name: str, *capabilities: Capability) -> World:
+    broker = SimpleNamespace(name=name, capabilities=frozenset(capabilities))
+    return cast(World, SimpleNamespace(broker=broker, **ALL_DECIDABLE))
+
+
+QUICK = world("quick", *Capability)
+
+
+class Performed(list[str]):
+    """The worlds of the examples that were performed."""
+
+
+@pytest.fixture
+def performed(monkeypatch: pytest.MonkeyPatch) -> Performed:
+    worlds = Performed()
+
+    class Recording(SimulatedPerformer):
+        def __init__(self, at: World) -> None:
+            super().__init__(random.Random(1))
+            worlds.append(at.broker.name)
+
+    monkeypatch.setattr(run, "RealPerformer", Recording)
+    return worlds
+
+
+def a_run(
+    tmp_path: Path,
+    on_shipped: Callable[[], World] | None,
+    *,
+    at: World = QUICK,
+    budget_s: float | None = None,
+) -> run.Run:
+    began = time.monotonic()
+    plan = run.Plan(broker="", seed=1, rules=frozenset(), report=tmp_path, budget_s=budget_s)
+    one = run.Run(plan, at, events.Teller(None, began=began), began=began, on_shipped=on_shipped)
+    one.expect([MACHINE, SHIPPED])
+    return one
+
+
+def test_the_broker_is_started_once_more_for_all_machines_that_run_on_shipped_settings(
+    performed: Performed, tmp_path: Path
+) -> None:
+    starts: list[int] = []
+
+    def on_shipped() -> World:
+        starts.append(len(performed))
+        return world("shipped", *Capability)
+
+    one = a_run(tmp_path, on_shipped)
+    one.explore(MACHINE)
+    before = len(performed)
+    one.explore(SHIPPED)
+    one.explore(SHIPPED)
+    assert starts == [before]
+    assert set(performed[:before]) == {"quick"}
+    assert set(performed[before:]) == {"shipped"}
+
+
+def test_a_broker_that_is_not_ours_to_start_keeps_its_settings(performed: Performed, tmp_path: Path) -> None:
+    one = a_run(tmp_path, lambda: pytest.fail("it was started"), at=world("theirs"))
+    one.explore(SHIPPED)
+    assert performed == []
+
+
+def test_with_no_time_left_the_broker_is_not_started_once_more(performed: Performed, tmp_path: Path) -> None:
+    one = a_run(tmp_path, lambda: pytest.fail("it was started"), budget_s=run.LEAST_ON_SHIPPED_S)
+    one.explore(SHIPPED)
+    assert performed == []
+
+
+def test_a_broker_that_does_not_start_on_shipped_settings_ends_the_run(tmp_path: Path) -> None:
+    def on_shipped() -> World:
+        raise Trouble("it does not start")
+
+    one = a_run(tmp_path, on_shipped)
+    with pytest.raises(Trouble, match="it does not start"):
+        one.explore(SHIPPED)
+    with pytest.raises(Trouble, match="it does not start"):
+        one.explore(MACHINE)

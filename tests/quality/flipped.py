@@ -1,0 +1,77 @@
+"""Every setting that the suite changes, one at a time back to what the release ships: does any give a false alarm?
+
+``python -m tests.quality.flipped [--broker 4.0.8] [--rules ACK,KEY,DEDUP] [--budget 90s] [SETTING …]`` runs a check for
+each and prints what came of it; exit status 1 if any rule was violated. With all settings that takes half an hour and
+more, so it is no part of ``make test``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from conformance.brokers.release import fetched_release
+from conformance.brokers.settings import MACHINES, NEAR, QUICK, STEADY
+
+CHANGED = {name: setting.value for table in (QUICK, NEAR, STEADY, MACHINES) for name, setting in table.items()}
+_LINE = re.compile(r"([A-Za-z_]\w*)=(.*)")
+
+
+def shipped_values(broker: str) -> Mapping[str, str]:
+    """What the release's files say of the settings that the suite changes, where it says something else.
+
+    What ``standalone.conf`` does not name has the code's default, which is in one of the other files.
+    """
+    said: dict[str, str] = {}
+    for file in ("standalone.conf", "broker.conf", "bookkeeper.conf"):
+        lines = (fetched_release(broker).folder / "conf" / file).read_text("utf-8").splitlines()
+        for found in filter(None, map(_LINE.fullmatch, lines)):
+            said.setdefault(found[1], found[2].strip())
+    return {name: said[name] for name, ours in CHANGED.items() if said.get(name, ours) not in ("", ours)}
+
+
+def verdicts(broker: str, rules: str, budget: str, setting: str, seed: int) -> Iterator[str]:
+    """What a check with a setting came to: the rules that were violated, or why it ended otherwise."""
+    with TemporaryDirectory() as folder:
+        asked = ("check", "--broker", broker, "--rules", rules, "--budget", budget, "--seed", str(seed))
+        told = Path(folder) / "verdicts.json"
+        where = ("--setting", setting, "--report", f"{folder}/report", "--json", str(told))
+        command = [sys.executable, "-m", "conformance", *asked, *where]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        if not told.exists():
+            yield ran.stderr.strip().splitlines()[-1] if ran.stderr.strip() else f"exit status {ran.returncode}"
+            return
+        for rule in json.loads(told.read_text())["rules"]:
+            if rule["verdict"] in ("violated", "suspected"):
+                yield f"{rule['id']} {rule['verdict']}"
+
+
+@click.command()
+@click.option("--broker", default="4.0.8", show_default=True)
+@click.option("--rules", default="ACK,KEY,DEDUP", show_default=True)
+@click.option("--budget", default="90s", show_default=True)
+@click.option("--seed", default=1, show_default=True)
+@click.argument("names", nargs=-1)
+def main(broker: str, rules: str, budget: str, seed: int, names: tuple[str, ...]) -> None:
+    """Flip each of NAMES, or every setting that the suite changes."""
+    shipped = shipped_values(broker)
+    if unknown := set(names) - shipped.keys():
+        raise click.UsageError(f"the suite does not change {min(unknown)}, or {broker} does not ship a value of it")
+    is_clean = True
+    for name in names or shipped:
+        setting = f"{name}={shipped[name]}"
+        found = list(verdicts(broker, rules, budget, setting, seed))
+        is_clean = is_clean and not found
+        click.echo(f"{setting}: {', '.join(found) or 'no violation'}")
+    sys.exit(not is_clean)
+
+
+if __name__ == "__main__":
+    main()
