@@ -20,10 +20,20 @@ from markupsafe import Markup, escape
 
 from conformance.known import KnownDeviation
 from conformance.report.account import Account, Story, because, label
+from conformance.report.diagram import Diagram, diagram_of
 from conformance.report.results import Tone
+from conformance.report.space_time import draw
 from conformance.report.table import headline, summary
 from conformance.report.words import LeftOut, Telling, actors, cut
-from conformance.verdicts import Contradicted, ModelOnly, NotDecidable, NotExercised, RuleVerdict, times_exercised
+from conformance.verdicts import (
+    Contradicted,
+    Deviated,
+    ModelOnly,
+    NotDecidable,
+    NotExercised,
+    RuleVerdict,
+    times_exercised,
+)
 
 STORIES_AT_MOST = 20
 """How many histories are told step by step in one page; of more, the files are named."""
@@ -39,6 +49,18 @@ TEXT_AT_MOST = 1000
 
 _SIGNS = {Tone.PLAIN: "", Tone.STORED: "✓ ", Tone.DUPLICATE: "= ", Tone.REFUSED: "✕ ", Tone.UNKNOWN: "? "}
 _EMPHASIS = re.compile(r"\*([^*]+)\*")
+_ADDRESS = re.compile(r"(https://[^\s<>\"']*[^\s<>\"'.,;:)])")
+_MARKS = {
+    "held": "✓",
+    "violated": "✕",
+    "suspected": "?",
+    "known deviation": "≠",
+    "not exercised": "○",
+    "not decidable": "…",
+    "model only": "◇",
+}
+"""A sign for each verdict, so that none is told by its colour alone."""
+
 _HERE = Path(__file__).parent
 
 
@@ -68,6 +90,7 @@ class _Told:
     story: Story
     file: str
     lanes: _Lanes | None
+    diagram: Diagram | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +115,7 @@ def write(account: Account, path: Path) -> None:
 
 def page(account: Account, *, folder: Path, when: datetime) -> str:
     """The page for a report in ``folder``, as of ``when``."""
+    contradicted = list(_violations(account, folder))
     return template_of("page.html.j2").render(
         account=account,
         verdicts=account.verdicts,
@@ -99,7 +123,8 @@ def page(account: Account, *, folder: Path, when: datetime) -> str:
         summary=summary(account),
         status=account.verdicts.exit_status,
         rows=[_row(verdict, account) for verdict in account.verdicts.rules],
-        violations=list(_violations(account, folder)),
+        new=[one for one in contradicted if not isinstance(one.verdict, Deviated)],
+        deviating=[one for one in contradicted if isinstance(one.verdict, Deviated)],
         when=when.strftime("%Y-%m-%d %H:%M UTC"),
         style=style(),
     )
@@ -121,9 +146,12 @@ def template_of(name: str, **filters: Callable[..., str]) -> jinja2.Template:
     )
     environment.filters |= {
         "emphasised": emphasised,
+        "linked": linked,
+        "mark": _MARKS.__getitem__,
         "shortened": shortened,
         "first_lines": lambda lines: _lines(lines, keep_last=False),
         "last_lines": lambda text: _lines(text.splitlines(), keep_last=True),
+        "drawn": lambda diagram, name: draw(diagram, name=name),
         "sign": lambda tone: _SIGNS[tone],
         "slug": lambda text: text.replace(" ", "-"),
         "thousands": lambda number: f"{number:,}".replace(",", " "),
@@ -146,7 +174,7 @@ def _row(verdict: RuleVerdict, account: Account) -> _Row:
 
 def _violations(account: Account, folder: Path) -> Iterable[_Violation]:
     room = STORIES_AT_MOST
-    for verdict in account.verdicts.rules:
+    for verdict in sorted(account.verdicts.rules, key=lambda verdict: isinstance(verdict, Deviated)):
         if isinstance(verdict, Contradicted):
             stories = account.stories[verdict.rule.id]
             told = tuple(_told(story, folder, in_lanes=at < room) for at, story in enumerate(stories))
@@ -172,7 +200,9 @@ def _deviations(verdict: Contradicted, account: Account) -> Iterable[KnownDeviat
 
 def _told(story: Story, folder: Path, *, in_lanes: bool) -> _Told:
     file = quote(os.path.relpath(story.path, folder))
-    return _Told(story=story, file=file, lanes=_lanes(story) if in_lanes and story.history is not None else None)
+    if story.history is None or not in_lanes:
+        return _Told(story=story, file=file, lanes=None, diagram=None)
+    return _Told(story=story, file=file, lanes=_lanes(story), diagram=diagram_of(story.history))
 
 
 def _lanes(story: Story) -> _Lanes:
@@ -185,6 +215,13 @@ def _lanes(story: Story) -> _Lanes:
         steps=steps,
         breaks_at=violation.step if violation is not None else None,
     )
+
+
+def linked(text: str) -> Markup:
+    """A text with its web addresses as links."""
+    parts = _ADDRESS.split(shortened(text))
+    link = Markup('<a href="{0}" rel="noreferrer">{0}</a>')
+    return Markup().join(link.format(part) if at % 2 else escape(part) for at, part in enumerate(parts))
 
 
 def emphasised(statement: str) -> Markup:

@@ -264,3 +264,47 @@ def test_the_page_stays_small_whatever_happened(tmp_path: Path) -> None:
 )
 def test_what_stands_between_asterisks_is_emphasised(statement: str, markup: str) -> None:
     assert emphasised(statement) == markup
+
+
+def test_verdicts_come_first_then_violations_and_known_deviations_have_a_section_of_their_own(tmp_path: Path) -> None:
+    written(tmp_path, history())
+    met = example(DEDUP_03=2).__replace__(deviations={OTHER_QUIRK.name: 1})
+    other = FOUND.__replace__(violation=FOUND.violation.__replace__(rule="DEDUP-12"))
+    known = (OTHER_QUIRK,)
+    told = page(account(tmp_path, run(met, other), known=known), folder=tmp_path, when=WHEN)
+    places = [told.index(f'id="{name}"') for name in ("rules", "violations", "violation-DEDUP-12", "deviations")]
+    assert places == sorted(places)
+    assert told.index('id="violation-DEDUP-03"') > places[-1]
+
+
+def test_a_run_with_nothing_but_known_deviations_has_no_violations(tmp_path: Path) -> None:
+    made = account(tmp_path, run(example(DEDUP_03=2, deviations=3)))
+    told = page(made, folder=tmp_path, when=WHEN)
+    assert 'id="violations"' not in told
+    assert 'id="deviations"' in told
+
+
+def test_an_upstream_issue_is_a_link(tmp_path: Path) -> None:
+    address = "https://github.com/apache/pulsar/issues/6273"
+    upstream = msgspec.structs.replace(QUIRK, upstream=f"{address} (open), javascript:alert(1)")
+    made = account(tmp_path, run(example(DEDUP_03=2, deviations=3)), known=(upstream,))
+    links = [value for name, value in read(made, tmp_path).attributes if name == "href" and ":" in value]
+    assert links == [address]
+
+
+def test_no_verdict_is_told_by_its_colour_alone(tmp_path: Path) -> None:
+    made = account(tmp_path, run(example(DEDUP_01=2), FOUND, MINIMISED))
+    strip = [value for name, value in read(made, tmp_path).attributes if name == "aria-label"]
+    assert "DEDUP-03: violated" in strip
+    text = read(made, tmp_path).text
+    assert "✕03" in text
+    assert "✓01" in text
+
+
+def test_a_violation_has_its_space_time_diagram(tmp_path: Path) -> None:
+    written(tmp_path, history())
+    reader = read(account(tmp_path, run(FOUND, MINIMISED)), tmp_path)
+    assert reader.elements.count("svg") == 1
+    assert "✕ breaks DEDUP-03" in reader.text
+    identities = [value for name, value in reader.attributes if name == "id"]
+    assert len(identities) == len(set(identities))
