@@ -6,6 +6,7 @@ Only an address that takes no connection is passed over for the next one, as not
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
@@ -35,9 +36,16 @@ class AdminError(Trouble):
     """The broker answered an admin request with an error; ``status`` is HTTP's, ``reason`` the broker's words."""
 
     def __init__(self, request: str, status: int, reason: str, *, role: str | None = None) -> None:
-        """``role``: whose request it was, where that is why it is refused and is known."""
-        whose = f" of role {role!r}" if role is not None else ""
-        super().__init__(f"the broker refused {request}{whose} with status {status}: {_sentence(reason)}")
+        """``role``: whose request it was, where that is known and is why it is refused."""
+        said = f"the broker refused {request} with status {status}: {_sentence(reason)}"
+        self.is_forbidden = is_forbidden(status, reason)
+        """Whether the broker knows who asks, and does not allow it."""
+        if self.is_forbidden:
+            named = _ROLE.search(reason)
+            role = named[1] if named else role
+            whose = "the suite's role" if role is None else f"role {role!r}"
+            said = f"{whose} may not {_deed(request)} on this cluster{_remedy(request)} ({status}: {_sentence(reason)})"
+        super().__init__(said)
         self.status = status
         self.reason = reason
 
@@ -47,6 +55,36 @@ def _sentence(reason: str) -> str:
     _, message, said = reason.partition("Message:")
     lines = (said if message else reason).strip().splitlines() or ["no reason given"]
     return lines[0].strip()[:400]
+
+
+_DEEDS: Final = (
+    (r"PUT tenants/[^/]+", "create tenants", ": give it one with --tenant"),
+    (r"GET tenants(/[^/]+)?", "list tenants", ""),
+    (r"PUT namespaces/([^/]+)/[^/]+", r"create namespaces in the tenant \1", ""),
+    (r"GET brokers/configuration/runtime", "read the brokers' configuration", ""),
+    (r"(POST|DELETE) brokers/configuration/.*", "change dynamic settings", ""),
+)
+"""What a request is for, in words, and what else can be done: of those that a role is most likely not to be allowed."""
+
+
+_ROLE: Final = re.compile(r"clientAppId \[([^\]]+)\]")
+"""The role, where a broker says who was not allowed something."""
+
+
+def is_forbidden(status: int, reason: str) -> bool:
+    """Whether an error says that a role may not do this. Brokers say so with 401, too, and then name who asked."""
+    return status == HTTPStatus.FORBIDDEN or (status == HTTPStatus.UNAUTHORIZED and _ROLE.search(reason) is not None)
+
+
+def _deed(request: str) -> str:
+    for pattern, deed, _ in _DEEDS:
+        if found := re.fullmatch(pattern, request):
+            return found.expand(deed)
+    return request
+
+
+def _remedy(request: str) -> str:
+    return next((remedy for pattern, _, remedy in _DEEDS if re.fullmatch(pattern, request)), "")
 
 
 class AdminHttp:

@@ -105,11 +105,13 @@ def _try_binary(host: str, port: int, service: Service, deadline: Deadline) -> s
 
 def _shake_hands(sock: socket.socket, security: Security, deadline: Deadline) -> pb.BaseCommand | bytes | None:
     """Send CONNECT: the answer; bytes that are no frame; None for silence. Empty where the connection is closed."""
-    sock.sendall(encode_frame(command_of(connect_command(security))))
+    hello = encode_frame(command_of(connect_command(security)))
     decoder, received = FrameDecoder(), b""
     while not deadline.passed:
         sock.settimeout(max(0.05, deadline.left_s))
         try:
+            sock.sendall(hello)
+            hello = b""
             data = sock.recv(_RECEIVE_BYTES)
         except TimeoutError:
             return None
@@ -189,11 +191,11 @@ def _try_admin(host: str, port: int, service: Service, deadline: Deadline) -> st
             status, body = _get_version(sock, host, port, service.security, deadline)
     except TimeoutError:
         return _other_than_admin(host, port, service) or f"{at} takes connections and does not answer"
+    except (http.client.HTTPException, ConnectionResetError, BrokenPipeError):
+        return _other_than_admin(host, port, service) or f"{at} is not Pulsar's admin interface: it does not speak HTTP"
     except OSError as error:
         other = None if _is_plain(error) else _other_than_admin(host, port, service)
         return other or cause_of(error, host, port)
-    except http.client.HTTPException:
-        return _other_than_admin(host, port, service) or f"{at} is not Pulsar's admin interface: it does not speak HTTP"
     if status == HTTPStatus.UNAUTHORIZED:
         return _refused(at, service.security, "the admin interface refuses it")
     if status == HTTPStatus.FORBIDDEN:
