@@ -44,7 +44,7 @@ class AdminError(Trouble):
             named = _ROLE.search(reason)
             role = named[1] if named else role
             whose = "the suite's role" if role is None else f"role {role!r}"
-            said = f"{whose} may not {_deed(request)} on this cluster{_remedy(request)} ({status}: {_sentence(reason)})"
+            said = f"{whose} may not {_deed(request)} on this cluster ({status}: {_sentence(reason)})"
         super().__init__(said)
         self.status = status
         self.reason = reason
@@ -58,13 +58,13 @@ def _sentence(reason: str) -> str:
 
 
 _DEEDS: Final = (
-    (r"PUT tenants/[^/]+", "create tenants", ": give it one with --tenant"),
-    (r"GET tenants(/[^/]+)?", "list tenants", ""),
-    (r"PUT namespaces/([^/]+)/[^/]+", r"create namespaces in the tenant \1", ""),
-    (r"GET brokers/configuration/runtime", "read the brokers' configuration", ""),
-    (r"(POST|DELETE) brokers/configuration/.*", "change dynamic settings", ""),
+    (r"PUT tenants/[^/]+", "create tenants"),
+    (r"GET tenants(/[^/]+)?", "list tenants"),
+    (r"PUT namespaces/([^/]+)/[^/]+", r"create namespaces in the tenant \1"),
+    (r"GET brokers/configuration/runtime", "read the brokers' configuration"),
+    (r"(POST|DELETE) brokers/configuration/.*", "change dynamic settings"),
 )
-"""What a request is for, in words, and what else can be done: of those that a role is most likely not to be allowed."""
+"""What a request is for, in words: of those that a role is most likely not to be allowed."""
 
 
 _ROLE: Final = re.compile(r"clientAppId \[([^\]]+)\]")
@@ -77,14 +77,10 @@ def is_forbidden(status: int, reason: str) -> bool:
 
 
 def _deed(request: str) -> str:
-    for pattern, deed, _ in _DEEDS:
+    for pattern, deed in _DEEDS:
         if found := re.fullmatch(pattern, request):
             return found.expand(deed)
     return request
-
-
-def _remedy(request: str) -> str:
-    return next((remedy for pattern, _, remedy in _DEEDS if re.fullmatch(pattern, request)), "")
 
 
 class AdminHttp:

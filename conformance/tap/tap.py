@@ -81,6 +81,7 @@ class Tap:
             self.url: Final = self._listen(targets, port)
         except OSError as error:
             raise Trouble(f"The tap cannot listen on port {port} of {host}: {error}") from None
+        self._routes[self._behind.url] = self.url
         self._loop: asyncio.AbstractEventLoop
         self._is_ready = threading.Event()
         self._thread = threading.Thread(target=asyncio.run, args=(self._run(),), name="tap", daemon=True)

@@ -147,9 +147,7 @@ def test_what_a_role_may_not_do_is_told_in_a_sentence(secured: SecuredBroker) ->
     with Admin(Service(secured.admin_url, owner)) as admin:
         with pytest.raises(AdminError) as refused:
             admin.create_tenant("mine", clusters=[])
-        assert str(refused.value).startswith(
-            f"role '{OWNER}' may not create tenants on this cluster: give it one with --tenant ("
-        )
+        assert str(refused.value).startswith(f"role '{OWNER}' may not create tenants on this cluster (")
         with pytest.raises(AdminError, match=f"^role '{OWNER}' may not read the brokers' configuration on"):
             admin.runtime_configuration()
         with pytest.raises(AdminError, match=f"^role '{OWNER}' may not create namespaces in the tenant public on"):
