@@ -8,7 +8,7 @@ first namespace is the record of the run: it says which process the run is, and 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from conformance.systems.admin import Admin
@@ -88,13 +88,17 @@ class RunTenant:
 
     def namespaces(self) -> tuple[str, ...]:
         """The namespaces that the run has now."""
+        everything = self._namespaces_of_tenant() or ()
+        return tuple(sorted(one for one in everything if one.startswith(f"{self.tenant}/{self._prefix}")))
+
+    def _namespaces_of_tenant(self) -> Sequence[str] | None:
+        """All namespaces of the tenant; None if there is no such tenant."""
         try:
-            everything = self._admin.namespaces(self.tenant)
+            return self._admin.namespaces(self.tenant)
         except AdminError as error:
             if error.status == 404:
-                return ()
+                return None
             raise
-        return tuple(sorted(one for one in everything if one.startswith(f"{self.tenant}/{self._prefix}")))
 
     def others(self) -> tuple[RunTenant, ...]:
         """The places of other runs: in tenants of their own, or in the same tenant."""
@@ -110,7 +114,8 @@ class RunTenant:
         namespaces = self.namespaces()
         remove_namespaces(self._admin, [one for one in namespaces if one != self.record])
         remove_namespaces(self._admin, [one for one in namespaces if one == self.record])
-        if self.is_own:
+        # A role that may not make a tenant may not remove one either, and there is none then.
+        if self.is_own and self._namespaces_of_tenant() is not None:
             remove_tenant(self._admin, self.tenant)
 
 

@@ -14,8 +14,6 @@ from conformance.brokers.launch import Ports, command, write_configuration
 from conformance.brokers.ports import HOST, free_ports
 from conformance.brokers.release import fetched_release
 from conformance.brokers.runs import GuardedProcess
-from conformance.brokers.settings import suite_settings
-from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.systems.admin import Admin
 from conformance.systems.security import Secret, Security, Service
 from conformance.trouble import Trouble
@@ -92,7 +90,7 @@ def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
         folder=folder, ports=ports, service_tls=service_tls, admin_tls=admin_tls, authority=authority, log=process.log
     )
     try:
-        write_configuration(release, process.folder, {**suite_settings(SUITE_SETTINGS), **_settings(started)})
+        write_configuration(release, process.folder, _settings(started))
         process.start(command(release, find_java(), process.folder, ports, with_agent=False))
         _await(started, process)
         with Admin(started.admin) as admin:
@@ -104,7 +102,7 @@ def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
 
 
 def _settings(broker: SecuredBroker) -> dict[str, str]:
-    """Its configuration; the broker itself signs in as the super user, with TLS."""
+    """Its configuration, beside what its release ships; the broker itself signs in as the super user, with TLS."""
     server = broker.authority.of_server("localhost", HOST)
     providers = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
     return {

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import psutil
 
+from conformance.systems.admin import Admin
 from tests.cli.running import Ran, ended
 from tests.polling import eventually
-from tests.security.commands import start_for_real
-from tests.security.secured_broker import SUPER_USER, SecuredBroker
+from tests.security.commands import run_for_real, start_for_real
+from tests.security.secured_broker import OWNER, SUPER_USER, TENANT, SecuredBroker
 from tests.security.tokens import token
 
 LOOK_EVERY_S = 0.2
@@ -78,7 +79,9 @@ def watched(command: subprocess.Popen[str], secret: str, *, deadline_s: float) -
     eventually(lambda: not any(secret in line for line in command_lines()), deadline_s=20)
     spy = Spy(secret)
     with spy.looking():
-        eventually(lambda: psutil.Process(command.pid).children(recursive=True), deadline_s=30)
+        process = psutil.Process(command.pid)
+        eventually(lambda: command.poll() is not None or process.children(recursive=True), deadline_s=30)
+        assert command.poll() is None, command.communicate()
         assert children_that_have(secret, command.pid) == []
         ran = ended(command, began=began, deadline_s=deadline_s)
     assert spy.looks > 10
@@ -92,7 +95,7 @@ def test_a_check_works_and_shows_no_secret(secured: SecuredBroker, tmp_path: Pat
     rules = "DEDUP-03,ACK-02,KEY-01,CHUNK-04"
     command = start_for_real(
         *("check", "--broker", secured.text, "--rules", rules, "--budget", "40s", "--seed", "11"),
-        *("--machines", "deduplication,acknowledgment,acknowledgment-clients,keys,chunks"),
+        *("--machines", "deduplication,acknowledgment,keys,chunks"),
         *("--tls-trust-certs", secured.authority.file, "--token", secret),
         *("--report", "report", "--json", "verdicts.json"),
         folder=tmp_path,
@@ -110,6 +113,25 @@ def test_a_check_works_and_shows_no_secret(secured: SecuredBroker, tmp_path: Pat
     assert files_that_have(secret, tmp_path) == []
     assert files_that_have(secret.rpartition(".")[2], tmp_path) == []
     assert "--token-env PULSAR_CONFORMANCE_TOKEN" in (tmp_path / "report" / "report.html").read_text()
+
+
+def test_a_role_that_owns_one_tenant_needs_no_more(secured: SecuredBroker, tmp_path: Path) -> None:
+    """It is told what it may not do, the run goes on in its tenant, and nothing is left there."""
+    (tmp_path / "token").write_text(token(OWNER))
+    options = ["--tls-trust-certs", secured.authority.file, "--token-file", str(tmp_path / "token")]
+    asked = ["check", "--broker", secured.text, *options, "--rules", "DEDUP-03,DEDUP-04", "--machines", "deduplication"]
+    ran = run_for_real(*asked, "--budget", "20s", "--report", "refused", folder=tmp_path)
+    assert ran.status == 2
+    assert f"role '{OWNER}' may not " in ran.out + ran.err
+    assert "--tenant" in ran.out + ran.err
+    with Admin(secured.admin) as admin:
+        before = set(admin.namespaces(TENANT))
+        ran = run_for_real(*asked, "--tenant", TENANT, "--budget", "20s", "--report", "done", folder=tmp_path)
+        assert set(admin.namespaces(TENANT)) == before
+    assert f"role '{OWNER}' may not read the brokers' configuration on this cluster" in ran.out + ran.err
+    verdicts = {rule["id"]: rule for rule in json.loads((tmp_path / "done" / "verdicts.json").read_text())["rules"]}
+    assert not [rule for rule in verdicts.values() if rule["verdict"] in ("violated", "suspected")], ran.out
+    assert verdicts["DEDUP-03"]["exercised"], ran.out + ran.err
 
 
 def test_a_soak_works_and_shows_no_secret(secured: SecuredBroker, tmp_path: Path) -> None:
