@@ -128,7 +128,7 @@ def test_a_role_that_owns_one_tenant_needs_no_more(secured: SecuredBroker, tmp_p
         before = set(admin.namespaces(TENANT))
         ran = run_for_real(*asked, "--tenant", TENANT, "--budget", "20s", "--report", "done", folder=tmp_path)
         assert set(admin.namespaces(TENANT)) == before
-    assert f"role '{OWNER}' may not read the brokers' configuration on this cluster" in ran.out + ran.err
+    assert "your role may not read the broker's settings" in ran.out + ran.err
     verdicts = {rule["id"]: rule for rule in json.loads((tmp_path / "done" / "verdicts.json").read_text())["rules"]}
     assert not [rule for rule in verdicts.values() if rule["verdict"] in ("violated", "suspected")], ran.out
     assert verdicts["DEDUP-03"]["exercised"], ran.out + ran.err
