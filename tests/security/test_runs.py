@@ -119,19 +119,19 @@ def test_a_role_that_owns_one_tenant_needs_no_more(secured: SecuredBroker, tmp_p
     """It is told what it may not do, the run goes on in its tenant, and nothing is left there."""
     (tmp_path / "token").write_text(token(OWNER))
     options = ["--tls-trust-certs", secured.authority.file, "--token-file", str(tmp_path / "token")]
-    asked = ["check", "--broker", secured.text, *options, "--rules", "DEDUP-03,DEDUP-04", "--machines", "deduplication"]
+    asked = ["check", "--broker", secured.text, *options, "--rules", "ACK-02", "--machines", "acknowledgment"]
     ran = run_for_real(*asked, "--budget", "20s", "--report", "refused", folder=tmp_path)
     assert ran.status == 2
     assert f"role '{OWNER}' may not " in ran.out + ran.err
     assert "--tenant" in ran.out + ran.err
     with Admin(secured.admin) as admin:
         before = set(admin.namespaces(TENANT))
-        ran = run_for_real(*asked, "--tenant", TENANT, "--budget", "20s", "--report", "done", folder=tmp_path)
+        ran = run_for_real(*asked, "--tenant", TENANT, "--budget", "25s", "--report", "done", folder=tmp_path)
         assert set(admin.namespaces(TENANT)) == before
     assert "your role may not read the broker's settings" in ran.out + ran.err
-    verdicts = {rule["id"]: rule for rule in json.loads((tmp_path / "done" / "verdicts.json").read_text())["rules"]}
-    assert not [rule for rule in verdicts.values() if rule["verdict"] in ("violated", "suspected")], ran.out
-    assert verdicts["DEDUP-03"]["exercised"], ran.out + ran.err
+    told = json.loads((tmp_path / "done" / "verdicts.json").read_text())
+    assert not [rule for rule in told["rules"] if rule["verdict"] in ("violated", "suspected")], ran.out
+    assert told["operations"] > 10, ran.out + ran.err
 
 
 def test_a_soak_works_and_shows_no_secret(secured: SecuredBroker, tmp_path: Path) -> None:
