@@ -21,10 +21,12 @@ def soak(asked: Asked, *, out: Console, err: Console) -> int:
         Trouble: what histories are written with is not there, or the soak could not go on.
     """
     demand_installed(("pyarrow",), "soak")
+    from conformance.brokers.select import demand_settings
     from conformance.soak.run import soak as run  # here, because `check` does without pyarrow
 
     if any(asked.history.glob("bucket-*")):
         raise Trouble(f"there is a history in {asked.history} already; name another folder")
+    demand_settings(asked.broker, dict(asked.settings))
     with on_cluster(asked.broker, asked.footprint, asked.security, err=err), report.display(err) as shown:
         watcher = _Watcher(shown)
         with at_first_interrupt(watcher.end):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,9 +14,11 @@ from conformance.brokers.release import Release, fetched_release
 from conformance.brokers.select import demand_settings, has_settings
 from conformance.brokers.settings import MACHINES, NEAR, QUICK, STEADY
 from conformance.brokers.swarm import SWARM, drawn
+from conformance.known import SHIPPED
 from conformance.trouble import Trouble
 
 RELEASE = "4.0.8"
+HISTORY = next((SHIPPED / "histories").glob("*.json"))
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +64,23 @@ def test_what_a_release_does_not_have_or_take_is_refused(
 )
 def test_what_it_has_is_taken(release: Release, name: str, value: str) -> None:
     demand_known(release.folder, {name: value})
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("check", "--broker", RELEASE),
+        ("soak", "--broker", RELEASE, "--history", "history"),
+        ("replay", str(HISTORY), "--broker", RELEASE),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_command_refuses_it_before_anything_starts(tmp_path: Path, command: tuple[str, ...]) -> None:
+    asked = [sys.executable, "-m", "conformance", *command, "--setting", "brokerDeduplicationEnabledd=banana"]
+    ran = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 2
+    assert ran.stderr.rstrip().endswith("did you mean 'brokerDeduplicationEnabled'?")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_suites_own_settings_are_the_releases(release: Release) -> None:
