@@ -50,7 +50,7 @@ MINIMISE_WITHOUT_BUDGET_S = 60.0
 """The same, in seconds, where there is no budget."""
 SLOW_S = 8.0
 """An example that took longer is not run again before its history is made short."""
-LEAST_ON_SHIPPED_S = 20.0
+LEAST_ON_SHIPPED_S = 12.0
 """With less time than this left, no broker is started once more."""
 REPEATED = "repeated"
 """What the journal has for a machine where the suite plays a history again."""
