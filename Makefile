@@ -5,6 +5,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
+# Before 24.2, pip trusted only the certificates that it brings along; the first pip of a new environment may be as old,
+# and is given the system's own, unless it was told what to trust.
+CERTIFICATES := $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem))
+TRUST = $(if $(or $(PIP_CERT),$(shell $(BIN)/python -m pip config get global.cert 2>/dev/null)),,$(CERTIFICATES:%=--cert %))
+
 .PHONY: check test test-container lint docs requirements proto clean setup setup-spark setup-test
 
 setup: $(VENV)/.run
@@ -17,6 +22,7 @@ $(VENV)/bin/python:
 	@echo "== making a virtual environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV) || \
 		{ echo "could not make a virtual environment: install your system's python3-venv package" >&2; exit 2; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TRUST) --require-hashes -r requirements/pip.txt
 
 $(VENV)/.run: requirements/run.txt requirements/java.txt pyproject.toml | $(VENV)/bin/python
 	@echo "== installing what the suite needs (pinned by hash)"
@@ -60,9 +66,9 @@ docs: $(VENV)/.run
 	@$(BIN)/python -m conformance.documentation docs
 
 requirements: $(VENV)/.test
-	@for name in run spark test java; do \
+	@for name in pip run spark test java; do \
 		$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-			--no-emit-index-url --no-emit-find-links requirements/$$name.in -o requirements/$$name.txt; done
+			--no-emit-index-url --no-emit-find-links requirements/$$name.in --allow-unsafe -o requirements/$$name.txt; done
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis reports *.egg-info

@@ -1,39 +1,93 @@
-"""Gives plain ``pytest`` the option ``--broker`` and the session's one broker, for the suite's tests and its machines.
+"""The suite's options in every pytest, and a fixture ``pulsar_broker``: what the entry point ``pytest11`` loads.
 
-It decides nothing about what is run on the broker.
+Any project that has the suite installed loads this module, so it imports nothing of the suite before that is needed,
+and everything it adds is named ``pulsar``. The run itself is :mod:`conformance.engine.plugin`, which the machines'
+folder loads when it is collected.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.brokers.interface import Broker
-from conformance.brokers.select import parse_broker
-from conformance.systems.security_given import security_in
-from conformance.trouble import Trouble
+if TYPE_CHECKING:
+    from conformance.brokers.interface import Broker
+
+NAME = "conformance.pytest_plugin"
+"""The name of the entry point: that of this module, so that ``-p`` and the entry point are one plugin."""
 
 DEFAULT_BROKER = "4.0.8"
+SHORT = "--broker"
+"""What may be written for ``--pulsar-broker`` where no other plugin and no conftest has an option of that name."""
+
+_FREE = object()
+_BROKER_DEST = "pulsar_broker"
+_BROKER_HELP = (
+    "what to run against: a version, dist:FOLDER, dist:TARBALL, container:TAG, container:IMAGE, "
+    f"or pulsar://host:port,http://host:port (default: {DEFAULT_BROKER})"
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--broker``."""
-    parser.getgroup("pulsar-conformance").addoption(
-        "--broker",
-        default=DEFAULT_BROKER,
-        metavar="BROKER",
-        help="what to run against: a version, dist:FOLDER, container:TAG, container:IMAGE, "
-        f"or pulsar://host:port,http://host:port (default: {DEFAULT_BROKER})",
+    """Add the options of a run, all of which begin with ``--pulsar-``."""
+    group = parser.getgroup("pulsar-conformance")
+    group.addoption("--pulsar-broker", default=DEFAULT_BROKER, metavar="BROKER", help=_BROKER_HELP)
+    group.addoption("--pulsar-seed", type=int, metavar="N", help="the seed that everything random follows from")
+    group.addoption("--pulsar-rules", help="the rules to decide: ids and families, separated by commas")
+    group.addoption("--pulsar-known", help="names of known deviations, by commas (default: those shipped)")
+    group.addoption("--pulsar-defect", metavar="NAME", help="the seeded defect to switch on")
+    group.addoption("--pulsar-settings", default="quick", metavar="quick|shipped|swarm", help="which settings (default: quick)")
+    group.addoption(
+        "--pulsar-setting", action="append", default=[], metavar="NAME=VALUE", help="a broker setting; may be repeated"
     )
+    group.addoption(
+        "--pulsar-report",
+        type=Path,
+        default=Path("reports/pytest"),
+        metavar="FOLDER",
+        help="the folder for histories (default: reports/pytest)",
+    )
+    group.addoption(
+        "--pulsar-budget-s", type=float, metavar="S", help="seconds for everything, the broker's start included"
+    )
+    group.addoption(
+        "--pulsar-shortening-s", type=float, metavar="S", help="seconds to make a history short, on top of that"
+    )
+    group.addoption("--pulsar-replay", type=Path, metavar="FILE", help="replay a history, run no machine")
+    group.addoption("--pulsar-times", type=int, default=1, metavar="N", help="how often to replay it")
+    group.addoption("--pulsar-connection", type=int, metavar="FD", help="a pipe that says how to connect to the broker")
+    group.addoption("--pulsar-run-name", metavar="NAME", help="the run's name on a running cluster")
+    group.addoption("--pulsar-tenant", metavar="TENANT", help="on a running cluster: make namespaces in this tenant")
+    group.addoption(
+        "--pulsar-allow-cluster-settings", action="store_true", help="change a running cluster's dynamic settings"
+    )
+    group.addoption("--pulsar-events", type=Path, metavar="FILE", help="where to tell what happens, as JSON lines")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Parser) -> Iterator[None]:
+    """Add ``--broker`` once every plugin and conftest has added its options, if none of them has one of that name."""
+    yield
+    if early_config.getoption(SHORT, default=_FREE) is _FREE:
+        parser.getgroup("pulsar-conformance").addoption(
+            SHORT, dest=_BROKER_DEST, default=DEFAULT_BROKER, metavar="BROKER", help="the same, where the name is free"
+        )
 
 
 @pytest.fixture(scope="session")
-def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    """The broker named by ``--broker``, started once for the whole session; trouble with it ends the session."""
+def pulsar_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """The broker that was named, started once for the whole session; trouble with it ends the session."""
+    from conformance.brokers.select import parse_broker
+    from conformance.systems.security_given import security_in
+    from conformance.trouble import Trouble
+
     try:
-        shared = parse_broker(request.config.getoption("--broker"), security=security_in(os.environ))
+        security = security_in(os.environ)
+        shared = parse_broker(request.config.getoption("--pulsar-broker"), security=security)
         shared.start()
     except Trouble as trouble:
         pytest.exit(str(trouble), returncode=2)

@@ -16,7 +16,9 @@ from conformance.engine.run import Run
 def exploring(machines: Sequence[Machine]) -> Callable[[Machine, Run], None]:
     """The test of these machines, for pytest to collect under the name that it is given in its module."""
 
-    @pytest.mark.parametrize("machine", [pytest.param(m, marks=pytest.mark.machine(m), id=m.name) for m in machines])
+    @pytest.mark.parametrize(
+        "machine", [pytest.param(m, marks=pytest.mark.pulsar_machine(m), id=m.name) for m in machines]
+    )
     def test(machine: Machine, conformance_run: Run) -> None:
         """The machine finds no violation that is not a known deviation."""
         violations = conformance_run.explore(machine)

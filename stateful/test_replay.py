@@ -1,4 +1,4 @@
-"""The replay of a saved history, as a test: it is run with ``--replay FILE``, and then alone."""
+"""The replay of a saved history, as a test: it is run with ``--pulsar-replay FILE``, and then alone."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from conformance.history import document
 from conformance.trouble import Trouble
 
 
-@pytest.mark.replay
+@pytest.mark.pulsar_replay
 def test_no_rule_is_broken_by_the_history(conformance_run: Run, pytestconfig: pytest.Config) -> None:
     """What the history once broke holds now, unless it is a known deviation."""
-    path: Path = pytestconfig.getoption("--replay")
+    path: Path = pytestconfig.getoption("--pulsar-replay")
     try:
         history = document.read(path)
     except Trouble as trouble:
         pytest.exit(str(trouble), returncode=2)
-    violations = conformance_run.replay(history, times=pytestconfig.getoption("--times"))
+    violations = conformance_run.replay(history, times=pytestconfig.getoption("--pulsar-times"))
     assert not violations, "\n".join(f"{v.rule}: {v.because}" for v in violations)

@@ -9,10 +9,17 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 
+from conformance.brokers.interface import Broker
 from tests.sharing_out import BROKERS, Sharing, check_shares, share_of
 
 settings.register_profile("slow days", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("slow days")
+
+
+@pytest.fixture(scope="session")
+def broker(pulsar_broker: Broker) -> Broker:
+    """The session's one broker, which ``--broker`` names."""
+    return pulsar_broker
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -36,7 +36,7 @@ SHARES = {
 }
 """The share of the tests in a folder or a module."""
 
-ASKING = {"broker": {BROKERS}, "world": {BROKERS}, "spark": {SPARK, BROKERS}}
+ASKING = {"broker": {BROKERS}, "pulsar_broker": {BROKERS}, "world": {BROKERS}, "spark": {SPARK, BROKERS}}
 """By a fixture's name, the shares in which tests may ask for it."""
 
 

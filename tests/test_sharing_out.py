@@ -43,7 +43,7 @@ def test_each_share_is_run_by_one_of_two_processes() -> None:
 def test_a_test_that_asks_for_a_broker_elsewhere_is_named(tmp_path: Path) -> None:
     run = pytest_run(tmp_path, "--broker", "no-such-thing", "-p", "tests.conftest")
     assert run.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "test_one.py::test_one asks for broker: give its module a share in tests.sharing_out" in run.stderr
+    assert "test_one.py::test_one asks for pulsar_broker: give its module a share in tests.sharing_out" in run.stderr
 
 
 def test_a_broker_that_cannot_be_had_ends_a_run_of_several_processes_with_a_sentence_too() -> None:

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from jgo.maven import MavenContext
-from jgo.util import http
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from conformance.brokers.cache import cache_folder, sole_maker
+from conformance.brokers.https import session, why
 from conformance.trouble import Trouble
 
 _log = logging.getLogger(__name__)
@@ -163,7 +163,7 @@ def _download(wanted: Coordinates, suffix: str, destination: Path) -> None:
             _download_once(wanted, suffix, destination)
         except OSError as error:  # what `requests` raises is an OSError, and so is a full disk
             if attempt == _ATTEMPTS:
-                raise Trouble(f"{wanted}{suffix} cannot be fetched from Maven Central: {error}") from error
+                raise Trouble(f"{wanted}{suffix} cannot be fetched from Maven Central: {why(error)}.") from error
             time.sleep(attempt)
         else:
             return
@@ -174,7 +174,10 @@ def _download_once(wanted: Coordinates, suffix: str, destination: Path) -> None:
     folder = remote.component.path_prefix.as_posix()
     address = f"{remote.context.remote_repos['central']}/{folder}/{remote.filename}"
     as_it_is = {"Accept-Encoding": "identity"}  # a gzipped file must not be taken for one gzipped on the way
-    with http.get(address, stream=True, timeout=_ANSWER_DEADLINE_S, headers=as_it_is) as response:
+    with (
+        session() as fetching,
+        fetching.get(address, stream=True, timeout=_ANSWER_DEADLINE_S, headers=as_it_is) as response,
+    ):
         if response.status_code == 404:
             raise _NotThere
         response.raise_for_status()

@@ -102,28 +102,28 @@ class Order:
         """The options of the engine's command line that say so."""
         told = [
             *("--rootdir", str(self.report)),
-            *("--broker", self.broker),
-            *("--seed", str(self.seed)),
-            *("--budget-s", f"{self.budget_s:g}"),
-            *("--rules", ",".join(rule.id for rule in self.rules)),
-            *("--known", ",".join(deviation.name for deviation in self.known)),
-            *("--report", str(self.report)),
+            *("--pulsar-broker", self.broker),
+            *("--pulsar-seed", str(self.seed)),
+            *("--pulsar-budget-s", f"{self.budget_s:g}"),
+            *("--pulsar-rules", ",".join(rule.id for rule in self.rules)),
+            *("--pulsar-known", ",".join(deviation.name for deviation in self.known)),
+            *("--pulsar-report", str(self.report)),
         ]
         if self.footprint is not None:
             told += self.footprint.options()
         if self.defect is not None:
-            told += ["--defect", self.defect]
+            told += ["--pulsar-defect", self.defect]
         if self.machines:
             told += ["-k", " or ".join(f"[{name}]" for name in self.machines)]  # a machine is its test's parameter
         if self.choice != "quick":
-            told += ["--settings", self.choice]
+            told += ["--pulsar-settings", self.choice]
         for name, value in self.settings:
-            told += ["--setting", f"{name}={value}"]
+            told += ["--pulsar-setting", f"{name}={value}"]
         if self.replay is not None:
             history, times = self.replay
-            told += ["--replay", str(history), "--times", str(times)]
+            told += ["--pulsar-replay", str(history), "--pulsar-times", str(times)]
         if self.stop_at_first:
             told.append("--exitfirst")
         if self.shortening_s is not None:
-            told += ["--shortening-s", f"{self.shortening_s:g}"]
+            told += ["--pulsar-shortening-s", f"{self.shortening_s:g}"]
         return told

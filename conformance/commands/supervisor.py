@@ -166,11 +166,12 @@ def _started(command: Sequence[str], output: Path, security: Security) -> Iterat
     connection: tuple[str, ...] = ()
     if security != NO_SECURITY:
         its_own.append(_pipe_with(msgspec.json.encode(security)))
-        connection = ("--connection", str(its_own[-1]))
+        connection = ("--pulsar-connection", str(its_own[-1]))
     try:
         with output.open("wb") as printed:
             process = subprocess.Popen(
-                [*command, "--events", f"/dev/fd/{its_events}", "--lifeline", str(its_lifeline), *connection],
+                [*command, "--pulsar-events", f"/dev/fd/{its_events}", "--lifeline", str(its_lifeline), *connection],
+                env=_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=printed,
                 stderr=subprocess.STDOUT,
@@ -195,6 +196,13 @@ def _pipe_with(content: bytes) -> int:
     with os.fdopen(writing, "wb") as pipe:
         pipe.write(content)
     return reading
+
+
+def _environment() -> dict[str, str]:
+    """This process's environment, without what would give the engine other options or plugins than its own."""
+    of_pytest = {"PYTEST_ADDOPTS", "PYTEST_PLUGINS"}
+    kept = {name: value for name, value in os.environ.items() if name not in of_pytest}
+    return {**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
 class _Interrupts:

@@ -1,18 +1,16 @@
-"""Gives pytest the options of a run and the run itself, so that machines are ordinary tests.
+"""Gives pytest the run, so that machines are ordinary tests; its options are in :mod:`conformance.pytest_plugin`.
 
-So is the replay of a saved history (``--replay``), which is run instead of the machines. Plain ``pytest --broker …``
-needs none of the options: each machine then runs one round. ``check`` passes all of them.
+So is the replay of a saved history (``--pulsar-replay``), which is run instead of the machines. Plain ``pytest --broker
+…`` needs none of the options: each machine then runs one round. ``check`` passes all of them.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import secrets
 import signal
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -20,7 +18,7 @@ import pytest
 from conformance import events, known
 from conformance.brokers.interface import Broker
 from conformance.brokers.select import has_settings, is_running_cluster
-from conformance.brokers.settings import CHOICES, MACHINES, Base
+from conformance.brokers.settings import CHOICES, MACHINES, Base, Choice
 from conformance.brokers.swarm import drawn
 from conformance.engine.deployment import Deployment
 from conformance.engine.machines import Machine
@@ -33,10 +31,10 @@ from conformance.tenancy.run_name import UNLIMITED_S, RunName
 from conformance.trouble import Trouble
 from model.catalogue import select
 
-MARK = "machine"
+MARK = "pulsar_machine"
 """The marker of tests that run a machine; its argument is the :class:`Machine`."""
 
-REPLAY_MARK = "replay"
+REPLAY_MARK = "pulsar_replay"
 """The marker of the test that replays a saved history."""
 
 SUITE_SETTINGS = {name: setting.value for name, setting in MACHINES.items()}
@@ -50,70 +48,52 @@ _teller = pytest.StashKey[events.Teller]()
 _began = pytest.StashKey[float]()
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options of a run."""
-    group = parser.getgroup("pulsar-conformance")
-    group.addoption("--seed", type=int, default=None, help="the seed that everything random follows from")
-    group.addoption("--budget-s", type=float, default=None, help="seconds for everything, the broker's start included")
-    group.addoption("--shortening-s", type=float, default=None, help="seconds to make a history short, on top of that")
-    group.addoption("--rules", default=None, help="the rules to decide: ids and families, separated by commas")
-    group.addoption("--known", default=None, help="names of known deviations, by commas (default: those shipped)")
-    group.addoption("--defect", default=None, help="the seeded defect to switch on")
-    group.addoption("--report", type=Path, default=Path("reports/pytest"), help="the folder for histories")
-    group.addoption("--events", type=Path, default=None, help="where to tell what happens, as JSON lines")
-    group.addoption("--replay", type=Path, default=None, metavar="FILE", help="replay a history, run no machine")
-    group.addoption("--times", type=int, default=1, help="how often to replay it")
-    group.addoption("--connection", type=int, default=None, help="a pipe that says how to connect to the broker")
-    group.addoption("--run-name", type=_run_name, default=None, help="the run's name on a running cluster")
-    group.addoption("--tenant", default=None, help="on a running cluster: make namespaces in this tenant")
-    group.addoption("--allow-cluster-settings", action="store_true", help="change a running cluster's dynamic settings")
-    group.addoption("--setting", action="append", default=[], metavar="NAME=VALUE", help="a broker setting")
-    group.addoption("--settings", choices=CHOICES, default="quick", help="the settings that those go on top of")
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Make the plan of the run; bad options end pytest with one sentence."""
     config.addinivalue_line("markers", f"{MARK}(machine): runs a machine on the session's broker")
     config.addinivalue_line("markers", f"{REPLAY_MARK}: replays a saved history on the session's broker")
     try:
-        settings = dict(_setting(text) for text in config.getoption("--setting"))
-        chosen = config.getoption("--rules")
+        settings = dict(_setting(text) for text in config.getoption("--pulsar-setting"))
+        chosen = config.getoption("--pulsar-rules")
         rules = frozenset(rule.id for rule in select(chosen)) if chosen else frozenset[str]()
-        security = _security(config.getoption("--connection"))
+        security = _security(config.getoption("--pulsar-connection"))
     except ValueError as error:
         raise pytest.UsageError(str(error)) from error
-    seed = config.getoption("--seed")
+    seed = config.getoption("--pulsar-seed")
     config.stash[_began] = time.monotonic()
-    config.stash[_teller] = events.Teller(config.getoption("--events"), began=config.stash[_began])
+    config.stash[_teller] = events.Teller(config.getoption("--pulsar-events"), began=config.stash[_began])
     config.stash[_plan] = Plan(
-        broker=config.getoption("--broker"),
+        broker=config.getoption("--pulsar-broker"),
         seed=secrets.randbits(32) if seed is None else seed,
         rules=rules,
-        report=config.getoption("--report"),
-        budget_s=config.getoption("--budget-s"),
-        shortening_s=config.getoption("--shortening-s"),
-        known=_names(config.getoption("--known")),
-        defect=config.getoption("--defect"),
+        report=config.getoption("--pulsar-report"),
+        budget_s=config.getoption("--pulsar-budget-s"),
+        shortening_s=config.getoption("--pulsar-shortening-s"),
+        known=_names(config.getoption("--pulsar-known")),
+        defect=config.getoption("--pulsar-defect"),
         settings=settings,
-        choice=config.getoption("--settings"),
+        choice=_choice(config.getoption("--pulsar-settings")),
         security=security,
         footprint=_footprint(config),
     )
 
 
-def _run_name(text: str) -> RunName:
-    """The name of a run as the option has it."""
-    name = RunName.parse(text)
-    if name is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no name of a run")
-    return name
+def _choice(text: str) -> Choice:
+    for choice in CHOICES:
+        if choice == text:
+            return choice
+    raise pytest.UsageError(f"there are no settings {text!r}; there are: {', '.join(CHOICES)}")
 
 
 def _footprint(config: pytest.Config) -> Footprint:
+    text, budget_s = config.getoption("--pulsar-run-name"), config.getoption("--pulsar-budget-s")
+    name = RunName.new(at_most_s=budget_s or UNLIMITED_S) if text is None else RunName.parse(text)
+    if name is None:
+        raise pytest.UsageError(f"{text!r} is no name of a run")
     return Footprint(
-        name=config.getoption("--run-name") or RunName.new(at_most_s=config.getoption("--budget-s") or UNLIMITED_S),
-        within=config.getoption("--tenant"),
-        may_change_settings=config.getoption("--allow-cluster-settings"),
+        name=name,
+        within=config.getoption("--pulsar-tenant"),
+        may_change_settings=config.getoption("--pulsar-allow-cluster-settings"),
     )
 
 
@@ -139,8 +119,8 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
-def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Name the seed first: a run that is to be repeated needs it. Then what will be on a running cluster."""
+def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
+    """Name the seed before the first test: a run that is to be repeated needs it. Then what will be on a running cluster."""
     plan = config.stash[_plan]
     assert plan.footprint is not None
     footprint = plan.footprint.sentences() if is_running_cluster(plan.broker) else ()
@@ -159,7 +139,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     What has the settings that the release ships anyway, or those of a running cluster, is not run on them once more,
     and neither is a defect hunted.
     """
-    is_replay = config.getoption("--replay") is not None
+    is_replay = config.getoption("--pulsar-replay") is not None
     plan = config.stash[_plan]
     rules = plan.rules
     has_one_base = plan.choice == "shipped" or plan.defect is not None or is_running_cluster(plan.broker)
@@ -175,12 +155,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             return False
         return not rules or bool(rules & set(machine.decides))
 
-    items[:] = [item for item in items if is_wanted(item)]
+    left_out = [item for item in items if not is_wanted(item)]
+    if left_out:
+        items[:] = [item for item in items if is_wanted(item)]
+        config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture(scope="session")
 def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
-    """The run: the broker that ``--broker`` names, started for the machines; trouble ends the session with status 2."""
+    """The run: the broker that was named, started for the machines; trouble ends the session with status 2."""
     config = request.config
     plan, tell = config.stash[_plan], config.stash[_teller]
     plan.report.mkdir(parents=True, exist_ok=True)

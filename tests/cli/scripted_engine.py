@@ -1,7 +1,7 @@
 """An engine that follows a script: it writes events where it is told to, and behaves as badly as its scenario says.
 
-Run as ``python -m tests.cli.scripted_engine SCENARIO … --events PATH --lifeline FD``. Whatever the scenario, it starts
-a child that stays, and leaves both process ids in the report's folder: nothing of it may be there afterwards.
+Run as ``python -m tests.cli.scripted_engine SCENARIO … --pulsar-events PATH --lifeline FD``. Whatever the scenario, it
+starts a child that stays, and leaves both process ids in the report's folder: nothing of it may be there afterwards.
 """
 
 from __future__ import annotations
@@ -281,19 +281,21 @@ def main() -> None:
     """Follow the script."""
     parser = argparse.ArgumentParser()
     parser.add_argument("scenario", choices=SCENARIOS)
-    parser.add_argument("--events", required=True)
+    parser.add_argument("--pulsar-events", required=True)
     parser.add_argument("--lifeline", type=int, required=True)
-    parser.add_argument("--report", type=Path, required=True)
-    parser.add_argument("--rules", required=True)
-    parser.add_argument("--times", type=int, default=1)
-    parser.add_argument("--defect")
+    parser.add_argument("--pulsar-report", type=Path, required=True)
+    parser.add_argument("--pulsar-rules", required=True)
+    parser.add_argument("--pulsar-times", type=int, default=1)
+    parser.add_argument("--pulsar-defect")
     given, _ = parser.parse_known_args()
     lifeline.hold(given.lifeline)
     child = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({FOREVER_S})"])
-    (given.report / "arguments").write_text(shlex.join(sys.argv))
-    (given.report / "pids").write_text(f"{os.getpid()} {child.pid}\n")
-    with Path(given.events).open("wb") as events:
-        script = Script(events, given.report, given.rules.split(","), given.times, given.defect)
+    (given.pulsar_report / "arguments").write_text(shlex.join(sys.argv))
+    (given.pulsar_report / "pids").write_text(f"{os.getpid()} {child.pid}\n")
+    with Path(given.pulsar_events).open("wb") as events:
+        script = Script(
+            events, given.pulsar_report, given.pulsar_rules.split(","), given.pulsar_times, given.pulsar_defect
+        )
         SCENARIOS[given.scenario](script)
 
 

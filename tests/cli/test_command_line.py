@@ -318,8 +318,8 @@ def test_what_a_replay_meets_is_not_tolerated_where_it_is_not_known(tmp_path: Pa
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        ((), "--defect gap-refused"),
-        (("--defect", "check-removed"), "--defect check-removed"),
+        ((), "--pulsar-defect gap-refused"),
+        (("--defect", "check-removed"), "--pulsar-defect check-removed"),
         (("--defect", "none"), ""),
     ],
 )
@@ -330,5 +330,5 @@ def test_a_replay_switches_on_the_defect_of_its_history_or_the_one_that_is_named
     replay = ("replay", "history.json", "--broker", "4.0.8", "--report", "report")
     ran = run("replays", *replay, *asked, folder=tmp_path)
     arguments = (tmp_path / "report" / "arguments").read_text()
-    assert (expected in arguments) if expected else ("--defect" not in arguments)
+    assert (expected in arguments) if expected else ("--pulsar-defect" not in arguments)
     assert ran.out.startswith(f"With the defect {expected.split()[1]} switched on: " if expected else "1. the suite")

@@ -65,16 +65,16 @@ def test_a_defect_whose_violation_never_came_back_is_only_suspected(tmp_path: Pa
 def test_the_engine_is_told_the_defect_and_to_stop_at_the_first_violation(tmp_path: Path) -> None:
     run("has_a_defect", *HUNT, "check-removed", folder=tmp_path)
     arguments = (tmp_path / "report" / "check-removed" / "arguments").read_text()
-    assert "--defect check-removed" in arguments
+    assert "--pulsar-defect check-removed" in arguments
     assert "--exitfirst" in arguments
-    assert "--seed 7" in arguments
-    assert "--setting" not in arguments
+    assert "--pulsar-seed 7" in arguments
+    assert "--pulsar-setting" not in arguments
 
 
 def test_the_engine_is_told_the_settings_that_a_defect_needs(tmp_path: Path) -> None:
     run("has_a_defect", *HUNT, "classic-newcomer-not-held-back", folder=tmp_path)
     arguments = (tmp_path / "report" / "classic-newcomer-not-held-back" / "arguments").read_text()
-    assert "--setting subscriptionKeySharedUseClassicPersistentImplementation=true" in arguments
+    assert "--pulsar-setting subscriptionKeySharedUseClassicPersistentImplementation=true" in arguments
 
 
 @pytest.mark.parametrize("arguments", [("--hunt", "no-such"), ("no-such",)])
