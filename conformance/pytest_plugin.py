@@ -27,7 +27,7 @@ SHORT = "--broker"
 _FREE = object()
 _BROKER_DEST = "pulsar_broker"
 _BROKER_HELP = (
-    "what to run against: a version, dist:FOLDER, dist:TARBALL, container:TAG, container:IMAGE, "
+    "what to run against: a version, dist:PATH, container:TAG, container:IMAGE, "
     f"or pulsar://host:port,http://host:port (default: {DEFAULT_BROKER})"
 )
 
@@ -40,7 +40,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--pulsar-rules", help="the rules to decide: ids and families, separated by commas")
     group.addoption("--pulsar-known", help="names of known deviations, by commas (default: those shipped)")
     group.addoption("--pulsar-defect", metavar="NAME", help="the seeded defect to switch on")
-    group.addoption("--pulsar-settings", default="quick", metavar="quick|shipped|swarm", help="which settings (default: quick)")
+    group.addoption(
+        "--pulsar-settings", default="quick", metavar="quick|shipped|swarm", help="which settings (default: quick)"
+    )
     group.addoption(
         "--pulsar-setting", action="append", default=[], metavar="NAME=VALUE", help="a broker setting; may be repeated"
     )

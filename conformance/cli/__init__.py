@@ -21,6 +21,7 @@ from conformance.cli.compact import compact
 from conformance.cli.connection import hide_token
 from conformance.cli.defects import defects
 from conformance.cli.explore import explore
+from conformance.cli.fetch import fetch
 from conformance.cli.machines import machines
 from conformance.cli.output import NAME
 from conformance.cli.replay import replay
@@ -43,7 +44,7 @@ def cli() -> None:
     """Says, rule by rule, whether an Apache Pulsar release keeps its word."""
 
 
-for command in (check, clean, compact, defects, explore, machines, replay, report, rules, soak, verify):
+for command in (check, clean, compact, defects, explore, fetch, machines, replay, report, rules, soak, verify):
     cli.add_command(command)
 
 

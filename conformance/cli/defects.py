@@ -17,7 +17,7 @@ from conformance.commands.engine import Engine
 @click.command()
 @click.argument("names", nargs=-1, type=DEFECT)
 @click.option("--hunt", is_flag=True, help="See whether the machines find each defect.")
-@options.broker_option(help="Hunt in: VERSION, dist:FOLDER or container:TAG.")
+@options.broker_option(help="Hunt in: VERSION, dist:PATH or container:TAG.")
 @click.option("--budget", type=Duration(), default="60s", show_default=True, help="How long to hunt for each: 90s, 2m.")
 @options.seed_option("a hunt")
 @options.report_option("what a hunt writes")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from conformance.cli.places import OutputFile, OutputFolder, ReportFolder
-from conformance.cli.types import Release, Setting, Tenant, brokers
+from conformance.cli.types import CLIENT, Setting, Tenant, brokers
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 LARGEST_SEED = 2**32 - 1
 DEFAULT_BROKER = "4.0.8"
-EVERY_KIND = "VERSION, dist:FOLDER, container:TAG or URLs."
+EVERY_KIND = "VERSION, dist:PATH, container:TAG or URLs."
 
 
 def broker_option(*, required: bool = False, help: str = EVERY_KIND) -> Callable[[F], F]:
@@ -56,9 +56,7 @@ known_option = click.option(
     metavar="FILE|none",
     help="Known deviations, or none of them.  [default: those shipped]",
 )
-client_option = click.option(
-    "--client", type=Release("pulsar-client", "3.12.0"), help="Another pulsar-client.  [default: the one installed]"
-)
+client_option = click.option("--client", type=CLIENT, help="Another pulsar-client.  [default: the one installed]")
 setting_option = click.option(
     "--setting", "settings", type=Setting(), multiple=True, help="A setting of the broker; may be repeated."
 )

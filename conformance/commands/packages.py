@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from conformance.trouble import Trouble
 
 
-def demand_installed(names: Sequence[str], command: str) -> None:
-    """Say what to run where a package is not there.
+def demand_installed(names: Sequence[str], command: str, *, extra: str = "spark") -> None:
+    """Say what to run where a package of an extra is not there.
 
     Raises:
         Trouble: one of them cannot be found.
     """
     missing = [name for name in names if importlib.util.find_spec(name) is None]
     if missing:
-        raise Trouble(f"{command} needs {', '.join(missing)}: run `make setup-spark`")
+        raise Trouble(f"{command} needs {', '.join(missing)}: {_remedy(extra)}")
+
+
+def _remedy(extra: str) -> str:
+    if (Path(__file__).parents[2] / "Makefile").exists():
+        return f"run `make setup-{extra}`"
+    return f"run `pip install 'pulsar-conformance[{extra}]'` in the environment {sys.prefix}"

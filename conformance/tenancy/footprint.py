@@ -18,11 +18,11 @@ class Footprint:
 
     def options(self) -> list[str]:
         """The options of the engine's command line that say so."""
-        told = ["--run-name", str(self.name)]
+        told = ["--pulsar-run-name", str(self.name)]
         if self.within is not None:
-            told += ["--tenant", self.within]
+            told += ["--pulsar-tenant", self.within]
         if self.may_change_settings:
-            told.append("--allow-cluster-settings")
+            told.append("--pulsar-allow-cluster-settings")
         return told
 
     def sentences(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,8 +47,8 @@ def connect() -> DockerClient:
         client.ping()
     except DockerException as error:
         raise Trouble(
-            f"No container engine answers ({_innermost(error)}): install and start docker, or set DOCKER_HOST; "
-            "make test-container can do it on Debian as root."
+            f"No container engine answers ({_innermost(error)}): install and start docker, or set DOCKER_HOST; as root "
+            f"on Debian, `{sys.executable} -m conformance.brokers.containers RELEASE COMMAND...` does it for a command."
         ) from error
     return client
 

@@ -1,0 +1,18 @@
+"""``fetch`` as it is typed."""
+
+from __future__ import annotations
+
+import click
+
+from conformance.cli.output import consoles
+from conformance.cli.types import CLIENT, PULSAR
+
+
+@click.command()
+@click.argument("releases", metavar="RELEASE...", nargs=-1, required=True, type=PULSAR)
+@click.option("--client", "clients", type=CLIENT, multiple=True, help="A pulsar-client, too; may be repeated.")
+def fetch(releases: tuple[str, ...], clients: tuple[str, ...]) -> int:
+    """Fetch each Pulsar RELEASE into the cache, with all that checking it takes, so that it needs no network later."""
+    from conformance.commands import fetch as fetching
+
+    return fetching.fetch(releases, clients, out=consoles()[0])

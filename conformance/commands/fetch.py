@@ -1,0 +1,43 @@
+"""``fetch``: puts into the cache what checks need from elsewhere, so that they run without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from conformance.brokers.agent import agent_jar
+from conformance.brokers.artifacts import checksum_of
+from conformance.brokers.cache import cache_folder
+from conformance.brokers.java import find_java
+from conformance.brokers.release import fetched_release, release_archive
+from conformance.commands.clients import python_with_client
+
+
+def fetch(releases: Sequence[str], clients: Sequence[str], *, out: Console) -> int:
+    """Fetch and verify releases, the agent that they are started with and clients; returns the exit status.
+
+    Raises:
+        Trouble: one of them cannot be had, or there is no Java to run them; what was fetched before it stays.
+    """
+
+    def say(line: str) -> None:
+        out.print(line, soft_wrap=True, markup=False, highlight=False)
+
+    for version in releases:
+        archive = release_archive(version)
+        say(f"Pulsar {version}: {fetched_release(version).folder} ({_verified(archive)})")
+    agent = agent_jar()
+    say(f"Byteman: {agent} ({_verified(agent)})")
+    for version in clients:
+        say(f"pulsar-client {version}: {python_with_client(version, say).parents[1]}")
+    java = find_java()
+    say(f"Java {java.major}: {java.executable}")
+    say(f"No network is needed to check what is in {cache_folder()}.")
+    return 0
+
+
+def _verified(file: Path) -> str:
+    checksum = checksum_of(file)
+    return "no checksum is published" if checksum is None else f"{checksum} verified"
