@@ -39,9 +39,15 @@ $(VENV)/.spark: requirements/spark.txt $(VENV)/.run
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/spark.txt
 	@touch $@
 
-$(VENV)/.test: requirements/test.txt $(VENV)/.run
+$(VENV)/.test: requirements/test.txt $(VENV)/.run | $(VENV)/.actionlint
 	@echo "== installing what its tests need (pinned by hash)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/test.txt
+	@touch $@
+
+# What lints the workflows for GitHub Actions is a program in Go; without Go, the test that needs it is skipped.
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+$(VENV)/.actionlint: | $(VENV)/bin/python
+	@if command -v go >/dev/null; then echo "== installing actionlint"; GOBIN="$(CURDIR)/$(BIN)" go install $(ACTIONLINT); fi
 	@touch $@
 
 # The main job: a released Pulsar as a local process, every rule that the suite can decide, and a report in reports/.

@@ -110,7 +110,7 @@ def _release_packed_in(tarball: Path) -> Release:
             raise
         shutil.rmtree(folder)
         raise Trouble(
-            f"{tarball} is no server distribution of Pulsar, such as its build leaves in distribution/server/target."
+            f"{tarball} is no server distribution of Pulsar; its build names one apache-pulsar-VERSION-bin.tar.gz."
         ) from trouble
 
 

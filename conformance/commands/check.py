@@ -21,7 +21,7 @@ from conformance.commands.supervisor import Ending, events_file, supervise
 from conformance.engine.catalogue import BY_NAME
 from conformance.events import AnyEvent, RunAsked, RunStarted, decode
 from conformance.known import KnownDeviation, known_of
-from conformance.report import data, junit, page, table
+from conformance.report import data, github, junit, page, table
 from conformance.report.account import Account, stories
 from conformance.report.progress import display
 from conformance.tenancy.footprint import Footprint
@@ -102,6 +102,7 @@ def _check(asked: Asked, folder: Path, engine: Engine, *, out: Console, err: Con
         )
     account = tell(folder)
     report(account, folder, out, verbose=asked.verbose)
+    github.tell(account)
     if asked.json is not None:
         data.write(account, asked.json)
     if asked.history is not None:

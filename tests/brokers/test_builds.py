@@ -84,7 +84,7 @@ def test_what_was_unpacked_from_a_tarball_that_is_gone_is_removed_and_from_other
     [
         ("nothing", r"^There is no distribution at .*nothing: no such file or folder\.$"),
         ("text", r"^.*text cannot be unpacked: .*$"),
-        ("source", r"^.*source is no server distribution of Pulsar, such as its build leaves in [^ ]*\.$"),
+        ("source", r"^.*source is no server distribution of Pulsar; its build names one [^ ]*\.tar\.gz\.$"),
         ("half", r"^.*half cannot be unpacked: .*$"),
     ],
 )

