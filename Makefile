@@ -10,7 +10,7 @@ BIN    := $(VENV)/bin
 CERTIFICATES := $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem))
 TRUST = $(if $(or $(PIP_CERT),$(shell $(BIN)/python -m pip config get global.cert 2>/dev/null)),,$(CERTIFICATES:%=--cert %))
 
-.PHONY: check test test-container lint docs requirements proto clean setup setup-spark setup-test
+.PHONY: check test test-docs test-container lint docs requirements proto clean setup setup-spark setup-test
 
 setup: $(VENV)/.run
 setup-spark: $(VENV)/.spark
@@ -60,6 +60,10 @@ check: $(VENV)/.run
 test: lint
 	@echo "== tests"
 	@$(BIN)/python -m pytest tests -n 2 --durations=20
+
+# Every command of README and docs that can run here, and the steps of the action for CI, as they are written: half an hour.
+test-docs: $(VENV)/.test $(VENV)/.spark
+	@$(BIN)/python -m pytest tests -m as_typed --durations=20
 
 lint: $(VENV)/.test
 	@echo "== lint and types"

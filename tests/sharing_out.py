@@ -26,6 +26,8 @@ SHARES = {
     "tests/soak": BROKERS,
     "tests/systems": BROKERS,
     "tests/tap": BROKERS,
+    "tests/documented": BROKERS,
+    "tests/test_actions.py": BROKERS,
     "tests/test_pytest_plugin.py": BROKERS,
     "tests/pipeline/test_cluster.py": SPARK,
     "tests/pipeline/test_following.py": SPARK,

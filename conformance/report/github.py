@@ -15,7 +15,15 @@ import click
 
 from conformance.report.account import LABELS, Account, because, label, title
 from conformance.report.table import headline, summary
-from conformance.verdicts import Held, ModelOnly, NotExercised, RuleVerdict, Violated, times_exercised
+from conformance.verdicts import (
+    Contradicted,
+    Held,
+    ModelOnly,
+    NotDecidable,
+    NotExercised,
+    RuleVerdict,
+    times_exercised,
+)
 
 Level = Literal["error", "warning", "notice"]
 
@@ -123,9 +131,9 @@ def _remark(verdict: RuleVerdict, account: Account) -> str:
     match verdict:
         case Held() | ModelOnly():
             return title(verdict.rule)
-        case NotExercised(why=why):
+        case NotExercised(why=why) | NotDecidable(why=why):
             return why
-        case Violated():
+        case Contradicted():
             return because(verdict, account)
         case _:
             assert_never(verdict)

@@ -1,0 +1,1 @@
+"""The commands that README and docs name: found in their text, and run as they are written."""
