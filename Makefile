@@ -91,4 +91,4 @@ proto: $(VENV)/.test
 # done (root on Debian or Ubuntu); the image is the official one, or built here where no registry answers. Skips where neither can be.
 test-container: $(VENV)/.test
 	@$(BIN)/python -m conformance.brokers.containers --or-skip 4.0.8 \
-		sh -c '$(BIN)/python -m pytest tests/brokers/test_container.py tests/brokers/test_clusters.py --broker "container:$$PULSAR_CONFORMANCE_IMAGE"'
+		sh -c '$(BIN)/python -m pytest tests/brokers/test_container.py tests/brokers/test_suite_image.py tests/brokers/test_clusters.py --broker "container:$$PULSAR_CONFORMANCE_IMAGE"'

@@ -108,7 +108,7 @@ def _pulled(client: DockerClient, release: str) -> str | None:
 def _built(client: DockerClient, release: str) -> str:
     name = local_image(release)
     distribution = fetched_release(release).folder
-    base = _base_image(client)
+    base = base_image(client)
     print(f"== building {name}", flush=True)
     dockerfile = _DOCKERFILE.format(base=base, label=_RECIPE_LABEL, recipe=_recipe()).encode()
     with tempfile.TemporaryFile() as context:
@@ -130,7 +130,7 @@ def _write_context(context: IO[bytes], dockerfile: bytes, distribution: Path) ->
     context.seek(0)
 
 
-def _base_image(client: DockerClient) -> str:
+def base_image(client: DockerClient) -> str:
     """Return the name of the image below Pulsar's: Debian with Java, imported from a tar that the cache keeps."""
     tag = f"{_BASE}:{_base_recipe()}"
     if _image_labels(client, tag) is None:
