@@ -17,18 +17,18 @@ from conformance.report.account import LABELS, Account, because, label, title
 from conformance.report.table import headline, summary
 from conformance.verdicts import (
     Contradicted,
+    Deviated,
     Held,
     ModelOnly,
     NotDecidable,
     NotExercised,
     RuleVerdict,
+    Suspected,
+    Violated,
     times_exercised,
 )
 
 Level = Literal["error", "warning", "notice"]
-
-LEVELS: Mapping[str, Level] = {"violated": "error", "suspected": "warning", "not exercised": "notice"}
-"""How loud a verdict is told, by its label; others are not annotated."""
 
 SIGNS = {
     "held": "✅",
@@ -61,13 +61,28 @@ def tell(account: Account, environment: Mapping[str, str] = os.environ) -> None:
             page.write(as_markdown(account))
 
 
+def level_of(verdict: RuleVerdict) -> Level | None:
+    """How loud a verdict is told; None: it is not annotated."""
+    match verdict:
+        case Violated():
+            return "error"
+        case Suspected():
+            return "warning"
+        case NotExercised() | NotDecidable(named=True):
+            return "notice"
+        case Held() | Deviated() | NotDecidable() | ModelOnly():
+            return None
+        case _:
+            assert_never(verdict)
+
+
 def commands(account: Account) -> list[str]:
     """A workflow command for each rule that was broken or not exercised, and for what went wrong; the loudest first."""
     told: list[tuple[Level, str, str]] = [
         ("error", "the run itself", trouble.sentence) for trouble in account.verdicts.troubles
     ]
     for verdict in account.verdicts.rules:
-        if level := LEVELS.get(label(verdict)):
+        if level := level_of(verdict):
             told.append((level, f"{verdict.rule.id} {label(verdict)}", _text(verdict, account)))
     told.sort(key=lambda line: ("error", "warning", "notice").index(line[0]))
     shown = Counter[Level]()
@@ -89,8 +104,8 @@ def _text(verdict: RuleVerdict, account: Account) -> str:
 def as_markdown(account: Account) -> str:
     """The summary of a job: what was checked, the table, and how to see each violation again."""
     verdicts = account.verdicts.rules
-    open_ = [verdict for verdict in verdicts if label(verdict) in LEVELS]
-    rest = [verdict for verdict in verdicts if label(verdict) not in LEVELS]
+    open_ = [verdict for verdict in verdicts if level_of(verdict)]
+    rest = [verdict for verdict in verdicts if not level_of(verdict)]
     parts = [f"## {_cell(headline(account))}", _counted(account)]
     parts += [f"> **Trouble:** {_cell(trouble.sentence)}" for trouble in account.verdicts.troubles]
     if open_:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from conformance.events import AnyEvent, NotExercisable, TroubleHappened
@@ -18,7 +19,7 @@ BOTH = example(DEDUP_01=2, DEDUP_03=5)
 
 def account(folder: Path, *events: AnyEvent, rules: str = "DEDUP-01,DEDUP-03", known: bool = False) -> Account:
     deviations = (QUIRK,) if known else ()
-    judged = verdicts(run(*events), select(rules), deviations)
+    judged = verdicts(run(*events), select(rules), deviations, named={"DEDUP-03"})
     return Account(
         verdicts=judged,
         known=deviations,
@@ -39,13 +40,21 @@ def test_a_violation_is_an_error_with_the_command_that_shows_it_again(tmp_path: 
     assert "\n" not in line
 
 
-def test_a_rule_that_was_not_exercised_is_a_notice_and_trouble_is_an_error(tmp_path: Path) -> None:
+def test_a_rule_that_cannot_be_decided_here_is_a_notice_if_it_was_named_and_trouble_is_an_error(tmp_path: Path) -> None:
     why = NotExercisable(at_s=9, rule="DEDUP-03", why="it is 100% idle: nothing, nobody")
     trouble = TroubleHappened(at_s=9, sentence="The disk is full.\nReally.")
     told = commands(account(tmp_path, example(DEDUP_01=1), why, trouble))
     assert told[0] == "::error title=the run itself::The disk is full.%0AReally."
-    assert told[1].startswith("::notice title=DEDUP-03 not exercised::")
+    assert told[1].startswith("::notice title=DEDUP-03 not decidable::")
     assert told[1].endswith("it is 100%25 idle: nothing, nobody")
+
+
+def test_a_suspicion_is_a_warning_and_what_no_example_came_to_a_notice(tmp_path: Path) -> None:
+    never = msgspec.structs.replace(MINIMISED, tries=30, came_back=0)
+    (line,) = commands(account(tmp_path, BOTH, FOUND, never))
+    assert line.startswith("::warning title=DEDUP-03 suspected::")
+    (line,) = commands(account(tmp_path, example(DEDUP_03=1)))
+    assert line.startswith("::notice title=DEDUP-01 not exercised::")
 
 
 def test_what_held_and_what_is_known_is_not_annotated(tmp_path: Path) -> None:
