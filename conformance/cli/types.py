@@ -213,10 +213,10 @@ def _variants() -> list[str]:
     return [variant.name for variant in VARIANTS]
 
 
-CLIENT = Release("pulsar-client", example="3.12.0")
+CLIENT = Release("pulsar-client", "3.12.0")
 DEFECT = Name("defect", _defects, listed_by="pulsar-conformance defects")
 DEFECT_OR_NONE = Name("defect", _defects, listed_by="pulsar-conformance defects", also=(NONE,))
 FAULTS = Names(Name("fault", _faults, also=(NONE,)))
 MACHINES = Names(Name("machine", _machines, listed_by="pulsar-conformance machines"))
 VARIANT = Name("variant", _variants, listed_by="pulsar-conformance explore --list")
-PULSAR = Release("Pulsar", example="4.0.8")
+PULSAR = Release("Pulsar", "4.0.8")

@@ -10,7 +10,7 @@ import click
 
 from conformance.cli import options
 from conformance.cli.output import NAME, consoles
-from conformance.cli.types import Duration, Release, Rules
+from conformance.cli.types import PULSAR, Duration, Rules
 from model.catalogue import Selection
 
 
@@ -22,7 +22,7 @@ from model.catalogue import Selection
 @options.known_option
 @click.option(
     "--release",
-    type=Release("Pulsar", "4.0.8"),
+    type=PULSAR,
     help="What the histories are of, where they do not tell it themselves: 4.0.8.",
 )
 @click.option("--summary", metavar="FOLDER", help="Write rates, latencies and verdicts by run as Parquet.")

@@ -120,7 +120,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
-    """Name the seed before the first test: a run that is to be repeated needs it. Then what will be on a running cluster."""
+    """Name the seed before the first test, as a run that is to be repeated needs it; then what a cluster will have."""
     plan = config.stash[_plan]
     assert plan.footprint is not None
     footprint = plan.footprint.sentences() if is_running_cluster(plan.broker) else ()
