@@ -24,7 +24,8 @@ from tests.documented.policy import ELSEWHERE, PLACEHOLDERS, SHORTER, elsewhere,
 
 BIN = Path(sys.executable).parent
 ANYTHING = dict.fromkeys(("tarball", "history", "new", "copy", "recorded", "known"), "/tmp/anything") | {
-    "addresses": "pulsar://localhost:1,http://localhost:2"
+    "addresses": "pulsar://localhost:1,http://localhost:2",
+    "report": "/tmp",  # this one has to be there
 }
 ALL = commands()
 
@@ -34,16 +35,22 @@ def unique(found: list[Command]) -> list[Command]:
     return list({command.text: command for command in found}.values())
 
 
-@pytest.mark.parametrize("command", ALL, ids=str)
+REFUSED = "pulsar-conformance check --machines key"
+"""What the page on the command line shows as bad input."""
+
+
+@pytest.mark.parametrize("command", [command for command in ALL if command.text != REFUSED], ids=str)
 def test_it_is_understood(command: Command) -> None:
     text = substituted(command.text, ANYTHING)
-    for part in text.split(" && "):
-        understand(shlex.split(part))
+    for part in re.split(r" && | \| ", text):
+        understand(shlex.split(re.sub(r"^([A-Z_]+=\S+ )+", "", part)))
 
 
 def understand(words: list[str]) -> None:
     """Fail where the program would say that it was called in a wrong way."""
     match [Path(words[0]).name, *words[1:]]:
+        case ["pulsar-conformance"]:
+            pass
         case ["pulsar-conformance", name, *arguments]:
             found = cli.commands.get(name)
             assert found is not None, f"there is no command {name}"
@@ -62,7 +69,7 @@ def understand(words: list[str]) -> None:
             understand(["pulsar-conformance", *words[words.index("verify") :]])
         case ["docker", "run", *_]:
             understand(words[words.index("pulsar-conformance") :])
-        case ["" | "pip" | "pipx" | "uv" | "docker", *_]:
+        case ["" | "source" | "pip" | "pipx" | "uv" | "docker", *_]:
             pass  # their own business, and run for real
         case _:
             pytest.fail(f"nobody knows how to understand {words}")
@@ -107,8 +114,18 @@ def recorded(sandbox: Path) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def checked(sandbox: Path) -> Path:
+    """The folder of a check whose reports are gone."""
+    folder = sandbox / "checked"
+    ran = typed(f"pulsar-conformance check --rules DEDUP-02,DEDUP-03 --budget 60s --report {folder}", sandbox)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    (folder / "report.html").unlink()
+    return folder
+
+
 @pytest.fixture
-def provided(sandbox: Path, recorded: Path, broker: Broker) -> Iterator[Mapping[str, str]]:
+def provided(sandbox: Path, recorded: Path, checked: Path, broker: Broker) -> Iterator[Mapping[str, str]]:
     shutil.copytree(recorded, sandbox / "copy")
     replayed = next(deviation for deviation in known.shipped() if deviation.name == "batch-end-unsent")
     yield {
@@ -116,6 +133,7 @@ def provided(sandbox: Path, recorded: Path, broker: Broker) -> Iterator[Mapping[
         "addresses": f"{broker.addresses.service_url},{broker.addresses.admin_url}",
         "history": str(replayed.history),
         "recorded": str(recorded),
+        "report": str(checked),
         "copy": str(sandbox / "copy"),
         "new": str(sandbox / "new"),
         "known": ",".join(deviation.name for deviation in known.shipped()),
