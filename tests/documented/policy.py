@@ -32,6 +32,11 @@ PLACEHOLDERS = (
         pattern=r"\[--rules …\] \[--master …\] \[--json FILE\] \[--persisted-after 10s\]", by="", why="may be left out"
     ),
     Instead(pattern=r"\[--tenant NAME\] \[--force\]", by="", why="may be left out"),
+    Instead(
+        pattern=r"--tls-trust-certs ca\.pem --token-file token(\.jwt)?",
+        by="--tls-trust-certs {file} --token-file {file}",
+        why="the reader's own files",
+    ),
     Instead(pattern=r"reports/4\.0\.8-523768843", by="{report}", why="the folder of a check that was killed"),
     Instead(pattern=r"(?<=--history )FOLDER", by="{new}", why="the reader's folder for a history"),
     Instead(pattern=r"(?<=compact )FOLDER", by="{copy}", why="the reader's history, which this command changes"),
@@ -58,6 +63,7 @@ SHORTER = (
 """What makes a command end soon."""
 
 ELSEWHERE = (
+    Elsewhere(pattern=r".*--tls-trust-certs.*", why="tests/brokers runs checks on a broker with TLS and tokens"),
     Elsewhere(pattern=r".*--machines key", why="it shows how bad input is refused, which tests/cli tests"),
     Elsewhere(pattern=r"_PULSAR_CONFORMANCE_COMPLETE=.*", why="tests/cli tests completion"),
     Elsewhere(pattern=r"make (check|test)\b.*", why="`make check` and `make test` are run by themselves, and run this"),

@@ -25,7 +25,8 @@ from tests.documented.policy import ELSEWHERE, PLACEHOLDERS, SHORTER, elsewhere,
 BIN = Path(sys.executable).parent
 ANYTHING = dict.fromkeys(("tarball", "history", "new", "copy", "recorded", "known"), "/tmp/anything") | {
     "addresses": "pulsar://localhost:1,http://localhost:2",
-    "report": "/tmp",  # this one has to be there
+    "report": "/tmp",  # this one has to be there, and so has the next
+    "file": str(ROOT / "LICENSE"),
 }
 ALL = commands()
 
