@@ -8,7 +8,7 @@ import socket
 import ssl
 from typing import Final
 
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, MaxRetryError, ReadTimeoutError
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, MaxRetryError, NewConnectionError, ReadTimeoutError
 
 from conformance.systems.deadline import Deadline
 from conformance.systems.outcomes import ConnectionLost
@@ -152,7 +152,8 @@ def _root(error: BaseException) -> BaseException:
     """What urllib3 has wrapped."""
     if isinstance(error, MaxRetryError) and error.reason is not None:
         return _root(error.reason)
-    if isinstance(error, HTTPError) and not isinstance(error, ReadTimeoutError | ConnectTimeoutError):
+    is_timeout = isinstance(error, ReadTimeoutError | ConnectTimeoutError) and not isinstance(error, NewConnectionError)
+    if isinstance(error, HTTPError) and not is_timeout:
         inner = error.__cause__ or error.__context__ or next((it for it in error.args if isinstance(it, OSError)), None)
         return error if inner is None else _root(inner)
     return error

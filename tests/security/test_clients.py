@@ -114,6 +114,8 @@ def test_an_address_that_takes_no_connection_is_passed_over(secured: SecuredBrok
     use(service, topic)
     with Tap(service) as tap:
         use(tap.service, f"{topic}-tapped")
+    with Admin(f"http://{HOST}:{nobody}") as admin, pytest.raises(ConnectionLost, match="nothing listens at "):
+        admin.broker_version()
     with Admin(Service(f"https://{HOST}:{nobody},{HOST}:{secured.admin_tls}", secured.security)) as admin:
         assert admin.namespaces(TENANT)
         assert admin.broker_version()
