@@ -1,4 +1,4 @@
-"""What of a broker's configuration the consumers of document 003 go by."""
+"""What of a broker's configuration the performers go by."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final, Self
 
 from model.keys.liveness import LookAhead
 
+OF_TOPIC_POLICIES: Final = ("topicLevelPoliciesEnabled", "systemTopicEnabled")
 PER_CONSUMER: Final = "keySharedLookAheadMsgInReplayThresholdPerConsumer"
 PER_SUBSCRIPTION: Final = "keySharedLookAheadMsgInReplayThresholdPerSubscription"
 
@@ -16,13 +17,14 @@ PER_SUBSCRIPTION: Final = "keySharedLookAheadMsgInReplayThresholdPerSubscription
 class Traits:
     """``acknowledges_parts``: of a batch, messages are acknowledged one by one. Clients ask for that only where the
     broker has it: otherwise it takes no notice of such acks. ``counts_redeliveries``: it says of a message how often it
-    delivered it before. ``look_ahead``: how many messages may wait on a Key_Shared
-    subscription before it reads no more.
+    delivered it before. ``look_ahead``: how many messages may wait on a Key_Shared subscription before it reads no
+    more. ``has_topic_policies``: topics have policies of their own.
     """
 
     acknowledges_parts: bool
     counts_redeliveries: bool
     look_ahead: LookAhead
+    has_topic_policies: bool
 
     @classmethod
     def of(cls, runtime: Mapping[str, str]) -> Self:
@@ -31,4 +33,5 @@ class Traits:
             acknowledges_parts=runtime.get("acknowledgmentAtBatchIndexLevelEnabled", "false") == "true",
             counts_redeliveries=runtime.get("subscriptionRedeliveryTrackerEnabled", "true") == "true",
             look_ahead=LookAhead(int(runtime.get(PER_CONSUMER, "0")), int(runtime.get(PER_SUBSCRIPTION, "0"))),
+            has_topic_policies=all(runtime.get(name, "true") == "true" for name in OF_TOPIC_POLICIES),
         )

@@ -1,0 +1,37 @@
+"""What performers go by follows from the configuration of the running broker."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.lockstep.traits import PER_CONSUMER, PER_SUBSCRIPTION, Traits
+from model.keys.liveness import LookAhead
+
+SAYS_NOTHING = Traits.of({})
+
+
+def test_a_broker_that_says_nothing_has_the_defaults_of_the_releases_before_these_settings() -> None:
+    assert not SAYS_NOTHING.acknowledges_parts
+    assert SAYS_NOTHING.counts_redeliveries
+    assert SAYS_NOTHING.has_topic_policies
+    assert SAYS_NOTHING.look_ahead.limit(3) is None
+
+
+def test_what_it_says_counts() -> None:
+    said = Traits.of(
+        {
+            "acknowledgmentAtBatchIndexLevelEnabled": "true",
+            "subscriptionRedeliveryTrackerEnabled": "false",
+            PER_CONSUMER: "2",
+            PER_SUBSCRIPTION: "5",
+        }
+    )
+    assert said.acknowledges_parts
+    assert not said.counts_redeliveries
+    assert said.look_ahead == LookAhead(2, 5)
+    assert [said.look_ahead.limit(consumers) for consumers in (1, 2, 3)] == [2, 4, 5]
+
+
+@pytest.mark.parametrize("name", ["topicLevelPoliciesEnabled", "systemTopicEnabled"])
+def test_topics_have_policies_only_with_both_settings(name: str) -> None:
+    assert not Traits.of({name: "false"}).has_topic_policies
