@@ -154,7 +154,7 @@ def test_a_bug_of_the_suite_shows_no_secret(secured: SecuredBroker, tmp_path: Pa
     secret = token(SUPER_USER, lasts_s=3601)
     (tmp_path / "sitecustomize.py").write_text(
         "import sys\n"
-        "if '--connection' in sys.argv:\n"
+        "if '--pulsar-connection' in sys.argv:\n"
         "    import conformance.lockstep.world as world\n"
         "    def broken(self, broker, **options):\n"
         "        raise ZeroDivisionError(f'a bug: {broker.addresses!r} {options}')\n"
