@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from conformance.brokers.release import fetched_release, release_in
+from conformance.brokers.release import fetched_release, release_at
 from conformance.brokers.select import parse_broker
 from conformance.cli.output import NAME
 from conformance.commands.supervisor import events_file
@@ -41,7 +41,7 @@ def stock(request: pytest.FixtureRequest) -> Iterator[Stock]:
     kind, _, folder = request.config.getoption("--broker").partition(":")
     if folder and kind != "dist":
         pytest.skip("no distribution is at hand that could be started by its own script")
-    with stock_standalone(release_in(Path(folder)) if folder else fetched_release(kind)) as started:
+    with stock_standalone(release_at(Path(folder)) if folder else fetched_release(kind)) as started:
         yield started
 
 
