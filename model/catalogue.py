@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from model import names
-from model.rule import Decided, Rule
+from model.rule import Decided, Document, Page, Rule
 from model.statements import chunking, cursors, deduplication, key_shared, replication
 
 __all__ = [
@@ -46,12 +46,50 @@ FAMILIES: tuple[str, ...] = tuple(dict.fromkeys(rule.family for rule in CATALOGU
 LISTED_BY = "pulsar-conformance rules"
 """The command that lists them."""
 
-DOCUMENTS: dict[str, str] = {
-    "000": "effectively-once publishing and consuming (deduplication)",
-    "001": "replicated subscriptions",
-    "002": "chunking (PIP-37)",
-    "003": "individual acknowledgment and cursors",
-    "004": "Key_Shared and draining hashes (PIP-379)",
+_DOCS = "https://pulsar.apache.org/docs"
+_PIPS = "https://github.com/apache/pulsar/blob/master/pip"
+
+DOCUMENTS: dict[str, Document] = {
+    "000": Document(
+        "effectively-once publishing and consuming (deduplication)",
+        "Effectively-once in Pulsar, with a reading of MessageDeduplication (an article)",
+        (
+            Page("PIP-6: Guaranteed Message Deduplication", f"{_PIPS}/pip-6.md"),
+            Page("Message deduplication", f"{_DOCS}/cookbooks-deduplication/"),
+        ),
+    ),
+    "001": Document(
+        "replicated subscriptions",
+        "How Pulsar synchronizes subscription progress (an article, in Chinese)",
+        (
+            Page("PIP-33: Replicated subscriptions", f"{_PIPS}/pip-33.md"),
+            Page("Geo-replication", f"{_DOCS}/administration-geo/"),
+        ),
+    ),
+    "002": Document(
+        "chunking (PIP-37)",
+        "PIP 37: Large message size handling in Pulsar",
+        (
+            Page("PIP-37: Large message size handling in Pulsar", f"{_PIPS}/pip-37.md"),
+            Page("Chunking", f"{_DOCS}/concepts-messaging/#chunking"),
+        ),
+    ),
+    "003": Document(
+        "individual acknowledgment and cursors",
+        "The Beauty of Apache Pulsar: Individual Message Acknowledgment (an article)",
+        (
+            Page("Acknowledgment", f"{_DOCS}/concepts-messaging/#acknowledgment"),
+            Page("Architecture overview", f"{_DOCS}/concepts-architecture-overview/"),
+        ),
+    ),
+    "004": Document(
+        "Key_Shared and draining hashes (PIP-379)",
+        "PIP-379: Key_Shared Draining Hashes for Improved Message Ordering",
+        (
+            Page("PIP-379: Key_Shared Draining Hashes for Improved Message Ordering", f"{_PIPS}/pip-379.md"),
+            Page("Key_Shared", f"{_DOCS}/concepts-messaging/#key_shared"),
+        ),
+    ),
 }
 
 PLACES: dict[str, list[str]] = {}

@@ -17,14 +17,32 @@ class Decided(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One statement of a document: its id, the document, the statement and from what it is decided."""
+    """One statement of a document: its id, the document, the statement, from what it is decided, its section."""
 
     id: str
     document: str
     statement: str
     decided_by: tuple[Decided, ...]
+    section: str
 
     @property
     def family(self) -> str:
         """The part of the id before the number: ``DEDUP`` of ``DEDUP-03``."""
         return self.id.partition("-")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A public page that says the same: a PIP, or a page of Pulsar's documentation."""
+
+    title: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One of the five documents: what it is about, its own title, and the public pages on that."""
+
+    name: str
+    title: str
+    pages: tuple[Page, ...]

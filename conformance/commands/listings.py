@@ -12,22 +12,25 @@ from rich.text import Text
 from conformance.engine.catalogue import DESCRIPTIONS, Description
 from conformance.faults.defect import Defect
 from conformance.report.account import title
-from conformance.report.console import show_table
+from conformance.report.console import say, show_table
 from model.catalogue import CATALOGUE, DOCUMENTS
 
 
 def list_rules(out: Console) -> None:
     """Print every rule, document by document."""
-    for document, name in DOCUMENTS.items():
+    for number, document in DOCUMENTS.items():
         _list(
             out,
             [
-                (rule.id, ", ".join(decided.value for decided in rule.decided_by), title(rule))
+                (rule.id, ", ".join(decided.value for decided in rule.decided_by), f"{title(rule)} [{rule.section}]")
                 for rule in CATALOGUE
-                if rule.document == document
+                if rule.document == number
             ],
-            heading=f"Document {document}: {name}",
+            heading=f"Document {number}: {document.name}",
         )
+        say(out, f"From: {document.title}.", style="dim")
+        for page in document.pages:
+            say(out, f"See: {page.title}, {page.address}", style="dim")
 
 
 def list_defects(defects: Iterable[Defect], out: Console) -> None:
@@ -37,15 +40,15 @@ def list_defects(defects: Iterable[Defect], out: Console) -> None:
 
 def list_machines(out: Console) -> None:
     """Print every machine, document by document."""
-    for document, name in DOCUMENTS.items():
+    for number, document in DOCUMENTS.items():
         _list(
             out,
             [
                 (machine.name, f"share {machine.share:g}", _telling(machine))
                 for machine in DESCRIPTIONS
-                if machine.document == document
+                if machine.document == number
             ],
-            heading=f"Document {document}: {name}",
+            heading=f"Document {number}: {document.name}",
         )
 
 
@@ -84,6 +87,13 @@ def rules_as_json() -> bytes:
                 "document": rule.document,
                 "decided_by": [decided.value for decided in rule.decided_by],
                 "statement": title(rule),
+                "source": {
+                    "title": DOCUMENTS[rule.document].title,
+                    "section": rule.section,
+                    "pages": [
+                        {"title": page.title, "address": page.address} for page in DOCUMENTS[rule.document].pages
+                    ],
+                },
             }
             for rule in CATALOGUE
         ]

@@ -31,16 +31,18 @@ def rules_page(rules: Iterable[Rule]) -> str:
     """Every rule of the catalogue, document by document."""
     all_rules = tuple(rules)
     sections = [
-        f"## Document {document}: {name}\n\n"
+        f"## Document {number}: {document.name}\n\nThe document: {document.title}. Public pages: "
+        + ", ".join(f"[{page.title}]({page.address})" for page in document.pages)
+        + ".\n\n"
         + grid(
-            ("id", "rule", "decided by"),
+            ("id", "rule", "decided by", "section of the document"),
             [
-                (rule.id, title(rule), ", ".join(decided.value for decided in rule.decided_by))
+                (rule.id, title(rule), ", ".join(decided.value for decided in rule.decided_by), rule.section)
                 for rule in all_rules
-                if rule.document == document
+                if rule.document == number
             ],
         )
-        for document, name in DOCUMENTS.items()
+        for number, document in DOCUMENTS.items()
     ]
     return page(
         "Rules",

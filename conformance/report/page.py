@@ -34,6 +34,7 @@ from conformance.verdicts import (
     RuleVerdict,
     times_exercised,
 )
+from model.catalogue import DOCUMENTS
 
 STORIES_AT_MOST = 20
 """How many histories are told step by step in one page; of more, the files are named."""
@@ -125,6 +126,7 @@ def page(account: Account, *, folder: Path, when: datetime) -> str:
         rows=[_row(verdict, account) for verdict in account.verdicts.rules],
         new=[one for one in contradicted if not isinstance(one.verdict, Deviated)],
         deviating=[one for one in contradicted if isinstance(one.verdict, Deviated)],
+        documents=DOCUMENTS,
         when=when.strftime("%Y-%m-%d %H:%M UTC"),
         style=style(),
     )
