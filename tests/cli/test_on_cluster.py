@@ -46,6 +46,6 @@ def test_the_engine_is_told_what_the_run_may_leave_on_the_cluster_and_the_user_t
     assert "Creates namespaces theirs/pulsar-conformance-" in ran.err
     assert "and sets it back at the end." in ran.err
     (told,) = (file.read_text() for file in tmp_path.rglob("arguments"))
-    assert "--tenant theirs" in told
-    assert "--allow-cluster-settings" in told
-    assert "--run-name pulsar-conformance-" in told
+    assert "-tenant theirs" in told
+    assert "-allow-cluster-settings" in told
+    assert "-run-name pulsar-conformance-" in told
