@@ -5,6 +5,9 @@ RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \
         ca-certificates openjdk-21-jre-headless python3 python3-venv \
     && rm -rf /var/lib/apt/lists/*
+# Certificates that this network's proxy needs trusted: NAME.crt beside this file. LICENSE is only there to have a match.
+COPY LICENSE *.crt /usr/local/share/ca-certificates/
+RUN update-ca-certificates
 WORKDIR /suite
 COPY requirements requirements
 RUN python3 -m venv /opt/pulsar-conformance \
