@@ -233,8 +233,8 @@ DEVIATIONS: dict[str, Deviation] = {
         Deviation(
             LOOK_AHEAD_AT_END,
             "KEY-13",
-            "what a consumer permits, leaves or asks for again while the broker is about to send what it has read is "
-            "passed over when nothing of that can be sent and the broker looks ahead at the end of the log",
+            "what a consumer permits, leaves, asks for again or unblocks while the broker is about to send what it has "
+            "read is passed over when nothing of that can be sent and the broker looks ahead at the end of the log",
         ),
         Deviation(
             BACK_NOT_COUNTED,

@@ -14,7 +14,6 @@ from stateful.key_plan import Pick
 from stateful.keys import INDEXES, NTH, PERMITS, PICKS, SUBSCRIPTION, TOPIC, Claims, OnKeys
 
 RACES: st.SearchStrategy[FailpointKind] = st.sampled_from(["read-slow", "dispatch-slow", "join-slow", "leave-slow"])
-"""Not slow reads: permits that come meanwhile leave 4.0.8 waiting for news (apache/pulsar#23845), time and again."""
 SINGLES = PICKS.map(lambda picks: [replace(pick, size=1) for pick in picks])
 """Without batches: of one that is acknowledged while it is being sent, more may come than document 003 says."""
 CLAIMS: st.SearchStrategy[Claims] = st.sampled_from(

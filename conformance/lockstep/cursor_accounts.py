@@ -46,6 +46,12 @@ class Account:
         return tuple(Range(one.after, one.last) for one in self.cursor.acknowledged_ranges)
 
     @property
+    def is_waiting(self) -> bool:
+        """Whether the broker has read all entries for the subscription, and waits for a new one."""
+        last = Position.parse(self.internal.last_confirmed_entry)
+        return self.cursor.waiting_read_op and Position.parse(self.cursor.read_position) > last
+
+    @property
     def names(self) -> frozenset[str]:
         """The consumers that are connected."""
         return frozenset(consumer.consumer_name for consumer in self.subscription.consumers)

@@ -148,6 +148,8 @@ class KeyShares:
             unacknowledged=subscription.draining_hashes_unacked_messages,
             cleared=subscription.draining_hashes_cleared_total,
             waited_ms=round(waited_s * 1000, 3),
+            is_waiting=account.is_waiting,
+            in_replay=subscription.in_replay,
         )
 
 

@@ -154,6 +154,8 @@ class CursorStats(Answer, frozen=True):
     cursor_ledger_last_entry: int = -1
     """Grows with everything that is persisted in the cursor's own ledger."""
     pending_read_ops: int = 0
+    waiting_read_op: bool = False
+    """Whether a read waits for a new entry."""
     state: str | None = None
     properties: dict[str, int] = {}
     """Of the cursor ``pulsar.dedup``: the snapshot, producer name to sequence id."""

@@ -159,6 +159,7 @@ def judge(
         case Acknowledge(name, cumulative=cumulative) | AcknowledgeOthers(name, cumulative=cumulative):
             if name not in state.consumers or not isinstance(outcome, Acknowledged):
                 return Allowed(state)
+            state = keys_seen.woken(state, name, permits=False)
             return Allowed(acks.acknowledged(state, name, outcome, at, cumulative=cumulative))
         case Redeliver(name):
             if name not in state.consumers or not isinstance(outcome, Redelivering):

@@ -23,7 +23,7 @@ from model.deviations import (
     shown,
 )
 from model.judgement import Allowed, Broken
-from model.keys import order, recently_joined, stats, watch
+from model.keys import order, recently_joined, seen, stats, watch
 from model.keys.liveness import Open, Receiver, draining, due, owner_of
 from model.keys.state import Keyed
 from model.keys.words import Gather, Gathered, KeyOperation, Permit, Share
@@ -53,7 +53,8 @@ def judge(
             consumer = state.consumers.get(name)
             if consumer is None:
                 return Allowed(state)
-            return Allowed(state.with_consumer(name, replace(consumer, is_settled=False)))
+            state = state.with_consumer(name, replace(consumer, is_settled=False))
+            return Allowed(seen.woken(state, name, permits=True))
         case Gather(topic, subscription):
             key = (topic, subscription)
             if not isinstance(outcome, Gathered) or key not in state.cursors or not state.topics[topic].is_sure:
@@ -89,11 +90,11 @@ def _gathered(state: Consumption, key: Key, outcome: Gathered, known: frozenset[
     if isinstance(accounted, Broken):
         return accounted
     has_come = any(share.messages for share in outcome.shares)
-    state = _all_seen(accounted.state, key, has_come=has_come, is_stalled=bool(accounted.deviations))
+    state = _all_seen(accounted.state, key, outcome, has_come=has_come, is_stalled=bool(accounted.deviations))
     return Allowed(state, exercised + accounted.exercised, deviations + accounted.deviations)
 
 
-def _all_seen(state: Consumption, key: Key, *, has_come: bool, is_stalled: bool) -> Consumption:
+def _all_seen(state: Consumption, key: Key, outcome: Gathered, *, has_come: bool, is_stalled: bool) -> Consumption:
     """All is gathered that was on its way: what waits for replay from now on was there before anything that comes.
 
     ``is_stalled``: by a known deviation nobody looks at what waits for replay; nothing is said on what comes before it.
@@ -109,6 +110,9 @@ def _all_seen(state: Consumption, key: Key, *, has_come: bool, is_stalled: bool)
         came=frozenset(),
         read_twice=keyed.read_twice - keyed.came | watch.came_beside_news(state, key),
         last=state.log(key[0]).last if has_come or keyed.last is None else keyed.last,
+        read_to=state.log(key[0]).last if outcome.is_waiting else keyed.read_to,
+        is_woken=False,
+        is_permitted=False,
     )
     return state.with_keyed(key, after)
 
@@ -197,7 +201,8 @@ def _accounted(state: Consumption, key: Key, outcome: Gathered, known: frozenset
     is_ordered = watch.is_ordered(state, key)
     owed = due(entries, receivers, drains=is_ordered, look_ahead=state.topics[key[0]].look_ahead)
     owed = {at: name for at, name in owed.items() if watch.hash_of(state, key, at) not in keyed.on_top}
-    late = _late(state, key, owed, entries, receivers, known, is_read_slow=is_read_slow)
+    is_passed_over = is_read_slow or _may_be_passed_over(state, key, outcome, owed)
+    late = _late(state, key, owed, entries, receivers, known, is_passed_over=is_passed_over)
     if isinstance(late, Broken):
         return late
     keyed = replace(keyed, is_unread=False, stalled_by=late.state)
@@ -218,20 +223,33 @@ def _late(
     receivers: Sequence[Receiver],
     known: frozenset[str],
     *,
-    is_read_slow: bool,
+    is_passed_over: bool,
 ) -> Allowed[str | None] | Broken:
     """Nothing is left that must have come, but for what a release is known to leave, by a deviation of this name."""
     if not owed:
         return Allowed(None)
     starved = _starved(state, key, owed, receivers)
     keyed, is_ordered = state.keyed_of(key), watch.is_ordered(state, key)
+    if not is_passed_over and keyed.stalled_by == LOOK_AHEAD_AT_END and keyed.is_permitted:
+        keyed = replace(keyed, stalled_by=None)  # whoever permits more ends it, unless it is passed over once more
     again = {message[1].position for message, why in state.due(key).items() if why == "failed"}
     deviation = (
         _deviation(keyed, owed, entries, receivers, has_hash=lambda at: is_ordered and at not in again)
-        or (LOOK_AHEAD_AT_END if is_read_slow else None)
+        or (LOOK_AHEAD_AT_END if is_passed_over else None)
         or (ACKNOWLEDGED_BLOCKS_HASH if _share_a_hash(state, key, owed, keyed.passed) else None)
     )
     return starved if deviation is None else shown(deviation, deviation, known, starved.because)
+
+
+def _may_be_passed_over(state: Consumption, key: Key, outcome: Gathered, owed: Mapping[Position, str]) -> bool:
+    """Whether a look ahead may have passed over what is owed.
+
+    Then the broker waits for a new entry, and all that is owed is in the replay queue. Before that it read something
+    new, and was to read that queue for another reason as well.
+    """
+    keyed = state.keyed_of(key)
+    has_read_news = keyed.read_to != state.log(key[0]).last
+    return keyed.is_woken and has_read_news and outcome.is_waiting and outcome.in_replay >= len(owed)
 
 
 def _share_a_hash(state: Consumption, key: Key, these: Iterable[Position], those: Iterable[Position]) -> bool:

@@ -31,7 +31,7 @@ def left(state: Consumption, key: Key, name: str, had: Collection[Message]) -> C
         is_sure = before.is_gathered and not before.may_be_read
         return state if is_sure else state.with_keyed(key, Keyed(may_be_read=True))
     keyed = state.keyed_of(key).without(name).freed((place.position for _, place in had), is_gone=True)
-    keyed = replace(keyed, is_unread=keyed.is_unread or not had, has_left=True, left_reading=True)
+    keyed = replace(keyed, is_unread=keyed.is_unread or not had, has_left=True, left_reading=True, is_woken=True)
     return state.with_keyed(key, keyed if len(rest) > 1 else replace(keyed, joined=Map()))
 
 
@@ -42,7 +42,17 @@ def failed(state: Consumption, key: Key, messages: Collection[Message]) -> Consu
     if not again:
         return state
     keyed = state.keyed_of(key).freed((place.position for _, place in messages), is_gone=False)
-    return state.with_keyed(key, replace(keyed, failed=keyed.failed.update(dict.fromkeys(again))))
+    return state.with_keyed(key, replace(keyed, failed=keyed.failed.update(dict.fromkeys(again)), is_woken=True))
+
+
+def woken(state: Consumption, name: str, *, permits: bool) -> Consumption:
+    """A consumer acknowledged, or permitted more: the broker looks whether it can send what is in the replay queue."""
+    consumer = state.consumers[name]
+    for key in consumer.keys if consumer.kind == "Key_Shared" else ():
+        keyed = state.keyed_of(key)
+        keyed = replace(keyed, is_woken=True, is_permitted=keyed.is_permitted or permits)
+        state = state.with_keyed(key, keyed)
+    return state
 
 
 def stirred(state: Consumption) -> Consumption:

@@ -50,6 +50,10 @@ class Keyed:
     ``uncounted``: those that came back, and to whom, without being counted as cleared, which is one too.
     ``stalled_by``: the deviation by which something does not come that should.
 
+    ``read_to``: the last entry at the last look at which the broker had read all, and waited for a new entry. Since the
+    last look: ``is_woken``, a consumer permitted more, left, acknowledged, or asked for messages again, each of which
+    has the broker read the replay queue; ``is_permitted``, one permitted more.
+
     Since the last look: ``came``, the entries that came; and ``last``, the last entry that was there at the last look
     at which something had come. ``read_twice``: those that came beside new messages, so they may have been read for
     replay once more, and wait again.
@@ -74,6 +78,9 @@ class Keyed:
     on_top: frozenset[int] = frozenset()
     uncounted: frozenset[tuple[int, str]] = frozenset()
     stalled_by: str | None = None
+    read_to: Position | None = None
+    is_woken: bool = False
+    is_permitted: bool = False
     came: frozenset[Position] = frozenset()
     read_twice: frozenset[Position] = frozenset()
     last: Position | None = None

@@ -54,7 +54,8 @@ class Share(Struct, frozen=True):
 class Gathered(Outcome, frozen=True):
     """What arrived, by consumer, and the sums that the broker shows for the whole subscription: its draining hashes,
     the messages that they wait for, and how many are cleared. ``waited_ms``: how long it took until nothing more had to
-    come.
+    come. ``is_waiting``: the broker had read all entries that there were, and waited for a new one; ``in_replay``: so
+    many entries were in the replay queue then.
     """
 
     shares: tuple[Share, ...]
@@ -62,6 +63,8 @@ class Gathered(Outcome, frozen=True):
     unacknowledged: int = 0
     cleared: int = 0
     waited_ms: float = 0.0
+    is_waiting: bool = False
+    in_replay: int = 0
 
 
 KeyOperation = Permit | Gather

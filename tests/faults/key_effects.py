@@ -101,6 +101,11 @@ class Keyed:
         """How many hashes ``a`` is draining, in the broker's stats."""
         return self.stats().draining_hashes_count
 
+    def has_put_aside(self) -> bool:
+        """Whether something waits for replay, while the broker waits for a new message."""
+        cursor = self.bench.admin.internal_stats(self.topic).cursors["s"]
+        return cursor.waiting_read_op and self.bench.admin.stats(self.topic).subscriptions["s"].in_replay > 0
+
     def keys(self, owner: str, number: int) -> list[str]:
         """The first keys that are this consumer's when ``a`` and ``b`` are there."""
         ranges = self.ranges()[owner]
@@ -278,6 +283,20 @@ def joining_a_stuck_consumer(bench: Bench) -> Observation:
     return early, all_given(second)
 
 
+def permitting_what_was_put_aside(bench: Bench) -> Observation:
+    """Have ``a`` permit a message only when it was put aside, and the broker waits for a new one: what ``a`` gets."""
+    keyed = Keyed(bench)
+    [own] = keyed.keys("a", 1)
+    first = keyed.join("a", permits=1)
+    keyed.send(own)
+    assert all_given(first, at_least=1) == [1]
+    keyed.join("b")
+    keyed.send(own)
+    eventually(keyed.has_put_aside)
+    first.flow(PERMITS)
+    return all_given(first)
+
+
 def going_back(bench: Bench) -> Observation:
     """Have ``b`` join and leave while ``a`` has a message of its key, and send one more: what a gets; what drains.
 
@@ -417,6 +436,7 @@ KEY_EFFECTS: dict[str, Effect] = {
     "hash-with-two-consumers": Effect(sending_one_key, [4, 0], [2, 2]),
     "whole-range-blocked": Effect(joining_a_stuck_consumer, ([2], []), ([], [])),
     "stuck-consumer-blocks-all": Effect(joining_a_stuck_consumer, ([2], []), ([], [2])),
+    "permits-pass-replay": Effect(permitting_what_was_put_aside, [2], []),
     "return-keeps-blocking": Effect(going_back, ([2], 0), ([], 1)),
     "returned-hash-stays": Effect(going_back, ([2], 0), ([2], 1)),
     "read-order-reversed": Effect(joining_a_backlog, [1, 2, 3], [3, 2, 1]),

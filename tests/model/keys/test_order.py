@@ -24,7 +24,6 @@ from model.deviations import (
     COUNTED_ON_TOP,
     JOINED_GETS_EARLIER,
     LEFT_WITHOUT_HASH,
-    LOOK_AHEAD_AT_END,
     PUT_ASIDE_IN_TURN,
     REPLAY_WAITS_FOR_NEWS,
     REPLAYED_BESIDE_NEWS,
@@ -38,8 +37,6 @@ from model.log import Position
 from model.operations import (
     AnyOperation,
     AnyOutcome,
-    Cleared,
-    ClearFailpoints,
     Created,
     CreateTopic,
     Done,
@@ -49,7 +46,6 @@ from model.operations import (
     OpenProducer,
     Send,
     Sent,
-    SetFailpoint,
     Stored,
     Unload,
 )
@@ -336,22 +332,6 @@ def test_what_nobody_looks_at_again_is_a_deviation_only_once_a_consumer_left_wit
     known = judged(*begin, leaves("c"), stalled, known=frozenset({REPLAY_WAITS_FOR_NEWS}))
     assert isinstance(known, Allowed)
     assert known.deviations == (REPLAY_WAITS_FOR_NEWS,)
-
-
-def test_what_a_look_ahead_passes_over_is_a_deviation_only_while_reads_are_slow() -> None:
-    begin = [*sent(A), *joins("c", "d"), gathers(share("c", ranges=ALL), share("d", ranges=NONE))]
-    stalled = gathers(share("c", ranges=ALL, permits=1), share("d", ranges=NONE))
-    slow: Happened = (SetFailpoint("t", "read-slow"), Done())
-    assert broken(*begin, permits("c"), stalled) == "KEY-13"
-    assert broken(*begin, (SetFailpoint("t", "join-slow"), Done()), permits("c"), stalled) == "KEY-10"
-    answer = judged(*begin, slow, permits("c"), stalled)
-    assert isinstance(answer, Broken)
-    assert answer.deviation == LOOK_AHEAD_AT_END
-    known = frozenset({LOOK_AHEAD_AT_END})
-    still = [*begin, slow, permits("c"), stalled, (ClearFailpoints(), Cleared(())), stalled]
-    assert broken(*still, known=known) is None
-    came = gathers(share("c", 1, ranges=ALL), share("d", ranges=NONE))
-    assert broken(*still, came, more(Position(1, 1), 2, A), stalled, known=known) == "KEY-13"
 
 
 def test_who_joins_while_something_is_read_for_those_that_left_may_wait_for_news() -> None:
