@@ -51,12 +51,12 @@ SHORTER = (
     Instead(pattern=r"--follow", by="--follow --settled 5s", why="without it, it follows until Ctrl-C"),
     Instead(
         pattern=r"(?<=check )(?!.*--budget)",
-        by="--budget 60s --rules DEDUP-02,DEDUP-03 ",
-        why="each would take five minutes to exercise all rules",
+        by="--budget 2m --rules DEDUP-02,DEDUP-03 ",
+        why="each would take five minutes or more to exercise all rules",
     ),
     Instead(
         pattern=r"(?<=--broker 4\.0\.8)$(?<=stateful --broker 4\.0\.8)",
-        by=" --pulsar-budget-s 60 --pulsar-rules DEDUP-02 --pulsar-known {known}",
+        by=" --pulsar-budget-s 120 --pulsar-rules DEDUP-02 --pulsar-known {known}",
         why="the machines without a budget take half an hour",
     ),
 )

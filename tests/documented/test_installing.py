@@ -57,7 +57,7 @@ def test_the_command_is_where_the_readme_says(command: str, home: Path) -> None:
         ran = typed(f"{program} {arguments}", home)
         assert ran.returncode == 0, ran.stderr
         assert said in ran.stdout
-    asked = "check --broker 4.0.8 --rules DEDUP-02,DEDUP-03 --budget 60s --seed 1"
+    asked = "check --broker 4.0.8 --rules DEDUP-02,DEDUP-03 --budget 2m --seed 1"
     cache = Path("~/.cache").expanduser() / "pulsar-conformance"
     checked = typed(
         f"PULSAR_CONFORMANCE_CACHE={os.environ.get('PULSAR_CONFORMANCE_CACHE', cache)} {program} {asked}", home
