@@ -41,7 +41,7 @@ FAILED = 2
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name=NAME)
 def cli() -> None:
-    """Says, rule by rule, whether an Apache Pulsar release keeps its word."""
+    """Checks an Apache Pulsar release, rule by rule, against a model of its documented semantics."""
 
 
 for command in (check, clean, compact, defects, explore, fetch, machines, replay, report, rules, soak, verify):
