@@ -193,8 +193,8 @@ def test_the_shell_completes_names(typed: str, completed: list[str], tmp_path: P
 def test_rules_are_listed_for_people(tmp_path: Path) -> None:
     ran = run("holds", "rules", folder=tmp_path)
     assert ran.status == 0
-    assert all(rule.id in ran.out for rule in CATALOGUE)
-    assert max(len(line) for line in ran.out.splitlines()) <= 80
+    listed = [line for line in ran.out.splitlines() if not line.startswith(("Document", "From:", "See:"))]
+    assert [line.split()[0] for line in listed] == [rule.id for rule in CATALOGUE]  # no line is wrapped in a pipe
 
 
 def test_rules_are_listed_for_programs(tmp_path: Path) -> None:
@@ -205,8 +205,8 @@ def test_rules_are_listed_for_programs(tmp_path: Path) -> None:
 
 def test_machines_are_listed(tmp_path: Path) -> None:
     for_people = run("holds", "machines", folder=tmp_path).out
-    assert all(machine.name in for_people for machine in DESCRIPTIONS)
-    assert max(len(line) for line in for_people.splitlines()) <= 80
+    lines = [line for line in for_people.splitlines() if not line.startswith("Document")]
+    assert {line.split()[0] for line in lines} == {machine.name for machine in DESCRIPTIONS}
     listed = json.loads(run("holds", "machines", "--json", folder=tmp_path).out)
     assert [machine["id"] for machine in listed] == [machine.name for machine in DESCRIPTIONS]
     (races,) = [machine for machine in listed if machine["id"] == "keys-races"]
