@@ -52,6 +52,9 @@ SLOW_S = 8.0
 """An example that took longer is not run again before its history is made short."""
 LEAST_ON_SHIPPED_S = 12.0
 """With less time than this left, no broker is started once more."""
+STARTS_ON_SHIPPED = 3
+"""Nor with less than so many times as long as the first start took: on a loaded machine a start takes most of a minute,
+and the one on shipped settings is preceded by a stop and must leave time for examples."""
 REPEATED = "repeated"
 """What the journal has for a machine where the suite plays a history again."""
 COMPARISON_S = 20.0
@@ -109,6 +112,7 @@ class Run:
         self._world = world
         self._tell = tell
         self._began = began
+        self._start_took_s = time.monotonic() - began
         self._interrupted = False
         self._durations = Durations()
         self._is_short = False
@@ -202,7 +206,8 @@ class Run:
             return True
         if self._on_shipped is None or self._interrupted:
             return False
-        is_late = self._deadline is not None and self._deadline - time.monotonic() < LEAST_ON_SHIPPED_S
+        least_s = max(LEAST_ON_SHIPPED_S, STARTS_ON_SHIPPED * self._start_took_s)
+        is_late = self._deadline is not None and self._deadline - time.monotonic() < least_s
         if is_late or self._doubted:  # a violation that did not come back is replayed on what it was found on
             self._on_shipped = None
             why = "a violation is replayed first" if self._doubted else "no time is left"

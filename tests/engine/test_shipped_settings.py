@@ -67,8 +67,9 @@ def a_run(
     *,
     at: World = QUICK,
     budget_s: float | None = None,
+    start_took_s: float = 0.0,
 ) -> run.Run:
-    began = time.monotonic()
+    began = time.monotonic() - start_took_s
     plan = run.Plan(broker="", seed=1, rules=frozenset(), report=tmp_path, budget_s=budget_s)
     one = run.Run(plan, at, events.Teller(None, began=began), began=began, on_shipped=on_shipped)
     one.expect([MACHINE, SHIPPED])
@@ -102,6 +103,14 @@ def test_a_broker_that_is_not_ours_to_start_keeps_its_settings(performed: Perfor
 
 def test_with_no_time_left_the_broker_is_not_started_once_more(performed: Performed, tmp_path: Path) -> None:
     one = a_run(tmp_path, lambda: pytest.fail("it was started"), budget_s=run.LEAST_ON_SHIPPED_S)
+    one.explore(SHIPPED)
+    assert performed == []
+
+
+def test_where_a_start_takes_long_the_broker_is_not_started_once_more_near_the_end(
+    performed: Performed, tmp_path: Path
+) -> None:
+    one = a_run(tmp_path, lambda: pytest.fail("it was started"), budget_s=75.0, start_took_s=20.0)
     one.explore(SHIPPED)
     assert performed == []
 
