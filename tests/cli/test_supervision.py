@@ -66,7 +66,7 @@ def test_a_second_ctrl_c_does_not_wait_for_the_engine(tmp_path: Path) -> None:
     pids = engine_pids(tmp_path / "report")
     eventually(lambda: b"RunStarted" in (tmp_path / "report" / "events.jsonl").read_bytes())
     interrupt(command)
-    eventually(lambda: b"once more" in (tmp_path / "report" / "events.jsonl").read_bytes())
+    eventually(lambda: b"once more to stop" in (tmp_path / "report" / "events.jsonl").read_bytes())
     interrupt(command)
     ran = ended(command, began=began, deadline_s=15)
     assert ran.status == 130
