@@ -32,7 +32,9 @@ SHARES = {
     "tests/pipeline/test_cluster.py": SPARK,
     "tests/pipeline/test_following.py": SPARK,
     "tests/pipeline/test_known.py": SPARK,
+    "tests/pipeline/test_memory.py": SPARK,
     "tests/pipeline/test_on_spark.py": SPARK,
+    "tests/pipeline/test_s3.py": SPARK,
     "tests/pipeline/test_summary.py": SPARK,
     "tests/pipeline/test_verify.py": SPARK,
 }

@@ -162,6 +162,21 @@ class Setting(click.ParamType[tuple[str, str]]):
         return found["name"], found["value"]
 
 
+class SparkOption(click.ParamType[tuple[str, str]]):
+    """An option of Spark's, ``NAME=VALUE``."""
+
+    name = "name=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Its name and its value."""
+        if isinstance(value, tuple):
+            return value
+        name, equals, told = value.partition("=")
+        if not equals or not re.fullmatch(r"spark(\.[\w-]+)+", name):
+            self.fail(f"{value!r} is no option of Spark's; write it like spark.driver.memory=4g", param, ctx)
+        return name, told
+
+
 class Release(click.ParamType[str]):
     """A release of something, such as ``3.12.0``."""
 

@@ -10,7 +10,7 @@ import click
 
 from conformance.cli import options
 from conformance.cli.output import NAME, consoles
-from conformance.cli.types import PULSAR, Duration, Rules
+from conformance.cli.types import PULSAR, Duration, Rules, SparkOption
 from model.catalogue import Selection
 
 
@@ -18,6 +18,9 @@ from model.catalogue import Selection
 @click.argument("histories", nargs=-1, required=True)
 @click.option("--rules", type=Rules(), help="Ids or families of rules.  [default: all that histories can decide]")
 @click.option("--master", help="Spark's master.  [default: that of spark-submit, or local[*]]")
+@click.option(
+    "--conf", multiple=True, type=SparkOption(), metavar="NAME=VALUE", help="An option of Spark's; may be repeated."
+)
 @click.option("--persisted-after", type=Duration(), help="What a kill may undo.  [default: as the runs tell, or 61s]")
 @options.known_option
 @click.option(
@@ -34,6 +37,7 @@ def verify(
     histories: tuple[str, ...],
     rules: Selection | None,
     master: str | None,
+    conf: tuple[tuple[str, str], ...],
     persisted_after: float | None,
     known: str | None,
     release: str | None,
@@ -52,6 +56,7 @@ def verify(
         histories=histories,
         rules=None if rules is None else rules.rules,
         master=master,
+        options=dict(conf),
         persisted_after_s=persisted_after,
         known=options.known_deviations(known),
         release=release,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,6 +48,8 @@ class Asked:
     summary: str | None = None
     """The folder for the tables, on any file system that Spark writes to."""
     report: Path | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Spark's options, by their names."""
     follow_s: float | None = None
     """Follow histories that grow, until no file has come for so long."""
 
@@ -65,7 +67,7 @@ def verify(asked: Asked, *, out: Console) -> int:
     from conformance.report import verification
 
     setting = setting_of(asked)
-    spark = session(asked.master)
+    spark = session(asked.master, asked.options)
     if asked.follow_s is None:
         found = verified(spark, asked.histories, setting, asked.rules, known=asked.known, release=asked.release)
     else:

@@ -24,8 +24,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from conformance.history.parquet import SCHEMA
 from conformance.known import KnownDeviation
+from conformance.pipeline.file_systems import listed
+from conformance.pipeline.footers import File
 from conformance.pipeline.judging import DAMAGED
-from conformance.pipeline.reading import File, Files, examine, listed, parts_of
+from conformance.pipeline.reading import Files, examine, parts_of
 from conformance.pipeline.topic import Setting
 from conformance.pipeline.verdict import Verification, about_runs, faults_of, folded, judged, setting_of_runs, untold
 from conformance.trouble import Trouble

@@ -7,7 +7,6 @@ one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +17,8 @@ from pyspark.sql import functions as F  # noqa: N812 (its name everywhere)
 
 from conformance.history.parquet import SCHEMA, completed
 from conformance.history.recorded import ADDED
-from conformance.pipeline.reading import File
+from conformance.pipeline.file_systems import local_path
+from conformance.pipeline.footers import File
 
 ROWS_OF_A_BATCH = 131_072
 
@@ -45,6 +45,7 @@ class Opened:
 
         Raises:
             Damaged: not all rows can be read.
+            MemoryError: there is not enough memory to read them.
         """
         source = local_path(self.path) if self.content is None else pa.BufferReader(self.content)
         try:
@@ -53,18 +54,15 @@ class Opened:
                     batch = completed(rows, columns)
                     topic = batch.column("topic")
                     yield batch.filter(topic.is_valid()) if topic.null_count else batch
+        except MemoryError:  # an exception of Arrow's, too, but nothing is wrong with the file
+            raise
         except (pa.ArrowException, OSError) as error:
             raise Damaged(self.path) from error
 
 
-def local_path(address: str) -> str:
-    """The path of a file of this machine's, of whose address Hadoop writes one slash or three."""
-    return re.sub(r"^file:/*", "/", address)
-
-
 def each_a_row(spark: SparkSession, files: Sequence[File]) -> DataFrame:
     """A row for each file, with its path and its content (null where it can be opened by its path), each alone."""
-    local = sorted((file for file in files if file.is_local), key=lambda file: -file.size_bytes)
+    local = by_partition(files)
     other = [file.path for file in files if not file.is_local]
     parts = []
     if local:
@@ -74,6 +72,11 @@ def each_a_row(spark: SparkSession, files: Sequence[File]) -> DataFrame:
     if other:
         parts.append(spark.read.format("binaryFile").load(other).select("path", "content"))
     return parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
+
+
+def by_partition(files: Sequence[File]) -> list[File]:
+    """The files of this machine's, by the number of the partition that each is alone in."""
+    return sorted((file for file in files if file.is_local), key=lambda file: -file.size_bytes)
 
 
 def opened(rows: Iterable[pa.RecordBatch]) -> Iterator[Opened]:

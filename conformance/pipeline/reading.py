@@ -1,6 +1,7 @@
 """Finds the files of histories, examines each before it is trusted, and gives their events in order.
 
-Everything goes through Spark's Hadoop file systems: the driver reads the footers, the workers open nothing themselves.
+Everything goes through Spark's Hadoop file systems, but what lies on this machine: the driver reads the footers, many
+at a time (``footers``).
 A file that is cut off, empty, garbled, gone, of another version of the schema, or lacks a column is a *problem*, one
 sentence that names it; the others are read all the same. What was compacted comes in the order of its files; only the
 rest is sorted, by Spark.
@@ -11,30 +12,19 @@ from __future__ import annotations
 import itertools
 import posixpath
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
 
-import msgspec
-import pyarrow as pa
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (its name everywhere)
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from conformance.history.about import ByRun, of_footer, together
-from conformance.history.parquet import (
-    ABOUT_KEY,
-    ORDER,
-    REPLACES_KEY,
-    RUNS_KEY,
-    SCHEMA,
-    VERSION_KEY,
-    compacted_together,
-    in_force,
-)
-from conformance.history.recorded import ADDED, VERSION, Kind, Outcome
+from conformance.history.about import ByRun, together
+from conformance.history.parquet import ORDER, SCHEMA, compacted_together, in_force
+from conformance.history.recorded import Kind, Outcome
+from conformance.pipeline.file_systems import listed
+from conformance.pipeline.footers import File, examined
 from conformance.pipeline.topic import BACKWARDS, UNKNOWN_WORD, Fault
 from conformance.trouble import Trouble
 
@@ -49,39 +39,6 @@ _SORTED_BYTES = 32 * 2**20
 
 _KINDS = frozenset(map(str, Kind))
 _OUTCOMES = frozenset(map(str, Outcome))
-
-_PHYSICAL = {pa.int64(): "INT64", pa.int32(): "INT32", pa.bool_(): "BOOLEAN", pa.string(): "BINARY"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class File:
-    """One whole file of a history: its address, and what its footer says."""
-
-    path: str
-    size_bytes: int
-    runs: frozenset[str]
-    replaces: frozenset[str]
-    about: ByRun
-
-    @property
-    def bucket(self) -> str:
-        """The folder that it is in."""
-        return posixpath.dirname(self.path)
-
-    @property
-    def history(self) -> str:
-        """The folder of the whole history."""
-        return posixpath.dirname(self.bucket)
-
-    @property
-    def is_local(self) -> bool:
-        """Whether it is a file of this machine's, or on a cluster of each machine's."""
-        return self.path.startswith("file:")
-
-    @property
-    def name(self) -> str:
-        """Its name in its bucket."""
-        return posixpath.basename(self.path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,19 +78,18 @@ def examine(spark: SparkSession, addresses: Sequence[str], seen: Mapping[str, Fi
     Raises:
         Trouble: an address does not exist or cannot be listed.
     """
-    there: dict[str, File | None] = {}
+    sizes_bytes: dict[str, int] = {}
     problems: list[str] = []
     for address in addresses:
-        found = list(listed(spark, address))
+        found = dict(listed(spark, address))
         if not found:
             problems.append(f"there is no file of a history in {address}")
-        for path, size_bytes in found:
-            before = seen.get(path)
-            is_same = before is not None and before.size_bytes == size_bytes
-            examined = before if is_same and before else _examined(spark, path, size_bytes)
-            there[path] = examined if isinstance(examined, File) else None
-            if isinstance(examined, str):
-                problems.append(examined)
+        sizes_bytes |= found
+    is_new = {path: path not in seen or seen[path].size_bytes != size for path, size in sizes_bytes.items()}
+    opened = examined(spark, {path: size for path, size in sizes_bytes.items() if is_new[path]})
+    problems += [wrong for wrong in opened.values() if isinstance(wrong, str)]
+    files = {path: opened[path] if is_new[path] else seen[path] for path in sizes_bytes}
+    there = {path: file if isinstance(file, File) else None for path, file in files.items()}
     return _laid_out(there, tuple(problems))
 
 
@@ -184,11 +140,10 @@ def events_of(spark: SparkSession, files: Files) -> DataFrame:
     """All events that concern a topic, in order: what :mod:`conformance.pipeline.judging` is given."""
     parts = []
     if files.in_order:
-        parts.append(rows_of(spark, files.in_order))
+        parts.append(_rows(spark, files.in_order))
     if files.loose:
-        partitions = 1 + sum(file.size_bytes for file in files.loose) // _SORTED_BYTES
         loose = rows_of(spark, files.loose).where(F.col("topic").isNotNull())
-        parts.append(loose.repartition(partitions, "run", "topic").sortWithinPartitions(*ORDER))
+        parts.append(loose.repartition(_partitions(files.loose), "run", "topic").sortWithinPartitions(*ORDER))
     events = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
     return events.where(F.col("topic").isNotNull())
 
@@ -207,7 +162,10 @@ def of_no_topic(spark: SparkSession, files: Files) -> OfNoTopic:
     Raises:
         Trouble: there are more than can be carried to every worker.
     """
-    events = rows_of(spark, files.all).where(F.col("topic").isNull())
+    asked = [file for file in files.all if not file.names_topics_only]
+    if not asked:
+        return OfNoTopic()
+    events = rows_of(spark, asked).where(F.col("topic").isNull())
     rows = events.limit(FAULTS_AT_MOST + 1).collect()
     if len(rows) > FAULTS_AT_MOST:
         raise Trouble(f"the histories tell of more than {FAULTS_AT_MOST} faults of whole clusters")
@@ -241,106 +199,20 @@ def _fault(row: Row) -> Fault:
 
 
 def rows_of(spark: SparkSession, files: Sequence[File], *, is_lenient: bool = False) -> DataFrame:
-    """All rows of these files, in no order; where it is lenient, what cannot be read is left out."""
+    """All rows of these files, in no order; where it is lenient, what cannot be read is left out.
+
+    A task reads several small files, for a task of its own costs more than such a file.
+    """
+    at_least: int = spark.sparkContext.defaultParallelism
+    return _rows(spark, files, is_lenient=is_lenient).coalesce(max(at_least, _partitions(files)))
+
+
+def _rows(spark: SparkSession, files: Sequence[File], *, is_lenient: bool = False) -> DataFrame:
+    """The same, each file in a partition of its own."""
     reader = spark.read.schema(from_arrow_schema(SCHEMA)).option("parquet.page.verify-checksum.enabled", "true")
     reader = reader.option("ignoreCorruptFiles", is_lenient)
     return reader.parquet(*(file.path for file in files))
 
 
-# ------------------------------------------------------------------------------------------- the JVM's file systems
-
-
-def listed(spark: SparkSession, address: str) -> Iterator[tuple[str, int]]:
-    """The files below an address, with their sizes in bytes; hidden ones are being written.
-
-    Raises:
-        Trouble: it cannot be listed.
-    """
-    jvm: Any = spark._jvm
-    path = jvm.org.apache.hadoop.fs.Path(address)
-    try:
-        yield from _below(path.getFileSystem(_hadoop(spark)), path)
-    except Py4JJavaError as error:
-        raise Trouble(f"{address} cannot be read: {reason(error)}") from error
-
-
-def _below(system: Any, folder: Any) -> Iterator[tuple[str, int]]:
-    """The same of one folder of a Hadoop file system.
-
-    Not by its ``listFiles``, which asks for each file's permissions: locally that is a process for each, and fails for
-    one that is being written and gets its name just then.
-    """
-    for status in system.listStatus(folder):
-        path = status.getPath()
-        if path.getName().startswith("."):
-            continue
-        if status.isDirectory():
-            yield from _below(system, path)
-        elif path.getName().endswith(".parquet"):
-            yield path.toString(), status.getLen()
-
-
-def _examined(spark: SparkSession, path: str, size_bytes: int) -> File | str:
-    """The file, or what is wrong with it."""
-    try:
-        footer, columns, events = _footer(spark, path)
-    except Py4JJavaError as error:
-        return f"{path} is not a whole Parquet file: {reason(error)}"
-    version = footer.get(VERSION_KEY.decode())
-    if version is None:
-        return f"{path} is no file of a history: it does not say which version of the schema it has"
-    if version != str(VERSION):
-        return f"{path} has version {version} of the schema; this suite reads version {VERSION}"
-    for field in SCHEMA:
-        if field.name not in columns and field.name in ADDED:
-            continue
-        if field.name not in columns:
-            return f"{path} lacks the column {field.name}"
-        if columns[field.name] != _PHYSICAL[field.type]:
-            return (
-                f"{path} has {columns[field.name]} in the column {field.name}, which should be {_PHYSICAL[field.type]}"
-            )
-    if not events:
-        return f"{path} is empty: there is no event in it"
-    try:
-        return File(
-            path=path,
-            size_bytes=size_bytes,
-            runs=_names(footer, RUNS_KEY),
-            replaces=_names(footer, REPLACES_KEY),
-            about=of_footer(footer.get(ABOUT_KEY.decode(), "{}")),
-        )
-    except msgspec.MsgspecError as error:
-        return f"{path} has a garbled footer: {error}"
-
-
-def _names(footer: Mapping[str, str], key: bytes) -> frozenset[str]:
-    return msgspec.json.decode(footer.get(key.decode(), "[]"), type=frozenset[str])
-
-
-def _footer(spark: SparkSession, path: str) -> tuple[dict[str, str], dict[str, str], int]:
-    """What a file's footer says, the physical type of each column, and how many rows there are."""
-    jvm: Any = spark._jvm
-    source = jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(
-        jvm.org.apache.hadoop.fs.Path(path), _hadoop(spark)
-    )
-    reader = jvm.org.apache.parquet.hadoop.ParquetFileReader.open(source)
-    try:
-        told = reader.getFooter().getFileMetaData()
-        columns = {
-            field.getName(): field.asPrimitiveType().getPrimitiveTypeName().name() if field.isPrimitive() else "a group"
-            for field in told.getSchema().getFields()
-        }
-        return dict(told.getKeyValueMetaData()), columns, reader.getRecordCount()
-    finally:
-        reader.close()
-
-
-def _hadoop(spark: SparkSession) -> Any:
-    session: Any = spark._jsparkSession
-    return session.sessionState().newHadoopConf()
-
-
-def reason(error: Py4JJavaError) -> str:
-    """What Java says, in one line."""
-    return str(error.java_exception.getMessage() or error.java_exception.getClass().getName()).splitlines()[0]
+def _partitions(files: Sequence[File]) -> int:
+    return 1 + sum(file.size_bytes for file in files) // _SORTED_BYTES

@@ -12,7 +12,9 @@ import shutil
 import sys
 import tempfile
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -30,23 +32,32 @@ _STARTED_BY_SUBMIT = "PYSPARK_GATEWAY_PORT"
 
 _WHOLE_FILE_BYTES = 2**60
 
-OPTIONS = {
+RELIED_ON = {
     "spark.sql.files.maxPartitionBytes": _WHOLE_FILE_BYTES,
     "spark.sql.files.openCostInBytes": _WHOLE_FILE_BYTES,
     "spark.sql.execution.arrow.maxRecordsPerBatch": 131_072,
     "spark.sql.session.timeZone": "UTC",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
 }
 """What the pipeline relies on: one file is one partition, read from its first row to its last."""
 
+PREFERRED = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "OFF",  # what fails is said in one sentence; Spark says it in a hundred lines
+}
+"""What the user may say otherwise."""
 
-def session(master: str | None) -> SparkSession:
+NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
+
+
+def session(master: str | None, options: Mapping[str, str] = NO_OPTIONS) -> SparkSession:
     """Start Spark, or take the session that runs; ``master`` None is ``spark-submit``'s own, or :data:`LOCAL`.
 
+    ``options``: of Spark's, by their names.
+
     Raises:
-        Trouble: there is no Java for Spark, or Spark does not start.
+        Trouble: there is no Java for Spark, Spark does not start, or an option cannot be set here.
     """
+    _demand_settable(options)
     java = system_java()
     if java is None:
         raise Trouble(
@@ -55,7 +66,7 @@ def session(master: str | None) -> SparkSession:
     os.environ["JAVA_HOME"] = str(java.executable.resolve().parents[1])
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("pulsar-conformance verify")
-    for name, value in OPTIONS.items():
+    for name, value in {**PREFERRED, **options, **RELIED_ON}.items():
         builder = builder.config(name, value)
     if _STARTED_BY_SUBMIT not in os.environ:
         builder = builder.config("spark.ui.enabled", "false").master(master or LOCAL)
@@ -64,10 +75,27 @@ def session(master: str | None) -> SparkSession:
     try:
         spark = builder.getOrCreate()
     except (PySparkException, OSError, RuntimeError) as error:
-        raise Trouble(f"Spark did not start: {str(error).splitlines()[0]}") from error
+        raise Trouble(_not_started(error, options)) from error
     if not _is_of_one_process(spark.sparkContext.master or LOCAL):
         _send_the_suite(spark)
     return spark
+
+
+def _demand_settable(options: Mapping[str, str]) -> None:
+    for name in options:
+        if name == "spark.master":
+            raise Trouble("the master is named by --master, not by --conf spark.master")
+        if name in RELIED_ON:
+            raise Trouble(f"{name} cannot be set: verify relies on {RELIED_ON[name]}")
+    if options and _STARTED_BY_SUBMIT in os.environ:
+        raise Trouble("Spark was started by spark-submit before verify began: give --conf to spark-submit itself")
+
+
+def _not_started(error: Exception, options: Mapping[str, str]) -> str:
+    """Why Spark did not start; what it says itself is above, for it is Java that says it."""
+    jars = options.get("spark.jars.packages")
+    hint = f"; were all of {jars} to be had?" if jars else ""
+    return f"Spark did not start: {str(error).splitlines()[0]}{hint}"
 
 
 def _is_of_one_process(master: str) -> bool:

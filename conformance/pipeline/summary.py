@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -18,6 +19,7 @@ from pyspark.sql.window import Window
 
 from conformance.history.about import ByRun
 from conformance.history.recorded import Kind, Outcome
+from conformance.pipeline.memory import failure
 from conformance.pipeline.reading import Files, rows_of
 from conformance.pipeline.verdict import Anomalies, RunCount
 from conformance.trouble import Trouble
@@ -75,8 +77,8 @@ def summarise(
             latencies=_rows(percentiles(took)),
             spread=_rows(spread(took)),
         )
-    except (PySparkException, Py4JError) as error:
-        raise Trouble(f"Spark failed: {str(error).strip().splitlines()[0]}") from error
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        raise Trouble(failure(spark, error)) from error
 
 
 def write(spark: SparkSession, summary: Summary, folder: str) -> None:
@@ -88,10 +90,21 @@ def write(spark: SparkSession, summary: Summary, folder: str) -> None:
     try:
         for name, rows in summary.tables().items():
             if rows:
-                table = spark.createDataFrame(rows)
+                table = spark.createDataFrame(_typed(rows))
                 table.coalesce(1).write.mode("overwrite").parquet(f"{folder.rstrip('/')}/{name}")
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, ConnectionError) as error:
         raise Trouble(f"the summary cannot be written to {folder}: {str(error).strip().splitlines()[0]}") from error
+
+
+def _typed(rows: list[dict[str, Any]]) -> pa.Table:
+    """The rows with a type for each column, for one that is null throughout, a release for instance, as well."""
+    table = pa.Table.from_pylist(rows)
+    types = {True: pa.float64(), False: pa.string()}
+    fields = [
+        field.with_type(types[field.name.endswith("_s")]) if pa.types.is_null(field.type) else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(fields))
 
 
 def rules(counts: Iterable[RunCount], about: ByRun) -> list[dict[str, Any]]:

@@ -385,9 +385,32 @@ def found(judged: int, bad: Ints, because: str, rows: Callable[[Any], Iterable[A
     return Found(judged, (Breach(because, bad, rows),) if len(bad) else ())
 
 
+class OutOfMemory(Exception):
+    """There is not enough memory for a topic; ``events``: how many of it there were, at least."""
+
+    def __init__(self, identity: tuple[str, str, str], events: int) -> None:
+        super().__init__(identity, events)
+        self.identity, self.events = identity, events
+
+
 def topics(batches: Iterable[pa.RecordBatch], setting: Setting) -> Iterator[Topic]:
-    """Cut a stream of rows in order into topics; one is held at a time, and the batch that it ends in."""
+    """Cut a stream of rows in order into topics; one is held at a time, and the batch that it ends in.
+
+    Raises:
+        OutOfMemory: there is not enough memory to hold one.
+    """
     held: list[pa.RecordBatch] = []
+    try:
+        yield from _cut(batches, setting, held)
+    except MemoryError as error:
+        run, topic, cluster = _identity(held[0], 0) if held else ("", "", "")
+        events = sum(batch.num_rows for batch in held)
+        held.clear()
+        raise OutOfMemory((run, topic, cluster), events) from error
+
+
+def _cut(batches: Iterable[pa.RecordBatch], setting: Setting, held: list[pa.RecordBatch]) -> Iterator[Topic]:
+    """The same; ``held``: what there is so far of the topic that comes next."""
     for batch in batches:
         if not batch.num_rows:
             continue

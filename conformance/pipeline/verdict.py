@@ -11,20 +11,24 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
 from conformance.history.about import About, ByRun
 from conformance.known import KnownDeviation
 from conformance.pipeline.explaining import known_of_runs, largest_bytes_of_runs
+from conformance.pipeline.footers import File
 from conformance.pipeline.invariants import INVARIANTS
-from conformance.pipeline.judging import DAMAGED, EVENTS, accounts_of
+from conformance.pipeline.judging import DAMAGED, EVENTS, MEMORY, TOPICS, UNJUDGED_AT_MOST, accounts_of
+from conformance.pipeline.memory import failure
 from conformance.pipeline.opening import NOT_ALL_ROWS
 from conformance.pipeline.persisting import persisted_after_of_runs_ns
-from conformance.pipeline.reading import File, Files, OfNoTopic, examine, of_no_topic, reason
+from conformance.pipeline.reading import Files, OfNoTopic, examine, of_no_topic
+from conformance.pipeline.samples import Sample, alternating
 from conformance.pipeline.topic import Fault, Setting
 from conformance.trouble import Trouble
 from conformance.verdicts import Held, NotExercised
@@ -37,7 +41,7 @@ NO_RELEASE = "the histories do not say which release they are of"
 
 RUNS_NAMED_AT_MOST = 5
 
-CASES_AT_MOST = 20
+CASES_AT_MOST = 100
 """How many cases of one invariant are kept, and of each known deviation; all are counted."""
 
 DAMAGED_AT_MOST = 100
@@ -52,6 +56,8 @@ class Shown:
     run: str
     cluster: str
     topic: str
+    fault: str
+    """The one that began last before it, if one did."""
     because: str
     deviation: str | None
     """The known deviation that explains it, if one does."""
@@ -65,6 +71,8 @@ class Broken:
     rule: Rule
     exercised: int
     times: int
+    topics: int
+    """In how many topics it was broken for no known reason; or at all, if known deviations explain all of it."""
     explained: dict[str, int]
     cases: tuple[Shown, ...]
 
@@ -216,7 +224,7 @@ def untold(files: Files, about: ByRun) -> tuple[str, ...]:
 
 def faults_of(spark: SparkSession, files: Files) -> tuple[Files, tuple[Fault, ...]]:
     """The faults of whole clusters, and the files without those that turned out to be damaged."""
-    files, found = _undamaged(files, lambda files: of_no_topic(spark, files), OfNoTopic())
+    files, found = _undamaged(spark, files, lambda files: of_no_topic(spark, files), OfNoTopic())
     return replace(files, problems=(*files.problems, *found.problems)), found.faults
 
 
@@ -227,38 +235,35 @@ def judged(spark: SparkSession, files: Files, setting: Setting) -> tuple[Files, 
         Trouble: Spark fails for another reason than a damaged file.
     """
     nothing: list[Row] = []
-    files, rows = _undamaged(files, lambda files: accounts_of(spark, files, setting).collect(), nothing)
+    files, rows = _undamaged(spark, files, lambda files: accounts_of(spark, files, setting).collect(), nothing)
     return files, [row.asDict(recursive=True) for row in rows]
 
 
-def _undamaged(files: Files, read: Callable[[Files], _Read], nothing: _Read) -> tuple[Files, _Read]:
+def _undamaged(
+    spark: SparkSession, files: Files, read: Callable[[Files], _Read], nothing: _Read
+) -> tuple[Files, _Read]:
     """What is read of all files that can be read whole, and these; ``nothing`` where there is none."""
     for _ in range(DAMAGED_AT_MOST):
         if not (files.in_order or files.loose):
             return files, nothing
         try:
             return files, read(files)
-        except (PySparkException, Py4JError) as error:
-            files = _without_damaged(files, error)
+        except (PySparkException, Py4JError, ConnectionError) as error:
+            files = _without_damaged(spark, files, error)
     raise Trouble(f"more than {DAMAGED_AT_MOST} files of the histories are damaged")
 
 
-def _without_damaged(files: Files, error: Exception) -> Files:
+def _without_damaged(spark: SparkSession, files: Files, error: Exception) -> Files:
     """Leave out the file that Spark stumbled over; Trouble where it was no file."""
     named = re.search(r"FAILED_READ_FILE[^\n]*?(\S+\.parquet)", str(error))
     damaged = named and next((file for file in (*files.in_order, *files.loose) if _is(file, named[1])), None)
     if not damaged:
-        raise Trouble(f"Spark failed: {_reason(error)}") from error
+        raise Trouble(failure(spark, error, files.in_order)) from error
     return Files(
         in_order=tuple(file for file in files.in_order if file != damaged),
         loose=tuple(file for file in files.loose if file != damaged),
         problems=(*files.problems, f"{damaged.path} is damaged: {NOT_ALL_ROWS}"),
     )
-
-
-def _reason(error: Exception) -> str:
-    """What went wrong, in one line."""
-    return reason(error) if isinstance(error, Py4JJavaError) else str(error).strip().splitlines()[0]
 
 
 def _is(file: File, told: str) -> bool:
@@ -275,18 +280,27 @@ class _Kept:
         self.by_fault: Counter[tuple[str, str, str]] = Counter()
         self.broken: Counter[str] = Counter()
         self.explained: dict[str, Counter[str]] = defaultdict(Counter)
-        self.cases: dict[tuple[str, str | None], list[Shown]] = defaultdict(list)
+        self.topics: dict[str, Counter[str | None]] = defaultdict(Counter)
+        self.unread: dict[str, list[str]] = defaultdict(list)
+        self.cases: dict[tuple[str, str | None], Sample[Shown]] = defaultdict(lambda: Sample(CASES_AT_MOST))
         for row in rows:
             name = row["invariant"]
+            if name == TOPICS:
+                self.topics[row["rule"]][None] += row["broken"]
+                self.topics[row["rule"]].update({one["deviation"]: one["times"] for one in row["explained"]})
+                continue
             self._count(row)
             self.judged[name] = self.judged.get(name, 0) + row["judged"]
             self.broken[name] += row["broken"]
             for one in row["explained"]:
                 self.explained[name][one["deviation"]] += one["times"]
             for case in row["cases"]:
-                kept = self.cases[name, case["deviation"]]
-                if len(kept) < (DAMAGED_AT_MOST if name == DAMAGED else CASES_AT_MOST):
-                    kept.append(_shown(name, case))
+                if name in (DAMAGED, MEMORY):
+                    damaged = f"{case['topic']} is damaged: {case['because']}"
+                    self.unread[name].append(damaged if name == DAMAGED else case["because"])
+                else:
+                    path = tuple(case[part] for part in ("run", "fault", "topic", "cluster", "because"))
+                    self.cases[name, case["deviation"]].offer(path, partial(_shown, name, case))
 
     def _count(self, row: dict[str, Any]) -> None:
         """Add to what is counted run by run."""
@@ -307,7 +321,10 @@ class _Kept:
 
     def problems(self) -> tuple[str, ...]:
         """Damaged files; events that could not be judged, a sentence for each way, with one of each named."""
-        damaged = [f"{case.topic} is damaged: {case.because}" for case in self.cases[DAMAGED, None]]
+        unjudged = self.unread[MEMORY][:UNJUDGED_AT_MOST]
+        if self.broken[MEMORY] > len(unjudged):
+            unjudged.append(f"memory ran out at {self.broken[MEMORY]} topics in all")
+        damaged = self.unread[DAMAGED][:DAMAGED_AT_MOST]
         sentences: dict[str, str] = {}
         for case in self.cases[EVENTS, None]:
             event = case.events[0]
@@ -315,7 +332,7 @@ class _Kept:
             sentences.setdefault(case.because, f"{case.because}: {where}")
         number = self.broken[EVENTS]
         strange = [f"{sentence} ({number} events in all cannot be judged)" for sentence in sentences.values()]
-        return (*damaged, *strange)
+        return (*damaged, *unjudged, *strange)
 
     def verdict(self, rule: Rule, *, is_whole: bool) -> Verified:
         """What all invariants of a rule together say."""
@@ -325,9 +342,21 @@ class _Kept:
         if broken:
             explained = sum((self.explained[name] for name in names), Counter[str]())
             reasons = (None, *explained)
-            cases = tuple(case for reason in reasons for name in names for case in self.cases.get((name, reason), ()))
+            cases = [
+                case
+                for reason in reasons
+                for case in alternating(self.cases[name, reason] for name in names if (name, reason) in self.cases)
+            ]
             times = broken - explained.total()
-            return Broken(rule=rule, exercised=judged, times=times, explained=dict(explained), cases=cases)
+            topics = self.topics[rule.id]
+            return Broken(
+                rule=rule,
+                exercised=judged,
+                times=times,
+                topics=topics[None] if times else max(topics.values(), default=0),
+                explained=dict(explained),
+                cases=tuple(cases),
+            )
         if not names:
             return NotExercised(rule=rule, why=NOT_DECIDED)
         if not is_whole:

@@ -47,10 +47,11 @@ class RuleForm(Struct, frozen=True, kw_only=True):
 class VerifiedRuleForm(RuleForm, frozen=True, kw_only=True):
     """One rule over recorded histories; ``times`` it broke for no known reason, ``met`` counts what deviations explain.
 
-    ``cases`` are some of these, each with the events that show it.
+    ``topics``: in how many it broke. ``cases`` are some of each run, fault and topic, with the events that show it.
     """
 
     times: Count = 0
+    topics: Count = 0
     cases: list[dict[str, Any]] = []
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from conformance.pipeline.judging import NO_FAULT
 from conformance.pipeline.summary import BINS_OF_AN_OCTAVE, Summary
 from conformance.pipeline.verdict import Broken, Verification, Verified
 from conformance.report.lists import count, times
@@ -25,8 +26,8 @@ from conformance.report.verification import event_in_words, label
 RUNS_AT_MOST = 12
 """How many runs are drawn; all are in the tables."""
 
-CASES_AT_MOST = 5
-"""How many cases of one rule are told."""
+CASES_AT_MOST = 25
+"""How many cases of one rule are told; they are of as many runs, faults and topics as there are."""
 
 WHAT = {
     "send": "Sends, until they were confirmed",
@@ -106,6 +107,7 @@ def page(verification: Verification, summary: Summary, *, when: datetime) -> str
         runs=runs,
         broken=[verdict for verdict in verification.rules if isinstance(verdict, Broken)],
         cases_at_most=CASES_AT_MOST,
+        no_fault=NO_FAULT,
         matrix=[_row(verdict, runs, summary) for verdict in verification.rules],
         by_fault=_by_fault(summary),
         drawn=[_drawn(run, summary) for run in runs[:RUNS_AT_MOST]],

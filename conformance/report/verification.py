@@ -10,6 +10,7 @@ from typing import Any, assert_never
 from rich.console import Console
 from rich.text import Text
 
+from conformance.pipeline.judging import NO_FAULT
 from conformance.pipeline.verdict import Broken, Shown, Verification, Verified
 from conformance.report.account import title
 from conformance.report.console import say, show_table
@@ -134,7 +135,7 @@ def _remark(verdict: Verified) -> str:
         case Held():
             return title(verdict.rule)
         case Broken():
-            reasons = [] if verdict.is_known else [times(verdict.times)]
+            reasons = [] if verdict.is_known else [_times_in_topics(verdict)]
             reasons += [f"{name}: {times(number)}" for name, number in verdict.explained.items()]
             return f"{verdict.cases[0].because} ({', '.join(reasons)})"
         case NotExercised():
@@ -151,7 +152,13 @@ def _show_broken(verdict: Broken, console: Console) -> None:
         for case in told:
             _show_case(case, console)
         if number > len(told):
-            console.print(Text(f"  … and {number - len(told)} more{_of_deviation(name)}."))
+            kept = sum(case.deviation == name for case in verdict.cases)
+            rest = f"; {kept} of all are in the JSON" if kept > len(told) else ""
+            console.print(Text(f"  … and {number - len(told)} more{_of_deviation(name)}{rest}."))
+
+
+def _times_in_topics(verdict: Broken) -> str:
+    return f"{times(verdict.times)}, in {count(verdict.topics, 'topic', 'topics')}"
 
 
 def _show_case(case: Shown, console: Console) -> None:
@@ -166,7 +173,8 @@ def _of_deviation(name: str | None) -> str:
 
 def _where(case: Shown) -> str:
     cluster = f", cluster {case.cluster}" if case.cluster else ""
-    return f"run {case.run}, topic {case.topic}{cluster}"
+    fault = "" if case.fault == NO_FAULT else f", after the fault {case.fault}"
+    return f"run {case.run}, topic {case.topic}{cluster}{fault}"
 
 
 def _rule(verdict: Verified) -> VerifiedRuleForm:
@@ -182,11 +190,13 @@ def _rule(verdict: Verified) -> VerifiedRuleForm:
         deviation=next(iter(verdict.explained), None) if verdict.is_known else None,
         met=verdict.explained,
         times=verdict.times,
+        topics=verdict.topics,
         cases=[_case(case) for case in verdict.cases],
     )
 
 
 def _case(case: Shown) -> dict[str, Any]:
-    said = {name: getattr(case, name) for name in ("invariant", "run", "cluster", "topic", "because", "deviation")}
+    names = ("invariant", "run", "cluster", "topic", "fault", "because", "deviation")
+    said = {name: getattr(case, name) for name in names}
     events = [{name: value for name, value in event.items() if value is not None} for event in case.events]
     return {**said, "events": events}

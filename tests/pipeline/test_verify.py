@@ -6,9 +6,11 @@ import dataclasses
 import io
 import json
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import jsonschema
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -33,6 +35,7 @@ from conformance.history.recorded import VERSION, Kind, Outcome, Recorded
 from conformance.known import shipped
 from conformance.pipeline.following import Follower
 from conformance.pipeline.persisting import persisted_after_of_runs_ns
+from conformance.pipeline.reading import examine, of_no_topic
 from conformance.pipeline.topic import Setting
 from conformance.pipeline.verdict import NOT_READ, Broken, Verification, decidable, verify
 from conformance.report import verification
@@ -103,6 +106,24 @@ def test_the_table_and_the_json_say_it(spark: SparkSession, tmp_path: Path) -> N
         ("KEY-01", "not-exercised", 0),
     ]
     assert read["rules"][0]["cases"][0]["events"][0]["entry"] == 1
+
+
+def test_a_noisy_topic_hides_none_of_twenty_planted_anomalies(spark: SparkSession, tmp_path: Path) -> None:
+    end = {"ledger": 1, "entry": 300, "invoked_ns": 8, "completed_ns": 9}
+    noisy = [event(Kind.SEND, producer="p", sequence_id=number, ledger=1, entry=number) for number in range(300)]
+    noisy += [event(Kind.LOG, producer="p", sequence_id=300, **end), event(Kind.LOG_END, **end)]
+    topics = {"a": noisy} | {f"t{number}": LOST for number in range(20)}
+    write(tmp_path, [replace(one, topic=topic) for topic, told in topics.items() for one in told])
+    found = verified(spark, tmp_path, rules="DEDUP-15")
+    (verdict,) = found.rules
+    assert isinstance(verdict, Broken)
+    assert (verdict.times, verdict.topics) == (320, 21)
+    assert {case.topic for case in verdict.cases} == set(topics)
+    assert len({case.topic for case in verdict.cases[:3]}) == 3
+    out = io.StringIO()
+    verification.show(found, Console(file=out, width=120))
+    assert "(320 times, in 21 topics)" in out.getvalue()
+    assert msgspec.to_builtins(verification.form(found, command="", when=datetime.now(UTC)))["rules"][0]["topics"] == 21
 
 
 def problem(spark: SparkSession, folder: Path) -> str:
@@ -202,7 +223,7 @@ def test_a_column_of_another_type_is_named(spark: SparkSession, tmp_path: Path) 
     table = pq.read_table(path)
     number = table.schema.get_field_index("ledger")
     write_file(table.set_column(number, "ledger", table["ledger"].cast("string")), path)
-    assert "has BINARY in the column ledger, which should be INT64" in problem(spark, tmp_path)
+    assert "has BYTE_ARRAY in the column ledger, which should be INT64" in problem(spark, tmp_path)
 
 
 def test_any_other_parquet_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
@@ -246,6 +267,17 @@ def test_an_event_of_no_topic_that_cannot_be_judged_is_named(
     row = event_as_row(Kind.FAULT, topic=None, fault="kill") | fields
     write_file(pa.Table.from_pylist([row], schema=SCHEMA), tmp_path / EVERYWHERE / "x-1.parquet")
     assert why in problem(spark, tmp_path)
+
+
+def test_files_that_name_topics_only_are_not_asked_for_faults_of_clusters(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, [*SOUND, event(Kind.FAULT, topic=None, fault="kill")])
+    files = examine(spark, [str(tmp_path)])
+    assert [file.bucket.endswith(EVERYWHERE) for file in files.all if not file.names_topics_only] == [True]
+    (fault,) = of_no_topic(spark, files).faults
+    assert fault.name == "kill"
+    bare = tmp_path / "bucket-0000" / "bare.parquet"  # without statistics, nobody knows without reading it
+    pq.write_table(pq.read_table(files.all[0].path.removeprefix("file:")), bare, write_statistics=False)
+    assert [file.name for file in examine(spark, [str(bare)]).all if not file.names_topics_only] == [bare.name]
 
 
 def test_an_event_that_ends_before_it_begins_is_named(spark: SparkSession, tmp_path: Path) -> None:

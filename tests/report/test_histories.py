@@ -21,6 +21,7 @@ CASE = Shown(
     run="one",
     cluster="",
     topic="<t>",
+    fault="kill",
     because="a message that was confirmed is not in the log",
     deviation=None,
     events=(event_as_row(),),
@@ -28,7 +29,7 @@ CASE = Shown(
 FOUND = Verification(
     rules=(
         Held(rule=RULES["ACK-06"], exercised=70),
-        Broken(rule=RULES["DEDUP-15"], exercised=9, times=2, explained={"recovery-race": 1}, cases=(CASE,)),
+        Broken(rule=RULES["DEDUP-15"], exercised=9, times=2, topics=1, explained={"recovery-race": 1}, cases=(CASE,)),
     ),
     problems=("x.parquet is damaged",),
     notes=(),
@@ -64,7 +65,8 @@ def test_the_page_tells_every_verdict_and_case_and_draws_each_run() -> None:
     page = histories.page(FOUND, SUMMARY, when=datetime(2026, 1, 2, tzinfo=UTC))
     for told in ("2 recorded runs", "12 345", "4.0.8", "unknown release", "v-known-deviation", "x.parquet is damaged"):
         assert told in page
-    assert "2 times for no known reason" in page
+    assert "2 times for no known reason, in 1 topic." in page
+    assert "after the fault kill" in page
     assert "explained by recovery-race" in page
     assert page.count("<svg") == 2
     assert page.count('class="line ') == 2
