@@ -275,7 +275,7 @@ def test_files_that_name_topics_only_are_not_asked_for_faults_of_clusters(spark:
     assert [file.bucket.endswith(EVERYWHERE) for file in files.all if not file.names_topics_only] == [True]
     (fault,) = of_no_topic(spark, files).faults
     assert fault.name == "kill"
-    bare = tmp_path / "bucket-0000" / "bare.parquet"  # without statistics, nobody knows without reading it
+    bare = tmp_path / EVERYWHERE / "bare.parquet"  # without statistics, nobody knows without reading it
     pq.write_table(pq.read_table(files.all[0].path.removeprefix("file:")), bare, write_statistics=False)
     assert [file.name for file in examine(spark, [str(bare)]).all if not file.names_topics_only] == [bare.name]
 
