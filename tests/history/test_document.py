@@ -23,5 +23,6 @@ def test_each_step_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
-def test_stored_histories_are_kept_as_they_are_written(path: Path) -> None:
-    assert path.read_bytes() == document.encode(document.read(path))
+def test_stored_histories_have_one_line_for_each_step(path: Path) -> None:
+    steps = [line for line in path.read_text().splitlines() if line.startswith(' {"operation"')]
+    assert len(steps) == len(document.read(path).steps)
