@@ -29,7 +29,9 @@ PLACEHOLDERS = (
     Instead(pattern=r"pulsar://host:6650,http://host:8080", by="{addresses}", why="the reader's own cluster"),
     Instead(pattern=r"\bHISTORY\b", by="{history}", why="the file of a violation"),
     Instead(
-        pattern=r"\[--rules …\] \[--master …\] \[--json FILE\] \[--persisted-after 10s\]", by="", why="may be left out"
+        pattern=r"\[--rules …\] \[--master …\] \[--conf NAME=VALUE\]… \[--json FILE\] \[--persisted-after 10s\]",
+        by="",
+        why="may be left out",
     ),
     Instead(pattern=r"\[--tenant NAME\] \[--force\]", by="", why="may be left out"),
     Instead(
