@@ -24,6 +24,12 @@ DEFAULT_BROKER = "4.0.8"
 SHORT = "--broker"
 """What may be written for ``--pulsar-broker`` where no other plugin and no conftest has an option of that name."""
 
+MARK = "pulsar_machine"
+"""The marker of tests that run a machine; its argument is the :class:`~conformance.engine.machines.Machine`."""
+
+REPLAY_MARK = "pulsar_replay"
+"""The marker of the test that replays a saved history."""
+
 _FREE = object()
 _BROKER_DEST = "pulsar_broker"
 _BROKER_HELP = (
@@ -68,6 +74,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--pulsar-allow-cluster-settings", action="store_true", help="change a running cluster's dynamic settings"
     )
     group.addoption("--pulsar-events", type=Path, metavar="FILE", help="where to tell what happens, as JSON lines")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the markers of the machines' tests, which may be imported outside of their folder."""
+    config.addinivalue_line("markers", f"{MARK}(machine): runs a machine on the session's broker")
+    config.addinivalue_line("markers", f"{REPLAY_MARK}: replays a saved history on the session's broker")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -24,18 +24,13 @@ from conformance.engine.deployment import Deployment
 from conformance.engine.machines import Machine
 from conformance.engine.run import Plan, Run, spare_the_collector
 from conformance.lockstep.world import World
+from conformance.pytest_plugin import MARK, REPLAY_MARK
 from conformance.systems.security import Security
 from conformance.systems.security_given import security_in
 from conformance.tenancy.footprint import Footprint
 from conformance.tenancy.run_name import UNLIMITED_S, RunName
 from conformance.trouble import Trouble
 from model.catalogue import select
-
-MARK = "pulsar_machine"
-"""The marker of tests that run a machine; its argument is the :class:`Machine`."""
-
-REPLAY_MARK = "pulsar_replay"
-"""The marker of the test that replays a saved history."""
 
 SUITE_SETTINGS = {name: setting.value for name, setting in MACHINES.items()}
 """What the machines need besides the settings of all brokers."""
@@ -50,8 +45,6 @@ _began = pytest.StashKey[float]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the plan of the run; bad options end pytest with one sentence."""
-    config.addinivalue_line("markers", f"{MARK}(machine): runs a machine on the session's broker")
-    config.addinivalue_line("markers", f"{REPLAY_MARK}: replays a saved history on the session's broker")
     try:
         settings = dict(_setting(text) for text in config.getoption("--pulsar-setting"))
         chosen = config.getoption("--pulsar-rules")

@@ -17,11 +17,11 @@ NAMING: Final = frozenset({"LOOKUP_RESPONSE", "CLOSE_PRODUCER", "CLOSE_CONSUMER"
 """The commands that may name a broker."""
 
 
-def rerouted(raw: memoryview, *, is_tls: bool, route: Callable[[str], str]) -> memoryview | bytes:
+def rerouted(raw: memoryview, *, is_tls: bool, route: Callable[[str], str | None]) -> memoryview | bytes:
     """Give a whole frame of one of these commands with the tap's addresses in it; the same one if it names no broker.
 
     ``is_tls``: whether the tap speaks TLS to brokers, whose addresses for that then count. ``route`` gives the tap's
-    own address, without TLS, by which a broker's is reached.
+    own address, without TLS, by which a broker's is reached; None for what is no address, which is passed on.
     """
     command = pb.BaseCommand.FromString(bytes(raw[8 : command_end(raw)]))
     match command.WhichOneof("body"):
@@ -33,16 +33,17 @@ def rerouted(raw: memoryview, *, is_tls: bool, route: Callable[[str], str]) -> m
             # A client that is asked to stay where it is only says whom it wants.
             stays = response.proxy_through_service_url
             ours = named.replace("pulsar+ssl://", "pulsar://") if stays else route(named)
-            if ours == response.broker_service_url:
+            if ours is None or ours == response.broker_service_url:
                 return raw
             response.broker_service_url = ours
             response.ClearField("broker_service_url_tls")
         case "close_producer" | "close_consumer" as body:
             closing = command.close_producer if body == "close_producer" else command.close_consumer
             named = closing.assigned_broker_service_url_tls if is_tls else closing.assigned_broker_service_url
-            if not named:
+            ours = route(named) if named else None
+            if ours is None:
                 return raw
-            closing.assigned_broker_service_url = route(named)
+            closing.assigned_broker_service_url = ours
             closing.ClearField("assigned_broker_service_url_tls")
         case _:
             return raw

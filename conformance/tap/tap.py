@@ -188,10 +188,17 @@ class Tap:
 
     # ------------------------------------------------------------------------------------------------------ in private
 
-    def _route(self, url: str) -> str:
-        """The address of this tap by which a broker is reached; one that is ours leads to where it always did."""
+    def _route(self, url: str) -> str | None:
+        """The address of this tap by which a broker is reached; one that is ours leads to where it always did.
+
+        None if no client can follow it: a broker may send anything.
+        """
         if url not in self._routes:
-            self._routes[url] = self._listen(tuple(addresses_of(url)))
+            try:
+                targets = tuple(addresses_of(url))
+            except Trouble:
+                return None
+            self._routes[url] = self._listen(targets)
             self._serve()
         return self._routes[url]
 

@@ -201,8 +201,10 @@ def _accounted(state: Consumption, key: Key, outcome: Gathered, known: frozenset
     is_ordered = watch.is_ordered(state, key)
     owed = due(entries, receivers, drains=is_ordered, look_ahead=state.topics[key[0]].look_ahead)
     owed = {at: name for at, name in owed.items() if watch.hash_of(state, key, at) not in keyed.on_top}
-    is_passed_over = is_read_slow or _may_be_passed_over(state, key, outcome, owed)
-    late = _late(state, key, owed, entries, receivers, known, is_passed_over=is_passed_over)
+    may_be_passed_over = is_read_slow or _may_be_passed_over(state, key, outcome, owed)
+    late = _late(
+        state, key, owed, entries, receivers, known, is_read_slow=is_read_slow, may_be_passed_over=may_be_passed_over
+    )
     if isinstance(late, Broken):
         return late
     keyed = replace(keyed, is_unread=False, stalled_by=late.state)
@@ -223,20 +225,22 @@ def _late(
     receivers: Sequence[Receiver],
     known: frozenset[str],
     *,
-    is_passed_over: bool,
+    is_read_slow: bool,
+    may_be_passed_over: bool,
 ) -> Allowed[str | None] | Broken:
     """Nothing is left that must have come, but for what a release is known to leave, by a deviation of this name."""
     if not owed:
         return Allowed(None)
     starved = _starved(state, key, owed, receivers)
     keyed, is_ordered = state.keyed_of(key), watch.is_ordered(state, key)
-    if not is_passed_over and keyed.stalled_by == LOOK_AHEAD_AT_END and keyed.is_permitted:
+    if not may_be_passed_over and keyed.stalled_by == LOOK_AHEAD_AT_END and keyed.is_permitted:
         keyed = replace(keyed, stalled_by=None)  # whoever permits more ends it, unless it is passed over once more
     again = {message[1].position for message, why in state.due(key).items() if why == "failed"}
     deviation = (
         _deviation(keyed, owed, entries, receivers, has_hash=lambda at: is_ordered and at not in again)
-        or (LOOK_AHEAD_AT_END if is_passed_over else None)
+        or (LOOK_AHEAD_AT_END if is_read_slow else None)
         or (ACKNOWLEDGED_BLOCKS_HASH if _share_a_hash(state, key, owed, keyed.passed) else None)
+        or (LOOK_AHEAD_AT_END if may_be_passed_over else None)
     )
     return starved if deviation is None else shown(deviation, deviation, known, starved.because)
 

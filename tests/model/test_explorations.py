@@ -134,5 +134,5 @@ def test_merging_states_hides_none() -> None:
 
 
 def test_a_variant_that_does_not_exist_is_named_in_one_sentence() -> None:
-    with pytest.raises(ValueError, match="there is no variant named 'nonsense'; there are judged-when-off, no-check"):
+    with pytest.raises(ValueError, match=r"^there is no variant 'nonsense'; `.* explore --list` lists them$"):
         explorations("nonsense")

@@ -22,6 +22,7 @@ from conformance.soak.plan import (
     topics,
 )
 from conformance.soak.words import FaultName
+from conformance.systems.security import Service
 
 NAMESPACES = {True: "public/on", False: "public/off"}
 LENGTH_S = 100.0
@@ -34,7 +35,11 @@ def planned(count: int, *, seed: int = 1) -> tuple[ClientPlan, ...]:
 
 def planned_for(these: tuple[TopicPlan, ...], count: int = 1, *, seed: int = 1) -> tuple[ClientPlan, ...]:
     made_later = later(these, seed=seed, length_s=LENGTH_S)
-    told = {"run": "r", "history": "h", "service_urls": {label: f"pulsar://h{label}:1" for label in these[0].clusters}}
+    told = {
+        "run": "r",
+        "history": "h",
+        "services": {label: Service(f"pulsar://h{label}:1") for label in these[0].clusters},
+    }
     about = About(release="4.0.8", settings={"maxMessageSize": "10240"})
     return clients(these, made_later, count, about=about, rate=160.0, seed=seed, **told)  # type: ignore[arg-type]
 

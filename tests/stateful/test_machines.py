@@ -18,7 +18,7 @@ def test_every_machine_of_the_catalogue_is_one_that_pytest_runs() -> None:
         for module in pkgutil.iter_modules(stateful.__path__)
         if module.name.startswith("test_") and module.name != "test_replay"
     ]
-    run: list[Machine] = [machine for module in modules for machine in module.MACHINES]
+    run: list[Machine] = [machine for module in modules for machine in module.MACHINES if not machine.on_shipped]
     assert Counter(machine.name for machine in run) == Counter(described.name for described in DESCRIPTIONS)
     assert len({machine.factory for machine in run}) == len(run)
 

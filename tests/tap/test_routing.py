@@ -107,3 +107,25 @@ def test_a_client_reaches_the_owner_through_the_tap(first: Peer, second: Peer, i
         assert second.socket.getpeername()[1] in tap.ports
         assert sum(isinstance(event, Opened) for event in ring.events()) == 2
         client.abort()
+
+
+@pytest.mark.parametrize("is_tls", [False, True])
+def test_what_is_no_address_is_passed_on_as_it_was(is_tls: bool) -> None:
+    looked_up = pb.CommandLookupTopicResponse(
+        request_id=1, broker_service_url="no address", broker_service_url_tls="nor this"
+    )
+    closing = pb.CommandCloseProducer(
+        producer_id=1,
+        request_id=1,
+        assigned_broker_service_url="no address",
+        assigned_broker_service_url_tls="nor this",
+    )
+    with Tap("pulsar://127.0.0.1:1") as tap:
+        for command in (
+            pb.BaseCommand(type=_Type.LOOKUP_RESPONSE, lookup_response=looked_up),
+            pb.BaseCommand(type=_Type.CLOSE_PRODUCER, close_producer=closing),
+        ):
+            frame = memoryview(encode_frame(command))
+            kind = "LOOKUP_RESPONSE" if command.type == _Type.LOOKUP_RESPONSE else "CLOSE_PRODUCER"
+            assert tap.rerouted(kind, frame) is frame
+            assert rerouted(frame, is_tls=is_tls, route=tap._route) is frame
