@@ -39,6 +39,9 @@ MOST_OTHERWISE: Final = 10**6
 FROM_ONE: Final = {"chunks", "clusters", "message", "times"}
 """Numbers that begin with one; all others begin with zero."""
 
+FROM_EITHER_END: Final = {"nth"}
+"""Numbers that count round and round, from either end."""
+
 OF_POSITIONS: Final = {field.name for field in fields(Position)}
 """The numbers of positions: -1 stands before the first one."""
 
@@ -89,7 +92,8 @@ def _of_a_step(step: Step, made: set[Name]) -> Iterator[str]:
     if not (math.isfinite(step.completed_ms) and 0 <= step.invoked_ms <= step.completed_ms):
         yield f"it ends at {step.completed_ms:g} ms and begins at {step.invoked_ms:g} ms"
     for field, number in _numbers(step.operation):
-        least, most = int(field in FROM_ONE), _most(field)
+        most = _most(field)
+        least = -most if field in FROM_EITHER_END else int(field in FROM_ONE)
         if not least <= number <= most:
             yield f"{field} is {number}, which is not between {least} and {most}"
     for value in _values(step.operation):

@@ -15,9 +15,11 @@ from conformance.engine.example import RunningExample
 from conformance.engine.machines import Machine, MachineFactory
 from conformance.engine.run import derived_seed
 from conformance.history.document import Step, Violation
+from conformance.history.validation import nonsense
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.performer import Performer
 from model.example import Example
+from tests.report import samples
 
 
 class Simulated(Performer, Protocol):
@@ -102,6 +104,12 @@ def play(
         ),
     )
     return campaign
+
+
+def refused(campaign: Campaign) -> list[str]:
+    """Why ``replay`` would refuse histories of this campaign: of what a machine does it must refuse nothing."""
+    whys = (nonsense(samples.history(*steps, violation=None)) for steps in campaign.histories)
+    return [why for why in whys if why is not None and not why.endswith("there is nothing to replay")]
 
 
 def play_in_rounds(

@@ -19,7 +19,7 @@ from model.judgement import Allowed
 from model.variants import Variant
 from stateful.test_dedup import MACHINES
 from tests.judging_again import judged_again
-from tests.lockstep.campaigns import Campaign, play
+from tests.lockstep.campaigns import Campaign, play, refused
 from tests.lockstep.simulated import SimulatedPerformer
 from tests.stateful.machines import OwnPolicyMachine, SwitchingMachine
 
@@ -102,3 +102,8 @@ def test_a_history_is_judged_again_to_the_same_end(
     record_property("judge_ms_per_step", round(per_step_ms, 4))
     print(f"{machine.name}: {campaign.steps} steps, judged in {per_step_ms:.3f} ms each")
     assert exercised == campaign.exercised
+
+
+@machines
+def test_each_of_its_histories_can_be_replayed(machine: Machine) -> None:
+    assert refused(on_the_document(machine.name)) == []

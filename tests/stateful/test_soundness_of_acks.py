@@ -17,7 +17,7 @@ from model.deviations import DEVIATIONS
 from model.judgement import Allowed
 from stateful.test_acks import MACHINES
 from tests.judging_again import judged_again
-from tests.lockstep.campaigns import Campaign, play
+from tests.lockstep.campaigns import Campaign, play, refused
 from tests.lockstep.cursor_variants import AS_RELEASES, CursorVariant
 from tests.lockstep.simulated import SimulatedPerformer
 
@@ -71,3 +71,8 @@ def test_a_history_is_judged_again_to_the_same_end(machine: Machine) -> None:
         assert isinstance(judged, Allowed)
         exercised.update(judged.exercised)
     assert exercised == campaign.exercised
+
+
+@machines
+def test_each_of_its_histories_can_be_replayed(machine: Machine) -> None:
+    assert [why for one in on_the_document(machine.name) for why in refused(one)] == []

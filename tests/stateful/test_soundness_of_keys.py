@@ -12,7 +12,7 @@ import pytest
 
 from conformance.engine.machines import Machine
 from stateful.test_keys import MACHINES
-from tests.lockstep.campaigns import Campaign, play
+from tests.lockstep.campaigns import Campaign, play, refused
 from tests.lockstep.simulated import SimulatedPerformer
 
 SEEDS = range(2)
@@ -38,3 +38,8 @@ def test_no_rule_is_broken_by_a_broker_that_does_as_the_document_says(machine: M
     assert [f"{found.violation.rule}: {found.violation.because}" for one in campaigns for found in one.found] == []
     assert [one.deviations for one in campaigns if one.deviations] == []
     assert set(machine.decides) - UNDECIDED <= {rule for one in campaigns for rule in one.exercised}
+
+
+@machines
+def test_each_of_its_histories_can_be_replayed(machine: Machine) -> None:
+    assert [why for one in on_the_document(machine.name) for why in refused(one)] == []
