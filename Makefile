@@ -56,7 +56,7 @@ check: $(VENV)/.run
 	@$(BIN)/pulsar-conformance check --broker $(BROKER)
 
 # The suite's own tests: lint, types, then everything from the model to real brokers, in two processes, one of which has
-# the brokers (tests/sharing_out.py).
+# the brokers (tests/scheduling.py).
 test: lint
 	@echo "== tests"
 	@$(BIN)/python -m pytest tests -n 2 --durations=20
@@ -85,7 +85,7 @@ clean:
 
 # The Python of the wire's messages is generated and committed: users need no protoc. A test holds it against its source.
 proto: $(VENV)/.test
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc -I. --python_out=. --mypy_out=. conformance/systems/protocol.proto
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc -I. --python_out=. --mypy_out=. conformance/clients/protocol.proto
 
 # Container brokers and clusters of them, on the engine that answers, or on one that is installed and started for it where that may be
 # done (root on Debian or Ubuntu); the image is the official one, or built here where no registry answers. Skips where neither can be.

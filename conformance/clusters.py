@@ -1,7 +1,7 @@
 """Several clusters with geo-replication between them, in one call: two or three brokers, and a link for each direction.
 
-Each cluster is a broker of any kind, with its own metadata. What one sends to another runs through a tap of its own, so
-that each link can be cut, delayed and healed alone, in one direction too. What is replicated means nothing here.
+Each cluster is a broker of any kind, with its own metadata. What one sends to another runs through a proxy of its own,
+so that each link can be cut, delayed and healed alone, in one direction too. What is replicated means nothing here.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from types import TracebackType
 from typing import Final, Literal, Self
 
 from conformance.brokers.interface import Broker
-from conformance.systems.admin import Admin
-from conformance.systems.admin_types import NamespacePolicies
-from conformance.tap.armed import Armed
-from conformance.tap.faults import Delay, Hold, Refuse, Which
-from conformance.tap.tap import Tap
-from conformance.tap.words import Direction, Event
+from conformance.clients.admin import Admin
+from conformance.clients.admin_types import NamespacePolicies
+from conformance.harness_error import HarnessError
+from conformance.proxy.armed import Armed
+from conformance.proxy.events import Direction, Event
+from conformance.proxy.faults import Delay, Hold, Refuse, Which
+from conformance.proxy.proxy import Proxy
 from conformance.tenancy.run_name import UNLIMITED_S, RunName
-from conformance.trouble import Trouble
-from model.replication.words import LABELS
+from model.replication.vocabulary import LABELS
 
 QUICK: Final[Mapping[str, str]] = {
     "enableReplicatedSubscriptions": "true",
@@ -76,14 +76,14 @@ class Clusters:
         recorder: Callable[[str, str], Callable[[Event], None]] | None = None,
         tenant: str | None = None,
     ) -> None:
-        """Nothing is started yet. Raises :class:`Trouble` unless there are two or three brokers."""
+        """Nothing is started yet. Raises :class:`HarnessError` unless there are two or three brokers."""
         if not 2 <= len(brokers) <= len(LABELS):
-            raise Trouble(f"Geo-replication is checked with two or three clusters, not with {len(brokers)}.")
+            raise HarnessError(f"Geo-replication is checked with two or three clusters, not with {len(brokers)}.")
         self._brokers: Final = dict(zip(LABELS, brokers, strict=False))
         self._recorder = recorder
         self._tenant: Final = tenant or str(RunName.new(at_most_s=UNLIMITED_S))
         self._clusters: dict[str, Cluster] = {}
-        self._links: dict[tuple[str, str], Tap] = {}
+        self._links: dict[tuple[str, str], Proxy] = {}
         self._refusing: dict[tuple[str, str], Armed] = {}
         self._holding: dict[tuple[str, str], list[Armed]] = {}
         self._open = ExitStack()
@@ -101,20 +101,20 @@ class Clusters:
         return tuple(self._brokers)
 
     def cluster(self, label: str) -> Cluster:
-        """Give one of them, once they are started. Raises :class:`Trouble` for a label that none has."""
+        """Give one of them, once they are started. Raises :class:`HarnessError` for a label that none has."""
         if label not in self._clusters:
-            raise Trouble(f"There is no cluster {label}: {', '.join(self._clusters) or 'none'} are up.")
+            raise HarnessError(f"There is no cluster {label}: {', '.join(self._clusters) or 'none'} are up.")
         return self._clusters[label]
 
-    def link(self, source: str, target: str) -> Tap:
-        """Give the tap through which one cluster sends to another."""
+    def link(self, source: str, target: str) -> Proxy:
+        """Give the proxy through which one cluster sends to another."""
         return self._links[self.cluster(source).label, self.cluster(target).label]
 
     def start(self) -> None:
         """Start all brokers at once, and make them known to one another.
 
         Raises:
-            Trouble: one of them does not start; then none is left.
+            HarnessError: one of them does not start; then none is left.
         """
         try:
             for broker in self._brokers.values():
@@ -205,11 +205,11 @@ class Clusters:
         name = admin.runtime_configuration()["clusterName"]
         return Cluster(label=label, name=name, broker=broker, admin=admin)
 
-    def _linked(self, source: Cluster, target: Cluster) -> Tap:
-        """A tap in front of a cluster for one other: a standalone broker keeps its clients where they came to."""
+    def _linked(self, source: Cluster, target: Cluster) -> Proxy:
+        """A proxy in front of a cluster for one other: a standalone broker keeps its clients where they came to."""
         record = self._recorder(source.label, target.label) if self._recorder else (lambda _: None)
         host = source.broker.addresses.this_machine
-        link = self._open.enter_context(Tap(target.broker.addresses.service, record=record, host=host))
+        link = self._open.enter_context(Proxy(target.broker.addresses.service, record=record, host=host))
         source.admin.create_cluster(target.name, admin_url=target.broker.addresses.admin_url, service_url=link.url)
         return link
 

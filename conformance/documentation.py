@@ -9,23 +9,23 @@ import sys
 from pathlib import Path
 
 from conformance.faults import catalogue
+from conformance.harness_error import HarnessError
 from conformance.report import hunts
 from conformance.report.forms import json_schema
 from conformance.report.markdown import buffers_page, defects_page, draining_page, exploration_page, rules_page
 from conformance.report.rounds import rounds_page
 from conformance.report.settings import settings_page
-from conformance.trouble import Trouble
 from model.catalogue import CATALOGUE
-from model.chunks import assembly
+from model.chunking import assembly
 from model.explorations import VARIANTS
-from model.keys import draining
+from model.key_shared import draining
 
 HUNTS = "hunts"
 """Where, below the folder of the documentation, the hunts are kept that a page tells of: all JSON files there."""
 
 
 def pages(folder: Path) -> dict[str, str]:
-    """The generated pages, by file name; Trouble when a hunt that is kept in ``folder`` cannot be read."""
+    """The generated pages, by file name; HarnessError when a hunt that is kept in ``folder`` cannot be read."""
     kept = sorted((folder / HUNTS).glob("*.json"))
     return {
         "verdicts.schema.json": json_schema().decode(),
@@ -51,6 +51,6 @@ if __name__ == "__main__":
         sys.exit("usage: python -m conformance.documentation FOLDER")
     try:
         main(Path(sys.argv[1]))
-    except Trouble as trouble:
-        print(trouble, file=sys.stderr)
+    except HarnessError as harness_error:
+        print(harness_error, file=sys.stderr)
         sys.exit(2)

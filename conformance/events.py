@@ -122,7 +122,7 @@ class NotExercisable(Event, frozen=True, kw_only=True):
     why: str
 
 
-class TroubleHappened(Event, frozen=True, kw_only=True):
+class HarnessErrorHappened(Event, frozen=True, kw_only=True):
     """The run failed: one sentence, and the last lines of the broker's log where that may help."""
 
     sentence: str
@@ -144,7 +144,7 @@ AnyEvent = (
     | ViolationMinimised
     | ReplayedSoundly
     | NotExercisable
-    | TroubleHappened
+    | HarnessErrorHappened
     | RunFinished
 )
 """Every event there is."""

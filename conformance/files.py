@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 AT_MOST_BYTES = 2**28
 """No file that is read whole is larger."""
 
 
 def content(path: Path) -> bytes:
-    """What is in a file; Trouble, in one sentence, where it cannot be read."""
+    """What is in a file; HarnessError, in one sentence, where it cannot be read."""
     try:
         if path.exists() and not path.is_file():
-            raise Trouble(f"cannot read {path}: it is {'a directory' if path.is_dir() else 'no regular file'}")
+            raise HarnessError(f"cannot read {path}: it is {'a directory' if path.is_dir() else 'no regular file'}")
         if (size_bytes := path.stat().st_size) > AT_MOST_BYTES:
-            raise Trouble(f"cannot read {path}: it has {size_bytes} bytes, more than {AT_MOST_BYTES}")
+            raise HarnessError(f"cannot read {path}: it has {size_bytes} bytes, more than {AT_MOST_BYTES}")
         return path.read_bytes()
     except OSError as error:
-        raise Trouble(f"cannot read {path}: {error.strerror}") from error
+        raise HarnessError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:
-        raise Trouble(f"cannot read {str(path)!r}: {error}") from error
+        raise HarnessError(f"cannot read {str(path)!r}: {error}") from error

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from conformance.events import (
     AnyEvent,
     ExampleFinished,
+    HarnessErrorHappened,
     ReplayedSoundly,
     RunFinished,
     RunStarted,
-    TroubleHappened,
     ViolationFound,
     ViolationMinimised,
 )
@@ -103,7 +103,7 @@ def fold(defect: Defect, events: Iterable[AnyEvent]) -> Hunted:
             return Failed(defect=defect, why=f"{found.violation.rule} was broken, but then: {_why(told)}")
         return _of_catch(defect, catch)
     finished = next((event for event in told if isinstance(event, RunFinished)), None)
-    if finished is None or any(isinstance(event, TroubleHappened) for event in told):
+    if finished is None or any(isinstance(event, HarnessErrorHappened) for event in told):
         return Failed(defect=defect, why=_why(told))
     ended_s = max((event.at_s for event in told if isinstance(event, ExampleFinished)), default=began_s)
     return Missed(defect=defect, operations=finished.operations, seconds=ended_s - began_s)
@@ -147,4 +147,4 @@ def _catch(found: ViolationFound, told: list[AnyEvent], began_s: float) -> Catch
 
 
 def _why(told: list[AnyEvent]) -> str:
-    return next((event.sentence for event in told if isinstance(event, TroubleHappened)), UNFINISHED)
+    return next((event.sentence for event in told if isinstance(event, HarnessErrorHappened)), UNFINISHED)

@@ -94,17 +94,17 @@ def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Pa
 
 @pytest.fixture(scope="session")
 def pulsar_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    """The broker that was named, started once for the whole session; trouble with it ends the session."""
+    """The broker that was named, started once for the whole session; a harness error with it ends the session."""
     from conformance.brokers.select import parse_broker
-    from conformance.systems.security_given import security_in
-    from conformance.trouble import Trouble
+    from conformance.clients.security_given import security_in
+    from conformance.harness_error import HarnessError
 
     try:
         security = security_in(os.environ)
         shared = parse_broker(request.config.getoption("--pulsar-broker"), security=security)
         shared.start()
-    except Trouble as trouble:
-        pytest.exit(str(trouble), returncode=2)
+    except HarnessError as harness_error:
+        pytest.exit(str(harness_error), returncode=2)
     try:
         yield shared
     finally:

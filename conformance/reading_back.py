@@ -1,7 +1,7 @@
 """Reads topics back into a history: their logs, and how far their subscriptions are.
 
 It settles what a run left unknown, and is done when nobody sends or acknowledges any more. Everything is taken from the
-broker's own word, past any tap.
+broker's own word, past any proxy.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from conformance.clients.admin import Admin
+from conformance.clients.admin_types import InternalStats
+from conformance.clients.read_log import LoggedEntry, each_entry
+from conformance.clients.stored_log import last_stored, stored_positions
+from conformance.clients.wire import WireClient
 from conformance.history.recorded import Kind, digest
 from conformance.history.recording import Recording, now_ns
-from conformance.systems.admin import Admin
-from conformance.systems.admin_types import InternalStats
-from conformance.systems.read_log import LoggedEntry, each_entry
-from conformance.systems.stored_log import last_stored, stored_positions
-from conformance.systems.wire import WireClient
 from model.log import Position
 
 _DEDUPLICATION = {"Enabled": True, "Disabled": False}

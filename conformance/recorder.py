@@ -16,14 +16,14 @@ from typing import Any, Self
 
 import pulsar
 
+from conformance.clients.admin import Admin
+from conformance.clients.security import Service
+from conformance.clients.wire import WireClient
 from conformance.history.about import About
 from conformance.history.recorded import Kind, Outcome, digest
 from conformance.history.recording import Recording, now_ns
+from conformance.proxy.dispatch_times import Sightings
 from conformance.reading_back import read_back, read_beginning, read_passed_on
-from conformance.systems.admin import Admin
-from conformance.systems.security import Service
-from conformance.systems.wire import WireClient
-from conformance.tap.sightings import Sightings
 from model.log import Position
 
 TYPE_NAMES = {
@@ -36,7 +36,7 @@ TYPE_NAMES = {
 CONNECT_TIMEOUT_S = 10.0
 
 NOTICED_WITHIN_NS = 5_000_000_000
-"""How late the tap may notice at the most that the broker has ended a connection."""
+"""How late the proxy may notice at the most that the broker has ended a connection."""
 
 _PARTITION = re.compile(r"-partition-\d+$")
 
@@ -45,7 +45,7 @@ class Recorder:
     """Records what one process does, as one lane of a run.
 
     ``run``: the same for all processes whose clocks are the same, that is, of one machine; ``lane``: this process's
-    own. ``sightings`` is what a tap is given as ``record``, if all of the process's clients go through one; without
+    own. ``sightings`` is what a proxy is given as ``record``, if all of the process's clients go through one; without
     that, rules about what the broker sends when are not judged. No two consumers of a topic may have one name.
     ``about``: the release and settings of the broker, where deviations of it are to be known.
     """
@@ -86,7 +86,7 @@ class Recorder:
         """Record how topics and their subscriptions are, before anything is sent to them or acknowledged.
 
         Without it nothing is said of deduplication, of what was lost or never delivered, nor of what a mark-delete
-        covers. Raises :class:`~conformance.trouble.Trouble` where the broker does not answer.
+        covers. Raises :class:`~conformance.harness_error.HarnessError` where the broker does not answer.
         """
         with Admin(admin_url) as admin:
             for topic in _with_partitions(admin, topics):
@@ -96,7 +96,7 @@ class Recorder:
         """Record the logs and cursors of topics, once nobody sends or acknowledges any more.
 
         Without it nothing is said to be lost; nor where a log is not retained, and its beginning gone.
-        Raises :class:`~conformance.trouble.Trouble` where the broker does not answer.
+        Raises :class:`~conformance.harness_error.HarnessError` where the broker does not answer.
         """
         client = WireClient.connect(service_url, timeout_s=CONNECT_TIMEOUT_S)
         try:
@@ -113,7 +113,7 @@ class Recorder:
         self.recording.close()
 
     def _gone(self, topic: str, name: str, at_ns: int) -> None:
-        """The tap saw the end of a consumer's connection; the broker may have given its messages to others before."""
+        """The proxy saw the end of a consumer's connection; the broker may have given its messages to others before."""
         consumer = self._consumers.get((_PARTITION.sub("", topic), name))
         if consumer is not None:
             consumer.is_gone(invoked_ns=at_ns - NOTICED_WITHIN_NS, completed_ns=at_ns)

@@ -6,14 +6,16 @@ can be judged again from the file of its events.
 What wins, when several things happened; the smaller exit status above zero does:
 
 1. A violation that was found is a violation, whatever failed afterwards: its history is on disk. Status 1.
-2. Trouble, and a rule that the run should have decided but did not exercise, leave the question open. Status 2. A rule
+2. HarnessError, and a rule that the run should have decided but did not exercise, leave the question open. Status 2. A
+rule
    that this deployment cannot exercise is *not decidable*, and leaves the question open only if it was asked for by id.
 3. A violation that came back in none of at least thirty replays is only *suspected*. Status 3: a gate
    that lets this pass must not let an unfinished run pass.
 4. Everything asked for was exercised and held; a *known* deviation is reported apart and fails nothing. Status 0.
 
-A run without its last event did not end by itself and is trouble. A deviation that was tolerated is known only on the
-releases that it is listed for; on any other it counts as a violation. No verdict is drawn here from text or logs.
+A run without its last event did not end by itself and is a harness error. A deviation that was tolerated is known only
+on the releases that it is listed for; on any other it counts as a violation. No verdict is drawn here from text or
+logs.
 """
 
 from __future__ import annotations
@@ -26,13 +28,13 @@ from typing import Literal, assert_never, get_args
 from conformance.events import (
     AnyEvent,
     ExampleFinished,
+    HarnessErrorHappened,
     NotExercisable,
     Phase,
     ReplayedSoundly,
     RunAsked,
     RunFinished,
     RunStarted,
-    TroubleHappened,
     ViolationFound,
     ViolationMinimised,
 )
@@ -44,10 +46,10 @@ NEVER_REACHED = "no example came to it within the budget"
 """Why a rule was not exercised when the run says nothing more about it."""
 
 ENDED_EARLY = "the run ended before an example came to it"
-"""The same, when there was trouble."""
+"""The same, when there was a harness error."""
 
 UNFINISHED = "The run did not end by itself: it was killed, or is not finished yet."
-"""The trouble of a run whose last event is missing and that tells of no other trouble."""
+"""The harness error of a run whose last event is missing and that tells of no other harness error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +201,8 @@ def name_of(verdict: RuleVerdict) -> VerdictName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdicts:
-    """All that a run has to say: a verdict for each rule asked for (and each other one that was broken), and trouble.
+    """All that a run has to say: a verdict for each rule asked for (and each other one that was broken), and a harness
+    error.
 
     ``unseen`` names the known deviations of this release that the run exercised the rule of, but did not meet. That is
     no proof that they are gone: what shows one of them may not have come up.
@@ -208,7 +211,7 @@ class Verdicts:
     started: RunStarted | None
     rules: tuple[RuleVerdict, ...]
     unseen: tuple[KnownDeviation, ...]
-    troubles: tuple[TroubleHappened, ...]
+    harness_errors: tuple[HarnessErrorHappened, ...]
     operations: int
     seconds: float
 
@@ -222,7 +225,7 @@ class Verdicts:
         """0, 1, 2 or 3, as the head of this module says."""
         if any(isinstance(verdict, Violated) for verdict in self.rules):
             return 1
-        if self.troubles or any(_leaves_open(verdict) for verdict in self.rules):
+        if self.harness_errors or any(_leaves_open(verdict) for verdict in self.rules):
             return 2
         return 3 if any(isinstance(verdict, Suspected) for verdict in self.rules) else 0
 
@@ -260,14 +263,14 @@ def verdicts(
         told.take(event)
     listed = {deviation.name: deviation for deviation in known}
     in_force = {name for name, deviation in listed.items() if told.is_concerned_by(deviation)}
-    troubles = told.all_troubles(listed)
+    harness_errors = told.all_harness_errors(listed)
     return Verdicts(
         started=told.started,
         rules=tuple(_judge(rule, told, listed, in_force, named) for rule in _to_judge(rules, told, listed)),
         unseen=tuple(
             listed[name] for name in sorted(in_force) if told.exercised[listed[name].rule] and not told.has_met(name)
         ),
-        troubles=troubles,
+        harness_errors=harness_errors,
         operations=told.operations,
         seconds=told.seconds,
     )
@@ -285,7 +288,7 @@ class _Told:
         self.seconds_of: defaultdict[str, float] = defaultdict(float)
         self.met: Counter[str] = Counter()
         self.not_exercisable: dict[str, str] = {}
-        self.troubles: list[TroubleHappened] = []
+        self.harness_errors: list[HarnessErrorHappened] = []
         self._found: list[ViolationFound] = []
         self._minimised: dict[str, ViolationMinimised] = {}
 
@@ -319,8 +322,8 @@ class _Told:
                 pass
             case NotExercisable():
                 self.not_exercisable.setdefault(event.rule, event.why)
-            case TroubleHappened():
-                self.troubles.append(event)
+            case HarnessErrorHappened():
+                self.harness_errors.append(event)
             case RunFinished():
                 self.finished = True
                 self.operations = max(self.operations, event.operations)
@@ -361,17 +364,17 @@ class _Told:
             steps=minimised.steps,
         )
 
-    def all_troubles(self, listed: dict[str, KnownDeviation]) -> tuple[TroubleHappened, ...]:
+    def all_harness_errors(self, listed: dict[str, KnownDeviation]) -> tuple[HarnessErrorHappened, ...]:
         """What was told, and what the events themselves give away."""
-        found = list(self.troubles)
+        found = list(self.harness_errors)
         for name in sorted(set(self.met) - set(listed)):
             sentence = f"The engine tolerated the deviation {name}, which it was not told to know."
-            found.append(TroubleHappened(at_s=self.seconds, sentence=sentence))
+            found.append(HarnessErrorHappened(at_s=self.seconds, sentence=sentence))
         for rule in sorted(self.violated - set(RULES)):
             sentence = f"The engine reported a violation of {rule}, which is not in the catalogue."
-            found.append(TroubleHappened(at_s=self.seconds, sentence=sentence))
-        if not self.finished and not self.troubles:
-            found.append(TroubleHappened(at_s=self.seconds, sentence=UNFINISHED))
+            found.append(HarnessErrorHappened(at_s=self.seconds, sentence=sentence))
+        if not self.finished and not self.harness_errors:
+            found.append(HarnessErrorHappened(at_s=self.seconds, sentence=UNFINISHED))
         return tuple(found)
 
 

@@ -11,24 +11,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from model import blame, dedup, effectively_once, topic_view
-from model.applications import ApplicationOperation, StartSource
-from model.chunks import following as chunks
-from model.chunks.state import Chunking
-from model.chunks.words import ChunkOperation
-from model.cursors import following
+from model.applications import tracker as applications_tracker
+from model.applications.tracker import Applications, Around
+from model.applications.vocabulary import ApplicationOperation, StartSource
+from model.chunking import tracker as chunking_tracker
+from model.chunking.state import Chunking
+from model.chunking.vocabulary import ChunkOperation
+from model.cursors import tracker as cursors
 from model.cursors.cursor import Interval, Persisting
 from model.cursors.state import Consumption
-from model.cursors.words import CursorOperation
-from model.effectively_once import Applications, Around
+from model.cursors.vocabulary import CursorOperation
+from model.deduplication import diagnosis, observer, topic_observer
+from model.deduplication.producer_state import NONE, Circumstances
+from model.deduplication.topic_observer import TopicView
 from model.judgement import Allowed, Broken
-from model.keys import following as keys
-from model.keys import seen as keys_seen
-from model.keys.liveness import LookAhead
-from model.keys.words import Gather, KeyOperation
-from model.lanes import NONE, Circumstances
+from model.key_shared import membership
+from model.key_shared import tracker as key_shared
+from model.key_shared.liveness import LookAhead
+from model.key_shared.vocabulary import Gather, KeyOperation
 from model.log import Position
-from model.network import Disturb, Mend, NetworkOperation, UseTap
+from model.network import ClearNetworkFaults, InjectNetworkFault, NetworkOperation, UseProxy
 from model.operations import (
     Answer,
     AnyOperation,
@@ -40,6 +42,7 @@ from model.operations import (
     CrashProducer,
     Created,
     CreateTopic,
+    DeduplicationSet,
     Entry,
     FailpointKind,
     Kill,
@@ -47,24 +50,22 @@ from model.operations import (
     LogRead,
     Opened,
     OpenProducer,
+    PolicyIgnored,
     ReadLog,
     ReadSnapshot,
     Restart,
     Send,
     Sent,
+    SetDeduplication,
     SetFailpoint,
     Skipped,
     SnapshotRead,
     Stored,
-    SwitchDeduplication,
-    Switched,
-    Unheeded,
     Unload,
 )
-from model.replication import following as geo
-from model.replication.followed import Replication
-from model.replication.words import GeoOperation
-from model.topic_view import TopicView
+from model.replication import tracker as replication
+from model.replication.tracked import Replication
+from model.replication.vocabulary import GeoOperation
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,7 @@ def judge(
     steps: list[Callable[[Example], Judgement]] = [_late_step(answers, may_fail=may_fail) for answers in late]
     steps.append(lambda before: _judge_one(before, operation, outcome, at))
     if not isinstance(operation, Gather):
-        steps.append(lambda before: Allowed(replace(before, consumption=keys_seen.stirred(before.consumption))))
+        steps.append(lambda before: Allowed(replace(before, consumption=membership.stirred(before.consumption))))
     if isinstance(operation, Restart):
         steps.append(lambda before: _setting_changed(before, outcome))
     for step in steps:
@@ -183,21 +184,21 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
     if isinstance(operation, ApplicationOperation):
         return _by_application(state, operation, outcome)
     if isinstance(operation, CursorOperation):
-        return _on_cursors(state, following.judge(state.consumption, operation, outcome, at, state.known))
+        return _on_cursors(state, cursors.judge(state.consumption, operation, outcome, at, state.known))
     if isinstance(operation, KeyOperation):
         slow_reads = {topic for topic, kind in state.failpoints if kind == "read-slow"}
-        judged = keys.judge(state.consumption, operation, outcome, state.known, slow_reads=slow_reads)
+        judged = key_shared.judge(state.consumption, operation, outcome, state.known, slow_reads=slow_reads)
         if isinstance(judged, Broken) and isinstance(operation, Gather):
-            judged = keys.in_a_race(
+            judged = key_shared.in_a_race(
                 judged, are_raced=any((operation.topic, kind) in state.failpoints for kind in RACES)
             )
         return _on_cursors(state, judged)
     if isinstance(operation, NetworkOperation):
         return Allowed(_network_changed(state, operation))
     if isinstance(operation, ChunkOperation):
-        return _on_chunks(state, chunks.judge(state.chunking, operation, outcome, state.known))
+        return _on_chunks(state, chunking_tracker.judge(state.chunking, operation, outcome, state.known))
     if isinstance(operation, GeoOperation):
-        return _on_clusters(state, geo.judge(state.replication, operation, outcome, state.known))
+        return _on_clusters(state, replication.judge(state.replication, operation, outcome, state.known))
     match operation:
         case CreateTopic():
             return _created(state, operation, outcome)
@@ -207,19 +208,19 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
             return Allowed(state)
         case Send():
             return _sent(state, operation, outcome)
-        case SwitchDeduplication():
+        case SetDeduplication():
             return _switched(state, operation, outcome)
         case Unload(topic, classic):
-            applications = effectively_once.moved(state.applications, topic)
-            consumption = following.moved(state.consumption, [topic], at, classic=classic)
+            applications = applications_tracker.moved(state.applications, topic)
+            consumption = cursors.moved(state.consumption, [topic], at, classic=classic)
             state = replace(state, applications=applications, consumption=consumption)
             if topic in state.chunking.topics:
-                return Allowed(replace(state, chunking=chunks.moved(state.chunking, topic)))
-            return _on_topic(state, topic, topic_view.moved(state.topics[topic]))
+                return Allowed(replace(state, chunking=chunking_tracker.moved(state.chunking, topic)))
+            return _on_topic(state, topic, topic_observer.moved(state.topics[topic]))
         case Restart():
-            return _moved(state, following.moved(state.consumption, list(state.consumption.topics), at))
+            return _moved(state, cursors.moved(state.consumption, list(state.consumption.topics), at))
         case Kill():
-            return _moved(state, following.killed(state.consumption, at))
+            return _moved(state, cursors.killed(state.consumption, at))
         case SetFailpoint(topic, kind):
             return _failpoint_set(state, topic, kind)
         case ClearFailpoints():
@@ -235,15 +236,15 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
 def _network_changed(state: Example, operation: NetworkOperation) -> Example:
     """What clients are told holds, whatever becomes of their connections; so there is little to remember."""
     match operation:
-        case UseTap():
+        case UseProxy():
             return state
-        case Disturb() | Mend():
-            return replace(state, is_disturbed=isinstance(operation, Disturb))
+        case InjectNetworkFault() | ClearNetworkFaults():
+            return replace(state, is_disturbed=isinstance(operation, InjectNetworkFault))
         case _:
             assert_never(operation)
 
 
-def _on_clusters(state: Example, judged: geo.Judged) -> Judgement:
+def _on_clusters(state: Example, judged: replication.Judged) -> Judgement:
     if isinstance(judged, Broken):
         return judged
     return Allowed(replace(state, replication=judged.state), judged.exercised, judged.deviations)
@@ -256,8 +257,8 @@ def _on_topic(state: Example, topic: str, judged: Allowed[TopicView] | Broken) -
 
 
 def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Judgement:
-    if isinstance(outcome, Unheeded):
-        return blame.for_policy(operation.topic, outcome.deduplication)
+    if isinstance(outcome, PolicyIgnored):
+        return diagnosis.for_policy(operation.topic, outcome.deduplication)
     if not isinstance(outcome, Created):
         return Allowed(state)
     view = TopicView(
@@ -271,7 +272,7 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
     if operation.persistence is None:
         return Allowed(state.with_topic(operation.topic, view))
     interval_ms = 1000 / outcome.persisted_per_s if outcome.persisted_per_s else 0.0
-    consumption = following.topic_created(
+    consumption = cursors.topic_created(
         state.consumption,
         operation.topic,
         partitions=operation.partitions,
@@ -286,24 +287,24 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
     return Allowed(replace(state, consumption=consumption))
 
 
-def _switched(state: Example, operation: SwitchDeduplication, outcome: AnyOutcome) -> Judgement:
-    if isinstance(outcome, Unheeded):
-        return blame.for_policy(operation.topic, outcome.deduplication)
-    if not isinstance(outcome, Switched):
+def _switched(state: Example, operation: SetDeduplication, outcome: AnyOutcome) -> Judgement:
+    if isinstance(outcome, PolicyIgnored):
+        return diagnosis.for_policy(operation.topic, outcome.deduplication)
+    if not isinstance(outcome, DeduplicationSet):
         return Allowed(state)
     view = state.topics[operation.topic]
     view = replace(view, has_policy=view.has_policy or operation.scope == "topic")
-    return _on_topic(state, operation.topic, topic_view.switched(view, on=outcome.deduplication))
+    return _on_topic(state, operation.topic, topic_observer.switched(view, on=outcome.deduplication))
 
 
 def _setting_changed(state: Example, outcome: AnyOutcome) -> Judgement:
     """The broker was started with another setting, which switches deduplication where no policy does."""
-    if isinstance(outcome, Unheeded):
-        return blame.for_setting(outcome.deduplication)
-    if isinstance(outcome, Switched):
+    if isinstance(outcome, PolicyIgnored):
+        return diagnosis.for_setting(outcome.deduplication)
+    if isinstance(outcome, DeduplicationSet):
         for name, view in state.topics.items():
             if view.follows_broker:
-                state = state.with_topic(name, topic_view.switched(view, on=outcome.deduplication).state)
+                state = state.with_topic(name, topic_observer.switched(view, on=outcome.deduplication).state)
     return Allowed(state)
 
 
@@ -312,7 +313,7 @@ def _opened(state: Example, operation: OpenProducer, outcome: AnyOutcome) -> Jud
         return Allowed(state)
     session = Session(operation.topic, operation.producer, operation.client)
     state = state.with_session(operation.session, session)
-    judged = topic_view.opened(state.topics[operation.topic], operation.producer, outcome.last_sequence_id)
+    judged = topic_observer.opened(state.topics[operation.topic], operation.producer, outcome.last_sequence_id)
     return _on_topic(state, operation.topic, judged)
 
 
@@ -344,7 +345,7 @@ def _judge_answers(
     view = state.topics[session.topic]
     others = (other.written(session.producer) for name, other in state.topics.items() if name != session.topic)
     view = replace(view, elsewhere={session.producer: max(others, default=NONE)})
-    told = topic_view.sent(view, session.producer, sent.entries, answers, around, behind=sent.behind)
+    told = topic_observer.sent(view, session.producer, sent.entries, answers, around, behind=sent.behind)
     judged = _on_topic(state, session.topic, told)
     if isinstance(judged, Broken):
         return judged
@@ -363,9 +364,9 @@ def _known_to_subscriptions(
     consumption, exercised = judged.state.consumption, judged.exercised
     for entry, answer in zip(entries, answers, strict=False):
         if not isinstance(answer, Stored):
-            consumption = following.unsure(consumption, topic)
+            consumption = cursors.unsure(consumption, topic)
             continue
-        told = following.stored(consumption, topic, session.producer, entry, answer.position)
+        told = cursors.stored(consumption, topic, session.producer, entry, answer.position)
         if isinstance(told, Broken):
             return told
         consumption, exercised = told.state, exercised + told.exercised
@@ -374,9 +375,9 @@ def _known_to_subscriptions(
 
 def _moved(state: Example, consumption: Consumption) -> Judgement:
     for name, view in state.topics.items():
-        state = state.with_topic(name, topic_view.moved(view).state)
-    applications = effectively_once.moved(state.applications)
-    chunking = chunks.moved(state.chunking)
+        state = state.with_topic(name, topic_observer.moved(view).state)
+    applications = applications_tracker.moved(state.applications)
+    chunking = chunking_tracker.moved(state.chunking)
     state = replace(state, applications=applications, consumption=consumption, chunking=chunking)
     return Allowed(replace(state, failpoints=frozenset(), lingering=frozenset()))
 
@@ -395,9 +396,9 @@ def _on_chunks(state: Example, judged: Allowed[Chunking] | Broken) -> Judgement:
 
 def _failpoint_set(state: Example, topic: str, kind: FailpointKind) -> Judgement:
     if kind in WRITE_FAILURES:
-        state = replace(state, applications=effectively_once.writes_may_fail(state.applications, topic))
+        state = replace(state, applications=applications_tracker.writes_may_fail(state.applications, topic))
         if topic in state.topics:
-            exposed = state.topics[topic].on_each_lane(lambda lane: (dedup.expose(lane),))
+            exposed = state.topics[topic].on_each_lane(lambda lane: (observer.expose(lane),))
             state = state.with_topic(topic, exposed)
     return Allowed(replace(state, failpoints=state.failpoints | {(topic, kind)}))
 
@@ -422,18 +423,20 @@ def _cleared(state: Example, outcome: AnyOutcome) -> Judgement:
 def _snapshot_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
     if not isinstance(outcome, SnapshotRead) or state.applications.has(topic):
         return Allowed(state)
-    return _on_topic(state, topic, topic_view.snapshot_read(state.topics[topic], outcome.position, outcome.producers))
+    return _on_topic(
+        state, topic, topic_observer.snapshot_read(state.topics[topic], outcome.position, outcome.producers)
+    )
 
 
 def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
     if not isinstance(outcome, LogRead):
         return Allowed(state)
     view, before = state.topics[topic], state.applications
-    judged = effectively_once.log_read(before, topic, outcome.entries, state.known, deduplication=view.enabled)
+    judged = applications_tracker.log_read(before, topic, outcome.entries, state.known, deduplication=view.enabled)
     if isinstance(judged, Broken):
         return judged
     others = [logged for logged in outcome.entries if logged.producer not in before.on(topic)]
-    after = _on_topic(replace(state, applications=judged.state), topic, topic_view.log_read(view, others))
+    after = _on_topic(replace(state, applications=judged.state), topic, topic_observer.log_read(view, others))
     if isinstance(after, Broken):
         return after
     return Allowed(after.state, judged.exercised + after.exercised, judged.deviations + after.deviations)
@@ -443,9 +446,9 @@ def _by_application(state: Example, operation: ApplicationOperation, outcome: An
     topic = operation.topic if isinstance(operation, StartSource) else ""
     may_fail = any(name == topic and kind in WRITE_FAILURES for name, kind in state.failpoints)
     around = Around(writes_may_fail=may_fail, writes_may_linger=topic in state.lingering, known=state.known)
-    judged = effectively_once.judge(state.applications, operation, outcome, around)
+    judged = applications_tracker.judge(state.applications, operation, outcome, around)
     if isinstance(judged, Broken):
         return judged
-    over = effectively_once.topic_without_lingering_writes(state.applications, operation, outcome)
+    over = applications_tracker.topic_without_lingering_writes(state.applications, operation, outcome)
     state = replace(state, applications=judged.state, lingering=state.lingering - {over})
     return Allowed(state, judged.exercised, judged.deviations)

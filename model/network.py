@@ -58,36 +58,36 @@ class Hold(Struct, frozen=True, tag="hold"):
     nth: int = 1
 
 
-class TurnAway(Struct, frozen=True, tag="turn-away"):
+class RefuseConnections(Struct, frozen=True, tag="turn-away"):
     """Whoever connects for so long is turned away."""
 
     for_ms: int
 
 
-NetworkFault = CutAt | CutAfter | LoseThenCut | Delay | Hold | TurnAway
+NetworkFault = CutAt | CutAfter | LoseThenCut | Delay | Hold | RefuseConnections
 """Every fault of the network."""
 
 
-class UseTap(Operation, frozen=True):
-    """From now on this example's producers come to the broker through a tap, where faults can be set. Done."""
+class UseProxy(Operation, frozen=True):
+    """From now on this example's producers come to the broker through a proxy, where faults can be set. Done."""
 
 
-class Disturb(Operation, frozen=True):
+class InjectNetworkFault(Operation, frozen=True):
     """The network will do this, once, to producers of this topic; where it counts no commands, to any. Done."""
 
     topic: str
     fault: NetworkFault
 
 
-class Mend(Operation, frozen=True):
+class ClearNetworkFaults(Operation, frozen=True):
     """The network is in order again; what it holds arrives. Mended."""
 
 
-class Mended(Outcome, frozen=True):
+class NetworkFaultsCleared(Outcome, frozen=True):
     """No fault is set any more; how often those that were set did something."""
 
     fired: int
 
 
-NetworkOperation = UseTap | Disturb | Mend
+NetworkOperation = UseProxy | InjectNetworkFault | ClearNetworkFaults
 """Every operation on the network."""

@@ -11,13 +11,13 @@ from typing import Literal
 
 from msgspec import Struct
 
-from model.applications import ApplicationOperation, ApplicationOutcome
-from model.chunks.words import ChunkOperation, ChunkOutcome
-from model.cursors.words import CursorOperation, CursorOutcome, Persistence
-from model.keys.words import KeyOperation, KeyOutcome
+from model.applications.vocabulary import ApplicationOperation, ApplicationOutcome
+from model.chunking.vocabulary import ChunkOperation, ChunkOutcome
+from model.cursors.vocabulary import CursorOperation, CursorOutcome, Persistence
+from model.key_shared.vocabulary import KeyOperation, KeyOutcome
 from model.log import Position
-from model.network import Mended, NetworkOperation
-from model.replication.words import GeoOperation, GeoOutcome
+from model.network import NetworkFaultsCleared, NetworkOperation
+from model.replication.vocabulary import GeoOperation, GeoOutcome
 from model.vocabulary import Client as Client
 from model.vocabulary import Entry as Entry
 from model.vocabulary import Message as Message
@@ -97,7 +97,7 @@ class Send(Operation, frozen=True):
     wait: bool = True
 
 
-class SwitchDeduplication(Operation, frozen=True):
+class SetDeduplication(Operation, frozen=True):
     """Switch deduplication of a topic on or off, by a policy of the topic or of its namespace.
 
     Answers that were not awaited are collected first, unless it is switched on with ``in_flight`` sends.
@@ -125,7 +125,7 @@ class Restart(Operation, frozen=True):
 
     With ``deduplication``, what topics without a policy do is switched on or off on the way: it is a setting of the
     broker that only a start reads. Until the end of the example it stays so. The outcome is that of
-    :class:`SwitchDeduplication`.
+    :class:`SetDeduplication`.
     """
 
     deduplication: bool | None = None
@@ -189,13 +189,13 @@ class Created(Outcome, frozen=True):
     look_ahead: tuple[int, int] = (2000, 20000)
 
 
-class Switched(Outcome, frozen=True):
+class DeduplicationSet(Outcome, frozen=True):
     """A policy was set; whether deduplication is on now (the topic's own policy goes before its namespace's)."""
 
     deduplication: bool
 
 
-class Unheeded(Outcome, frozen=True):
+class PolicyIgnored(Outcome, frozen=True):
     """A policy was set, and the broker says that deduplication of the topic is something else still."""
 
     deduplication: str
@@ -290,7 +290,7 @@ AnyOperation = (
     | CloseProducer
     | CrashProducer
     | Send
-    | SwitchDeduplication
+    | SetDeduplication
     | Unload
     | Restart
     | Kill
@@ -309,8 +309,8 @@ AnyOperation = (
 
 AnyOutcome = (
     Created
-    | Switched
-    | Unheeded
+    | DeduplicationSet
+    | PolicyIgnored
     | Cleared
     | Done
     | Skipped
@@ -326,7 +326,7 @@ AnyOutcome = (
     | CursorOutcome
     | KeyOutcome
     | GeoOutcome
-    | Mended
+    | NetworkFaultsCleared
     | ChunkOutcome
 )
 """Every outcome there is."""

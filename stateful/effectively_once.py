@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from conformance.engine.example import RunningExample
-from model.applications import (
+from model.applications.vocabulary import (
     Consume,
     CrashSource,
     Death,
@@ -28,7 +28,7 @@ from model.applications import (
     SubscriptionKind,
     Then,
 )
-from model.network import Disturb, Mend, NetworkFault, UseTap
+from model.network import ClearNetworkFaults, InjectNetworkFault, NetworkFault, UseProxy
 from model.operations import (
     ClearFailpoints,
     CreateTopic,
@@ -300,7 +300,7 @@ class ApplicationsKillsMachine(Applications):
     def begin(self, first: Habit, second: Habit, repeating: Habit, kind: SubscriptionKind, sizes: list[int]) -> None:
         """Two topics with something in them."""
         self.kind = kind
-        self.do(UseTap())
+        self.do(UseProxy())
         self.do(CreateTopic(topic=SOURCES))
         self.do(CreateTopic(topic=DUPLICATES))
         self.add_sources(SOURCES, first, second)
@@ -342,7 +342,7 @@ class ApplicationsKillsMachine(Applications):
         self.do(RunReader("reader", SOURCES, reader_death))
         self.do(RunSubscriber("subscriber", DUPLICATES, subscriber_death))
         for fault in faults:
-            self.do(Disturb(topic=SOURCES, fault=fault))
+            self.do(InjectNetworkFault(topic=SOURCES, fault=fault))
         for source in self.sources:
             self.start(source, sizes, back=back)
         if unloads:
@@ -350,5 +350,5 @@ class ApplicationsKillsMachine(Applications):
         self.do(operation)
         for source in self.sources:
             self.end(source, dies_after)
-        self.do(Mend())
+        self.do(ClearNetworkFaults())
         self.receive("c0", client, 6, acks, "crashes")

@@ -11,10 +11,10 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from model.network import Disturb, Mend, NetworkFault, UseTap
+from model.network import ClearNetworkFaults, InjectNetworkFault, NetworkFault, UseProxy
 from model.operations import ClearFailpoints, CrashProducer, CreateTopic, Send, SetFailpoint, Unload
 from model.vocabulary import Client
-from stateful.dedup import BURSTS, INDEXES, Producers
+from stateful.deduplication import BURSTS, INDEXES, Producers
 from stateful.effectively_once import HABITS, SIZES, SOURCES, Applications, Habit
 from stateful.network_faults import AT_OPENING, AT_SENDS, FAULTS, LATE
 from stateful.plan import Pick
@@ -32,7 +32,7 @@ class NetworkMachine(Producers):
     def create_topic(self) -> None:
         """One topic, deduplication on."""
         self.topics = ("t0",)
-        self.do(UseTap())
+        self.do(UseProxy())
         self.do(CreateTopic(topic="t0", deduplication="namespace-on"))
         self.open("t0", "p0", "wire")
 
@@ -42,7 +42,7 @@ class NetworkMachine(Producers):
         session = self.session(index)
         entries = self.plan.entries(session, [Pick(), *burst])
         for fault in faults:
-            self.do(Disturb(topic=session.topic, fault=fault))
+            self.do(InjectNetworkFault(topic=session.topic, fault=fault))
         self.do(Send(session=session.name, entries=entries, wait=False))
         if unloads:
             self.do(Unload(topic=session.topic))
@@ -51,7 +51,7 @@ class NetworkMachine(Producers):
             self.leave(session, CrashProducer(session=session.name))
         again = self.open(session.topic, session.producer, "wire")
         self.do(Send(session=again.name, entries=entries))
-        self.do(Mend())
+        self.do(ClearNetworkFaults())
         self.leave(again, CrashProducer(session=again.name))  # the network may have ended it by now
         again = self.open(session.topic, session.producer, "wire")
         self.do(Send(session=again.name, entries=entries))
@@ -63,9 +63,9 @@ class NetworkMachine(Producers):
         entries = self.plan.entries(session, [Pick(), *burst])
         self.do(Send(session=session.name, entries=entries, wait=False))
         self.leave(session, CrashProducer(session=session.name))
-        self.do(Disturb(topic=session.topic, fault=fault))
+        self.do(InjectNetworkFault(topic=session.topic, fault=fault))
         again = self.open(session.topic, session.producer, "wire")
-        self.do(Mend())
+        self.do(ClearNetworkFaults())
         self.do(Send(session=again.name, entries=entries))
 
 
@@ -75,7 +75,7 @@ class ApplicationsNetworkMachine(Applications):
     @initialize(first=HABITS, second=HABITS, sizes=SIZES)
     def begin(self, first: Habit, second: Habit, sizes: list[int]) -> None:
         """A topic with something in it."""
-        self.do(UseTap())
+        self.do(UseProxy())
         self.do(CreateTopic(topic=SOURCES))
         self.add_sources(SOURCES, first, second)
         for source in self.sources:
@@ -104,13 +104,13 @@ class ApplicationsNetworkMachine(Applications):
         """A source lives while the network fails it, and its topic is moved, or fails it as well."""
         source = self.source(index)
         for fault in faults:
-            self.do(Disturb(topic=SOURCES, fault=fault))
+            self.do(InjectNetworkFault(topic=SOURCES, fault=fault))
         if write_fails:
             self.do(SetFailpoint(topic=SOURCES, kind="write-fails"))
         self.start(source, sizes, back=back)
         if unloads:
             self.do(Unload(SOURCES))
         self.end(source, dies_after)
-        self.do(Mend())
+        self.do(ClearNetworkFaults())
         if write_fails:
             self.do(ClearFailpoints())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from model.network import CutAfter, CutAt, Delay, Hold, LoseThenCut, NetworkFault, TurnAway
+from model.network import CutAfter, CutAt, Delay, Hold, LoseThenCut, NetworkFault, RefuseConnections
 
 WHERE = st.sampled_from(["before", "within", "after"])
 NTH = st.integers(1, 6)
@@ -24,7 +24,7 @@ LATE: st.SearchStrategy[NetworkFault] = st.one_of(
 AT_OPENING: st.SearchStrategy[NetworkFault] = st.one_of(
     st.builds(CutAt, kind=st.sampled_from(["PRODUCER", "PRODUCER_SUCCESS"]), where=WHERE),
     st.builds(LoseThenCut, kind=st.just("PRODUCER_SUCCESS")),
-    st.builds(TurnAway, for_ms=st.sampled_from([5, 50, 300])),
+    st.builds(RefuseConnections, for_ms=st.sampled_from([5, 50, 300])),
 )
 """Faults that keep a producer from coming (back) for a while."""
 ConsumerFault = CutAt | CutAfter | LoseThenCut

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from conformance.engine.run import Run
+from conformance.harness_error import HarnessError
 from conformance.history import document
-from conformance.trouble import Trouble
 
 
 @pytest.mark.pulsar_replay
@@ -17,7 +17,7 @@ def test_no_rule_is_broken_by_the_history(conformance_run: Run, pytestconfig: py
     path: Path = pytestconfig.getoption("--pulsar-replay")
     try:
         history = document.read(path)
-    except Trouble as trouble:
-        pytest.exit(str(trouble), returncode=2)
+    except HarnessError as harness_error:
+        pytest.exit(str(harness_error), returncode=2)
     violations = conformance_run.replay(history, times=pytestconfig.getoption("--pulsar-times"))
     assert not violations, "\n".join(f"{v.rule}: {v.because}" for v in violations)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from conformance.engine.machines import machines, on_shipped_settings
-from stateful.acks import AcknowledgmentMachine
-from stateful.chunks import ChunksMachine
-from stateful.dedup import DeduplicationMachine
+from stateful.chunking import ChunksMachine
+from stateful.cursors import AcknowledgmentMachine
+from stateful.deduplication import DeduplicationMachine
 from stateful.exploring import exploring
-from stateful.keys import KeysMachine
+from stateful.key_shared import KeysMachine
 
 MACHINES = tuple(
     on_shipped_settings(machine)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 
 from conformance.brokers.interface import Broker
-from tests.sharing_out import BROKERS, Sharing, check_shares, share_of
+from tests.scheduling import BROKERS, Sharing, check_shares, share_of
 
 settings.register_profile("slow days", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("slow days")
@@ -37,11 +37,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Sharing:
-    """With ``-n``, the tests are shared out as :mod:`tests.sharing_out` says."""
+    """With ``-n``, the tests are shared out as :mod:`tests.scheduling` says."""
     return Sharing(config, log)
 
 
 def pytest_keyboard_interrupt(excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-    """Trouble that ends the run in one of several processes is told here: pytest says only that the process is gone."""
+    """HarnessError that ends the run in one of several processes is told here: pytest says only that the process is
+    gone."""
     if "PYTEST_XDIST_WORKER" in os.environ and isinstance(excinfo.value, pytest.exit.Exception):
         print(excinfo.value.msg, file=sys.stderr)

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from conformance.systems.deadline import Deadline
-from conformance.systems.outcomes import ConnectionLost, ServerRefused
-from conformance.systems.security import Service
-from conformance.systems.wire import WireClient
-from conformance.systems.wire_consumer import Delivery, WireConsumer
-from model.applications import Delivered
+from conformance.clients.deadline import Deadline
+from conformance.clients.outcomes import ConnectionLost, ServerRefused
+from conformance.clients.security import Service
+from conformance.clients.wire import WireClient
+from conformance.clients.wire_consumer import Delivery, WireConsumer
+from model.applications.vocabulary import Delivered
 
 PAUSE_S: Final = 0.005
 """How long to leave a broker alone that did not let a consumer in."""

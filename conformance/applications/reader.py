@@ -10,9 +10,9 @@ from conformance.applications.death import Fate
 from conformance.applications.deliveries import connected, keep_on, open_consumer, to_message
 from conformance.applications.store import Store
 from conformance.applications.words import CouldNotGoOn, Ended, Line, Order, Read
-from conformance.systems.deadline import Deadline
-from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.systems.wire_consumer import Delivery, WireConsumer
+from conformance.clients.deadline import Deadline
+from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
+from conformance.clients.wire_consumer import Delivery, WireConsumer
 from model.log import Position
 
 _PERMITS: Final = 1000

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from conformance.applications.words import Broke, Line, Order, Report, read_report
-from conformance.systems.outcomes import NoAnswer
-from conformance.trouble import Trouble
+from conformance.clients.outcomes import NoAnswer
+from conformance.harness_error import HarnessError
 
 START_TIMEOUT_S: Final = 60.0
 """How long a process of Python may take to start on a machine that is busy."""
@@ -31,19 +31,20 @@ class Application:
         self._line.say(order)
 
     def hear(self, timeout_s: float) -> Report | None:
-        """What it says next; None if it is gone. Raises ``NoAnswer``, and ``Trouble`` if it has a bug."""
+        """What it says next; None if it is gone. Raises ``NoAnswer``, and ``HarnessError`` if it has a bug."""
         report = self._line.hear(timeout_s)
         if isinstance(report, Broke):
-            raise Trouble(f"an application of the suite has a bug: {report.traceback}")
+            raise HarnessError(f"an application of the suite has a bug: {report.traceback}")
         return report
 
     def await_end(self) -> None:
-        """Wait until its process is gone, and with it its connections. Raises :class:`Trouble` if it does not go."""
+        """Wait until its process is gone, and with it its connections. Raises :class:`HarnessError` if it does not
+        go."""
         try:
             while self.hear(END_TIMEOUT_S) is not None:
                 pass
         except NoAnswer:
-            raise Trouble(f"an application of the suite did not end within {END_TIMEOUT_S:g} s") from None
+            raise HarnessError(f"an application of the suite did not end within {END_TIMEOUT_S:g} s") from None
         finally:
             self._line.close()
 
@@ -72,7 +73,7 @@ class Starter:
         try:
             socket.send_fds(control, [b"."], [its.fileno()])
         except OSError as error:
-            raise Trouble(f"the process that applications are forked from is gone: {error}") from error
+            raise HarnessError(f"the process that applications are forked from is gone: {error}") from error
         finally:
             its.close()
         application = Application(mine)
@@ -117,5 +118,5 @@ class Starter:
         control.settimeout(None)
         if not folder:
             self.close()
-            raise Trouble("the process that applications are forked from did not start")
+            raise HarnessError("the process that applications are forked from did not start")
         return folder

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from model.applications import Delivered, Point
+from model.applications.vocabulary import Delivered, Point
 from model.log import Position
 
 _SCHEMA = """

@@ -9,9 +9,9 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from conformance.systems.outcomes import NoAnswer
-from conformance.systems.security import Service
-from model.applications import Death
+from conformance.clients.outcomes import NoAnswer
+from conformance.clients.security import Service
+from model.applications.vocabulary import Death
 from model.log import Position
 from model.vocabulary import Entry
 

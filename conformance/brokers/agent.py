@@ -16,7 +16,7 @@ def agent_jar() -> Path:
     """Return the agent's jar, fetched on its first use.
 
     Raises:
-        Trouble: it cannot be fetched.
+        HarnessError: it cannot be fetched.
     """
     return artifact("org.jboss.byteman", "byteman", _BYTEMAN_VERSION)
 

@@ -23,7 +23,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from conformance.brokers.cache import cache_folder, sole_maker
 from conformance.brokers.https import session, why
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 _log = logging.getLogger(__name__)
 
@@ -67,13 +67,14 @@ def artifact(group: str, name: str, version: str, *, packaging: str = "jar", cla
     Waits while another process fetches the same file. A file without any published checksum is used with a warning.
 
     Raises:
-        Trouble: there is no such file, it cannot be fetched, or it is not the file that was published; then the copy is
+        HarnessError: there is no such file, it cannot be fetched, or it is not the file that was published; then the
+        copy is
             removed, so that the next call fetches it anew.
     """
     wanted = Coordinates(group=group, name=name, version=version, packaging=packaging, classifier=classifier)
     for part in (group, name, version, packaging, classifier or "none"):
         if not _COORDINATE.fullmatch(part):
-            raise Trouble(f"{part!r} cannot be part of the coordinates of an artifact.")
+            raise HarnessError(f"{part!r} cannot be part of the coordinates of an artifact.")
     copy = cache_folder("artifacts", group, name, version) / str(_remote(wanted).filename)
     with sole_maker(copy) as workshop:
         if not copy.exists():
@@ -96,7 +97,7 @@ def _obtain(wanted: Coordinates, workshop: Path, copy: Path) -> None:
         try:
             _download(wanted, "", made)
         except _NotThere:
-            raise Trouble(f"Maven Central has no {wanted}.") from None
+            raise HarnessError(f"Maven Central has no {wanted}.") from None
     if checksum is not None:
         checksum.file.replace(copy.with_name(checksum.file.name))
     made.replace(copy)
@@ -115,7 +116,7 @@ def _checksum_beside(file: Path) -> _Checksum | None:
     """Return the checksum in the cache for a file: its digest in hexadecimal, with or without a name after it.
 
     Raises:
-        Trouble: something else was published as its checksum.
+        HarnessError: something else was published as its checksum.
     """
     for kind in _CHECKSUMS:
         beside = file.with_name(f"{file.name}.{kind}")
@@ -123,7 +124,7 @@ def _checksum_beside(file: Path) -> _Checksum | None:
             digest = beside.read_text("ascii", errors="replace").partition(" ")[0].strip().lower()
             if not re.fullmatch(rf"[0-9a-f]{{{hashlib.new(kind).digest_size * 2}}}", digest):
                 beside.unlink()
-                raise Trouble(f"What was published as the {kind} checksum of {file.name} is none.")
+                raise HarnessError(f"What was published as the {kind} checksum of {file.name} is none.")
             return _Checksum(kind=kind, digest=digest, file=beside)
     return None
 
@@ -147,7 +148,7 @@ def _verify(wanted: Coordinates, copy: Path) -> None:
     elif (actual := _digest(copy, checksum.kind)) != checksum.digest:
         copy.unlink()
         checksum.file.unlink()
-        raise Trouble(
+        raise HarnessError(
             f"{copy} is not the published {wanted}: its {checksum.kind} checksum is {actual} instead of "
             f"{checksum.digest}. The file was removed; try again."
         )
@@ -169,7 +170,7 @@ def _download(wanted: Coordinates, suffix: str, destination: Path) -> None:
             _download_once(wanted, suffix, destination)
         except OSError as error:  # what `requests` raises is an OSError, and so is a full disk
             if attempt == _ATTEMPTS:
-                raise Trouble(f"{wanted}{suffix} cannot be fetched from Maven Central: {why(error)}.") from error
+                raise HarnessError(f"{wanted}{suffix} cannot be fetched from Maven Central: {why(error)}.") from error
             time.sleep(attempt)
         else:
             return

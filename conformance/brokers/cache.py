@@ -14,7 +14,7 @@ from pathlib import Path
 import platformdirs
 from filelock import FileLock
 
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 ENVIRONMENT_VARIABLE = "PULSAR_CONFORMANCE_CACHE"
 """Names another cache folder than the user's own; its value is a path."""
@@ -26,14 +26,14 @@ def cache_folder(*parts: str) -> Path:
     The cache is the user's cache folder of this application, or what :data:`ENVIRONMENT_VARIABLE` names.
 
     Raises:
-        Trouble: the folder cannot be made.
+        HarnessError: the folder cannot be made.
     """
     root = Path(os.environ.get(ENVIRONMENT_VARIABLE) or platformdirs.user_cache_path("pulsar-conformance"))
     folder = root.expanduser().absolute().joinpath(*parts)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Trouble(f"The cache folder {folder} cannot be made: {error.strerror}.") from error
+        raise HarnessError(f"The cache folder {folder} cannot be made: {error.strerror}.") from error
     return folder
 
 

@@ -33,7 +33,7 @@ from conformance.brokers.ports import HOST
 from conformance.brokers.probe import Probe
 from conformance.brokers.release import Release
 from conformance.brokers.settings import Base, suite_settings
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 _START_DEADLINE_S = 120.0
 _END_DEADLINE_S = 60.0
@@ -82,7 +82,7 @@ class ContainerBroker:
         return Addresses(
             service_url=f"pulsar://{HOST}:{ports.service}",
             admin_url=f"http://{HOST}:{ports.admin}",
-            tap_port=ports.tap,
+            proxy_port=ports.proxy,
             this_machine=self._gateway,
         )
 
@@ -110,7 +110,8 @@ class ContainerBroker:
         """Start the broker, on the data it has if it was killed, and wait until it is ready.
 
         Raises:
-            Trouble: no engine answers, the image cannot be had, the broker ended or was not ready in time; then the
+            HarnessError: no engine answers, the image cannot be had, the broker ended or was not ready in time; then
+            the
                 message has the end of its log. Nothing of it is left.
         """
         try:
@@ -123,7 +124,7 @@ class ContainerBroker:
                 self._await_ready()
                 self._gateway = gateway_of(self._made())
         except BaseException:
-            with contextlib.suppress(Trouble):  # what went wrong first is what counts
+            with contextlib.suppress(HarnessError):  # what went wrong first is what counts
                 self.stop()
             raise
 
@@ -139,7 +140,7 @@ class ContainerBroker:
     def kill(self) -> None:
         """End the broker with SIGKILL; its data stays for the next start."""
         if Capability.KILL not in self.capabilities:
-            raise Trouble(f"The standalone broker of {self.name} does not come back after a kill: use a restart.")
+            raise HarnessError(f"The standalone broker of {self.name} does not come back after a kill: use a restart.")
         with self._engine_asked_to("kill"):
             self._running().kill("SIGKILL")
             self._await_end()
@@ -213,9 +214,11 @@ class ContainerBroker:
         # Only the broker that was started just now knows a cluster of this name: nobody else is taken for it.
         while not (cluster in (probe.clusters() or ()) and probe.is_ready()):
             if self._state() != "running":
-                raise Trouble(f"The broker {self.name} ended instead of being ready. {self._said()}")
+                raise HarnessError(f"The broker {self.name} ended instead of being ready. {self._said()}")
             if time.monotonic() > end:
-                raise Trouble(f"The broker {self.name} was not ready within {_START_DEADLINE_S:g} s. {self._said()}")
+                raise HarnessError(
+                    f"The broker {self.name} was not ready within {_START_DEADLINE_S:g} s. {self._said()}"
+                )
             time.sleep(_POLL_S)
         self._version = probe.version()
 
@@ -223,21 +226,21 @@ class ContainerBroker:
         end = time.monotonic() + _END_DEADLINE_S
         while self._state() in _ALIVE:
             if time.monotonic() > end:
-                raise Trouble(f"The broker {self.name} did not end within {_END_DEADLINE_S:g} s. {self._said()}")
+                raise HarnessError(f"The broker {self.name} did not end within {_END_DEADLINE_S:g} s. {self._said()}")
             time.sleep(_POLL_S)
 
     @contextlib.contextmanager
     def _engine_asked_to(self, do: str) -> Iterator[None]:
-        """Make trouble of what the engine, or the way to it, refuses."""
+        """Make a harness error of what the engine, or the way to it, refuses."""
         try:
             yield
         except (DockerException, OSError) as error:  # what `requests` raises on a lost connection is an OSError
-            raise Trouble(f"The container engine could not {do} {self.name}: {error}") from error
+            raise HarnessError(f"The container engine could not {do} {self.name}: {error}") from error
 
     def _running(self) -> Any:
         container = self._made()
         if self._state() not in _ALIVE:
-            raise Trouble(f"The broker {self.name} has ended by itself. {self._said()}")
+            raise HarnessError(f"The broker {self.name} has ended by itself. {self._said()}")
         return container
 
     def _state(self) -> str:
@@ -257,8 +260,8 @@ class ContainerBroker:
             raise self._not_started()
         return self._ports
 
-    def _not_started(self) -> Trouble:
-        return Trouble(f"The broker {self.name} has not been started.")
+    def _not_started(self) -> HarnessError:
+        return HarnessError(f"The broker {self.name} has not been started.")
 
     def _said(self) -> str:
         return f"The end of its log:\n{self.log_tail(lines=_EXCERPT_LINES)}"

@@ -24,7 +24,7 @@ from conformance.brokers.registration import is_caught
 from conformance.brokers.release import Release
 from conformance.brokers.runs import GuardedProcess
 from conformance.brokers.settings import Base, suite_settings
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class _Site:
         return Addresses(
             service_url=f"pulsar://{HOST}:{self.ports.service}",
             admin_url=f"http://{HOST}:{self.ports.admin}",
-            tap_port=self.ports.tap,
+            proxy_port=self.ports.proxy,
         )
 
     def settings(self) -> dict[str, str]:
@@ -124,11 +124,12 @@ class DistributionBroker:
         """Start the broker, on the data it has if it was killed, and wait until it is ready.
 
         Raises:
-            Trouble: it runs already; or it ended, or was not ready in time: then the message has the end of its log,
+            HarnessError: it runs already; or it ended, or was not ready in time: then the message has the end of its
+            log,
                 and nothing of it is left.
         """
         if self._site is not None and self._site.process.exit_status() is None:
-            raise Trouble(f"The broker {self.name} runs already.")
+            raise HarnessError(f"The broker {self.name} runs already.")
         if self._site is None:
             self._site = _Site(process=GuardedProcess(), ports=Ports.chosen())
         try:
@@ -150,7 +151,7 @@ class DistributionBroker:
     def kill(self) -> None:
         """End the broker with SIGKILL; its data stays for the next start."""
         if Capability.KILL not in self.capabilities:
-            raise Trouble(f"The standalone broker of {self.name} does not come back after a kill: use a restart.")
+            raise HarnessError(f"The standalone broker of {self.name} does not come back after a kill: use a restart.")
         self._end(signal.SIGKILL)
 
     def pause(self) -> None:
@@ -185,7 +186,10 @@ class DistributionBroker:
     def _launch(self, site: _Site) -> None:
         process = site.process
         listeners = listener_settings(
-            self._release.shipped_configuration(), host=HOST, service_port=site.ports.service, tap_port=site.ports.tap
+            self._release.shipped_configuration(),
+            host=HOST,
+            service_port=site.ports.service,
+            proxy_port=site.ports.proxy,
         )
         settings = {**site.settings(), **listeners, **self._settings, **self._changed}
         write_configuration(self._release, process.folder, settings)
@@ -200,7 +204,7 @@ class DistributionBroker:
         self._await("ready", _START_DEADLINE_S, is_ready)
         missing = site.ports.of_standalone(with_agent=self._with_agent) - process.listening_ports()
         if missing:
-            raise Trouble(f"The broker {self.name} does not listen on its port {min(missing)}. {self._said()}")
+            raise HarnessError(f"The broker {self.name} does not listen on its port {min(missing)}. {self._said()}")
         self._version = probe.version() or self._release.version
 
     def _end(self, number: signal.Signals) -> None:
@@ -212,14 +216,14 @@ class DistributionBroker:
         end = time.monotonic() + deadline_s
         while not condition():
             if time.monotonic() > end:
-                raise Trouble(f"The broker {self.name} was not {what} within {deadline_s:g} s. {self._said()}")
+                raise HarnessError(f"The broker {self.name} was not {what} within {deadline_s:g} s. {self._said()}")
             time.sleep(_POLL_S)
 
     def _running(self) -> GuardedProcess:
         process = self._started().process
         status = process.exit_status()
         if status is not None:
-            raise Trouble(f"The broker {self.name} is not running, it ended with status {status}. {self._said()}")
+            raise HarnessError(f"The broker {self.name} is not running, it ended with status {status}. {self._said()}")
         return process
 
     def _started(self) -> _Site:
@@ -227,8 +231,8 @@ class DistributionBroker:
             raise self._not_started()
         return self._site
 
-    def _not_started(self) -> Trouble:
-        return Trouble(f"The broker {self.name} has not been started.")
+    def _not_started(self) -> HarnessError:
+        return HarnessError(f"The broker {self.name} has not been started.")
 
     def _said(self) -> str:
         return f"The end of its log:\n{self.log_tail(lines=_EXCERPT_LINES)}"

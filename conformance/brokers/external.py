@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from conformance.brokers.interface import Addresses, AgentAddress, Capability
-from conformance.systems.admin import Admin
-from conformance.systems.diagnosis import require_usable
-from conformance.trouble import Trouble
+from conformance.clients.admin import Admin
+from conformance.clients.diagnosis import require_usable
+from conformance.harness_error import HarnessError
 
 ANSWER_TIMEOUT_S = 2.0
 
@@ -32,7 +32,7 @@ class ExternalBroker:
     def version(self) -> str:
         """The release that it reported when it was first asked."""
         if self._version is None:
-            raise Trouble(f"The broker at {self._addresses.admin_url} has not been asked for its version yet.")
+            raise HarnessError(f"The broker at {self._addresses.admin_url} has not been asked for its version yet.")
         return self._version
 
     @property
@@ -59,26 +59,26 @@ class ExternalBroker:
         """See whether it can be used, and learn its version.
 
         Raises:
-            Trouble: it cannot; the cause, within three seconds.
+            HarnessError: it cannot; the cause, within three seconds.
         """
         require_usable(self._addresses.service, self._addresses.admin)
         with Admin(self._addresses.admin) as admin:
             self._version = admin.broker_version()
 
     def restart(self, settings: Mapping[str, str] | None = None) -> None:  # noqa: ARG002  (as all brokers have it)
-        """Raise Trouble."""
+        """Raise HarnessError."""
         raise self._out_of_reach("restarted")
 
     def kill(self) -> None:
-        """Raise Trouble."""
+        """Raise HarnessError."""
         raise self._out_of_reach("killed")
 
     def pause(self) -> None:
-        """Raise Trouble."""
+        """Raise HarnessError."""
         raise self._out_of_reach("paused")
 
     def resume(self) -> None:
-        """Raise Trouble."""
+        """Raise HarnessError."""
         raise self._out_of_reach("resumed")
 
     def is_alive(self) -> bool:
@@ -86,7 +86,7 @@ class ExternalBroker:
         try:
             with Admin(self._addresses.admin, timeout_s=ANSWER_TIMEOUT_S) as admin:
                 return bool(admin.broker_version())
-        except Trouble:
+        except HarnessError:
             return False
 
     def stop(self) -> None:
@@ -96,5 +96,5 @@ class ExternalBroker:
         """Return nothing: its log is out of reach."""
         return ""
 
-    def _out_of_reach(self, what: str) -> Trouble:
-        return Trouble(f"The broker {self.name} runs elsewhere and cannot be {what} by the suite.")
+    def _out_of_reach(self, what: str) -> HarnessError:
+        return HarnessError(f"The broker {self.name} runs elsewhere and cannot be {what} by the suite.")

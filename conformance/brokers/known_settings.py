@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from conformance.brokers.class_file import Field, fields_of
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 from model.names import unknown
 
 _BROKER: Final = "org/apache/pulsar/broker/ServiceConfiguration.class"
@@ -100,7 +100,7 @@ def known_settings(folder: Path) -> KnownSettings:
     """The settings of the release whose distribution is unpacked in a folder.
 
     Raises:
-        Trouble: its jars do not have the class of the broker's settings.
+        HarnessError: its jars do not have the class of the broker's settings.
     """
     named = _named_by_files(folder / "conf")
     jars = [jar for jar in sorted((folder / "lib").glob("*.jar")) if _APACHE.search(jar.name)]
@@ -113,7 +113,7 @@ def known_settings(folder: Path) -> KnownSettings:
         }
         of_bookie = [one.constant for file in _BOOKIE for one in classes.fields(file) if one.constant is not None]
     if not broker:
-        raise Trouble(f"{folder / 'lib'} has no jar with the broker's settings.")
+        raise HarnessError(f"{folder / 'lib'} has no jar with the broker's settings.")
     others = {**{name: Descriptor() for name in of_bookie}, **named}
     return KnownSettings(broker, {name: one for name, one in others.items() if name not in broker})
 
@@ -134,12 +134,14 @@ def demand_known(folder: Path, settings: Mapping[str, str]) -> None:
     """See to it that the release in a folder has these settings, and that they can take these values.
 
     Raises:
-        Trouble: one that it does not have, or a value that it cannot take.
+        HarnessError: one that it does not have, or a value that it cannot take.
     """
     known = known_settings(folder) if settings else None
     for name, value in settings.items():
         if known is not None and (refusal := known.refusal(name, value)) is not None:
-            raise Trouble(f"The broker cannot be given {name}={value}: {refusal}{'' if refusal.endswith('?') else '.'}")
+            raise HarnessError(
+                f"The broker cannot be given {name}={value}: {refusal}{'' if refusal.endswith('?') else '.'}"
+            )
 
 
 def _descriptor(field: Field, classes: _Classes) -> Descriptor:

@@ -35,14 +35,14 @@ _UNSAFE_IS_ASKED_FOR = 23
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """The TCP ports of one broker; nothing of it listens on that of the tap."""
+    """The TCP ports of one broker; nothing of it listens on that of the proxy."""
 
     service: int
     admin: int
     bookie: int
     zookeeper: int
     agent: int
-    tap: int
+    proxy: int
 
     def of_standalone(self, *, with_agent: bool) -> frozenset[int]:
         """Return those on which every release listens, whichever way it keeps its metadata."""
@@ -53,10 +53,10 @@ class Ports:
         """Return ports that are free now.
 
         Raises:
-            Trouble: there are none.
+            HarnessError: there are none.
         """
-        service, admin, bookie, zookeeper, agent, tap = free_ports(6)
-        return cls(service=service, admin=admin, bookie=bookie, zookeeper=zookeeper, agent=agent, tap=tap)
+        service, admin, bookie, zookeeper, agent, proxy = free_ports(6)
+        return cls(service=service, admin=admin, bookie=bookie, zookeeper=zookeeper, agent=agent, proxy=proxy)
 
 
 def write_configuration(release: Release, folder: Path, settings: Mapping[str, str]) -> Path:
@@ -70,7 +70,7 @@ def command(release: Release, java: Java, folder: Path, ports: Ports, *, with_ag
     """Return the command that runs the release's standalone broker, with all that it writes below ``folder``.
 
     Raises:
-        Trouble: the agent's jar cannot be fetched.
+        HarnessError: the agent's jar cannot be fetched.
     """
     temporary = folder / "tmp"  # where native libraries are unpacked to, which SIGKILL leaves lying
     temporary.mkdir(exist_ok=True)

@@ -6,7 +6,7 @@ import itertools
 import random
 import socket
 
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 HOST = "127.0.0.1"
 """Where the suite's own brokers listen; nothing of a test is reachable from outside."""
@@ -22,12 +22,12 @@ def free_ports(count: int) -> list[int]:
     """Return that many different ports on which nothing listens.
 
     Raises:
-        Trouble: hardly any port is free.
+        HarnessError: hardly any port is free.
     """
     chooser = random.SystemRandom()  # not the seeded one: two runs with one seed must not meet
     free = list(itertools.islice(filter(is_free, chooser.sample(_RANGE, _TRIES)), count))
     if len(free) < count:
-        raise Trouble(f"Only {len(free)} of {_TRIES} ports tried on {HOST} are free.")
+        raise HarnessError(f"Only {len(free)} of {_TRIES} ports tried on {HOST} are free.")
     return free
 
 

@@ -1,6 +1,6 @@
 """Asks a broker over HTTP whether it is there: the few calls needed before anything else can be asked.
 
-The typed admin client is in ``conformance.systems``; this is only what starting a broker needs.
+The typed admin client is in ``conformance.clients``; this is only what starting a broker needs.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ taken for the loss of the new registration, which is then deleted and renewed (`
 not equal to its own, because ``BookieServiceInfo`` does not define equality), and the notice of *that* deletion keeps
 it going for ever, a hundred times a second; apache/pulsar issue 17759 is the same loop after another beginning. About
 every third start after a kill was caught on two busy cores. While it lasts, the broker may find no bookie for a new
-ledger: trouble that says nothing about the rules. A graceful restart ends it.
+ledger: a harness error that says nothing about the rules. A graceful restart ends it.
 """
 
 from __future__ import annotations

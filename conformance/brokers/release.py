@@ -17,7 +17,7 @@ from typing import IO
 from conformance.brokers.artifacts import artifact
 from conformance.brokers.cache import cache_folder
 from conformance.brokers.unpack import unpacked
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 _in_use: list[IO[bytes]] = []
 """Files that this process holds locked to its end: marks of the unpacked builds that it runs brokers from."""
@@ -61,7 +61,7 @@ def fetched_release(version: str) -> Release:
     """Return the released distribution of that version from Maven Central, downloaded and unpacked on its first use.
 
     Raises:
-        Trouble: there is none of that version, or it cannot be fetched, verified or unpacked.
+        HarnessError: there is none of that version, or it cannot be fetched, verified or unpacked.
     """
     folder = cache_folder("releases") / version
     if not folder.exists():
@@ -73,7 +73,7 @@ def release_archive(version: str) -> Path:
     """Return the verified archive of the release, fetched first where the cache has none.
 
     Raises:
-        Trouble: there is none of that version, or it cannot be fetched or verified.
+        HarnessError: there is none of that version, or it cannot be fetched or verified.
     """
     return artifact("org.apache.pulsar", "pulsar-server-distribution", version, packaging="tar.gz", classifier="bin")
 
@@ -82,12 +82,12 @@ def release_at(path: Path) -> Release:
     """Return the distribution at a path: an unpacked folder, or the tarball that a build of Pulsar makes.
 
     Raises:
-        Trouble: there is nothing, or it is no server distribution.
+        HarnessError: there is nothing, or it is no server distribution.
     """
     if path.is_file():
         return _release_packed_in(path.absolute())
     if not path.exists():
-        raise Trouble(f"There is no distribution at {path}: no such file or folder.")
+        raise HarnessError(f"There is no distribution at {path}: no such file or folder.")
     return release_in(path)
 
 
@@ -105,13 +105,13 @@ def _release_packed_in(tarball: Path) -> Release:
     _remove_old_builds(folder)
     try:
         return release_in(unpacked(tarball, folder))
-    except Trouble as trouble:
+    except HarnessError as harness_error:
         if not folder.exists():
             raise
         shutil.rmtree(folder)
-        raise Trouble(
+        raise HarnessError(
             f"{tarball} is no server distribution of Pulsar; its build names one apache-pulsar-VERSION-bin.tar.gz."
-        ) from trouble
+        ) from harness_error
 
 
 def _hold(build: Path) -> None:
@@ -138,11 +138,13 @@ def release_in(folder: Path) -> Release:
     """Return the distribution in a folder.
 
     Raises:
-        Trouble: the folder does not look like an unpacked distribution.
+        HarnessError: the folder does not look like an unpacked distribution.
     """
     if not (folder / "conf" / "standalone.conf").is_file():
-        raise Trouble(f"{folder} is not an unpacked Pulsar distribution: it has no conf/standalone.conf.")
+        raise HarnessError(f"{folder} is not an unpacked Pulsar distribution: it has no conf/standalone.conf.")
     versions = [found[1] for jar in (folder / "lib").glob("*.jar") if (found := _BROKER_JAR.fullmatch(jar.name))]
     if len(versions) != 1 or not re.match(r"\d+\.\d+\.", versions[0]):
-        raise Trouble(f"{folder} is not an unpacked Pulsar distribution: lib/ should have one jar of pulsar-broker.")
+        raise HarnessError(
+            f"{folder} is not an unpacked Pulsar distribution: lib/ should have one jar of pulsar-broker."
+        )
     return Release(folder=folder.absolute(), version=versions[0])

@@ -24,7 +24,7 @@ import psutil
 
 from conformance.brokers import guardian
 from conformance.brokers.cache import cache_folder
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 _ANSWER_DEADLINE_S = 30.0
 _END_DEADLINE_S = 30.0
@@ -68,7 +68,7 @@ class GuardedProcess:
         """Run the command in the run folder.
 
         Raises:
-            Trouble: it cannot be started, or the one before it is still running.
+            HarnessError: it cannot be started, or the one before it is still running.
         """
         self._output_begins = self.log.stat().st_size if self.log.exists() else 0
         self._ask({"do": "start", "command": command, "folder": str(self.folder), "log": str(self.log)})
@@ -81,7 +81,7 @@ class GuardedProcess:
         """Return how the process ended, as subprocess does (negative: by that signal); None while it runs.
 
         Raises:
-            Trouble: the guardian is gone, and the process with it.
+            HarnessError: the guardian is gone, and the process with it.
         """
         status: int | None = self._ask({"do": "status"})["exit"]
         return status
@@ -117,7 +117,7 @@ class GuardedProcess:
                 request["request"] = self._requests
                 self._pipe(self._guardian.stdin).write(json.dumps(request).encode() + b"\n")
             except (OSError, ValueError) as error:
-                raise Trouble(_GONE) from error
+                raise HarnessError(_GONE) from error
             return self._answer_to(self._requests)
 
     def _answer_to(self, request: int) -> dict[str, Any]:
@@ -126,16 +126,16 @@ class GuardedProcess:
         while answer.get("request") != request:
             answer = self._answer()
         if "error" in answer:
-            raise Trouble(f"The broker's process could not be started or reached: {answer['error']}.")
+            raise HarnessError(f"The broker's process could not be started or reached: {answer['error']}.")
         return answer
 
     def _answer(self) -> dict[str, Any]:
         source = self._pipe(self._guardian.stdout)
         if not select.select([source], [], [], _ANSWER_DEADLINE_S)[0]:
-            raise Trouble(f"The process that guards the broker did not answer within {_ANSWER_DEADLINE_S:g} s.")
+            raise HarnessError(f"The process that guards the broker did not answer within {_ANSWER_DEADLINE_S:g} s.")
         line = source.readline()
         if not line:
-            raise Trouble(_GONE)
+            raise HarnessError(_GONE)
         answer: dict[str, Any] = json.loads(line)
         return answer
 

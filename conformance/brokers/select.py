@@ -12,9 +12,9 @@ from conformance.brokers.interface import Addresses, Broker
 from conformance.brokers.known_settings import demand_known, known_settings
 from conformance.brokers.release import Release, fetched_release, release_at
 from conformance.brokers.settings import Base, Choice
-from conformance.systems.security import NO_SECURITY, Security
-from conformance.systems.transport import BINARY, WEB, addresses_of
-from conformance.trouble import Trouble
+from conformance.clients.security import NO_SECURITY, Security
+from conformance.clients.transport import BINARY, WEB, addresses_of
+from conformance.harness_error import HarnessError
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:-[A-Za-z0-9.-]+)?")
 _OFFICIAL_IMAGE = "apachepulsar/pulsar"
@@ -32,14 +32,17 @@ def demand_settings(text: str, settings: Mapping[str, str], choice: Choice | Non
     What is in a container is known once it is started, and not judged here.
 
     Raises:
-        Trouble: it has no such setting, or cannot take such a value; or it runs already, and its settings are its own.
+        HarnessError: it has no such setting, or cannot take such a value; or it runs already, and its settings are its
+        own.
     """
     release = _release(text)
     if release is not None:
         demand_known(release.folder, settings)
     elif _EXTERNAL.fullmatch(text) and (settings or choice is not None):
         asked = next((f"{name}={value}" for name, value in settings.items()), f"--settings {choice}")
-        raise Trouble(f"A cluster that runs already keeps its own settings, so that {asked} has no meaning for it.")
+        raise HarnessError(
+            f"A cluster that runs already keeps its own settings, so that {asked} has no meaning for it."
+        )
 
 
 def has_settings(text: str) -> Callable[[str], bool]:
@@ -76,13 +79,13 @@ def parse_broker(
     can be switched on; none of these has a meaning for a cluster that runs already.
 
     Raises:
-        Trouble: the text names no broker, or what it names cannot be had.
+        HarnessError: the text names no broker, or what it names cannot be had.
     """
     settings = settings or {}
     if external := _external(text, security):
         return external
     if security != NO_SECURITY:
-        raise Trouble(
+        raise HarnessError(
             f"The broker {text} is started by the suite without TLS and authentication: options for these "
             f"({' '.join(word for word in security.options() if word.startswith('--'))}) are for a cluster that runs "
             "already, which is named by its addresses."
@@ -96,7 +99,7 @@ def parse_broker(
             is_tag = "/" not in image and ":" not in image
             whole = f"{_OFFICIAL_IMAGE}:{image}" if is_tag else image
             return ContainerBroker(whole, settings=settings, base=base, with_agent=with_agent)
-    raise Trouble(
+    raise HarnessError(
         f"{text!r} names no broker: write a version (4.0.8), dist:PATH, container:TAG, container:IMAGE, "
         "or the addresses of a running one (pulsar://host:port,http://host:port)."
     )
@@ -106,7 +109,7 @@ def obtain_broker(text: str, security: Security) -> None:
     """See to it that the broker that ``text`` names can be had: fetched, or, running already, reached and let in.
 
     Raises:
-        Trouble: it cannot; for a cluster that runs already within three seconds, and with the cause.
+        HarnessError: it cannot; for a cluster that runs already within three seconds, and with the cause.
     """
     broker = parse_broker(text, security=security)
     if isinstance(broker, ExternalBroker):
@@ -122,6 +125,6 @@ def _external(text: str, security: Security) -> ExternalBroker | None:
     try:
         addresses_of(service_url, BINARY)
         addresses_of(admin_url, WEB)
-    except Trouble:
+    except HarnessError:
         return None
     return ExternalBroker(Addresses(service_url=service_url, admin_url=admin_url, security=security))

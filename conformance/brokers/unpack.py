@@ -13,7 +13,7 @@ import zlib
 from pathlib import Path, PurePosixPath
 
 from conformance.brokers.cache import sole_maker
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 _CHUNK_BYTES = 1 << 20
 
@@ -28,7 +28,7 @@ def unpacked(archive: Path, folder: Path) -> Path:
     Unpacks on the first call only; ``folder`` appears complete or not at all, also when several processes ask at once.
 
     Raises:
-        Trouble: an entry would leave the folder or is a device, or the archive is damaged.
+        HarnessError: an entry would leave the folder or is a device, or the archive is damaged.
     """
     with sole_maker(folder) as workshop:
         if not folder.exists():
@@ -46,9 +46,9 @@ def _extract(archive: Path, folder: Path) -> None:
             while content.read(_CHUNK_BYTES):  # gzip compares its own checksum only when it is read to its end
                 pass
     except _Unsafe as reason:
-        raise Trouble(f"The archive {archive} is refused: {reason}.") from None
+        raise HarnessError(f"The archive {archive} is refused: {reason}.") from None
     except (tarfile.TarError, zlib.error, EOFError, OSError) as error:
-        raise Trouble(f"{archive} cannot be unpacked: {error}.") from error
+        raise HarnessError(f"{archive} cannot be unpacked: {error}.") from error
 
 
 def _safe(entry: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -66,5 +66,5 @@ def _safe(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 def _top_folder(archive: Path, folder: Path) -> Path:
     tops = list(folder.iterdir())
     if len(tops) != 1 or not tops[0].is_dir():
-        raise Trouble(f"{archive} is not a release: it should have one folder at its top.")
+        raise HarnessError(f"{archive} is not a release: it should have one folder at its top.")
     return tops[0]

@@ -32,7 +32,7 @@ from conformance.cli.verify import verify
 from conformance.commands.engine import Engine
 from conformance.commands.folders import bugs_kept_in
 from conformance.commands.interrupting import INTERRUPTED
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 FAILED = 2
 """The exit status of everything that is no verdict."""
@@ -64,8 +64,8 @@ def _status(arguments: Sequence[str] | None, engine: Engine) -> int:
         return FAILED
     except click.ClickException as error:
         return _failed(error.format_message())
-    except Trouble as trouble:
-        return _failed(str(trouble))
+    except HarnessError as harness_error:
+        return _failed(str(harness_error))
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except BrokenPipeError:  # whoever read our output has gone, as in `... | head`

@@ -12,8 +12,8 @@ from conformance.cli import options
 from conformance.cli.connection import connection_options
 from conformance.cli.output import consoles
 from conformance.cli.types import DEFECT_OR_NONE, Duration
+from conformance.clients.security import Security
 from conformance.commands.engine import Engine
-from conformance.systems.security import Security
 
 
 @click.command()

@@ -20,12 +20,12 @@ from conformance.commands.packages import demand_installed
 from conformance.commands.supervisor import Ending, events_file, supervise
 from conformance.engine.catalogue import BY_NAME
 from conformance.events import AnyEvent, RunAsked, RunStarted, decode
+from conformance.harness_error import HarnessError
 from conformance.known import KnownDeviation, known_of
 from conformance.report import data, github, junit, page, table
 from conformance.report.account import Account, stories
 from conformance.report.progress import display
 from conformance.tenancy.footprint import Footprint
-from conformance.trouble import Trouble
 from conformance.verdicts import verdicts
 from model.catalogue import RULES, Rule
 
@@ -75,12 +75,12 @@ def check(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
 
 
 def _demand_decided(asked: Asked) -> None:
-    """Trouble where a machine was named that decides no rule that was asked for: it would not run."""
+    """HarnessError where a machine was named that decides no rule that was asked for: it would not run."""
     rules = {rule.id for rule in asked.rules}
     for name in asked.machines:
         decides = BY_NAME[name].decides
         if not rules & set(decides):
-            raise Trouble(
+            raise HarnessError(
                 f"the machine {name} decides no rule that was asked for; ask for one of these with --rules: "
                 + ", ".join(decides)
             )
@@ -121,12 +121,12 @@ def report(account: Account, folder: Path, out: Console, *, verbose: bool = Fals
 def tell(folder: Path) -> Account:
     """The account of the check whose events are in ``folder``, whether or not it came to its end.
 
-    Trouble where there is none.
+    HarnessError where there is none.
     """
     events = list(read_events(folder))
     asked = next((event for event in events if isinstance(event, RunAsked)), None)
     if asked is None:
-        raise Trouble(f"{folder} has no events of a check: those of a replay or a hunt make no such report")
+        raise HarnessError(f"{folder} has no events of a check: those of a replay or a hunt make no such report")
     judged = verdicts(
         events, tuple(RULES[rule] for rule in asked.rules if rule in RULES), asked.known, named=asked.named
     )
@@ -145,16 +145,16 @@ def tell(folder: Path) -> Account:
 def read_events(folder: Path) -> Iterator[AnyEvent]:
     """The events of a run, as its supervisor kept them; a last line that was cut off is left out.
 
-    Trouble where they cannot be read, or are no events.
+    HarnessError where they cannot be read, or are no events.
     """
     file = events_file(folder)
     try:
         with file.open("rb") as kept:
             yield from (decode(line) for line in kept if line.endswith(b"\n"))
     except OSError as error:
-        raise Trouble(f"cannot read the events of a run in {file}: {error.strerror}") from error
+        raise HarnessError(f"cannot read the events of a run in {file}: {error.strerror}") from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise Trouble(f"{file} does not have the events of a run: {error}") from error
+        raise HarnessError(f"{file} does not have the events of a run: {error}") from error
 
 
 def release_of(broker: str) -> str | None:

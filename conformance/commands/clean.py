@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from conformance.brokers.select import is_running_cluster, parse_broker
+from conformance.clients.admin import Admin
+from conformance.clients.security import Security
 from conformance.commands.on_cluster import described
-from conformance.systems.admin import Admin
-from conformance.systems.security import Security
+from conformance.harness_error import HarnessError
 from conformance.tenancy.leftovers import State, remove, state_of
 from conformance.tenancy.run_tenant import RunTenant, places
-from conformance.trouble import Trouble
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +29,12 @@ def clean(asked: Asked, *, out: Console) -> int:
     """Remove, and say what was removed and what was not; returns the exit status.
 
     Raises:
-        Trouble: it is no running cluster, or the cluster does not let us.
+        HarnessError: it is no running cluster, or the cluster does not let us.
     """
     if not is_running_cluster(asked.broker):
-        raise Trouble(f"{asked.broker} is no cluster that runs already: the suite removes its own brokers by itself")
+        raise HarnessError(
+            f"{asked.broker} is no cluster that runs already: the suite removes its own brokers by itself"
+        )
     broker = parse_broker(asked.broker, security=asked.security)
     broker.start()
     with Admin(broker.addresses.admin) as admin:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from conformance.brokers.cache import cache_folder, sole_maker
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 INSTALL_TIMEOUT_S: Final = 600.0
 """How long fetching a client may take: some ten megabytes."""
@@ -27,7 +27,7 @@ BORROWED: Final = "borrowed.pth"
 def python_with_client(version: str, say: Callable[[str], None]) -> Path:
     """Give the Python of an environment with this release of pulsar-client, making it if it is not there yet.
 
-    ``say`` is told, in one line, what takes long. Raises :class:`Trouble`: it cannot be had.
+    ``say`` is told, in one line, what takes long. Raises :class:`HarnessError`: it cannot be had.
     """
     here = f"{sys.implementation.cache_tag}-{platform.machine()}"
     place = cache_folder("clients") / f"pulsar-client-{version}-{here}"
@@ -48,7 +48,7 @@ def _make(folder: Path, version: str) -> None:
     try:
         venv.create(folder, symlinks=True)
     except OSError as error:
-        raise Trouble(f"{client} cannot be had: no environment can be made for it: {error}") from error
+        raise HarnessError(f"{client} cannot be had: no environment can be made for it: {error}") from error
     _pip(["--python", str(folder), "install", "--no-deps", "--only-binary", ":all:", client], what=client)
 
 
@@ -59,9 +59,9 @@ def _pip(arguments: Sequence[str], *, what: str) -> None:
             command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=INSTALL_TIMEOUT_S, check=False
         )
     except subprocess.TimeoutExpired:
-        raise Trouble(f"{what} cannot be had: pip was not through in {INSTALL_TIMEOUT_S:g} s") from None
+        raise HarnessError(f"{what} cannot be had: pip was not through in {INSTALL_TIMEOUT_S:g} s") from None
     if ended.returncode:
-        raise Trouble(f"{what} cannot be had: {_why(ended.stderr)}")
+        raise HarnessError(f"{what} cannot be had: {_why(ended.stderr)}")
 
 
 def _why(errors: str) -> str:

@@ -16,7 +16,7 @@ def compact(folder: Path, *, out: Console, err: Console) -> int:
     """Compact the history in a folder; a line on ``err`` for each bucket, and one on ``out`` at the end.
 
     Raises:
-        Trouble: pyarrow is not there, there is no history, a segment is damaged, or nothing can be written.
+        HarnessError: pyarrow is not there, there is no history, a segment is damaged, or nothing can be written.
     """
     demand_installed(NEEDED, "compact")
     from conformance.history.compacting import Compacted  # here, because `check` does without pyarrow

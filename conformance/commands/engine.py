@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.systems.security import NO_SECURITY, Security
+from conformance.clients.security import NO_SECURITY, Security
 from model.catalogue import Rule
 
 if TYPE_CHECKING:
@@ -54,10 +54,10 @@ def _demand(broker: str, settings: Settings, choice: Choice | None) -> None:
 class Engine:
     """What runs the machines: the command to start it, and what must be had before its time begins to count.
 
-    ``obtain`` takes the text after ``--broker``; Trouble when there is no such broker or it cannot be had. ``demand``
-    takes that text, the user's settings, and what they go on top of, where the user said that; Trouble when the broker
-    cannot be given them. ``security`` says how to connect to it; the engine is given that through a pipe, as its
-    command line is for all to see.
+    ``obtain`` takes the text after ``--broker``; HarnessError when there is no such broker or it cannot be had.
+    ``demand`` takes that text, the user's settings, and what they go on top of, where the user said that; HarnessError
+    when the broker cannot be given them. ``security`` says how to connect to it; the engine is given that through a
+    pipe, as its command line is for all to see.
     """
 
     command: tuple[str, ...] = PYTEST

@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from conformance.harness_error import HarnessError
 from conformance.report.exploration import tell
-from conformance.trouble import Trouble
 from model.explorations import VARIANTS, explorations
 
 
@@ -16,12 +16,12 @@ def explore(variant: str | None, out: Console) -> int:
 
     Returns 1 when something is broken that must hold, 2 when an exploration stopped at its limit before that was seen
     or put nothing to the test, 0 otherwise: a variant is there to be broken, and its counterexample is no failure.
-    Trouble when there is no such variant.
+    HarnessError when there is no such variant.
     """
     try:
         named = explorations(variant)
     except ValueError as error:
-        raise Trouble(str(error)) from error
+        raise HarnessError(str(error)) from error
     status = 0
     for exploration in named:
         found = exploration.run()

@@ -19,7 +19,7 @@ def fetch(releases: Sequence[str], clients: Sequence[str], *, out: Console) -> i
     """Fetch and verify releases, the agent that they are started with and clients; returns the exit status.
 
     Raises:
-        Trouble: one of them cannot be had, or there is no Java to run them; what was fetched before it stays.
+        HarnessError: one of them cannot be had, or there is no Java to run them; what was fetched before it stays.
     """
 
     def say(line: str) -> None:

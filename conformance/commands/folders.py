@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 DEFAULT = Path("reports")
 """Below which folder reports go when no other is asked for."""
@@ -28,17 +28,17 @@ LEFT = ("journal.jsonl", "report.html", "verdicts.json")
 def report_folder(asked: Path | None, *name: str) -> Path:
     """The folder for a report, made if it is missing; ``name`` is put together for one that nobody named.
 
-    It has no report of another run: one that nobody named gets a number then. Trouble when the folder that was asked
-    for has one, or when it cannot be made or written to.
+    It has no report of another run: one that nobody named gets a number then. HarnessError when the folder that was
+    asked for has one, or when it cannot be made or written to.
     """
     folder = asked or _unused(DEFAULT / "-".join(re.sub(r"[^A-Za-z0-9.]+", "-", part).strip("-") for part in name))
     if has_report(folder):
-        raise Trouble(f"there is a report in {folder} already; name another folder, or remove it")
+        raise HarnessError(f"there is a report in {folder} already; name another folder, or remove it")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "events.jsonl").touch()
     except OSError as error:
-        raise Trouble(f"the report cannot be written to {folder}: {error.strerror}") from error
+        raise HarnessError(f"the report cannot be written to {folder}: {error.strerror}") from error
     return folder.absolute()
 
 
@@ -55,15 +55,16 @@ def _unused(folder: Path) -> Path:
 
 @contextlib.contextmanager
 def bugs_kept_in(folder: Path | None) -> Iterator[None]:
-    """Turn an exception that nobody expected into Trouble, and keep its traceback in ``folder``, or a temporary one."""
+    """Turn an exception that nobody expected into HarnessError, and keep its traceback in ``folder``, or a temporary
+    one."""
     try:
         yield
-    except (Trouble, click.ClickException, click.Abort, BrokenPipeError):
+    except (HarnessError, click.ClickException, click.Abort, BrokenPipeError):
         raise
     except Exception as error:
         if isinstance(error, OSError) and error.errno in FULL:
-            raise Trouble(f"cannot write {error.filename or 'what came of it'}: {error.strerror}") from error
+            raise HarnessError(f"cannot write {error.filename or 'what came of it'}: {error.strerror}") from error
         kept = (folder or Path(tempfile.mkdtemp(prefix="pulsar-conformance-"))) / "traceback.txt"
         kept.write_text(traceback.format_exc())
         what = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise Trouble(f"the suite itself failed ({what}); the traceback of this bug is in {kept}") from error
+        raise HarnessError(f"the suite itself failed ({what}); the traceback of this bug is in {kept}") from error

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from conformance.systems.security import Security
+    from conformance.clients.security import Security
     from conformance.tenancy.footprint import Footprint
     from conformance.tenancy.leftovers import Removed
 
@@ -45,7 +45,7 @@ def described(removed: Removed) -> str:
 def _remove_what_is_left(broker: str, footprint: Footprint, security: Security, err: Console) -> None:
     """Whatever is the matter has been told already, so that what fails here is only added."""
     from conformance.brokers.select import parse_broker
-    from conformance.systems.admin import Admin
+    from conformance.clients.admin import Admin
     from conformance.tenancy.leftovers import remove
     from conformance.tenancy.run_tenant import RunTenant
 
@@ -54,7 +54,7 @@ def _remove_what_is_left(broker: str, footprint: Footprint, security: Security, 
             removed = remove(admin, RunTenant(admin, footprint.name, within=footprint.within))
         if removed.namespaces:
             err.print(f"Removed what the run left: {described(removed)}.", markup=False, soft_wrap=True)
-    except Trouble as trouble:
-        cause = str(trouble).rstrip(".")
+    except HarnessError as harness_error:
+        cause = str(harness_error).rstrip(".")
         sentence = f"The run {footprint.name} may have left something: {cause}. pulsar-conformance clean removes it."
         err.print(sentence, markup=False, soft_wrap=True)

@@ -7,18 +7,18 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 
 def demand_installed(names: Sequence[str], command: str, *, extra: str = "spark") -> None:
     """Say what to run where a package of an extra is not there.
 
     Raises:
-        Trouble: one of them cannot be found.
+        HarnessError: one of them cannot be found.
     """
     missing = [name for name in names if importlib.util.find_spec(name) is None]
     if missing:
-        raise Trouble(f"{command} needs {', '.join(missing)}: {_remedy(extra)}")
+        raise HarnessError(f"{command} needs {', '.join(missing)}: {_remedy(extra)}")
 
 
 def _remedy(extra: str) -> str:

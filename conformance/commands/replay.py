@@ -19,9 +19,10 @@ from conformance.commands.folders import bugs_kept_in, report_folder
 from conformance.commands.interrupting import INTERRUPTED
 from conformance.commands.on_cluster import on_cluster
 from conformance.commands.supervisor import Ending, supervise
-from conformance.events import AnyEvent, ExampleFinished, RunStarted, TroubleHappened, ViolationFound
+from conformance.events import AnyEvent, ExampleFinished, HarnessErrorHappened, RunStarted, ViolationFound
 from conformance.faults import catalogue
 from conformance.faults.defect import Defect
+from conformance.harness_error import HarnessError
 from conformance.history import document
 from conformance.history.document import History, Replays
 from conformance.history.validation import nonsense
@@ -29,7 +30,6 @@ from conformance.known import KnownDeviation, known_of
 from conformance.report.progress import display
 from conformance.report.words import explain
 from conformance.tenancy.footprint import Footprint
-from conformance.trouble import Trouble
 from model.catalogue import CATALOGUE, RULES
 
 NO_DEFECT = "none"
@@ -60,7 +60,7 @@ def replay(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
     """
     history = document.read(asked.history)
     if (what := nonsense(history)) is not None:
-        raise Trouble(f"{asked.history} {what}")
+        raise HarnessError(f"{asked.history} {what}")
     defect = _defect(asked.defect, history)
     engine.obtain(asked.broker, engine.security)
     engine.demand(asked.broker, asked.settings, asked.base)
@@ -70,7 +70,7 @@ def replay(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
 
 
 def _defect(asked: str | None, history: History) -> Defect | None:
-    """The defect to switch on. Trouble where there is none of that name."""
+    """The defect to switch on. HarnessError where there is none of that name."""
     name = history.defect if asked is None else asked
     return None if name in (None, NO_DEFECT) else catalogue.find(name)
 
@@ -114,8 +114,8 @@ def _say(events: list[AnyEvent], history: History, asked: Asked, out: Console) -
         name = f" (deviation {found.violation.deviation})" if found.violation.deviation else ""
         out.print(Text(f"{number}. {found.violation.rule} was broken: {found.violation.because}{name}", style="red"))
     for event in events:
-        if isinstance(event, TroubleHappened):
-            out.print(Text(f"Trouble: {event.sentence}", style="yellow"))
+        if isinstance(event, HarnessErrorHappened):
+            out.print(Text(f"Harness error: {event.sentence}", style="yellow"))
     known = _known_here(asked, events)
     is_new = _say_deviations(held, tries, known, out)
     shown = history.violation.deviation if history.violation else None

@@ -14,7 +14,7 @@ def report(folder: Path, *, out: Console, verbose: bool = False) -> int:
     """Print the table and write the reports of the check whose events are in a folder; returns its exit status.
 
     Raises:
-        Trouble: there are no events of a check, or the reports cannot be written.
+        HarnessError: there are no events of a check, or the reports cannot be written.
     """
     folder = folder.absolute()
     with bugs_kept_in(folder):

@@ -9,23 +9,23 @@ from rich.console import Console
 from conformance.commands.interrupting import INTERRUPTED, at_first_interrupt
 from conformance.commands.on_cluster import on_cluster
 from conformance.commands.packages import demand_installed
+from conformance.harness_error import HarnessError
 from conformance.report import soak as report
 from conformance.soak.asked import Asked, State
-from conformance.trouble import Trouble
 
 
 def soak(asked: Asked, *, out: Console, err: Console) -> int:
     """Run a soak, show it on ``err`` and what came of it on ``out``; returns the exit status.
 
     Raises:
-        Trouble: what histories are written with is not there, or the soak could not go on.
+        HarnessError: what histories are written with is not there, or the soak could not go on.
     """
     demand_installed(("pyarrow",), "soak")
     from conformance.brokers.select import demand_settings
     from conformance.soak.run import soak as run  # here, because `check` does without pyarrow
 
     if any(asked.history.glob("bucket-*")):
-        raise Trouble(f"there is a history in {asked.history} already; name another folder")
+        raise HarnessError(f"there is a history in {asked.history} already; name another folder")
     demand_settings(asked.broker, dict(asked.settings))
     with on_cluster(asked.broker, asked.footprint, asked.security, err=err), report.display(err) as shown:
         watcher = _Watcher(shown)

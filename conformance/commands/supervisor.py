@@ -4,7 +4,7 @@ The engine writes its events into a pipe; each is kept in a file at once and sho
 budget, and on Ctrl-C, the engine is asked to stop (SIGINT); if it does not, its process group is killed. An engine that
 replays a violation which did not come back yet says so, and until when: it gets that time on top of its budget, within
 the limit of ``on_top_s``. What the supervisor itself notices (a crash, output that is no event, a hang) joins the same
-file as trouble, so that the file tells the whole run. What the events mean is the verdicts' business.
+file as a harness error, so that the file tells the whole run. What the events mean is the verdicts' business.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from typing import BinaryIO, Protocol
 
 import msgspec
 
+from conformance.clients.security import NO_SECURITY, Security
 from conformance.engine.budget import on_top_s
 from conformance.events import (
     AnyEvent,
+    HarnessErrorHappened,
     Phase,
     RunAsked,
     RunFinished,
-    TroubleHappened,
     ViolationFound,
     decode,
     encode,
 )
-from conformance.systems.security import NO_SECURITY, Security
 
 GRACE_SHARE = 0.05
 """What an engine may take to stop when its budget is used up, as a share of it: all ends within 10 % of it."""
@@ -241,7 +241,7 @@ class _Run:
         self._watcher = watcher
         self._began = time.monotonic()
         self._finished = False
-        self._troubled = False
+        self._with_harness_error = False
         self._violations = 0
         self._killed = False
         self._exit_status = 0
@@ -293,7 +293,7 @@ class _Run:
             self._garbage.append(line[:80])
             return
         self._finished = self._finished or isinstance(event, RunFinished)
-        self._troubled = self._troubled or isinstance(event, TroubleHappened)
+        self._with_harness_error = self._with_harness_error or isinstance(event, HarnessErrorHappened)
         self._violations += isinstance(event, ViolationFound)
         if isinstance(event, Phase) and event.until_s is not None:
             until_s = self.elapsed_s + event.until_s - event.at_s  # the engine's clock began a little later than ours
@@ -307,15 +307,15 @@ class _Run:
         self._watcher.take(event)
 
     def tell_what_went_wrong(self, ending: Ending, output: Path) -> None:
-        """Add, as trouble, what the engine could not tell of itself."""
+        """Add, as a harness error, what the engine could not tell of itself."""
         if self._garbage:
             first = self._garbage[0].decode(errors="replace")
             sentence = f"The engine wrote {len(self._garbage)} lines that are no events; the first begins {first!r}."
-            self.tell(TroubleHappened(at_s=self.elapsed_s, sentence=sentence))
+            self.tell(HarnessErrorHappened(at_s=self.elapsed_s, sentence=sentence))
         failure = self._how_it_failed(ending)
         if failure is not None:
             what = f"{failure} What it printed is in {output.name}."
-            self.tell(TroubleHappened(at_s=self.elapsed_s, sentence=what, log_tail=_tail(output)))
+            self.tell(HarnessErrorHappened(at_s=self.elapsed_s, sentence=what, log_tail=_tail(output)))
 
     def _how_it_failed(self, ending: Ending) -> str | None:
         status = self._exit_status
@@ -328,9 +328,9 @@ class _Run:
             return f"The engine was not finished at the end of its budget of {allowed}, and {how}."
         if status == _NO_TESTS_COLLECTED:
             return "The engine found no machine to run: none has that name, or none decides what was asked for."
-        if not self._finished and not self._troubled:
+        if not self._finished and not self._with_harness_error:
             return f"The engine ended with {_status(status)} before it was finished."
-        explained = status == 0 or (status == 1 and self._violations) or self._troubled
+        explained = status == 0 or (status == 1 and self._violations) or self._with_harness_error
         if ending is Ending.BY_ITSELF and not explained:
             return f"The engine ended with {_status(status)}, which nothing that it told explains."
         return None

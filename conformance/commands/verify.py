@@ -11,8 +11,8 @@ from rich.console import Console
 
 from conformance.commands.interrupting import at_first_interrupt
 from conformance.commands.packages import demand_installed
+from conformance.harness_error import HarnessError
 from conformance.known import KnownDeviation
-from conformance.trouble import Trouble
 from model.catalogue import Rule
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def verify(asked: Asked, *, out: Console) -> int:
     """Verify, print the table on ``out``, write the JSON; returns the exit status.
 
     Raises:
-        Trouble: Spark or Java is not there, or a folder is not.
+        HarnessError: Spark or Java is not there, or a folder is not.
     """
     demand_installed(NEEDED, "verify")
     # Here, because `check` does without them.
@@ -116,7 +116,7 @@ def _summarise(spark: SparkSession, found: Verification, asked: Asked, out: Cons
     from conformance.report import histories
 
     if not (found.files.in_order or found.files.loose):
-        raise Trouble("there is nothing to summarise: no file of the histories could be read")
+        raise HarnessError("there is nothing to summarise: no file of the histories could be read")
     about = about_runs(found.files, asked.release)
     tables = summary.summarise(spark, found.files, about, found.runs, found.by_fault)
     if asked.summary is not None:

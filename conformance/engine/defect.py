@@ -1,7 +1,7 @@
 """The seeded defect of a run: on for as long as it goes on, and taken out for comparison.
 
 One of the broker is in its process each time that this starts, and in those of all clusters where there are several;
-one of the wire is in a tap that all clients come through which the machines are about. What the suite reads by itself
+one of the wire is in a proxy that all clients come through which the machines are about. What the suite reads by itself
 goes past that.
 """
 
@@ -12,12 +12,12 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 from conformance.brokers.interface import AgentAddress, Broker
+from conformance.clients.security import Service
 from conformance.faults import catalogue, defects
 from conformance.faults.catalogue import BrokerDefect
 from conformance.faults.wire import WireDefect
-from conformance.systems.security import Service
-from conformance.tap.tap import Tap
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
+from conformance.proxy.proxy import Proxy
 
 
 class SeededDefect(Protocol):
@@ -31,7 +31,8 @@ class SeededDefect(Protocol):
         """Switch it on, as each start of a broker asks for, the first one or another; not while it is taken out."""
 
     def taken_out(self) -> AbstractContextManager[None]:
-        """Have everything sound for the length of a block. Trouble if it turns out that the defect was never there."""
+        """Have everything sound for the length of a block. HarnessError if it turns out that the defect was never
+        there."""
 
     def close(self) -> None:
         """Let go of what it takes besides the broker."""
@@ -48,9 +49,11 @@ class SeededBrokerDefect:
         self._is_out = False
 
     def give(self, broker: Broker) -> None:
-        """Switch it on in a broker's process. Trouble when that cannot have any defect."""
+        """Switch it on in a broker's process. HarnessError when that cannot have any defect."""
         if broker.agent is None:
-            raise Trouble(f"the broker {broker.name} has no agent inside, which the defect {self._defect.name} needs")
+            raise HarnessError(
+                f"the broker {broker.name} has no agent inside, which the defect {self._defect.name} needs"
+            )
         self._agents[broker.agent] = None
         if not self._is_out:
             defects.switch_on(broker.agent, self._defect)
@@ -79,23 +82,23 @@ class SeededWireDefect:
         """Nothing is wrong yet. ``broker`` has been started."""
         self._broker = broker
         self._defect = defect
-        self._tap = Tap(broker.addresses.service)
+        self._proxy = Proxy(broker.addresses.service)
         self._is_on = False
-        self.service = self._tap.service
+        self.service = self._proxy.service
 
     def give(self, broker: Broker) -> None:
         """Switch it on before this broker, if that is the one which has it, and has it not yet."""
         if broker is self._broker and not self._is_on:
             self._is_on = True
             for fault in self._defect.faults:
-                self._tap.inject(fault)
+                self._proxy.inject(fault)
 
     @contextmanager
     def taken_out(self) -> Iterator[None]:
         """Have a sound wire for the length of a block."""
-        if not self._tap.ports:
-            raise Trouble(f"no client came through the tap that has the defect {self._defect.name}")
-        self._tap.lift_all()
+        if not self._proxy.ports:
+            raise HarnessError(f"no client came through the proxy that has the defect {self._defect.name}")
+        self._proxy.lift_all()
         self._is_on = False
         try:
             yield
@@ -103,12 +106,13 @@ class SeededWireDefect:
             self.give(self._broker)
 
     def close(self) -> None:
-        """End the tap, and all connections through it."""
-        self._tap.stop()
+        """End the proxy, and all connections through it."""
+        self._proxy.stop()
 
 
 def seed_defect(broker: Broker, name: str | None) -> SeededDefect | None:
-    """Give the broker the defect of that name, if one is asked for; Trouble if there is none or it cannot have it."""
+    """Give the broker the defect of that name, if one is asked for; HarnessError if there is none or it cannot have
+    it."""
     if name is None:
         return None
     seeded: SeededDefect

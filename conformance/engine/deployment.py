@@ -29,7 +29,7 @@ class Deployment:
         """The end of the broker's log."""
 
     def start(self, base: Base, settings: Mapping[str, str]) -> World:
-        """Start a broker with these settings, instead of the one before. Trouble if it does not start."""
+        """Start a broker with these settings, instead of the one before. HarnessError if it does not start."""
         self.close()
         text = self._plan.broker
         broker = parse_broker(text, settings=settings, base=base, security=self._plan.security)

@@ -7,7 +7,7 @@ from typing import Final
 
 from conformance.history.document import Step
 from model.operations import AnyOperation, Kill, Restart
-from model.replication.words import CatchUp, KillCluster, ReadClusters, RestartCluster
+from model.replication.vocabulary import CatchUp, KillCluster, ReadClusters, RestartCluster
 
 BOUNCE_S: Final = 8.0
 """How long it takes at least until a broker that was taken away has come back, and what follows is done."""

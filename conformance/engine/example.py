@@ -1,8 +1,8 @@
 """One example while it runs: what a machine performs its operations on.
 
-It never raises into Hypothesis. Once a rule is broken, the budget is used up, or trouble happened, the example is over:
-further operations do nothing, and the engine deals with what there is after the machine has ended. Hypothesis would
-otherwise run a failing example again by itself, and a real broker is not deterministic.
+It never raises into Hypothesis. Once a rule is broken, the budget is used up, or a harness error happened, the example
+is over: further operations do nothing, and the engine deals with what there is after the machine has ended. Hypothesis
+would otherwise run a failing example again by itself, and a real broker is not deterministic.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
+from conformance.harness_error import HarnessError
 from conformance.history.document import Violation
 from conformance.lockstep.lockstep import Lockstep, RuleBroken
 from conformance.lockstep.performer import Performed
-from conformance.trouble import Trouble
 from model.example import Example
 from model.operations import AnyOperation
 
@@ -37,7 +37,7 @@ class RunningExample:
         """
         self.lockstep = lockstep
         self.violation: Violation | None = None
-        self.trouble: Trouble | None = None
+        self.harness_error: HarnessError | None = None
         self._is_time_up = is_time_up
         self._on_end = on_end
         self._has_time_for = has_time_for
@@ -69,10 +69,10 @@ class RunningExample:
         except RuleBroken as broken:
             self.violation = broken.violation
             self._over = True
-            with contextlib.suppress(Trouble):  # the violation stands, whatever else the broker cannot do
+            with contextlib.suppress(HarnessError):  # the violation stands, whatever else the broker cannot do
                 self.lockstep.read_back()
-        except Trouble as trouble:
-            self.trouble = trouble
+        except HarnessError as harness_error:
+            self.harness_error = harness_error
             self._over = True
 
 

@@ -20,7 +20,7 @@ import msgspec
 
 from conformance.engine.slices import topics_of
 from conformance.history.document import ENOUGH_REPLAYS, Step, Violation
-from model.applications import StartSource
+from model.applications.vocabulary import StartSource
 from model.operations import AnyOperation, Send, Skipped
 
 CONFIRMATIONS = 2

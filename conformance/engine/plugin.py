@@ -20,16 +20,16 @@ from conformance.brokers.interface import Broker
 from conformance.brokers.select import has_settings, is_running_cluster
 from conformance.brokers.settings import CHOICES, MACHINES, Base, Choice
 from conformance.brokers.swarm import drawn
+from conformance.clients.security import Security
+from conformance.clients.security_given import security_in
 from conformance.engine.deployment import Deployment
 from conformance.engine.machines import Machine
 from conformance.engine.run import Plan, Run, spare_the_collector
+from conformance.harness_error import HarnessError
 from conformance.lockstep.world import World
 from conformance.pytest_plugin import MARK, REPLAY_MARK
-from conformance.systems.security import Security
-from conformance.systems.security_given import security_in
 from conformance.tenancy.footprint import Footprint
 from conformance.tenancy.run_name import UNLIMITED_S, RunName
-from conformance.trouble import Trouble
 from model.catalogue import select
 
 SUITE_SETTINGS = {name: setting.value for name, setting in MACHINES.items()}
@@ -156,7 +156,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
-    """The run: the broker that was named, started for the machines; trouble ends the session with status 2."""
+    """The run: the broker that was named, started for the machines; a harness error ends the session with status 2."""
     config = request.config
     plan, tell = config.stash[_plan], config.stash[_teller]
     plan.report.mkdir(parents=True, exist_ok=True)
@@ -187,15 +187,15 @@ def conformance_run(request: pytest.FixtureRequest) -> Iterator[Run]:
         run.settle_doubts()
         tell(events.RunFinished(at_s=tell.now_s, operations=run.operations))
         deployment.close()
-    except Trouble as trouble:
-        tell(events.TroubleHappened(at_s=tell.now_s, sentence=str(trouble), log_tail=deployment.log_tail()))
-        pytest.exit(str(trouble), returncode=2)
+    except HarnessError as harness_error:
+        tell(events.HarnessErrorHappened(at_s=tell.now_s, sentence=str(harness_error), log_tail=deployment.log_tail()))
+        pytest.exit(str(harness_error), returncode=2)
     finally:
         deployment.close()
 
 
 def _settings_of(plan: Plan, tell: events.Teller) -> tuple[Base, dict[str, str]]:
-    """What the broker is given, and on top of what. Trouble where that cannot be known."""
+    """What the broker is given, and on top of what. HarnessError where that cannot be known."""
     if plan.choice == "shipped":
         return "shipped", plan.settings
     varied: dict[str, str] = {}

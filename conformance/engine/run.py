@@ -23,6 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from conformance import events
 from conformance.brokers.settings import Base, Choice
+from conformance.clients.security import NO_SECURITY, Security
 from conformance.engine.budget import ON_TOP_AT_MOST_S, on_top_s, reserve_s
 from conformance.engine.defect import SeededDefect
 from conformance.engine.durations import Durations
@@ -31,6 +32,7 @@ from conformance.engine.found import Found
 from conformance.engine.machines import Machine
 from conformance.engine.minimise import CONFIRMATIONS, FINAL_REPLAYS, Attempt, Shortest, is_same, minimise, replay_on
 from conformance.engine.undecidable import undecidable
+from conformance.harness_error import HarnessError
 from conformance.history import document
 from conformance.history.document import History, Replays, Violation
 from conformance.history.journal import Journal
@@ -38,9 +40,7 @@ from conformance.lockstep.lockstep import Lockstep, RuleBroken
 from conformance.lockstep.performer import Performer
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
-from conformance.systems.security import NO_SECURITY, Security
 from conformance.tenancy.footprint import Footprint
-from conformance.trouble import Trouble
 from model.example import Example
 from model.operations import AnyOperation, Send
 
@@ -105,7 +105,7 @@ class Run:
         self._base: Base = base
         self._on_shipped = on_shipped
         self.operations = 0
-        self.trouble: Trouble | None = None
+        self.harness_error: HarnessError | None = None
         self._found: list[Found] = []
         self._doubted: list[tuple[Found, Shortest]] = []
         self._checked_in: Counter[str] = Counter()
@@ -138,7 +138,7 @@ class Run:
 
     def explore(self, machine: Machine) -> list[Violation]:
         """Run a machine for its share of the budget; the violations that it found, known deviations left out."""
-        self._raise_trouble()
+        self._raise_harness_error()
         if not self._is_of_use(machine) or (machine.on_shipped and not self._move_to_shipped()):
             return []
         self._tell(events.Phase(at_s=self._tell.now_s, what=machine.title))
@@ -151,16 +151,16 @@ class Run:
             number += 1
             self._replay_new(found)
             is_over = until is None or time.monotonic() >= until or self._is_short
-            if is_over or self._must_stop(found) or self.trouble is not None:
+            if is_over or self._must_stop(found) or self.harness_error is not None:
                 break
         self._shares_left -= machine.share
         if self._interrupted:
             raise KeyboardInterrupt
         for one in self._worth_shortening(found):
             self._minimise(one)
-        if self.trouble is not None:
-            self._tell_trouble(self.trouble)
-        self._raise_trouble()
+        if self.harness_error is not None:
+            self._tell_harness_error(self.harness_error)
+        self._raise_harness_error()
         return [one.violation for one in found]
 
     def settle_doubts(self) -> None:
@@ -168,7 +168,7 @@ class Run:
 
         What is left of the budget is used for that, and what a run may take on top of it.
         """
-        if self.trouble is not None:
+        if self.harness_error is not None:
             return
         for number, (one, shortest) in enumerate(self._doubted):
             until = time.monotonic() + (self._doubts_until() - time.monotonic()) / (len(self._doubted) - number)
@@ -217,19 +217,19 @@ class Run:
         self._tell(events.Phase(at_s=self._tell.now_s, what="starting the broker on the settings that are shipped"))
         try:
             self._world, self._base = self._on_shipped(), "shipped"
-        except Trouble as trouble:
-            self.trouble = trouble
+        except HarnessError as harness_error:
+            self.harness_error = harness_error
             raise
         return True
 
-    def _raise_trouble(self) -> None:
-        """After trouble nothing more is run."""
-        if self.trouble is not None:
-            raise self.trouble
+    def _raise_harness_error(self) -> None:
+        """After a harness error nothing more is run."""
+        if self.harness_error is not None:
+            raise self.harness_error
 
-    def _tell_trouble(self, trouble: Trouble) -> None:
+    def _tell_harness_error(self, harness_error: HarnessError) -> None:
         tail = self._world.broker.log_tail()
-        self._tell(events.TroubleHappened(at_s=self._tell.now_s, sentence=str(trouble), log_tail=tail))
+        self._tell(events.HarnessErrorHappened(at_s=self._tell.now_s, sentence=str(harness_error), log_tail=tail))
 
     def replay(self, history: History, *, times: int) -> list[Violation]:
         """Perform a saved history so many times, or until the budget is used up; the violation of each that broke."""
@@ -242,8 +242,8 @@ class Run:
             lockstep = self._lockstep(RealPerformer(self._world))
             try:
                 attempt = perform([step.operation for step in history.steps], lockstep)
-            except Trouble as trouble:
-                self._tell_trouble(trouble)
+            except HarnessError as harness_error:
+                self._tell_harness_error(harness_error)
                 raise
             self._replayed(history, number, lockstep, attempt)
             if attempt.violation is not None:
@@ -305,12 +305,12 @@ class Run:
     def _begin(
         self, machine: Machine, is_time_up: Callable[[], bool], until: float | None, found: list[Found]
     ) -> RunningExample:
-        if self.trouble is None and not is_time_up():
+        if self.harness_error is None and not is_time_up():
             self._examples += 1
             self._journal.begin(self._examples, machine.name)
         return RunningExample(
             self._lockstep(RealPerformer(self._world)),
-            is_time_up=lambda: self.trouble is not None or is_time_up(),
+            is_time_up=lambda: self.harness_error is not None or is_time_up(),
             has_time_for=lambda operation: until is None or time.monotonic() + self._durations.of(operation) <= until,
             has_time_to_finish=lambda: self._has_time_to_finish(machine),
             on_end=lambda example: self._ended(machine, example, found),
@@ -330,8 +330,8 @@ class Run:
         self.operations += operations
         self._durations.learn(machine.name, lockstep.steps, lockstep.chosen)
         self._checked_in.update(rule for rule, times in lockstep.exercised.items() if times)
-        if example.trouble is not None:
-            self.trouble = self.trouble or example.trouble
+        if example.harness_error is not None:
+            self.harness_error = self.harness_error or example.harness_error
         self._is_short = self._is_short or example.is_short
         if not lockstep.steps:
             return
@@ -495,7 +495,8 @@ def run_round(machine: Machine, begin: Callable[[], RunningExample], *, seed: in
 
 
 def perform(operations: Sequence[AnyOperation], lockstep: Lockstep) -> Attempt:
-    """Perform a whole sequence of operations as one example, finish it, and say what it came to; Trouble passes."""
+    """Perform a whole sequence of operations as one example, finish it, and say what it came to; HarnessError
+    passes."""
     violation: Violation | None = None
     try:
         for operation in operations:

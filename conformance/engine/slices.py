@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from model.applications import (
+from model.applications.vocabulary import (
     Consume,
     CrashSource,
     Drain,
@@ -19,7 +19,7 @@ from model.applications import (
     RunSubscriber,
     StartSource,
 )
-from model.chunks.words import (
+from model.chunking.vocabulary import (
     AcknowledgeChunked,
     ChunkOperation,
     CreateChunkedTopic,
@@ -37,33 +37,33 @@ from model.chunks.words import (
     SendPayloads,
     SubscribeChunked,
 )
-from model.cursors.words import (
+from model.cursors.vocabulary import (
+    AckById,
     Acknowledge,
-    AcknowledgeOthers,
     AwaitPersisted,
     CloseConsumer,
     CrashConsumer,
     CreateSubscription,
     CutConnection,
-    CutOff,
+    CutDuring,
     DeleteSubscription,
     Expire,
-    FailOften,
+    Nack,
+    NackRepeatedly,
     ReadCursor,
-    ReadStored,
-    Redeliver,
+    ReadStoredCursor,
+    Receive,
+    ReceiveAll,
     ResetCursor,
     Seek,
     Skip,
     SkipAll,
     Subscribe,
-    Take,
-    TakeAll,
     Terminate,
     Trim,
 )
-from model.keys.words import Gather, Permit
-from model.network import Disturb, Mend, UseTap
+from model.key_shared.vocabulary import Gather, Permit
+from model.network import ClearNetworkFaults, InjectNetworkFault, UseProxy
 from model.operations import (
     AnyOperation,
     ClearFailpoints,
@@ -76,11 +76,11 @@ from model.operations import (
     ReadSnapshot,
     Restart,
     Send,
+    SetDeduplication,
     SetFailpoint,
-    SwitchDeduplication,
     Unload,
 )
-from model.replication.words import (
+from model.replication.vocabulary import (
     AcknowledgeAt,
     AwaitAnswered,
     AwaitIdle,
@@ -129,25 +129,27 @@ def _actor_and_topic(operation: AnyOperation) -> tuple[str | None, str | None]:
             return actor, None
         case FinishSource(actor) | CrashSource(actor) | ReadDatabase(actor):
             return actor, None
-        case CreateTopic(topic) | SwitchDeduplication(topic) | Unload(topic) | SetFailpoint(topic):
+        case CreateTopic(topic) | SetDeduplication(topic) | Unload(topic) | SetFailpoint(topic):
             return None, topic
-        case ReadSnapshot(topic) | ReadLog(topic) | Drain(topic) | Disturb(topic):
+        case ReadSnapshot(topic) | ReadLog(topic) | Drain(topic) | InjectNetworkFault(topic):
             return None, topic
         case Subscribe(actor, topic):
             return actor, topic
-        case CloseConsumer(actor) | CrashConsumer(actor) | Take(actor) | Acknowledge(actor) | AcknowledgeOthers(actor):
+        case CloseConsumer(actor) | CrashConsumer(actor) | Receive(actor) | Acknowledge(actor) | AckById(actor):
             return actor, None
-        case Redeliver(actor) | Seek(actor) | CutConnection(actor):
+        case Nack(actor) | Seek(actor) | CutConnection(actor):
             return actor, None
-        case CutOff(doing):
+        case CutDuring(doing):
             return doing.consumer, None
         case CreateSubscription(topic) | DeleteSubscription(topic) | Skip(topic) | SkipAll(topic) | Expire(topic):
             return None, topic
-        case ResetCursor(topic) | ReadCursor(topic) | ReadStored(topic) | AwaitPersisted(topic) | TakeAll(topic):
+        case (
+            ResetCursor(topic) | ReadCursor(topic) | ReadStoredCursor(topic) | AwaitPersisted(topic) | ReceiveAll(topic)
+        ):
             return None, topic
         case Permit(actor):
             return actor, None
-        case Terminate(topic) | Trim(topic) | FailOften(topic) | Gather(topic):
+        case Terminate(topic) | Trim(topic) | NackRepeatedly(topic) | Gather(topic):
             return None, topic
         case CreateReplicatedTopic(topic) | UnloadAt(topic=topic) | ReadClusters(topic) | PublishAt(topic=topic):
             return None, topic
@@ -168,7 +170,7 @@ def _actor_and_topic(operation: AnyOperation) -> tuple[str | None, str | None]:
             | KillCluster()
         ):
             return None, None
-        case Restart() | Kill() | ClearFailpoints() | UseTap() | Mend():
+        case Restart() | Kill() | ClearFailpoints() | UseProxy() | ClearNetworkFaults():
             return None, None
         case _:
             assert_never(operation)

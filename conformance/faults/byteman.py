@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
 from conformance.brokers.interface import AgentAddress
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 _PROPERTY = "org.jboss.byteman."
 """The only system properties that the agent lets a client read and write."""
@@ -47,7 +47,8 @@ class Agent:
     """A client of the agent inside one broker's process.
 
     It holds no connection, so that it may outlive a restart of the broker. Every method raises
-    :class:`~conformance.trouble.Trouble` when the agent is not there, refuses, or has not answered after ``timeout_s``.
+    :class:`~conformance.harness_error.HarnessError` when the agent is not there, refuses, or has not answered after
+    ``timeout_s``.
     """
 
     def __init__(self, address: AgentAddress, *, timeout_s: float = 10.0) -> None:
@@ -57,24 +58,25 @@ class Agent:
     def load(self, scripts: Mapping[str, str]) -> None:
         """Add the rules of some scripts (name of script to text); a rule of the same name is replaced.
 
-        Rules the agent cannot parse are removed again, and reported as trouble in its own words.
+        Rules the agent cannot parse are removed again, and reported as a harness error in its own words.
         """
         self._ask("LOAD", [*_sections(scripts), "ENDLOAD"])
         try:
             self.check(scripts)
-        except Trouble:
+        except HarnessError:
             self.delete(scripts)
             raise
 
     def check(self, scripts: Mapping[str, str]) -> None:
-        """Raise trouble, in the agent's words, if it has met a mistake in one of these scripts' rules so far."""
+        """Raise a harness error, in the agent's words, if it has met a mistake in one of these scripts' rules so
+        far."""
         names = [name for text in scripts.values() for name in rule_names(text)]
         for rule in self.rules():
             if rule.name in names and rule.problem:
-                raise Trouble(f"the Byteman agent cannot use the rule '{rule.name}': {rule.problem}")
+                raise HarnessError(f"the Byteman agent cannot use the rule '{rule.name}': {rule.problem}")
 
     def delete(self, scripts: Mapping[str, str]) -> None:
-        """Take out the rules of some scripts; trouble when one of them is not there."""
+        """Take out the rules of some scripts; a harness error when one of them is not there."""
         self._ask("DELETE", [*_sections(scripts), "ENDDELETE"])
 
     def rules(self) -> tuple[LoadedRule, ...]:
@@ -97,11 +99,11 @@ class Agent:
             raise ValueError(f"a line break inside one line of a request: {stray[0]!r}")
         answer = self._exchange("".join(f"{line}\n" for line in lines).encode()).decode(errors="replace").splitlines()
         if not answer or answer[-1].strip() != "OK":
-            raise Trouble(f"the Byteman agent at {self._where} broke off its answer to {command}")
+            raise HarnessError(f"the Byteman agent at {self._where} broke off its answer to {command}")
         complaints = [line for line in answer if line.startswith(("ERROR", "EXCEPTION", "VerifyError"))]
         if complaints:
             words = " ".join(answer[answer.index(complaints[0]) :][:3])
-            raise Trouble(f"the Byteman agent at {self._where} refused {command}: {words}")
+            raise HarnessError(f"the Byteman agent at {self._where} refused {command}: {words}")
         return answer[:-1]
 
     def _exchange(self, request: bytes) -> bytes:
@@ -114,12 +116,16 @@ class Agent:
                 while chunk := connection.recv(65536):
                     answer += chunk
                     if len(answer) > _LIMIT_BYTES:
-                        raise Trouble(f"the Byteman agent at {self._where} answered more than {_LIMIT_BYTES} bytes")
+                        raise HarnessError(
+                            f"the Byteman agent at {self._where} answered more than {_LIMIT_BYTES} bytes"
+                        )
                     connection.settimeout(max(0.001, deadline - time.monotonic()))
         except TimeoutError:
-            raise Trouble(f"the Byteman agent at {self._where} did not answer within {self._timeout_s:g} s") from None
+            raise HarnessError(
+                f"the Byteman agent at {self._where} did not answer within {self._timeout_s:g} s"
+            ) from None
         except OSError as error:
-            raise Trouble(f"the Byteman agent at {self._where} cannot be reached: {error}") from error
+            raise HarnessError(f"the Byteman agent at {self._where} cannot be reached: {error}") from error
         return bytes(answer)
 
     @property

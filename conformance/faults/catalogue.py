@@ -17,7 +17,7 @@ from importlib import resources
 from conformance.faults.byteman import rule_names
 from conformance.faults.defect import Defect
 from conformance.faults.wire import WIRE_DEFECTS
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 from model import names
 
 _HEADER = re.compile(r"# (?P<key>[a-z]+): (?P<value>.+)")
@@ -64,10 +64,10 @@ def defects() -> tuple[Defect, ...]:
 
 
 def find(name: str) -> Defect:
-    """The defect of this name; :class:`~conformance.trouble.Trouble` when there is none."""
+    """The defect of this name; :class:`~conformance.harness_error.HarnessError` when there is none."""
     by_name = {defect.name: defect for defect in defects()}
     if name not in by_name:
-        raise Trouble(names.unknown("defect", name, by_name, listed_by="pulsar-conformance defects"))
+        raise HarnessError(names.unknown("defect", name, by_name, listed_by="pulsar-conformance defects"))
     return by_name[name]
 
 

@@ -17,8 +17,8 @@ from conformance.faults.catalogue import BrokerDefect
 def switch_on(address: AgentAddress, defect: BrokerDefect) -> None:
     """Give the broker a defect; nothing happens if it has it already.
 
-    Raises :class:`~conformance.trouble.Trouble` if the agent cannot use its rules; whether they fit the broker's code
-    in every respect is known only once they were reached (:func:`was_reached`, :func:`switch_off`).
+    Raises :class:`~conformance.harness_error.HarnessError` if the agent cannot use its rules; whether they fit the
+    broker's code in every respect is known only once they were reached (:func:`was_reached`, :func:`switch_off`).
     """
     if not is_on(address, defect):
         Agent(address).load(_scripts(defect))
@@ -27,8 +27,8 @@ def switch_on(address: AgentAddress, defect: BrokerDefect) -> None:
 def switch_off(address: AgentAddress, defect: BrokerDefect) -> None:
     """Take a defect out of the broker; nothing happens if it does not have it.
 
-    Raises :class:`~conformance.trouble.Trouble` if it turned out meanwhile that its rules do not fit the broker's code,
-    so that it never had an effect.
+    Raises :class:`~conformance.harness_error.HarnessError` if it turned out meanwhile that its rules do not fit the
+    broker's code, so that it never had an effect.
     """
     if not is_on(address, defect):
         return

@@ -209,13 +209,13 @@ class Armed:
     token: str
 
     def fired(self) -> int:
-        """How many times it has happened so far; trouble when the broker's process is gone."""
+        """How many times it has happened so far; a harness error when the broker's process is gone."""
         return len(_marks(Agent(self.address), self.token))
 
     def disarm(self) -> int:
         """Take it back, and return how many times it happened; a delay that has begun still runs to its end.
 
-        Trouble when it never happened because its rules do not fit the broker's code.
+        HarnessError when it never happened because its rules do not fit the broker's code.
         """
         agent = Agent(self.address)
         agent.set_properties({_key(self.fault): ""})
@@ -230,7 +230,7 @@ def arm(address: AgentAddress, fault: Fault) -> Armed:
     """Arm a fault; it replaces one of the same kind on the same topic. Nothing is left of it after a restart.
 
     Raises ``ValueError`` for a count or delay out of range or a topic that is not named in full,
-    :class:`~conformance.trouble.Trouble` where the agent does not do it.
+    :class:`~conformance.harness_error.HarnessError` where the agent does not do it.
     """
     delay_ms = fault.delay_ms if isinstance(fault, _DELAYING) else 0
     spared = fault.spared if isinstance(fault, WriteFails | WriteFailsLate) else 0

@@ -1,4 +1,4 @@
-"""Seeded defects on the wire: what a tap before the broker does to exact commands, for the whole of a run.
+"""Seeded defects on the wire: what a proxy before the broker does to exact commands, for the whole of a run.
 
 To clients and to the suite they look like a broker's. They are about chunks: all else passes unchanged.
 """
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from conformance.faults.defect import Defect
-from conformance.tap.faults import (
+from conformance.proxy.faults import (
     Corrupt,
     Fault,
     FewerIds,
@@ -25,7 +25,7 @@ from conformance.tap.faults import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireDefect(Defect):
-    """A small bug that the wire can be given, for all clients; ``faults``: what the tap does all the time."""
+    """A small bug that the wire can be given, for all clients; ``faults``: what the proxy does all the time."""
 
     faults: tuple[Fault, ...]
 

@@ -20,6 +20,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from conformance.harness_error import HarnessError
 from conformance.history.about import of_footer, together
 from conformance.history.parquet import (
     ABOUT_KEY,
@@ -33,7 +34,6 @@ from conformance.history.parquet import (
     write_file,
 )
 from conformance.history.recorded import ADDED
-from conformance.trouble import Trouble
 
 EVENTS_OF_A_FILE = 4_000_000
 """How many events a file has at most, unless one topic has more."""
@@ -76,12 +76,13 @@ def compact(
     ``told`` hears of each bucket when it is done.
 
     Raises:
-        Trouble: there is no history, a file is damaged or gone, or nothing can be written. What was compacted before
+        HarnessError: there is no history, a file is damaged or gone, or nothing can be written. What was compacted
+        before
             stays, and nothing is lost.
     """
     buckets = sorted(path for path in folder.glob("bucket-*") if path.is_dir())
     if not buckets:
-        raise Trouble(f"there is no history in {folder}")
+        raise HarnessError(f"there is no history in {folder}")
     rewritten = 0
     for bucket in buckets:
         compacted = _compacted(bucket, events_of_a_file)
@@ -112,7 +113,7 @@ def _parts(bucket: Path) -> list[Path]:
     """The files of a bucket that count."""
     found = in_force({path.name: _replaces(path) for path in bucket.glob("*.parquet")})
     if found.gone:
-        raise Trouble(f"{bucket / min(found.gone)} is gone, and with it a part of the history")
+        raise HarnessError(f"{bucket / min(found.gone)} is gone, and with it a part of the history")
     return [bucket / name for name in sorted(found.names)]
 
 
@@ -194,5 +195,5 @@ def _read(path: Path, columns: Sequence[str] = tuple(SCHEMA.names)) -> pa.Table:
         raise _broken(path, error) from error
 
 
-def _broken(path: Path, error: Exception) -> Trouble:
-    return Trouble(f"{path} is not a whole file of a history: {str(error).splitlines()[0]}")
+def _broken(path: Path, error: Exception) -> HarnessError:
+    return HarnessError(f"{path} is not a whole file of a history: {str(error).splitlines()[0]}")

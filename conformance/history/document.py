@@ -13,12 +13,13 @@ import msgspec
 
 from conformance.brokers.settings import Base
 from conformance.files import content
+from conformance.harness_error import HarnessError
 from conformance.history.unknown_fields import unknown_field
-from conformance.trouble import Trouble
+from conformance.history.upgrade import upgraded
 from model.cursors.cursor import Interval
 from model.operations import AnyOperation, AnyOutcome, Late
 
-FORMAT = 1
+FORMAT = 2
 
 LARGEST_BYTES = 2**28
 """No history of one example is larger."""
@@ -103,20 +104,22 @@ def encode(history: History) -> bytes:
 
 
 def read(path: Path) -> History:
-    """Read a history; Trouble, in one sentence, when the file is not one, or says what this suite does not know."""
+    """Read a history; HarnessError, in one sentence, when the file is not one, or says what this suite does not
+    know."""
     written = content(path)
     try:
         written_as = msgspec.json.decode(written, type=_Format).format
-        if written_as != FORMAT:
-            raise Trouble(f"{path} has format {written_as}; this suite reads format {FORMAT}")
-        history = msgspec.json.decode(written, type=History)
-        unknown = unknown_field(msgspec.json.decode(written), history)
+        if not 1 <= written_as <= FORMAT:
+            raise HarnessError(f"{path} has format {written_as}; this suite reads formats 1 to {FORMAT}")
+        plain = upgraded(msgspec.json.decode(written), written_as)
+        history = msgspec.convert(plain, type=History)
+        unknown = unknown_field(plain, history)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise Trouble(f"{path} is not a history of this suite: {error}") from error
+        raise HarnessError(f"{path} is not a history of this suite: {error}") from error
     except RecursionError as error:
-        raise Trouble(f"{path} is not a history of this suite: it is nested too deeply") from error
+        raise HarnessError(f"{path} is not a history of this suite: it is nested too deeply") from error
     if unknown is not None:
-        raise Trouble(f"{path} is not a history of this suite: it has an unknown field, {unknown}")
+        raise HarnessError(f"{path} is not a history of this suite: it has an unknown field, {unknown}")
     return history
 
 

@@ -18,7 +18,8 @@ LANE = "machines"
 def record_journal(journal: Path, folder: Path, *, run: str, about: About) -> int:
     """Write the examples of a journal into a history; returns how many events these are.
 
-    ``run``: a name that no other run has. Raises :class:`~conformance.trouble.Trouble` if it cannot be written.
+    ``run``: a name that no other run has. Raises :class:`~conformance.harness_error.HarnessError` if it cannot be
+    written.
     """
     events = 0
     with HistoryWriter(folder, LANE, about=about) as writer:

@@ -27,9 +27,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from conformance.harness_error import HarnessError
 from conformance.history.about import About, ByRun, as_footer
 from conformance.history.recorded import ADDED, VERSION, Recorded
-from conformance.trouble import Trouble
 
 SCHEMA = pa.schema(
     [
@@ -217,7 +217,7 @@ def write_file(table: pa.Table, path: Path, *, replaces: Sequence[str] = (), abo
     """Write one file of a history under its name in one step; ``table`` is sorted.
 
     Raises:
-        Trouble: it cannot be written.
+        HarnessError: it cannot be written.
     """
     write_tables([table], path, replaces=replaces, about=about)
 
@@ -228,7 +228,7 @@ def write_tables(
     """The same of one table or more, which follow one another in order; one is held at a time.
 
     Raises:
-        Trouble: it cannot be written.
+        HarnessError: it cannot be written.
     """
     part = path.with_name(f".{path.name}.part")  # Spark, too, leaves out what begins with a dot
     try:
@@ -242,7 +242,7 @@ def write_tables(
             os.fsync(file.fileno())
         part.replace(path)
     except OSError as error:
-        raise Trouble(f"the history cannot be written to {path}: {error.strerror or error}") from error
+        raise HarnessError(f"the history cannot be written to {path}: {error.strerror or error}") from error
 
 
 def _write(tables: Iterator[pa.Table], file: BinaryIO, footer: Mapping[bytes, bytes]) -> None:

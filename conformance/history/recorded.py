@@ -120,7 +120,7 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int | None = None
     fault: str | None = None
     invoked_ns: int | None
-    """When it began; for a dispatch, when the broker sent it as the tap saw it, or None where nobody did."""
+    """When it began; for a dispatch, when the broker sent it as the proxy saw it, or None where nobody did."""
     completed_ns: int
     """When it ended; all times of a run are on one monotonic clock."""
 

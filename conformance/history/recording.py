@@ -57,7 +57,7 @@ class Recording:
     def record(self, kind: Kind, *, invoked_ns: int | None, completed_ns: int | None = None, **told: Any) -> None:
         """Take one event that ends now, unless ``completed_ns`` says when; ``told``: fields of :class:`Recorded`.
 
-        Raises :class:`~conformance.trouble.Trouble` if it cannot be written.
+        Raises :class:`~conformance.harness_error.HarnessError` if it cannot be written.
         """
         now = now_ns()
         completed_ns = now if completed_ns is None else completed_ns

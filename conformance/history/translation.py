@@ -16,34 +16,34 @@ from typing import Any, Final
 
 from conformance.history.document import Step
 from conformance.history.recorded import FIRST_OF_ALL, KILL, RESTART, UNLOAD, Kind, Outcome, Recorded, digest
-from model.cursors.words import (
+from model.cursors.vocabulary import (
+    AckById,
     Acknowledge,
     Acknowledged,
-    AcknowledgeOthers,
+    AllReceived,
     CloseConsumer,
     CrashConsumer,
     CreateSubscription,
     CursorRead,
+    CursorReset,
     CutConnection,
-    CutOff,
+    CutDuring,
     DeleteSubscription,
     Dispatched,
     Expire,
-    Redeliver,
-    Redelivering,
+    Nack,
+    ReceivedMessages,
+    RedeliveryRequested,
     ResetCursor,
     Seek,
-    SetTo,
     Skip,
     SkipAll,
     Subscribe,
     Subscribed,
-    Taken,
-    TakenAll,
     Trim,
     partition_name,
 )
-from model.keys.words import Gathered
+from model.key_shared.vocabulary import Gathered
 from model.log import Position
 from model.operations import (
     Answer,
@@ -60,8 +60,8 @@ from model.operations import (
     Restart,
     Send,
     Sent,
+    SetDeduplication,
     Stored,
-    SwitchDeduplication,
     Unload,
 )
 
@@ -181,18 +181,18 @@ class _Example:
     # -------------------------------------------------------------------------------------------------------- consuming
 
     def _consuming(self, step: Step, when: Mapping[str, int]) -> Iterator[Recorded]:
-        doing = step.operation.doing if isinstance(step.operation, CutOff) else step.operation
+        doing = step.operation.doing if isinstance(step.operation, CutDuring) else step.operation
         match doing, step.outcome:
             case Subscribe() as asked, outcome:
                 yield from self._subscribed(asked, isinstance(outcome, Subscribed), when)
-            case (Acknowledge() | AcknowledgeOthers()) as asked, Acknowledged() as told:
+            case (Acknowledge() | AckById()) as asked, Acknowledged() as told:
                 yield from self._acknowledged(asked, told, when)
-            case Redeliver(nth=None) as asked, _:
+            case Nack(nth=None) as asked, _:
                 yield self._of_consumer(Kind.REDELIVER, asked.consumer, when)
-            case Redeliver() as asked, Redelivering(messages=messages):
+            case Nack() as asked, RedeliveryRequested(messages=messages):
                 for place in (place for message in messages for place in _of_its_entry(message)):
                     yield self._of_consumer(Kind.NACK, asked.consumer, when, **place)
-            case _, Taken(messages=messages):
+            case _, ReceivedMessages(messages=messages):
                 yield from self._given(getattr(doing, "consumer"), messages, when)  # noqa: B009 - any that takes
             case _, Gathered(shares=shares):
                 for share in shares:
@@ -200,8 +200,8 @@ class _Example:
             case _:
                 pass
         match step.operation:
-            case CloseConsumer() | CrashConsumer() | CutOff() | CutConnection() as left:
-                name = left.doing.consumer if isinstance(left, CutOff) else left.consumer
+            case CloseConsumer() | CrashConsumer() | CutDuring() | CutConnection() as left:
+                name = left.doing.consumer if isinstance(left, CutDuring) else left.consumer
                 if name in self.consumers:
                     yield self._of_consumer(Kind.UNSUBSCRIBE, name, when)
             case _:
@@ -222,11 +222,11 @@ class _Example:
             yield self._moved(Kind.BEGIN, topic, subscription, Position(*FIRST_OF_ALL), when, Outcome.OK)
 
     def _acknowledged(
-        self, asked: Acknowledge | AcknowledgeOthers, told: Acknowledged, when: Mapping[str, int]
+        self, asked: Acknowledge | AckById, told: Acknowledged, when: Mapping[str, int]
     ) -> Iterator[Recorded]:
         kind = Kind.ACK_CUMULATIVE if asked.cumulative else Kind.ACK
         outcome = Outcome.OK if told.receipt else Outcome.UNKNOWN
-        if isinstance(asked, AcknowledgeOthers) and (consumer := self.consumers.get(asked.consumer)):
+        if isinstance(asked, AckById) and (consumer := self.consumers.get(asked.consumer)):
             self.blind.add((consumer.topic, consumer.subscription))
         for message in told.messages:
             yield self._of_consumer(kind, asked.consumer, when, outcome=outcome, **_placed(message))
@@ -246,7 +246,7 @@ class _Example:
     # ----------------------------------------------------------------------- what is done to subscriptions and topics
 
     def _moving(self, step: Step, when: Mapping[str, int]) -> Iterator[Recorded]:
-        is_done = isinstance(step.outcome, Done | SetTo)
+        is_done = isinstance(step.outcome, Done | CursorReset)
         outcome = Outcome.OK if is_done else Outcome.UNKNOWN
         match step.operation:
             case CreateSubscription(topic=topic, subscription=name, start=start):
@@ -265,7 +265,7 @@ class _Example:
             case Seek(consumer=consumer) if consumer in self.consumers:
                 asked = self.consumers[consumer]
                 yield self._moved(Kind.SEEK, asked.topic, asked.subscription, _set_to(step), when, outcome)
-            case SwitchDeduplication(topic=topic):
+            case SetDeduplication(topic=topic):
                 yield self._event(Kind.TOPIC, topic, when, deduplication=False)  # what happens meanwhile is not judged
             case Trim(topic=topic):
                 self.trimmed.add(topic)
@@ -297,7 +297,7 @@ class _Example:
             case asked, CursorRead(mark_delete=mark_delete):
                 topic, name = getattr(asked, "topic"), getattr(asked, "subscription")  # noqa: B009 - any that reads one
                 yield self._moved(Kind.CURSOR, topic, name, mark_delete, when, Outcome.OK)
-            case asked, TakenAll(messages=messages):
+            case asked, AllReceived(messages=messages):
                 topic, name = getattr(asked, "topic"), getattr(asked, "subscription")  # noqa: B009 - any that takes all
                 yield from self._all_taken((topic, name), messages, when)
             case _:
@@ -368,7 +368,7 @@ def _outcome(answer: Answer | None) -> tuple[Outcome, Position | None]:
 
 
 def _set_to(step: Step) -> Position:
-    told = step.outcome.to if isinstance(step.outcome, SetTo) else None
+    told = step.outcome.to if isinstance(step.outcome, CursorReset) else None
     return Position(*FIRST_OF_ALL) if told is None else told
 
 

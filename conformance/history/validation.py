@@ -16,14 +16,14 @@ import msgspec
 
 from conformance.history.document import History, Step
 from model import names
-from model.applications import Consume, CrashSource, FinishSource, RunReader, RunSubscriber, StartSource
+from model.applications.vocabulary import Consume, CrashSource, FinishSource, RunReader, RunSubscriber, StartSource
 from model.catalogue import LISTED_BY, RULES
-from model.chunks.words import Crafted, CreateChunkedTopic, OpenChunking, SubscribeChunked
-from model.cursors.words import Subscribe, partition_name
-from model.keys.hashing import STICKY_HASHES
+from model.chunking.vocabulary import Crafted, CreateChunkedTopic, OpenChunking, SubscribeChunked
+from model.cursors.vocabulary import Subscribe, partition_name
+from model.key_shared.hashing import STICKY_HASHES
 from model.log import Position
 from model.operations import AnyOperation, CreateTopic, OpenProducer, Skipped
-from model.replication.words import LABELS, CreateReplicatedTopic, GeoOperation, JoinAt
+from model.replication.vocabulary import LABELS, CreateReplicatedTopic, GeoOperation, JoinAt
 from model.vocabulary import Entry
 
 LARGEST: Final = 2**63 - 1

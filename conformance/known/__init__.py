@@ -17,7 +17,7 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from conformance.files import content
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 from model import names
 from model.deviations import DEVIATIONS
 
@@ -79,16 +79,16 @@ class KnownDeviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 def shipped() -> tuple[KnownDeviation, ...]:
-    """All deviations that the suite ships. Trouble when its files are broken."""
+    """All deviations that the suite ships. HarnessError when its files are broken."""
     return tuple(deviation for path in sorted(SHIPPED.glob("*.json")) for deviation in read(path))
 
 
 def read(path: Path) -> tuple[KnownDeviation, ...]:
-    """The deviations of one file: a JSON list of objects. Trouble, in one sentence, when it is not that."""
+    """The deviations of one file: a JSON list of objects. HarnessError, in one sentence, when it is not that."""
     try:
         deviations = msgspec.json.decode(content(path), type=tuple[KnownDeviation, ...])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise Trouble(f"{path} is not a list of known deviations: {error}") from error
+        raise HarnessError(f"{path} is not a list of known deviations: {error}") from error
     for deviation in deviations:
         _validate(deviation, path)
     return tuple(_with_whole_path(deviation, path.parent) for deviation in deviations)
@@ -112,17 +112,17 @@ def _is_among(specifier: str, version: str) -> bool:
 def _validate(deviation: KnownDeviation, path: Path) -> None:
     modelled = DEVIATIONS.get(deviation.name)
     if modelled is None:
-        raise Trouble(f"{path}: {names.unknown('deviation in the model', deviation.name, DEVIATIONS)}")
+        raise HarnessError(f"{path}: {names.unknown('deviation in the model', deviation.name, DEVIATIONS)}")
     if deviation.rule != modelled.rule:
-        raise Trouble(f"{path}: the deviation {deviation.name} breaks {modelled.rule}, not {deviation.rule!r}")
+        raise HarnessError(f"{path}: the deviation {deviation.name} breaks {modelled.rule}, not {deviation.rule!r}")
     if not (deviation.releases or deviation.switched_on):
-        raise Trouble(f"{path}: the deviation {deviation.name} names no release")
+        raise HarnessError(f"{path}: the deviation {deviation.name} names no release")
     if deviation.history is not None and not (path.parent / deviation.history).is_file():
-        raise Trouble(f"{path}: the history {deviation.history} of the deviation {deviation.name} is not there")
+        raise HarnessError(f"{path}: the history {deviation.history} of the deviation {deviation.name} is not there")
     switched_on = (specifier for releases in deviation.switched_on.values() for specifier in releases)
     for specifier in (*deviation.releases, *deviation.seldom, *switched_on, *deviation.clients.values()):
         if not _specifies_releases(specifier):
-            raise Trouble(
+            raise HarnessError(
                 f"{path}: {specifier!r}, of the deviation {deviation.name}, does not specify releases; "
                 'write "==4.0.8" or ">=2.5,<4.1"'
             )

@@ -14,7 +14,7 @@ from conformance.lockstep.network import Network
 from conformance.lockstep.programs import Programs
 from conformance.lockstep.sources import Sources
 from conformance.lockstep.world import World
-from model.applications import (
+from model.applications.vocabulary import (
     ApplicationOperation,
     Consume,
     CrashSource,

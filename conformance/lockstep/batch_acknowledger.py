@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from conformance.lockstep.whereabouts import Whereabouts
-from model.cursors.words import Dispatched
+from conformance.lockstep.positions import Whereabouts
+from model.cursors.vocabulary import Dispatched
 from model.log import Position
 
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Final
 
+from conformance.clients.admin import Admin
+from conformance.clients.backlog import unacknowledged
+from conformance.clients.deadline import Deadline
+from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
+from conformance.clients.security import Service
 from conformance.lockstep.seats import PREFETCH, Seat, take_seat
-from conformance.systems.admin import Admin
-from conformance.systems.backlog import unacknowledged
-from conformance.systems.deadline import Deadline
-from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.systems.security import Service
-from model.applications import Consume, Delivered, Drain, Drained, Received, Stuck, SubscriptionKind
+from model.applications.vocabulary import Consume, Delivered, Drain, Drained, Received, Stuck, SubscriptionKind
 from model.log import Position
 from model.operations import AnyOutcome, Refused, Skipped
 from model.vocabulary import Client

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from conformance.clients.admin import Admin
+from conformance.clients.admin_types import ConsumerStats, CursorStats, InternalStats, SubscriptionStats
+from conformance.clients.backlog import unacknowledged
+from conformance.clients.deadline import Deadline
 from conformance.lockstep.cursor_consumers import IN_ORDER, Member, WireMember
-from conformance.systems.admin import Admin
-from conformance.systems.admin_types import ConsumerStats, CursorStats, InternalStats, SubscriptionStats
-from conformance.systems.backlog import unacknowledged
-from conformance.systems.deadline import Deadline
-from model.cursors.words import Range
+from model.cursors.vocabulary import Range
 from model.log import Position
 
 STANDSTILL_S: Final = 0.05

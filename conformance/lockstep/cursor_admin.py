@@ -9,19 +9,19 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from conformance.clients.admin import Admin, AdminError
+from conformance.clients.backlog import unacknowledged
+from conformance.clients.deadline import Deadline
 from conformance.lockstep.cursor_accounts import PAUSE_S
 from conformance.lockstep.retrying import retried
-from conformance.systems.admin import Admin, AdminError
-from conformance.systems.backlog import unacknowledged
-from conformance.systems.deadline import Deadline
-from model.cursors.words import (
+from model.cursors.vocabulary import (
     CreateSubscription,
     DeleteSubscription,
     Expired,
     Range,
     Skip,
     Starved,
-    StoredRead,
+    StoredCursorRead,
     Trimmed,
 )
 from model.log import Position
@@ -84,11 +84,11 @@ class CursorAdmin:
         if cursor is None:
             return Skipped("the metadata store has no such subscription")
         if cursor.cursors_ledger_id is not None and cursor.cursors_ledger_id >= 0:
-            return StoredRead(None)
+            return StoredCursorRead(None)
         if cursor.mark_delete is None:
             return Skipped("the metadata store has no position of this subscription")
         ranges = (Range(one.after.position, one.last.position) for one in cursor.individual_deleted_messages)
-        return StoredRead(cursor.mark_delete.position, tuple(ranges))
+        return StoredCursorRead(cursor.mark_delete.position, tuple(ranges))
 
     def terminate(self, topic: str) -> AnyOutcome:
         """Terminate a topic."""

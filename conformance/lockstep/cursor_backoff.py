@@ -8,11 +8,11 @@ from __future__ import annotations
 import time
 from typing import Final
 
+from conformance.clients.official import OfficialClient, OfficialConsumer, OfficialDelivery
+from conformance.clients.security import Service
+from conformance.harness_error import HarnessError
 from conformance.lockstep.cursor_official import NACK_DELAY_S
-from conformance.systems.official import OfficialClient, OfficialConsumer, OfficialDelivery
-from conformance.systems.security import Service
-from conformance.trouble import Trouble
-from model.cursors.words import CameBack, Dispatched, Starved
+from model.cursors.vocabulary import Dispatched, RedeliveryTimes, Starved
 from model.operations import Skipped
 
 LATEST_S: Final = 10.0
@@ -23,7 +23,7 @@ FIRST_S: Final = 1.0
 
 def fail_often(
     service: Service, topic: str, subscription: str, times: int, *, acknowledges_parts: bool
-) -> CameBack | Starved | Skipped:
+) -> RedeliveryTimes | Starved | Skipped:
     """Subscribe, fail with the first message so often, and say how long it took until it came again.
 
     Where parts of batches are not acknowledged, the other messages of its batch come again with it.
@@ -43,7 +43,7 @@ def fail_often(
             consumer.unsubscribe()
 
 
-def _measure(consumer: OfficialConsumer, times: int, *, is_alone: bool) -> CameBack | Starved | Skipped:
+def _measure(consumer: OfficialConsumer, times: int, *, is_alone: bool) -> RedeliveryTimes | Starved | Skipped:
     first = consumer.receive(timeout_s=FIRST_S)
     if first is None:
         return Skipped("the topic has no message")
@@ -65,7 +65,7 @@ def _measure(consumer: OfficialConsumer, times: int, *, is_alone: bool) -> CameB
         after_ms.append((time.monotonic() - failed_s) * 1000)
         first = delivery
     consumer.ack(first)
-    return CameBack(_dispatched(first), NACK_DELAY_S * 1000, tuple(after_ms), tuple(again))
+    return RedeliveryTimes(_dispatched(first), NACK_DELAY_S * 1000, tuple(after_ms), tuple(again))
 
 
 def _place(delivery: OfficialDelivery) -> tuple[object, int]:
@@ -74,5 +74,5 @@ def _place(delivery: OfficialDelivery) -> tuple[object, int]:
 
 def _dispatched(delivery: OfficialDelivery) -> Dispatched:
     if delivery.position is None:
-        raise Trouble("pulsar-client delivered a message without a position")
+        raise HarnessError("pulsar-client delivered a message without a position")
     return Dispatched(delivery.position, delivery.batch_index, 0, delivery.payload.decode(errors="replace"))

@@ -11,16 +11,16 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
+from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
+from conformance.clients.security import Service
+from conformance.clients.wire import WireClient
+from conformance.clients.wire_consumer import Delivery, KeyShared, PartOfBatch
 from conformance.lockstep.batch_acknowledger import BatchAcknowledger
+from conformance.lockstep.positions import Whereabouts
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
 from conformance.lockstep.traits import Traits
-from conformance.lockstep.whereabouts import Whereabouts
-from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.systems.security import Service
-from conformance.systems.wire import WireClient
-from conformance.systems.wire_consumer import Delivery, KeyShared, PartOfBatch
-from conformance.tap.tap import Tap
-from model.cursors.words import Acknowledged, Dispatched, Kind, Subscribe
+from conformance.proxy.proxy import Proxy
+from model.cursors.vocabulary import Acknowledged, Dispatched, Kind, Subscribe
 from model.log import Position
 from model.vocabulary import Client
 
@@ -87,7 +87,7 @@ class WireMember:
     """Whether it has hash ranges of its own in a Key_Shared subscription."""
     keeps_keys: bool
     """Whether messages of one key are to be at one consumer at a time there."""
-    tap: Tap | None
+    proxy: Proxy | None
     """What it comes to the broker through, where the network is to fail it."""
 
     def __init__(
@@ -119,7 +119,7 @@ class WireMember:
         self._may_be_unheard = False
         self._waiting: deque[Dispatched] = deque()
         self._acknowledged: defaultdict[Position, set[int]] = defaultdict(set)
-        self.tap = Tap(service) if subscribe.tapped else None
+        self.proxy = Proxy(service) if subscribe.proxied else None
         self._client = self._connect(service)
         try:
             self._consumer = self._client.subscribe(
@@ -132,7 +132,7 @@ class WireMember:
                 key_shared=_sharing(subscribe),
                 timeout_s=ANSWER_TIMEOUT_S,
             )
-            self.port = self._client.port if self.tap is None else self.tap.ports[-1]
+            self.port = self._client.port if self.proxy is None else self.proxy.ports[-1]
             self._flow(self._queue)
         except BaseException:
             self.crash()
@@ -140,9 +140,9 @@ class WireMember:
 
     def _connect(self, service: Service) -> WireClient:
         try:
-            return WireClient.connect(service if self.tap is None else self.tap.service, timeout_s=ANSWER_TIMEOUT_S)
+            return WireClient.connect(service if self.proxy is None else self.proxy.service, timeout_s=ANSWER_TIMEOUT_S)
         except BaseException:
-            self._stop_tap()
+            self._stop_proxy()
             raise
 
     @property
@@ -235,9 +235,9 @@ class WireMember:
         try:
             self._consumer.ack(ids, cumulative=cumulative, timeout_s=ANSWER_TIMEOUT_S)
         except ConnectionLost:
-            if self.tap is None:
+            if self.proxy is None:
                 raise
-            return Acknowledged(sent, receipt=False)  # it may have arrived before its tap cut it off
+            return Acknowledged(sent, receipt=False)  # it may have arrived before its proxy cut it off
         return Acknowledged(sent, receipt=True)
 
     def _ids_of(
@@ -298,16 +298,16 @@ class WireMember:
         with suppress(ConnectionLost, NoAnswer, ServerRefused):
             self._consumer.close(timeout_s=ANSWER_TIMEOUT_S)
         self._client.close(timeout_s=ANSWER_TIMEOUT_S)
-        self._stop_tap()
+        self._stop_proxy()
 
     def crash(self) -> None:
         """Reset the connection."""
         self._client.abort()
-        self._stop_tap()
+        self._stop_proxy()
 
-    def _stop_tap(self) -> None:
-        if self.tap is not None:
-            self.tap.stop()
+    def _stop_proxy(self) -> None:
+        if self.proxy is not None:
+            self.proxy.stop()
 
 
 def _sharing(subscribe: Subscribe) -> KeyShared | None:

@@ -10,16 +10,16 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
+from conformance.clients.deadline import Deadline
+from conformance.clients.outcomes import ConnectionLost, ServerRefused
+from conformance.harness_error import HarnessError
 from conformance.lockstep.cursor_accounts import PAUSE_S, Watch, account_of, port_of
 from conformance.lockstep.cursor_consumers import Member, WireMember
 from conformance.lockstep.cursor_official import OfficialMember
+from conformance.lockstep.positions import Whereabouts
 from conformance.lockstep.retrying import RETRIABLE
-from conformance.lockstep.whereabouts import Whereabouts
 from conformance.lockstep.world import World
-from conformance.systems.deadline import Deadline
-from conformance.systems.outcomes import ConnectionLost, ServerRefused
-from conformance.trouble import Trouble
-from model.cursors.words import Dispatched, Subscribe
+from model.cursors.vocabulary import Dispatched, Subscribe
 from model.log import Position
 from model.operations import Refused
 from model.vocabulary import Client
@@ -134,7 +134,7 @@ class Members:
         member.close()
 
     def can_crash(self, member: Member) -> bool:
-        """Whether its connections can be cut: pulsar-client's only where the broker keeps it to the tap."""
+        """Whether its connections can be cut: pulsar-client's only where the broker keeps it to the proxy."""
         if not isinstance(member, OfficialMember):
             return True
         for topic in self.parts(member.topic):
@@ -153,14 +153,14 @@ class Members:
             self.await_gone(member)
 
     def cut_connection(self, member: OfficialMember) -> None:
-        """Cut the connections of pulsar-client, and wait until it has come back; Trouble if it does not."""
+        """Cut the connections of pulsar-client, and wait until it has come back; HarnessError if it does not."""
         before = member.ports
         member.cut_off()
         deadline = Deadline.after(LET_IN_TIMEOUT_S)
         for topic in self.parts(member.topic):
             while not self._is_back(member, topic, before):
                 if deadline.passed:
-                    raise Trouble(f"in {LET_IN_TIMEOUT_S:g} s pulsar-client did not come back")
+                    raise HarnessError(f"in {LET_IN_TIMEOUT_S:g} s pulsar-client did not come back")
                 time.sleep(PAUSE_S)
 
     def _is_back(self, member: Member, topic: str, before: Sequence[int]) -> bool:
@@ -174,7 +174,7 @@ class Members:
         for topic in self.parts(member.topic):
             while self._is_connected(member, topic):
                 if deadline.passed:
-                    raise Trouble(f"in {GONE_TIMEOUT_S:g} s the broker did not notice that a consumer was cut off")
+                    raise HarnessError(f"in {GONE_TIMEOUT_S:g} s the broker did not notice that a consumer was cut off")
                 time.sleep(PAUSE_S)
 
     def _is_connected(self, member: Member, topic: str) -> bool:

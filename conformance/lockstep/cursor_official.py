@@ -1,6 +1,6 @@
 """A consumer of pulsar-client for document 003: it groups its acknowledgments, and comes back by itself.
 
-It speaks to the broker through a tap, so that a crash loses what it holds back: told to stop, it would send that.
+It speaks to the broker through a proxy, so that a crash loses what it holds back: told to stop, it would send that.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Final
 
+from conformance.clients.official import OfficialClient, OfficialDelivery
+from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
+from conformance.clients.security import Service
 from conformance.lockstep.batch_acknowledger import BatchAcknowledger
 from conformance.lockstep.cursor_consumers import IN_ORDER
+from conformance.lockstep.positions import Whereabouts
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
 from conformance.lockstep.traits import Traits
-from conformance.lockstep.whereabouts import Whereabouts
-from conformance.systems.official import OfficialClient, OfficialDelivery
-from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.systems.security import Service
-from conformance.tap.tap import Tap
-from model.cursors.words import Acknowledged, Dispatched, Kind, Subscribe
+from conformance.proxy.proxy import Proxy
+from model.cursors.vocabulary import Acknowledged, Dispatched, Kind, Subscribe
 from model.log import Position
 from model.vocabulary import Client
 
@@ -65,8 +65,8 @@ class OfficialMember:
         self._wanted = 0
         self._waiting: deque[Dispatched] = deque()
         self._deliveries: dict[Dispatched, OfficialDelivery] = {}
-        self._tap = Tap(service)
-        self._client = OfficialClient(self._tap.service, timeout_s=ANSWER_TIMEOUT_S)
+        self._proxy = Proxy(service)
+        self._client = OfficialClient(self._proxy.service, timeout_s=ANSWER_TIMEOUT_S)
         try:
             self._consumer = self._client.subscribe(
                 topic,
@@ -169,27 +169,27 @@ class OfficialMember:
 
     def cut_off(self) -> None:
         """Cut its connections, and learn that it will be given again what it had; it comes back by itself."""
-        self._tap.cut()
+        self._proxy.cut()
         self.held.clear()
         self._waiting.clear()
 
     @property
     def ports(self) -> tuple[int, ...]:
         """Where the broker saw it so far."""
-        return self._tap.ports
+        return self._proxy.ports
 
     def can_be_cut(self, address: str | None) -> bool:
-        """Whether the connection that the broker sees at this address goes through the tap."""
-        return self._tap.carries(address)
+        """Whether the connection that the broker sees at this address goes through the proxy."""
+        return self._proxy.carries(address)
 
     def close(self) -> None:
         """Close the consumer, which sends what is held back, then the client."""
         with suppress(ConnectionLost, NoAnswer, ServerRefused):
             self._consumer.close()
         self._client.abort()
-        self._tap.stop()
+        self._proxy.stop()
 
     def crash(self) -> None:
         """Cut the connections, with whatever the client holds back, and end it."""
-        self._tap.stop()
+        self._proxy.stop()
         self._client.abort()

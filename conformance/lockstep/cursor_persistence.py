@@ -14,9 +14,9 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from conformance.systems.admin import Admin
-from conformance.systems.admin_types import CursorStats
-from model.cursors.words import NotPersisted, Persisted
+from conformance.clients.admin import Admin
+from conformance.clients.admin_types import CursorStats
+from model.cursors.vocabulary import NotPersisted, Persisted
 from model.operations import Skipped
 
 LANDED_S: Final = 0.25

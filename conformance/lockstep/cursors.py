@@ -10,6 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, assert_never
 
+from conformance.clients.deadline import Deadline
+from conformance.clients.outcomes import ServerRefused
+from conformance.clients.wire_consumer import PartOfBatch
 from conformance.lockstep.cursor_accounts import Account, Watch, account_of
 from conformance.lockstep.cursor_admin import BEGINNING, CursorAdmin
 from conformance.lockstep.cursor_backoff import fail_often
@@ -17,17 +20,15 @@ from conformance.lockstep.cursor_consumers import IN_ORDER, Member, WireMember, 
 from conformance.lockstep.cursor_members import DELIVERY_TIMEOUT_S, Members, receive
 from conformance.lockstep.cursor_official import OfficialMember
 from conformance.lockstep.cursor_persistence import PersistedStates
-from conformance.lockstep.keys import KeyShares
+from conformance.lockstep.key_shared import KeyShares
 from conformance.lockstep.network import fault_of
-from conformance.lockstep.whereabouts import Whereabout, Whereabouts
+from conformance.lockstep.positions import Whereabout, Whereabouts
 from conformance.lockstep.world import World
-from conformance.systems.deadline import Deadline
-from conformance.systems.outcomes import ServerRefused
-from conformance.systems.wire_consumer import PartOfBatch
-from model.cursors.words import (
+from model.cursors.vocabulary import (
+    AckById,
     Acknowledge,
     Acknowledged,
-    AcknowledgeOthers,
+    AllReceived,
     Arrived,
     AwaitPersisted,
     CloseConsumer,
@@ -35,28 +36,27 @@ from model.cursors.words import (
     CreateSubscription,
     CursorOperation,
     CursorRead,
+    CursorReset,
     CutConnection,
-    CutOff,
+    CutDuring,
     DeleteSubscription,
     Dispatched,
     Expire,
-    FailOften,
+    Nack,
+    NackRepeatedly,
     ReadCursor,
-    ReadStored,
-    Redeliver,
-    Redelivering,
+    ReadStoredCursor,
+    Receive,
+    ReceiveAll,
+    ReceivedMessages,
+    RedeliveryRequested,
     ResetCursor,
     Seek,
-    SetTo,
     Skip,
     SkipAll,
     Starved,
     Subscribe,
     Subscribed,
-    Take,
-    TakeAll,
-    Taken,
-    TakenAll,
     Terminate,
     Trim,
 )
@@ -126,15 +126,15 @@ class Cursors:
                 return self._with(consumer, lambda _: self._close(consumer))
             case CrashConsumer(consumer):
                 return self._with(consumer, lambda member: self._crash(consumer, member))
-            case Take(consumer, count):
+            case Receive(consumer, count):
                 return self._with(consumer, lambda member: self._take(member, count))
             case Acknowledge(consumer):
                 return self._with(consumer, lambda member: self._acknowledge(member, operation))
-            case AcknowledgeOthers(consumer):
+            case AckById(consumer):
                 return self._with(consumer, lambda member: self._acknowledge_others(member, operation))
-            case Redeliver(consumer, nth):
+            case Nack(consumer, nth):
                 return self._with(consumer, lambda member: self._redeliver(member, nth))
-            case CutOff(doing):
+            case CutDuring(doing):
                 return self._with(doing.consumer, lambda member: self._cut_off(member, operation))
             case CutConnection(consumer):
                 return self._with(consumer, self._cut_connection)
@@ -153,10 +153,10 @@ class Cursors:
         | Expire
         | ResetCursor
         | ReadCursor
-        | ReadStored
+        | ReadStoredCursor
         | AwaitPersisted
-        | TakeAll
-        | FailOften
+        | ReceiveAll
+        | NackRepeatedly
         | Terminate
         | Trim,
         topic: str,
@@ -182,14 +182,14 @@ class Cursors:
                 return self._reset(operation, topic)
             case ReadCursor(subscription=subscription):
                 return self._read(topic, subscription)
-            case ReadStored(subscription=subscription):
+            case ReadStoredCursor(subscription=subscription):
                 return self._admin.stored(topic, subscription)
             case AwaitPersisted(subscription=subscription):
                 self._members.watch(topic, subscription).await_quiet()
                 return self._persisted.wait(topic, subscription)
-            case TakeAll():
+            case ReceiveAll():
                 return self._take_all(operation, topic)
-            case FailOften(times=times):
+            case NackRepeatedly(times=times):
                 subscription, parts = f"often-{self._world.fresh()}", self._world.traits.acknowledges_parts
                 return fail_often(self._world.service, topic, subscription, times, acknowledges_parts=parts)
             case Terminate():
@@ -244,7 +244,7 @@ class Cursors:
         if why is not None:
             return Starved(why, messages)
         is_settled = isinstance(member, WireMember) and member.permits_left <= 0 and not member.waiting_count
-        return Taken(messages, settled=is_settled)
+        return ReceivedMessages(messages, settled=is_settled)
 
     def _acknowledge(self, member: Member, operation: Acknowledge) -> AnyOutcome:
         messages = chosen(member, operation.nth[:1] if operation.cumulative else operation.nth)
@@ -255,21 +255,21 @@ class Cursors:
         self._changing(member)
         return member.acknowledge(messages, cumulative=operation.cumulative)
 
-    def _cut_off(self, member: Member, operation: CutOff) -> AnyOutcome:
+    def _cut_off(self, member: Member, operation: CutDuring) -> AnyOutcome:
         doing = operation.doing
-        if not isinstance(member, WireMember) or member.tap is None:
-            return Skipped("the consumer does not come through a tap")
-        member.tap.inject(fault_of(operation.fault))
+        if not isinstance(member, WireMember) or member.proxy is None:
+            return Skipped("the consumer does not come through a proxy")
+        member.proxy.inject(fault_of(operation.fault))
         outcome = self._failed_by_network(member, doing)
         if isinstance(outcome, Skipped):
-            member.tap.lift_all()
+            member.proxy.lift_all()
         else:
             self._members.crash([doing.consumer])
         return outcome
 
-    def _failed_by_network(self, member: WireMember, doing: Take | Acknowledge) -> AnyOutcome:
-        if isinstance(doing, Take):
-            return Taken(self._members.take_while_connected(member, doing.count))
+    def _failed_by_network(self, member: WireMember, doing: Receive | Acknowledge) -> AnyOutcome:
+        if isinstance(doing, Receive):
+            return ReceivedMessages(self._members.take_while_connected(member, doing.count))
         try:
             return self._acknowledge(member, doing)
         except ServerRefused as refused:
@@ -288,7 +288,7 @@ class Cursors:
         for topic in self._members.parts(member.topic):
             self._persisted.changing(topic, member.subscription)
 
-    def _acknowledge_others(self, member: Member, operation: AcknowledgeOthers) -> AnyOutcome:
+    def _acknowledge_others(self, member: Member, operation: AckById) -> AnyOutcome:
         if not isinstance(member, WireMember):
             return Skipped("only the wire client acknowledges what it did not receive")
         if operation.cumulative and member.kind not in IN_ORDER:
@@ -328,7 +328,7 @@ class Cursors:
             if self._world.failpoints is not None and self._world.failpoints.are_armed:
                 return Skipped("the broker is made slow, so nobody can tell what is on its way to the consumer")
             self._members.watch(member.topic, member.subscription).settle(Deadline.after(DELIVERY_TIMEOUT_S["wire"]))
-        return Redelivering(member.redeliver(messages))
+        return RedeliveryRequested(member.redeliver(messages))
 
     # ---------------------------------------------------------------------------------------------------------- cursors
 
@@ -377,11 +377,11 @@ class Cursors:
             position = earlier
         return Target(position, time_ms)
 
-    def _was_reset(self, topic: str, subscription: str, target: Target) -> SetTo:
+    def _was_reset(self, topic: str, subscription: str, target: Target) -> CursorReset:
         """All consumers were disconnected."""
         for member in self._members.lost(topic, subscription):
             self._members.await_gone(member)
-        return SetTo(target.to)
+        return CursorReset(target.to)
 
     def _expire(self, operation: Expire, topic: str) -> AnyOutcome:
         found = self._whereabouts.find(operation.up_to, topic=topic)
@@ -413,7 +413,7 @@ class Cursors:
             account.cursor.cursor_ledger_last_entry + 1,
         )
 
-    def _take_all(self, operation: TakeAll, topic: str) -> AnyOutcome:
+    def _take_all(self, operation: ReceiveAll, topic: str) -> AnyOutcome:
         self._members.crash(self._members.on(topic, operation.subscription))
         if operation.subscription not in self._world.admin.internal_stats(topic).cursors:
             return _NO_SUBSCRIPTION
@@ -424,7 +424,7 @@ class Cursors:
         watch = Watch(self._world.admin, topic, operation.subscription, [member])
         messages, why = receive(member, EVERYTHING, [watch])
         member.close()
-        return TakenAll(messages) if why is None else Starved(why, messages)
+        return AllReceived(messages) if why is None else Starved(why, messages)
 
     def close(self) -> None:
         """Cut all consumers off."""

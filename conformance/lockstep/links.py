@@ -10,11 +10,11 @@ from typing import Final, Protocol
 
 from conformance.applications.starter import Starter
 from conformance.applications.words import Answered, Close, Die, Failed, Hand, Produce, Told
-from conformance.systems.outcomes import Lost, NoAnswer, Receipt, SendError, SendOutcome, ServerRefused
-from conformance.systems.security import Service
-from conformance.systems.wire import WireClient
-from conformance.systems.wire_producer import SendTicket
-from conformance.trouble import Trouble
+from conformance.clients.outcomes import Lost, NoAnswer, Receipt, SendError, SendOutcome, ServerRefused
+from conformance.clients.security import Service
+from conformance.clients.wire import WireClient
+from conformance.clients.wire_producer import SendTicket
+from conformance.harness_error import HarnessError
 from model.vocabulary import Client, Entry
 
 CLOSE_TIMEOUT_S: Final = 10.0
@@ -90,12 +90,12 @@ class OfficialLink:
                 self._application.await_end()
                 raise ServerRefused(code, message) if is_refused else NoAnswer(message)
             case _:
-                raise Trouble(f"a producer of pulsar-client did not say that it is open, but: {report}")
+                raise HarnessError(f"a producer of pulsar-client did not say that it is open, but: {report}")
 
     def send(self, entry: Entry) -> Ticket:
         """Hand an entry over; the client does not say where its batches end, so that only single messages are safe."""
         if entry.is_batch:
-            raise Trouble("a source of pulsar-client sends single messages only")
+            raise HarnessError("a source of pulsar-client sends single messages only")
         self._application.tell(Hand(entry))
         return entry
 
@@ -108,7 +108,7 @@ class OfficialLink:
             case Failed(ticket.lowest, code, message, is_refused):
                 return SendError(code, message) if is_refused else Lost(message)
             case _:
-                raise Trouble(f"a producer of pulsar-client was asked about {ticket}, and said: {report}")
+                raise HarnessError(f"a producer of pulsar-client was asked about {ticket}, and said: {report}")
 
     def close(self) -> None:
         """Have it close in good order."""

@@ -12,16 +12,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from conformance.harness_error import HarnessError
 from conformance.history.document import Step, Violation
 from conformance.lockstep.performer import Performer
-from conformance.trouble import Trouble
-from model import effectively_once
-from model.chunks.following import finishing as finishing_chunks
-from model.cursors.words import ReadCursor, TakeAll
+from model.applications import tracker
+from model.chunking.tracker import finishing as finishing_chunks
+from model.cursors.vocabulary import ReadCursor, ReceiveAll
+from model.deduplication.producer_state import Lane
 from model.example import Example, judge
 from model.judgement import Broken
-from model.lanes import Lane
-from model.network import Mend
+from model.network import ClearNetworkFaults
 from model.operations import (
     AnyOperation,
     AnyOutcome,
@@ -112,7 +112,7 @@ class Lockstep:
         self.deviations.update(judged.deviations)
         self.largest_state = max(self.largest_state, self.state.size)
         if self.largest_state > MAX_STATES:
-            raise Trouble(f"the model holds more than {MAX_STATES} states as possible")
+            raise HarnessError(f"the model holds more than {MAX_STATES} states as possible")
         return step.outcome
 
     def finish(self) -> None:
@@ -138,7 +138,7 @@ def finishing(lockstep: Lockstep) -> Iterator[AnyOperation]:
     order. What is read back after it is all there will ever be.
     """
     if lockstep.state.is_disturbed:
-        yield Mend()
+        yield ClearNetworkFaults()
     if lockstep.state.failpoints:
         yield ClearFailpoints()
     for topic in list(lockstep.state.chunking.topics):
@@ -146,7 +146,7 @@ def finishing(lockstep: Lockstep) -> Iterator[AnyOperation]:
     for topic in list(lockstep.state.replication.topics):
         yield from winding_up_clusters(lambda: lockstep.state.replication, topic)
     for topic in list(lockstep.state.topics):
-        yield from effectively_once.settling(lambda: lockstep.state.applications, topic)
+        yield from tracker.settling(lambda: lockstep.state.applications, topic)
         if any(session.pending for session in lockstep.state.sessions.values()) or _unsettled(lockstep.state, topic):
             yield from _reopening(lockstep, topic)
             yield from _barrier(lockstep, topic)
@@ -159,7 +159,7 @@ def finishing(lockstep: Lockstep) -> Iterator[AnyOperation]:
         yield ReadLog(topic)
         if followed is None and not lockstep.state.applications.has(topic):
             yield ReadSnapshot(topic)
-        yield from effectively_once.winding_up(lockstep.state.applications, topic)
+        yield from tracker.winding_up(lockstep.state.applications, topic)
 
 
 def _winding_up_subscriptions(lockstep: Lockstep, topic: str) -> Iterator[AnyOperation]:
@@ -167,7 +167,7 @@ def _winding_up_subscriptions(lockstep: Lockstep, topic: str) -> Iterator[AnyOpe
     for where, subscription in list(lockstep.state.consumption.cursors):
         if where == topic and lockstep.state.consumption.cursors[where, subscription].durable:
             yield ReadCursor(topic, subscription)
-            yield TakeAll(topic, subscription)
+            yield ReceiveAll(topic, subscription)
 
 
 def _unsettled(state: Example, topic: str) -> list[str]:
@@ -195,7 +195,7 @@ def _barrier(lockstep: Lockstep, topic: str) -> Iterator[AnyOperation]:
                 return
             case _:
                 yield CrashProducer(session)
-    raise Trouble(f"nothing that was sent to a topic was confirmed in {BARRIERS} tries")
+    raise HarnessError(f"nothing that was sent to a topic was confirmed in {BARRIERS} tries")
 
 
 def _has_gaps(lanes: frozenset[Lane]) -> bool:

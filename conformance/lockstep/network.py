@@ -1,4 +1,4 @@
-"""The way of one example's producers to the broker: straight there, or through a tap that is told what to do to it.
+"""The way of one example's producers to the broker: straight there, or through a proxy that is told what to do to it.
 
 It sets the faults and says how often they acted. Connections that they end are ended for the clients as any other.
 """
@@ -8,12 +8,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
-from conformance.systems.security import Service
-from conformance.tap import faults
-from conformance.tap.armed import Armed
-from conformance.tap.faults import Fault, Which
-from conformance.tap.tap import Tap
-from model.network import CutAfter, CutAt, Delay, Disturb, Hold, LoseThenCut, Mended, NetworkFault, TurnAway
+from conformance.clients.security import Service
+from conformance.proxy import faults
+from conformance.proxy.armed import Armed
+from conformance.proxy.faults import Fault, Which
+from conformance.proxy.proxy import Proxy
+from model.network import (
+    CutAfter,
+    CutAt,
+    Delay,
+    Hold,
+    InjectNetworkFault,
+    LoseThenCut,
+    NetworkFault,
+    NetworkFaultsCleared,
+    RefuseConnections,
+)
 from model.operations import AnyOutcome, Done, Skipped
 
 WITHIN_BYTES = 25
@@ -27,31 +37,31 @@ class Network:
         """``topics``: the names of the history to the real ones; it fills up while the example goes on."""
         self._service = service
         self._topics = topics
-        self._tap: Tap | None = None
+        self._proxy: Proxy | None = None
         self._set: list[Armed] = []
 
     @property
     def service(self) -> Service:
         """Where producers find the broker."""
-        return self._service if self._tap is None else self._tap.service
+        return self._service if self._proxy is None else self._proxy.service
 
     @property
-    def is_tapped(self) -> bool:
+    def is_proxied(self) -> bool:
         """Whether it may have ended a connection that the broker would have kept."""
-        return self._tap is not None
+        return self._proxy is not None
 
-    def use_tap(self) -> AnyOutcome:
-        """Let those who connect from now on come through a tap."""
-        if self._tap is None:
-            self._tap = Tap(self._service)
+    def use_proxy(self) -> AnyOutcome:
+        """Let those who connect from now on come through a proxy."""
+        if self._proxy is None:
+            self._proxy = Proxy(self._service)
         return Done()
 
-    def disturb(self, operation: Disturb) -> AnyOutcome:
+    def disturb(self, operation: InjectNetworkFault) -> AnyOutcome:
         """Set a fault."""
         topic = self._topics.get(operation.topic)
-        if self._tap is None or topic is None:
-            return Skipped("there is no such topic" if topic is None else "producers do not come through a tap")
-        self._set.append(self._tap.inject(fault_of(operation.fault, topic)))
+        if self._proxy is None or topic is None:
+            return Skipped("there is no such topic" if topic is None else "producers do not come through a proxy")
+        self._set.append(self._proxy.inject(fault_of(operation.fault, topic)))
         return Done()
 
     def release(self) -> None:
@@ -62,22 +72,22 @@ class Network:
 
     def mend(self) -> AnyOutcome:
         """Lift all faults."""
-        if self._tap is None:
-            return Skipped("producers do not come through a tap")
-        self._tap.lift_all()
+        if self._proxy is None:
+            return Skipped("producers do not come through a proxy")
+        self._proxy.lift_all()
         fired = sum(len(armed.fired) for armed in self._set)
         self._set.clear()
-        return Mended(fired)
+        return NetworkFaultsCleared(fired)
 
     def close(self) -> None:
-        """End all connections that go through the tap."""
-        if self._tap is not None:
-            self._tap.stop()
-            self._tap = None
+        """End all connections that go through the proxy."""
+        if self._proxy is not None:
+            self._proxy.stop()
+            self._proxy = None
 
 
 def fault_of(fault: NetworkFault, topic: str | None = None, *, consumer: str | None = None) -> Fault:
-    """The tap's fault that these words of a history mean, for one topic, or for one consumer."""
+    """The proxy's fault that these words of a history mean, for one topic, or for one consumer."""
     match fault:
         case CutAt(kind, nth, where):
             which = Which(kind=kind, topic=topic, consumer=consumer, nth=nth)
@@ -92,7 +102,7 @@ def fault_of(fault: NetworkFault, topic: str | None = None, *, consumer: str | N
             return faults.Delay(which=which, delay_s=delay_ms / 1000)
         case Hold(kind, nth):
             return faults.Hold(which=Which(kind=kind, topic=topic, consumer=consumer, nth=nth))
-        case TurnAway(for_ms):
+        case RefuseConnections(for_ms):
             return faults.Refuse(for_s=for_ms / 1000)
         case _:
             assert_never(fault)

@@ -21,7 +21,7 @@ class Performer(Protocol):
     """Carries out the operations of one example."""
 
     def perform(self, operation: AnyOperation) -> Performed:
-        """Carry out one operation and say what was seen; Trouble when that cannot be said."""
+        """Carry out one operation and say what was seen; HarnessError when that cannot be said."""
 
     def close(self) -> None:
         """End all sessions of the example. What it made on the broker stays."""

@@ -9,9 +9,9 @@ from conformance.applications.starter import Starter
 from conformance.applications.store import applied
 from conformance.applications.words import CouldNotGoOn, Dying, Ended, Order, Read, Subscribe
 from conformance.brokers.interface import Addresses
-from conformance.systems.outcomes import NoAnswer
-from conformance.trouble import Trouble
-from model.applications import DatabaseRead, Ran, RunReader, RunSubscriber, Stuck
+from conformance.clients.outcomes import NoAnswer
+from conformance.harness_error import HarnessError
+from model.applications.vocabulary import DatabaseRead, Ran, RunReader, RunSubscriber, Stuck
 from model.operations import AnyOutcome, Skipped
 
 RUN_TIMEOUT_S: Final = 10.0
@@ -40,7 +40,7 @@ class Programs:
         try:
             report = application.hear(RUN_TIMEOUT_S + GRACE_S)
         except NoAnswer as silent:
-            raise Trouble("a program of the suite neither ended nor said why") from silent
+            raise HarnessError("a program of the suite neither ended nor said why") from silent
         application.await_end()
         match report:
             case Ended(received):
@@ -50,7 +50,7 @@ class Programs:
             case CouldNotGoOn(why):
                 return Stuck(why)
             case _:
-                raise Trouble(f"a program of the suite ended, and had said: {report}")
+                raise HarnessError(f"a program of the suite ended, and had said: {report}")
 
     def _order(self, operation: RunReader | RunSubscriber, topic: str, database: Path) -> Order:
         service, admin = self._addresses.service, self._addresses.admin

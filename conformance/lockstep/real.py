@@ -11,27 +11,27 @@ from collections.abc import Callable, Iterable
 from typing import Final, assert_never
 
 from conformance.brokers.interface import Capability
+from conformance.clients import read_log as logs
+from conformance.clients.admin_types import CursorStats
+from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
+from conformance.clients.stored_log import last_stored
+from conformance.harness_error import HarnessError
 from conformance.lockstep.applications import Applications
-from conformance.lockstep.chunks import Chunks
+from conformance.lockstep.chunking import Chunks
 from conformance.lockstep.cursors import Cursors
-from conformance.lockstep.geo import GeoPerformer
 from conformance.lockstep.network import Network
 from conformance.lockstep.performer import Performed
+from conformance.lockstep.positions import Whereabouts
+from conformance.lockstep.replication import GeoPerformer
 from conformance.lockstep.retrying import RETRIABLE, retried
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S, OfficialSession, ProducerSession, WireSession
-from conformance.lockstep.whereabouts import Whereabouts
 from conformance.lockstep.world import World
-from conformance.systems import read_log as logs
-from conformance.systems.admin_types import CursorStats
-from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.systems.stored_log import last_stored
-from conformance.trouble import Trouble
-from model.applications import ApplicationOperation, StartSource
-from model.chunks.words import ChunkOperation
-from model.cursors.words import CursorOperation, Persistence, partition_name
-from model.keys.words import KeyOperation
+from model.applications.vocabulary import ApplicationOperation, StartSource
+from model.chunking.vocabulary import ChunkOperation
+from model.cursors.vocabulary import CursorOperation, Persistence, partition_name
+from model.key_shared.vocabulary import KeyOperation
 from model.log import Position
-from model.network import Disturb, Mend, NetworkOperation, UseTap
+from model.network import ClearNetworkFaults, InjectNetworkFault, NetworkOperation, UseProxy
 from model.operations import (
     AnyOperation,
     Cleared,
@@ -40,6 +40,7 @@ from model.operations import (
     CrashProducer,
     Created,
     CreateTopic,
+    DeduplicationSet,
     Done,
     Entry,
     Fired,
@@ -50,21 +51,20 @@ from model.operations import (
     Message,
     Opened,
     OpenProducer,
+    PolicyIgnored,
     ReadLog,
     ReadSnapshot,
     Refused,
     Restart,
     Send,
     Sent,
+    SetDeduplication,
     SetFailpoint,
     Skipped,
     SnapshotRead,
-    SwitchDeduplication,
-    Switched,
-    Unheeded,
     Unload,
 )
-from model.replication.words import GeoOperation
+from model.replication.vocabulary import GeoOperation
 
 DEDUPLICATION_CURSOR: Final = "pulsar.dedup"
 POLICY_TIMEOUT_S: Final = 10.0
@@ -74,7 +74,7 @@ STATUS: Final = {True: "Enabled", False: "Disabled"}
 BACK_TIMEOUT_S: Final = 30.0
 """How long a topic may take to let a producer in again, after its broker was away or a write failed."""
 _NO_TOPIC_POLICIES: Final = Skipped("this broker has no policies of topics")
-UNHURRIED: Final = (UseTap, Disturb, StartSource, Unload, Kill, Restart)
+UNHURRIED: Final = (UseProxy, InjectNetworkFault, StartSource, Unload, Kill, Restart)
 """Operations in which nobody waits for what the network may be holding."""
 
 
@@ -109,7 +109,7 @@ class RealPerformer:
             return self._perform(operation)
         except (ConnectionLost, NoAnswer) as error:
             self._world.assert_alive()
-            raise Trouble(f"the broker is up, but {type(operation).__name__} failed: {error}") from error
+            raise HarnessError(f"the broker is up, but {type(operation).__name__} failed: {error}") from error
 
     def _perform(self, operation: AnyOperation) -> Performed:
         if not isinstance(operation, UNHURRIED) and not (isinstance(operation, Send) and not operation.wait):
@@ -140,7 +140,7 @@ class RealPerformer:
                 return self._leave(session, lambda live: live.crash(), wait=False)
             case Send():
                 return self._send(operation)
-            case SwitchDeduplication():
+            case SetDeduplication():
                 return self._switch(operation)
             case Unload(topic, classic):
                 return self._unload(topic, classic=classic)
@@ -181,7 +181,7 @@ class RealPerformer:
         if operation.deduplication not in ("namespace-on", "namespace-off"):
             status = self._status_when_switched(name, on=on)
             if status != STATUS[on]:
-                return Performed(Unheeded(status))
+                return Performed(PolicyIgnored(status))
         world = self._world
         return Performed(Created(deduplication=on, snapshot_room=world.snapshot_room, ledger_room=world.ledger_room))
 
@@ -213,7 +213,7 @@ class RealPerformer:
         )
         return Performed(created)
 
-    def _switch(self, operation: SwitchDeduplication) -> Performed:
+    def _switch(self, operation: SetDeduplication) -> Performed:
         name = self._topics.get(operation.topic)
         if name is None:
             return Performed(Skipped("there is no such topic"))
@@ -230,7 +230,7 @@ class RealPerformer:
             return Performed(Skipped("the topic shares its namespace"), late)
         on = self._topic_policies.get(name, operation.on)
         status = self._status_when_switched(name, on=on)
-        return Performed(Switched(on) if status == STATUS[on] else Unheeded(status), late)
+        return Performed(DeduplicationSet(on) if status == STATUS[on] else PolicyIgnored(status), late)
 
     def _await_policy(self, name: str, *, on: bool) -> None:
         """Wait until the broker has learnt a topic's policy, or had long enough for it.
@@ -293,8 +293,8 @@ class RealPerformer:
         for name in self._of_broker - self._topic_policies.keys():
             status = self._status_when_switched(name, on=deduplication)
             if status != STATUS[deduplication]:
-                return Performed(Unheeded(status), bounced.late)
-        return Performed(Switched(deduplication), bounced.late)
+                return Performed(PolicyIgnored(status), bounced.late)
+        return Performed(DeduplicationSet(deduplication), bounced.late)
 
     def _kill(self) -> None:
         self._world.broker.kill()
@@ -317,7 +317,7 @@ class RealPerformer:
                 live = kind(self._network.service, name, operation.producer)
                 break
             except (ConnectionLost, NoAnswer):
-                if not self._network.is_tapped or time.monotonic() > deadline:
+                if not self._network.is_proxied or time.monotonic() > deadline:
                     raise
             except ServerRefused as refused:
                 may_pass = refused.code in RETRIABLE or (refused.code == "ProducerBusy" and not taken)
@@ -389,11 +389,11 @@ class RealPerformer:
 
     def _on_network(self, operation: NetworkOperation) -> Performed:
         match operation:
-            case UseTap():
-                return Performed(self._network.use_tap())
-            case Disturb():
+            case UseProxy():
+                return Performed(self._network.use_proxy())
+            case InjectNetworkFault():
                 return Performed(self._network.disturb(operation))
-            case Mend():
+            case ClearNetworkFaults():
                 return Performed(self._network.mend())
             case _:
                 assert_never(operation)
@@ -445,7 +445,7 @@ class RealPerformer:
             if cursor is None or (cursor == before and cursor.state != "SwitchingLedger"):
                 return cursor
             if time.monotonic() > deadline:
-                raise Trouble("the cursor of the deduplication snapshot does not settle")
+                raise HarnessError("the cursor of the deduplication snapshot does not settle")
             before = cursor
 
     def _read_log(self, topic: str) -> Performed:

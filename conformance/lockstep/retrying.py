@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from conformance.systems.admin_http import AdminError
-from conformance.systems.deadline import Deadline
+from conformance.clients.admin_http import AdminError
+from conformance.clients.deadline import Deadline
 
 T = TypeVar("T")
 

@@ -11,11 +11,11 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from conformance.applications.deliveries import to_message
-from conformance.systems.official import OfficialClient, OfficialDelivery
-from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.systems.security import Service
-from conformance.systems.wire import WireClient
-from model.applications import Delivered, SubscriptionKind
+from conformance.clients.official import OfficialClient, OfficialDelivery
+from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
+from conformance.clients.security import Service
+from conformance.clients.wire import WireClient
+from model.applications.vocabulary import Delivered, SubscriptionKind
 from model.log import Position
 from model.vocabulary import Client
 

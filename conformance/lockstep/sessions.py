@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from conformance.systems.deadline import Deadline
-from conformance.systems.official import OfficialClient, OfficialTicket
-from conformance.systems.outcomes import ConnectionLost, Lost, NoAnswer, Receipt, SendError, SendOutcome, ServerRefused
-from conformance.systems.security import Service
-from conformance.systems.wire import WireClient
-from conformance.systems.wire_producer import Keys, SendTicket, WireProducer
-from model.lanes import UNKNOWN_STATUS
+from conformance.clients.deadline import Deadline
+from conformance.clients.official import OfficialClient, OfficialTicket
+from conformance.clients.outcomes import ConnectionLost, Lost, NoAnswer, Receipt, SendError, SendOutcome, ServerRefused
+from conformance.clients.security import Service
+from conformance.clients.wire import WireClient
+from conformance.clients.wire_producer import Keys, SendTicket, WireProducer
+from model.deduplication.producer_state import UNKNOWN_STATUS
 from model.operations import Answer, Duplicate, Entry, Refused, Stored, Unknown
 
 ANSWER_TIMEOUT_S = 10.0

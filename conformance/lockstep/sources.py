@@ -14,11 +14,19 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from conformance.applications.starter import Starter
+from conformance.clients.deadline import Deadline
+from conformance.clients.outcomes import ConnectionLost, NoAnswer, Receipt, ServerRefused
 from conformance.lockstep.links import Link, Ticket, open_link
 from conformance.lockstep.network import Network
-from conformance.systems.deadline import Deadline
-from conformance.systems.outcomes import ConnectionLost, NoAnswer, Receipt, ServerRefused
-from model.applications import Confirmed, CrashSource, FinishSource, SourceEnded, SourceStarted, StartSource, Stuck
+from model.applications.vocabulary import (
+    Confirmed,
+    CrashSource,
+    FinishSource,
+    SourceEnded,
+    SourceStarted,
+    StartSource,
+    Stuck,
+)
 from model.log import Position
 from model.operations import AnyOutcome, Skipped
 from model.vocabulary import Client, Entry
@@ -153,21 +161,21 @@ class Life:
     def go_on(self, count: int | None) -> str | None:
         """Wait, and send again, until so many entries (None: all) are confirmed; why it was not done in good time."""
         deadline = Deadline.after(self._timeout_s)
-        trouble = "none"
+        harness_error = "none"
         while self._unconfirmed and (count is None or len(self.confirmed) < count):
             if deadline.passed:
-                return f"{len(self._unconfirmed)} entries are not confirmed; the last trouble: {trouble}"
+                return f"{len(self._unconfirmed)} entries are not confirmed; the last harness error: {harness_error}"
             try:
                 outcome = self._link.answer(self._in_flight[0], timeout_s=min(deadline.left_s, self._patience_s))
             except NoAnswer as silence:
                 self.stalled += 1
-                trouble = str(silence)
+                harness_error = str(silence)
             else:
                 if isinstance(outcome, Receipt):
                     self.confirmed[self._unconfirmed.popleft().lowest] = outcome.position
                     self._in_flight.popleft()
                     continue
-                trouble = str(outcome)
+                harness_error = str(outcome)
             try:
                 self._come_back(deadline)
             except NotLetIn as error:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
-from model.keys.liveness import LookAhead
+from model.key_shared.liveness import LookAhead
 
 OF_TOPIC_POLICIES: Final = ("topicLevelPoliciesEnabled", "systemTopicEnabled")
 PER_CONSUMER: Final = "keySharedLookAheadMsgInReplayThresholdPerConsumer"

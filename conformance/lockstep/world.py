@@ -12,21 +12,21 @@ from typing import assert_never
 
 from conformance.applications.starter import Starter
 from conformance.brokers.interface import Broker
+from conformance.clients import admin_types
+from conformance.clients.admin import Admin
+from conformance.clients.deadline import Deadline
+from conformance.clients.outcomes import Receipt
+from conformance.clients.security import Service
+from conformance.clients.versions import client_versions
+from conformance.clients.wire import WireClient
+from conformance.harness_error import HarnessError
 from conformance.lockstep.failpoints import Failpoints
-from conformance.lockstep.geo_world import GeoWorld
+from conformance.lockstep.replication_world import GeoWorld
 from conformance.lockstep.settings_in_force import settings_in_force, shipped_settings
 from conformance.lockstep.traits import Traits
-from conformance.systems import admin_types
-from conformance.systems.admin import Admin
-from conformance.systems.deadline import Deadline
-from conformance.systems.outcomes import Receipt
-from conformance.systems.security import Service
-from conformance.systems.versions import client_versions
-from conformance.systems.wire import WireClient
 from conformance.tenancy.cluster_settings import CLASSIC
 from conformance.tenancy.place import Place
-from conformance.trouble import Trouble
-from model.cursors.words import PERSISTED_PER_S, Persistence
+from model.cursors.vocabulary import PERSISTED_PER_S, Persistence
 from model.operations import Switch
 
 CONNECT_TIMEOUT_S = 10.0
@@ -182,7 +182,7 @@ class World:
         """Three clusters of the same kind of broker, started when they are first asked for."""
         if self._geo is None:
             if self._another is None:
-                raise Trouble("this broker is one cluster only, and there are no others")
+                raise HarnessError("this broker is one cluster only, and there are no others")
             self._geo = GeoWorld(self._another, tenant=self._place.tenant.tenant, on_start=self._on_start)
         return self._geo
 
@@ -231,7 +231,7 @@ class World:
         deadline = Deadline.after(SETTING_TIMEOUT_S)
         while self.admin.runtime_configuration().get(CLASSIC) != value:
             if deadline.passed:
-                raise Trouble(f"the broker does not follow its setting {CLASSIC}")
+                raise HarnessError(f"the broker does not follow its setting {CLASSIC}")
             time.sleep(SETTING_PAUSE_S)
         self._is_classic = on
         return True
@@ -261,13 +261,14 @@ class World:
             self._reader = None
 
     def assert_alive(self) -> None:
-        """Trouble if the broker's process is gone or stores nothing: then nothing observed is evidence of a rule."""
+        """HarnessError if the broker's process is gone or stores nothing: then nothing observed is evidence of a
+        rule."""
         if not self.broker.is_alive():
-            raise Trouble("the broker is gone")
+            raise HarnessError("the broker is gone")
         try:
             self._store_message()
-        except Trouble as trouble:
-            raise Trouble(f"the broker does not store messages any more: {trouble}") from trouble
+        except HarnessError as harness_error:
+            raise HarnessError(f"the broker does not store messages any more: {harness_error}") from harness_error
 
     def _store_message(self) -> None:
         """Have a message stored in a topic of the run; the broker's own health check would do so outside its tenant."""
@@ -277,7 +278,7 @@ class World:
             producer = client.open_producer(topic, name=None, timeout_s=ALIVE_TIMEOUT_S)
             outcome = producer.answer(producer.send(1, b"alive"), timeout_s=ALIVE_TIMEOUT_S)
             if not isinstance(outcome, Receipt):
-                raise Trouble(str(outcome))
+                raise HarnessError(str(outcome))
         finally:
             client.abort()
 

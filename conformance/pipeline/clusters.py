@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from conformance.history.recorded import Kind
-from conformance.pipeline.acknowledgment import perhaps_acknowledged
+from conformance.pipeline.cursors import perhaps_acknowledged
 from conformance.pipeline.topic import NEVER, NOBODY, Flags, Ints, Topic, differs_from_before
 
 UNKNOWN = -1

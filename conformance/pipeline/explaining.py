@@ -23,7 +23,7 @@ from conformance.pipeline.order import starts
 from conformance.pipeline.outstanding import ends
 from conformance.pipeline.topic import NEVER, Case, Flags, Ints, Topic
 from model import deviations
-from model.replication.followed import REPLICATORS_ADD_BYTES
+from model.replication.tracked import REPLICATORS_ADD_BYTES
 
 CURSOR_OPENS_NS = 5_000_000_000
 """How long a cursor's ledger may take to be opened after the first acknowledgment; ``moved-as-ledger-opens``."""

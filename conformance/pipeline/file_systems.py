@@ -14,7 +14,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 SCHEME_OF_S3 = "s3a"
 
@@ -27,13 +27,13 @@ def listed(spark: SparkSession, address: str) -> Iterator[tuple[str, int]]:
     """The files below an address, with their sizes in bytes; hidden ones are being written.
 
     Raises:
-        Trouble: it cannot be listed.
+        HarnessError: it cannot be listed.
     """
     try:
         path = _path(spark, address)
         yield from _below(path.getFileSystem(_hadoop(spark)), path)
     except Py4JJavaError as error:
-        raise Trouble(_not_listed(spark, address, error)) from error
+        raise HarnessError(_not_listed(spark, address, error)) from error
 
 
 def _below(system: Any, folder: Any) -> Iterator[tuple[str, int]]:

@@ -22,6 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from conformance.harness_error import HarnessError
 from conformance.history.parquet import SCHEMA
 from conformance.known import KnownDeviation
 from conformance.pipeline.file_systems import listed
@@ -30,7 +31,6 @@ from conformance.pipeline.judging import DAMAGED
 from conformance.pipeline.reading import Files, examine, parts_of
 from conformance.pipeline.topic import Setting
 from conformance.pipeline.verdict import Verification, about_runs, faults_of, folded, judged, setting_of_runs, untold
-from conformance.trouble import Trouble
 from model.catalogue import Rule
 
 EVERY = "1 second"
@@ -73,12 +73,12 @@ class Follower:
         Where files go away meanwhile, because compacting put others in their place, it looks again.
 
         Raises:
-            Trouble: a folder cannot be listed, or Spark fails for another reason than a damaged file.
+            HarnessError: a folder cannot be listed, or Spark fails for another reason than a damaged file.
         """
         while True:
             try:
                 return self._look()
-            except Trouble:
+            except HarnessError:
                 there = {path for address in self._addresses for path, _ in listed(self._spark, address)}
                 if self._seen.keys() <= there:
                     raise
@@ -156,7 +156,7 @@ def follow(follower: Follower, news: News, *, settled_s: float, told: Callable[[
     It is over when no file has come for ``settled_s`` seconds, or by ``news.end()``.
 
     Raises:
-        Trouble: as :meth:`Follower.look`.
+        HarnessError: as :meth:`Follower.look`.
     """
     while news.comes(settled_s):
         told(follower.look())
@@ -168,7 +168,7 @@ def watching(spark: SparkSession, folders: Sequence[str], news: News) -> Iterato
     """Have Spark watch these folders and tell of new files.
 
     Raises:
-        Trouble: Spark cannot watch one.
+        HarnessError: Spark cannot watch one.
     """
     with ExitStack() as stack:
         for folder in folders:
@@ -179,5 +179,5 @@ def watching(spark: SparkSession, folders: Sequence[str], news: News) -> Iterato
                 stream = rows.writeStream.foreachBatch(lambda *_: news.tell()).trigger(processingTime=EVERY)
                 stack.callback(stream.option("checkpointLocation", f"file:{checkpoint}").start().stop)
             except PySparkException as error:
-                raise Trouble(f"{folder} cannot be watched: {str(error).strip().splitlines()[0]}") from error
+                raise HarnessError(f"{folder} cannot be watched: {str(error).strip().splitlines()[0]}") from error
         yield

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
-from conformance.pipeline import acknowledgment, chunking, deduplication, key_shared, liveness, replication
+from conformance.pipeline import chunking, cursors, deduplication, key_shared, liveness, replication
 from conformance.pipeline.clusters import Replicated
 from conformance.pipeline.topic import NOTHING, Found, Topic
 
@@ -73,11 +73,11 @@ INVARIANTS: tuple[AnyInvariant, ...] = (
     Invariant("CHUNK-05", chunking.given_in_order),
     Invariant("CHUNK-13", chunking.stored_whole),
     Invariant("CHUNK-13", chunking.stored_once_in_order),
-    Invariant("ACK-01", acknowledgment.mark_delete_over_a_hole),
-    Invariant("ACK-02", acknowledgment.mark_delete_back),
-    Invariant("ACK-06", acknowledgment.positions_rise),
-    Invariant("ACK-09", acknowledgment.delivered_again),
-    Invariant("ACK-12", acknowledgment.shared_one_at_a_time),
+    Invariant("ACK-01", cursors.mark_delete_over_a_hole),
+    Invariant("ACK-02", cursors.mark_delete_back),
+    Invariant("ACK-06", cursors.positions_rise),
+    Invariant("ACK-09", cursors.delivered_again),
+    Invariant("ACK-12", cursors.shared_one_at_a_time),
     Invariant("KEY-01", key_shared.one_consumer_at_a_time),
     Invariant("KEY-02", key_shared.keys_in_order),
     Invariant("KEY-13", liveness.keys_stuck),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from conformance.history.recorded import Kind, Outcome
-from conformance.pipeline.acknowledgment import perhaps_acknowledged
+from conformance.pipeline.cursors import perhaps_acknowledged
 from conformance.pipeline.key_shared import KEY_SHARED
 from conformance.pipeline.order import are_of_type, is_undisturbed, starts
 from conformance.pipeline.outstanding import ends

@@ -9,7 +9,7 @@ A negative acknowledgment is one of an entry: the client asks for its whole batc
 What one consumer is said to hold while another one is given something must be more than that, it must be *sure*. An
 acknowledgment that nobody confirmed, and a negative one, which the client holds back, may come to the broker at any
 time later, but not after the message was sent again for no other reason; a consumer that gives all back is heard a
-little later, too. And where no tap saw what was sent, nobody saw
+little later, too. And where no proxy saw what was sent, nobody saw
 a connection's end either: a message that came twice may have been with either consumer all the while, or with none.
 """
 

@@ -20,13 +20,13 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (its name everywhere)
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from conformance.harness_error import HarnessError
 from conformance.history.about import ByRun, together
 from conformance.history.parquet import ORDER, SCHEMA, compacted_together, in_force
 from conformance.history.recorded import Kind, Outcome
 from conformance.pipeline.file_systems import listed
 from conformance.pipeline.footers import File, examined
 from conformance.pipeline.topic import BACKWARDS, UNKNOWN_WORD, Fault
-from conformance.trouble import Trouble
 
 FAULTS_AT_MOST = 100_000
 """How many faults of whole clusters are carried along to every worker."""
@@ -76,7 +76,7 @@ def examine(spark: SparkSession, addresses: Sequence[str], seen: Mapping[str, Fi
     ``seen``: files by their paths that were examined before; one that has its size still is not opened again.
 
     Raises:
-        Trouble: an address does not exist or cannot be listed.
+        HarnessError: an address does not exist or cannot be listed.
     """
     sizes_bytes: dict[str, int] = {}
     problems: list[str] = []
@@ -160,7 +160,7 @@ def of_no_topic(spark: SparkSession, files: Files) -> OfNoTopic:
     """The events that concern no one topic; all of them should be faults.
 
     Raises:
-        Trouble: there are more than can be carried to every worker.
+        HarnessError: there are more than can be carried to every worker.
     """
     asked = [file for file in files.all if not file.names_topics_only]
     if not asked:
@@ -168,7 +168,7 @@ def of_no_topic(spark: SparkSession, files: Files) -> OfNoTopic:
     events = rows_of(spark, asked).where(F.col("topic").isNull())
     rows = events.limit(FAULTS_AT_MOST + 1).collect()
     if len(rows) > FAULTS_AT_MOST:
-        raise Trouble(f"the histories tell of more than {FAULTS_AT_MOST} faults of whole clusters")
+        raise HarnessError(f"the histories tell of more than {FAULTS_AT_MOST} faults of whole clusters")
     why = [_strange(row) for row in rows]
     strange = [sentence for sentence in why if sentence]
     if len(strange) > NAMED_AT_MOST:

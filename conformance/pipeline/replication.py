@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from conformance.history.recorded import Kind, Outcome
-from conformance.pipeline.acknowledgment import are_acknowledged_by, covering_holes
 from conformance.pipeline.clusters import Replicated, Way
+from conformance.pipeline.cursors import are_acknowledged_by, covering_holes
 from conformance.pipeline.liveness import latest_end
 from conformance.pipeline.topic import NEVER, NOTHING, UNKNOWN_TIME, Flags, Found, Ints, found
 

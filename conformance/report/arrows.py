@@ -12,8 +12,8 @@ from typing import assert_never
 
 from conformance.history.document import Step
 from conformance.report.lists import count
-from model.applications import Confirmed, Delivered, Received, SourceEnded
-from model.chunks.words import (
+from model.applications.vocabulary import Confirmed, Delivered, Received, SourceEnded
+from model.chunking.vocabulary import (
     Acking,
     Asking,
     Came,
@@ -29,11 +29,18 @@ from model.chunks.words import (
     Stream,
     SubscriptionMoved,
 )
-from model.cursors.words import Acknowledged, CursorRead, Dispatched, Redelivering, Taken, TakenAll
-from model.keys.words import Gathered
+from model.cursors.vocabulary import (
+    Acknowledged,
+    AllReceived,
+    CursorRead,
+    Dispatched,
+    ReceivedMessages,
+    RedeliveryRequested,
+)
+from model.key_shared.vocabulary import Gathered
 from model.log import Position
 from model.operations import Answer, Duplicate, Opened, OpenProducer, Refused, Send, Sent, Stored, Unknown
-from model.replication.words import AcknowledgeAt, AcknowledgedAt, PublishAt, Published, ReceivedAt
+from model.replication.vocabulary import AcknowledgeAt, AcknowledgedAt, PublishAt, Published, ReceivedAt
 
 ARROWS_AT_MOST = 8
 """How many arrows of one step are drawn; of more, the first and the last."""
@@ -88,7 +95,7 @@ def _arrows(step: Step, actor: str) -> Iterable[Arrow]:
 
 def _of_outcome(step: Step, actor: str) -> Iterable[Arrow]:
     match step.outcome:
-        case Taken(messages=messages) | TakenAll(messages=messages):
+        case ReceivedMessages(messages=messages) | AllReceived(messages=messages):
             yield from (_delivery(actor, message) for message in messages)
         case Received(messages=delivered, acknowledged=acknowledged):
             yield from (_delivery(actor, message) for message in delivered)
@@ -100,7 +107,7 @@ def _of_outcome(step: Step, actor: str) -> Iterable[Arrow]:
             yield from (_delivery(one.consumer, message) for one in arrived for message in one.messages)
         case Acknowledged(messages=messages):
             yield Arrow(client=actor, label=f"ack {_few([one.position for one in messages])}", is_out=True)
-        case Redelivering(messages=messages):
+        case RedeliveryRequested(messages=messages):
             yield Arrow(client=actor, label=f"redeliver {_few([one.position for one in messages])}", is_out=True)
         case SourceEnded(confirmed=confirmed):
             yield from (Arrow(client=actor, label=_confirmed(one), is_out=False) for one in confirmed)

@@ -1,6 +1,7 @@
 """Document 003 in words: what consumers and cursors were asked for, and what came of it.
 
-:mod:`conformance.report.deeds` and :mod:`conformance.report.results`, which tell all others, ask this module for these.
+:mod:`conformance.report.actions` and :mod:`conformance.report.results`, which tell all others, ask this module for
+these.
 """
 
 from __future__ import annotations
@@ -8,65 +9,57 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from conformance.report.cast import SUITE, Cast
 from conformance.report.lists import count, joined, times
 from conformance.report.network import in_words
-from model.cursors.words import (
+from conformance.report.participants import SUITE, Cast
+from model.cursors.vocabulary import (
+    AckById,
     Acknowledge,
     Acknowledged,
-    AcknowledgeOthers,
+    AllReceived,
     Arrived,
     AwaitPersisted,
-    CameBack,
     CloseConsumer,
     CrashConsumer,
     CreateSubscription,
     CursorOperation,
     CursorOutcome,
     CursorRead,
+    CursorReset,
     CutConnection,
-    CutOff,
+    CutDuring,
     DeleteSubscription,
     Dispatched,
     Expire,
     Expired,
-    FailOften,
+    Nack,
+    NackRepeatedly,
     NotPersisted,
     Persisted,
     Range,
     ReadCursor,
-    ReadStored,
-    Redeliver,
-    Redelivering,
+    ReadStoredCursor,
+    Receive,
+    ReceiveAll,
+    ReceivedMessages,
+    RedeliveryRequested,
+    RedeliveryTimes,
     ResetCursor,
     Seek,
-    SetTo,
     Skip,
     SkipAll,
     Start,
     Starved,
-    StoredRead,
+    StoredCursorRead,
     Subscribe,
     Subscribed,
-    Take,
-    TakeAll,
-    Taken,
-    TakenAll,
     Terminate,
     Trim,
     Trimmed,
 )
 
 ConsumerOperation = (
-    Subscribe
-    | CloseConsumer
-    | CrashConsumer
-    | Take
-    | Acknowledge
-    | AcknowledgeOthers
-    | Redeliver
-    | Seek
-    | CutConnection
+    Subscribe | CloseConsumer | CrashConsumer | Receive | Acknowledge | AckById | Nack | Seek | CutConnection
 )
 """What a consumer does; the rest is done by the suite, through the admin interface."""
 
@@ -78,7 +71,7 @@ CursorRequest = (
     | Expire
     | ResetCursor
     | ReadCursor
-    | ReadStored
+    | ReadStoredCursor
     | AwaitPersisted
 )
 """What the suite asks for one cursor."""
@@ -87,17 +80,17 @@ CursorRequest = (
 def deed(operation: CursorOperation, cast: Cast) -> tuple[str, str, str]:
     """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
     match operation:
-        case Subscribe() | CloseConsumer() | CrashConsumer() | Take() | Acknowledge() | AcknowledgeOthers():
+        case Subscribe() | CloseConsumer() | CrashConsumer() | Receive() | Acknowledge() | AckById():
             return operation.consumer, cast.consumer(operation.consumer), _deed_of_consumer(operation)
-        case Redeliver() | Seek() | CutConnection():
+        case Nack() | Seek() | CutConnection():
             return operation.consumer, cast.consumer(operation.consumer), _deed_of_consumer(operation)
-        case CutOff(doing, fault):
+        case CutDuring(doing, fault):
             does = f"{_deed_of_consumer(doing)} while the network is to {in_words(fault)}, and is cut off then"
             return doing.consumer, cast.consumer(doing.consumer), does
-        case TakeAll(topic=topic, subscription=subscription, kind=kind):
+        case ReceiveAll(topic=topic, subscription=subscription, kind=kind):
             left = f"all that is left of subscription {subscription} ({kind}) of topic {topic}"
             return SUITE, "the suite", f"cuts off whoever is connected, and receives {left}, acknowledging nothing"
-        case FailOften(topic=topic, times=number):
+        case NackRepeatedly(topic=topic, times=number):
             what = f"a subscription of topic {topic} of its own, {times(number)} with its first message"
             return SUITE, "a consumer of pulsar-client", f"fails on {what}, acknowledging all others"
         case Terminate(topic=topic):
@@ -118,13 +111,13 @@ def _deed_of_consumer(operation: ConsumerOperation) -> str:
             return "crashes: its connection is cut without a goodbye"
         case CutConnection():
             return "is cut off by the network, and comes back by itself"
-        case Take(count=number):
+        case Receive(count=number):
             return f"receives up to {count(number, 'message', 'messages')}"
         case Acknowledge(nth=nth, cumulative=cumulative):
             return f"acknowledges {_up_to(cumulative)}what it received as {_numbers(nth)}"
-        case AcknowledgeOthers(ids=ids, cumulative=cumulative):
+        case AckById(ids=ids, cumulative=cumulative):
             return f"acknowledges {_up_to(cumulative)}{joined(ids)}, whether or not it received that"
-        case Redeliver(nth=nth):
+        case Nack(nth=nth):
             return _asks_again(nth)
         case Seek(to=to, by_time=by_time):
             return f"sets its subscription {_to(to, by_time)}"
@@ -136,9 +129,9 @@ def _subscribes(operation: Subscribe) -> str:
     durable = "" if operation.durable else ", without a cursor that lasts"
     queue = f", with a queue for {count(operation.queue, 'message', 'messages')}" if operation.queue else ""
     name = f", known to the broker as {operation.known_as}" if operation.known_as is not None else ""
-    tap = ", through a tap of its own" if operation.tapped else ""
+    proxy = ", through a proxy of its own" if operation.proxied else ""
     begins = f"subscribes to topic {operation.topic}{_beginning(operation.start)}"
-    return f"{begins}{durable}{queue}{name}{_sharing(operation)}{tap}"
+    return f"{begins}{durable}{queue}{name}{_sharing(operation)}{proxy}"
 
 
 def _sharing(operation: Subscribe) -> str:
@@ -175,7 +168,7 @@ def _asked_of_cursor(operation: CursorRequest) -> str:
             return f"sets {cursor} {_to(to, by_time)}"
         case ReadCursor():
             return f"reads the state of {cursor}"
-        case ReadStored():
+        case ReadStoredCursor():
             return f"reads what the metadata store has of {cursor}"
         case AwaitPersisted():
             return f"waits until the state of {cursor} is persisted"
@@ -208,21 +201,21 @@ def outcome_in_words(outcome: CursorOutcome) -> str:
     match outcome:
         case Subscribed():
             return "subscribed"
-        case Taken(messages=messages, settled=settled):
+        case ReceivedMessages(messages=messages, settled=settled):
             return messages_in_words(messages) + ("; the broker has sent it nothing more" if settled else "")
         case Acknowledged(messages=messages, receipt=receipt):
             return f"{_listed(messages)}; {'the broker confirmed it' if receipt else 'without a receipt'}"
-        case Redelivering(messages=messages):
+        case RedeliveryRequested(messages=messages):
             return _listed(messages)
-        case CameBack(message=message, first_ms=first_ms, after_ms=after_ms, others=others):
+        case RedeliveryTimes(message=message, first_ms=first_ms, after_ms=after_ms, others=others):
             delays = ", ".join(f"{after:.0f}" for after in after_ms)
             besides = f"; {_listed(others)} came again too" if others else ""
             return f"{message.business_id} came again after {delays} ms ({first_ms:.0f} asked for at first){besides}"
         case CursorRead():
             return _state(outcome)
-        case StoredRead(mark_delete=None):
+        case StoredCursorRead(mark_delete=None):
             return "only where the cursor's ledger is"
-        case StoredRead(mark_delete=mark_delete, ranges=ranges):
+        case StoredCursorRead(mark_delete=mark_delete, ranges=ranges):
             return f"mark-delete at {mark_delete}; {_beyond(ranges)}"
         case Persisted(after_ms=after_ms, entries=entries):
             return f"persisted after {after_ms:.0f} ms, {count(entries, 'entry', 'entries')} written in all"
@@ -230,11 +223,11 @@ def outcome_in_words(outcome: CursorOutcome) -> str:
             return f"not persisted within {waited_ms:.0f} ms"
         case Expired():
             return "the broker is through with it"
-        case SetTo(to=to):
+        case CursorReset(to=to):
             return f"it is set to {to}" if to is not None else "it is set to the beginning"
         case Trimmed(ledgers=ledgers):
             return "left: " + (joined([str(ledger) for ledger in ledgers]) or "no ledger")
-        case TakenAll(messages=messages):
+        case AllReceived(messages=messages):
             return f"{messages_in_words(messages)}; the cursor has nothing else"
         case Starved(why=why, messages=messages):
             return f"starved: {why}; only {messages_in_words(messages)} came"

@@ -33,7 +33,7 @@ def form(account: Account, *, folder: Path, when: datetime) -> CheckForm:
         rules=[_rule(verdict, account, folder) for verdict in verdicts.rules],
         operations=verdicts.operations,
         seconds=round(verdicts.seconds, 3),
-        trouble=[trouble.sentence for trouble in verdicts.troubles],
+        harness_errors=[harness_error.sentence for harness_error in verdicts.harness_errors],
         unseen=[deviation.name for deviation in verdicts.unseen],
     )
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from conformance.engine.slices import topics_of
 from conformance.history.document import History, Step
 from conformance.report.arrows import Arrow, arrows_of
-from conformance.report.cast import BROKER, SUITE
+from conformance.report.participants import BROKER, SUITE
 from conformance.report.results import Tone
 from conformance.report.words import Telling, explain
 from model.operations import Skipped
-from model.replication.words import JoinAt, PublishAt
+from model.replication.vocabulary import JoinAt, PublishAt
 
 STEPS_AT_MOST = 60
 """How many steps a diagram has."""

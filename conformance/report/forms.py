@@ -67,7 +67,7 @@ class _Form(Struct, frozen=True, kw_only=True, tag_field="by"):
     exit_status: Annotated[int, Meta(ge=0)]
     operations: Count
     seconds: Seconds
-    trouble: list[str]
+    harness_errors: list[str]
 
 
 class CheckForm(_Form, frozen=True, kw_only=True, tag="check"):

@@ -79,7 +79,7 @@ def level_of(verdict: RuleVerdict) -> Level | None:
 def commands(account: Account) -> list[str]:
     """A workflow command for each rule that was broken or not exercised, and for what went wrong; the loudest first."""
     told: list[tuple[Level, str, str]] = [
-        ("error", "the run itself", trouble.sentence) for trouble in account.verdicts.troubles
+        ("error", "the run itself", harness_error.sentence) for harness_error in account.verdicts.harness_errors
     ]
     for verdict in account.verdicts.rules:
         if level := level_of(verdict):
@@ -107,7 +107,9 @@ def as_markdown(account: Account) -> str:
     open_ = [verdict for verdict in verdicts if level_of(verdict)]
     rest = [verdict for verdict in verdicts if not level_of(verdict)]
     parts = [f"## {_cell(headline(account))}", _counted(account)]
-    parts += [f"> **Trouble:** {_cell(trouble.sentence)}" for trouble in account.verdicts.troubles]
+    parts += [
+        f"> **Harness error:** {_cell(harness_error.sentence)}" for harness_error in account.verdicts.harness_errors
+    ]
     if open_:
         parts.append(_table(open_, account))
     for verdict in open_:

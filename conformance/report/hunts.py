@@ -15,17 +15,17 @@ from rich.text import Text
 
 from conformance.events import (
     AnyEvent,
+    HarnessErrorHappened,
     Phase,
     ReplayedSoundly,
     RunStarted,
-    TroubleHappened,
     ViolationFound,
     ViolationMinimised,
 )
+from conformance.harness_error import HarnessError
 from conformance.history.document import Replays
 from conformance.hunting import Failed, Found, Hunted, Missed, NotItsDoing, Suspected
 from conformance.report.lists import count
-from conformance.trouble import Trouble
 
 
 class Progress:
@@ -57,7 +57,7 @@ def _line(event: AnyEvent) -> str | None:
             return f"{shortened}; it came back in {came_back} of {tries} replays"
         case ReplayedSoundly(tries=tries, came_back=came_back):
             return f"without the defect a rule broke in {came_back} of {tries} replays"
-        case TroubleHappened(sentence=sentence):
+        case HarnessErrorHappened(sentence=sentence):
             return f"TROUBLE: {sentence}"
         case _:
             return None
@@ -97,7 +97,7 @@ def _name(one: Hunted) -> Text:
         case Missed():
             below, style = "not found", "bold red"
         case Failed():
-            below, style = "trouble", "yellow"
+            below, style = "harness-error", "yellow"
         case _:
             assert_never(one)
     return Text.assemble(one.defect.name, "\n  ", (below, style))
@@ -147,7 +147,7 @@ class ToldDefect(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     id: str
     breaks: str
-    result: Literal["found", "not-its-doing", "suspected", "not-found", "trouble"]
+    result: Literal["found", "not-its-doing", "suspected", "not-found", "harness-error"]
     machine: str | None = None
     rule: str | None = None
     because: str | None = None
@@ -176,11 +176,11 @@ def as_json(hunted: Sequence[Hunted], *, broker: str, seed: int, budget_s: float
 
 
 def read(path: Path) -> ToldHunt:
-    """A hunt that was kept; Trouble when the file is none."""
+    """A hunt that was kept; HarnessError when the file is none."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=ToldHunt)
     except (OSError, msgspec.MsgspecError) as error:
-        raise Trouble(f"{path} is not the account of a hunt: {error}") from error
+        raise HarnessError(f"{path} is not the account of a hunt: {error}") from error
 
 
 def _told(one: Hunted) -> ToldDefect:
@@ -202,7 +202,7 @@ def _told(one: Hunted) -> ToldDefect:
     )
 
 
-def _result(one: Hunted) -> Literal["found", "not-its-doing", "suspected", "not-found", "trouble"]:
+def _result(one: Hunted) -> Literal["found", "not-its-doing", "suspected", "not-found", "harness-error"]:
     match one:
         case Found():
             return "found"
@@ -213,6 +213,6 @@ def _result(one: Hunted) -> Literal["found", "not-its-doing", "suspected", "not-
         case Missed():
             return "not-found"
         case Failed():
-            return "trouble"
+            return "harness-error"
         case _:
             assert_never(one)

@@ -1,8 +1,8 @@
 """The verdicts as JUnit XML, for CI systems: one test case a rule.
 
 A violation is a failure, with the history in words. What is only suspected, is a known deviation, was not exercised or
-is not decided here is skipped, with the reason: the exit status says whether it fails the gate. Trouble is an error, in
-a test case of its own. The time of a test case is that of the examples that exercised its rule; they overlap.
+is not decided here is skipped, with the reason: the exit status says whether it fails the gate. HarnessError is an
+error, in a test case of its own. The time of a test case is that of the examples that exercised its rule; they overlap.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def as_xml(account: Account) -> ElementTree.Element:
     """The account of a run as a ``testsuites`` element."""
     verdicts = account.verdicts
     cases = [_case(verdict, account) for verdict in verdicts.rules]
-    if verdicts.troubles:
-        cases.append(_trouble(account))
+    if verdicts.harness_errors:
+        cases.append(_harness_error(account))
     suite = ElementTree.Element(
         "testsuite",
         name=_clean(f"pulsar-conformance {verdicts.release or account.broker}"),
@@ -92,11 +92,11 @@ def _case(verdict: RuleVerdict, account: Account) -> ElementTree.Element:
     return case
 
 
-def _trouble(account: Account) -> ElementTree.Element:
+def _harness_error(account: Account) -> ElementTree.Element:
     case = ElementTree.Element("testcase", classname="run", name="the run itself", time="0")
-    first, *_ = account.verdicts.troubles
+    first, *_ = account.verdicts.harness_errors
     error = _child(case, "error", first.sentence)
-    error.text = _clean("\n\n".join(f"{each.sentence}\n{each.log_tail}" for each in account.verdicts.troubles))
+    error.text = _clean("\n\n".join(f"{each.sentence}\n{each.log_tail}" for each in account.verdicts.harness_errors))
     return case
 
 

@@ -15,13 +15,13 @@ from conformance.report.exploration import tell
 from conformance.report.hunts import ToldDefect, ToldHunt
 from conformance.report.lists import count
 from model.catalogue import DOCUMENTS, Rule
-from model.chunks import assembly
+from model.chunking import assembly
+from model.deduplication.variants import NamedVariant
 from model.explorations import explorations
-from model.explorations.dedup import source, system
-from model.explorations.dedup_world import Setup, World
+from model.explorations.deduplication import source, system
+from model.explorations.deduplication_world import Setup, World
 from model.explore import explore
-from model.keys import draining
-from model.variants import NamedVariant
+from model.key_shared import draining
 
 _DRAWN = Setup(sources=(source("A", 1),), failures=1, restart=None)
 """A configuration that is small enough to be drawn."""
@@ -122,7 +122,7 @@ def draining_page(table: Mapping[tuple[draining.State, draining.Input], draining
     return _life_page(
         "The life of a draining hash",
         "Document 004: a hash that moved to another consumer drains until nothing of it is pending at the one that had "
-        "it. This is the table of `model/keys/draining.py`; what is not in it cannot happen.",
+        "it. This is the table of `model/key_shared/draining.py`; what is not in it cannot happen.",
         ("the hash is", "what happens", "what comes of it", "then it is"),
         draining.State,
         table,
@@ -134,7 +134,7 @@ def buffers_page(table: Mapping[tuple[assembly.State, assembly.Input], assembly.
     return _life_page(
         "The life of a chunk buffer",
         "Document 002: a consumer keeps the chunks of a message until it has them all. This is the table of "
-        "`model/chunks/assembly.py`; what is not in it cannot happen.",
+        "`model/chunking/assembly.py`; what is not in it cannot happen.",
         ("of the message", "what happens", "what comes of it", "then"),
         assembly.State,
         table,

@@ -5,20 +5,31 @@ from __future__ import annotations
 from typing import assert_never
 
 from conformance.report.lists import count
-from model.network import CutAfter, CutAt, Delay, Disturb, Hold, LoseThenCut, Mend, NetworkFault, TurnAway, UseTap
+from model.network import (
+    ClearNetworkFaults,
+    CutAfter,
+    CutAt,
+    Delay,
+    Hold,
+    InjectNetworkFault,
+    LoseThenCut,
+    NetworkFault,
+    RefuseConnections,
+    UseProxy,
+)
 
 NETWORK = "network"
 """The actor of what happens between clients and the broker."""
 
 
-def deed(operation: UseTap | Disturb | Mend) -> tuple[str, str, str]:
+def deed(operation: UseProxy | InjectNetworkFault | ClearNetworkFaults) -> tuple[str, str, str]:
     """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
     match operation:
-        case UseTap():
-            did = "leads through a tap from now on"
-        case Disturb(topic, fault):
+        case UseProxy():
+            did = "leads through a proxy from now on"
+        case InjectNetworkFault(topic, fault):
             did = f"will {in_words(fault)}, for producers of topic {topic}"
-        case Mend():
+        case ClearNetworkFaults():
             did = "is in order again"
         case _:
             assert_never(operation)
@@ -39,7 +50,7 @@ def in_words(fault: NetworkFault) -> str:
             return f"hold {kind} number {nth} and all behind it up for {delay_ms} ms"
         case Hold(kind, nth):
             return f"hold {kind} number {nth} and all behind it until an answer is waited for"
-        case TurnAway(for_ms):
+        case RefuseConnections(for_ms):
             return f"turn away whoever connects, for {for_ms} ms"
         case _:
             assert_never(fault)

@@ -18,13 +18,13 @@ from rich.text import Text
 from conformance.events import (
     AnyEvent,
     ExampleFinished,
+    HarnessErrorHappened,
     NotExercisable,
     Phase,
     ReplayedSoundly,
     RunAsked,
     RunFinished,
     RunStarted,
-    TroubleHappened,
     ViolationFound,
     ViolationMinimised,
 )
@@ -116,7 +116,7 @@ class _State:
                 return f"without the defect a rule broke in {came_back} of {tries} replays"
             case NotExercisable(rule=rule, why=why):
                 return f"{rule} cannot be exercised: {why}"
-            case TroubleHappened(sentence=sentence):
+            case HarnessErrorHappened(sentence=sentence):
                 return f"TROUBLE: {sentence}"
             case RunFinished(operations=operations):
                 self.operations = max(self.operations, operations)
@@ -176,7 +176,7 @@ class _LiveDisplay:
         match event:
             case ViolationFound():
                 self._live.console.print(Text(line or "", style="bold red"))
-            case TroubleHappened():
+            case HarnessErrorHappened():
                 self._live.console.print(Text(line or "", style="yellow"))
             case _:
                 pass

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import assert_never
 
-from conformance.report import chunks, clusters, keys
+from conformance.report import chunking, key_shared, replication
 from conformance.report.consumption import outcome_in_words
 from conformance.report.lists import count, ends, joined, times
-from model.applications import (
+from model.applications.vocabulary import (
     Confirmed,
     DatabaseRead,
     Delivered,
@@ -22,32 +22,32 @@ from model.applications import (
     SourceStarted,
     Stuck,
 )
-from model.chunks.words import ChunkOutcome
-from model.cursors.words import CursorOutcome, NotPersisted, Starved
-from model.keys.words import KeyOutcome
-from model.network import Mended
+from model.chunking.vocabulary import ChunkOutcome
+from model.cursors.vocabulary import CursorOutcome, NotPersisted, Starved
+from model.key_shared.vocabulary import KeyOutcome
+from model.network import NetworkFaultsCleared
 from model.operations import (
     AnyOperation,
     AnyOutcome,
     Cleared,
     Created,
+    DeduplicationSet,
     Done,
     Duplicate,
     Entry,
     Late,
     LogRead,
     Opened,
+    PolicyIgnored,
     Refused,
     Send,
     Sent,
     Skipped,
     SnapshotRead,
     Stored,
-    Switched,
-    Unheeded,
     Unknown,
 )
-from model.replication.words import GeoOutcome
+from model.replication.vocabulary import GeoOutcome
 
 
 class Tone(enum.Enum):
@@ -99,11 +99,11 @@ def _ids(entry: Entry) -> str:
 
 def _outcome(outcome: AnyOutcome) -> str:
     if isinstance(outcome, ChunkOutcome):
-        return chunks.outcome_in_words(outcome)
+        return chunking.outcome_in_words(outcome)
     if isinstance(outcome, GeoOutcome):
-        return clusters.outcome_in_words(outcome)
+        return replication.outcome_in_words(outcome)
     if isinstance(outcome, KeyOutcome):
-        return keys.outcome_in_words(outcome)
+        return key_shared.outcome_in_words(outcome)
     if isinstance(outcome, CursorOutcome):
         return outcome_in_words(outcome)
     match outcome:
@@ -111,15 +111,15 @@ def _outcome(outcome: AnyOutcome) -> str:
             return ""
         case Created(deduplication=on, snapshot_room=room):
             return f"deduplication is {'on' if on else 'off'}, a snapshot holds {count(room, 'producer', 'producers')}"
-        case Switched(deduplication=on):
+        case DeduplicationSet(deduplication=on):
             return f"deduplication is {'on' if on else 'off'} now"
-        case Unheeded(deduplication=status):
+        case PolicyIgnored(deduplication=status):
             return f"the broker says that deduplication is {status} still"
         case Cleared(fired=()):
             return "none was on"
         case Cleared(fired=fired):
             return "; ".join(f"{one.kind} on topic {one.topic} fired {times(one.times)}" for one in fired)
-        case Mended(fired=fired):
+        case NetworkFaultsCleared(fired=fired):
             return f"the network did something {times(fired)}"
         case Skipped(why=why):
             return f"not performed, because {why}"

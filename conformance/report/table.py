@@ -13,7 +13,7 @@ from typing import assert_never
 from rich.console import Console
 from rich.text import Text
 
-from conformance.events import TroubleHappened
+from conformance.events import HarnessErrorHappened
 from conformance.report.account import LABELS, Account, Story, because, label, title
 from conformance.report.console import say, show_table
 from conformance.report.lists import count, times
@@ -44,7 +44,7 @@ EVIDENCE_IN_SHORT = 4
 """How many of them are shown where not everything is asked for."""
 
 LOG_AT_MOST = 15
-"""How many last lines of a log are shown with a trouble on the terminal."""
+"""How many last lines of a log are shown with a harness error on the terminal."""
 
 
 def show(account: Account, console: Console, *, report: Path | None = None, verbose: bool = False) -> None:
@@ -65,8 +65,8 @@ def show(account: Account, console: Console, *, report: Path | None = None, verb
     if (known := _known(account)) is not None:
         say(console, known, style="magenta")
     _show_not_met(account, console, verbose=verbose)
-    for trouble in verdicts.troubles:
-        _show_trouble(trouble, console)
+    for harness_error in verdicts.harness_errors:
+        _show_harness_error(harness_error, console)
     if report is not None:
         console.print(Text(f"Report: {report}"), soft_wrap=True)
     say(console, summary(account), style="bold")
@@ -86,8 +86,8 @@ def summary(account: Account) -> str:
     """How many rules got which verdict, in one line."""
     counted = Counter(label(verdict) for verdict in account.verdicts.rules)
     told = ", ".join(f"{counted[name]} {name}" for name in LABELS if counted[name])
-    trouble = ", and there was trouble" if account.verdicts.troubles else ""
-    return f"{count(counted.total(), 'rule', 'rules')}: {told}{trouble}."
+    harness_error = ", with a harness error" if account.verdicts.harness_errors else ""
+    return f"{count(counted.total(), 'rule', 'rules')}: {told}{harness_error}."
 
 
 def _row(verdict: RuleVerdict, account: Account) -> tuple[Text, ...]:
@@ -204,7 +204,7 @@ def _show_story(story: Story, console: Console, *, verbose: bool) -> None:
     console.print(Text(f"    {story.command}"), soft_wrap=True)
 
 
-def _show_trouble(trouble: TroubleHappened, console: Console) -> None:
-    say(console, f"Trouble: {trouble.sentence}", style="yellow")
-    for line in trouble.log_tail.splitlines()[-LOG_AT_MOST:]:
+def _show_harness_error(harness_error: HarnessErrorHappened, console: Console) -> None:
+    say(console, f"Harness error: {harness_error.sentence}", style="yellow")
+    for line in harness_error.log_tail.splitlines()[-LOG_AT_MOST:]:
         console.print(Text(f"  | {line}", style="dim"), soft_wrap=True)

@@ -56,15 +56,15 @@ def show(verification: Verification, console: Console) -> None:
             _show_broken(verdict, console)
     for problem in verification.problems:
         console.print()
-        say(console, f"Trouble: {problem}.", style="yellow")
+        say(console, f"Harness error: {problem}.", style="yellow")
     for note in verification.notes:
         console.print()
         say(console, f"Note: {note}.", style="dim")
     console.print()
     counted = Counter(label(verdict) for verdict in verification.rules)
     told = ", ".join(f"{counted[name]} {name}" for name in LABELS if counted[name])
-    trouble = ", and there was trouble" if verification.problems else ""
-    console.print(Text(f"{count(counted.total(), 'rule', 'rules')}: {told}{trouble}.", style="bold"))
+    harness_error = ", with a harness error" if verification.problems else ""
+    console.print(Text(f"{count(counted.total(), 'rule', 'rules')}: {told}{harness_error}.", style="bold"))
 
 
 def form(verification: Verification, *, command: str, when: datetime) -> VerifyForm:
@@ -78,7 +78,7 @@ def form(verification: Verification, *, command: str, when: datetime) -> VerifyF
         rules=[_rule(verdict) for verdict in verification.rules],
         operations=verification.events,
         seconds=round(verification.seconds, 3),
-        trouble=list(verification.problems),
+        harness_errors=list(verification.problems),
         notes=list(verification.notes),
     )
 

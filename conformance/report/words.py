@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from conformance.history.document import History, Step
-from conformance.report.cast import BROKER, SUITE, Cast
-from conformance.report.deeds import who_did_what
+from conformance.report.actions import who_did_what
+from conformance.report.participants import BROKER, SUITE, Cast
 from conformance.report.results import Result, Tone, results, told_late
 
 

@@ -1,6 +1,6 @@
 """A client process of a soak: ``python -m conformance.soak.client``, its plan and its orders on standard input.
 
-All of it goes through taps, so that its history says when the broker sent each message, and its links can fail. What
+All of it goes through proxies, so that its history says when the broker sent each message, and its links can fail. What
 it writes is put down when it ends, also when whoever started it is gone.
 """
 
@@ -17,14 +17,14 @@ from typing import Any, Final, assert_never
 import msgspec
 
 from conformance.history.recording import now_ns
+from conformance.proxy.armed import Armed
+from conformance.proxy.faults import Hold, Refuse, Which
 from conformance.soak.consuming import Consuming
 from conformance.soak.plan import ClientPlan
 from conformance.soak.producing import Producing
 from conformance.soak.seat import seats
 from conformance.soak.tally import Tally
-from conformance.soak.words import Disturb, End, Failed, Heal, Quiet, Ready, Renew, Word, encode, order
-from conformance.tap.armed import Armed
-from conformance.tap.faults import Hold, Refuse, Which
+from conformance.soak.words import End, Failed, Heal, InjectNetworkFault, Quiet, Ready, Renew, Word, encode, order
 
 TELL_EVERY_S: Final = 0.5
 
@@ -47,14 +47,14 @@ class Client:
         for thread in (*self._consumers, *self._producers):
             thread.start()
 
-    def obey(self, told: Disturb | Heal | Renew) -> None:
+    def obey(self, told: InjectNetworkFault | Heal | Renew) -> None:
         """Do what the soak says."""
         match told:
-            case Disturb():
+            case InjectNetworkFault():
                 threading.Thread(target=self._disturb, args=(told,), daemon=True).start()
             case Heal():
                 for seat in self._seats.values():
-                    seat.tap.lift_all()
+                    seat.proxy.lift_all()
                 self._healing.set()
             case Renew():
                 for consumer in self._consumers:
@@ -81,22 +81,22 @@ class Client:
         for seat in self._seats.values():
             seat.recorder.close()
 
-    def _disturb(self, told: Disturb) -> None:
+    def _disturb(self, told: InjectNetworkFault) -> None:
         begun_ns = now_ns()
-        taps = [seat.tap for seat in self._seats.values()]
+        proxies = [seat.proxy for seat in self._seats.values()]
         armed: list[Armed] = []
         match told.how:
             case "cut":
                 pass
             case "refuse":
-                armed = [tap.inject(Refuse(for_s=told.lasts_s)) for tap in taps]
+                armed = [proxy.inject(Refuse(for_s=told.lasts_s)) for proxy in proxies]
             case "hold":
-                armed = [tap.inject(Hold(which=Which(count=None))) for tap in taps]
+                armed = [proxy.inject(Hold(which=Which(count=None))) for proxy in proxies]
             case _:
                 assert_never(told.how)
         if told.how != "hold":
-            for tap in taps:
-                tap.cut()
+            for proxy in proxies:
+                proxy.cut()
         if armed:
             self._healing.wait(told.lasts_s)
         for one in armed:

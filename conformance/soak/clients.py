@@ -16,9 +16,9 @@ from typing import Final
 
 import msgspec
 
+from conformance.harness_error import HarnessError
 from conformance.soak.plan import ClientPlan
 from conformance.soak.words import Counts, End, Failed, Heal, Order, Quiet, Ready, encode, word
-from conformance.trouble import Trouble
 
 COMMAND: Final = (sys.executable, "-m", "conformance.soak.client")
 END_TIMEOUT_S: Final = 60.0
@@ -50,12 +50,12 @@ class ClientProcess:
         self._write(encode(order))
 
     def check(self) -> None:
-        """Raise Trouble if it cannot go on, or is gone."""
+        """Raise HarnessError if it cannot go on, or is gone."""
         if self._failure is not None:
-            raise Trouble(f"{self.plan.lane}: {self._failure}")
+            raise HarnessError(f"{self.plan.lane}: {self._failure}")
         if self._process.poll() is not None and not self._is_ending:
             said = self._log.read_text(errors="replace").strip().splitlines() or ["nothing"]
-            raise Trouble(f"{self.plan.lane} ended with status {self._process.returncode}; it said: {said[-1]}")
+            raise HarnessError(f"{self.plan.lane} ended with status {self._process.returncode}; it said: {said[-1]}")
 
     def end(self) -> None:
         """See it end; kill it if it does not. Safe to call twice."""
@@ -116,7 +116,7 @@ class Clients:
         return all(one.is_quiet for one in self._all)
 
     def check(self) -> None:
-        """Raise Trouble if one of them cannot go on."""
+        """Raise HarnessError if one of them cannot go on."""
         for one in self._all:
             one.check()
 

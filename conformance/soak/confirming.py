@@ -12,11 +12,11 @@ from typing import Final
 
 import pulsar
 
+from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
+from conformance.clients.security import Service
+from conformance.clients.wire import WireClient
+from conformance.clients.wire_consumer import Delivery
 from conformance.soak.plan import Consume
-from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.systems.security import Service
-from conformance.systems.wire import WireClient
-from conformance.systems.wire_consumer import Delivery
 
 TIMEOUT_S: Final = 10.0
 PREFETCH: Final = 100

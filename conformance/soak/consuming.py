@@ -15,13 +15,13 @@ from typing import Any, Final
 
 import pulsar
 
+from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.recorder import RecordedConsumer
 from conformance.soak.confirming import ConfirmingConsumer
 from conformance.soak.payloads import is_whole
 from conformance.soak.plan import Consume
 from conformance.soak.seat import Seat
 from conformance.soak.tally import Tally
-from conformance.systems.outcomes import ConnectionLost, NoAnswer, ServerRefused
 
 RETRY_S: Final = 0.5
 RECEIVE_MS: Final = 200

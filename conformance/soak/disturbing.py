@@ -15,13 +15,13 @@ from typing import Final, Literal, assert_never, get_args
 
 from conformance.brokers.interface import Broker, Capability
 from conformance.clusters import Clusters as Linked
+from conformance.harness_error import HarnessError
 from conformance.history.recording import now_ns
 from conformance.soak.asked import Subscription
 from conformance.soak.clients import Clients
 from conformance.soak.plan import ScheduledFault, TopicPlan
 from conformance.soak.sites import UNANSWERED, Site
-from conformance.soak.words import Disturb, FaultBetween, FaultName, FaultOfBroker, Renew
-from conformance.trouble import Trouble
+from conformance.soak.words import FaultBetween, FaultName, FaultOfBroker, InjectNetworkFault, Renew
 
 ABANDONED_S: Final = 60.0
 """How long at most the end of a soak that failed waits for a fault."""
@@ -65,7 +65,7 @@ class Disturbing(threading.Thread):
         super().__init__(name="disturbing", daemon=True)
         self.counted: Counter[str] = Counter()
         self.current: str | None = None
-        self.failure: Trouble | None = None
+        self.failure: HarnessError | None = None
         self.whereabouts: dict[Subscription, str] = {
             (topic.name, topic.replicated): topic.home for topic in topics if topic.replicated
         }
@@ -79,7 +79,7 @@ class Disturbing(threading.Thread):
         self._stopping = threading.Event()
 
     def stop(self) -> None:
-        """Begin no other fault, and wait until the one that goes on is over; Trouble if one failed."""
+        """Begin no other fault, and wait until the one that goes on is over; HarnessError if one failed."""
         self._stopping.set()
         self.join()
         self.check()
@@ -91,7 +91,7 @@ class Disturbing(threading.Thread):
             self.join(ABANDONED_S)
 
     def check(self) -> None:
-        """Raise Trouble if a fault could not be brought to its end."""
+        """Raise HarnessError if a fault could not be brought to its end."""
         if self.failure is not None:
             raise self.failure
 
@@ -104,8 +104,8 @@ class Disturbing(threading.Thread):
                     return
                 self._disturb(fault)
             self._stopping.wait()
-        except Trouble as trouble:
-            self.failure = trouble
+        except HarnessError as harness_error:
+            self.failure = harness_error
 
     def _wait_until(self, at_s: float) -> bool:
         """Wait until it is time; False when there is to be no other fault."""
@@ -115,7 +115,7 @@ class Disturbing(threading.Thread):
         self.current = fault.name
         match fault.name:
             case "cut" | "hold" | "refuse":  # which the client records, whose links they are
-                self._clients.tell(Disturb(how=fault.name, lasts_s=fault.lasts_s), number=fault.choice)
+                self._clients.tell(InjectNetworkFault(how=fault.name, lasts_s=fault.lasts_s), number=fault.choice)
             case "cut-link" | "hold-link":
                 self._disturb_link(fault.name, fault)
             case "failover":

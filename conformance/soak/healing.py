@@ -16,6 +16,9 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Final
 
+from conformance.clients.admin_types import InternalStats
+from conformance.clients.backlog import unacknowledged
+from conformance.clients.stored_log import last_stored
 from conformance.history.recording import now_ns
 from conformance.soak.asked import Healed, Subscription
 from conformance.soak.beating import beating
@@ -23,9 +26,6 @@ from conformance.soak.clients import Clients
 from conformance.soak.plan import TopicPlan
 from conformance.soak.sites import ALONE, UNANSWERED, Site
 from conformance.soak.words import Renew
-from conformance.systems.admin_types import InternalStats
-from conformance.systems.backlog import unacknowledged
-from conformance.systems.stored_log import last_stored
 from model.log import Position
 
 PATIENCE_S: Final = 15.0

@@ -14,10 +14,10 @@ from typing import Final
 
 from msgspec import Struct
 
+from conformance.clients.security import Service
+from conformance.clients.wire_consumer import Kind
 from conformance.history.about import About
 from conformance.soak.words import FaultName
-from conformance.systems.security import Service
-from conformance.systems.wire_consumer import Kind
 
 
 class TopicKind(enum.StrEnum):

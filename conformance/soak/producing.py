@@ -21,7 +21,7 @@ from conformance.soak.payloads import payload_of
 from conformance.soak.plan import Produce, TopicKind
 from conformance.soak.seat import Seat
 from conformance.soak.tally import Tally
-from model.replication.followed import REPLICATORS_ADD_BYTES
+from model.replication.tracked import REPLICATORS_ADD_BYTES
 
 ANSWER_TIMEOUT_S: Final = 60.0
 """How long answers are waited for; then the producer is closed, and comes back."""

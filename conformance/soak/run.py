@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from conformance.brokers.interface import Broker
+from conformance.clients.versions import client_versions
+from conformance.clients.wire import WireClient
+from conformance.harness_error import HarnessError
 from conformance.history.about import About
 from conformance.history.compacting import compact
 from conformance.history.recorded import Kind
@@ -28,9 +31,6 @@ from conformance.soak.plan import TopicPlan
 from conformance.soak.sites import Site, Systems
 from conformance.soak.subscribing import Subscribing
 from conformance.soak.words import FaultName
-from conformance.systems.versions import client_versions
-from conformance.systems.wire import WireClient
-from conformance.trouble import Trouble
 
 READY_TIMEOUT_S: Final = 120.0
 CONNECT_TIMEOUT_S: Final = 30.0
@@ -41,7 +41,7 @@ def soak(asked: Asked, watcher: Watcher) -> Result:
     """Run a soak; its history is in ``asked.history``.
 
     Raises:
-        Trouble: broker or clients did not do their part. What was recorded until then can be read.
+        HarnessError: broker or clients did not do their part. What was recorded until then can be read.
     """
     with contextlib.ExitStack() as stack:
         return _Soak(asked, watcher, Systems(asked, stack), stack).run()
@@ -165,7 +165,7 @@ class _Soak:
         deadline_s = time.monotonic() + READY_TIMEOUT_S
         while not self._clients.are_ready:
             if time.monotonic() > deadline_s:
-                raise Trouble(f"the clients could not open everything within {READY_TIMEOUT_S:g} s")
+                raise HarnessError(f"the clients could not open everything within {READY_TIMEOUT_S:g} s")
             self._tick()
             time.sleep(TICK_S)
 

@@ -1,4 +1,4 @@
-"""A cluster as one client process of a soak has it: a pulsar-client behind a tap, and what is recorded there."""
+"""A cluster as one client process of a soak has it: a pulsar-client behind a proxy, and what is recorded there."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Any, Final
 
 import pulsar
 
+from conformance.clients.client_options import pulsar_client as connected
+from conformance.clients.security import Service
+from conformance.proxy.proxy import Proxy
 from conformance.recorder import Recorder
 from conformance.soak.plan import ClientPlan
-from conformance.systems.client_options import pulsar_client as connected
-from conformance.systems.security import Service
-from conformance.tap.tap import Tap
 
 OPERATION_TIMEOUT_S: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seat:
-    """All traffic to the cluster goes through ``tap``; ``client`` is of pulsar-client."""
+    """All traffic to the cluster goes through ``proxy``; ``client`` is of pulsar-client."""
 
     recorder: Recorder
-    tap: Tap
+    proxy: Proxy
     client: Any
 
     @property
     def service(self) -> Service:
         """Where another client comes to."""
-        return self.tap.service
+        return self.proxy.service
 
 
 def seats(plan: ClientPlan) -> dict[str, Seat]:
@@ -39,8 +39,8 @@ def seats(plan: ClientPlan) -> dict[str, Seat]:
 
 def _seat(plan: ClientPlan, label: str, service: Service) -> Seat:
     recorder = Recorder(Path(plan.history), run=plan.run, lane=plan.lane, cluster=label, about=plan.about)
-    tap = Tap(service, record=recorder.sightings)
-    return Seat(recorder=recorder, tap=tap, client=pulsar_client(tap.service))
+    proxy = Proxy(service, record=recorder.sightings)
+    return Seat(recorder=recorder, proxy=proxy, client=pulsar_client(proxy.service))
 
 
 def pulsar_client(service: Service) -> Any:

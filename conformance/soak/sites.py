@@ -9,21 +9,21 @@ from typing import Any, Final
 
 from conformance.brokers.interface import Broker, Capability
 from conformance.brokers.select import parse_broker
+from conformance.clients.admin import Admin
+from conformance.clients.admin_http import AdminError
+from conformance.clients.outcomes import ConnectionLost, NoAnswer
+from conformance.clients.security import Service
+from conformance.clients.wire_consumer import Kind as Type
 from conformance.clusters import Clusters
 from conformance.engine.defect import SeededDefect, seed_defect
 from conformance.faults import catalogue
+from conformance.harness_error import HarnessError
 from conformance.history.recorded import FIRST_OF_ALL, Kind
 from conformance.history.recording import Recording, now_ns
 from conformance.reading_back import read_cursors
 from conformance.soak.asked import Asked
-from conformance.systems.admin import Admin
-from conformance.systems.admin_http import AdminError
-from conformance.systems.outcomes import ConnectionLost, NoAnswer
-from conformance.systems.security import Service
-from conformance.systems.wire_consumer import Kind as Type
 from conformance.tenancy.place import Place
-from conformance.trouble import Trouble
-from model.replication.words import LABELS
+from model.replication.vocabulary import LABELS
 
 ALONE: Final = ""
 """What the only cluster is called."""
@@ -57,7 +57,7 @@ class Site:
     label: str
     broker: Broker
     service: Service
-    """Where clients find it, past no tap of theirs."""
+    """Where clients find it, past no proxy of theirs."""
     admin: Admin
     recording: Recording
 
@@ -79,7 +79,7 @@ class Systems:
     """What a soak runs on, started: brokers with the defects that they were asked to have."""
 
     def __init__(self, asked: Asked, stack: contextlib.ExitStack) -> None:
-        """Start all of them; ``stack`` ends them. Raises :class:`Trouble` where one does not start."""
+        """Start all of them; ``stack`` ends them. Raises :class:`HarnessError` where one does not start."""
         own = {name: value for defect in asked.defects for name, value in catalogue.find(defect).settings}
         several = SETTINGS_OF_CLUSTERS if asked.clusters > 1 else {}
         settings = {**SETTINGS, **several, **own, **dict(asked.settings)}
@@ -144,5 +144,5 @@ class Systems:
 
 def _clusters(brokers: Sequence[Broker]) -> Clusters:
     if any(Capability.CLUSTERS not in broker.capabilities for broker in brokers):
-        raise Trouble(f"{brokers[0].name} cannot be started several times, which a soak of clusters needs")
+        raise HarnessError(f"{brokers[0].name} cannot be started several times, which a soak of clusters needs")
     return Clusters(brokers)

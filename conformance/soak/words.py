@@ -18,7 +18,7 @@ consumers go to another cluster."""
 FaultName = Literal[FaultOfBroker, FaultOfLinks, FaultBetween]
 
 
-class Disturb(Struct, frozen=True, kw_only=True, tag="disturb"):
+class InjectNetworkFault(Struct, frozen=True, kw_only=True, tag="disturb"):
     """The client's links fail, all of them: they are ``cut``, ``hold`` everything, or (cut) are ``refuse``d."""
 
     how: FaultOfLinks
@@ -44,7 +44,7 @@ class End(Struct, frozen=True, tag="end"):
     """Write down what is left, and end."""
 
 
-Order = Disturb | Heal | Renew | End
+Order = InjectNetworkFault | Heal | Renew | End
 
 
 class Ready(Struct, frozen=True, tag="ready"):

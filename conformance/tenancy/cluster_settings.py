@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from conformance.systems.admin import Admin
-from conformance.systems.admin_http import AdminError
+from conformance.clients.admin import Admin
+from conformance.clients.admin_http import AdminError
 from conformance.tenancy.run_tenant import RunTenant
 
 CLASSIC: Final = "subscriptionKeySharedUseClassicPersistentImplementation"

@@ -11,7 +11,7 @@ import enum
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from conformance.systems.admin import Admin
+from conformance.clients.admin import Admin
 from conformance.tenancy.cluster_settings import ClusterSettings
 from conformance.tenancy.process import is_running
 from conformance.tenancy.removal import count_topics
@@ -50,7 +50,7 @@ def remove(admin: Admin, tenant: RunTenant) -> Removed:
     """Set the settings back that a run changed, then remove its place.
 
     Raises:
-        Trouble: the cluster does not let us; trying again does no harm.
+        HarnessError: the cluster does not let us; trying again does no harm.
     """
     namespaces = tenant.namespaces()
     topics = count_topics(admin, namespaces)

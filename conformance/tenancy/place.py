@@ -10,15 +10,15 @@ from types import TracebackType
 from typing import Final, Self
 
 from conformance.brokers.interface import Broker, Capability
-from conformance.systems.admin import Admin
-from conformance.systems.admin_http import AdminError
-from conformance.systems.outcomes import ConnectionLost, NoAnswer
+from conformance.clients.admin import Admin
+from conformance.clients.admin_http import AdminError
+from conformance.clients.outcomes import ConnectionLost, NoAnswer
+from conformance.harness_error import HarnessError
 from conformance.tenancy.cluster_settings import ClusterSettings
 from conformance.tenancy.footprint import Footprint
 from conformance.tenancy.leftovers import remove, remove_ended
 from conformance.tenancy.run_name import UNLIMITED_S, RunName
 from conformance.tenancy.run_tenant import RunTenant
-from conformance.trouble import Trouble
 
 
 class Place:
@@ -28,7 +28,7 @@ class Place:
         """Make it, and remove what runs left that are over; without a footprint that of a run without a budget.
 
         Raises:
-            Trouble: the cluster does not let us. Nothing is left then.
+            HarnessError: the cluster does not let us. Nothing is left then.
         """
         footprint = footprint or Footprint(name=RunName.new(at_most_s=UNLIMITED_S))
         self._is_thrown_away: Final = Capability.OWN in broker.capabilities
@@ -43,7 +43,7 @@ class Place:
             self.removed: Final = () if self._is_thrown_away else remove_ended(self._admin, within=footprint.within)
             """The places of runs that are over, which had left something."""
         except BaseException:
-            with suppress(Trouble):  # what is the matter is told already
+            with suppress(HarnessError):  # what is the matter is told already
                 self.leave()
             raise
 
@@ -57,13 +57,13 @@ class Place:
         """Set settings back and remove everything, if it is not thrown away anyway.
 
         Raises:
-            Trouble: the cluster does not let us.
+            HarnessError: the cluster does not let us.
         """
         try:
             if not self._is_thrown_away:
                 remove(self._admin, self.tenant)
         except (ConnectionLost, NoAnswer) as error:
-            raise Trouble(
+            raise HarnessError(
                 f"What the run made in the tenant {self.tenant.tenant} could not be removed: {error}. "
                 "Once the cluster is back, pulsar-conformance clean removes it."
             ) from error
@@ -80,4 +80,4 @@ def cluster_of(admin: Admin) -> str:
         if len(clusters) == 1:
             return clusters[0]
         known = ", ".join(clusters) or "none"
-        raise Trouble(f"Which of its clusters ({known}) this is, the broker does not say: {error}.") from error
+        raise HarnessError(f"Which of its clusters ({known}) this is, the broker does not say: {error}.") from error

@@ -14,10 +14,10 @@ from functools import partial
 from http import HTTPStatus
 from typing import Final, get_args
 
-from conformance.systems.admin import Admin, Domain
-from conformance.systems.admin_http import AdminError
-from conformance.systems.deadline import Deadline
-from conformance.trouble import Trouble
+from conformance.clients.admin import Admin, Domain
+from conformance.clients.admin_http import AdminError
+from conformance.clients.deadline import Deadline
+from conformance.harness_error import HarnessError
 
 AT_ONCE: Final = 8
 """Topics that are deleted at the same time."""
@@ -34,7 +34,7 @@ def remove_namespaces(admin: Admin, namespaces: Sequence[str]) -> None:
     """Remove these namespaces with all topics and subscriptions in them; none that is gone already is missed.
 
     Raises:
-        Trouble: one is still there after a while.
+        HarnessError: one is still there after a while.
     """
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for namespace in namespaces:
@@ -42,7 +42,7 @@ def remove_namespaces(admin: Admin, namespaces: Sequence[str]) -> None:
 
 
 def remove_tenant(admin: Admin, tenant: str) -> None:
-    """Remove a tenant without namespaces, if it is there; :class:`Trouble` if it is still there after a while."""
+    """Remove a tenant without namespaces, if it is there; :class:`HarnessError` if it is still there after a while."""
     _until_gone(f"the tenant {tenant}", lambda: admin.delete_tenant(tenant))
 
 
@@ -84,5 +84,5 @@ def _until_gone(what: str, remove: Callable[[], None]) -> None:
             if error.status == HTTPStatus.NOT_FOUND:
                 return None
             if error.status in _REFUSED or deadline.passed:
-                raise Trouble(f"{what[0].upper()}{what[1:]} could not be removed: {error}.") from error
+                raise HarnessError(f"{what[0].upper()}{what[1:]} could not be removed: {error}.") from error
         time.sleep(_PAUSE_S)

@@ -11,13 +11,13 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from conformance.systems.admin import Admin
-from conformance.systems.admin_http import AdminError
-from conformance.systems.admin_types import NamespacePolicies
+from conformance.clients.admin import Admin
+from conformance.clients.admin_http import AdminError
+from conformance.clients.admin_types import NamespacePolicies
+from conformance.harness_error import HarnessError
 from conformance.tenancy.process import this_process
 from conformance.tenancy.removal import remove_namespaces, remove_tenant
 from conformance.tenancy.run_name import RunName
-from conformance.trouble import Trouble
 
 RECORD: Final = "run"
 """The kind of the namespace that is the record."""
@@ -49,17 +49,18 @@ class RunTenant:
         return f"{self.tenant}/{self._prefix}{kind}"
 
     def create_tenant(self, cluster: str) -> None:
-        """Make the tenant, for use in the cluster of this name; :class:`Trouble` if the cluster does not let us."""
+        """Make the tenant, for use in the cluster of this name; :class:`HarnessError` if the cluster does not let
+        us."""
         try:
             self._admin.create_tenant(self.tenant, clusters=[cluster])
         except AdminError as error:
-            raise Trouble(
+            raise HarnessError(
                 f"The run has no tenant of its own, because {error}. "
                 "With --tenant NAME it makes its namespaces in one that your role administers."
             ) from error
 
     def begin_record(self) -> None:
-        """Make the record, which names this process; :class:`Trouble` if the cluster does not let us."""
+        """Make the record, which names this process; :class:`HarnessError` if the cluster does not let us."""
         self.create_namespace(RECORD)
         self.write_down({PROCESS: this_process()})
 
@@ -69,7 +70,7 @@ class RunTenant:
         try:
             self._admin.create_namespace(namespace, policies)
         except AdminError as error:
-            raise Trouble(f"The run cannot make its namespaces, because {error}.") from error
+            raise HarnessError(f"The run cannot make its namespaces, because {error}.") from error
         return namespace
 
     def write_down(self, properties: Mapping[str, str]) -> bool:
@@ -109,7 +110,7 @@ class RunTenant:
         """Remove everything that the run made, the record last; nothing to do where nothing is.
 
         Raises:
-            Trouble: the cluster does not let go of something; trying again does no harm.
+            HarnessError: the cluster does not let go of something; trying again does no harm.
         """
         namespaces = self.namespaces()
         remove_namespaces(self._admin, [one for one in namespaces if one != self.record])

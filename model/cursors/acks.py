@@ -11,8 +11,8 @@ from model.cursors.consumers import Key, Message
 from model.cursors.cursor import Ack, Cursor, Interval, perhaps, sent_back
 from model.cursors.log import Place, TopicLog
 from model.cursors.state import Consumption, messages_at
-from model.cursors.words import Acknowledged, Dispatched
-from model.keys import seen as keys_seen
+from model.cursors.vocabulary import Acknowledged, Dispatched
+from model.key_shared import membership as keys_seen
 from model.log import Position
 
 

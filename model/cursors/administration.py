@@ -14,32 +14,32 @@ from model.cursors.consumers import SHARED, Key
 from model.cursors.cursor import SLACK_MS, Ack, Interval, Persisting
 from model.cursors.log import Place, TopicLog
 from model.cursors.state import Consumption
-from model.cursors.words import (
+from model.cursors.vocabulary import (
+    AllReceived,
     AwaitPersisted,
     CreateSubscription,
     CursorRead,
+    CursorReset,
     DeleteSubscription,
     Expire,
     Expired,
     NotPersisted,
     Persisted,
     ReadCursor,
-    ReadStored,
+    ReadStoredCursor,
+    ReceiveAll,
     ResetCursor,
-    SetTo,
     Skip,
     SkipAll,
     Start,
-    StoredRead,
-    TakeAll,
-    TakenAll,
+    StoredCursorRead,
     Terminate,
     Trim,
     Trimmed,
 )
 from model.deviations import FLUSH_RATE_LIMITED, TERMINATED_NOT_SKIPPED, shown
 from model.judgement import Allowed, Broken
-from model.keys import seen as keys_seen
+from model.key_shared import membership as keys_seen
 from model.log import Position
 from model.operations import Done, Refused, Unknown
 from model.vocabulary import Outcome
@@ -57,9 +57,9 @@ OnSubscription = (
     | Expire
     | ResetCursor
     | ReadCursor
-    | ReadStored
+    | ReadStoredCursor
     | AwaitPersisted
-    | TakeAll
+    | ReceiveAll
 )
 """What names a topic and a subscription."""
 
@@ -91,14 +91,18 @@ def administered(
         case Expire(up_to=up_to):
             return Allowed(_expired(state, key, up_to, at, is_through=isinstance(outcome, Expired)))
         case ResetCursor():
-            return Allowed(set_to(state, [key], outcome.to, at) if isinstance(outcome, SetTo) else state)
+            return Allowed(set_to(state, [key], outcome.to, at) if isinstance(outcome, CursorReset) else state)
         case ReadCursor():
             return reading.read(state, key, outcome, at, known) if isinstance(outcome, CursorRead) else Allowed(state)
-        case ReadStored():
-            return Allowed(state) if not isinstance(outcome, StoredRead) else reading.stored(state, key, outcome, known)
+        case ReadStoredCursor():
+            return (
+                Allowed(state)
+                if not isinstance(outcome, StoredCursorRead)
+                else reading.stored(state, key, outcome, known)
+            )
         case AwaitPersisted():
             return _persisted(state, key, outcome, at, known)
-        case TakeAll():
+        case ReceiveAll():
             return _taken_all(state, key, outcome, at, known)
         case _:
             assert_never(operation)
@@ -202,7 +206,7 @@ def _in_time(state: Consumption, key: Key, after_ms: float, persisting: Persisti
 
 
 def _taken_all(state: Consumption, key: Key, outcome: Outcome, at: Interval, known: frozenset[str]) -> Judged:
-    if not isinstance(outcome, TakenAll):
+    if not isinstance(outcome, AllReceived):
         return Allowed(state)
     for name, consumer in list(state.of_subscription(key)):
         for one in consumer.keys:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from model.catalogue import carries
-from model.cursors.words import CameBack
+from model.cursors.vocabulary import RedeliveryTimes
 from model.deviations import BACK_OFF_CONSTANT, shown
 from model.judgement import Allowed, Broken
 
@@ -16,7 +16,7 @@ EARLY_MS = 20.0
 
 
 @carries("ACK-13")
-def came_back(state: S, told: CameBack, known: frozenset[str]) -> Allowed[S] | Broken:
+def came_back(state: S, told: RedeliveryTimes, known: frozenset[str]) -> Allowed[S] | Broken:
     """A message came again after these delays, and only that message may."""
     if told.others:
         other = told.others[0]

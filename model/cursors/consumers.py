@@ -14,7 +14,7 @@ from immutables import Map
 
 from model.cursors.acked import Acked
 from model.cursors.log import Place
-from model.cursors.words import Kind
+from model.cursors.vocabulary import Kind
 from model.vocabulary import Client
 
 Key = tuple[str, str]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from immutables import Map
 
 from model.catalogue import carries
-from model.cursors import blame
+from model.cursors import diagnosis
 from model.cursors.acked import Acked, Word, acknowledge_all, acknowledge_up_to, overwritten
 from model.cursors.bits import Bits
 from model.cursors.log import Place, TopicLog
@@ -172,7 +172,7 @@ class Cursor:
         if fitting:
             return Allowed(replace(self, possible=fitting, deviating=_besides(fitting, besides)))
         if not besides:
-            return blame.for_state(self.since, "")
+            return diagnosis.for_state(self.since, "")
         name = min(besides.values(), key=lambda one: (one not in known, one))
         if name not in known:
             return DEVIATIONS[name].broken()

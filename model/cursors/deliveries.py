@@ -12,17 +12,17 @@ from dataclasses import replace
 from immutables import Map
 
 from model.catalogue import carries
-from model.cursors import blame
+from model.cursors import diagnosis
 from model.cursors.acked import Acked
 from model.cursors.consumers import Consumer, Freed, Key, Message
 from model.cursors.cursor import Cursor
 from model.cursors.left import surely_left
 from model.cursors.state import Consumption
-from model.cursors.words import Dispatched
+from model.cursors.vocabulary import Dispatched
 from model.deviations import REPLAY_OUTLIVES_CONSUMERS, REPLAYED_BESIDE_NEWS, shown
 from model.judgement import Allowed, Broken
-from model.keys import seen as keys_seen
-from model.keys import watch
+from model.key_shared import invariant
+from model.key_shared import membership as keys_seen
 
 EXERCISED_BY: dict[Freed, tuple[str, ...]] = {"left": ("ACK-12",), "failed": ("ACK-13",), "moved": ()}
 
@@ -68,12 +68,12 @@ def _received_one(
         state = state.with_consumer(name, consumer)
     if message in state.replaying.get(key, frozenset()) and _is_outstanding(state, key, message):
         return _replayed_once_more(state, key, name, message, known)
-    if watch.may_be_replayed_twice(state, key, message) and _is_outstanding(state, key, message):
-        after = watch.with_come(state, key, message[1].position)
+    if invariant.may_be_replayed_twice(state, key, message) and _is_outstanding(state, key, message):
+        after = invariant.with_come(state, key, message[1].position)
         after = _given(after, key, name, message, is_late=True)
         because = f"{name} was given {state.words(message)}, which is outstanding"
         return shown(REPLAYED_BESIDE_NEWS, after, known, because)
-    divided = watch.divided(state, key, name, message)
+    divided = invariant.divided(state, key, name, message)
     if divided is not None and divided.deviation not in known:
         return divided
     deviations = () if divided is None else (str(divided.deviation),)
@@ -103,8 +103,8 @@ def _received_one(
     is_late = all(one.has_message(message[1]) for one in cursor.possible)
     state = _given(state, key, name, message, is_late=is_late)
     if consumer.kind == "Key_Shared":
-        state = watch.with_come(state, key, message[1].position)
-    exercised = (EXERCISED_BY[why] if why else ()) + watch.exercised_by(state, key, name, message)
+        state = invariant.with_come(state, key, message[1].position)
+    exercised = (EXERCISED_BY[why] if why else ()) + invariant.exercised_by(state, key, name, message)
     return Allowed(state, exercised, deviations + delivering.deviations)
 
 
@@ -190,6 +190,6 @@ def missed(state: Consumption, name: str) -> Broken | None:
         if due:
             reasons = state.due(key)
             failed = any(reasons.get(message) == "failed" for message in due)
-            words = blame.some([state.words(message) for message in due])
+            words = diagnosis.some([state.words(message) for message in due])
             return Broken("ACK-13" if failed else "ACK-12", f"{name} was not given {words}, which nobody has")
     return None

@@ -14,7 +14,7 @@ from immutables import Map
 
 from model.catalogue import carries
 from model.judgement import Broken
-from model.keys.hashing import key_of_message
+from model.key_shared.hashing import key_of_message
 from model.log import Position
 from model.vocabulary import Entry
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from model.catalogue import carries
-from model.cursors import blame, deliveries
+from model.cursors import deliveries, diagnosis
 from model.cursors.acked import Acked, acknowledge_all
 from model.cursors.acks import no_longer_outstanding
 from model.cursors.consumers import SHARED, Key
@@ -17,7 +17,7 @@ from model.cursors.info import PositionInfo, info_of, state_of
 from model.cursors.left import upper
 from model.cursors.log import Place, TopicLog
 from model.cursors.state import Consumption
-from model.cursors.words import CursorRead, Dispatched, StoredRead
+from model.cursors.vocabulary import CursorRead, Dispatched, StoredCursorRead
 from model.deviations import (
     BACKLOG_MISCOUNTED,
     DEVIATIONS,
@@ -99,7 +99,7 @@ def _counted(cursor: Cursor, key: Key, backlog: int, left: int, known: frozenset
     if not cursor.durable and left - begun <= backlog < left:
         return shown(PART_OFF_BACKLOG, cursor, known, because)
     if backlog != max(0, left - cursor.miscounted):
-        return blame.for_state(cursor.since, because)
+        return diagnosis.for_state(cursor.since, because)
     return shown(BACKLOG_MISCOUNTED, cursor, known, because)
 
 
@@ -175,10 +175,10 @@ def _wrong(state: Consumption, key: Key, actual: Acked) -> Broken:
     log, cursor = state.log(key[0]), state.cursors[key]
     left = frozenset(actual.unacknowledged(log))
     too_many, too_few = _nearest([frozenset(one.unacknowledged(log)) for one in cursor.possible], left)
-    told = [f"{blame.some(list(map(str, too_many)))} acknowledged, which nobody did"] if too_many else []
-    told += [f"{blame.some(list(map(str, too_few)))} not, which somebody did"] if too_few else []
+    told = [f"{diagnosis.some(list(map(str, too_many)))} acknowledged, which nobody did"] if too_many else []
+    told += [f"{diagnosis.some(list(map(str, too_few)))} not, which somebody did"] if too_few else []
     because = f"subscription {key[1]} has {' and '.join(told)}"
-    return blame.for_state(cursor.since, because, is_untouched=not cursor.since and len(state.cursors) > 1)
+    return diagnosis.for_state(cursor.since, because, is_untouched=not cursor.since and len(state.cursors) > 1)
 
 
 def _independence(state: Consumption, key: Key) -> tuple[str, ...]:
@@ -189,7 +189,7 @@ def _independence(state: Consumption, key: Key) -> tuple[str, ...]:
 
 
 @carries("ACK-10")
-def stored(state: Consumption, key: Key, told: StoredRead, known: frozenset[str]) -> Judged:
+def stored(state: Consumption, key: Key, told: StoredCursorRead, known: frozenset[str]) -> Judged:
     """The metadata store was read: right after a move it has the whole state, unless that has too many ranges.
 
     It says nothing of what was acknowledged since, and nothing where more than one state is possible.
@@ -274,7 +274,7 @@ def _wrong_delivery(state: Consumption, key: Key, left: frozenset[Place]) -> Bro
     log, cursor = state.log(key[0]), state.cursors[key]
     missing, extra = _nearest([frozenset(one.messages_left(log)) for one in cursor.possible], left)
     topic = key[0]
-    told = [f"{blame.some([state.words((topic, place)) for place in missing])} is not delivered"] if missing else []
-    told += [f"{blame.some([state.words((topic, place)) for place in extra])} is delivered again"] if extra else []
+    told = [f"{diagnosis.some([state.words((topic, place)) for place in missing])} is not delivered"] if missing else []
+    told += [f"{diagnosis.some([state.words((topic, place)) for place in extra])} is delivered again"] if extra else []
     how = "which nobody acknowledged" if missing else "though it is acknowledged"
-    return blame.for_state(cursor.since, f"to subscription {key[1]} {' and '.join(told)}, {how}")
+    return diagnosis.for_state(cursor.since, f"to subscription {key[1]} {' and '.join(told)}, {how}")

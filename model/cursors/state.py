@@ -10,9 +10,9 @@ from immutables import Map
 from model.cursors.consumers import Consumer, Freed, Key, Message
 from model.cursors.cursor import Cursor, Persisting
 from model.cursors.log import Place, TopicLog
-from model.cursors.words import Dispatched
-from model.keys.liveness import NO_LIMITS, LookAhead
-from model.keys.state import Keyed
+from model.cursors.vocabulary import Dispatched
+from model.key_shared.liveness import NO_LIMITS, LookAhead
+from model.key_shared.state import Keyed
 from model.log import Position
 
 

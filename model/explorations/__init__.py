@@ -5,18 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from model import names
-from model.chunks.variants import VARIANTS as OF_CHUNKS
-from model.explorations import chunks, chunks_shared, dedup, keys, replication
+from model.chunking.variants import VARIANTS as OF_CHUNKS
+from model.deduplication.variants import VARIANTS as OF_DEDUP
+from model.deduplication.variants import NamedVariant
+from model.explorations import chunking, chunking_shared, deduplication, key_shared, replication
 from model.explore import NamedExploration
-from model.keys.variants import VARIANTS as OF_KEYS
+from model.key_shared.variants import VARIANTS as OF_KEYS
 from model.replication.variants import VARIANTS as OF_REPLICATION
-from model.variants import VARIANTS as OF_DEDUP
-from model.variants import NamedVariant
 
 VARIANTS: tuple[NamedVariant[Any], ...] = (*OF_DEDUP, *OF_REPLICATION, *OF_CHUNKS, *OF_KEYS)
 """The variants of all documents that are explored."""
 
-EXPLORED = (dedup.EXPLORED, replication.EXPLORED, chunks.EXPLORED, chunks_shared.EXPLORED, keys.EXPLORED)
+EXPLORED = (
+    deduplication.EXPLORED,
+    replication.EXPLORED,
+    chunking.EXPLORED,
+    chunking_shared.EXPLORED,
+    key_shared.EXPLORED,
+)
 """What is explored, by reference."""
 
 

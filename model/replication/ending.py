@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from model.replication.followed import GeoTopic, Replication
-from model.replication.words import CatchUp, GeoOperation, HealLink, JoinAt, LeaveAt, ReadClusters, ReceiveAt
+from model.replication.tracked import GeoTopic, Replication
+from model.replication.vocabulary import CatchUp, GeoOperation, HealLink, JoinAt, LeaveAt, ReadClusters, ReceiveAt
 
 OVER = "over"
 """The consumer that fails over first, if all is quiet."""

@@ -9,7 +9,7 @@ from functools import cached_property
 from operator import itemgetter
 
 from model.log import Position
-from model.replication.words import (
+from model.replication.vocabulary import (
     ClusterRead,
     GeoCursor,
     GeoEntry,

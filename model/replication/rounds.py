@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from model.deviations import LAST_HANDLED_COUNTS, ROUNDS_NOT_TOLD_APART
 from model.log import Position
 from model.replication.logs import Answer, Log, Logs, SnapshotSeen
-from model.replication.words import SnapshotTaken, SubscriptionUpdated
+from model.replication.vocabulary import SnapshotTaken, SubscriptionUpdated
 
 
 def complete(logs: Logs) -> Iterator[tuple[Log, SnapshotSeen, SnapshotTaken, tuple[Answer, ...]]]:

@@ -1,13 +1,14 @@
 """Variants of the reference of replicated subscriptions: the document's clusters with one thing done differently.
 
-As in :mod:`model.variants`, each shows what a sentence of the document, or a choice where it has none, is there for.
+As in :mod:`model.deduplication.variants`, each shows what a sentence of the document, or a choice where it has none,
+is there for.
 """
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-from model.variants import NamedVariant, Origin
+from model.deduplication.variants import NamedVariant, Origin
 
 
 class ReplicationVariant(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):

@@ -20,12 +20,12 @@ import urllib3
 
 from conformance.brokers.interface import Broker, Capability
 from conformance.brokers.listener import TAP_LISTENER
-from conformance.systems.admin import Admin
-from conformance.systems.official import OfficialClient
-from conformance.systems.wire import WireClient
-from conformance.tap.ring import Ring
-from conformance.tap.tap import Tap
-from conformance.trouble import Trouble
+from conformance.clients.admin import Admin
+from conformance.clients.official import OfficialClient
+from conformance.clients.wire import WireClient
+from conformance.harness_error import HarnessError
+from conformance.proxy.event_buffer import Ring
+from conformance.proxy.proxy import Proxy
 from tests.polling import eventually
 
 MakeBroker = Callable[[], Broker]
@@ -48,19 +48,19 @@ class BrokerContract:
         publish(broker, "published", ["one", "two"])
         assert read(broker, "published") == ["one", "two"]
 
-    def test_it_sends_clients_that_ask_for_the_tap_there_and_no_others(self, broker: Broker) -> None:
-        if broker.addresses.tap_port is None:
+    def test_it_sends_clients_that_ask_for_the_proxy_there_and_no_others(self, broker: Broker) -> None:
+        if broker.addresses.proxy_port is None:
             pytest.skip("its configuration is not ours")
-        topic = f"{_PREFIX}tapped"
+        topic = f"{_PREFIX}proxied"
         ring = Ring()
-        with Tap(broker.addresses.service_url, record=ring, port=broker.addresses.tap_port) as tap:
-            publish(broker, "tapped", ["one"])
-            for url in (broker.addresses.service_url, tap.url):
-                for listener_name, found in ((None, broker.addresses.service_url), (TAP_LISTENER, tap.url)):
+        with Proxy(broker.addresses.service_url, record=ring, port=broker.addresses.proxy_port) as proxy:
+            publish(broker, "proxied", ["one"])
+            for url in (broker.addresses.service_url, proxy.url):
+                for listener_name, found in ((None, broker.addresses.service_url), (TAP_LISTENER, proxy.url)):
                     client = WireClient.connect(url, timeout_s=_WIRE_DEADLINE_S, listener_name=listener_name)
                     assert client.lookup(topic, timeout_s=_WIRE_DEADLINE_S) == found
                     client.close()
-            with OfficialClient(tap.url, timeout_s=_WIRE_DEADLINE_S, listener_name=TAP_LISTENER) as official:
+            with OfficialClient(proxy.url, timeout_s=_WIRE_DEADLINE_S, listener_name=TAP_LISTENER) as official:
                 consumer = official.subscribe(topic, "s", kind="Shared", initial="earliest", consumer_name="c")
                 assert consumer.receive(timeout_s=_WIRE_DEADLINE_S) is not None
                 assert [one.consumer for one in ring.commands("MESSAGE")] == ["c"]
@@ -113,7 +113,7 @@ class BrokerContract:
         assert broker.agent is not None
         assert _accepts(broker.agent.host, broker.agent.port)
 
-    def test_what_it_lacks_a_capability_for_is_trouble(self, broker: Broker) -> None:
+    def test_what_it_lacks_a_capability_for_is_harness_error(self, broker: Broker) -> None:
         operations = {
             Capability.RESTART: broker.restart,
             Capability.KILL: broker.kill,
@@ -123,7 +123,7 @@ class BrokerContract:
         if not lacking:
             pytest.skip(f"{broker.name} lacks none of them")
         for capability in lacking:
-            with pytest.raises(Trouble):
+            with pytest.raises(HarnessError):
                 operations[capability]()
         assert broker.is_alive()
 
@@ -141,7 +141,7 @@ class BrokerContract:
 
     def test_a_broker_that_was_not_started_says_so_and_can_be_stopped(self, make_broker: MakeBroker) -> None:
         broker = make_broker()
-        with pytest.raises(Trouble, match=r"not been (started|asked)"):
+        with pytest.raises(HarnessError, match=r"not been (started|asked)"):
             _ = broker.version
         broker.stop()
         broker.stop()

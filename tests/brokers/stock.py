@@ -16,9 +16,9 @@ from conformance.brokers.configuration import configured
 from conformance.brokers.ports import HOST, free_ports
 from conformance.brokers.release import Release
 from conformance.brokers.runs import GuardedProcess
-from conformance.systems.admin import Admin, Domain
-from conformance.systems.admin_http import AdminError
-from conformance.systems.outcomes import ConnectionLost
+from conformance.clients.admin import Admin, Domain
+from conformance.clients.admin_http import AdminError
+from conformance.clients.outcomes import ConnectionLost
 from tests.polling import eventually
 
 _START_S = 300.0

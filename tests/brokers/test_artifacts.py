@@ -14,7 +14,7 @@ import pytest
 
 from conformance.brokers.artifacts import artifact
 from conformance.brokers.cache import ENVIRONMENT_VARIABLE
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 GROUP, NAME, VERSION = "org.jboss.byteman", "byteman-submit", "4.0.26"
 JAR = f"{NAME}-{VERSION}.jar"
@@ -48,9 +48,9 @@ def test_a_file_that_is_not_the_published_one_is_named_and_removed_and_the_next_
     jar = artifact(GROUP, NAME, VERSION)
     sound = jar.read_bytes()
     jar.write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
-    with pytest.raises(Trouble, match=re.escape(str(jar))) as trouble:
+    with pytest.raises(HarnessError, match=re.escape(str(jar))) as harness_error:
         artifact(GROUP, NAME, VERSION)
-    assert "\n" not in str(trouble.value)
+    assert "\n" not in str(harness_error.value)
     assert not jar.exists()
     assert artifact(GROUP, NAME, VERSION).read_bytes() == sound
 
@@ -65,14 +65,14 @@ def test_a_file_without_a_published_checksum_is_used_and_said_to_be_unverified(
 
 
 def test_a_version_that_does_not_exist_gives_one_sentence_and_leaves_nothing(caches: Path) -> None:
-    with pytest.raises(Trouble, match=r"^Maven Central has no org\.jboss\.byteman:byteman-submit:4\.0\.99:jar\.$"):
+    with pytest.raises(HarnessError, match=r"^Maven Central has no org\.jboss\.byteman:byteman-submit:4\.0\.99:jar\.$"):
         artifact(GROUP, NAME, "4.0.99")
     assert [file.suffix for file in caches.rglob("*") if file.is_file()] == [".lock"]
 
 
 @pytest.mark.parametrize("version", ["", "../../4.0.26", "4.0.26/..", "4 0", "RELEASE\n"])
 def test_coordinates_that_are_none_are_refused(version: str) -> None:
-    with pytest.raises(Trouble, match="cannot be part of the coordinates"):
+    with pytest.raises(HarnessError, match="cannot be part of the coordinates"):
         artifact(GROUP, NAME, version)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from conformance.brokers.artifacts import artifact
 from conformance.brokers.cache import ENVIRONMENT_VARIABLE
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 CONTENT = b"the content of a file" * 100
 SHA1 = hashlib.sha1(CONTENT).hexdigest().encode()
@@ -73,21 +73,21 @@ def test_a_file_that_is_cut_short_is_fetched_again(repository: Repository) -> No
     assert fetched() == CONTENT
 
 
-def test_a_file_without_checksum_that_is_cut_short_every_time_is_trouble(repository: Repository) -> None:
+def test_a_file_without_checksum_that_is_cut_short_every_time_is_harness_error(repository: Repository) -> None:
     repository.answers = {"jar": [(200, CONTENT, 10)]}
-    with pytest.raises(Trouble, match="cannot be fetched from Maven Central"):
+    with pytest.raises(HarnessError, match="cannot be fetched from Maven Central"):
         fetched()
 
 
 def test_a_repository_that_cannot_answer_now_is_not_one_that_has_no_checksum(repository: Repository) -> None:
     repository.answers = {"jar": [(200, CONTENT, 0)], "sha1": [(503, b"", 0)]}
-    with pytest.raises(Trouble, match=r"sha1 cannot be fetched from Maven Central: 503"):
+    with pytest.raises(HarnessError, match=r"sha1 cannot be fetched from Maven Central: 503"):
         fetched()
 
 
-def test_a_file_that_is_not_the_one_of_its_checksum_is_trouble_and_removed(repository: Repository) -> None:
+def test_a_file_that_is_not_the_one_of_its_checksum_is_harness_error_and_removed(repository: Repository) -> None:
     repository.answers = {"jar": [(200, CONTENT[1:], 0), (200, CONTENT, 0)], "sha1": [(200, SHA1, 0)]}
-    with pytest.raises(Trouble, match=r"name-1\.0\.jar is not the published group:name:1\.0:jar.*was removed"):
+    with pytest.raises(HarnessError, match=r"name-1\.0\.jar is not the published group:name:1\.0:jar.*was removed"):
         fetched()
     assert fetched() == CONTENT
 
@@ -98,7 +98,9 @@ def test_a_checksum_may_have_the_name_of_the_file_behind_it(repository: Reposito
 
 
 @pytest.mark.parametrize("page", [b"", b"<html>not here</html>", SHA1[1:], SHA1 + b"0"])
-def test_a_checksum_that_is_none_is_trouble(repository: Repository, page: bytes) -> None:
+def test_a_checksum_that_is_none_is_harness_error(repository: Repository, page: bytes) -> None:
     repository.answers = {"jar": [(200, CONTENT, 0)], "sha1": [(200, page, 0)]}
-    with pytest.raises(Trouble, match=re.escape("What was published as the sha1 checksum of name-1.0.jar is none.")):
+    with pytest.raises(
+        HarnessError, match=re.escape("What was published as the sha1 checksum of name-1.0.jar is none.")
+    ):
         fetched()

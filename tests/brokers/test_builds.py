@@ -13,7 +13,7 @@ import pytest
 
 from conformance.brokers.cache import ENVIRONMENT_VARIABLE
 from conformance.brokers.release import release_at
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 
 @pytest.fixture(autouse=True)
@@ -96,6 +96,6 @@ def test_what_is_no_distribution_is_refused_in_one_sentence_and_leaves_nothing(
     whole = build(tmp_path / "whole").read_bytes()
     (tmp_path / "half").write_bytes(whole[: len(whole) // 2])
     for _ in range(2):
-        with pytest.raises(Trouble, match=sentence):
+        with pytest.raises(HarnessError, match=sentence):
             release_at(tmp_path / name)
     assert unpacked_builds(cache) == []

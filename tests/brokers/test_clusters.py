@@ -11,13 +11,13 @@ import pytest
 
 from conformance.brokers.interface import Broker
 from conformance.brokers.select import parse_broker
+from conformance.clients.official import OfficialClient
+from conformance.clients.outcomes import Receipt
+from conformance.clients.stored_log import stored_entries
+from conformance.clients.wire import WireClient
 from conformance.clusters import QUICK, Cluster, Clusters
-from conformance.systems.official import OfficialClient
-from conformance.systems.outcomes import Receipt
-from conformance.systems.stored_log import stored_entries
-from conformance.systems.wire import WireClient
-from conformance.tap.ring import Ring
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
+from conformance.proxy.event_buffer import Ring
 from tests.polling import eventually
 
 TIMEOUT_S = 20.0
@@ -166,10 +166,10 @@ def test_ledgers_of_one_cluster_are_not_numbered_like_those_of_another(three: Cl
 
 def test_one_cluster_alone_or_a_fourth_is_refused_before_anything_is_started(request: pytest.FixtureRequest) -> None:
     for count in (1, 4):
-        with pytest.raises(Trouble, match=f"two or three clusters, not with {count}"):
+        with pytest.raises(HarnessError, match=f"two or three clusters, not with {count}"):
             Clusters(brokers(request, count))
 
 
 def test_a_cluster_that_does_not_exist_is_named_in_one_sentence(three: Clusters) -> None:
-    with pytest.raises(Trouble, match="There is no cluster D: A, B, C are up"):
+    with pytest.raises(HarnessError, match="There is no cluster D: A, B, C are up"):
         three.cluster("D")

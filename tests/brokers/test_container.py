@@ -22,7 +22,7 @@ from conformance.brokers.containers.image import IMAGE_VARIABLE, present_image
 from conformance.brokers.containers.leftovers import Claim, claimed, remove_leftovers
 from conformance.brokers.interface import Broker
 from conformance.faults.byteman import Agent
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 from tests.brokers.contract import BrokerContract, MakeBroker, publish, read, started
 from tests.polling import eventually
 
@@ -34,10 +34,10 @@ def engine() -> DockerClient:
     """The engine; where one was promised by naming an image, its absence is an error and no reason to skip."""
     try:
         return connect()
-    except Trouble as trouble:
+    except HarnessError as harness_error:
         if IMAGE_VARIABLE in os.environ:
             raise
-        pytest.skip(str(trouble))
+        pytest.skip(str(harness_error))
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def test_its_ports_are_open_to_this_machine_only(broker: Broker, engine: DockerC
 
 
 def test_an_image_that_is_nowhere_is_one_clear_sentence(engine: DockerClient) -> None:
-    with pytest.raises(Trouble, match="There is no image localhost/no-such-image:1 here, and it cannot be pulled"):
+    with pytest.raises(HarnessError, match="There is no image localhost/no-such-image:1 here, and it cannot be pulled"):
         ContainerBroker("localhost/no-such-image:1").start()
     assert engine
 

@@ -11,7 +11,7 @@ from conformance.brokers.container import ContainerBroker
 from conformance.brokers.containers.__main__ import main
 from conformance.brokers.containers.debian import Unavailable, provide
 from conformance.brokers.containers.engine import connect
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 
 @pytest.fixture
@@ -22,16 +22,18 @@ def _no_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("_no_engine")
 def test_without_an_engine_the_broker_says_so_in_one_sentence_and_leaves_nothing() -> None:
     broker = ContainerBroker("localhost/pulsar-conformance:4.0.8")
-    with pytest.raises(Trouble, match=r"No container engine answers \(No such file or directory\): install") as trouble:
+    with pytest.raises(
+        HarnessError, match=r"No container engine answers \(No such file or directory\): install"
+    ) as harness_error:
         broker.start()
-    assert "\n" not in str(trouble.value)
+    assert "\n" not in str(harness_error.value)
     assert not broker.is_alive()
     broker.stop()
 
 
 def test_an_engine_on_another_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "tcp://192.0.2.1:2375")
-    with pytest.raises(Trouble, match="on another machine"):
+    with pytest.raises(HarnessError, match="on another machine"):
         connect()
 
 

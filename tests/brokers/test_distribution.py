@@ -19,7 +19,7 @@ from conformance.brokers.distribution import DistributionBroker
 from conformance.brokers.interface import Broker, Capability
 from conformance.brokers.release import Release
 from conformance.brokers.select import parse_broker
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 from tests.brokers.contract import BrokerContract, MakeBroker, started
 from tests.brokers.processes import all_traces
 from tests.polling import eventually
@@ -57,8 +57,8 @@ def test_its_settings_reach_the_broker_and_its_bookie(broker: Broker) -> None:
         assert of_broker.get(name) == value or f'"{name}" : "{value}"' in of_bookie, name
 
 
-def test_starting_one_that_runs_is_trouble_and_leaves_it_running(broker: Broker) -> None:
-    with pytest.raises(Trouble, match="runs already"):
+def test_starting_one_that_runs_is_harness_error_and_leaves_it_running(broker: Broker) -> None:
+    with pytest.raises(HarnessError, match="runs already"):
         broker.start()
     assert broker.is_alive()
 
@@ -71,16 +71,16 @@ def test_settings_are_overridden_by_name_and_the_agent_may_be_left_out(distribut
         assert Capability.DEFECTS not in broker.capabilities
 
 
-def test_a_broker_that_cannot_start_is_trouble_at_once_with_the_end_of_its_log(distribution: str) -> None:
+def test_a_broker_that_cannot_start_is_harness_error_at_once_with_the_end_of_its_log(distribution: str) -> None:
     broker = parse_broker(distribution, settings={"managedLedgerDefaultEnsembleSize": "none"})
     began = time.monotonic()
-    with pytest.raises(Trouble, match=r"ended with status 1.*\n[\s\S]*none"):
+    with pytest.raises(HarnessError, match=r"ended with status 1.*\n[\s\S]*none"):
         broker.start()
     assert time.monotonic() - began < 30
     assert not broker.is_alive()
 
 
-def test_a_broker_that_ended_by_itself_is_trouble_for_whoever_asks_something_of_it(distribution: str) -> None:
+def test_a_broker_that_ended_by_itself_is_harness_error_for_whoever_asks_something_of_it(distribution: str) -> None:
     with started(parse_broker(distribution)) as broker:
         all_traces(psutil.Process())[-1].java.kill()
         eventually(lambda: "ended with status -9" in complaint(broker.resume))
@@ -88,7 +88,7 @@ def test_a_broker_that_ended_by_itself_is_trouble_for_whoever_asks_something_of_
 
 
 def test_a_folder_that_is_no_distribution_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Trouble, match=re.escape(f"{tmp_path} is not an unpacked Pulsar distribution")):
+    with pytest.raises(HarnessError, match=re.escape(f"{tmp_path} is not an unpacked Pulsar distribution")):
         parse_broker(f"dist:{tmp_path}")
 
 
@@ -96,16 +96,16 @@ def test_a_folder_that_is_no_distribution_is_refused(tmp_path: Path) -> None:
 def test_releases_before_3_2_are_not_killed_because_they_do_not_come_back(version: str, can_be_killed: bool) -> None:
     broker = DistributionBroker(Release(folder=Path("nowhere"), version=version))
     assert (Capability.KILL in broker.capabilities) == can_be_killed
-    with pytest.raises(Trouble, match="not been started" if can_be_killed else "does not come back after a kill"):
+    with pytest.raises(HarnessError, match="not been started" if can_be_killed else "does not come back after a kill"):
         broker.kill()
 
 
 def complaint(operation: Callable[[], None]) -> str:
-    """Return what it is in trouble about, if it is."""
+    """Return what it is failing on, if it is."""
     try:
         operation()
-    except Trouble as trouble:
-        return str(trouble)
+    except HarnessError as harness_error:
+        return str(harness_error)
     return ""
 
 

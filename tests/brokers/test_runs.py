@@ -14,7 +14,7 @@ import pytest
 
 from conformance.brokers.cache import ENVIRONMENT_VARIABLE
 from conformance.brokers.runs import GuardedProcess, remove_stale
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 from tests.brokers.processes import runs
 from tests.polling import eventually
 
@@ -68,12 +68,12 @@ def test_a_process_is_started_again_in_the_same_folder_after_it_ended(guarded: G
 
 def test_there_are_never_two_processes_at_once(guarded: GuardedProcess) -> None:
     guarded.start(SLEEP)
-    with pytest.raises(Trouble, match="still running"):
+    with pytest.raises(HarnessError, match="still running"):
         guarded.start(SLEEP)
 
 
-def test_a_command_that_does_not_exist_is_trouble(guarded: GuardedProcess) -> None:
-    with pytest.raises(Trouble, match="no-such-command"):
+def test_a_command_that_does_not_exist_is_harness_error(guarded: GuardedProcess) -> None:
+    with pytest.raises(HarnessError, match="no-such-command"):
         guarded.start(["no-such-command"])
 
 
@@ -108,14 +108,14 @@ def test_closing_ends_even_a_frozen_process_and_can_be_done_twice(guarded: Guard
     assert not guarded.folder.exists()
 
 
-def test_a_killed_guardian_is_trouble_for_the_next_request_and_closing_cleans_up_in_its_place(
+def test_a_killed_guardian_is_harness_error_for_the_next_request_and_closing_cleans_up_in_its_place(
     guarded: GuardedProcess,
 ) -> None:
     guarded.start(SLEEP)
     ward = ward_of(guarded)
     guardian_of(guarded).kill()
     eventually(lambda: not runs(ward))
-    with pytest.raises(Trouble, match="guards the broker is gone"):
+    with pytest.raises(HarnessError, match="guards the broker is gone"):
         guarded.exit_status()
     guarded.close()
     assert not guarded.folder.exists()

@@ -10,8 +10,8 @@ from conformance.brokers.container import ContainerBroker
 from conformance.brokers.external import ExternalBroker
 from conformance.brokers.interface import Addresses
 from conformance.brokers.select import parse_broker
-from conformance.systems.security import Security
-from conformance.trouble import Trouble
+from conformance.clients.security import Security
+from conformance.harness_error import HarnessError
 
 
 @pytest.mark.parametrize("text", ["pulsar://h:6650,http://h:8080", "pulsar://h:6650/,http://h:8080/"])
@@ -47,13 +47,15 @@ def test_addresses_may_be_several_and_with_tls(text: str, service_url: str, admi
 
 
 def test_a_broker_of_our_own_takes_no_token() -> None:
-    with pytest.raises(Trouble, match=r"^The broker 4\.0\.8 is started by the suite without TLS .*--token-file[^\n]*$"):
+    with pytest.raises(
+        HarnessError, match=r"^The broker 4\.0\.8 is started by the suite without TLS .*--token-file[^\n]*$"
+    ):
         parse_broker("4.0.8", security=Security(token_file="/t"))
 
 
 @pytest.mark.parametrize("folder", ["", "nowhere", "{here}"])
 def test_a_folder_without_a_distribution_is_refused_in_one_sentence(tmp_path: Path, folder: str) -> None:
-    with pytest.raises(Trouble, match=r"^[^\n]*dist[^\n]*$"):
+    with pytest.raises(HarnessError, match=r"^[^\n]*dist[^\n]*$"):
         parse_broker(f"dist:{folder.format(here=tmp_path)}")
 
 
@@ -79,5 +81,5 @@ def test_a_folder_without_a_distribution_is_refused_in_one_sentence(tmp_path: Pa
     ],
 )
 def test_anything_else_is_refused_in_one_sentence_that_says_what_may_be_written(text: str) -> None:
-    with pytest.raises(Trouble, match=r"^.* names no broker: write a version \(4\.0\.8\), [^\n]*$"):
+    with pytest.raises(HarnessError, match=r"^.* names no broker: write a version \(4\.0\.8\), [^\n]*$"):
         parse_broker(text)

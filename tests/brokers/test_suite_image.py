@@ -15,7 +15,7 @@ from conformance.brokers.agent import agent_jar
 from conformance.brokers.containers.engine import DockerClient, connect
 from conformance.brokers.containers.image import IMAGE_VARIABLE, base_image
 from conformance.brokers.release import fetched_release
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 ROOT = Path(__file__).parents[2]
 NAME = "localhost/pulsar-conformance-suite:test"
@@ -27,10 +27,10 @@ def engine() -> DockerClient:
     """The engine; where one was promised by naming an image, its absence is an error and no reason to skip."""
     try:
         return connect()
-    except Trouble as trouble:
+    except HarnessError as harness_error:
         if IMAGE_VARIABLE in os.environ:
             raise
-        pytest.skip(str(trouble))
+        pytest.skip(str(harness_error))
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from conformance.brokers.unpack import unpacked
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 
 def entry(
@@ -82,9 +82,9 @@ def test_an_archive_with_an_unsafe_entry_is_refused_in_one_sentence(
     tmp_path: Path, bad: tuple[tarfile.TarInfo, bytes]
 ) -> None:
     inside = tmp_path / "inside" / "cache"
-    with pytest.raises(Trouble, match=r"^The archive \S+ is refused: its entry") as trouble:
+    with pytest.raises(HarnessError, match=r"^The archive \S+ is refused: its entry") as harness_error:
         unpacked(archive(tmp_path, *SOUND, bad), inside / "1")
-    assert "\n" not in str(trouble.value)
+    assert "\n" not in str(harness_error.value)
     assert {file.name for file in inside.iterdir()} == {"1.lock"}
     assert {file.name for file in tmp_path.iterdir()} == {"inside", "release.tar.gz"}
 
@@ -93,27 +93,27 @@ def test_an_archive_with_an_unsafe_entry_is_refused_in_one_sentence(
 def test_an_archive_that_has_not_one_folder_at_its_top_is_refused(
     tmp_path: Path, tops: tuple[tuple[tarfile.TarInfo, bytes], ...]
 ) -> None:
-    with pytest.raises(Trouble, match="one folder at its top"):
+    with pytest.raises(HarnessError, match="one folder at its top"):
         unpacked(archive(tmp_path, *tops), tmp_path / "1")
     assert not (tmp_path / "1").exists()
 
 
 @pytest.mark.parametrize("kept", [0, 5, 10, 100, -5, -1])
-def test_a_truncated_archive_is_trouble(tmp_path: Path, kept: int) -> None:
+def test_a_truncated_archive_is_harness_error(tmp_path: Path, kept: int) -> None:
     file = archive(tmp_path, *SOUND)
     file.write_bytes(file.read_bytes()[:kept])
-    with pytest.raises(Trouble, match="cannot be unpacked"):
+    with pytest.raises(HarnessError, match="cannot be unpacked"):
         unpacked(file, tmp_path / "1")
     assert not (tmp_path / "1").exists()
 
 
 @pytest.mark.parametrize("where", [0, 0.25, 0.5, 0.75, 1])
-def test_an_archive_with_one_wrong_bit_is_trouble(tmp_path: Path, where: float) -> None:
+def test_an_archive_with_one_wrong_bit_is_harness_error(tmp_path: Path, where: float) -> None:
     file = archive(tmp_path, entry("release-1/a.jar", content=random.Random(0).randbytes(10_000)))
     content = bytearray(file.read_bytes())
     content[int(where * (len(content) - 1))] ^= 1
     file.write_bytes(content)
-    with pytest.raises(Trouble, match="cannot be unpacked"):
+    with pytest.raises(HarnessError, match="cannot be unpacked"):
         unpacked(file, tmp_path / "1")
     assert not (tmp_path / "1").exists()
 

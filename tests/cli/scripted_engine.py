@@ -21,7 +21,7 @@ from typing import IO
 import msgspec
 
 from conformance.commands import lifeline
-from conformance.events import AnyEvent, NotExercisable, Phase, TroubleHappened, encode
+from conformance.events import AnyEvent, HarnessErrorHappened, NotExercisable, Phase, encode
 from conformance.history import document
 from conformance.history.document import ENOUGH_REPLAYS
 from tests.report import samples
@@ -129,9 +129,9 @@ def leaves(script: Script) -> None:
     script.tell(samples.STARTED)
 
 
-def has_trouble(script: Script) -> None:
-    """It tells of trouble and ends."""
-    script.tell(TroubleHappened(at_s=1.0, sentence="The broker did not start within 60 s.", log_tail="<no heap>"))
+def has_harness_error(script: Script) -> None:
+    """It tells of a harness error and ends."""
+    script.tell(HarnessErrorHappened(at_s=1.0, sentence="The broker did not start within 60 s.", log_tail="<no heap>"))
     sys.exit(2)
 
 
@@ -232,7 +232,7 @@ def has_a_defect(script: Script) -> None:
             script.tell(samples.example(7.5), samples.finished())
         case _:
             script.tell(samples.FOUND)
-            has_trouble(script)
+            has_harness_error(script)
 
 
 def replays_known(script: Script) -> None:
@@ -255,7 +255,7 @@ SCENARIOS: dict[str, Callable[[Script], None]] = {
         deviates,
         crashes,
         leaves,
-        has_trouble,
+        has_harness_error,
         babbles,
         fails_silently,
         finds_no_machine,

@@ -54,7 +54,7 @@ def known_file(folder: Path) -> str:
         ("deviates", 2),
         ("crashes", 2),
         ("leaves", 2),
-        ("has_trouble", 2),
+        ("has_harness_error", 2),
         ("babbles", 2),
         ("fails_silently", 2),
         ("finds_no_machine", 2),
@@ -166,7 +166,7 @@ def test_the_json_has_the_form_of_the_design_and_of_its_schema(tmp_path: Path) -
         ],
         "operations": 500,
         "seconds": 20.0,
-        "trouble": [],
+        "harness_errors": [],
         "unseen": [],
     }
 
@@ -225,14 +225,14 @@ def test_a_known_deviation_that_was_not_seen_is_said(tmp_path: Path) -> None:
 
 def test_a_crash_of_the_engine_is_told_with_what_it_printed(tmp_path: Path) -> None:
     ran = check("crashes", tmp_path)
-    assert "Trouble: The engine ended with signal SIGSEGV before it was finished." in ran.out
+    assert "Harness error: The engine ended with signal SIGSEGV before it was finished." in ran.out
     assert "  | the last thing it printed" in ran.out
     assert "last thing" in (tmp_path / "report" / "engine.log").read_text()
 
 
 def test_an_engine_without_a_machine_says_so(tmp_path: Path) -> None:
     ran = check("finds_no_machine", tmp_path)
-    assert "Trouble: The engine found no machine to run: none has that name" in ran.out
+    assert "Harness error: The engine found no machine to run: none has that name" in ran.out
 
 
 def test_the_events_are_kept_and_can_be_read_again(tmp_path: Path) -> None:
@@ -266,8 +266,8 @@ def test_junit_skips_what_is_known(tmp_path: Path) -> None:
     assert (skipped.get("message") or "").startswith(f"known deviation: {QUIRK.summary}")
 
 
-def test_junit_has_an_error_for_trouble(tmp_path: Path) -> None:
-    check("has_trouble", tmp_path)
+def test_junit_has_an_error_for_harness_error(tmp_path: Path) -> None:
+    check("has_harness_error", tmp_path)
     (error,) = junit(tmp_path).iter("error")
     assert error.get("message") == "The broker did not start within 60 s."
     assert "<no heap>" in (error.text or "")

@@ -11,7 +11,7 @@ import pytest
 from conformance.brokers.cache import ENVIRONMENT_VARIABLE
 from conformance.commands.clients import BORROWED, python_with_client
 from conformance.commands.engine import Engine
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 OTHER = "3.12.0"
 ASK = """
@@ -45,11 +45,11 @@ def test_packages_are_borrowed_from_where_the_suite_is_now() -> None:
     assert borrowed.read_text(encoding="utf-8") == told
 
 
-def test_a_release_that_cannot_be_had_is_trouble_and_leaves_nothing(
+def test_a_release_that_cannot_be_had_is_harness_error_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path))
-    with pytest.raises(Trouble, match=r"^pulsar-client==0\.0\.1 cannot be had: No matching distribution"):
+    with pytest.raises(HarnessError, match=r"^pulsar-client==0\.0\.1 cannot be had: No matching distribution"):
         python_with_client("0.0.1", lambda _: None)
     assert [path.name for path in (tmp_path / "clients").iterdir() if path.is_dir()] == []
 

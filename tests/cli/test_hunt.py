@@ -18,7 +18,7 @@ gap-refused         DEDUP-08  DEDUP-03  120   4.0      8   4 of 5
 switch-ignored      DEDUP-01  -         500   2.5      -        -
   not found
 last-id-too-high    DEDUP-09  -           -     -      -        -
-  trouble
+  a harness error
 """
 
 HUNT = ("defects", "--hunt", "--seed", "7", "--report", "report")
@@ -33,7 +33,7 @@ def test_a_hunt_tells_each_defect_apart_and_fails_when_one_was_not_found(tmp_pat
     assert ran.out.splitlines()[-1] == "1 of 4 defects found."
     told = json.loads((tmp_path / "hunt.json").read_text())
     assert [(one["id"], one["result"]) for one in told["defects"]] == list(
-        zip(names, ("found", "not-its-doing", "not-found", "trouble"), strict=True)
+        zip(names, ("found", "not-its-doing", "not-found", "harness-error"), strict=True)
     )
     assert told["defects"][0]["replays_without_defect"] == {"tries": 6, "came_back": 0}
     assert told["seed"] == 7

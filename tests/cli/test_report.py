@@ -34,7 +34,7 @@ def killed(scenario: str, folder: Path, *arguments: str, when: bytes) -> None:
 
 def verdicts(folder: Path) -> dict[str, Any]:
     read: dict[str, Any] = json.loads((folder / "verdicts.json").read_text())
-    return {rule["id"]: rule for rule in read["rules"]} | {"trouble": read["trouble"]}
+    return {rule["id"]: rule for rule in read["rules"]} | {"harness_errors": read["harness_errors"]}
 
 
 def undated(file: Path) -> str:
@@ -49,7 +49,7 @@ def test_a_run_that_was_killed_gets_its_report_and_status_2(tmp_path: Path) -> N
     assert "The run did not end by itself: it was killed, or is not finished yet." in ran.out
     assert all((tmp_path / "report" / name).exists() for name in REPORTS)
     told = verdicts(tmp_path / "report")
-    assert set(told) == {"DEDUP-01", "DEDUP-02", "trouble"}
+    assert set(told) == {"DEDUP-01", "DEDUP-02", "harness_errors"}
     assert told["DEDUP-02"]["verdict"] == "held"
     assert "--rules DEDUP-01,DEDUP-02" in (tmp_path / "report" / "report.html").read_text()
 

@@ -28,7 +28,7 @@ def test_the_budget_is_kept_when_the_engine_hangs(tmp_path: Path) -> None:
 def test_a_violation_that_did_not_come_back_yet_is_replayed_beyond_the_budget(tmp_path: Path) -> None:
     ran = run("replays_on", "check", "--rules", "DEDUP", "--budget", "6s", "--report", "report", folder=tmp_path)
     assert "it came back in 0 of 30 replays" in " ".join(ran.out.split())
-    assert "Trouble" not in ran.out
+    assert "HarnessError" not in ran.out
 
 
 def test_replaying_a_violation_has_a_limit_too(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_ctrl_c_prints_what_was_had_so_far(tmp_path: Path) -> None:
     ran = ended(command, began=began)
     assert ran.status == 130
     assert "DEDUP-18  held             3" in ran.out
-    assert "Trouble: The run was interrupted after" in ran.out
+    assert "Harness error: The run was interrupted after" in ran.out
     assert are_gone(pids)
 
 

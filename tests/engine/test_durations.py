@@ -5,7 +5,7 @@ from __future__ import annotations
 from conformance.engine.durations import BOUNCE_S, Durations
 from conformance.history.document import Step
 from model.operations import AnyOperation, CreateTopic, Done, Kill, ReadLog
-from model.replication.words import KillCluster, ReadClusters
+from model.replication.vocabulary import KillCluster, ReadClusters
 
 
 def steps(*took: tuple[AnyOperation, float]) -> list[Step]:

@@ -16,8 +16,8 @@ from conformance import events
 from conformance.brokers.interface import Capability
 from conformance.engine import run
 from conformance.engine.machines import Machine, on_shipped_settings
+from conformance.harness_error import HarnessError
 from conformance.lockstep.world import World
-from conformance.trouble import Trouble
 from model.operations import CreateTopic
 from stateful.lockstep_machine import LockstepMachine
 from tests.engine.test_budget import ALL_DECIDABLE
@@ -117,10 +117,10 @@ def test_where_a_start_takes_long_the_broker_is_not_started_once_more_near_the_e
 
 def test_a_broker_that_does_not_start_on_shipped_settings_ends_the_run(tmp_path: Path) -> None:
     def on_shipped() -> World:
-        raise Trouble("it does not start")
+        raise HarnessError("it does not start")
 
     one = a_run(tmp_path, on_shipped)
-    with pytest.raises(Trouble, match="it does not start"):
+    with pytest.raises(HarnessError, match="it does not start"):
         one.explore(SHIPPED)
-    with pytest.raises(Trouble, match="it does not start"):
+    with pytest.raises(HarnessError, match="it does not start"):
         one.explore(MACHINE)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from conformance.engine.slices import topics_of
-from model.applications import CrashSource, Drain, FinishSource, ReadDatabase, RunReader, StartSource
-from model.network import Disturb, Mend, TurnAway, UseTap
+from model.applications.vocabulary import CrashSource, Drain, FinishSource, ReadDatabase, RunReader, StartSource
+from model.network import ClearNetworkFaults, InjectNetworkFault, RefuseConnections, UseProxy
 from model.operations import (
     AnyOperation,
     ClearFailpoints,
@@ -26,7 +26,7 @@ def test_an_operation_that_names_a_topic_is_about_it() -> None:
         Unload("t1"),
         ReadLog("t0"),
         Drain("t1", "s"),
-        Disturb("t1", TurnAway(9)),
+        InjectNetworkFault("t1", RefuseConnections(9)),
     ]
     assert topics_of(operations) == ["t0", "t1", "t0", "t1", "t1"]
 
@@ -47,4 +47,7 @@ def test_what_somebody_does_is_about_the_topic_that_was_named_when_that_one_came
 
 
 def test_what_is_done_to_the_whole_broker_or_by_nobody_who_came_is_about_no_topic() -> None:
-    assert topics_of([Kill(), Restart(), ClearFailpoints(), UseTap(), Mend(), Send("s9", ())]) == [None] * 6
+    assert (
+        topics_of([Kill(), Restart(), ClearFailpoints(), UseProxy(), ClearNetworkFaults(), Send("s9", ())])
+        == [None] * 6
+    )

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from conformance.systems.admin_types import CursorStats
-from conformance.systems.outcomes import Receipt
-from conformance.systems.wire_consumer import Kind, PartOfBatch, WireConsumer
+from conformance.clients.admin_types import CursorStats
+from conformance.clients.outcomes import Receipt
+from conformance.clients.wire_consumer import Kind, PartOfBatch, WireConsumer
 from model.log import Position
-from tests.faults.bench import Bench
+from tests.faults.effect_fixtures import Bench
 from tests.faults.effects import Effect, Experiment, Observation
 from tests.polling import TIMEOUT_S, becomes, eventually
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from conformance.clients.outcomes import Receipt, SendOutcome
 from conformance.faults.failpoints import SnapshotWriteFails, WriteFails, WriteSlow, armed
-from conformance.systems.outcomes import Receipt, SendOutcome
-from tests.faults.bench import Bench
+from tests.faults.effect_fixtures import Bench
 from tests.polling import TIMEOUT_S, becomes, eventually
 
 Observation = object

@@ -11,8 +11,8 @@ import pytest
 
 from conformance.brokers.interface import AgentAddress
 from conformance.faults.byteman import Agent
-from conformance.trouble import Trouble
-from tests.faults.bench import Bench, is_stored
+from conformance.harness_error import HarnessError
+from tests.faults.effect_fixtures import Bench, is_stored
 from tests.polling import eventually
 
 DEDUPLICATION = "org.apache.pulsar.broker.service.persistent.MessageDeduplication"
@@ -40,18 +40,18 @@ def test_a_rule_is_loaded_reached_and_deleted(bench: Bench) -> None:
     assert not loaded(agent, "test: loaded")
 
 
-def test_a_rule_that_does_not_parse_is_trouble_in_the_agents_words_and_is_not_kept(bench: Bench) -> None:
+def test_a_rule_that_does_not_parse_is_harness_error_in_the_agents_words_and_is_not_kept(bench: Bench) -> None:
     agent = Agent(bench.agent)
     bench.producer()
-    with pytest.raises(Trouble, match=r"'test: unparsable'.*line 6 : invalid expression"):
+    with pytest.raises(HarnessError, match=r"'test: unparsable'.*line 6 : invalid expression"):
         agent.load(rule("test: unparsable", body="IF true\nDO new String().length()"))
     assert not loaded(agent, "test: unparsable")
 
 
-def test_a_rule_that_does_not_fit_the_code_is_trouble_and_is_not_kept(bench: Bench) -> None:
+def test_a_rule_that_does_not_fit_the_code_is_harness_error_and_is_not_kept(bench: Bench) -> None:
     agent = Agent(bench.agent)
     bench.producer()
-    with pytest.raises(Trouble, match="no matching injection point"):
+    with pytest.raises(HarnessError, match="no matching injection point"):
         agent.load(rule("test: nowhere", location="AFTER WRITE nosuchfield"))
     assert not loaded(agent, "test: nowhere")
 
@@ -62,18 +62,18 @@ def test_a_rule_that_is_badly_typed_is_found_once_it_was_reached(bench: Bench) -
     agent.load(script)
     agent.check(script)
     assert is_stored(bench.send(producer, 1)), "a rule that is badly typed does nothing"
-    with pytest.raises(Trouble, match=r"'test: badly typed'.*type"):
+    with pytest.raises(HarnessError, match=r"'test: badly typed'.*type"):
         agent.check(script)
     agent.delete(script)
 
 
-def test_text_that_is_no_rule_is_trouble_in_the_agents_words(bench: Bench) -> None:
-    with pytest.raises(Trouble, match="invalid text outside of RULE/ENDRULE"):
+def test_text_that_is_no_rule_is_harness_error_in_the_agents_words(bench: Bench) -> None:
+    with pytest.raises(HarnessError, match="invalid text outside of RULE/ENDRULE"):
         Agent(bench.agent).load({"test": "hello"})
 
 
-def test_deleting_a_rule_that_is_not_there_is_trouble(bench: Bench) -> None:
-    with pytest.raises(Trouble, match="failed to find loaded rule with name test: absent"):
+def test_deleting_a_rule_that_is_not_there_is_harness_error(bench: Bench) -> None:
+    with pytest.raises(HarnessError, match="failed to find loaded rule with name test: absent"):
         Agent(bench.agent).delete(rule("test: absent"))
 
 
@@ -90,10 +90,10 @@ def test_a_line_break_cannot_smuggle_a_second_command_in(bench: Bench) -> None:
         Agent(bench.agent).set_properties({"test": "1\nDELETEALL"})
 
 
-def test_an_agent_that_is_not_there_is_trouble() -> None:
+def test_an_agent_that_is_not_there_is_harness_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = AgentAddress(host="127.0.0.1", port=server.getsockname()[1])
-    with pytest.raises(Trouble, match="cannot be reached"):
+    with pytest.raises(HarnessError, match="cannot be reached"):
         Agent(address).rules()
 
 
@@ -103,19 +103,19 @@ def listening(*, backlog: int = 1) -> Iterator[tuple[socket.socket, AgentAddress
         yield server, AgentAddress(host="127.0.0.1", port=server.getsockname()[1])
 
 
-def test_an_agent_that_never_answers_is_trouble_after_the_deadline() -> None:
+def test_an_agent_that_never_answers_is_harness_error_after_the_deadline() -> None:
     with listening() as (_, address):
         began = time.monotonic()
-        with pytest.raises(Trouble, match=r"did not answer within 0\.2 s"):
+        with pytest.raises(HarnessError, match=r"did not answer within 0\.2 s"):
             Agent(address, timeout_s=0.2).rules()
         assert time.monotonic() - began > 0.15
 
 
-def test_a_paused_broker_is_trouble_after_the_deadline_and_no_trouble_after_it(bench: Bench) -> None:
+def test_a_paused_broker_is_harness_error_after_the_deadline_and_no_harness_error_after_it(bench: Bench) -> None:
     agent = Agent(bench.agent, timeout_s=0.3)
     bench.broker.pause()
     try:
-        with pytest.raises(Trouble, match="did not answer"):
+        with pytest.raises(HarnessError, match="did not answer"):
             agent.properties()
     finally:
         bench.broker.resume()

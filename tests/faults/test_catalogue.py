@@ -16,7 +16,7 @@ from conformance.faults.catalogue import (
     find_failpoint,
     parse,
 )
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 from model.catalogue import CATALOGUE
 
 GOOD = "# defect: x\n# breaks: DEDUP-03\n# summary: It does.\nRULE defect x\nENDRULE\n"
@@ -49,7 +49,7 @@ def test_a_fault_is_found_by_its_name() -> None:
 
 
 def test_an_unknown_defect_is_one_sentence_that_names_what_lists_them() -> None:
-    with pytest.raises(Trouble, match="there is no defect 'nonsense'; `pulsar-conformance defects` lists them"):
+    with pytest.raises(HarnessError, match="there is no defect 'nonsense'; `pulsar-conformance defects` lists them"):
         find("nonsense")
 
 

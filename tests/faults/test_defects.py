@@ -12,13 +12,13 @@ from conformance.brokers.select import parse_broker
 from conformance.faults.byteman import Agent, rule_names
 from conformance.faults.catalogue import BrokerDefect, broker_defects, find
 from conformance.faults.defects import is_on, switch_off, switch_on, switched, was_reached
-from conformance.trouble import Trouble
-from tests.faults.bench import Bench
-from tests.faults.chunk_effects import CHUNK_EFFECTS
+from conformance.harness_error import HarnessError
+from tests.faults.chunking_effects import CHUNK_EFFECTS
 from tests.faults.cursor_effects import CURSOR_EFFECTS
+from tests.faults.effect_fixtures import Bench
 from tests.faults.effects import EFFECTS, Experiment, Observation, seen
-from tests.faults.geo_effects import GEO_EFFECTS
-from tests.faults.key_effects import KEY_EFFECTS
+from tests.faults.key_shared_effects import KEY_EFFECTS
+from tests.faults.replication_effects import GEO_EFFECTS
 
 
 def broker_defect(name: str) -> BrokerDefect:
@@ -109,10 +109,10 @@ def test_a_defect_that_was_never_reached_says_so(bench: Bench) -> None:
         assert not was_reached(bench.agent, broker_defect("pushed-not-reset"))
 
 
-def test_a_defect_that_does_not_fit_the_broker_is_trouble_and_is_taken_out(bench: Bench) -> None:
+def test_a_defect_that_does_not_fit_the_broker_is_harness_error_and_is_taken_out(bench: Bench) -> None:
     switch_on(bench.agent, MISFIT)
     bench.send(bench.producer(), 1)
-    with pytest.raises(Trouble, match="'defect misfit'"):
+    with pytest.raises(HarnessError, match="'defect misfit'"):
         switch_off(bench.agent, MISFIT)
     assert not is_on(bench.agent, MISFIT)
     assert "defect misfit" not in [rule.name for rule in Agent(bench.agent).rules()]

@@ -8,6 +8,8 @@ import time
 import pytest
 
 from conformance.brokers.interface import AgentAddress, Capability
+from conformance.clients.outcomes import Lost, SendError
+from conformance.clients.wire_producer import SendTicket
 from conformance.faults.byteman import Agent
 from conformance.faults.failpoints import (
     ConfirmationLost,
@@ -22,9 +24,7 @@ from conformance.faults.failpoints import (
     arm,
     armed,
 )
-from conformance.systems.outcomes import Lost, SendError
-from conformance.systems.wire_producer import SendTicket
-from tests.faults.bench import Bench, is_duplicate, is_stored
+from tests.faults.effect_fixtures import Bench, is_duplicate, is_stored
 from tests.polling import becomes, eventually
 
 

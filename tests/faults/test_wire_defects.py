@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from conformance.brokers.interface import Broker
+from conformance.clients.security import Service
 from conformance.engine.defect import SeededWireDefect, seed_defect
 from conformance.faults.wire import WIRE_DEFECTS, WireDefect
-from conformance.systems.security import Service
-from conformance.trouble import Trouble
-from tests.faults.bench import Bench
-from tests.faults.chunk_effects import SOUND, WIRE_EFFECTS, chunked
+from conformance.harness_error import HarnessError
+from tests.faults.chunking_effects import SOUND, WIRE_EFFECTS, chunked
+from tests.faults.effect_fixtures import Bench
 from tests.faults.effects import Observation, seen
 
 
@@ -53,5 +53,5 @@ def test_a_defect_has_its_effect_while_it_is_on_and_only_then(
 
 @pytest.mark.parametrize("defect", WIRE_DEFECTS[:1], ids=lambda defect: defect.name)
 def test_a_defect_that_no_client_met_says_so(defect: WireDefect, seeded: SeededWireDefect) -> None:
-    with pytest.raises(Trouble, match="no client came through the tap"), seeded.taken_out():
+    with pytest.raises(HarnessError, match="no client came through the proxy"), seeded.taken_out():
         pass

@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from conformance.harness_error import HarnessError
 from conformance.history import parquet
 from conformance.history.compacting import compact
 from conformance.history.parquet import HistoryWriter
-from conformance.trouble import Trouble
 from tests.history.samples import event
 from tests.history.test_parquet import rows
 
@@ -66,7 +66,7 @@ def test_a_damaged_segment_is_named_and_nothing_is_lost(tmp_path: Path) -> None:
             writer.record(event())
     damaged, whole = sorted(tmp_path.glob("*/*.parquet"))
     damaged.write_bytes(damaged.read_bytes()[:-20])
-    with pytest.raises(Trouble, match=f"{damaged.name} is not a whole file of a history"):
+    with pytest.raises(HarnessError, match=f"{damaged.name} is not a whole file of a history"):
         compact(tmp_path)
     assert whole.exists()
 
@@ -152,17 +152,17 @@ def test_what_counts_follows_from_what_is_there_and_what_it_replaces(
     assert parquet.in_force(compacted | segments) == parquet.InForce(frozenset(names), frozenset(gone))
 
 
-def test_what_is_gone_is_trouble_and_not_compacted_away(tmp_path: Path) -> None:
+def test_what_is_gone_is_harness_error_and_not_compacted_away(tmp_path: Path) -> None:
     with HistoryWriter(tmp_path, "w", buckets=1) as writer:
         for number in range(60):
             writer.record(event(topic=f"t{number // 20}"))
     compact(tmp_path, events_of_a_file=20)
     gone, *_ = sorted(tmp_path.glob("*/*.parquet"))
     gone.unlink()
-    with pytest.raises(Trouble, match=f"{gone.name} is gone, and with it a part of the history"):
+    with pytest.raises(HarnessError, match=f"{gone.name} is gone, and with it a part of the history"):
         compact(tmp_path)
 
 
-def test_a_folder_without_a_history_is_trouble(tmp_path: Path) -> None:
-    with pytest.raises(Trouble, match="there is no history in"):
+def test_a_folder_without_a_history_is_harness_error(tmp_path: Path) -> None:
+    with pytest.raises(HarnessError, match="there is no history in"):
         compact(tmp_path)

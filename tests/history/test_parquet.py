@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from conformance.harness_error import HarnessError
 from conformance.history import parquet
 from conformance.history.parquet import HistoryWriter, bucket_of, table_of
 from conformance.history.recorded import Kind, Outcome, Recorded, digest
-from conformance.trouble import Trouble
 from tests.history.samples import event
 from tests.polling import eventually
 
@@ -105,11 +105,11 @@ def test_what_was_put_down_before_a_kill_can_be_read(tmp_path: Path) -> None:
     assert len(numbers) % 10 == 0
 
 
-def test_a_history_that_cannot_be_written_is_trouble(tmp_path: Path) -> None:
+def test_a_history_that_cannot_be_written_is_harness_error(tmp_path: Path) -> None:
     (tmp_path / bucket_of("t", 1)).write_text("in the way")
     writer = HistoryWriter(tmp_path, "w", buckets=1)
     writer.record(event())
-    with pytest.raises(Trouble, match="cannot be written"):
+    with pytest.raises(HarnessError, match="cannot be written"):
         writer.close()
 
 

@@ -15,23 +15,23 @@ from conformance.history.from_journal import record_journal
 from conformance.history.journal import Journal
 from conformance.history.recorded import Kind, Outcome, Recorded
 from conformance.history.translation import translated
-from model.cursors.words import (
+from model.cursors.vocabulary import (
     Acknowledge,
     Acknowledged,
+    AllReceived,
     CreateSubscription,
     CursorRead,
     DeleteSubscription,
     Dispatched,
+    Nack,
     ReadCursor,
-    Redeliver,
-    Redelivering,
+    Receive,
+    ReceiveAll,
+    ReceivedMessages,
+    RedeliveryRequested,
     SkipAll,
     Subscribe,
     Subscribed,
-    Take,
-    TakeAll,
-    Taken,
-    TakenAll,
 )
 from model.log import Position
 from model.operations import (
@@ -143,18 +143,18 @@ def test_a_subscription_that_is_made_again_is_another_one() -> None:
 
 def test_a_message_of_a_batch_that_is_given_back_takes_the_others_with_it() -> None:
     given_back = given(0, batch_size=3, batch_index=1)
-    told = events(*SUBSCRIBED, (Redeliver("c", (0,)), Redelivering((given_back,))))
+    told = events(*SUBSCRIBED, (Nack("c", (0,)), RedeliveryRequested((given_back,))))
     assert of(Kind.NACK, told, "entry", "batch_index") == [(0, 0), (0, 1), (0, 2)]
 
 
 SOUND: list[Done_] = [
     *SUBSCRIBED,
-    (Take("c", 1), Taken((given(0),))),
+    (Receive("c", 1), ReceivedMessages((given(0),))),
     (Acknowledge("c", (0,)), Acknowledged((given(0),), True)),
-    (Take("d", 1), Taken((given(1),))),
+    (Receive("d", 1), ReceivedMessages((given(1),))),
     (Acknowledge("d", (0,)), Acknowledged((given(1),), False)),
     (ReadCursor("t0", "s"), CursorRead(Position(1, 1), (), 0, 0)),
-    (TakeAll("t0", "s"), TakenAll(())),
+    (ReceiveAll("t0", "s"), AllReceived(())),
     (ReadLog("t0"), LOGGED),
 ]
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conformance.harness_error import HarnessError
 from conformance.history import document
 from conformance.history.document import History
 from conformance.history.validation import nonsense
 from conformance.report.words import explain
-from conformance.trouble import Trouble
 from tests.report import samples
 
 ROOT = Path(__file__).parents[2]
@@ -37,8 +37,8 @@ def said_of(raw: Any, folder: Path) -> str | None:
     path.write_bytes(raw if isinstance(raw, bytes) else json.dumps(raw).encode())
     try:
         return nonsense(document.read(path))
-    except Trouble as trouble:
-        return str(trouble).removeprefix(f"{path} ")
+    except HarnessError as harness_error:
+        return str(harness_error).removeprefix(f"{path} ")
 
 
 def operation(raw: dict[str, Any], op: str) -> dict[str, Any]:
@@ -109,8 +109,8 @@ def test_every_history_that_is_kept_is_accepted(path: Path) -> None:
             lambda h: h["settings"].update({"a\nb": "c"}),
             "has a setting that is no line of a configuration: 'a\\nb' = 'c'",
         ),
-        (lambda h: h.update(format=2), "has format 2; this suite reads format 1"),
-        (lambda h: h.update(format=2, steps="of another form"), "has format 2; this suite reads format 1"),
+        (lambda h: h.update(format=3), "has format 3; this suite reads formats 1 to 2"),
+        (lambda h: h.update(format=3, steps="of another form"), "has format 3; this suite reads formats 1 to 2"),
         (lambda h: h.update(extra=1), "is not a history of this suite: it has an unknown field, $.extra"),
         (
             lambda h: operation(h, "Send").update(wiat=True),
@@ -152,9 +152,9 @@ def test_a_history_that_was_cut_off_is_one_sentence_wherever_that_was(tmp_path: 
 
 
 def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
-    with pytest.raises(Trouble, match="it is a directory"):
+    with pytest.raises(HarnessError, match="it is a directory"):
         document.read(tmp_path)
-    with pytest.raises(Trouble, match="it is no regular file"):
+    with pytest.raises(HarnessError, match="it is no regular file"):
         document.read(Path("/dev/zero"))
 
 

@@ -65,15 +65,15 @@ def play(
     known: frozenset[str] = frozenset(),
     until: Callable[[Campaign], bool] = lambda _: False,
 ) -> Campaign:
-    """Run a machine for so many examples, or until there is enough; trouble is raised, violations are kept."""
+    """Run a machine for so many examples, or until there is enough; a harness error is raised, violations are kept."""
     campaign = Campaign()
 
     def is_time_up() -> bool:
         return until(campaign)
 
     def on_end(example: RunningExample) -> None:
-        if example.trouble is not None:
-            raise example.trouble
+        if example.harness_error is not None:
+            raise example.harness_error
         if not example.lockstep.steps:
             return
         campaign.examples += 1

@@ -8,9 +8,9 @@ import pytest
 
 from conformance.brokers.select import parse_broker
 from conformance.engine.plugin import SUITE_SETTINGS
+from conformance.harness_error import HarnessError
 from conformance.lockstep.world import World
 from conformance.tenancy.place import Place
-from conformance.trouble import Trouble
 from tests.lockstep.cursor_stage import Stage
 
 
@@ -24,8 +24,8 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
             world = World(broker, place=place)
             yield world
             world.close()
-    except Trouble as trouble:
-        pytest.exit(str(trouble), returncode=2)
+    except HarnessError as harness_error:
+        pytest.exit(str(harness_error), returncode=2)
     finally:
         broker.stop()
 

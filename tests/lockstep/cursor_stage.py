@@ -6,20 +6,20 @@ from typing import TypeVar
 
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
-from model.cursors.words import (
+from model.cursors.vocabulary import (
     Acknowledge,
     Acknowledged,
+    AllReceived,
     CursorRead,
     Dispatched,
     Kind,
     Persistence,
     ReadCursor,
+    Receive,
+    ReceiveAll,
+    ReceivedMessages,
     Subscribe,
     Subscribed,
-    Take,
-    TakeAll,
-    Taken,
-    TakenAll,
 )
 from model.log import Position
 from model.operations import AnyOperation, AnyOutcome, Created, CreateTopic, Opened, OpenProducer, Send, Sent, Stored
@@ -72,7 +72,7 @@ class Stage:
 
     def take(self, count: int, consumer: str = "c") -> list[str]:
         """The business ids of what a consumer receives."""
-        return ids(self.see(Take(consumer, count), Taken).messages)
+        return ids(self.see(Receive(consumer, count), ReceivedMessages).messages)
 
     def acknowledge(self, *nth: int, consumer: str = "c", cumulative: bool = False) -> list[str]:
         """The business ids of what is acknowledged."""
@@ -84,7 +84,7 @@ class Stage:
 
     def left(self, kind: Kind = "Shared") -> list[str]:
         """The business ids of all that is left of ``s``."""
-        return ids(self.see(TakeAll("t", "s", kind), TakenAll).messages)
+        return ids(self.see(ReceiveAll("t", "s", kind), AllReceived).messages)
 
 
 def ids(messages: tuple[Dispatched, ...]) -> list[str]:

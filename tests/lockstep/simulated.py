@@ -13,15 +13,17 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from conformance.lockstep.performer import Performed
-from model.answers import could_be_for
-from model.applications import ApplicationOperation
-from model.chunks.words import ChunkOperation
-from model.cursors.words import CursorOperation, Persistence, partition_name
-from model.keys.variants import DOCUMENT as KEYS_AS_DOCUMENTED
-from model.keys.variants import KeysVariant
-from model.keys.words import KeyOperation
+from model.applications.vocabulary import ApplicationOperation
+from model.chunking.vocabulary import ChunkOperation
+from model.cursors.vocabulary import CursorOperation, Persistence, partition_name
+from model.deduplication.answers import could_be_for
+from model.deduplication.reference import BUSY
+from model.deduplication.variants import DOCUMENT, Variant
+from model.key_shared.variants import DOCUMENT as KEYS_AS_DOCUMENTED
+from model.key_shared.variants import KeysVariant
+from model.key_shared.vocabulary import KeyOperation
 from model.log import Position
-from model.network import Disturb, Mend, Mended, NetworkOperation, UseTap
+from model.network import ClearNetworkFaults, InjectNetworkFault, NetworkFaultsCleared, NetworkOperation, UseProxy
 from model.operations import (
     Answer,
     AnyOperation,
@@ -33,6 +35,7 @@ from model.operations import (
     CrashProducer,
     Created,
     CreateTopic,
+    DeduplicationSet,
     Done,
     Entry,
     Fired,
@@ -48,17 +51,14 @@ from model.operations import (
     Restart,
     Send,
     Sent,
+    SetDeduplication,
     SetFailpoint,
     Skipped,
     SnapshotRead,
-    SwitchDeduplication,
-    Switched,
     Unknown,
     Unload,
 )
-from model.replication.words import GeoOperation
-from model.topic import BUSY
-from model.variants import DOCUMENT, Variant
+from model.replication.vocabulary import GeoOperation
 from tests.lockstep.cursor_variants import AS_DOCUMENTED, CursorVariant
 from tests.lockstep.simulated_broker import LEDGER_ROOM, Connection, SimulatedBroker
 from tests.lockstep.simulated_cursors import SimulatedCursors
@@ -179,21 +179,21 @@ class SimulatedPerformer:
     def _on_network(self, operation: NetworkOperation) -> AnyOutcome:
         """Faults are all of one kind here: some time after the next send to the topic its connection is cut."""
         match operation:
-            case UseTap():
+            case UseProxy():
                 return Done()
-            case Disturb(topic):
+            case InjectNetworkFault(topic):
                 self._disturbed.add(topic)
                 return Done()
-            case Mend():
+            case ClearNetworkFaults():
                 self._disturbed.clear()
-                return Mended(0)
+                return NetworkFaultsCleared(0)
             case _:
                 assert_never(operation)
 
-    def _on_topic(self, operation: SwitchDeduplication | Unload | SetFailpoint | ReadSnapshot | ReadLog) -> Performed:
+    def _on_topic(self, operation: SetDeduplication | Unload | SetFailpoint | ReadSnapshot | ReadLog) -> Performed:
         name = operation.topic
         match operation:
-            case SwitchDeduplication():
+            case SetDeduplication():
                 return self._switch(operation)
             case Unload():
                 self.broker.unload(name)
@@ -237,7 +237,7 @@ class SimulatedPerformer:
             self._policies[name] = Policies(has_own_namespace=False)
         return Performed(self._cursors.create(operation.topic, persistence, partitions, self.broker.snapshot_room))
 
-    def _switch(self, operation: SwitchDeduplication) -> Performed:
+    def _switch(self, operation: SetDeduplication) -> Performed:
         late = () if operation.on and operation.in_flight else self._collect(self._sessions_on(operation.topic))
         policies = self._policies[operation.topic]
         if operation.scope == "topic":
@@ -246,7 +246,7 @@ class SimulatedPerformer:
             return Performed(Skipped("the topic shares its namespace"), late)
         on = operation.on if policies.of_topic is None else policies.of_topic
         self.broker.switch(operation.topic, on=on, by_its_own_policy=operation.scope == "topic")
-        return Performed(Switched(on), late)
+        return Performed(DeduplicationSet(on), late)
 
     def _bounce(self, operation: Restart | Kill) -> Performed:
         if isinstance(operation, Kill):
@@ -262,7 +262,7 @@ class SimulatedPerformer:
         for name, policies in self._policies.items():
             if policies.are_of_broker and policies.of_topic is None and self._heeds_settings:
                 self.broker.switch(name, on=self._broker_default, by_its_own_policy=False)
-        return Performed(Switched(self._broker_default), late)
+        return Performed(DeduplicationSet(self._broker_default), late)
 
     def _clear_failpoints(self) -> Performed:
         late = self._collect(list(self._sessions))

@@ -15,10 +15,10 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from model import topic as reference
+from model.deduplication import reference
+from model.deduplication.reference import NOT_READY, WRITE_FAILED, Topic
+from model.deduplication.variants import DOCUMENT, Variant
 from model.operations import Answer, Entry, FailpointKind, Opened, Refused, Stored
-from model.topic import NOT_READY, WRITE_FAILED, Topic
-from model.variants import DOCUMENT, Variant
 
 WRITE_FAILURES: tuple[FailpointKind, ...] = ("write-fails", "write-fails-late")
 LEDGER_ROOM = 5

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from model.cursors.words import Dispatched, Kind, Subscribe
+from model.cursors.vocabulary import Dispatched, Kind, Subscribe
 from model.log import Position
 from model.vocabulary import Client
 from tests.lockstep.simulated_subscription import Log, Spot

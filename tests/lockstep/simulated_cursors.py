@@ -11,48 +11,48 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-from model.cursors.words import (
+from model.cursors.vocabulary import (
     PERSISTED_PER_S,
+    AckById,
     Acknowledge,
     Acknowledged,
-    AcknowledgeOthers,
+    AllReceived,
     Arrived,
     AwaitPersisted,
-    CameBack,
     CloseConsumer,
     CrashConsumer,
     CreateSubscription,
     CursorOperation,
     CursorRead,
+    CursorReset,
     CutConnection,
-    CutOff,
+    CutDuring,
     DeleteSubscription,
     Expire,
     Expired,
-    FailOften,
+    Nack,
+    NackRepeatedly,
     Persistence,
     ReadCursor,
-    ReadStored,
-    Redeliver,
-    Redelivering,
+    ReadStoredCursor,
+    Receive,
+    ReceiveAll,
+    ReceivedMessages,
+    RedeliveryRequested,
+    RedeliveryTimes,
     ResetCursor,
     Seek,
-    SetTo,
     Skip,
     SkipAll,
     Start,
     Starved,
     Subscribe,
     Subscribed,
-    Take,
-    TakeAll,
-    Taken,
-    TakenAll,
     Terminate,
     Trim,
     Trimmed,
 )
-from model.keys.variants import DOCUMENT, KeysVariant
+from model.key_shared.variants import DOCUMENT, KeysVariant
 from model.log import Ledgers
 from model.operations import AnyOutcome, Created, Done, LoggedEntry, Refused, Skipped
 from tests.lockstep.cursor_variants import CursorVariant
@@ -69,8 +69,8 @@ from tests.lockstep.simulated_consumers import (
     spot_of,
 )
 from tests.lockstep.simulated_dispatch import Dispatcher
+from tests.lockstep.simulated_key_shared import Fires, never
 from tests.lockstep.simulated_key_shares import SimulatedKeyShares
-from tests.lockstep.simulated_keys import Fires, never
 from tests.lockstep.simulated_network import NOTHING_RECEIVED, SimulatedNetwork
 from tests.lockstep.simulated_subscription import Clock, Limits, Log, Spot, Subscription
 
@@ -90,10 +90,10 @@ OnTopic = (
     | Expire
     | ResetCursor
     | ReadCursor
-    | ReadStored
+    | ReadStoredCursor
     | AwaitPersisted
-    | TakeAll
-    | FailOften
+    | ReceiveAll
+    | NackRepeatedly
     | Terminate
     | Trim
 )
@@ -205,14 +205,14 @@ class SimulatedCursors:
         match operation:
             case Subscribe():
                 return self._subscribe(operation)
-            case CloseConsumer(name) | CrashConsumer(name) | Take(name) | Acknowledge(name) | AcknowledgeOthers(name):
+            case CloseConsumer(name) | CrashConsumer(name) | Receive(name) | Acknowledge(name) | AckById(name):
                 return self._of_consumer(operation) if name in self._dispatcher.consumers else NO_CONSUMER
-            case CutOff(doing):
+            case CutDuring(doing):
                 there = doing.consumer in self._dispatcher.consumers
                 return self._network.fails(doing) if there else NO_CONSUMER
             case CutConnection(name):
                 return self._network.cuts(name) if name in self._dispatcher.consumers else NO_CONSUMER
-            case Redeliver(name) | Seek(name):
+            case Nack(name) | Seek(name):
                 return self._of_consumer(operation) if name in self._dispatcher.consumers else NO_CONSUMER
             case _ if operation.topic in self._partitions:
                 return Skipped("each partition has cursors of its own")
@@ -237,7 +237,7 @@ class SimulatedCursors:
 
     def _of_consumer(
         self,
-        operation: CloseConsumer | CrashConsumer | Take | Acknowledge | AcknowledgeOthers | Redeliver | Seek,
+        operation: CloseConsumer | CrashConsumer | Receive | Acknowledge | AckById | Nack | Seek,
     ) -> AnyOutcome:
         name = operation.consumer
         consumer = self._dispatcher.consumers[name]
@@ -246,15 +246,15 @@ class SimulatedCursors:
                 return self._leave(name, 0 if self._variant.close_loses_acks else None)
             case CrashConsumer():
                 return self._leave(name, self._chance.randint(0, len(consumer.held_back)))
-            case Take(count=count):
+            case Receive(count=count):
                 return self._take(name, consumer, count)
             case Acknowledge(nth=nth, cumulative=cumulative):
                 if cumulative and consumer.kind not in IN_ORDER:
                     return NOT_SHARED if consumer.received else NOTHING_RECEIVED
                 return self._acknowledge(consumer, consumer.chosen(nth[:1] if cumulative else nth), cumulative)
-            case AcknowledgeOthers():
+            case AckById():
                 return self._acknowledge_others(consumer, operation)
-            case Redeliver(nth=nth):
+            case Nack(nth=nth):
                 return self._redeliver(name, consumer, nth)
             case Seek():
                 if consumer.client != "wire":
@@ -266,7 +266,7 @@ class SimulatedCursors:
 
     def _on_topic(self, operation: OnTopic) -> AnyOutcome:
         match operation:
-            case FailOften():
+            case NackRepeatedly():
                 return self._fail_often(operation)
             case Terminate(topic):
                 self._logs[topic].is_terminated = True
@@ -287,9 +287,9 @@ class SimulatedCursors:
         | Expire
         | ResetCursor
         | ReadCursor
-        | ReadStored
+        | ReadStoredCursor
         | AwaitPersisted
-        | TakeAll,
+        | ReceiveAll,
         key: Key,
     ) -> AnyOutcome:
         subscription = self._subscriptions[key]
@@ -306,12 +306,12 @@ class SimulatedCursors:
                 return self._set(key, operation.to, by_time=operation.by_time)
             case ReadCursor():
                 return self._read(key)
-            case ReadStored():
+            case ReadStoredCursor():
                 return subscription.stored()
             case AwaitPersisted():
                 self._quiet(key)
                 return subscription.await_persisted()
-            case TakeAll():
+            case ReceiveAll():
                 return self._take_all(key)
             case _:
                 assert_never(operation)
@@ -347,7 +347,7 @@ class SimulatedCursors:
                 del self._subscriptions[key]
         return Done()
 
-    def _take(self, name: str, consumer: Consumer, count: int) -> Taken | Starved:
+    def _take(self, name: str, consumer: Consumer, count: int) -> ReceivedMessages | Starved:
         consumer.ask_for(count)
         taken = consumer.take(count)
         keys = consumer.keys
@@ -363,7 +363,7 @@ class SimulatedCursors:
         if len(taken) < count and (missing := self._dispatcher.missing_for(consumer)):
             return Starved(f"{missing} entries that nobody has are not delivered", messages)
         is_settled = consumer.client == "wire" and consumer.permits <= 0 and not consumer.waiting
-        return Taken(messages, settled=is_settled)
+        return ReceivedMessages(messages, settled=is_settled)
 
     def _acknowledge(self, consumer: Consumer, messages: list[Given], cumulative: bool) -> AnyOutcome:
         if not messages:
@@ -389,7 +389,7 @@ class SimulatedCursors:
         sent = tuple(message for _, message in messages)
         return Acknowledged(sent, receipt=consumer.client == "wire" and bool(sent))
 
-    def _acknowledge_others(self, consumer: Consumer, operation: AcknowledgeOthers) -> AnyOutcome:
+    def _acknowledge_others(self, consumer: Consumer, operation: AckById) -> AnyOutcome:
         if consumer.client != "wire":
             return Skipped("only the wire client acknowledges what it did not receive")
         if operation.cumulative and consumer.kind not in IN_ORDER:
@@ -413,7 +413,7 @@ class SimulatedCursors:
             consumer.failed += [(topic, message.position) for topic, message in chosen]
             if consumer.client == "wire":
                 self._dispatcher.send_failed(name)
-            return Redelivering(tuple(message for _, message in chosen))
+            return RedeliveryRequested(tuple(message for _, message in chosen))
         if consumer.client == "wire" and consumer.permits > 0:
             for key in consumer.keys:
                 self._dispatcher.send_all(key)
@@ -423,9 +423,9 @@ class SimulatedCursors:
             consumer.permits += len(consumer.waiting)
             consumer.waiting.clear()
         self._dispatcher.redeliver(name, None)
-        return Redelivering(tuple(message for _, message in asked))
+        return RedeliveryRequested(tuple(message for _, message in asked))
 
-    def _fail_often(self, operation: FailOften) -> AnyOutcome:
+    def _fail_often(self, operation: NackRepeatedly) -> AnyOutcome:
         log = self._logs[operation.topic]
         if not log.entries:
             return Skipped("the topic has no message")
@@ -442,7 +442,7 @@ class SimulatedCursors:
             for index, name in enumerate(ids)
         ]
         others = tuple(messages[1:2]) if self._variant.nack_redelivers_all else ()
-        return CameBack(messages[0], NACK_DELAY_S * 1000, after_ms, others)
+        return RedeliveryTimes(messages[0], NACK_DELAY_S * 1000, after_ms, others)
 
     # -------------------------------------------------------------------------------------------------- subscriptions
 
@@ -486,7 +486,7 @@ class SimulatedCursors:
             self._cut_off(one, key[0])
         self._subscriptions[key].set_to(target)
         self._dispatcher.disconnect(key)
-        return SetTo(target)
+        return CursorReset(target)
 
     def _quiet(self, key: Key) -> None:
         """Wait until clients hold nothing back."""
@@ -514,14 +514,14 @@ class SimulatedCursors:
             mark_delete, ranges, subscription.backlog, total, tuple(arrived), written=subscription.written
         )
 
-    def _take_all(self, key: Key) -> TakenAll:
+    def _take_all(self, key: Key) -> AllReceived:
         for name, one in list(self._dispatcher.on(key).items()):
             self._leave(name, self._chance.randint(0, len(one.held_back)))
         taker = Consumer((key[0],), key[1], "Shared", "wire", queue=0, permits=10_000)
         self._dispatcher.join("", taker)
         self._dispatcher.send_all(key)
         self._dispatcher.leave("")
-        return TakenAll(tuple(message for _, message in taker.waiting))
+        return AllReceived(tuple(message for _, message in taker.waiting))
 
     def _trim(self, topic: str) -> Trimmed:
         """Closed ledgers go, from the first one on, until one of which a subscription has something left."""

@@ -1,7 +1,7 @@
 """Who has what: consumers of simulated subscriptions, and a broker that sends to them in any order that it may.
 
 Nothing is sent by itself: :meth:`Dispatcher.send_one` sends one entry, to one of those that may get it. What is sent by
-keys is :mod:`tests.lockstep.simulated_keys`'s business.
+keys is :mod:`tests.lockstep.simulated_key_shared`'s business.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from model.cursors.words import Dispatched
-from model.keys.variants import DOCUMENT, KeysVariant
+from model.cursors.vocabulary import Dispatched
+from model.key_shared.variants import DOCUMENT, KeysVariant
 from model.log import Position
 from tests.lockstep.cursor_variants import CursorVariant
 from tests.lockstep.simulated_consumers import Consumer, Key
-from tests.lockstep.simulated_keys import Claims, Fires, KeyedSubscription, never
+from tests.lockstep.simulated_key_shared import Claims, Fires, KeyedSubscription, never
 from tests.lockstep.simulated_subscription import Spot, Subscription
 
 

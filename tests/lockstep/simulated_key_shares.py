@@ -1,4 +1,5 @@
-"""Carries out the operations of document 004 on simulated subscriptions, as :mod:`conformance.lockstep.keys` does.
+"""Carries out the operations of document 004 on simulated subscriptions, as :mod:`conformance.lockstep.key_shared`
+does.
 
 Gathering waits until the broker has nothing more to do; what it should have done by then is for the model to judge.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import assert_never
 
-from model.keys.words import Gather, Gathered, KeyOperation, Permit
+from model.key_shared.vocabulary import Gather, Gathered, KeyOperation, Permit
 from model.operations import AnyOutcome, Done, Skipped
 from tests.lockstep.simulated_consumers import Key
 from tests.lockstep.simulated_dispatch import Dispatcher

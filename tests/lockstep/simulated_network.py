@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from model.cursors.words import Acknowledge, Acknowledged, Starved, Take, Taken
+from model.cursors.vocabulary import Acknowledge, Acknowledged, Receive, ReceivedMessages, Starved
 from model.operations import AnyOutcome, Done, Skipped
 from tests.lockstep.simulated_consumers import IN_ORDER, Consumer
 from tests.lockstep.simulated_dispatch import Dispatcher
@@ -21,7 +21,7 @@ class SimulatedNetwork:
         chance: random.Random,
         dispatcher: Dispatcher,
         *,
-        perform: Callable[[Take | Acknowledge], AnyOutcome],
+        perform: Callable[[Receive | Acknowledge], AnyOutcome],
         leave: Callable[[str], Done],
         lose: Callable[[Consumer, str], None],
     ) -> None:
@@ -32,18 +32,18 @@ class SimulatedNetwork:
         self._leave = leave
         self._lose = lose
 
-    def fails(self, doing: Take | Acknowledge) -> AnyOutcome:
+    def fails(self, doing: Receive | Acknowledge) -> AnyOutcome:
         """A consumer learns of some of what it does, and is gone; an acknowledgment may have arrived or not."""
-        outcome = self._some_of(doing) if isinstance(doing, Take) else self._perhaps(doing)
+        outcome = self._some_of(doing) if isinstance(doing, Receive) else self._perhaps(doing)
         if not isinstance(outcome, Skipped):
             self._leave(doing.consumer)
         return outcome
 
-    def _some_of(self, doing: Take) -> AnyOutcome:
+    def _some_of(self, doing: Receive) -> AnyOutcome:
         count = self._chance.randint(0, doing.count)
-        taken = self._perform(Take(doing.consumer, count)) if count else Taken(())
-        assert isinstance(taken, Taken | Starved)
-        return Taken(taken.messages)
+        taken = self._perform(Receive(doing.consumer, count)) if count else ReceivedMessages(())
+        assert isinstance(taken, ReceivedMessages | Starved)
+        return ReceivedMessages(taken.messages)
 
     def _perhaps(self, doing: Acknowledge) -> AnyOutcome:
         consumer = self._dispatcher.consumers[doing.consumer]

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from model.cursors.words import NotPersisted, Persisted, Range, StoredRead
-from model.keys.hashing import key_of_message
+from model.cursors.vocabulary import NotPersisted, Persisted, Range, StoredCursorRead
+from model.key_shared.hashing import key_of_message
 from model.log import Position
 from model.operations import LoggedEntry
 from tests.lockstep.cursor_variants import CursorVariant
@@ -112,7 +112,7 @@ class Subscription:
     _changed_s: float | None = None
     _ledger_since_s: float | None = None
     _is_open: bool = False
-    _stored: StoredRead = field(default_factory=lambda: StoredRead(None))
+    _stored: StoredCursorRead = field(default_factory=lambda: StoredCursorRead(None))
 
     def __post_init__(self) -> None:
         self._loaded()
@@ -325,9 +325,9 @@ class Subscription:
         after_s = self.clock.now_s - (self._changed_s or 0.0) if had_to_wait else 0.0
         return Persisted(1000 * after_s, self.written)
 
-    def stored(self) -> StoredRead:
+    def stored(self) -> StoredCursorRead:
         """What the metadata store has: the state, until the cursor has a ledger."""
-        return self._stored if self._ledger_since_s is None else StoredRead(None)
+        return self._stored if self._ledger_since_s is None else StoredCursorRead(None)
 
     def moved(self) -> None:
         """The topic was closed in good order, and is loaded again: nothing is lost."""
@@ -346,7 +346,7 @@ class Subscription:
             is_many = False
         if self.variant.unload_bypasses_store and ranges:
             is_many = True
-        self._stored = StoredRead(None) if is_many else StoredRead(self.mark_delete, self.ranges)
+        self._stored = StoredCursorRead(None) if is_many else StoredCursorRead(self.mark_delete, self.ranges)
         self._loaded()
 
     def killed(self) -> None:
@@ -357,7 +357,7 @@ class Subscription:
             self.acked = set(self._origin)
         if self.variant.kill_acknowledges:
             self.acked |= self.log.spots(self.left()[:1])
-        self._stored = StoredRead(None)
+        self._stored = StoredCursorRead(None)
         self._loaded()
 
     def _loaded(self) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from conformance.lockstep.batch_acknowledger import BatchAcknowledger
-from conformance.lockstep.whereabouts import Whereabouts
-from model.cursors.words import Dispatched
+from conformance.lockstep.positions import Whereabouts
+from model.cursors.vocabulary import Dispatched
 from model.log import Position
 
 TOPIC = "t"

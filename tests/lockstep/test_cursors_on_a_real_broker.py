@@ -5,29 +5,29 @@ from __future__ import annotations
 import pytest
 
 from conformance.lockstep.world import World
-from model.cursors.words import (
+from model.cursors.vocabulary import (
+    AckById,
     Acknowledge,
     Acknowledged,
-    AcknowledgeOthers,
     CloseConsumer,
     CrashConsumer,
     CreateSubscription,
+    CursorReset,
     DeleteSubscription,
     Expire,
     Expired,
+    Nack,
     Range,
     ReadCursor,
-    Redeliver,
-    Redelivering,
+    Receive,
+    ReceivedMessages,
+    RedeliveryRequested,
     ResetCursor,
     Seek,
-    SetTo,
     Skip,
     SkipAll,
     Subscribe,
     Subscribed,
-    Take,
-    Taken,
     Terminate,
     Trim,
     Trimmed,
@@ -41,9 +41,9 @@ from tests.polling import eventually
 def test_a_consumer_without_a_queue_gets_what_it_asks_for_and_the_broker_owes_it_nothing(stage: Stage) -> None:
     stage.send(5)
     stage.subscribe()
-    assert stage.see(Take("c", 2), Taken).settled
+    assert stage.see(Receive("c", 2), ReceivedMessages).settled
     assert stage.take(2) == ["3", "4"]
-    taken = stage.see(Take("c", 5), Taken)
+    taken = stage.see(Receive("c", 5), ReceivedMessages)
     assert (ids(taken.messages), taken.settled) == (["5"], False)
 
 
@@ -51,7 +51,7 @@ def test_a_batch_comes_whole(stage: Stage) -> None:
     stage.send(2, batch=3)
     stage.subscribe()
     assert stage.take(2) == ["1", "2", "3"]
-    first, *_ = stage.see(Take("c", 1), Taken).messages
+    first, *_ = stage.see(Receive("c", 1), ReceivedMessages).messages
     assert (first.business_id, first.batch_index, first.batch_size, first.redeliveries) == ("4", 0, 3, 0)
 
 
@@ -112,7 +112,7 @@ def test_a_cumulative_acknowledgment_takes_all_before_it_and_a_part_of_a_batch(s
 def test_what_was_not_received_can_be_acknowledged_by_its_id(stage: Stage) -> None:
     at = stage.send(3)
     stage.subscribe()
-    acknowledged = stage.see(AcknowledgeOthers("c", ("2", "nowhere")), Acknowledged)
+    acknowledged = stage.see(AckById("c", ("2", "nowhere")), Acknowledged)
     assert (ids(acknowledged.messages), acknowledged.receipt) == (["2"], True)
     assert stage.read().ranges == (Range(at[0], at[1]),)
     assert stage.left() == ["1", "3"]
@@ -127,7 +127,7 @@ def test_what_a_crashed_consumer_had_goes_to_another(stage: Stage) -> None:
     stage.acknowledge(1, consumer="a")
     stage.see(CrashConsumer("a"), Done)
     assert sorted(stage.take(3, "b")) == ["1", "3"]
-    assert isinstance(stage.do(Take("a", 1)), Skipped)
+    assert isinstance(stage.do(Receive("a", 1)), Skipped)
 
 
 def test_only_the_active_consumer_gets_messages(stage: Stage) -> None:
@@ -146,11 +146,11 @@ def test_redelivery_brings_what_was_asked_for_and_counts_it(stage: Stage) -> Non
     stage.send(4)
     stage.subscribe(queue=10)
     stage.take(4)
-    assert ids(stage.see(Redeliver("c", (1, 3)), Redelivering).messages) == ["2", "4"]
-    again = stage.see(Take("c", 5), Taken).messages
+    assert ids(stage.see(Nack("c", (1, 3)), RedeliveryRequested).messages) == ["2", "4"]
+    again = stage.see(Receive("c", 5), ReceivedMessages).messages
     assert [(one.business_id, one.redeliveries) for one in again] == [("2", 1), ("4", 1)]
     stage.acknowledge(0)
-    assert ids(stage.see(Redeliver("c"), Redelivering).messages)[:3] == ["2", "3", "4"]
+    assert ids(stage.see(Nack("c"), RedeliveryRequested).messages)[:3] == ["2", "3", "4"]
     assert sorted(stage.take(5)) == ["2", "3", "4"]
 
 
@@ -161,8 +161,8 @@ def test_a_seek_disconnects_and_sets_back(stage: Stage, by_time: bool) -> None:
     stage.subscribe(kind="Exclusive")
     stage.take(5)
     stage.acknowledge(4, cumulative=True)
-    set_to = stage.see(Seek("c", "2", by_time), SetTo).to
-    assert isinstance(stage.do(Take("c", 1)), Skipped)
+    set_to = stage.see(Seek("c", "2", by_time), CursorReset).to
+    assert isinstance(stage.do(Receive("c", 1)), Skipped)
     left = stage.left("Exclusive")
     assert left[-4:] == ["2", "3", "4", "5"]
     assert stage.positions[left[0]] == set_to
@@ -173,9 +173,9 @@ def test_a_cursor_is_reset_to_a_message_and_to_the_beginning(stage: Stage) -> No
     stage.send(7)
     stage.subscribe()
     stage.take(7)
-    assert stage.see(ResetCursor("t", "s", "6"), SetTo).to == stage.positions["6"]
+    assert stage.see(ResetCursor("t", "s", "6"), CursorReset).to == stage.positions["6"]
     assert stage.left() == ["6", "7"]
-    assert stage.see(ResetCursor("t", "s", None), SetTo).to is None
+    assert stage.see(ResetCursor("t", "s", None), CursorReset).to is None
     assert len(stage.left()) == 7
 
 
@@ -252,9 +252,9 @@ def test_a_subscription_that_is_not_durable_goes_with_its_consumer(stage: Stage)
 def test_what_is_not_there_is_skipped(stage: Stage) -> None:
     stage.subscribe()
     for operation in (
-        Take("nobody", 1),
+        Receive("nobody", 1),
         Acknowledge("c", (0,)),
-        Redeliver("c", (0,)),
+        Nack("c", (0,)),
         Seek("c", "nowhere"),
         ReadCursor("elsewhere", "s"),
         ReadCursor("t", "other"),

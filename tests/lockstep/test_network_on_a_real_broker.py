@@ -9,29 +9,29 @@ import pytest
 
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
-from model.applications import FinishSource, SourceEnded, SourceStarted, StartSource
-from model.cursors.words import (
+from model.applications.vocabulary import FinishSource, SourceEnded, SourceStarted, StartSource
+from model.cursors.vocabulary import (
     Acknowledge,
     Acknowledged,
     CutConnection,
-    CutOff,
+    CutDuring,
+    Receive,
+    ReceivedMessages,
     Subscribe,
     Subscribed,
-    Take,
-    Taken,
 )
 from model.network import (
+    ClearNetworkFaults,
     CutAfter,
     CutAt,
     Delay,
-    Disturb,
     Hold,
+    InjectNetworkFault,
     LoseThenCut,
-    Mend,
-    Mended,
     NetworkFault,
-    TurnAway,
-    UseTap,
+    NetworkFaultsCleared,
+    RefuseConnections,
+    UseProxy,
 )
 from model.operations import (
     Answer,
@@ -58,11 +58,11 @@ LATE_MS = 300
 
 
 class Bench:
-    """An example whose producers come through a tap to topic ``t``, which is deduplicated."""
+    """An example whose producers come through a proxy to topic ``t``, which is deduplicated."""
 
     def __init__(self, world: World) -> None:
         self.performer = RealPerformer(world)
-        for operation, kind in ((UseTap(), Done), (CreateTopic("t"), Created)):
+        for operation, kind in ((UseProxy(), Done), (CreateTopic("t"), Created)):
             assert isinstance(self.performer.perform(operation).outcome, kind)
 
     def open(self) -> None:
@@ -71,7 +71,7 @@ class Bench:
 
     def disturb(self, fault: NetworkFault) -> None:
         """The network is to do this."""
-        assert isinstance(self.performer.perform(Disturb("t", fault)).outcome, Done)
+        assert isinstance(self.performer.perform(InjectNetworkFault("t", fault)).outcome, Done)
 
     def send(self) -> list[type[Answer]]:
         """What kinds of answers three entries have."""
@@ -88,8 +88,8 @@ class Bench:
 
     def mend(self) -> int:
         """How often the network did something."""
-        outcome = self.performer.perform(Mend()).outcome
-        assert isinstance(outcome, Mended)
+        outcome = self.performer.perform(ClearNetworkFaults()).outcome
+        assert isinstance(outcome, NetworkFaultsCleared)
         return outcome.fired
 
 
@@ -148,19 +148,19 @@ def test_what_is_held_while_its_topic_is_unloaded_is_not_stored(bench: Bench) ->
     assert bench.logged() == []
 
 
-@pytest.mark.parametrize("fault", [TurnAway(LATE_MS), CutAt("PRODUCER"), LoseThenCut("PRODUCER_SUCCESS")])
+@pytest.mark.parametrize("fault", [RefuseConnections(LATE_MS), CutAt("PRODUCER"), LoseThenCut("PRODUCER_SUCCESS")])
 def test_a_producer_that_is_kept_out_comes_in_the_end(bench: Bench, fault: NetworkFault) -> None:
     bench.disturb(fault)
     began = time.monotonic()
     bench.open()
-    assert not isinstance(fault, TurnAway) or time.monotonic() - began >= LATE_MS / 1000 / 2
+    assert not isinstance(fault, RefuseConnections) or time.monotonic() - began >= LATE_MS / 1000 / 2
     assert bench.mend() >= 1
     assert bench.send() == [Stored] * 3
 
 
 @pytest.mark.parametrize("client", ["wire", "official"])
 @pytest.mark.parametrize(
-    "fault", [CutAt("SEND", 2, "within"), LoseThenCut("SEND_RECEIPT", 1, 2), TurnAway(LATE_MS), CutAfter(200)]
+    "fault", [CutAt("SEND", 2, "within"), LoseThenCut("SEND_RECEIPT", 1, 2), RefuseConnections(LATE_MS), CutAfter(200)]
 )
 def test_a_source_has_everything_confirmed_and_the_log_has_it_once(
     bench: Bench, client: Client, fault: NetworkFault
@@ -175,10 +175,12 @@ def test_a_source_has_everything_confirmed_and_the_log_has_it_once(
     assert bench.logged() == [1, 2, 3]
 
 
-def test_without_a_tap_nothing_is_disturbed(world: World) -> None:
+def test_without_a_proxy_nothing_is_disturbed(world: World) -> None:
     performer = RealPerformer(world)
     performer.perform(CreateTopic("t"))
-    outcomes: list[AnyOutcome] = [performer.perform(one).outcome for one in (Disturb("t", TurnAway(1)), Mend())]
+    outcomes: list[AnyOutcome] = [
+        performer.perform(one).outcome for one in (InjectNetworkFault("t", RefuseConnections(1)), ClearNetworkFaults())
+    ]
     assert [type(outcome) for outcome in outcomes] == [Skipped, Skipped]
     performer.close()
 
@@ -187,8 +189,8 @@ def test_without_a_tap_nothing_is_disturbed(world: World) -> None:
 
 
 def join(stage: Stage, consumer: str = "c") -> None:
-    """A consumer comes through a tap of its own."""
-    stage.see(Subscribe(consumer, "t", "s", tapped=True), Subscribed)
+    """A consumer comes through a proxy of its own."""
+    stage.see(Subscribe(consumer, "t", "s", proxied=True), Subscribed)
 
 
 @pytest.mark.parametrize(
@@ -199,9 +201,9 @@ def test_a_consumer_that_is_cut_off_has_what_came_before_and_the_next_gets_all(
 ) -> None:
     stage.send(5)
     join(stage)
-    outcome = stage.see(CutOff(Take("c", 5), CutAt("MESSAGE", 3, where)), Taken)  # type: ignore[arg-type]
+    outcome = stage.see(CutDuring(Receive("c", 5), CutAt("MESSAGE", 3, where)), ReceivedMessages)  # type: ignore[arg-type]
     assert ids(outcome.messages) == taken
-    assert isinstance(stage.do(Take("c", 1)), Skipped), "it is gone"
+    assert isinstance(stage.do(Receive("c", 1)), Skipped), "it is gone"
     join(stage, "d")
     assert stage.take(5, "d") == ["1", "2", "3", "4", "5"]
 
@@ -222,7 +224,7 @@ def test_an_acknowledgment_without_a_receipt_may_have_arrived(
     stage.send(3)
     join(stage)
     stage.take(3)
-    outcome = stage.see(CutOff(Acknowledge("c", (0, 1)), fault), Acknowledged)
+    outcome = stage.see(CutDuring(Acknowledge("c", (0, 1)), fault), Acknowledged)
     assert (ids(outcome.messages), outcome.receipt) == (["1", "2"], False)
     assert stage.left() == (["3"] if arrives else ["1", "2", "3"])
 
@@ -231,14 +233,14 @@ def test_one_that_is_cut_off_behind_its_receipt_knows_that_it_has_arrived(stage:
     stage.send(3)
     join(stage)
     stage.take(3)
-    assert stage.see(CutOff(Acknowledge("c", (0,)), CutAt("ACK_RESPONSE", where="after")), Acknowledged).receipt
+    assert stage.see(CutDuring(Acknowledge("c", (0,)), CutAt("ACK_RESPONSE", where="after")), Acknowledged).receipt
     assert stage.left() == ["2", "3"]
 
 
-def test_a_consumer_without_a_tap_is_not_cut_off(stage: Stage) -> None:
+def test_a_consumer_without_a_proxy_is_not_cut_off(stage: Stage) -> None:
     stage.send(1)
     stage.subscribe()
-    assert isinstance(stage.do(CutOff(Take("c", 1), CutAt("MESSAGE"))), Skipped)
+    assert isinstance(stage.do(CutDuring(Receive("c", 1), CutAt("MESSAGE"))), Skipped)
     assert isinstance(stage.do(CutConnection("c")), Skipped)
     assert stage.take(1) == ["1"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from conformance.lockstep.world import World
-from model.cursors.words import (
+from model.cursors.vocabulary import (
     AwaitPersisted,
     CloseConsumer,
     CrashConsumer,
+    Nack,
     Persisted,
     ReadCursor,
-    Redeliver,
-    Redelivering,
+    RedeliveryRequested,
     Subscribe,
     Subscribed,
 )
@@ -69,9 +69,9 @@ def test_what_failed_is_delivered_again_after_a_while(stage: Stage) -> None:
     stage.send(4)
     stage.subscribe(client="official", queue=10)
     stage.take(4)
-    stage.see(Redeliver("c", (1, 2)), Redelivering)
+    stage.see(Nack("c", (1, 2)), RedeliveryRequested)
     assert sorted(stage.take(9)) == ["2", "3"]
-    stage.see(Redeliver("c"), Redelivering)
+    stage.see(Nack("c"), RedeliveryRequested)
     assert sorted(stage.take(9)) == ["1", "2", "3", "4"]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.clients.admin_http import AdminError
 from conformance.lockstep.retrying import retried
-from conformance.systems.admin_http import AdminError
 
 
 class Answers:

@@ -9,14 +9,14 @@ from typing import cast
 
 import pytest
 
-from conformance.lockstep import geo
-from conformance.lockstep.geo_members import Topic
-from conformance.lockstep.geo_reading import Reading
-from conformance.lockstep.geo_world import GeoWorld, Link
-from conformance.systems.admin_types import ReplicationStats
-from conformance.trouble import Trouble
+from conformance.clients.admin_types import ReplicationStats
+from conformance.harness_error import HarnessError
+from conformance.lockstep import replication
+from conformance.lockstep.replication_members import Topic
+from conformance.lockstep.replication_reading import Reading
+from conformance.lockstep.replication_world import GeoWorld, Link
 from model.log import Position
-from model.replication.words import NotPassedOn
+from model.replication.vocabulary import NotPassedOn
 
 AB: Link = ("A", "B")
 Left = Callable[[], dict[Link, Position]]
@@ -43,14 +43,14 @@ class Told:
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for long."""
-    monkeypatch.setattr(geo, "STANDSTILL_S", 0.1)
-    monkeypatch.setattr(geo, "CONNECT_TIMEOUT_S", 0.4)
+    monkeypatch.setattr(replication, "STANDSTILL_S", 0.1)
+    monkeypatch.setattr(replication, "CONNECT_TIMEOUT_S", 0.4)
 
 
 def passed_on(left: Left, *, connected: bool = True) -> NotPassedOn | None:
     """What comes of waiting until all is passed on."""
     stats = {AB: ReplicationStats(connected=connected, backlog=1)}
-    performer = geo.GeoPerformer(cast(GeoWorld, SimpleNamespace(replicators=lambda *_: stats)), example=1)
+    performer = replication.GeoPerformer(cast(GeoWorld, SimpleNamespace(replicators=lambda *_: stats)), example=1)
     return performer._pass_on(Topic("t", ("A", "B"), cast(Reading, Told(left)), is_replicated=True))
 
 
@@ -63,12 +63,12 @@ def test_one_that_does_not_move_stands_still() -> None:
 
 def test_one_that_goes_on_does_not_however_long_it_takes() -> None:
     entry = itertools.count()
-    with pytest.raises(Trouble, match="not passed on within"):
+    with pytest.raises(HarnessError, match="not passed on within"):
         passed_on(lambda: {AB: Position(1, next(entry))})
 
 
 def test_one_that_is_not_connected_does_not() -> None:
-    with pytest.raises(Trouble, match="not passed on within"):
+    with pytest.raises(HarnessError, match="not passed on within"):
         passed_on(lambda: {AB: Position(1, 3)}, connected=False)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.lockstep.traits import PER_CONSUMER, PER_SUBSCRIPTION, Traits
-from model.keys.liveness import LookAhead
+from model.key_shared.liveness import LookAhead
 
 SAYS_NOTHING = Traits.of({})
 

@@ -8,10 +8,10 @@ import pytest
 
 from conformance.brokers.select import parse_broker
 from conformance.engine.plugin import SUITE_SETTINGS
+from conformance.harness_error import HarnessError
 from conformance.lockstep.world import World
 from conformance.tenancy.place import Place
-from conformance.trouble import Trouble
-from model.cursors.words import Range
+from model.cursors.vocabulary import Range
 from model.log import Position
 from model.vocabulary import Client
 from tests.lockstep.cursor_stage import Stage
@@ -31,8 +31,8 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
                 pytest.skip("this broker acknowledges parts of batches, and is not ours to configure")
             yield world
             world.close()
-    except Trouble as trouble:
-        pytest.exit(str(trouble), returncode=2)
+    except HarnessError as harness_error:
+        pytest.exit(str(harness_error), returncode=2)
     finally:
         broker.stop()
 

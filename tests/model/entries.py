@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from model.deduplication.reference import Heard, Topic, complete_next_write, new_topic, open_producer, send
 from model.operations import Entry, Message
-from model.topic import Heard, Topic, complete_next_write, new_topic, open_producer, send
 
 
 def entry(*ids: int) -> Entry:

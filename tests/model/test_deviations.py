@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 
+from model.deduplication.producer_state import UNKNOWN_STATUS
 from model.deviations import (
     BATCH_END_UNSENT,
     DEVIATIONS,
@@ -15,7 +16,6 @@ from model.deviations import (
 )
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
-from model.lanes import UNKNOWN_STATUS
 from model.log import Position
 from model.operations import (
     Answer,
@@ -25,6 +25,7 @@ from model.operations import (
     CrashProducer,
     Created,
     CreateTopic,
+    DeduplicationSet,
     Done,
     Duplicate,
     Entry,
@@ -38,12 +39,11 @@ from model.operations import (
     Refused,
     Send,
     Sent,
+    SetDeduplication,
     SetFailpoint,
     SnapshotRead,
     Stored,
     Switch,
-    SwitchDeduplication,
-    Switched,
     Unknown,
     Unload,
 )
@@ -82,7 +82,7 @@ def snapshot(position: Stored, **producers: int) -> Happened:
     return ReadSnapshot("t0"), SnapshotRead(position.position, producers), ()
 
 
-SWITCHED_ON: Happened = (SwitchDeduplication("t0", "namespace", on=True, in_flight=True), Switched(True), ())
+SWITCHED_ON: Happened = (SetDeduplication("t0", "namespace", on=True, in_flight=True), DeduplicationSet(True), ())
 UNLOADED: Happened = (Unload("t0"), Done(), ())
 FULL_LEDGER = (created(), opened(-1), sent(*((entry(i), at(i - 1)) for i in range(1, LEDGER_ROOM + 1))))
 AWAITED = (created("own-namespace-off"), opened(-1), in_flight(entry(5)), SWITCHED_ON)
@@ -263,7 +263,7 @@ def test_what_is_stored_again_with_a_lower_id_is_what_counts_then() -> None:
 
 def test_entries_of_a_producer_that_is_gone_may_be_stored_behind_the_switching_on() -> None:
     """Seen on 4.0.8, where writes were slow."""
-    switched: Happened = (SwitchDeduplication("t0", "namespace", on=True), Switched(True), ())
+    switched: Happened = (SetDeduplication("t0", "namespace", on=True), DeduplicationSet(True), ())
     lost = with_late((CrashProducer("s1"), Done(), ()), Unknown("cut"), Unknown("cut"))
     history = (created("own-namespace-off"), opened(-1), in_flight(entry(5), entry(7)), lost)
     for told in (-1, 5, 7):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from model.applications import (
+from model.applications.tracker import settling, winding_up
+from model.applications.vocabulary import (
     Confirmed,
     Consume,
     CrashSource,
@@ -27,7 +28,6 @@ from model.applications import (
     Then,
 )
 from model.deviations import CLOSED_BEFORE_OPENED, PENDING_ID_TRUSTED, UNLOADED_IN_ROLLOVER
-from model.effectively_once import settling, winding_up
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
 from model.log import Position

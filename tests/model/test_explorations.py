@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from model.explorations import dedup, explorations
-from model.explorations.dedup_world import Setup, merge
+from model.deduplication.variants import VARIANTS
+from model.explorations import deduplication, explorations
+from model.explorations.deduplication_world import Setup, merge
 from model.explore import explore
-from model.variants import VARIANTS
 from tests.model.explored import ExplorationContract, broken, explored, words
 
 ONCE = "no message is stored twice"
@@ -20,7 +20,7 @@ KEPT = "what is confirmed is stored"
 class TestDeduplication(ExplorationContract):
     """Document 000."""
 
-    document = dedup.EXPLORED.of_document()
+    document = deduplication.EXPLORED.of_document()
     variants = VARIANTS
     rules = {f"DEDUP-{number:02}" for number in range(1, 16)}
     """What one topic and its producers can show; DEDUP-16 to -18 are about consumers."""
@@ -123,8 +123,10 @@ def test_without_the_reset_the_message_whose_write_failed_is_overtaken_and_never
 
 
 def test_merging_states_hides_none() -> None:
-    setup = Setup(sources=(dedup.source("A", 1, 3), dedup.source("B", 1)), snapshots=True, crashes=1, failures=1)
-    system = dedup.system(setup)
+    setup = Setup(
+        sources=(deduplication.source("A", 1, 3), deduplication.source("B", 1)), snapshots=True, crashes=1, failures=1
+    )
+    system = deduplication.system(setup)
     merged, whole = explore(system), explore(replace(system, merge=lambda world: world))
     assert whole.complete
     assert whole.states > 2 * merged.states

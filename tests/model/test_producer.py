@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from model.log import Position
-from model.operations import Duplicate, Message, Refused, Stored, Unknown
-from model.producer import (
+from model.deduplication.reference_producer import (
     Producer,
     disconnected,
     gave_up,
@@ -15,6 +13,8 @@ from model.producer import (
     restarted,
     sent,
 )
+from model.log import Position
+from model.operations import Duplicate, Message, Refused, Stored, Unknown
 from tests.model.entries import entry
 
 SOURCE = tuple(Message(i, f"business {i}") for i in (1, 3, 4))

@@ -6,29 +6,29 @@ from functools import reduce
 from itertools import islice
 
 from model.cursors.cursor import Interval
-from model.cursors.words import (
+from model.cursors.vocabulary import (
+    AckById,
     Acknowledge,
     Acknowledged,
-    AcknowledgeOthers,
+    AllReceived,
     Arrived,
     CrashConsumer,
     CreateSubscription,
     CursorRead,
+    CursorReset,
     Dispatched,
     Kind,
+    Nack,
     ReadCursor,
-    Redeliver,
-    Redelivering,
+    Receive,
+    ReceiveAll,
+    ReceivedMessages,
+    RedeliveryRequested,
     ResetCursor,
-    SetTo,
     Skip,
     SkipAll,
     Subscribe,
     Subscribed,
-    Take,
-    TakeAll,
-    Taken,
-    TakenAll,
     Terminate,
     Trim,
     Trimmed,
@@ -44,7 +44,7 @@ from model.deviations import (
 )
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
-from model.keys.words import Gather, Gathered, Permit, Share
+from model.key_shared.vocabulary import Gather, Gathered, Permit, Share
 from model.log import Position
 from model.operations import (
     AnyOperation,
@@ -102,7 +102,7 @@ def part(index: int, size: int) -> Dispatched:
 
 
 def taken(*messages: Dispatched, by: str = "c1", settled: bool = True) -> Happened:
-    return Take(by, len(messages)), Taken(messages, settled=settled)
+    return Receive(by, len(messages)), ReceivedMessages(messages, settled=settled)
 
 
 def acknowledged(*messages: Dispatched, by: str = "c1", cumulative: bool = False) -> Happened:
@@ -110,7 +110,7 @@ def acknowledged(*messages: Dispatched, by: str = "c1", cumulative: bool = False
 
 
 def failed(*messages: Dispatched, by: str = "c1", all_of_them: bool = False) -> Happened:
-    return Redeliver(by, None if all_of_them else (0,)), Redelivering(messages)
+    return Nack(by, None if all_of_them else (0,)), RedeliveryRequested(messages)
 
 
 def read(mark_delete: Position, *, backlog: int, unacknowledged: int = 0) -> Happened:
@@ -226,9 +226,9 @@ def test_who_fails_with_a_message_of_one_partition_keeps_what_it_has_of_others()
         ]
     both = [Dispatched(Position(1 + number, 0), -1, 0, f"b{number}", 0) for number in (0, 1)]
     history += [subscribed("c1", kind="Exclusive"), taken(*both), failed(both[0])]
-    asked_for_two: Happened = (Take("c1", 2), Taken((both[0],), settled=True))
+    asked_for_two: Happened = (Receive("c1", 2), ReceivedMessages((both[0],), settled=True))
     assert isinstance(judged(*history, asked_for_two), Allowed)
-    nothing: Happened = (Take("c1", 2), Taken((), settled=True))
+    nothing: Happened = (Receive("c1", 2), ReceivedMessages((), settled=True))
     assert rule_broken(*history, nothing) == "ACK-13"
 
 
@@ -248,7 +248,7 @@ def test_what_is_being_replayed_when_the_last_consumer_leaves_may_be_given_out_t
 
 
 def test_so_may_all_that_is_left_when_everybody_is_cut_off() -> None:
-    took = (TakeAll("t0", "s0"), TakenAll((single(0), single(0), single(1))))
+    took = (ReceiveAll("t0", "s0"), AllReceived((single(0), single(0), single(1))))
     assert deviation_met(*topic(1, 1), taken(single(0)), took, known=REPLAY_OUTLIVES_CONSUMERS)
     alone = (*topic(1, 1, kind="Exclusive"), taken(single(0)), took)
     assert rule_broken(*alone, known=REPLAY_OUTLIVES_CONSUMERS) == "ACK-12"
@@ -290,7 +290,7 @@ def test_such_a_move_may_lose_entries_and_parts_of_batches_at_once() -> None:
 def test_what_a_move_may_have_lost_may_be_on_its_way_when_it_is_acknowledged_anew() -> None:
     """The broker may have sent it before, whether the consumer subscribed meanwhile or was there and had nothing."""
     begun = (*topic(2, 1, kind="Key_Shared"), taken(part(0, 2), part(1, 2)), acknowledged(part(0, 2)), UNLOADED)
-    anew: Happened = (AcknowledgeOthers("c3", ("b1",)), Acknowledged((part(0, 2),), receipt=True))
+    anew: Happened = (AckById("c3", ("b1",)), Acknowledged((part(0, 2),), receipt=True))
     came = taken(part(0, 2), part(1, 2), by="c2", settled=False)
     others = (subscribed("c3", kind="Key_Shared"), subscribed("c2", kind="Key_Shared", queue=5))
     assert isinstance(judged(*begun, *others, anew, came, known=BATCH_ACKS_LOST), Allowed)
@@ -326,6 +326,6 @@ def test_what_was_rightly_deleted_stays_so_whatever_becomes_of_the_acks() -> Non
     trimmed: Happened = (Trim("t0"), Trimmed((2,)))
     everything: Happened = (Skip("t0", "s0", 6), Done())
     assert rule_broken(*topic(*[1] * 7), trimmed) == "ACK-14"
-    set_back: Happened = (ResetCursor("t0", "s0", None), SetTo(None))
+    set_back: Happened = (ResetCursor("t0", "s0", None), CursorReset(None))
     again = judged(*topic(*[1] * 7), everything, trimmed, set_back, trimmed)
     assert isinstance(again, Allowed), again

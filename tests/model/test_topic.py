@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from model.lanes import NONE, UNKNOWN_STATUS
-from model.log import Position
-from model.operations import Duplicate, Opened, Refused, Stored
-from model.topic import (
+from model.deduplication.producer_state import NONE, UNKNOWN_STATUS
+from model.deduplication.reference import (
     BUSY,
     NOT_READY,
     WRITE_FAILED,
@@ -29,6 +27,8 @@ from model.topic import (
     switch_deduplication,
     take_snapshot,
 )
+from model.log import Position
+from model.operations import Duplicate, Opened, Refused, Stored
 from tests.model.entries import answers, entry, store, stored_ids, topic_with
 
 

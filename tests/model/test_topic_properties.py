@@ -13,10 +13,10 @@ import hypothesis.strategies as st
 from hypothesis import given, settings
 from msgspec.structs import replace
 
-from model import topic as broker
-from model.lanes import NONE
+from model.deduplication import reference as broker
+from model.deduplication.producer_state import NONE
+from model.deduplication.reference import Heard, Snapshot, Topic
 from model.operations import Duplicate, Entry, Stored
-from model.topic import Heard, Snapshot, Topic
 from tests.model.entries import entry, stored_ids
 
 PRODUCERS = ("A", "B", "C")

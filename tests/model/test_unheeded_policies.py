@@ -10,12 +10,12 @@ from model.operations import (
     AnyOperation,
     Created,
     CreateTopic,
+    DeduplicationSet,
     Done,
+    PolicyIgnored,
     Restart,
+    SetDeduplication,
     Switch,
-    SwitchDeduplication,
-    Switched,
-    Unheeded,
 )
 
 
@@ -26,17 +26,17 @@ def with_topic(switch: Switch = "namespace-on") -> Example:
 
 
 @pytest.mark.parametrize(
-    "operation", [CreateTopic("t1", "topic-off"), SwitchDeduplication("t0", "topic", on=False)], ids=["new", "loaded"]
+    "operation", [CreateTopic("t1", "topic-off"), SetDeduplication("t0", "topic", on=False)], ids=["new", "loaded"]
 )
 def test_a_topic_that_does_not_follow_its_policy_breaks_the_rule_of_switching(operation: AnyOperation) -> None:
-    judged = judge(with_topic(), operation, Unheeded("Enabled"))
+    judged = judge(with_topic(), operation, PolicyIgnored("Enabled"))
     assert isinstance(judged, Broken)
     assert judged.rule == "DEDUP-01"
     assert "Enabled still" in judged.because
 
 
 def test_a_topic_without_a_policy_that_does_not_follow_the_broker_s_setting_breaks_the_rule_of_switching() -> None:
-    judged = judge(with_topic("broker"), Restart(deduplication=False), Unheeded("Enabled"))
+    judged = judge(with_topic("broker"), Restart(deduplication=False), PolicyIgnored("Enabled"))
     assert isinstance(judged, Broken)
     assert judged.rule == "DEDUP-01"
 
@@ -45,7 +45,7 @@ def test_a_topic_without_a_policy_that_does_not_follow_the_broker_s_setting_brea
     ("switch", "follows"), [("broker", True), ("namespace-on", False), ("own-namespace-on", False), ("topic-on", False)]
 )
 def test_only_a_topic_without_a_policy_follows_the_broker_s_setting(switch: Switch, follows: bool) -> None:
-    judged = judge(with_topic(switch), Restart(deduplication=False), Switched(deduplication=False))
+    judged = judge(with_topic(switch), Restart(deduplication=False), DeduplicationSet(deduplication=False))
     assert isinstance(judged, Allowed)
     assert judged.state.topics["t0"].enabled is not follows
 
@@ -57,6 +57,6 @@ def test_a_plain_restart_switches_nothing() -> None:
 
 
 def test_a_topic_that_follows_its_policy_breaks_nothing() -> None:
-    judged = judge(with_topic(), SwitchDeduplication("t0", "topic", on=False), Switched(deduplication=False))
+    judged = judge(with_topic(), SetDeduplication("t0", "topic", on=False), DeduplicationSet(deduplication=False))
     assert isinstance(judged, Allowed)
     assert not judged.state.topics["t0"].enabled

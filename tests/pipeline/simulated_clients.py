@@ -2,7 +2,7 @@
 
 Everything takes its time in both directions: a message waits in a client's queue until the application takes it, and
 an acknowledgment, or a request to deliver again, waits until the broker reads it. A connection may be lost, which only
-a tap sees; then the client may still hand out what it has, and send its acknowledgments on the next one. What happens
+a proxy sees; then the client may still hand out what it has, and send its acknowledgments on the next one. What happens
 when is up to whoever draws the choices. The broker keeps its word: a message is outstanding at one consumer at a time,
 and a key's messages, where it looks at keys, in order at one consumer at a time.
 """
@@ -43,9 +43,9 @@ class _Client:
 class Simulated:
     """One subscription, and what was recorded of it."""
 
-    def __init__(self, subscription_type: str, *, is_tapped: bool) -> None:
+    def __init__(self, subscription_type: str, *, is_proxied: bool) -> None:
         self.recorded: list[Recorded] = []
-        self._is_tapped = is_tapped
+        self._is_proxied = is_proxied
         self._is_keyed = subscription_type == "Key_Shared"
         self._who = {"subscription": "s", "subscription_type": subscription_type}
         self._now_ns = 0
@@ -139,7 +139,7 @@ class Simulated:
         """The application takes what came first."""
         message, sent_ns = client.queue.popleft()
         client.held.append(message)
-        sent = {"invoked_ns": sent_ns if self._is_tapped else None}
+        sent = {"invoked_ns": sent_ns if self._is_proxied else None}
         self._record(Kind.DISPATCH, message, client, key=self._key(message), **sent)
 
     def settle(self, kind: Kind, client: _Client, message: int, outcome: Outcome) -> None:
@@ -168,12 +168,12 @@ class Simulated:
         self._record(Kind.UNSUBSCRIBE, None, client)
 
     def lose(self, client: _Client, number: int) -> None:
-        """Nobody but a tap sees it. What the client had received, and its acknowledgments, may outlast it."""
+        """Nobody but a proxy sees it. What the client had received, and its acknowledgments, may outlast it."""
         self._give_back(client)
         client.orders = deque(one for one in client.orders if one[0] is Kind.ACK and number % 2)
         if number % 4 >= 2:
             client.queue.clear()
-        if self._is_tapped:
+        if self._is_proxied:
             self._record(Kind.UNSUBSCRIBE, None, client)
 
     def _fault(self, number: int) -> None:
@@ -195,9 +195,9 @@ class Simulated:
         self.recorded.append(event(kind, **(times | at | who | told)))
 
 
-def recorded(drawn: Sequence[tuple[int, int]], subscription_type: str, *, is_tapped: bool) -> list[Recorded]:
+def recorded(drawn: Sequence[tuple[int, int]], subscription_type: str, *, is_proxied: bool) -> list[Recorded]:
     """What is recorded of these choices."""
-    simulated = Simulated(subscription_type, is_tapped=is_tapped)
+    simulated = Simulated(subscription_type, is_proxied=is_proxied)
     for kind, number in drawn:
         simulated.do(kind, number)
     return simulated.recorded

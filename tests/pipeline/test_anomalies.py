@@ -175,7 +175,7 @@ def given_batch(entry: int, index: int, taken_ns: int, sent_ns: int | None = Non
 
 
 def test_messages_of_a_batch_are_in_order_though_only_its_first_was_seen_to_be_sent() -> None:
-    """On 4.0.8 the tap saw a batch sent before the application had taken all of the batch before it."""
+    """On 4.0.8 the proxy saw a batch sent before the application had taken all of the batch before it."""
     begin = event(Kind.BEGIN, subscription="s", ledger=-1, entry=-1)
     history = [begin, given_batch(0, 0, 6, 3), given_batch(0, 1, 7), given_batch(1, 0, 8, 4)]
     assert soup.broken_in(soup.judged(history)) == set()

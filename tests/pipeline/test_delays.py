@@ -25,9 +25,9 @@ def is_broken(history: Sequence[Recorded], name: str) -> bool:
 @given(drawn=choices)
 @settings(max_examples=400)
 def test_a_broker_that_keeps_its_word_is_never_blamed(
-    subscription_type: str, is_tapped: bool, drawn: list[tuple[int, int]]
+    subscription_type: str, is_proxied: bool, drawn: list[tuple[int, int]]
 ) -> None:
-    history = recorded(drawn, subscription_type, is_tapped=is_tapped)
+    history = recorded(drawn, subscription_type, is_proxied=is_proxied)
     assert not is_broken(history, BY_TYPE[subscription_type])
 
 
@@ -36,7 +36,7 @@ def to_two(*given: Recorded) -> bool:
 
 
 def test_a_key_at_two_consumers_is_found_where_nobody_saw_what_was_sent() -> None:
-    simulated = Simulated("Key_Shared", is_tapped=False)
+    simulated = Simulated("Key_Shared", is_proxied=False)
     for number in range(2):
         simulated.send(0)
         simulated.dispatch(number, simulated.client(number))
@@ -50,8 +50,8 @@ def test_a_key_at_two_consumers_is_found_where_nobody_saw_what_was_sent() -> Non
 
 
 @pytest.mark.parametrize("is_tapped", [False, True])
-def test_what_a_consumer_asked_for_before_is_heard_after_a_message_was_sent_to_it(is_tapped: bool) -> None:
-    simulated = Simulated("Key_Shared", is_tapped=is_tapped)
+def test_what_a_consumer_asked_for_before_is_heard_after_a_message_was_sent_to_it(is_proxied: bool) -> None:
+    simulated = Simulated("Key_Shared", is_proxied=is_proxied)
     one, other = simulated.client(0), simulated.client(1)
     simulated.send(0)
     simulated.redeliver(one)
@@ -64,8 +64,8 @@ def test_what_a_consumer_asked_for_before_is_heard_after_a_message_was_sent_to_i
 
 
 @pytest.mark.parametrize("is_tapped", [False, True])
-def test_an_acknowledgment_is_heard_after_its_message_was_sent_to_another_consumer(is_tapped: bool) -> None:
-    simulated = Simulated("Key_Shared", is_tapped=is_tapped)
+def test_an_acknowledgment_is_heard_after_its_message_was_sent_to_another_consumer(is_proxied: bool) -> None:
+    simulated = Simulated("Key_Shared", is_proxied=is_proxied)
     one, other = simulated.client(0), simulated.client(1)
     simulated.send(0)
     simulated.send(0)

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from conformance.commands import verify as verifying
+from conformance.harness_error import HarnessError
 from conformance.history.about import About
 from conformance.history.compacting import compact
 from conformance.history.parquet import (
@@ -39,7 +40,6 @@ from conformance.pipeline.reading import examine, of_no_topic
 from conformance.pipeline.topic import Setting
 from conformance.pipeline.verdict import NOT_READ, Broken, Verification, decidable, verify
 from conformance.report import verification
-from conformance.trouble import Trouble
 from conformance.verdicts import Held, NotExercised
 from model.catalogue import select
 from tests.history.samples import event, event_as_row
@@ -297,8 +297,8 @@ def test_a_folder_without_a_history_is_named(spark: SparkSession, tmp_path: Path
     assert "there is no file of a history in" in problem(spark, tmp_path)
 
 
-def test_a_folder_that_is_not_there_is_trouble(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(Trouble, match="nowhere cannot be read"):
+def test_a_folder_that_is_not_there_is_harness_error(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(HarnessError, match="nowhere cannot be read"):
         verified(spark, tmp_path / "nowhere")
 
 
@@ -368,5 +368,5 @@ def test_an_acknowledgment_that_was_persisted_by_the_settings_of_its_run_stays(
 def test_without_spark_it_says_what_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verifying, "NEEDED", ("pyspark", "no_such_package"))
     asked = asked_of(tmp_path)
-    with pytest.raises(Trouble, match="verify needs no_such_package: run `make setup-spark`"):
+    with pytest.raises(HarnessError, match="verify needs no_such_package: run `make setup-spark`"):
         verifying.verify(asked, out=Console(file=io.StringIO()))

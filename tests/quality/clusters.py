@@ -18,12 +18,12 @@ import click
 import psutil
 
 from conformance.brokers.select import parse_broker
+from conformance.clients.outcomes import Receipt
+from conformance.clients.stored_log import stored_positions
+from conformance.clients.wire import WireClient
+from conformance.clients.wire_consumer import WireConsumer
+from conformance.clients.wire_producer import WireProducer
 from conformance.clusters import QUICK, Cluster, Clusters
-from conformance.systems.outcomes import Receipt
-from conformance.systems.stored_log import stored_positions
-from conformance.systems.wire import WireClient
-from conformance.systems.wire_consumer import WireConsumer
-from conformance.systems.wire_producer import WireProducer
 from model.log import Position
 from tests.polling import eventually
 

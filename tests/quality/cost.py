@@ -33,9 +33,12 @@ from conformance.tenancy.place import Place
 from model.deviations import DEVIATIONS
 from model.example import Example
 from model.operations import AnyOperation
-from stateful import test_acks, test_dedup, test_keys
+from stateful import test_cursors, test_deduplication, test_key_shared
 
-MACHINES = {machine.name: machine for machine in (*test_dedup.MACHINES, *test_acks.MACHINES, *test_keys.MACHINES)}
+MACHINES = {
+    machine.name: machine
+    for machine in (*test_deduplication.MACHINES, *test_cursors.MACHINES, *test_key_shared.MACHINES)
+}
 
 
 class Timed:

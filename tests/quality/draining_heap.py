@@ -29,12 +29,12 @@ import psutil
 from conformance.brokers.interface import Broker
 from conformance.brokers.java import find_java
 from conformance.brokers.select import parse_broker
-from conformance.systems.admin import Admin
-from conformance.systems.admin_types import NamespacePolicies, Retention, SubscriptionStats
-from conformance.systems.wire import WireClient
-from conformance.systems.wire_consumer import WireConsumer
-from conformance.trouble import Trouble
-from model.keys.hashing import keys_with_hashes_apart
+from conformance.clients.admin import Admin
+from conformance.clients.admin_types import NamespacePolicies, Retention, SubscriptionStats
+from conformance.clients.wire import WireClient
+from conformance.clients.wire_consumer import WireConsumer
+from conformance.harness_error import HarnessError
+from model.key_shared.hashing import keys_with_hashes_apart
 from model.log import Position
 
 ENTRY = "org.apache.pulsar.broker.service.DrainingHashesTracker$DrainingHashEntry"
@@ -86,7 +86,7 @@ class Heap:
         self._pid = _java_of(broker)
 
     def histogram(self) -> Mapping[str, Held]:
-        """What is there of each class, gaps left out; trouble if the JVM does not say."""
+        """What is there of each class, gaps left out; a harness error if the JVM does not say."""
         looks = [self._look() for _ in range(COLLECTIONS)]
         return {
             name: min((look.get(name, Held()) for look in looks), key=lambda held: held.size_bytes) for name in looks[0]
@@ -97,7 +97,9 @@ class Heap:
             [self._jcmd, str(self._pid), "GC.class_histogram"], capture_output=True, text=True, timeout=PATIENCE_S
         )
         if asked.returncode != 0:
-            raise Trouble(f"jcmd could not look at the broker's heap: {asked.stderr.strip() or asked.stdout.strip()}")
+            raise HarnessError(
+                f"jcmd could not look at the broker's heap: {asked.stderr.strip() or asked.stdout.strip()}"
+            )
         return dict(_classes(asked.stdout))
 
 
@@ -106,7 +108,7 @@ def find_jcmd() -> Path:
     beside = find_java().executable.resolve().with_name("jcmd")
     found = str(beside) if beside.exists() else shutil.which("jcmd")
     if found is None:
-        raise Trouble(
+        raise HarnessError(
             "The heap of a broker is looked at with jcmd, which comes with a JDK and not with a JRE: none found."
         )
     return Path(found)
@@ -116,7 +118,7 @@ def _java_of(broker: Broker) -> int:
     """The id of the broker's process, which is the only Java that was started from here."""
     java = [each.pid for each in psutil.Process().children(recursive=True) if each.name() == "java"]
     if len(java) != 1:
-        raise Trouble(f"the process of {broker.name} is not to be found: {len(java)} Javas were started from here")
+        raise HarnessError(f"the process of {broker.name} is not to be found: {len(java)} Javas were started from here")
     return java[0]
 
 
@@ -199,7 +201,7 @@ def _taken(consumer: WireConsumer, count: int) -> list[Position]:
     deliveries = [consumer.receive(timeout_s=PATIENCE_S) for _ in range(count)]
     positions = [delivery.position for delivery in deliveries if delivery is not None]
     if len(positions) < count:
-        raise Trouble(f"only {len(positions)} of {count} messages were delivered")
+        raise HarnessError(f"only {len(positions)} of {count} messages were delivered")
     return positions
 
 
@@ -227,8 +229,8 @@ def main(chosen: str, hashes: int, joining: tuple[int, ...]) -> None:
                 f"{cost.draining:8}   {cost.entries.count:8}   {cost.entries.size_bytes:12,}   {cost.arrays_bytes:14,}"
                 f"   {cost.total_bytes:10,}   {each}"
             )
-    except Trouble as trouble:
-        click.echo(trouble, err=True)
+    except HarnessError as harness_error:
+        click.echo(harness_error, err=True)
         sys.exit(2)
     finally:
         broker.stop()

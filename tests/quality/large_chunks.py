@@ -16,7 +16,7 @@ from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
 from conformance.tenancy.place import Place
-from model.chunks.words import (
+from model.chunking.vocabulary import (
     AcknowledgeChunked,
     CreateChunkedTopic,
     GatherChunked,

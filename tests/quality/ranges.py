@@ -21,14 +21,14 @@ import click
 from immutables import Map
 
 from conformance.brokers.select import parse_broker
+from conformance.clients.deadline import Deadline
+from conformance.clients.outcomes import Receipt
+from conformance.clients.wire import WireClient
 from conformance.engine.plugin import SUITE_SETTINGS
+from conformance.harness_error import HarnessError
 from conformance.lockstep.cursor_accounts import Account, Watch
 from conformance.lockstep.world import World
-from conformance.systems.deadline import Deadline
-from conformance.systems.outcomes import Receipt
-from conformance.systems.wire import WireClient
 from conformance.tenancy.place import Place
-from conformance.trouble import Trouble
 from model.cursors import acked, cursor
 from model.cursors.acked import Acked
 from model.cursors.consumers import Consumer
@@ -36,7 +36,7 @@ from model.cursors.cursor import Interval, Persisting
 from model.cursors.info import info_of
 from model.cursors.log import TopicLog, appended
 from model.cursors.state import Consumption, Followed
-from model.cursors.words import Acknowledge, Acknowledged, CursorRead, Dispatched, ReadCursor
+from model.cursors.vocabulary import Acknowledge, Acknowledged, CursorRead, Dispatched, ReadCursor
 from model.example import Example, judge
 from model.judgement import Allowed
 from model.log import Position
@@ -166,7 +166,7 @@ def filled(client: WireClient, topic: str, count: int) -> list[Position]:
         answers = [producer.answer(ticket, timeout_s=PATIENCE_S) for ticket in tickets]
         positions += [one.position for one in answers if isinstance(one, Receipt) and one.position is not None]
     if len(positions) != count:
-        raise Trouble(f"only {len(positions)} of {count} messages were stored")
+        raise HarnessError(f"only {len(positions)} of {count} messages were stored")
     producer.close(timeout_s=PATIENCE_S)
     return positions
 

@@ -1,9 +1,9 @@
-"""What the tap lets through: the same messages through it and past it, in turns, in one run.
+"""What the proxy lets through: the same messages through it and past it, in turns, in one run.
 
 pulsar-client, in a process of its own as users have it, sends so many messages as fast as they are confirmed, one entry
 each, and then receives and acknowledges them. The broker, the machine and the hour are the same for both, so the ratio
-means something where the rates do not. Neither says what the tap could carry if clients and broker were faster, so its
-own time on the processor is measured too: this process does nothing else meanwhile. It is no test: a slow day fails
+means something where the rates do not. Neither says what the proxy could carry if clients and broker were faster, so
+its own time on the processor is measured too: this process does nothing else meanwhile. It is no test: a slow day fails
 nothing.
 
     python -m tests.quality.tap_rate [--broker 4.0.8] [--messages 40000] [--size 100] [--rounds 5]
@@ -22,13 +22,13 @@ from dataclasses import dataclass
 import click
 
 from conformance.brokers.select import parse_broker
-from conformance.systems.admin import Admin
-from conformance.tap.ring import Ring
-from conformance.tap.tap import Tap
+from conformance.clients.admin import Admin
+from conformance.proxy.event_buffer import Ring
+from conformance.proxy.proxy import Proxy
 
 SETTINGS = {"managedLedgerMaxEntriesPerLedger": "50000", "maxMessageSize": "5242880"}
 PATIENCE_S = 120.0
-TAPPED = "through the tap"
+TAPPED = "through the proxy"
 WAYS = ("past it", "past it again", TAPPED, "through it, with digests")
 CLIENT = """
 import sys, time, threading, os, pulsar
@@ -82,7 +82,7 @@ def turn(url: str, topic: str, messages: int, size_bytes: int) -> Turn:
 @click.option("--size", "size_bytes", default=100, show_default=True, help="Bytes of a payload.")
 @click.option("--rounds", default=5, show_default=True)
 def main(broker: str, messages: int, size_bytes: int, rounds: int) -> None:
-    """Print messages a second, each way past the tap and through it, and the ratios by round."""
+    """Print messages a second, each way past the proxy and through it, and the ratios by round."""
     started = parse_broker(broker, settings=SETTINGS)
     started.start()
     found: dict[str, list[Turn]] = {way: [] for way in WAYS}
@@ -90,8 +90,8 @@ def main(broker: str, messages: int, size_bytes: int, rounds: int) -> None:
     before_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     try:
         past = started.addresses.service_url
-        with Tap(past, record=ring) as tap, Tap(past, record=ring, with_digests=True) as digesting:
-            urls = dict(zip(WAYS, (past, past, tap.url, digesting.url), strict=True))
+        with Proxy(past, record=ring) as proxy, Proxy(past, record=ring, with_digests=True) as digesting:
+            urls = dict(zip(WAYS, (past, past, proxy.url, digesting.url), strict=True))
             with Admin(started.addresses.admin_url) as admin:
                 for number in range(rounds + 1):
                     for way, url in urls.items():
@@ -104,13 +104,13 @@ def main(broker: str, messages: int, size_bytes: int, rounds: int) -> None:
         started.stop()
     report(found, ring.count, messages, size_bytes)
     grown_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before_mb
-    click.echo(f"this process, with both taps and the last {len(ring.events())} events, grew by {grown_mb:.0f} MB")
+    click.echo(f"this process, with both proxies and the last {len(ring.events())} events, grew by {grown_mb:.0f} MB")
 
 
 def report(found: dict[str, list[Turn]], events: int, messages: int, size_bytes: int) -> None:
     """Print what was measured."""
     click.echo(f"{messages} messages of {size_bytes} bytes in each turn, {events} events told, {time.strftime('%F')}")
-    click.echo("                            sent/s (of past it)    received/s (of past it)    the tap's own time")
+    click.echo("                            sent/s (of past it)    received/s (of past it)    the proxy's own time")
     for way in WAYS:
         turns, past = found[way], found[WAYS[0]]
         sent = statistics.median(one.sent_per_s for one in turns)

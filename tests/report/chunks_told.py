@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.chunks.words import (
+from model.chunking.vocabulary import (
     Acking,
     AcknowledgeChunked,
     Asking,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from model.log import Position
 from model.operations import AnyOperation, AnyOutcome
-from model.replication.words import (
+from model.replication.vocabulary import (
     AcknowledgeAt,
     AcknowledgedAt,
     AwaitAnswered,

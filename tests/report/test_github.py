@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from conformance.events import AnyEvent, NotExercisable, TroubleHappened
+from conformance.events import AnyEvent, HarnessErrorHappened, NotExercisable
 from conformance.report.account import Account, stories
 from conformance.report.github import ANNOTATIONS_AT_MOST, as_markdown, commands, tell
 from conformance.verdicts import verdicts
@@ -40,10 +40,12 @@ def test_a_violation_is_an_error_with_the_command_that_shows_it_again(tmp_path: 
     assert "\n" not in line
 
 
-def test_a_rule_that_cannot_be_decided_here_is_a_notice_if_it_was_named_and_trouble_is_an_error(tmp_path: Path) -> None:
+def test_a_rule_that_cannot_be_decided_here_is_a_notice_if_it_was_named_and_harness_error_is_an_error(
+    tmp_path: Path,
+) -> None:
     why = NotExercisable(at_s=9, rule="DEDUP-03", why="it is 100% idle: nothing, nobody")
-    trouble = TroubleHappened(at_s=9, sentence="The disk is full.\nReally.")
-    told = commands(account(tmp_path, example(DEDUP_01=1), why, trouble))
+    harness_error = HarnessErrorHappened(at_s=9, sentence="The disk is full.\nReally.")
+    told = commands(account(tmp_path, example(DEDUP_01=1), why, harness_error))
     assert told[0] == "::error title=the run itself::The disk is full.%0AReally."
     assert told[1].startswith("::notice title=DEDUP-03 not decidable::")
     assert told[1].endswith("it is 100%25 idle: nothing, nobody")

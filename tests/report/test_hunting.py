@@ -5,14 +5,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from conformance.events import AnyEvent, TroubleHappened
+from conformance.events import AnyEvent, HarnessErrorHappened
 from conformance.faults import catalogue
 from conformance.hunting import Failed, Found, Hunted, Missed, NotItsDoing, exit_status, fold
 from conformance.report.hunts import problem_of
 from tests.report.samples import FOUND, MINIMISED, REPLAYED_SOUNDLY, STARTED, example, finished, run
 
 DEFECT = catalogue.find("check-removed")
-TROUBLE = TroubleHappened(at_s=12.0, sentence="The broker is gone.")
+TROUBLE = HarnessErrorHappened(at_s=12.0, sentence="The broker is gone.")
 BLAMED_WRONGLY = msgspec.structs.replace(REPLAYED_SOUNDLY, came_back=1)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from conformance.harness_error import HarnessError
 from conformance.known import known_of, read, shipped
-from conformance.trouble import Trouble
 from model.deviations import BATCH_END_UNSENT
 from tests.report.samples import QUIRK
 
@@ -99,7 +99,7 @@ def test_while_the_release_is_not_known_all_may_concern_it() -> None:
 )
 def test_a_wrong_entry_is_one_clear_sentence(tmp_path: Path, change: dict[str, Any], complaint: str) -> None:
     path = written(tmp_path, ENTRY | change)
-    with pytest.raises(Trouble, match=complaint) as raised:
+    with pytest.raises(HarnessError, match=complaint) as raised:
         read(path)
     assert str(path) in str(raised.value)
 
@@ -108,12 +108,12 @@ def test_a_wrong_entry_is_one_clear_sentence(tmp_path: Path, change: dict[str, A
 def test_a_file_that_is_no_list_is_one_clear_sentence(tmp_path: Path, raw: bytes) -> None:
     path = tmp_path / "known.json"
     path.write_bytes(raw)
-    with pytest.raises(Trouble, match="is not a list of known deviations"):
+    with pytest.raises(HarnessError, match="is not a list of known deviations"):
         read(path)
 
 
 def test_a_file_that_is_not_there_is_one_clear_sentence(tmp_path: Path) -> None:
-    with pytest.raises(Trouble, match="No such file"):
+    with pytest.raises(HarnessError, match="No such file"):
         read(tmp_path / "missing.json")
 
 
@@ -122,5 +122,5 @@ def test_what_comes_up_seldom_on_a_release_is_known_of_it_and_does_not_come_back
     assert deviation.concerns("3.3.6")
     assert not deviation.comes_back_on("3.3.6")
     assert deviation.comes_back_on("4.0.8")
-    with pytest.raises(Trouble, match="does not specify releases"):
+    with pytest.raises(HarnessError, match="does not specify releases"):
         read(written(tmp_path, ENTRY | {"seldom": ["4.0.8"]}))

@@ -10,10 +10,10 @@ import pytest
 
 from conformance.documentation import HUNTS, main
 from conformance.faults import catalogue
+from conformance.harness_error import HarnessError
 from conformance.hunting import Missed
 from conformance.report import hunts
 from conformance.report.markdown import defects_page
-from conformance.trouble import Trouble
 from model.explorations import VARIANTS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -58,7 +58,7 @@ def test_a_defect_that_was_not_hunted_or_not_found_says_so() -> None:
     assert f"Not hunted yet: `{unhunted.name}`." in page
 
 
-def test_a_file_that_is_no_hunt_is_trouble(tmp_path: Path) -> None:
+def test_a_file_that_is_no_hunt_is_harness_error(tmp_path: Path) -> None:
     (tmp_path / "hunt.json").write_text("[]")
-    with pytest.raises(Trouble, match="is not the account of a hunt"):
+    with pytest.raises(HarnessError, match="is not the account of a hunt"):
         hunts.read(tmp_path / "hunt.json")

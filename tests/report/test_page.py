@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from conformance.events import AnyEvent, NotExercisable, TroubleHappened
+from conformance.events import AnyEvent, HarnessErrorHappened, NotExercisable
 from conformance.history import document
 from conformance.history.document import History, Step
 from conformance.known import KnownDeviation
@@ -131,11 +131,11 @@ def test_each_actor_has_a_lane(tmp_path: Path) -> None:
     }
 
 
-def test_trouble_and_what_was_not_exercised_are_told(tmp_path: Path) -> None:
+def test_harness_error_and_what_was_not_exercised_are_told(tmp_path: Path) -> None:
     events: list[AnyEvent] = [
         STARTED,
         NotExercisable(at_s=1, rule="DEDUP-04", why="no write can fail here"),
-        TroubleHappened(at_s=2, sentence="The disk is full.", log_tail="last words"),
+        HarnessErrorHappened(at_s=2, sentence="The disk is full.", log_tail="last words"),
     ]
     text = read(account(tmp_path, events), tmp_path).text
     assert "The disk is full." in text
@@ -195,7 +195,7 @@ def hostile_events() -> list[AnyEvent]:
         FOUND.__replace__(violation=violation, machine=HOSTILE),
         FOUND.__replace__(violation=violation, history=f"histories/{HOSTILE.replace('/', '')}"),
         MINIMISED,
-        TroubleHappened(at_s=2, sentence=HOSTILE, log_tail=HOSTILE),
+        HarnessErrorHappened(at_s=2, sentence=HOSTILE, log_tail=HOSTILE),
     ]
 
 
@@ -254,7 +254,7 @@ def test_the_page_stays_small_whatever_happened(tmp_path: Path) -> None:
     for rule in select("DEDUP"):
         violation = FOUND.violation.__replace__(rule=rule.id, because=endless, evidence=(endless,) * 200)
         events += [FOUND.__replace__(violation=violation, history=MINIMISED.history)] * 10
-    events += [TroubleHappened(at_s=1, sentence=endless, log_tail=f"{endless}\n" * 100)] * 100
+    events += [HarnessErrorHappened(at_s=1, sentence=endless, log_tail=f"{endless}\n" * 100)] * 100
     told = page(account(tmp_path, events), folder=tmp_path, when=WHEN)
     assert len(told) < 8_000_000
 

@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from conformance.events import NotExercisable, Phase, TroubleHappened
+from conformance.events import HarnessErrorHappened, NotExercisable, Phase
 from conformance.report.progress import LIVE_EVERY_S, PLAIN_EVERY_S, display
 from model.catalogue import select
 from tests.report.samples import FOUND, MINIMISED, STARTED, example, finished
@@ -56,7 +56,7 @@ def test_elsewhere_it_is_plain_lines_with_their_time() -> None:
             FOUND,
             MINIMISED,
             NotExercisable(at_s=12, rule="KEY-01", why="no consumer can be stuck here"),
-            TroubleHappened(at_s=13, sentence="The disk is full."),
+            HarnessErrorHappened(at_s=13, sentence="The disk is full."),
             finished(),
         ):
             plain.take(event)

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import pytest
 
-from conformance.events import AnyEvent, NotExercisable, Phase, TroubleHappened
+from conformance.events import AnyEvent, HarnessErrorHappened, NotExercisable, Phase
 from conformance.history.document import ENOUGH_REPLAYS, Replays
 from conformance.verdicts import (
     ENDED_EARLY,
@@ -28,7 +28,7 @@ from conformance.verdicts import (
 from model.catalogue import RULES, select
 from tests.report.samples import FOUND, MINIMISED, QUIRK, STARTED, example, finished, run
 
-TROUBLE = TroubleHappened(at_s=9.5, sentence="The disk is full.")
+TROUBLE = HarnessErrorHappened(at_s=9.5, sentence="The disk is full.")
 BOTH = example(DEDUP_01=2, DEDUP_03=5)
 
 
@@ -48,7 +48,7 @@ def of(judged: Verdicts, rule: str) -> RuleVerdict:
 def test_rules_that_were_exercised_and_not_broken_held() -> None:
     judged = judge(*run(BOTH, Phase(at_s=9, what="more"), example(DEDUP_03=1)))
     assert judged.rules == (Held(rule=RULES["DEDUP-01"], exercised=2), Held(rule=RULES["DEDUP-03"], exercised=6))
-    assert (judged.exit_status, judged.troubles, judged.release) == (0, (), "4.0.8")
+    assert (judged.exit_status, judged.harness_errors, judged.release) == (0, (), "4.0.8")
     assert (judged.operations, judged.seconds) == (500, 20.0)
 
 
@@ -162,31 +162,31 @@ def test_a_deviation_of_a_rule_that_was_not_exercised_is_not_missed() -> None:
     assert judge(*run(example(DEDUP_01=2)), known=True).unseen == ()
 
 
-def test_a_deviation_that_the_engine_was_not_told_of_is_trouble() -> None:
+def test_a_deviation_that_the_engine_was_not_told_of_is_harness_error() -> None:
     judged = judge(*run(BOTH, example(deviations=1)))
     assert judged.exit_status == 2
-    assert [QUIRK.name in trouble.sentence for trouble in judged.troubles] == [True]
+    assert [QUIRK.name in harness_error.sentence for harness_error in judged.harness_errors] == [True]
 
 
-def test_a_run_that_does_not_say_that_it_finished_is_trouble() -> None:
+def test_a_run_that_does_not_say_that_it_finished_is_harness_error() -> None:
     judged = judge(STARTED, BOTH)
-    assert [trouble.sentence for trouble in judged.troubles] == [UNFINISHED]
+    assert [harness_error.sentence for harness_error in judged.harness_errors] == [UNFINISHED]
     assert judged.exit_status == 2
 
 
-def test_a_run_without_events_is_trouble() -> None:
+def test_a_run_without_events_is_harness_error() -> None:
     judged = judge()
     assert (judged.exit_status, judged.release, judged.operations) == (2, None, 0)
     assert of(judged, "DEDUP-01") == NotExercised(rule=RULES["DEDUP-01"], why=ENDED_EARLY)
 
 
-def test_trouble_is_never_a_pass() -> None:
+def test_harness_error_is_never_a_pass() -> None:
     judged = judge(*run(BOTH, TROUBLE))
-    assert (judged.exit_status, judged.troubles) == (2, (TROUBLE,))
+    assert (judged.exit_status, judged.harness_errors) == (2, (TROUBLE,))
 
 
-def test_trouble_told_by_the_run_is_told_once() -> None:
-    assert judge(STARTED, TROUBLE).troubles == (TROUBLE,)
+def test_harness_error_told_by_the_run_is_told_once() -> None:
+    assert judge(STARTED, TROUBLE).harness_errors == (TROUBLE,)
 
 
 @pytest.mark.parametrize("rest", [(TROUBLE,), (TROUBLE, finished()), ()])
@@ -194,11 +194,11 @@ def test_a_violation_counts_whatever_failed_afterwards(rest: tuple[AnyEvent, ...
     assert judge(STARTED, example(DEDUP_01=1), FOUND, *rest).exit_status == 1
 
 
-def test_a_violation_of_a_rule_that_does_not_exist_is_trouble() -> None:
+def test_a_violation_of_a_rule_that_does_not_exist_is_harness_error() -> None:
     stranger = FOUND.__replace__(violation=FOUND.violation.__replace__(rule="DEDUP-99"))
     judged = judge(*run(BOTH, stranger))
     assert judged.exit_status == 2
-    assert "DEDUP-99" in judged.troubles[0].sentence
+    assert "DEDUP-99" in judged.harness_errors[0].sentence
 
 
 def test_operations_are_counted_as_far_as_a_run_came() -> None:

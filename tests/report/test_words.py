@@ -6,11 +6,11 @@ from typing import get_args
 
 import pytest
 
-from conformance.report.cast import BROKER, SUITE
 from conformance.report.lists import LISTED_AT_MOST
+from conformance.report.participants import BROKER, SUITE
 from conformance.report.results import Tone
 from conformance.report.words import LeftOut, actors, cut, explain
-from model.applications import (
+from model.applications.vocabulary import (
     Confirmed,
     Consume,
     CrashSource,
@@ -33,53 +33,53 @@ from model.applications import (
     Stuck,
     Then,
 )
-from model.cursors.words import (
+from model.cursors.vocabulary import (
+    AckById,
     Acknowledge,
     Acknowledged,
-    AcknowledgeOthers,
+    AllReceived,
     Arrived,
     AwaitPersisted,
-    CameBack,
     CloseConsumer,
     CrashConsumer,
     CreateSubscription,
     CursorRead,
+    CursorReset,
     CutConnection,
-    CutOff,
+    CutDuring,
     DeleteSubscription,
     Dispatched,
     Expire,
     Expired,
-    FailOften,
+    Nack,
+    NackRepeatedly,
     NotPersisted,
     Persisted,
     Persistence,
     Range,
     ReadCursor,
-    ReadStored,
-    Redeliver,
-    Redelivering,
+    ReadStoredCursor,
+    Receive,
+    ReceiveAll,
+    ReceivedMessages,
+    RedeliveryRequested,
+    RedeliveryTimes,
     ResetCursor,
     Seek,
-    SetTo,
     Skip,
     SkipAll,
     Start,
     Starved,
-    StoredRead,
+    StoredCursorRead,
     Subscribe,
     Subscribed,
-    Take,
-    TakeAll,
-    Taken,
-    TakenAll,
     Terminate,
     Trim,
     Trimmed,
 )
-from model.keys.words import DrainingHash, Gather, Gathered, Permit, Share
+from model.key_shared.vocabulary import DrainingHash, Gather, Gathered, Permit, Share
 from model.log import Position
-from model.network import CutAt, Disturb, LoseThenCut, Mend, Mended, UseTap
+from model.network import ClearNetworkFaults, CutAt, InjectNetworkFault, LoseThenCut, NetworkFaultsCleared, UseProxy
 from model.operations import (
     AnyOperation,
     AnyOutcome,
@@ -89,6 +89,7 @@ from model.operations import (
     CrashProducer,
     Created,
     CreateTopic,
+    DeduplicationSet,
     Done,
     Duplicate,
     FailpointKind,
@@ -99,20 +100,19 @@ from model.operations import (
     LogRead,
     Opened,
     OpenProducer,
+    PolicyIgnored,
     ReadLog,
     ReadSnapshot,
     Refused,
     Restart,
     Send,
     Sent,
+    SetDeduplication,
     SetFailpoint,
     Skipped,
     SnapshotRead,
     Stored,
     Switch,
-    SwitchDeduplication,
-    Switched,
-    Unheeded,
     Unknown,
     Unload,
 )
@@ -137,7 +137,7 @@ TOLD_OPERATIONS: list[tuple[AnyOperation, str]] = [
     ),
     (Send("s1", (entry(4),)), "producer p0 (session s1, wire client) sends 4 (b4)."),
     (
-        SwitchDeduplication("t0", "topic", on=False),
+        SetDeduplication("t0", "topic", on=False),
         "the suite switches deduplication of topic t0 off, by a policy of the topic.",
     ),
     (Unload("t0"), "the broker unloads topic t0, to load it again for whoever asks for it next."),
@@ -198,15 +198,15 @@ TOLD_OPERATIONS: list[tuple[AnyOperation, str]] = [
     (Expire("t0", "sub", "b4"), "the suite has everything up to b4 expire for subscription sub of topic t0."),
     (ResetCursor("t0", "sub", None), "the suite sets subscription sub of topic t0 back to the beginning."),
     (ReadCursor("t0", "sub"), "the suite reads the state of subscription sub of topic t0."),
-    (ReadStored("t0", "sub"), "the suite reads what the metadata store has of subscription sub of topic t0."),
+    (ReadStoredCursor("t0", "sub"), "the suite reads what the metadata store has of subscription sub of topic t0."),
     (
-        FailOften("t0", 2),
+        NackRepeatedly("t0", 2),
         "a consumer of pulsar-client fails on a subscription of topic t0 of its own, 2 times with its first message, "
         "acknowledging all others.",
     ),
     (AwaitPersisted("t0", "sub"), "the suite waits until the state of subscription sub of topic t0 is persisted."),
     (
-        TakeAll("t0", "sub"),
+        ReceiveAll("t0", "sub"),
         "the suite cuts off whoever is connected, and receives all that is left of subscription sub (Shared) "
         "of topic t0, acknowledging nothing.",
     ),
@@ -230,14 +230,14 @@ TOLD_OPERATIONS: list[tuple[AnyOperation, str]] = [
         CrashConsumer("c1"),
         "consumer c1 (Shared, subscription sub, wire client) crashes: its connection is cut without a goodbye.",
     ),
-    (Take("c1", 1), "consumer c1 (Shared, subscription sub, wire client) receives up to 1 message."),
+    (Receive("c1", 1), "consumer c1 (Shared, subscription sub, wire client) receives up to 1 message."),
     (
         Acknowledge("c1", (0, 2)),
         "consumer c1 (Shared, subscription sub, wire client) acknowledges what it received as no. 0, 2 "
         "(counted from 0).",
     ),
     (
-        CutOff(Take("c1", 1), CutAt("MESSAGE")),
+        CutDuring(Receive("c1", 1), CutAt("MESSAGE")),
         "consumer c1 (Shared, subscription sub, wire client) receives up to 1 message while the network is to cut the "
         "connection before MESSAGE number 1, and is cut off then.",
     ),
@@ -246,12 +246,12 @@ TOLD_OPERATIONS: list[tuple[AnyOperation, str]] = [
         "consumer c1 (Shared, subscription sub, wire client) is cut off by the network, and comes back by itself.",
     ),
     (
-        AcknowledgeOthers("c1", ("b4",), cumulative=True),
+        AckById("c1", ("b4",), cumulative=True),
         "consumer c1 (Shared, subscription sub, wire client) acknowledges everything up to b4, "
         "whether or not it received that.",
     ),
     (
-        Redeliver("c1", (1,)),
+        Nack("c1", (1,)),
         "consumer c1 (Shared, subscription sub, wire client) failed with what it received as no. 1 (counted from 0), "
         "and asks for it again.",
     ),
@@ -260,17 +260,17 @@ TOLD_OPERATIONS: list[tuple[AnyOperation, str]] = [
         "consumer c1 (Shared, subscription sub, wire client) sets its subscription to b4, "
         "by the time when that was published.",
     ),
-    (UseTap(), "the network leads through a tap from now on."),
+    (UseProxy(), "the network leads through a proxy from now on."),
     (
-        Disturb("t0", CutAt("SEND", 2, "after")),
+        InjectNetworkFault("t0", CutAt("SEND", 2, "after")),
         "the network will cut the connection after SEND number 2, for producers of topic t0.",
     ),
     (
-        Disturb("t0", LoseThenCut("SEND_RECEIPT", 1, 3)),
+        InjectNetworkFault("t0", LoseThenCut("SEND_RECEIPT", 1, 3)),
         "the network will lose 3 SEND_RECEIPT from number 1 on, and cut the connection then, "
         "for producers of topic t0.",
     ),
-    (Mend(), "the network is in order again."),
+    (ClearNetworkFaults(), "the network is in order again."),
     (Terminate("t0"), "the suite terminates topic t0: nothing more can be written to it."),
     (Trim("t0"), "the suite has the ledgers of topic t0 deleted that may be deleted."),
     *geo_samples.OPERATIONS,
@@ -282,8 +282,8 @@ TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
         Cleared((Fired("t0", "write-fails", 1), Fired("t1", "write-slow", 0))),
         "write-fails on topic t0 fired once; write-slow on topic t1 fired never",
     ),
-    (Switched(deduplication=True), "deduplication is on now"),
-    (Unheeded("Enabled"), "the broker says that deduplication is Enabled still"),
+    (DeduplicationSet(deduplication=True), "deduplication is on now"),
+    (PolicyIgnored("Enabled"), "the broker says that deduplication is Enabled still"),
     (Done(), ""),
     (Skipped("s1 was never opened"), "not performed, because s1 was never opened"),
     (Refused("ProducerBusy", "it is connected"), "refused with ProducerBusy (it is connected)"),
@@ -312,11 +312,11 @@ TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
     (Stuck("nothing came in 30 s"), "stuck: nothing came in 30 s"),
     (Subscribed(), "subscribed"),
     (
-        Taken((B4, B5), settled=True),
+        ReceivedMessages((B4, B5), settled=True),
         "2 messages (3:0 b4, 3:1[0] b5 (delivered 2 times before)); the broker has sent it nothing more",
     ),
     (Acknowledged((B4,), receipt=True), "3:0 b4; the broker confirmed it"),
-    (Redelivering((B4,)), "3:0 b4"),
+    (RedeliveryRequested((B4,)), "3:0 b4"),
     (
         CursorRead(Position(3, 0), (Range(Position(3, 1), Position(3, 3)),), 4, 2, (Arrived("c1", (B4,), 2),)),
         "mark-delete at 3:0; beyond it is acknowledged: behind 3:1 up to 3:3; "
@@ -324,17 +324,17 @@ TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
     ),
     (Persisted(12.4, 3), "persisted after 12 ms, 3 entries written in all"),
     (NotPersisted(5000.0), "not persisted within 5000 ms"),
-    (SetTo(Position(3, 0)), "it is set to 3:0"),
-    (StoredRead(None), "only where the cursor's ledger is"),
+    (CursorReset(Position(3, 0)), "it is set to 3:0"),
+    (StoredCursorRead(None), "only where the cursor's ledger is"),
     (
-        StoredRead(Position(3, 0), (Range(Position(3, 1), Position(3, 2)),)),
+        StoredCursorRead(Position(3, 0), (Range(Position(3, 1), Position(3, 2)),)),
         "mark-delete at 3:0; beyond it is acknowledged: behind 3:1 up to 3:2",
     ),
     (
-        CameBack(B4, 300.0, (301.2, 305.0), (B4,)),
+        RedeliveryTimes(B4, 300.0, (301.2, 305.0), (B4,)),
         "b4 came again after 301, 305 ms (300 asked for at first); 3:0 b4 came again too",
     ),
-    (SetTo(None), "it is set to the beginning"),
+    (CursorReset(None), "it is set to the beginning"),
     (Expired(), "the broker is through with it"),
     (Trimmed((3, 7)), "left: 3, 7"),
     (Gathered(()), "nobody is there"),
@@ -342,8 +342,8 @@ TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
         Gathered((Share("c1", (B4,), permits=1, unacknowledged=3, draining=(DrainingHash(7, 2, 1),)),)),
         "c1 got 1 message (3:0 b4) (1 permit left, 3 unacknowledged, draining: 7 for 2)",
     ),
-    (TakenAll((B4,)), "1 message (3:0 b4); the cursor has nothing else"),
-    (Mended(2), "the network did something 2 times"),
+    (AllReceived((B4,)), "1 message (3:0 b4); the cursor has nothing else"),
+    (NetworkFaultsCleared(2), "the network did something 2 times"),
     (Starved("nothing came in 10 s", (B4,)), "starved: nothing came in 10 s; only 1 message (3:0 b4) came"),
     *geo_samples.OUTCOMES,
 ]
@@ -416,19 +416,19 @@ def test_where_a_subscription_begins_is_told(start: Start) -> None:
 
 
 def test_a_consumer_that_never_subscribed_is_told() -> None:
-    assert sentence(Take("c9", 1)) == "3. consumer c9, which never subscribed, receives up to 1 message."
+    assert sentence(Receive("c9", 1)) == "3. consumer c9, which never subscribed, receives up to 1 message."
 
 
 def test_a_great_many_messages_are_told_by_their_ends() -> None:
     messages = tuple(Dispatched(Position(3, number), -1, 0, f"b{number}") for number in range(1000))
-    came = explain(history(SUBSCRIBED, step(Take("c1", 1000), Taken(messages))))[1].results[0]
+    came = explain(history(SUBSCRIBED, step(Receive("c1", 1000), ReceivedMessages(messages))))[1].results[0]
     assert came.words.startswith("1000 messages (3:0 b0, ")
     assert f"… {1000 - LISTED_AT_MOST} more …" in came.words
 
 
 @pytest.mark.parametrize("outcome", [Starved("nothing came"), NotPersisted(5000.0), Stuck("nothing came")])
 def test_what_should_have_come_and_did_not_has_the_tone_of_a_refusal(outcome: AnyOutcome) -> None:
-    assert explain(history(SUBSCRIBED, step(Take("c1", 1), outcome)))[1].tone is Tone.REFUSED
+    assert explain(history(SUBSCRIBED, step(Receive("c1", 1), outcome)))[1].tone is Tone.REFUSED
 
 
 def test_an_answer_stands_beside_the_entry_that_it_is_for() -> None:

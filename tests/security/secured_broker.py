@@ -14,9 +14,9 @@ from conformance.brokers.launch import Ports, command, write_configuration
 from conformance.brokers.ports import HOST, free_ports
 from conformance.brokers.release import fetched_release
 from conformance.brokers.runs import GuardedProcess
-from conformance.systems.admin import Admin
-from conformance.systems.security import Secret, Security, Service
-from conformance.trouble import Trouble
+from conformance.clients.admin import Admin
+from conformance.clients.security import Secret, Security, Service
+from conformance.harness_error import HarnessError
 from tests.security.certificates import Authority
 from tests.security.tokens import KEY, token
 
@@ -136,8 +136,8 @@ def _await(broker: SecuredBroker, process: GuardedProcess) -> None:
             try:
                 if "public/default" in admin.namespaces("public"):
                     return
-            except Trouble as trouble:
-                why = str(trouble)
+            except HarnessError as harness_error:
+                why = str(harness_error)
             if process.exit_status() is not None or time.monotonic() > end:
-                raise Trouble(f"the broker with TLS does not start: {why}\n{process.log.read_text()[-4000:]}")
+                raise HarnessError(f"the broker with TLS does not start: {why}\n{process.log.read_text()[-4000:]}")
             time.sleep(0.1)

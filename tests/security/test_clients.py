@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from conformance.brokers.ports import free_ports
-from conformance.systems.admin import Admin, AdminError
-from conformance.systems.official import OfficialClient
-from conformance.systems.outcomes import ConnectionLost, Receipt, ServerRefused
-from conformance.systems.read_log import read_log
-from conformance.systems.security import OAuth2, Secret, Security, Service
-from conformance.systems.wire import WireClient
-from conformance.tap.ring import Ring
-from conformance.tap.tap import Tap
-from conformance.trouble import Trouble
+from conformance.clients.admin import Admin, AdminError
+from conformance.clients.official import OfficialClient
+from conformance.clients.outcomes import ConnectionLost, Receipt, ServerRefused
+from conformance.clients.read_log import read_log
+from conformance.clients.security import OAuth2, Secret, Security, Service
+from conformance.clients.wire import WireClient
+from conformance.harness_error import HarnessError
+from conformance.proxy.event_buffer import Ring
+from conformance.proxy.proxy import Proxy
 from tests.polling import eventually
 from tests.security.issuer import credentials, issuer
 from tests.security.secured_broker import OWNER, REFRESH_CHECK_S, TENANT, SecuredBroker
@@ -89,10 +89,10 @@ def test_each_client_signs_in_in_each_way(
     service = Service(secured.service_url, security)
     use(service, topic)
     ring = Ring()
-    with Tap(service, record=ring) as tap:
-        use(tap.service, f"{topic}-tapped")
-        assert ring.commands("CONNECTED"), "nothing came through the tap"
-        assert len(tap.ports) >= 3
+    with Proxy(service, record=ring) as proxy:
+        use(proxy.service, f"{topic}-proxied")
+        assert ring.commands("CONNECTED"), "nothing came through the proxy"
+        assert len(proxy.ports) >= 3
     with Admin(Service(secured.admin_url, security)) as admin:
         assert f"{TENANT}/clients" in admin.namespaces(TENANT)
         assert len(admin.topics(namespace)) >= 2
@@ -112,8 +112,8 @@ def test_an_address_that_takes_no_connection_is_passed_over(secured: SecuredBrok
     (nobody,) = free_ports(1)
     service = Service(f"pulsar+ssl://{HOST}:{nobody},{HOST}:{secured.service_tls}", secured.security)
     use(service, topic)
-    with Tap(service) as tap:
-        use(tap.service, f"{topic}-tapped")
+    with Proxy(service) as proxy:
+        use(proxy.service, f"{topic}-proxied")
     with Admin(f"http://{HOST}:{nobody}") as admin, pytest.raises(ConnectionLost, match="nothing listens at "):
         admin.broker_version()
     with Admin(Service(f"https://{HOST}:{nobody},{HOST}:{secured.admin_tls}", secured.security)) as admin:
@@ -127,7 +127,7 @@ def test_without_a_token_or_with_a_wrong_one_nobody_comes_in(secured: SecuredBro
         service = Service(secured.service_url, security)
         with pytest.raises(ServerRefused, match="Authentication"):
             WireClient.connect(service, timeout_s=TIMEOUT_S)
-        with OfficialClient(service, timeout_s=3) as client, pytest.raises(Trouble):
+        with OfficialClient(service, timeout_s=3) as client, pytest.raises(HarnessError):
             client.open_producer(topic, name="p")
         with Admin(Service(secured.admin_url, security)) as admin, pytest.raises(AdminError, match="status 401"):
             admin.namespaces(TENANT)
@@ -137,7 +137,7 @@ def test_an_untrusted_certificate_is_refused_by_every_client(secured: SecuredBro
     service = Service(secured.service_url, Security(token=Secret(token(OWNER))))
     with pytest.raises(ConnectionLost, match="is not trusted"):
         WireClient.connect(service, timeout_s=TIMEOUT_S)
-    with OfficialClient(service, timeout_s=3) as client, pytest.raises(Trouble):
+    with OfficialClient(service, timeout_s=3) as client, pytest.raises(HarnessError):
         client.open_producer(topic, name="p")
     with Admin(service.at(secured.admin_url)) as admin, pytest.raises(ConnectionLost, match="is not trusted"):
         admin.namespaces(TENANT)
@@ -156,9 +156,9 @@ def test_what_a_role_may_not_do_is_told_in_a_sentence(secured: SecuredBroker) ->
             admin.create_namespace("public/mine")
 
 
-@pytest.mark.parametrize("is_tapped", [False, True], ids=["direct", "tapped"])
+@pytest.mark.parametrize("is_tapped", [False, True], ids=["direct", "proxied"])
 def test_a_token_that_expires_is_shown_anew(
-    secured: SecuredBroker, topic: str, tmp_path: Path, is_tapped: bool
+    secured: SecuredBroker, topic: str, tmp_path: Path, is_proxied: bool
 ) -> None:
     """The broker asks for a fresh one over the connection, which goes on."""
     file = tmp_path / "token"
@@ -166,15 +166,15 @@ def test_a_token_that_expires_is_shown_anew(
     service = Service(secured.service_url, Security(trust_certs_file=secured.authority.file, token_file=str(file)))
     ring = Ring()
     with contextlib.ExitStack() as stack:
-        tap = stack.enter_context(Tap(service, record=ring))
+        proxy = stack.enter_context(Proxy(service, record=ring))
         wire = stack.enter_context(
-            contextlib.closing(WireClient.connect(tap.service if is_tapped else service, timeout_s=TIMEOUT_S))
+            contextlib.closing(WireClient.connect(proxy.service if is_proxied else service, timeout_s=TIMEOUT_S))
         )
         producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
-        official = stack.enter_context(OfficialClient(tap.service, timeout_s=TIMEOUT_S))
+        official = stack.enter_context(OfficialClient(proxy.service, timeout_s=TIMEOUT_S))
         other = official.open_producer(topic, name="o")
         file.write_text(token(OWNER))
-        eventually(lambda: _pumped(wire) and len(ring.commands("AUTH_RESPONSE")) >= 1 + is_tapped, deadline_s=30)
+        eventually(lambda: _pumped(wire) and len(ring.commands("AUTH_RESPONSE")) >= 1 + is_proxied, deadline_s=30)
         wire.pump(for_s=REFRESH_CHECK_S + 1)
         assert producer.is_open
         assert isinstance(producer.answer(producer.send(1, b"w"), timeout_s=TIMEOUT_S), Receipt)
@@ -198,10 +198,10 @@ def test_an_issuer_that_gives_no_token_is_told(secured: SecuredBroker, tmp_path:
     with issuer(OWNER) as made:
         asked = OAuth2(issuer_url=made.url, credentials_file=credentials(tmp_path, "wrong-secret"))
         service = Service(secured.service_url, Security(trust_certs_file=secured.authority.file, oauth2=asked))
-        with pytest.raises(Trouble) as refused:
+        with pytest.raises(HarnessError) as refused:
             WireClient.connect(service, timeout_s=TIMEOUT_S)
     assert str(refused.value) == (
         f"no OAuth2 token: POST {made.url}/token was answered with status 401: invalid_client unknown"
     )
-    with pytest.raises(Trouble, match=r"^no OAuth2 token from .*: nothing listens at "):
+    with pytest.raises(HarnessError, match=r"^no OAuth2 token from .*: nothing listens at "):
         WireClient.connect(service, timeout_s=TIMEOUT_S)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from conformance.brokers.ports import free_ports
-from conformance.systems.diagnosis import require_usable
-from conformance.systems.security import OAuth2, Secret, Security, Service
-from conformance.trouble import Trouble
+from conformance.clients.diagnosis import require_usable
+from conformance.clients.security import OAuth2, Secret, Security, Service
+from conformance.harness_error import HarnessError
 from tests.security.certificates import Authority
 from tests.security.commands import run_for_real
 from tests.security.secured_broker import SecuredBroker
@@ -28,10 +28,10 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 def cause(service_url: str, admin_url: str, security: Security) -> str:
     """Why it cannot be used; in time."""
     began = time.monotonic()
-    with pytest.raises(Trouble) as trouble:
+    with pytest.raises(HarnessError) as harness_error:
         require_usable(Service(service_url, security), Service(admin_url, security))
     assert time.monotonic() - began < 3
-    return str(trouble.value)
+    return str(harness_error.value)
 
 
 def cause_at(
@@ -53,7 +53,7 @@ def cause_of_one(secured: SecuredBroker, scheme: str, place: str) -> str:
     return cause_at(secured, admin_url=url)
 
 
-def test_a_cluster_that_can_be_used_is_no_trouble(secured: SecuredBroker) -> None:
+def test_a_cluster_that_can_be_used_is_no_harness_error(secured: SecuredBroker) -> None:
     require_usable(secured.service, secured.admin)
     plain = secured.security
     require_usable(Service(secured.plain_service_url, plain), Service(secured.plain_admin_url, plain))

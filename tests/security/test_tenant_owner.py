@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from conformance.brokers.select import parse_broker
+from conformance.clients.admin import Admin
+from conformance.harness_error import HarnessError
 from conformance.lockstep.world import World
-from conformance.systems.admin import Admin
 from conformance.tenancy.footprint import Footprint
 from conformance.tenancy.place import Place
 from conformance.tenancy.run_name import RunName
-from conformance.trouble import Trouble
 from tests.security.secured_broker import OWNER, TENANT, SecuredBroker
 
 
@@ -18,7 +18,7 @@ def test_it_is_told_in_one_sentence_that_it_may_not_create_a_tenant_and_what_to_
     broker = parse_broker(secured.text, security=secured.as_role(OWNER))
     broker.start()
     told = rf"^The run has no tenant of its own, because role '{OWNER}' may not create tenants[^\n]*With --tenant NAME "
-    with pytest.raises(Trouble, match=told):
+    with pytest.raises(HarnessError, match=told):
         Place(broker)
 
 
@@ -27,7 +27,7 @@ def test_a_tenant_that_it_does_not_administer_is_refused_in_one_sentence(secured
     broker.start()
     footprint = Footprint(name=RunName.new(at_most_s=60), within="public")
     with pytest.raises(
-        Trouble,
+        HarnessError,
         match=rf"^The run cannot make its namespaces, because role '{OWNER}' may not create namespaces [^\n]*$",
     ):
         Place(broker, footprint)

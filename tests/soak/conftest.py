@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from tests.clients.conftest import admin, client
 from tests.pipeline.conftest import spark
-from tests.systems.conftest import admin, client
 
 __all__ = ["admin", "client", "spark"]

@@ -13,6 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from conformance.brokers.interface import Broker
+from conformance.clients.admin import Admin
+from conformance.clients.admin_types import InternalStats, LedgerStats
+from conformance.clients.stored_log import last_stored
+from conformance.clients.wire import WireClient
 from conformance.history.recorded import UNLOAD
 from conformance.history.recording import Recording
 from conformance.soak import healing
@@ -22,10 +26,6 @@ from conformance.soak.healing import Healing
 from conformance.soak.plan import TopicKind, TopicPlan
 from conformance.soak.sites import ALONE, Site
 from conformance.soak.words import Order, Renew
-from conformance.systems.admin import Admin
-from conformance.systems.admin_types import InternalStats, LedgerStats
-from conformance.systems.stored_log import last_stored
-from conformance.systems.wire import WireClient
 from model.log import Position
 from tests.polling import TIMEOUT_S, eventually
 

@@ -8,6 +8,7 @@ from typing import get_args
 
 import pytest
 
+from conformance.clients.security import Service
 from conformance.history.about import About
 from conformance.soak.payloads import is_whole, payload_of
 from conformance.soak.plan import (
@@ -22,7 +23,6 @@ from conformance.soak.plan import (
     topics,
 )
 from conformance.soak.words import FaultName
-from conformance.systems.security import Service
 
 NAMESPACES = {True: "public/on", False: "public/off"}
 LENGTH_S = 100.0

@@ -11,12 +11,12 @@ import pulsar
 import pytest
 
 from conformance.brokers.interface import Broker
+from conformance.clients.admin import Admin
 from conformance.history.parquet import HistoryWriter
 from conformance.history.recorded import Kind, Outcome
 from conformance.pipeline.topic import Setting
 from conformance.reading_back import first_ledger_of
 from conformance.recorder import Recorder
-from conformance.systems.admin import Admin
 from tests.pipeline import soup
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "histories.md"

@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from conformance.brokers.interface import Broker
+from conformance.harness_error import HarnessError
 from conformance.history.recorded import Kind
 from conformance.known import shipped
 from conformance.pipeline.invariants import BY_NAME, OfClusters
@@ -24,7 +25,6 @@ from conformance.soak import healing
 from conformance.soak.asked import Asked, Result, Stage, State
 from conformance.soak.run import soak
 from conformance.soak.words import FaultName
-from conformance.trouble import Trouble
 from conformance.verdicts import Held
 from tests.pipeline import soup
 from tests.polling import eventually
@@ -165,13 +165,13 @@ def test_a_killed_soak_leaves_what_was_recorded_and_no_process(tmp_path: Path) -
     assert kinds[Kind.DISPATCH] > 0
 
 
-def test_a_client_that_is_gone_is_trouble(broker: Broker, tmp_path: Path) -> None:
+def test_a_client_that_is_gone_is_harness_error(broker: Broker, tmp_path: Path) -> None:
     class Killer(Onlooker):
         def show(self, state: State) -> None:
             if state.stage is Stage.LOAD:
                 min(clients(), key=lambda process: process.pid).kill()
 
-    with pytest.raises(Trouble, match=r"client-\d ended with status -9"):
+    with pytest.raises(HarnessError, match=r"client-\d ended with status -9"):
         soaked(broker, tmp_path, Killer())
     eventually(lambda: not clients())
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from conformance.brokers.interface import Broker
+from conformance.clients.admin import Admin
 from conformance.history.recorded import FIRST_OF_ALL, Kind
 from conformance.history.recording import Recording
 from conformance.soak.clients import Clients
@@ -14,7 +15,6 @@ from conformance.soak.plan import Later
 from conformance.soak.sites import ALONE, Site
 from conformance.soak.subscribing import Subscribing
 from conformance.soak.words import Renew
-from conformance.systems.admin import Admin
 from tests.pipeline import soup
 from tests.soak.test_healing import Listening
 

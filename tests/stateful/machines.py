@@ -5,20 +5,20 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from model.cursors.words import (
+from model.cursors.vocabulary import (
+    AckById,
     Acknowledge,
-    AcknowledgeOthers,
     AwaitPersisted,
     Kind,
     ReadCursor,
-    ReadStored,
+    ReadStoredCursor,
+    Receive,
     Skip,
-    Take,
     Terminate,
 )
-from model.operations import CreateTopic, ReadSnapshot, Send, SwitchDeduplication, Unload
-from stateful.acks import NTH, TOPIC, AcknowledgmentClientsMachine, AcknowledgmentMachine
-from stateful.dedup import BURSTS, INDEXES, DeduplicationMachine
+from model.operations import CreateTopic, ReadSnapshot, Send, SetDeduplication, Unload
+from stateful.cursors import NTH, TOPIC, AcknowledgmentClientsMachine, AcknowledgmentMachine
+from stateful.deduplication import BURSTS, INDEXES, DeduplicationMachine
 from stateful.plan import Pick
 
 
@@ -40,11 +40,11 @@ class SwitchingMachine(OwnPolicyMachine):
     def switch_on_in_flight(self, index: int, burst: list[Pick]) -> None:
         """Send while deduplication is off, switch it on meanwhile, see what counts, and send the same again."""
         session = self.session(index)
-        self.do(SwitchDeduplication(topic="t0", scope="topic", on=False))
+        self.do(SetDeduplication(topic="t0", scope="topic", on=False))
         entries = self.plan.entries(session, [pick for pick in burst if pick.is_rising])
         if session.client == "wire" and entries:
             self.do(Send(session=session.name, entries=entries, wait=False))
-            self.do(SwitchDeduplication(topic="t0", scope="topic", on=True, in_flight=True))
+            self.do(SetDeduplication(topic="t0", scope="topic", on=True, in_flight=True))
             self.do(ReadSnapshot(topic="t0"))
             self.do(Send(session=session.name, entries=entries))
 
@@ -65,11 +65,11 @@ class LostAcksMachine(AcknowledgmentClientsMachine):
     def move(self, nth: tuple[int, ...]) -> None:
         """Acknowledge, move the topic, and receive."""
         consumer = self.plan.consumers[0] if self.plan.consumers else self.join("s0", "official", 5)
-        self.do(Take(consumer=consumer.name, count=9))
+        self.do(Receive(consumer=consumer.name, count=9))
         self.do(Acknowledge(consumer=consumer.name, nth=nth))
         self.do(Unload(topic=TOPIC))
         self.produce_again()
-        self.do(Take(consumer=consumer.name, count=9))
+        self.do(Receive(consumer=consumer.name, count=9))
 
 
 class ManyRangesMachine(AcknowledgmentMachine):
@@ -80,7 +80,7 @@ class ManyRangesMachine(AcknowledgmentMachine):
         """A topic of which every other entry is acknowledged."""
         self.create(TOPIC, "every-ack", ("Shared",))
         self.send_entries([1] * 9)
-        self.do(AcknowledgeOthers(consumer=self.join("s0", "wire", 0).name, ids=("b2", "b4", "b6", "b8")))
+        self.do(AckById(consumer=self.join("s0", "wire", 0).name, ids=("b2", "b4", "b6", "b8")))
 
     @rule()
     def move(self) -> None:
@@ -88,7 +88,7 @@ class ManyRangesMachine(AcknowledgmentMachine):
         self.do(ReadCursor(topic=TOPIC, subscription="s0"))
         self.do(AwaitPersisted(topic=TOPIC, subscription="s0"))
         self.do(Unload(topic=TOPIC))
-        self.do(ReadStored(topic=TOPIC, subscription="s0"))
+        self.do(ReadStoredCursor(topic=TOPIC, subscription="s0"))
         self.plan.drop_wire()
         self.produce_again()
 

@@ -12,6 +12,7 @@ from functools import partial
 import pytest
 
 from conformance.engine.machines import Machine
+from model.deduplication.variants import VARIANTS, Origin, Variant, named
 from model.deviations import (
     BATCH_END_UNSENT,
     DEVIATIONS,
@@ -21,8 +22,7 @@ from model.deviations import (
     SNAPSHOT_POSITION_AHEAD,
     SWITCHED_ON_IN_FLIGHT,
 )
-from model.variants import VARIANTS, Origin, Variant, named
-from stateful.test_dedup import MACHINES
+from stateful.test_deduplication import MACHINES
 from tests.lockstep.campaigns import Campaign, MakePerformer, play_in_rounds
 from tests.lockstep.simulated import SimulatedPerformer
 from tests.stateful.machines import OwnPolicyMachine, SwitchingMachine

@@ -14,10 +14,10 @@ from functools import cache, partial
 import pytest
 
 from conformance.engine.machines import Machine
+from model.deduplication.variants import Variant
 from model.deviations import DEVIATIONS
 from model.judgement import Allowed
-from model.variants import Variant
-from stateful.test_dedup import MACHINES
+from stateful.test_deduplication import MACHINES
 from tests.judging_again import judged_again
 from tests.lockstep.campaigns import Campaign, play, refused
 from tests.lockstep.simulated import SimulatedPerformer

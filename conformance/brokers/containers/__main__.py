@@ -17,7 +17,7 @@ import sys
 from conformance.brokers.containers.debian import Unavailable
 from conformance.brokers.containers.engine import DockerException, running_engine
 from conformance.brokers.containers.image import IMAGE_VARIABLE, provide_image
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -32,8 +32,8 @@ def main(arguments: list[str] | None = None) -> int:
     except Unavailable as reason:
         print(f"skipped: {reason}" if options.or_skip else str(reason), file=sys.stderr)
         return 0 if options.or_skip else 2
-    except (Trouble, DockerException) as trouble:
-        print(trouble, file=sys.stderr)
+    except (HarnessError, DockerException) as harness_error:
+        print(harness_error, file=sys.stderr)
         return 2
 
 
@@ -50,7 +50,7 @@ def _status_of(command: list[str], image: str) -> int:
     try:
         return subprocess.run(command, env={**os.environ, IMAGE_VARIABLE: image}, check=False).returncode
     except OSError as error:
-        raise Trouble(f"{command[0]} cannot be run: {error.strerror}.") from error
+        raise HarnessError(f"{command[0]} cannot be run: {error.strerror}.") from error
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -9,13 +9,13 @@ import os
 import shutil
 import subprocess
 
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 _APT_DEADLINE_S = 600.0
 _LOCK_DEADLINE_S = 120
 
 
-class Unavailable(Trouble):
+class Unavailable(HarnessError):
     """This machine lacks something, and it may not be installed here: a reason to skip rather than to fail."""
 
 
@@ -24,7 +24,7 @@ def provide(program: str, *packages: str) -> None:
 
     Raises:
         Unavailable: it is missing and this is not root on a machine with apt.
-        Trouble: apt was asked and failed.
+        HarnessError: apt was asked and failed.
     """
     if shutil.which(program):
         return
@@ -57,7 +57,7 @@ def _apt_get(*arguments: str) -> None:
     try:
         subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_APT_DEADLINE_S, check=True)
     except subprocess.TimeoutExpired as error:
-        raise Trouble(f"apt-get {arguments[0]} did not end within {_APT_DEADLINE_S:.0f} s.") from error
+        raise HarnessError(f"apt-get {arguments[0]} did not end within {_APT_DEADLINE_S:.0f} s.") from error
     except subprocess.CalledProcessError as error:
         last = (error.stderr.strip().splitlines() or ["it gave no reason"])[-1]
-        raise Trouble(f"apt-get {arguments[0]} failed: {last}") from error
+        raise HarnessError(f"apt-get {arguments[0]} failed: {last}") from error

@@ -23,7 +23,7 @@ from testcontainers.core.docker_client import get_docker_host
 
 from conformance.brokers.cache import cache_folder
 from conformance.brokers.containers.debian import Unavailable, provide
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 __all__ = ["APIError", "DockerClient", "DockerException", "ImageNotFound", "NotFound", "connect", "running_engine"]
 
@@ -36,7 +36,7 @@ def connect() -> DockerClient:
     """Return a client of the container engine, which has answered.
 
     Raises:
-        Trouble: no engine answers, or the one that would is on another machine.
+        HarnessError: no engine answers, or the one that would is on another machine.
     """
     _require_local(get_docker_host())
     # Ryuk, the container with which testcontainers cleans up, is one more image to pull and needs the engine's socket
@@ -46,7 +46,7 @@ def connect() -> DockerClient:
         client = TestcontainersClient().client
         client.ping()
     except DockerException as error:
-        raise Trouble(
+        raise HarnessError(
             f"No container engine answers ({_innermost(error)}): install and start docker, or set DOCKER_HOST; as root "
             f"on Debian, `{sys.executable} -m conformance.brokers.containers RELEASE COMMAND...` does it for a command."
         ) from error
@@ -118,13 +118,15 @@ def _require_local(address: str | None) -> None:
     """Refuse an engine elsewhere: a broker's ports must be the same inside the container and on this machine."""
     parts = urlsplit(address or "")
     if parts.scheme == "ssh" or (parts.hostname or "localhost") not in ("localhost", "127.0.0.1", "::1"):
-        raise Trouble(f"The container engine at {address} is on another machine: brokers can only be run on this one.")
+        raise HarnessError(
+            f"The container engine at {address} is on another machine: brokers can only be run on this one."
+        )
 
 
 def _answers() -> bool:
     try:
         connect().close()
-    except Trouble:
+    except HarnessError:
         return False
     return True
 

@@ -21,7 +21,7 @@ from conformance.brokers.cache import cache_folder, sole_maker
 from conformance.brokers.containers.debian import mirror, provide
 from conformance.brokers.containers.engine import APIError, DockerClient, DockerException, ImageNotFound
 from conformance.brokers.release import fetched_release
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 IMAGE_VARIABLE = "PULSAR_CONFORMANCE_IMAGE"
 """Tells the container tests which image to run on; without it they take what the engine has, or skip."""
@@ -63,7 +63,7 @@ def provide_image(client: DockerClient, release: str) -> str:
 
     Raises:
         Unavailable: it cannot be pulled, and this machine lacks what building one takes.
-        Trouble: building it failed, or there is no server distribution of the release.
+        HarnessError: building it failed, or there is no server distribution of the release.
     """
     if _image_labels(client, official_image(release)) is not None:
         return official_image(release)
@@ -76,7 +76,7 @@ def require_image(client: DockerClient, name: str) -> None:
     """Pull an image, if the engine does not have it.
 
     Raises:
-        Trouble: it does not have it and cannot pull it.
+        HarnessError: it does not have it and cannot pull it.
     """
     if _image_labels(client, name) is not None:
         return
@@ -84,7 +84,9 @@ def require_image(client: DockerClient, name: str) -> None:
         try:
             client.images.pull(name)
         except APIError as error:
-            raise Trouble(f"There is no image {name} here, and it cannot be pulled: {error.explanation}") from error
+            raise HarnessError(
+                f"There is no image {name} here, and it cannot be pulled: {error.explanation}"
+            ) from error
 
 
 def _image_labels(client: DockerClient, name: str) -> dict[str, str] | None:
@@ -99,8 +101,8 @@ def _pulled(client: DockerClient, release: str) -> str | None:
     name = official_image(release)
     try:
         require_image(client, name)
-    except Trouble as trouble:
-        print(f"== {trouble}", flush=True)
+    except HarnessError as harness_error:
+        print(f"== {harness_error}", flush=True)
         return None
     return name
 
@@ -116,7 +118,7 @@ def _built(client: DockerClient, release: str) -> str:
         try:
             client.images.build(fileobj=context, custom_context=True, tag=name, rm=True, forcerm=True)
         except DockerException as error:
-            raise Trouble(f"The image {name} cannot be built: {error}") from error
+            raise HarnessError(f"The image {name} cannot be built: {error}") from error
     return name
 
 
@@ -158,10 +160,10 @@ def _run_mmdebstrap(target: Path) -> Path:
     try:
         subprocess.run(command, capture_output=True, text=True, timeout=_BASE_DEADLINE_S, check=True)
     except subprocess.TimeoutExpired as error:
-        raise Trouble(f"mmdebstrap did not end within {_BASE_DEADLINE_S:.0f} s.") from error
+        raise HarnessError(f"mmdebstrap did not end within {_BASE_DEADLINE_S:.0f} s.") from error
     except subprocess.CalledProcessError as error:
         reasons = [line for line in error.stderr.splitlines() if line.startswith("E:")]
-        raise Trouble(f"mmdebstrap failed: {(reasons or ['it gave no reason'])[0]}") from error
+        raise HarnessError(f"mmdebstrap failed: {(reasons or ['it gave no reason'])[0]}") from error
     return target
 
 

@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 
 from conformance.brokers.cache import cache_folder
 from conformance.brokers.containers.engine import APIError, DockerClient, DockerException, connect
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 _LABEL = "pulsar-conformance.claim"
 _END_DEADLINE_S = 60.0
@@ -92,7 +92,7 @@ def main(claim: str) -> int:
     sys.stdin.buffer.read()
     try:
         return 0 if remove_claimed(connect(), claim) else 1
-    except (Trouble, DockerException, OSError):
+    except (HarnessError, DockerException, OSError):
         return 1
 
 

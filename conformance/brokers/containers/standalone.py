@@ -23,7 +23,7 @@ from conformance.brokers.containers.engine import DockerClient, NotFound
 from conformance.brokers.containers.leftovers import Claim
 from conformance.brokers.listener import listener_settings
 from conformance.brokers.ports import HOST, free_ports
-from conformance.trouble import Trouble
+from conformance.harness_error import HarnessError
 
 HOME = PurePosixPath("/pulsar")
 """Where Pulsar is in the official image, and has to be in any other."""
@@ -53,24 +53,24 @@ class Ports:
     """The TCP ports of one broker: the same inside the container and, on this machine only, outside.
 
     A broker tells its clients where to find it; only with equal ports is what it says true inside and outside. They are
-    chosen rather than left to the engine because those would change with every start. On the tap's,
+    chosen rather than left to the engine because those would change with every start. On the proxy's,
     nothing in the container listens.
     """
 
     service: int
     admin: int
     agent: int
-    tap: int
+    proxy: int
 
     @classmethod
     def chosen(cls) -> Ports:
         """Return ports that are free now.
 
         Raises:
-            Trouble: there are none.
+            HarnessError: there are none.
         """
-        service, admin, agent, tap = free_ports(4)
-        return cls(service=service, admin=admin, agent=agent, tap=tap)
+        service, admin, agent, proxy = free_ports(4)
+        return cls(service=service, admin=admin, agent=agent, proxy=proxy)
 
 
 def cluster_name(claim: Claim) -> str:
@@ -84,7 +84,7 @@ def standalone_container(
     """Return the container of a standalone broker, not made yet; ``settings`` go on top of the image's own.
 
     Raises:
-        Trouble: the image has no Pulsar where it should be, or the agent cannot be fetched.
+        HarnessError: the image has no Pulsar where it should be, or the agent cannot be fetched.
     """
     configuration = standalone_configuration(client, image, claim=claim, ports=ports, settings=settings)
     container = DockerContainer(image, env=dict(_ENVIRONMENT), name=f"pulsar-{cluster_name(claim)}")
@@ -106,10 +106,10 @@ def standalone_configuration(
     """Return the text of the configuration file: the image's own with ``settings`` in it.
 
     Raises:
-        Trouble: the image has no Pulsar where it should be.
+        HarnessError: the image has no Pulsar where it should be.
     """
     shipped = _shipped_configuration(client, image, claim)
-    listeners = listener_settings(shipped, host=HOST, service_port=ports.service, tap_port=ports.tap)
+    listeners = listener_settings(shipped, host=HOST, service_port=ports.service, proxy_port=ports.proxy)
     return configured(shipped, {**listeners, **settings, **_place(claim, ports)})
 
 
@@ -153,6 +153,6 @@ def _shipped_configuration(client: DockerClient, image: str, claim: Claim) -> st
             assert file is not None
             return file.read().decode()
     except NotFound as error:
-        raise Trouble(f"The image {image} is not one of Pulsar: it has no {path}.") from error
+        raise HarnessError(f"The image {image} is not one of Pulsar: it has no {path}.") from error
     finally:
         container.remove(v=True)

@@ -10,10 +10,10 @@ from model.explorations.replication_world import Setup, World
 from model.log import Position
 from model.replication import entries as reference
 from model.replication.cluster import Cluster
-from model.replication.followed import At, GeoTopic
 from model.replication.logs import Log, Logs
 from model.replication.subscription import Subscription
-from model.replication.words import (
+from model.replication.tracked import At, GeoTopic
+from model.replication.vocabulary import (
     ClusterRead,
     ClustersRead,
     GeoCreated,

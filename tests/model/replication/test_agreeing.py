@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from model.explorations import replication
 from model.explorations.replication_world import Setup
-from model.replication.agreeing import CHECKS
-from model.replication.shown import Deviating
+from model.replication.agreement import CHECKS
+from model.replication.evidence import Deviating
 from model.replication.variants import VARIANTS
 from tests.model.explored import explored
 from tests.model.replication.as_read import as_read

@@ -6,7 +6,13 @@ from dataclasses import replace
 
 from model.deviations import CREATED_AT_LATEST
 from model.judgement import Broken
-from model.replication.words import GeoCursor, SnapshotRequest, SnapshotResponse, SnapshotTaken, SubscriptionUpdated
+from model.replication.vocabulary import (
+    GeoCursor,
+    SnapshotRequest,
+    SnapshotResponse,
+    SnapshotTaken,
+    SubscriptionUpdated,
+)
 from tests.model.replication.test_small_logs import CURSORS, TOPIC, TWO, Told, at, deviates, judged
 
 MORE = replace(TOPIC, published={"A": ("a0", "a1")}, is_settled=False)

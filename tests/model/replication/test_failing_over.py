@@ -10,9 +10,9 @@ from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import Done
 from model.replication.ending import LAST, OVER, winding_up_clusters
-from model.replication.followed import GeoTopic, Replication
-from model.replication.following import judge
-from model.replication.words import (
+from model.replication.tracked import GeoTopic, Replication
+from model.replication.tracker import judge
+from model.replication.vocabulary import (
     ClusterRead,
     ClustersRead,
     GivenMessage,

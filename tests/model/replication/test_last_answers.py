@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from model.deviations import LAST_HANDLED_COUNTS
 from model.judgement import Allowed, Broken
-from model.replication.words import GeoCursor
+from model.replication.vocabulary import GeoCursor
 from tests.model.replication.test_rounds import NOBODY, taken, updated_with
 from tests.model.replication.test_small_logs import THREE, TOPIC, at, judged, with_entry
 

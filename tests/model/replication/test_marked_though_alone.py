@@ -9,7 +9,7 @@ import pytest
 
 from model.deviations import MARKED_THOUGH_ALONE
 from model.judgement import Allowed, Broken
-from model.replication.words import Marker, SnapshotRequest, SnapshotTaken, SubscriptionUpdated
+from model.replication.vocabulary import Marker, SnapshotRequest, SnapshotTaken, SubscriptionUpdated
 from tests.model.replication.test_small_logs import TOPIC, Told, at, deviates, judged
 
 ALONE = replace(TOPIC, is_replicated=False, is_settled=False)

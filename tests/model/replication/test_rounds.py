@@ -8,7 +8,7 @@ import pytest
 
 from model.deviations import ROUNDS_NOT_TOLD_APART
 from model.judgement import Allowed, Broken
-from model.replication.words import GeoCursor, SnapshotResponse, SnapshotTaken, SubscriptionUpdated
+from model.replication.vocabulary import GeoCursor, SnapshotResponse, SnapshotTaken, SubscriptionUpdated
 from tests.model.replication.test_small_logs import THREE, TOPIC, Told, at, judged, with_entry
 
 NOBODY = replace(TOPIC, own={})

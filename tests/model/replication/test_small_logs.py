@@ -16,9 +16,9 @@ from model.deviations import (
 )
 from model.judgement import Allowed, Broken
 from model.log import Position
-from model.replication.followed import GeoConsumer, GeoTopic, ReadAhead, Replication
-from model.replication.following import judge
-from model.replication.words import (
+from model.replication.tracked import GeoConsumer, GeoTopic, ReadAhead, Replication
+from model.replication.tracker import judge
+from model.replication.vocabulary import (
     CatchUp,
     CaughtUp,
     ClusterRead,

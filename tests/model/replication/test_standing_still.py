@@ -8,9 +8,9 @@ import pytest
 
 from model.deviations import STOPPED_BY_TOO_LARGE
 from model.judgement import Allowed, Broken
-from model.replication.followed import GeoConsumer, Replication
-from model.replication.following import Judged, judge
-from model.replication.words import CatchUp, NotPassedOn
+from model.replication.tracked import GeoConsumer, Replication
+from model.replication.tracker import Judged, judge
+from model.replication.vocabulary import CatchUp, NotPassedOn
 from tests.model.replication.test_small_logs import TOPIC
 
 LARGE = replace(

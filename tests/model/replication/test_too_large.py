@@ -9,9 +9,9 @@ import pytest
 from model.deviations import TOO_LARGE_TO_REPLICATE
 from model.judgement import Allowed, Broken
 from model.operations import Unknown
-from model.replication.followed import REPLICATORS_ADD_BYTES, Replication
-from model.replication.following import judge
-from model.replication.words import GeoCreated, GeoCursor, PublishAt, Published
+from model.replication.tracked import REPLICATORS_ADD_BYTES, Replication
+from model.replication.tracker import judge
+from model.replication.vocabulary import GeoCreated, GeoCursor, PublishAt, Published
 from model.vocabulary import Outcome
 from tests.model.replication.test_small_logs import (
     CURSORS,

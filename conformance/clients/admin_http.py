@@ -1,0 +1,201 @@
+"""An admin interface over HTTP: requests with deadlines, answers as bytes or typed values, one kind of error.
+
+Connections are kept and used again. Nothing is retried: whether a request took effect is for the caller to find out.
+Only an address that takes no connection is passed over for the next one, as nothing was asked there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final, TypeVar
+from urllib.parse import quote, urljoin, urlsplit
+
+import msgspec
+import urllib3
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, SSLError, TimeoutError
+from urllib3.util import Timeout
+
+from conformance.clients.credentials import role_of, token_of
+from conformance.clients.outcomes import ConnectionLost, NoAnswer
+from conformance.clients.security import Service
+from conformance.clients.transport import WEB, address, addresses_of, cause_of, tls_context
+from conformance.harness_error import HarnessError
+
+T = TypeVar("T")
+
+DEFAULT_TIMEOUT_S: Final = 30.0
+
+_CONNECTIONS: Final = 8
+_MOST_REDIRECTS: Final = 5
+"""A broker sends on what another one owns; anything else that goes wrong is the caller's to know."""
+
+
+class AdminError(HarnessError):
+    """The broker answered an admin request with an error; ``status`` is HTTP's, ``reason`` the broker's words."""
+
+    def __init__(self, request: str, status: int, reason: str, *, role: str | None = None) -> None:
+        """``role``: whose request it was, where that is known and is why it is refused."""
+        said = f"the broker refused {request} with status {status}: {_sentence(reason)}"
+        self.is_forbidden = is_forbidden(status, reason)
+        """Whether the broker knows who asks, and does not allow it."""
+        if self.is_forbidden:
+            named = _ROLE.search(reason)
+            role = named[1] if named else role
+            whose = "the suite's role" if role is None else f"role {role!r}"
+            said = f"{whose} may not {_deed(request)} on this cluster ({status}: {_sentence(reason)})"
+        super().__init__(said)
+        self.status = status
+        self.reason = reason
+
+
+def _sentence(reason: str) -> str:
+    """What an error says, without the trace that brokers put behind it."""
+    _, message, said = reason.partition("Message:")
+    lines = (said if message else reason).strip().splitlines() or ["no reason given"]
+    return lines[0].strip()[:400]
+
+
+_DEEDS: Final = (
+    (r"PUT tenants/[^/]+", "create tenants"),
+    (r"GET tenants(/[^/]+)?", "list tenants"),
+    (r"PUT namespaces/([^/]+)/[^/]+", r"create namespaces in the tenant \1"),
+    (r"GET brokers/configuration/runtime", "read the brokers' configuration"),
+    (r"(POST|DELETE) brokers/configuration/.*", "change dynamic settings"),
+)
+"""What a request is for, in words: of those that a role is most likely not to be allowed."""
+
+
+_ROLE: Final = re.compile(r"clientAppId \[([^\]]+)\]")
+"""The role, where a broker says who was not allowed something."""
+
+
+def is_forbidden(status: int, reason: str) -> bool:
+    """Whether an error says that a role may not do this. Brokers say so with 401, too, and then name who asked."""
+    return status == HTTPStatus.FORBIDDEN or (status == HTTPStatus.UNAUTHORIZED and _ROLE.search(reason) is not None)
+
+
+def _deed(request: str) -> str:
+    for pattern, deed in _DEEDS:
+        if found := re.fullmatch(pattern, request):
+            return found.expand(deed)
+    return request
+
+
+class AdminHttp:
+    """The REST interface below ``http://host:port/admin/v2``, at one or several addresses."""
+
+    def __init__(self, service: Service | str, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
+        """``timeout_s`` bounds every request, from its sending to its answer."""
+        self._service = Service.of(service)
+        self._addresses = addresses_of(self._service.url, WEB)
+        self._is_tls = self._service.is_tls
+        options: dict[str, Any] = {}
+        if self._is_tls:
+            context = tls_context(self._service.security)
+            options = {"ssl_context": context, "assert_hostname": None if context.check_hostname else False}
+        self._pool = urllib3.PoolManager(
+            maxsize=_CONNECTIONS, retries=False, timeout=Timeout(total=timeout_s), headers={"accept": "*/*"}, **options
+        )
+
+    def request(
+        self, method: str, path: str, body: object = msgspec.UNSET, query: Mapping[str, str] | None = None
+    ) -> urllib3.BaseHTTPResponse:
+        """Make a request; ``body`` is sent as JSON where there is one.
+
+        Raises :class:`AdminError` for an error, :class:`ConnectionLost` where nobody answers, :class:`NoAnswer` when it
+        takes too long.
+        """
+        data = None if body is msgspec.UNSET else msgspec.json.encode(body)
+        below = f"/admin/v2/{path}"
+        if query:
+            below += "?" + "&".join(f"{quote(key)}={quote(value)}" for key, value in query.items())
+        response = self._ask_one(method, below, data)
+        if response.status >= 300:
+            raise self._error(f"{method} {path}", response)
+        return response
+
+    def _ask_one(self, method: str, below: str, data: bytes | None) -> urllib3.BaseHTTPResponse:
+        """Ask the first address that takes a connection, beginning with the one that did so last."""
+        for number, (host, port) in enumerate(tuple(self._addresses), start=1):
+            url = f"{'https' if self._is_tls else 'http'}://{address(host, port)}{below}"
+            try:
+                return self._follow(method, url, data)
+            except (NewConnectionError, ConnectTimeoutError, SSLError) as error:
+                if number < len(self._addresses):
+                    self._addresses = [*self._addresses[1:], self._addresses[0]]
+                    continue
+                raise _lost(method, url, error) from None
+            except HTTPError as error:
+                raise _lost(method, url, error) from None
+        raise AssertionError("there is at least one address")
+
+    def _follow(self, method: str, url: str, data: bytes | None) -> urllib3.BaseHTTPResponse:
+        """Make a request, at whichever broker it is sent on to; a token never goes from TLS to plaintext."""
+        token = token_of(self._service.security)
+        headers = {"content-type": "application/json"}
+        if token is not None:
+            headers["authorization"] = f"Bearer {token.value}"
+        for _ in range(_MOST_REDIRECTS):
+            response = self._pool.request(method, url, body=data, headers=headers, redirect=False)
+            place = response.get_redirect_location()
+            if not place:
+                return response
+            url = urljoin(url, place)
+            if self._is_tls and urlsplit(url).scheme != "https":
+                raise HarnessError(f"{self._service} sends requests on to {url}, an address without TLS")
+        raise HarnessError(f"{self._service} sent {method} {url} on more than {_MOST_REDIRECTS} times")
+
+    def _error(self, request: str, response: urllib3.BaseHTTPResponse) -> AdminError:
+        role = None
+        if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            role = role_of(self._service.security)
+        return AdminError(request, response.status, _reason(response), role=role)
+
+    def get(self, path: str, kind: type[T]) -> T:
+        """Ask for a value of this type; errors as for :meth:`call`."""
+        return self.call("GET", path, kind)
+
+    def call(self, method: str, path: str, kind: type[T], query: Mapping[str, str] | None = None) -> T:
+        """Make a request that is answered with a value of this type.
+
+        Errors as for :meth:`request`, and :class:`HarnessError` where the answer is nothing of the kind.
+        """
+        data = self.request(method, path, query=query).data
+        try:
+            return msgspec.json.decode(data, type=kind)
+        except msgspec.DecodeError as error:
+            raise HarnessError(f"{method} {path}: not the answer of a Pulsar that the suite knows: {error}") from None
+
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        self._pool.clear()
+
+
+def _lost(method: str, url: str, error: HTTPError) -> ConnectionLost | NoAnswer:
+    parts = urlsplit(url)
+    timed_out = isinstance(error, TimeoutError) and not isinstance(error, NewConnectionError)
+    kind = NoAnswer if timed_out else ConnectionLost
+    return kind(f"{method} {url}: {cause_of(error, parts.hostname or '', parts.port or 0)}")
+
+
+def topic_path(topic: str) -> str:
+    """Give a topic's place in the REST interface; raise :class:`HarnessError` for what is not a full topic name."""
+    domain, _, rest = topic.partition("://")
+    parts = rest.split("/")
+    if domain not in ("persistent", "non-persistent") or len(parts) != 3 or not all(parts):
+        raise HarnessError(f"not a full topic name (persistent://tenant/namespace/topic): {topic}")
+    return "/".join((domain, *(quote(part, safe="") for part in parts)))
+
+
+def _reason(response: urllib3.BaseHTTPResponse) -> str:
+    """What the broker says of an error: JSON with a reason, or any other text, which is cut."""
+    try:
+        return msgspec.json.decode(response.data, type=_Reason).reason
+    except msgspec.DecodeError:
+        return " ".join(response.data[:400].decode(errors="replace").split()) or response.reason or ""
+
+
+class _Reason(msgspec.Struct):
+    reason: str

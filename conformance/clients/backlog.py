@@ -1,0 +1,33 @@
+"""What is left of a log to a subscription, by the broker's own account.
+
+It is read off the cursor, position by position, because counters of messages cannot tell which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from conformance.clients.admin_types import AcknowledgedRange, InternalStats
+from conformance.clients.stored_log import stored_positions
+from model.log import Position
+
+
+def unacknowledged(stats: InternalStats, subscription: str) -> frozenset[Position]:
+    """The entries of a topic that a subscription has not acknowledged; KeyError where there is no such subscription."""
+    cursor = stats.cursors[subscription]
+    return frozenset(
+        _outside(stored_positions(stats), Position.parse(cursor.mark_delete_position), cursor.acknowledged_ranges)
+    )
+
+
+def _outside(
+    entries: Iterable[Position], mark_delete: Position, ranges: Iterable[AcknowledgedRange]
+) -> Iterator[Position]:
+    """The entries, which rise, that are behind mark-delete and in no range; each range is looked at once."""
+    rising = iter(sorted(ranges, key=lambda one: one.last))
+    current = next(rising, None)
+    for position in entries:
+        while current is not None and current.last < position:
+            current = next(rising, None)
+        if position > mark_delete and (current is None or position <= current.after):
+            yield position

@@ -1,0 +1,364 @@
+"""One connection to a broker, with or without TLS: the handshake, requests and their answers, PING and PONG.
+
+It hands what belongs to a producer or a consumer to whoever is registered under its number, and has no opinion on what
+that means. It never blocks by itself: bytes move while somebody waits in the :mod:`pump <conformance.clients.pump>`.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+
+from conformance.clients import protocol_pb2 as pb
+from conformance.clients.credentials import auth_data_of
+from conformance.clients.deadline import Deadline
+from conformance.clients.frames import Frame, FrameDecoder, MalformedFrame, encode_frame
+from conformance.clients.outcomes import ConnectionLost, ServerRefused, error_name
+from conformance.clients.pump import Pump
+from conformance.clients.security import Security, Service
+from conformance.clients.transport import address, addresses_of, connect
+from conformance.harness_error import HarnessError
+
+PROTOCOL_VERSION: Final = 19
+"""What we say we speak: acknowledgment receipts (17) are in it, moving to another cluster (20) is not."""
+
+CLIENT_VERSION: Final = "pulsar-conformance"
+
+_HANDSHAKE: Final = 2**64 - 1
+"""The request id under which a broker answers what had none, as CONNECT."""
+
+_RECEIVE_SIZE_BYTES: Final = 256 * 1024
+_TLS_RECORD_BYTES: Final = 16 * 1024
+_WOULD_BLOCK: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+_LINGER_ZERO: Final = struct.pack("ii", 1, 0)
+
+_Type = pb.BaseCommand
+_ANSWERS: Final = {
+    _Type.SUCCESS: "success",
+    _Type.ERROR: "error",
+    _Type.PRODUCER_SUCCESS: "producer_success",
+    _Type.LOOKUP_RESPONSE: "lookup_response",
+    _Type.PARTITIONED_METADATA_RESPONSE: "partitioned_metadata_response",
+    _Type.GET_LAST_MESSAGE_ID_RESPONSE: "get_last_message_id_response",
+    _Type.ACK_RESPONSE: "ack_response",
+}
+_TO_PRODUCERS: Final = {
+    _Type.SEND_RECEIPT: "send_receipt",
+    _Type.SEND_ERROR: "send_error",
+    _Type.CLOSE_PRODUCER: "close_producer",
+}
+_TO_CONSUMERS: Final = {
+    _Type.MESSAGE: "message",
+    _Type.CLOSE_CONSUMER: "close_consumer",
+    _Type.ACTIVE_CONSUMER_CHANGE: "active_consumer_change",
+    _Type.REACHED_END_OF_TOPIC: "reached_end_of_topic",
+}
+_BODIES: Final[Mapping[object, FieldDescriptor]] = {
+    field.message_type: field for field in pb.BaseCommand.DESCRIPTOR.oneofs_by_name["body"].fields
+}
+
+
+def command_of(body: Message) -> pb.BaseCommand:
+    """Put a command's body into the envelope, under its type."""
+    field = _BODIES[body.DESCRIPTOR]
+    return pb.BaseCommand(type=field.number, **{field.name: body})  # type: ignore[arg-type]
+
+
+_PONG: Final = encode_frame(command_of(pb.CommandPong()))
+
+
+Request = (
+    pb.CommandAck
+    | pb.CommandCloseConsumer
+    | pb.CommandCloseProducer
+    | pb.CommandGetLastMessageId
+    | pb.CommandLookupTopic
+    | pb.CommandPartitionedTopicMetadata
+    | pb.CommandProducer
+    | pb.CommandSeek
+    | pb.CommandSubscribe
+    | pb.CommandUnsubscribe
+)
+"""The commands that are answered under their number."""
+
+
+class Endpoint(Protocol):
+    """A producer or a consumer, as its connection sees it."""
+
+    def on_frame(self, frame: Frame) -> None:
+        """Take a frame that carries its number."""
+
+    def on_lost(self, reason: str) -> None:
+        """Learn that the connection is gone."""
+
+
+class Connection:
+    """A connection to one broker, from :meth:`open` until it is lost, closed or aborted; it does not reconnect."""
+
+    def __init__(self, sock: socket.socket, service: Service, pump: Pump) -> None:
+        self.address: Final = service.url
+        self._security: Final = service.security
+        self.pump: Final = pump
+        self.max_message_size_bytes = 0
+        self._socket = sock
+        self._lost: str | None = None
+        self._decoder = FrameDecoder()
+        self._unsent = bytearray()
+        self._requests = 0
+        self._awaited: set[int] = set()
+        self._answers: dict[int, pb.BaseCommand] = {}
+        self._producers: dict[int, Endpoint] = {}
+        self._consumers: dict[int, Endpoint] = {}
+        pump.add(sock.fileno(), self)
+
+    @classmethod
+    def open(
+        cls, broker: Service | str, pump: Pump, deadline: Deadline, *, through: Service | None = None
+    ) -> Connection:
+        """Connect to a broker, ``through`` a proxy where one is given, and shake hands.
+
+        Raises :class:`ConnectionLost` if nobody listens there, :class:`ServerRefused` if the broker does not want us.
+        """
+        service = Service.of(broker)
+        connection = cls(_connect(through or service, deadline), service, pump)
+        try:
+            connection._shake_hands(deadline, proxied=through is not None)
+        except BaseException:
+            connection.abort()
+            raise
+        return connection
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is still there, as far as is known."""
+        return self._lost is None
+
+    @property
+    def local_port(self) -> int:
+        """The port of this end of it."""
+        return int(self._socket.getsockname()[1])
+
+    def send(self, frame: bytes) -> None:
+        """Hand a frame to the system, as much as it takes; the rest follows while somebody waits.
+
+        Raises :class:`ConnectionLost` if the connection was gone before. If it breaks now, who is registered learns it.
+        """
+        with self.pump.lock:
+            self._check_open()
+            self._unsent += frame
+            if len(self._unsent) == len(frame):
+                self._write()
+
+    def tell(self, body: Message) -> None:
+        """Send a command that nothing follows and nobody answers. Errors as for :meth:`send`."""
+        self.send(encode_frame(command_of(body)))
+
+    def ask(self, body: Request, deadline: Deadline, *, what: str) -> pb.BaseCommand:
+        """Send a request under a number of its own and wait for its answer.
+
+        Raises :class:`ServerRefused` for an ERROR, :class:`ConnectionLost` and :class:`NoAnswer`; ``what`` was asked
+        stands in their texts.
+        """
+        self._requests += 1
+        body.request_id = self._requests
+        return self._ask(body, self._requests, deadline, what=what)
+
+    def flush(self, deadline: Deadline) -> None:
+        """Wait until the system has taken everything; it may be on its way still."""
+        self.pump.wait(
+            lambda: not self._unsent or not self.is_open, deadline, what=f"{self.address} takes what is sent"
+        )
+        self._check_open()
+
+    def add_producer(self, producer_id: int, producer: Endpoint) -> None:
+        """Hand this producer its frames from now on."""
+        self._producers[producer_id] = producer
+
+    def remove_producer(self, producer_id: int) -> None:
+        """Hand it no more."""
+        self._producers.pop(producer_id, None)
+
+    def add_consumer(self, consumer_id: int, consumer: Endpoint) -> None:
+        """Hand this consumer its frames from now on."""
+        self._consumers[consumer_id] = consumer
+
+    def remove_consumer(self, consumer_id: int) -> None:
+        """Hand it no more."""
+        self._consumers.pop(consumer_id, None)
+
+    def close(self) -> None:
+        """End the connection in good order (FIN after what was written); what is left unsent is dropped."""
+        self._end("this client closed the connection", reset=False)
+
+    def abort(self) -> None:
+        """Cut the connection at once, without a goodbye (RST): to the broker, the process died."""
+        self._end("this client cut the connection", reset=True)
+
+    def on_ready(self, *, readable: bool, writable: bool) -> None:
+        """Read and write what can be without blocking; the pump calls it."""
+        if readable:
+            self._read()
+        if writable and self._lost is None:
+            self._write()
+
+    # -------------------------------------------------------------------------------------------------- in private
+
+    def _shake_hands(self, deadline: Deadline, *, proxied: bool) -> None:
+        connect = connect_command(self._security)
+        if proxied:
+            connect.proxy_to_broker_url = address(*addresses_of(self.address)[0])
+        answer = self._ask(connect, _HANDSHAKE, deadline, what=f"connecting to {self.address}")
+        if answer.type != _Type.CONNECTED:
+            raise ServerRefused("AuthenticationError", "the broker asks for an authentication that the suite has not")
+        self.max_message_size_bytes = answer.connected.max_message_size
+
+    def _ask(self, body: Message, request_id: int, deadline: Deadline, *, what: str) -> pb.BaseCommand:
+        self._awaited.add(request_id)
+        try:
+            self.tell(body)
+            self.pump.wait(lambda: request_id in self._answers or not self.is_open, deadline, what=what)
+        finally:
+            self._awaited.discard(request_id)
+            answer = self._answers.pop(request_id, None)
+        if answer is None:
+            raise ConnectionLost(f"{what}: {self._lost}")
+        if answer.type == _Type.ERROR:
+            raise ServerRefused(error_name(answer.error.error), answer.error.message)
+        return answer
+
+    def _check_open(self) -> None:
+        if self._lost is not None:
+            raise ConnectionLost(f"no connection to {self.address}: {self._lost}")
+
+    def _write(self) -> None:
+        try:
+            sent = _send(self._socket, self._unsent)
+        except OSError as error:
+            # What the broker had sent before it went may still be waiting to be read.
+            while self._lost is None and self._read():
+                pass
+            self._fail(f"the connection broke while sending: {error}")
+            return
+        del self._unsent[:sent]
+        self.pump.watch_writes(self._socket.fileno(), wanted=bool(self._unsent))
+
+    def _read(self) -> bool:
+        """Take in what has arrived; whether there may be more of it."""
+        try:
+            data = self._socket.recv(_RECEIVE_SIZE_BYTES)
+        except _WOULD_BLOCK:
+            return False
+        except OSError as error:
+            self._fail(f"the connection broke: {error}")
+            return False
+        if not data:
+            self._fail(
+                "the broker closed the connection" + (", within a frame" if self._decoder.buffered_size_bytes else "")
+            )
+            return False
+        try:
+            for frame in self._decoder.feed(data):
+                self._dispatch(frame)
+        except MalformedFrame as malformed:
+            self._fail(f"the broker sent what is no frame: {malformed}")
+            raise
+        return len(data) == _RECEIVE_SIZE_BYTES or isinstance(self._socket, ssl.SSLSocket)
+
+    def _dispatch(self, frame: Frame) -> None:
+        command = frame.command
+        if command.type in _TO_CONSUMERS:
+            consumer = self._consumers.get(getattr(command, _TO_CONSUMERS[command.type]).consumer_id)
+            if consumer is not None:
+                consumer.on_frame(frame)
+        elif command.type in _TO_PRODUCERS:
+            producer = self._producers.get(getattr(command, _TO_PRODUCERS[command.type]).producer_id)
+            if producer is not None:
+                producer.on_frame(frame)
+        elif command.type in _ANSWERS:
+            self._take_answer(getattr(command, _ANSWERS[command.type]).request_id, command)
+        elif command.type == _Type.AUTH_CHALLENGE and _HANDSHAKE not in self._awaited:
+            self._answer_challenge()
+        elif command.type in (_Type.CONNECTED, _Type.AUTH_CHALLENGE):
+            self._take_answer(_HANDSHAKE, command)
+        elif command.type == _Type.PING:
+            self._unsent += _PONG
+            self.pump.watch_writes(self._socket.fileno(), wanted=True)
+        # All else is for clients that do more than we do (schemas, transactions, migration), or a late PONG.
+
+    def _take_answer(self, request_id: int, command: pb.BaseCommand) -> None:
+        if command.type == _Type.PRODUCER_SUCCESS and not command.producer_success.producer_ready:
+            return  # it waits for its turn to be the exclusive producer; another one comes when it is
+        if request_id in self._awaited:
+            self._answers[request_id] = command
+
+    def _answer_challenge(self) -> None:
+        """What the broker was shown has expired: show it what is valid now."""
+        try:
+            data = pb.AuthData(auth_method_name=self._security.auth_method, auth_data=auth_data_of(self._security))
+        except HarnessError as harness_error:
+            self._fail(f"the broker asked for a fresh token, and there is none: {harness_error}")
+            return
+        response = pb.CommandAuthResponse(
+            client_version=CLIENT_VERSION, protocol_version=PROTOCOL_VERSION, response=data
+        )
+        self._unsent += encode_frame(command_of(response))
+        self.pump.watch_writes(self._socket.fileno(), wanted=True)
+
+    def _end(self, reason: str, *, reset: bool) -> None:
+        with self.pump.lock:
+            if self._lost is None:
+                if reset:
+                    self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
+                self._fail(reason)
+
+    def _fail(self, reason: str) -> None:
+        if self._lost is not None:
+            return
+        self._lost = reason
+        self._unsent.clear()
+        self.pump.remove(self._socket.fileno())
+        self._socket.close()
+        for endpoint in (*self._producers.values(), *self._consumers.values()):
+            endpoint.on_lost(reason)
+        self._producers.clear()
+        self._consumers.clear()
+
+
+def connect_command(security: Security) -> pb.CommandConnect:
+    """The first command of a connection, with what lets the client in. Raises :class:`HarnessError` without a token."""
+    return pb.CommandConnect(
+        client_version=CLIENT_VERSION,
+        protocol_version=PROTOCOL_VERSION,
+        auth_method_name=security.auth_method,
+        auth_data=auth_data_of(security) or None,
+        feature_flags=pb.FeatureFlags(supports_auth_refresh=True) if security.auth_method is not None else None,
+    )
+
+
+def _connect(service: Service, deadline: Deadline) -> socket.socket:
+    sock = connect(service, deadline)
+    sock.setblocking(False)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
+
+
+def _send(sock: socket.socket, data: bytearray) -> int:
+    """Hand over as much as the system takes; with TLS record by record, as one call is otherwise all or nothing."""
+    if not isinstance(sock, ssl.SSLSocket):
+        try:
+            return sock.send(data)
+        except BlockingIOError:
+            return 0
+    sent = 0
+    while sent < len(data):
+        try:
+            sent += sock.send(data[sent : sent + _TLS_RECORD_BYTES])
+        except _WOULD_BLOCK:
+            break
+    return sent

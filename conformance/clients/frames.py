@@ -1,0 +1,346 @@
+"""The frames of Pulsar's binary protocol, as bytes and as values.
+
+A frame is ``[total size][command size][command]``, sizes as big-endian 32-bit numbers; SEND and MESSAGE go on with
+``[0x0e01][CRC32C][metadata size][metadata][payload]``, the checksum being over all that follows it. A broker may put
+its own metadata in front (``[0x0e02][size][...]``): it is skipped. Without ``0x0e01`` there is no checksum to verify.
+
+No socket here and no meaning of commands: bytes in, frames out, the same for the wire client and for the proxy.
+Whatever is not a frame raises :class:`MalformedFrame`, however the stream was split; nothing else is raised.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, TypeVar
+
+import google_crc32c
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import DecodeError, Message
+from msgspec import Struct
+
+from conformance.clients import protocol_pb2 as pb
+from conformance.harness_error import HarnessError
+
+CHECKSUM_MAGIC: Final = b"\x0e\x01"
+BROKER_ENTRY_METADATA_MAGIC: Final = b"\x0e\x02"
+
+MAX_FRAME_SIZE_BYTES: Final = 5 * 1024 * 1024 + 10 * 1024
+"""The largest frame by default: Pulsar's default ``maxMessageSize`` and what it allows for the headers."""
+
+_U32: Final = struct.Struct(">I")
+_TWO_U32: Final = struct.Struct(">II")
+CARRY_PAYLOAD: Final = frozenset({pb.BaseCommand.SEND, pb.BaseCommand.MESSAGE})
+"""The commands that metadata and a payload follow."""
+
+
+class _Body(Struct, frozen=True):
+    """The body that belongs to a type of command: its name in the envelope, and whether text can be in it."""
+
+    name: str
+    has_text: bool
+
+
+def _can_hold_text(descriptor: Descriptor | None) -> bool:
+    """Whether messages of this kind can have text in them, at any depth (a kind may contain itself)."""
+    return descriptor is not None and any(
+        field.type == FieldDescriptor.TYPE_STRING
+        or (field.message_type != descriptor and _can_hold_text(field.message_type))
+        for field in descriptor.fields
+    )
+
+
+_BODIES: Final = {
+    field.number: _Body(field.name, _can_hold_text(field.message_type))
+    for field in pb.BaseCommand.DESCRIPTOR.oneofs_by_name["body"].fields
+}
+
+
+class MalformedFrame(HarnessError):
+    """Bytes that are not a frame of the protocol; the message says what is wrong with them."""
+
+
+class Frame(Struct, frozen=True):
+    """One frame as it was received.
+
+    ``metadata`` is None and ``payload`` empty for all commands but SEND and MESSAGE. ``raw`` is the whole frame, sizes
+    included, for whoever passes it on.
+    """
+
+    command: pb.BaseCommand
+    metadata: pb.MessageMetadata | None
+    payload: bytes
+    raw: bytes
+
+
+def encode_frame(command: pb.BaseCommand, metadata: pb.MessageMetadata | None = None, payload: bytes = b"") -> bytes:
+    """Give a frame's bytes; with metadata it gets the checksum, the metadata and the payload."""
+    command_bytes = command.SerializeToString()
+    if metadata is None:
+        return _TWO_U32.pack(4 + len(command_bytes), len(command_bytes)) + command_bytes
+    metadata_bytes = metadata.SerializeToString()
+    summed = b"".join((_U32.pack(len(metadata_bytes)), metadata_bytes, payload))
+    total = 4 + len(command_bytes) + 2 + 4 + len(summed)
+    return b"".join(
+        (
+            _TWO_U32.pack(total, len(command_bytes)),
+            command_bytes,
+            CHECKSUM_MAGIC,
+            _U32.pack(google_crc32c.value(summed)),
+            summed,
+        )
+    )
+
+
+class FrameSplitter:
+    """Cuts a stream of bytes into frames, and looks at nothing but their sizes.
+
+    It keeps at most one unfinished frame, never more than ``max_frame_size_bytes``. Frames are given as views of what
+    arrived: nothing is copied but a frame that came in parts, once.
+    """
+
+    __slots__ = ("_buffer", "_max_frame_size_bytes", "_offset", "_parts", "_parts_size_bytes", "_view")
+
+    def __init__(self, *, max_frame_size_bytes: int = MAX_FRAME_SIZE_BYTES) -> None:
+        self._max_frame_size_bytes = max_frame_size_bytes
+        self._buffer = b""
+        self._view = memoryview(self._buffer)
+        self._offset = 0
+        self._parts: list[bytes] = []
+        self._parts_size_bytes = 0
+
+    @property
+    def buffered_size_bytes(self) -> int:
+        """How many bytes of an unfinished frame (or of frames not yet taken) are held; 0 at a frame's end."""
+        return len(self._buffer) - self._offset + self._parts_size_bytes
+
+    def feed(self, data: bytes) -> Iterator[memoryview]:
+        """Take bytes in and give the frames, sizes included, that are complete with them.
+
+        The bytes are taken in at once; frames that the caller leaves in the iterator come with the next call. Where a
+        size is impossible :class:`MalformedFrame` is raised, and so it is ever after.
+        """
+        if data:
+            self._parts.append(data)
+            self._parts_size_bytes += len(data)
+        return self._frames()
+
+    def take_rest(self) -> bytes:
+        """Give up on frames: take all that is buffered, as it came."""
+        self._join_parts()
+        rest = self._buffer[self._offset :]
+        self._keep(b"")
+        return rest
+
+    def _frames(self) -> Iterator[memoryview]:
+        while (size_bytes := self._size_of_next()) is not None and self.buffered_size_bytes >= size_bytes:
+            self._join_parts()
+            start = self._offset
+            self._offset = start + size_bytes
+            yield self._view[start : self._offset]
+
+    def _size_of_next(self) -> int | None:
+        """The next frame's whole size, once its first four bytes are there."""
+        if self.buffered_size_bytes < 4:
+            return None
+        if len(self._buffer) - self._offset < 4:
+            self._join_parts()
+        (total,) = _U32.unpack_from(self._buffer, self._offset)
+        if not 4 <= total <= self._max_frame_size_bytes:
+            raise MalformedFrame(f"a frame says it has {total} bytes; 4 to {self._max_frame_size_bytes} are possible")
+        return 4 + int(total)
+
+    def _join_parts(self) -> None:
+        """Put the parts together: once a frame, so that one arriving in many small parts costs no more."""
+        if self._parts:
+            is_rest = self._offset < len(self._buffer)
+            self._keep(b"".join((self._view[self._offset :], *self._parts)) if is_rest else b"".join(self._parts))
+
+    def _keep(self, buffer: bytes) -> None:
+        self._buffer = buffer
+        self._view = memoryview(buffer)
+        self._offset = 0
+        self._parts.clear()
+        self._parts_size_bytes = 0
+
+
+class FrameDecoder:
+    """Cuts a stream of bytes into frames, and reads them.
+
+    Once the stream was malformed it stays so: where the next frame would begin is not known.
+    """
+
+    __slots__ = ("_broken", "_splitter")
+
+    def __init__(self, *, max_frame_size_bytes: int = MAX_FRAME_SIZE_BYTES) -> None:
+        self._splitter = FrameSplitter(max_frame_size_bytes=max_frame_size_bytes)
+        self._broken: str | None = None
+
+    @property
+    def buffered_size_bytes(self) -> int:
+        """How many bytes of an unfinished frame (or of frames not yet taken) are held; 0 at a frame's end."""
+        return self._splitter.buffered_size_bytes
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """Take bytes in and give the frames that are complete with them.
+
+        The bytes are taken in at once; frames that the caller leaves in the iterator come with the next call.
+        :class:`MalformedFrame` comes where the malformed frame would have come, after all the good ones before it.
+        """
+        return self._read(self._splitter.feed(data))
+
+    def _read(self, raws: Iterator[memoryview]) -> Iterator[Frame]:
+        if self._broken is not None:
+            raise MalformedFrame(self._broken)
+        try:
+            for raw in raws:
+                yield decode_frame(bytes(raw))
+        except MalformedFrame as malformed:
+            self._broken = str(malformed)
+            raise
+
+
+class Bounds(Struct, frozen=True):
+    """Where in a SEND or MESSAGE the metadata and the payload begin, by their first bytes.
+
+    ``summed`` is where that begins which the checksum is over, up to the frame's end; None without a checksum.
+    """
+
+    summed: int | None
+    metadata: int
+    payload: int
+
+
+def command_end(raw: bytes | memoryview) -> int:
+    """Give where a whole frame's command ends; raise :class:`MalformedFrame` if that is not within it."""
+    if len(raw) < 8:
+        raise MalformedFrame(f"a frame of {len(raw)} bytes has no room for a command's size")
+    total, command_size = _TWO_U32.unpack_from(raw)
+    if total != len(raw) - 4:
+        raise MalformedFrame(f"a frame of {len(raw)} bytes says that {total} follow its first four")
+    end = 8 + int(command_size)
+    if end > len(raw):
+        raise MalformedFrame(f"a command of {command_size} bytes does not fit a frame of {len(raw)}")
+    return end
+
+
+def bounds_of(raw: bytes | memoryview, headers: int, *, is_verified: bool = False) -> Bounds:
+    """Say where the parts of a SEND or MESSAGE lie, whose command ends at ``headers``.
+
+    Raises :class:`MalformedFrame`; with ``is_verified`` also where the checksum is wrong.
+    """
+    at = _skip_broker_entry_metadata(raw, headers)
+    summed = None
+    if raw[at : at + 2] == CHECKSUM_MAGIC:
+        (checksum,) = _unpack_u32(raw, at + 2, "checksum")
+        summed = at = at + 6
+        if is_verified and google_crc32c.value(bytes(raw[at:])) != checksum:
+            raise MalformedFrame("a frame's checksum is wrong")
+    (size,) = _unpack_u32(raw, at, "metadata's size")
+    if at + 4 + size > len(raw):
+        raise MalformedFrame(f"metadata of {size} bytes does not fit its frame")
+    return Bounds(summed, at + 4, at + 4 + size)
+
+
+def decode_frame(raw: bytes) -> Frame:
+    """Read one whole frame, sizes included; raise :class:`MalformedFrame` if it is not one."""
+    end = command_end(raw)
+    command = _decode_command(raw[8:end])
+    if command.type in CARRY_PAYLOAD:
+        metadata, payload = _decode_headers_and_payload(raw, end)
+        return Frame(command, metadata, payload, raw)
+    if end != len(raw):
+        raise MalformedFrame(f"{len(raw) - end} bytes follow a command that carries no payload")
+    return Frame(command, None, b"", raw)
+
+
+def _decode_command(data: bytes) -> pb.BaseCommand:
+    command = _parse(pb.BaseCommand, data, "command", has_text=False)
+    body = _BODIES.get(command.type)
+    if body is not None:
+        if command.WhichOneof("body") != body.name:
+            raise MalformedFrame(f"a command of type {command.type} has not the body that belongs to it")
+        if body.has_text:
+            _refuse_broken_text(command, "command")
+    return command
+
+
+def _decode_headers_and_payload(raw: bytes, start: int) -> tuple[pb.MessageMetadata, bytes]:
+    """Read what follows the command of a SEND or MESSAGE."""
+    bounds = bounds_of(raw, start, is_verified=True)
+    metadata = _parse(pb.MessageMetadata, raw[bounds.metadata : bounds.payload], "message metadata")
+    return metadata, raw[bounds.payload :]
+
+
+def _skip_broker_entry_metadata(raw: bytes | memoryview, at: int) -> int:
+    if raw[at : at + 2] != BROKER_ENTRY_METADATA_MAGIC:
+        return at
+    (size,) = _unpack_u32(raw, at + 2, "broker entry metadata's size")
+    return at + 6 + size
+
+
+def _unpack_u32(raw: bytes | memoryview, at: int, what: str) -> tuple[int]:
+    if at + 4 > len(raw):
+        raise MalformedFrame(f"a frame ends before its {what}")
+    return _U32.unpack_from(raw, at)
+
+
+def encode_batch(messages: Iterable[tuple[pb.SingleMessageMetadata, bytes]]) -> bytes:
+    """Give the payload of a batch; each message's ``payload_size`` is set here, in the metadata given."""
+    parts: list[bytes] = []
+    for metadata, payload in messages:
+        metadata.payload_size = len(payload)
+        metadata_bytes = metadata.SerializeToString()
+        parts += (_U32.pack(len(metadata_bytes)), metadata_bytes, payload)
+    return b"".join(parts)
+
+
+def decode_batch(payload: bytes, count: int) -> Sequence[tuple[pb.SingleMessageMetadata, bytes]]:
+    """Take a batch of ``count`` messages apart; raise :class:`MalformedFrame` unless it is exactly that."""
+    if count < 0:
+        raise MalformedFrame(f"a batch says it has {count} messages")
+    messages = []
+    at = 0
+    for index in range(count):
+        (size,) = _unpack_u32(payload, at, f"batch's message {index}")
+        start = at + 4 + size
+        if start > len(payload):
+            raise MalformedFrame(f"message {index} of a batch: metadata of {size} bytes does not fit")
+        metadata = _parse(pb.SingleMessageMetadata, payload[at + 4 : start], "a batched message's metadata")
+        at = start + metadata.payload_size
+        if not start <= at <= len(payload):
+            raise MalformedFrame(
+                f"message {index} of a batch: a payload of {metadata.payload_size} bytes is impossible"
+            )
+        messages.append((metadata, payload[start:at]))
+    if at != len(payload):
+        raise MalformedFrame(f"{len(payload) - at} bytes follow the last message of a batch of {count}")
+    return messages
+
+
+_M = TypeVar("_M", bound=Message)
+
+
+def _parse(kind: type[_M], data: bytes, what: str, *, has_text: bool = True) -> _M:
+    """Parse strictly: the fast protobuf runtime lets missing required fields and text that is not UTF-8 pass."""
+    try:
+        message = kind.FromString(data)
+    except DecodeError:
+        raise MalformedFrame(f"{len(data)} bytes are no valid {what}") from None
+    if not message.IsInitialized():
+        raise MalformedFrame(f"a {what} lacks a required field, or names a type that is not known")
+    if has_text:
+        _refuse_broken_text(message, what)
+    return message
+
+
+def _refuse_broken_text(message: Message, what: str) -> None:
+    """Go through all text, at any depth: the runtime gives text that is not UTF-8 as bytes."""
+    for field, value in message.ListFields():
+        values = value if field.is_repeated else (value,)
+        if field.type == FieldDescriptor.TYPE_STRING:
+            if not all(isinstance(text, str) for text in values):
+                raise MalformedFrame(f"a text in a {what} is not UTF-8")
+        elif field.type == FieldDescriptor.TYPE_MESSAGE:
+            for inner in values:
+                _refuse_broken_text(inner, what)

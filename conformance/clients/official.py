@@ -1,0 +1,435 @@
+"""pulsar-client, the client that users have, with outcomes in the same words as the wire client's.
+
+It connects again and sends again by itself, for as long as its send timeout lets it, which is why it is here: what an
+application sees is the broker and this client together. What it cannot do is refused with a sentence: it takes sequence
+id 0 for none, and does not let go of what a broker says of a producer but the last sequence id.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Literal, Self
+
+import pulsar
+
+from conformance.clients.client_options import pulsar_client
+from conformance.clients.outcomes import (
+    ConnectionLost,
+    Lost,
+    NoAnswer,
+    Receipt,
+    SendError,
+    SendOutcome,
+    ServerRefused,
+)
+from conformance.clients.security import Service
+from conformance.clients.wire_consumer import Kind
+from conformance.harness_error import HarnessError
+from model.log import Position
+
+UNLIMITED: Final = 0.0
+"""As a send timeout: never give up."""
+
+_NEVER_MS: Final = 2**31 - 1
+
+
+def client_version() -> str:
+    """Give the release of pulsar-client that is installed."""
+    return str(pulsar.__version__)
+
+
+class OfficialTicket:
+    """One message on its way: ask the producer for its answer."""
+
+    __slots__ = ("_answered", "outcome", "sequence_id")
+
+    def __init__(self, sequence_id: int) -> None:
+        self.sequence_id: Final = sequence_id
+        self.outcome: SendOutcome | None = None
+        """What is known of it; None while the client still tries."""
+        self._answered = threading.Event()
+
+    def settle(self, outcome: SendOutcome) -> None:
+        """Say what became of it; what is said first counts."""
+        if self.outcome is None:
+            self.outcome = outcome
+            self._answered.set()
+
+    def wait(self, timeout_s: float) -> SendOutcome | None:
+        """Give what became of it, waiting for that; None if nothing is known in time."""
+        self._answered.wait(timeout_s)
+        return self.outcome
+
+
+class OfficialProducer:
+    """A producer of pulsar-client; made by :meth:`OfficialClient.open_producer`."""
+
+    def __init__(self, producer: Any) -> None:
+        self._producer = producer
+        self.name: Final[str] = producer.producer_name()
+        self.last_sequence_id: Final[int] = producer.last_sequence_id()
+        """What the broker said when it was opened; -1 for none. Later the client counts on its own."""
+        self._in_flight: set[OfficialTicket] = set()
+
+    def send(
+        self,
+        sequence_id: int,
+        payload: bytes,
+        *,
+        properties: Mapping[str, str] | None = None,
+        partition_key: str | None = None,
+        ordering_key: str | None = None,
+    ) -> OfficialTicket:
+        """Hand a message to the client and do not wait; with batching it waits there for others.
+
+        Raises :class:`HarnessError` for sequence id 0, which the client ignores.
+        """
+        if sequence_id == 0:
+            raise HarnessError("pulsar-client takes sequence id 0 for none: only the wire client can send it")
+        ticket = OfficialTicket(sequence_id)
+
+        def answered(result: Any, message_id: Any) -> None:
+            # On the client's thread, where an exception would end the process.
+            ticket.settle(_send_outcome(sequence_id, result, message_id))
+            self._in_flight.discard(ticket)
+
+        self._in_flight.add(ticket)
+        self._producer.send_async(
+            payload,
+            answered,
+            sequence_id=sequence_id,
+            properties=None if properties is None else dict(properties),
+            partition_key=partition_key,
+            ordering_key=ordering_key,
+        )
+        return ticket
+
+    def send_batch(
+        self, messages: Sequence[tuple[int, bytes]], *, keys: Sequence[tuple[str | None, str | None]] | None = None
+    ) -> Sequence[OfficialTicket]:
+        """Hand messages to the client and have it send what it holds as a batch; one ticket for each of them.
+
+        ``keys``: key and ordering key of each. Needs a producer that was opened with ``batching``.
+        """
+        own = keys or [(None, None)] * len(messages)
+        tickets = [
+            self.send(sequence_id, payload, partition_key=key, ordering_key=ordering_key)
+            for (sequence_id, payload), (key, ordering_key) in zip(messages, own, strict=True)
+        ]
+        # Its flush() blocks until all is confirmed, without a deadline; the one below only starts that.
+        self._producer._producer.flush_async(lambda _result: None)
+        return tickets
+
+    def answer(self, ticket: OfficialTicket, *, timeout_s: float) -> SendOutcome:
+        """Wait for what becomes of a send. Raises :class:`NoAnswer` if the client still tries after that time."""
+        outcome = ticket.wait(timeout_s)
+        if outcome is None:
+            raise NoAnswer(f"no answer in time: sequence id {ticket.sequence_id} of producer {self.name}")
+        return outcome
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the client has a connection for it right now."""
+        return bool(self._producer.is_connected())
+
+    def close(self) -> None:
+        """Close it in good order; what is unanswered then is lost. Errors as for ``open_producer``."""
+        _call("closing a producer", self._producer.close)
+        self.give_up("this client closed the producer")
+
+    def give_up(self, reason: str) -> None:
+        """Say of all that is unanswered that it is lost: a client that ends does not answer what it held."""
+        while self._in_flight:
+            self._in_flight.pop().settle(Lost(reason))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfficialDelivery:
+    """A message as the application gets it."""
+
+    position: Position
+    batch_index: int
+    """Its place in its batch; -1 for a message that stands alone."""
+    payload: bytes
+    producer_name: str
+    partition_key: str
+    """Empty for none."""
+    properties: Mapping[str, str]
+    redelivery_count: int
+    message: Any
+    """The client's own, or its id, to acknowledge it with."""
+
+    def without_payload(self) -> OfficialDelivery:
+        """The same, to be acknowledged later, without a payload that is held all the while."""
+        return replace(self, payload=b"", message=self.message.message_id())
+
+
+class OfficialConsumer:
+    """A consumer of pulsar-client; made by :meth:`OfficialClient.subscribe`."""
+
+    def __init__(self, consumer: Any) -> None:
+        self._consumer = consumer
+
+    def receive(self, *, timeout_s: float) -> OfficialDelivery | None:
+        """Give the next message, waiting for it; None if none comes in time. Raises :class:`ConnectionLost`."""
+        return _receive(self._consumer.receive, timeout_s)
+
+    def ack(self, delivery: OfficialDelivery) -> None:
+        """Acknowledge a message; the client groups it with others and sends it later (100 ms)."""
+        _call("an acknowledgment", self._consumer.acknowledge, delivery.message)
+
+    def ack_cumulative(self, delivery: OfficialDelivery) -> None:
+        """Acknowledge everything up to a message; grouped as well."""
+        _call("an acknowledgment", self._consumer.acknowledge_cumulative, delivery.message)
+
+    def nack(self, delivery: OfficialDelivery) -> None:
+        """Have a message delivered again after the delay that the consumer was made with."""
+        _call("a negative acknowledgment", self._consumer.negative_acknowledge, delivery.message)
+
+    def redeliver_all(self) -> None:
+        """Have everything delivered again that is not acknowledged."""
+        _call("asking for redelivery", self._consumer.redeliver_unacknowledged_messages)
+
+    def unsubscribe(self) -> None:
+        """Remove the subscription."""
+        _call("unsubscribing", self._consumer.unsubscribe)
+
+    def close(self) -> None:
+        """Close it in good order; acknowledgments that are held back are sent."""
+        _call("closing a consumer", self._consumer.close)
+
+
+class OfficialReader:
+    """A reader of pulsar-client; made by :meth:`OfficialClient.open_reader`."""
+
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
+
+    def receive(self, *, timeout_s: float) -> OfficialDelivery | None:
+        """Give the next message, waiting for it; None if none comes in time. Raises :class:`ConnectionLost`."""
+        return _receive(self._reader.read_next, timeout_s)
+
+    def has_more(self) -> bool:
+        """Whether there is something to read right now."""
+        return bool(_call("asking for more", self._reader.has_message_available))
+
+    def close(self) -> None:
+        """Close it."""
+        _call("closing a reader", self._reader.close)
+
+
+class OfficialClient:
+    """One client process, as a broker sees it."""
+
+    def __init__(
+        self,
+        service: Service | str,
+        *,
+        timeout_s: float,
+        log_file: Path | None = None,
+        listener_name: str | None = None,
+    ) -> None:
+        """``timeout_s`` bounds everything but sends and receives; whole seconds, rounded up.
+
+        All clients of a process write their log to the ``log_file`` of the first of them; None for nowhere.
+        """
+        level = pulsar.LoggerLevel.Info if log_file else pulsar.LoggerLevel.Error
+        timeout = math.ceil(timeout_s)
+        self._client = pulsar_client(
+            service,
+            operation_timeout_seconds=timeout,
+            connection_timeout_ms=timeout * 1000,
+            logger=pulsar.FileLogger(level, str(log_file or os.devnull)),
+            listener_name=listener_name,
+        )
+        self._producers: list[OfficialProducer] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.abort()
+
+    def open_producer(
+        self,
+        topic: str,
+        *,
+        name: str | None,
+        send_timeout_s: float = UNLIMITED,
+        initial_sequence_id: int | None = None,
+        batching: bool = False,
+        chunking: bool = False,
+        compression: Literal["none", "lz4", "zlib"] = "none",
+    ) -> OfficialProducer:
+        """Open a producer. With ``batching``, messages wait until a batch is asked for; otherwise each goes alone.
+
+        With ``chunking``, what is too large for an entry is split; ``compression`` comes before that.
+
+        Raises :class:`ServerRefused`, e.g. ``ProducerBusy``, :class:`ConnectionLost`, :class:`NoAnswer`.
+        """
+        opened = _call(
+            f"opening producer {name or ''} on {topic}",
+            self._client.create_producer,
+            topic,
+            producer_name=name,
+            initial_sequence_id=initial_sequence_id,
+            send_timeout_millis=math.ceil(send_timeout_s * 1000),
+            batching_enabled=batching,
+            batching_max_publish_delay_ms=_NEVER_MS,
+            chunking_enabled=chunking,
+            compression_type=_COMPRESSIONS[compression],
+        )
+        producer = OfficialProducer(opened)
+        self._producers.append(producer)
+        return producer
+
+    def subscribe(
+        self,
+        topic: str,
+        subscription: str,
+        *,
+        kind: Kind,
+        initial: Literal["earliest", "latest"] = "latest",
+        consumer_name: str | None = None,
+        prefetch: int = 1000,
+        nack_delay_s: float = 60.0,
+        acknowledges_parts: bool = False,
+        pending_chunked: int = 10,
+        acknowledges_discarded: bool = False,
+    ) -> OfficialConsumer:
+        """Subscribe; up to ``prefetch`` messages are fetched ahead. Errors as for :meth:`open_producer`.
+
+        ``acknowledges_parts``: the messages of a batch are acknowledged one by one, and not all at once with the last.
+        ``pending_chunked``: how many chunked messages it puts together at a time, 0 for any number; past that it
+        discards the oldest one, and, with ``acknowledges_discarded``, acknowledges it.
+        """
+        consumer = _call(
+            f"subscribing {subscription} to {topic}",
+            self._client.subscribe,
+            topic,
+            subscription,
+            consumer_type=_KINDS[kind],
+            initial_position=_INITIAL[initial],
+            consumer_name=consumer_name,
+            receiver_queue_size=prefetch,
+            negative_ack_redelivery_delay_ms=math.ceil(nack_delay_s * 1000),
+            batch_index_ack_enabled=acknowledges_parts,
+            max_pending_chunked_message=pending_chunked,
+            auto_ack_oldest_chunked_message_on_queue_full=acknowledges_discarded,
+        )
+        return OfficialConsumer(consumer)
+
+    def open_reader(
+        self, topic: str, *, start_after: tuple[Position, int] | None = None, prefetch: int = 1000
+    ) -> OfficialReader:
+        """Open a reader behind a message, named by position and batch index (-1 for none), or at the beginning.
+
+        Errors as for :meth:`open_producer`.
+        """
+        start = pulsar.MessageId.earliest
+        if start_after is not None:
+            position, batch_index = start_after
+            start = pulsar.MessageId(-1, position.ledger, position.entry, batch_index)
+        reader = _call(
+            f"opening a reader on {topic}", self._client.create_reader, topic, start, receiver_queue_size=prefetch
+        )
+        return OfficialReader(reader)
+
+    def close(self) -> None:
+        """Close everything in good order. Errors as for :meth:`open_producer`."""
+        _call("closing a client", self._client.close)
+        self._give_up("this client was closed")
+
+    def abort(self) -> None:
+        """Cut the connections without closing what is open: to the broker, this process ended. Safe to call twice."""
+        self._client.shutdown()
+        self._give_up("this client died")
+
+    def _give_up(self, reason: str) -> None:
+        for producer in self._producers:
+            producer.give_up(reason)
+
+
+_KINDS: Final[Mapping[Kind, Any]] = {
+    "Exclusive": pulsar.ConsumerType.Exclusive,
+    "Shared": pulsar.ConsumerType.Shared,
+    "Failover": pulsar.ConsumerType.Failover,
+    "Key_Shared": pulsar.ConsumerType.KeyShared,
+}
+_COMPRESSIONS: Final = {
+    "none": pulsar.CompressionType.NONE,
+    "lz4": pulsar.CompressionType.LZ4,
+    "zlib": pulsar.CompressionType.ZLib,
+}
+_INITIAL: Final = {"earliest": pulsar.InitialPosition.Earliest, "latest": pulsar.InitialPosition.Latest}
+
+_WIRE_NAMES: Final = {
+    "BrokerMetadataError": "MetadataError",
+    "BrokerPersistenceError": "PersistenceError",
+    "ServiceUnitNotReady": "ServiceNotReady",
+    "TooManyLookupRequestException": "TooManyRequests",
+    "TopicTerminated": "TopicTerminatedError",
+}
+"""Where the client calls an error something else than the protocol does."""
+
+_UNKNOWN_FATE: Final = frozenset(
+    {"AlreadyClosed", "ConnectError", "Interrupted", "NotConnected", "ReadError", "Timeout", "UnknownError"}
+)
+"""Results of a send that say that the client stopped trying, not that the broker refused."""
+
+_GONE: Final = (
+    pulsar.AlreadyClosed,
+    pulsar.ConnectError,
+    pulsar.ConsumerNotInitialized,
+    pulsar.Interrupted,
+    pulsar.NotConnected,
+    pulsar.ProducerNotInitialized,
+    pulsar.ReadError,
+)
+
+
+def _send_outcome(sequence_id: int, result: Any, message_id: Any) -> SendOutcome:
+    if result == pulsar.Result.Ok:
+        ledger, entry = message_id.ledger_id(), message_id.entry_id()
+        return Receipt(sequence_id, 0, None if ledger < 0 and entry < 0 else Position(ledger, entry))
+    name = result.name
+    if name in _UNKNOWN_FATE:
+        return Lost(f"pulsar-client gave up: {name}")
+    return SendError(_WIRE_NAMES.get(name, name), f"pulsar-client said {name}")
+
+
+def _call(what: str, function: Any, *arguments: Any, **options: Any) -> Any:
+    """Call the client, and say what went wrong in our words."""
+    try:
+        return function(*arguments, **options)
+    except pulsar.Timeout:
+        raise NoAnswer(f"no answer in time: {what}") from None
+    except _GONE as error:
+        raise ConnectionLost(f"{what}: {error}") from None
+    except pulsar.PulsarException as error:
+        name = type(error).__name__
+        raise ServerRefused(_WIRE_NAMES.get(name, name), f"{what}: {error}") from None
+
+
+def _receive(receive: Any, timeout_s: float) -> OfficialDelivery | None:
+    try:
+        message = _call("a message", receive, timeout_millis=math.ceil(timeout_s * 1000))
+    except NoAnswer:
+        return None
+    message_id = message.message_id()
+    return OfficialDelivery(
+        position=Position(message_id.ledger_id(), message_id.entry_id()),
+        batch_index=message_id.batch_index(),
+        payload=message.data(),
+        producer_name=message.producer_name(),
+        partition_key=message.partition_key(),
+        properties=message.properties(),
+        redelivery_count=message.redelivery_count(),
+        message=message,
+    )

@@ -1,0 +1,124 @@
+"""The loop that moves bytes while somebody waits, for all connections of one thread.
+
+There is no reader thread: whoever waits for an answer polls all sockets of its thread meanwhile, so that what is seen
+comes in the order of the bytes, and an answer costs no hand-over between threads. But a client has to look alive while
+its user does something else: before a broker refuses a second producer of a name it asks the first one's connection for
+a sign of life, and takes it for dead after 5 s. So a keeper thread takes a short turn now and then while nobody waits.
+"""
+
+from __future__ import annotations
+
+import math
+import select
+import threading
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from conformance.clients.deadline import Deadline
+from conformance.clients.frames import MalformedFrame
+from conformance.clients.outcomes import NoAnswer
+
+KEEPER_INTERVAL_S: Final = 0.05
+"""How long at most a broker's PING waits for its PONG while the caller does not wait for anything."""
+
+_READ: Final = select.POLLIN
+_READ_AND_WRITE: Final = select.POLLIN | select.POLLOUT
+
+
+class Pumped(Protocol):
+    """A connection, as the pump sees it."""
+
+    def on_ready(self, *, readable: bool, writable: bool) -> None:
+        """Read and write what can be without blocking."""
+
+
+class Pump:
+    """Polls the sockets of a thread's connections.
+
+    Everything that touches them holds ``lock``; the keeper does nothing while somebody else holds it.
+    """
+
+    def __init__(self) -> None:
+        self.lock: Final = threading.RLock()
+        self._poll = select.poll()
+        self._connections: dict[int, Pumped] = {}
+        self._keeper: threading.Thread | None = None
+        self._malformed: MalformedFrame | None = None
+
+    def add(self, descriptor: int, connection: Pumped) -> None:
+        """Poll this socket from now on."""
+        with self.lock:
+            self._connections[descriptor] = connection
+            self._poll.register(descriptor, _READ)
+            if self._keeper is None:
+                self._keeper = threading.Thread(target=self._keep, name="wire-keeper", daemon=True)
+                self._keeper.start()
+
+    def remove(self, descriptor: int) -> None:
+        """Poll it no longer."""
+        with self.lock:
+            del self._connections[descriptor]
+            self._poll.unregister(descriptor)
+
+    def watch_writes(self, descriptor: int, wanted: bool) -> None:
+        """Say whether there is something left to write to it."""
+        self._poll.modify(descriptor, _READ_AND_WRITE if wanted else _READ)
+
+    def wait(self, done: Callable[[], bool], deadline: Deadline, *, what: str) -> None:
+        """Move bytes until ``done``; raise :class:`NoAnswer`, which says ``what`` was waited for, after the deadline.
+
+        :class:`MalformedFrame` is raised where a broker on any connection of this thread did not keep to the protocol.
+        """
+        with self.lock:
+            while not done():
+                if deadline.passed:
+                    raise NoAnswer(f"no answer in time: {what}")
+                self._turn(deadline.left_s)
+
+    def turn(self, for_s: float = 0.0) -> None:
+        """Take what has arrived and give what can be sent; with ``for_s``, go on with that for so many seconds."""
+        deadline = Deadline.after(for_s)
+        with self.lock:
+            self._turn(0)
+            while not deadline.passed:
+                self._turn(deadline.left_s)
+
+    def _turn(self, timeout_s: float) -> None:
+        for descriptor, events in self._poll.poll(math.ceil(timeout_s * 1000)):
+            connection = self._connections.get(descriptor)
+            if connection is not None:
+                connection.on_ready(readable=events != select.POLLOUT, writable=bool(events & select.POLLOUT))
+        if self._malformed is not None:
+            malformed, self._malformed = self._malformed, None
+            raise malformed
+
+    def _keep(self) -> None:
+        pause = threading.Event()
+        while True:
+            pause.wait(KEEPER_INTERVAL_S)
+            if not self.lock.acquire(blocking=False):
+                continue
+            try:
+                self._turn(0)
+            except MalformedFrame as malformed:
+                self._malformed = malformed
+            finally:
+                done = not self._connections
+                if done:
+                    self._keeper = None
+                self.lock.release()
+            if done:
+                return
+
+
+class _OfThisThread(threading.local):
+    def __init__(self) -> None:
+        self.pump = Pump()
+
+
+_of_this_thread: Final = _OfThisThread()
+
+
+def pump_of_this_thread() -> Pump:
+    """Give the pump that the clients of this thread share, so that waiting for one of them keeps all of them alive."""
+    return _of_this_thread.pump

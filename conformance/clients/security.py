@@ -1,0 +1,117 @@
+"""How to connect to a Pulsar that asks for TLS or authentication: values only, which can be compared, sent and printed.
+
+A secret is never printed: its ``repr`` hides it, and what is written for people names the file or the variable that it
+comes from. :mod:`conformance.clients.credentials` reads and fetches tokens, :mod:`conformance.clients.transport` opens
+sockets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+TOKEN_VARIABLE: Final = "PULSAR_CONFORMANCE_TOKEN"
+"""The environment variable that a token may be in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A text that nobody may see: neither ``repr`` nor ``str`` shows it."""
+
+    value: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return "(secret)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OAuth2:
+    """OAuth2 client credentials: the suite asks the issuer for an access token, and for a new one before it expires.
+
+    ``credentials_file`` is the JSON file that Pulsar's own clients read, with ``client_id`` and ``client_secret``.
+    """
+
+    issuer_url: str
+    credentials_file: str
+    audience: str | None = None
+    scope: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Security:
+    """What all clients of a run use to connect, whatever the address: its scheme says whether they use TLS.
+
+    At most one of ``token``, ``token_file`` and ``oauth2`` is given. With none of them, a client certificate is not
+    only presented but is the authentication, too (Pulsar's method ``tls``).
+    """
+
+    trust_certs_file: str | None = None
+    """PEM file of the certificate authorities to trust; None for the system's."""
+    certificate_file: str | None = None
+    key_file: str | None = None
+    allow_insecure: bool = False
+    """Accept any certificate."""
+    verify_hostname: bool = True
+    token: Secret | None = None
+    token_file: str | None = None
+    oauth2: OAuth2 | None = None
+
+    @property
+    def auth_method(self) -> str | None:
+        """Pulsar's name of the authentication; None without one."""
+        if self.token is not None or self.token_file is not None or self.oauth2 is not None:
+            return "token"
+        return "tls" if self.certificate_file is not None else None
+
+    def options(self) -> list[str]:
+        """The options of the command line that say the same; a token that is text becomes the variable for it."""
+        values = {
+            "--tls-trust-certs": self.trust_certs_file,
+            "--tls-certificate": self.certificate_file,
+            "--tls-key": self.key_file,
+            "--token-env": TOKEN_VARIABLE if self.token is not None else None,
+            "--token-file": self.token_file,
+            "--oauth2-issuer": self.oauth2 and self.oauth2.issuer_url,
+            "--oauth2-credentials": self.oauth2 and self.oauth2.credentials_file,
+            "--oauth2-audience": self.oauth2 and self.oauth2.audience,
+            "--oauth2-scope": self.oauth2 and self.oauth2.scope,
+        }
+        flags = {
+            "--tls-allow-insecure": self.allow_insecure,
+            "--tls-skip-hostname-verification": not self.verify_hostname,
+        }
+        given = [word for option, value in values.items() if value for word in (option, value)]
+        return given + [flag for flag, is_set in flags.items() if is_set]
+
+
+NO_SECURITY: Final = Security()
+"""No authentication; with TLS, the certificates that the system trusts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service or an admin address, and how to connect to it: what every client takes.
+
+    ``url`` is ``pulsar://``, ``pulsar+ssl://``, ``http://`` or ``https://`` and one or more ``host:port``, separated
+    by commas, of one cluster.
+    """
+
+    url: str
+    security: Security = NO_SECURITY
+
+    @classmethod
+    def of(cls, service: Service | str) -> Service:
+        """The same; of a bare URL one without authentication."""
+        return cls(service) if isinstance(service, str) else service
+
+    @property
+    def is_tls(self) -> bool:
+        """Whether its scheme asks for TLS."""
+        return self.url.startswith(("pulsar+ssl://", "https://"))
+
+    def at(self, url: str) -> Service:
+        """The same credentials at another address."""
+        return Service(url, self.security)
+
+    def __str__(self) -> str:
+        return self.url

@@ -1,0 +1,324 @@
+"""A consumer of the wire client: it gets what it gave permits for, and acknowledges what it is told to, when told.
+
+No prefetching, no grouping of acknowledgments, no putting together of chunks, no redelivery on its own.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal
+
+from conformance.clients import protocol_pb2 as pb
+from conformance.clients.connection import Connection, Request
+from conformance.clients.deadline import Deadline
+from conformance.clients.frames import Frame, decode_batch
+from conformance.clients.outcomes import (
+    ConnectionLost,
+    NoAnswer,
+    ServerRefused,
+    error_name,
+    message_id_of,
+    position_of,
+)
+from conformance.harness_error import HarnessError
+from model.log import Position
+
+_Type = pb.BaseCommand
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """One message as the broker delivered it; a batch is as many of them as it has messages to give."""
+
+    position: Position
+    batch_index: int
+    """Its place in its batch; -1 for a message that stands alone."""
+    batch_size: int
+    """How many messages its entry holds, acknowledged ones included."""
+    redelivery_count: int
+    """How often the broker says to have delivered it before."""
+    ack_set: tuple[int, ...]
+    """As it came: words of 64 bits, set for what is not acknowledged of the batch; empty if nothing of it is."""
+    metadata: pb.MessageMetadata
+    """The entry's."""
+    single: pb.SingleMessageMetadata | None
+    """The message's own within a batch."""
+    payload: bytes
+
+    @property
+    def acknowledged(self) -> frozenset[int]:
+        """The places of its batch that the broker says to be acknowledged already."""
+        return frozenset(index for index in range(self.batch_size) if not _is_left(index, self.ack_set))
+
+    @property
+    def producer_name(self) -> str:
+        """Who sent it."""
+        return self.metadata.producer_name
+
+    @property
+    def sequence_id(self) -> int:
+        """The id it was sent with; in a batch its own, if it was given one, and else the batch's."""
+        if self.single is not None and self.single.HasField("sequence_id"):
+            return self.single.sequence_id
+        return self.metadata.sequence_id
+
+    @property
+    def key(self) -> bytes | None:
+        """What Key_Shared goes by: the ordering key, or else the partition key; None for neither."""
+        source = self.metadata if self.single is None else self.single
+        if source.HasField("ordering_key"):
+            return source.ordering_key
+        return source.partition_key.encode() if source.HasField("partition_key") else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartOfBatch:
+    """What an acknowledgment can name besides whole entries: some messages of a batch."""
+
+    position: Position
+    batch_size: int
+    still_unacknowledged: frozenset[int]
+    """The indexes that this acknowledgment leaves alone."""
+
+
+Kind = Literal["Exclusive", "Shared", "Failover", "Key_Shared"]
+"""The kinds of subscriptions, by their names in the protocol."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyShared:
+    """How a consumer takes part in a Key_Shared subscription."""
+
+    sticky_ranges: tuple[tuple[int, int], ...] = ()
+    """The hash ranges it claims for itself, ends included; none: the broker splits."""
+    allow_out_of_order: bool = False
+
+    def to_wire(self) -> pb.KeySharedMeta:
+        """Give it as the protocol has it."""
+        return pb.KeySharedMeta(
+            key_shared_mode=pb.STICKY if self.sticky_ranges else pb.AUTO_SPLIT,
+            hash_ranges=[pb.IntRange(start=start, end=end) for start, end in self.sticky_ranges],
+            allow_out_of_order_delivery=self.allow_out_of_order,
+        )
+
+
+class WireConsumer:
+    """A subscribed consumer; made by :meth:`conformance.clients.wire.WireClient.subscribe`."""
+
+    def __init__(self, connection: Connection, consumer_id: int) -> None:
+        self.is_active: bool | None = None
+        """What the broker last said on whether this is the active consumer (Failover, Exclusive); None for nothing."""
+        self.reached_end = False
+        """Whether the broker said that the topic is terminated and this subscription through with it."""
+        self._connection = connection
+        self._id = consumer_id
+        self._closed: str | None = None
+        self._frames: deque[Frame] = deque()
+        self._arrived: deque[Delivery] = deque()
+        # Before the broker is asked: it may say more right behind its success.
+        connection.add_consumer(consumer_id, self)
+
+    def subscribe(self, ask: pb.CommandSubscribe, deadline: Deadline) -> None:
+        """Ask the broker for it, once, before anything else; the client calls it. Errors as for its ``subscribe``."""
+        ask.consumer_id = self._id
+        try:
+            self._connection.ask(ask, deadline, what=f"subscribing {ask.subscription} to {ask.topic}")
+        except NoAnswer:
+            # It may be subscribed still, and would take what nobody receives.
+            self._connection.tell(pb.CommandCloseConsumer(consumer_id=self._id, request_id=0))
+            self._end("it was never subscribed")
+            raise
+        except HarnessError:
+            self._end("it was never subscribed")
+            raise
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can receive more: neither side closed it, and its connection is there."""
+        return self._closed is None
+
+    def flow(self, permits: int) -> None:
+        """Permit the broker to send this many messages more. Raises :class:`ConnectionLost`."""
+        self._check_open()
+        self._connection.tell(pb.CommandFlow(consumer_id=self._id, message_permits=permits))
+
+    def receive(self, *, timeout_s: float) -> Delivery | None:
+        """Give the next message, waiting for it; None if none comes in time.
+
+        Raises :class:`ConnectionLost` once the consumer is closed, by whomever, and all that had arrived is taken, and
+        what :func:`deliveries_of` raises.
+        """
+        deadline = Deadline.after(timeout_s)
+        while not self._arrived:
+            with suppress(NoAnswer):
+                self._connection.pump.wait(lambda: bool(self._frames) or not self.is_open, deadline, what="a message")
+            if not self._frames:
+                self._check_open()
+                return None
+            self._unpack(self._frames.popleft())
+        return self._arrived.popleft()
+
+    def pending(self) -> Sequence[Delivery]:
+        """Look at what has arrived and was not received yet, without taking it. Errors as for :meth:`receive`."""
+        self._connection.pump.turn()
+        while self._frames:
+            self._unpack(self._frames.popleft())
+        return tuple(self._arrived)
+
+    def ack(
+        self,
+        positions: Iterable[Position | PartOfBatch],
+        *,
+        cumulative: bool = False,
+        with_receipt: bool = True,
+        timeout_s: float = 10.0,
+    ) -> None:
+        """Acknowledge entries or parts of batches, in one command; ``cumulative`` takes exactly one position.
+
+        With a receipt it waits for the broker's answer, which is not a promise that anything is stored. Raises
+        :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`.
+        """
+        self._check_open()
+        kind = pb.CommandAck.Cumulative if cumulative else pb.CommandAck.Individual
+        ids = [_acknowledged_id(position) for position in positions]
+        ack = pb.CommandAck(consumer_id=self._id, ack_type=kind, message_id=ids)
+        if not with_receipt:
+            self._connection.tell(ack)
+            return
+        answer = self._ask(ack, timeout_s, what="an acknowledgment")
+        if answer.ack_response.HasField("error"):
+            raise ServerRefused(error_name(answer.ack_response.error), answer.ack_response.message)
+
+    def redeliver(self, positions: Iterable[Position] | None = None) -> None:
+        """Ask for these entries again, or, with None, for all that is outstanding here. Raises ``ConnectionLost``."""
+        self._check_open()
+        ids = [message_id_of(position) for position in positions or ()]
+        if positions is not None and not ids:
+            return  # an empty list would mean everything on the wire
+        self._connection.tell(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=self._id, message_ids=ids))
+
+    def seek(
+        self, position: Position | None = None, *, publish_time_ms: int | None = None, timeout_s: float = 10.0
+    ) -> None:
+        """Reset the subscription to a position or a publish time; the broker then closes its consumers.
+
+        Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`.
+        """
+        seek = pb.CommandSeek(
+            consumer_id=self._id,
+            message_id=None if position is None else message_id_of(position),
+            message_publish_time=publish_time_ms,
+        )
+        self._ask(seek, timeout_s, what="a seek")
+
+    def last_message_id(self, *, timeout_s: float = 10.0) -> Position | None:
+        """Give the position of the topic's last entry for consumers; None if there is none.
+
+        Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`.
+        """
+        answer = self._ask(pb.CommandGetLastMessageId(consumer_id=self._id), timeout_s, what="the last message id")
+        last = position_of(answer.get_last_message_id_response.last_message_id)
+        return None if last is None or last.entry < 0 else last
+
+    def unsubscribe(self, *, timeout_s: float = 10.0) -> None:
+        """Remove the subscription, and this consumer with it. Errors as for :meth:`close`."""
+        self._ask(pb.CommandUnsubscribe(consumer_id=self._id), timeout_s, what="unsubscribing")
+        self._end("this client unsubscribed")
+
+    def close(self, *, timeout_s: float = 10.0) -> None:
+        """Close it in good order; nothing to do if it is closed already. What had arrived can still be received.
+
+        Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`.
+        """
+        if not self.is_open:
+            return
+        self._ask(pb.CommandCloseConsumer(consumer_id=self._id), timeout_s, what="closing a consumer")
+        self._end("this client closed the consumer")
+
+    def on_frame(self, frame: Frame) -> None:
+        """Take a message, or what the broker says about this consumer; the connection calls it."""
+        command = frame.command
+        if command.type == _Type.MESSAGE:
+            self._frames.append(frame)
+        elif command.type == _Type.ACTIVE_CONSUMER_CHANGE:
+            self.is_active = command.active_consumer_change.is_active
+        elif command.type == _Type.REACHED_END_OF_TOPIC:
+            self.reached_end = True
+        else:
+            self._end("the broker closed the consumer")
+
+    def on_lost(self, reason: str) -> None:
+        """Learn that the connection is gone; the connection calls it."""
+        self._end(reason)
+
+    def _ask(self, body: Request, timeout_s: float, *, what: str) -> pb.BaseCommand:
+        self._check_open()
+        return self._connection.ask(body, Deadline.after(timeout_s), what=what)
+
+    def _unpack(self, frame: Frame) -> None:
+        assert frame.metadata is not None, "the codec gives every MESSAGE its metadata"
+        self._arrived.extend(deliveries_of(frame.command.message, frame.metadata, frame.payload))
+
+    def _check_open(self) -> None:
+        if self._closed is not None:
+            raise ConnectionLost(self._closed)
+
+    def _end(self, reason: str) -> None:
+        if self._closed is None:
+            self._closed = reason
+            self._connection.remove_consumer(self._id)
+
+
+def deliveries_of(message: pb.CommandMessage, metadata: pb.MessageMetadata, payload: bytes) -> Iterable[Delivery]:
+    """Give an entry's messages that are not acknowledged yet.
+
+    Raises :class:`conformance.clients.frames.MalformedFrame` if it is no batch although it says so, and
+    :class:`HarnessError` if it is a compressed batch: the suite sends none. A message that stands alone is as it is
+    stored.
+    """
+    if metadata.compression != pb.NONE and metadata.HasField("num_messages_in_batch"):
+        raise HarnessError("a compressed batch was delivered; the wire client cannot read those")
+    position = position_of(message.message_id)
+    if position is None:
+        raise HarnessError("a message was delivered without a position")
+    ack_set = tuple(message.ack_set)
+    inside: Sequence[tuple[int, pb.SingleMessageMetadata | None, bytes]]
+    if metadata.HasField("num_messages_in_batch"):
+        batch = decode_batch(payload, metadata.num_messages_in_batch)
+        inside = [(index, single, part) for index, (single, part) in enumerate(batch) if _is_left(index, ack_set)]
+    else:
+        inside = [(-1, None, payload)]
+    return (
+        Delivery(
+            position=position,
+            batch_index=index,
+            batch_size=metadata.num_messages_in_batch,
+            redelivery_count=message.redelivery_count,
+            ack_set=ack_set,
+            metadata=metadata,
+            single=single,
+            payload=part,
+        )
+        for index, single, part in inside
+    )
+
+
+def _is_left(index: int, ack_set: Sequence[int]) -> bool:
+    if not ack_set:
+        return True
+    word, bit = divmod(index, 64)
+    return word < len(ack_set) and bool(ack_set[word] >> bit & 1)
+
+
+def _acknowledged_id(what: Position | PartOfBatch) -> pb.MessageIdData:
+    if isinstance(what, Position):
+        return message_id_of(what)
+    message_id = message_id_of(what.position)
+    message_id.batch_size = what.batch_size
+    for word in range((what.batch_size + 63) // 64):
+        bits = sum(1 << (i - 64 * word) for i in what.still_unacknowledged if i // 64 == word)
+        message_id.ack_set.append(bits - 2**64 if bits >= 2**63 else bits)
+    return message_id

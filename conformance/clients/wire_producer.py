@@ -1,0 +1,258 @@
+"""A producer of the wire client: what is sent is exactly what was asked for, and every answer is kept as it came.
+
+Nothing is repeated, reordered, numbered or held back here; that is what the official client is for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from conformance.clients import protocol_pb2 as pb
+from conformance.clients.connection import Connection, command_of
+from conformance.clients.deadline import Deadline
+from conformance.clients.frames import Frame, encode_batch, encode_frame
+from conformance.clients.outcomes import (
+    ConnectionLost,
+    Lost,
+    NoAnswer,
+    Receipt,
+    SendError,
+    SendOutcome,
+    error_name,
+    position_of,
+    signed,
+)
+from conformance.harness_error import HarnessError
+
+_Type = pb.BaseCommand
+
+
+class SendTicket:
+    """One entry on its way: ask the producer for its answer."""
+
+    __slots__ = ("highest_sequence_id", "outcome", "sequence_id")
+
+    def __init__(self, sequence_id: int, highest_sequence_id: int) -> None:
+        self.sequence_id: Final = sequence_id
+        """The sequence id it was sent with; of a batch, the first one."""
+        self.highest_sequence_id: Final = highest_sequence_id
+        """The same; of a batch, the last one."""
+        self.outcome: SendOutcome | None = None
+        """What is known of it; None while it is in flight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What a message of a batch is ordered by: its key, or, where there is one, its ordering key."""
+
+    key: str | None = None
+    ordering_key: bytes | None = None
+
+
+class WireProducer:
+    """An open producer; made by :meth:`conformance.clients.wire.WireClient.open_producer`."""
+
+    def __init__(self, connection: Connection, producer_id: int) -> None:
+        self.name = ""
+        """Its name, the broker's choice where none was asked for."""
+        self.last_sequence_id = -1
+        """The highest sequence id that the broker said, when it was opened, to have of this name; -1 for none."""
+        self.unexpected: Final[list[Receipt | SendError]] = []
+        """Answers that belong to nothing in flight; a broker has no reason to send any."""
+        self._connection = connection
+        self._id = producer_id
+        self._closed: str | None = None
+        self._recent: list[SendTicket] = []
+        # Before the broker is asked: it may close the producer right behind its success.
+        connection.add_producer(producer_id, self)
+
+    def open(self, topic: str, *, name: str | None, deadline: Deadline) -> None:
+        """Ask the broker for it, once, before anything else; the client calls it. Errors as for ``open_producer``."""
+        ask = pb.CommandProducer(
+            topic=topic,
+            producer_id=self._id,
+            producer_name=name,
+            user_provided_producer_name=name is not None,
+        )
+        try:
+            answer = self._connection.ask(ask, deadline, what=f"opening producer {name or ''} on {topic}")
+        except NoAnswer:
+            # It may be opened still, and would keep its name from everybody else.
+            self._connection.tell(pb.CommandCloseProducer(producer_id=self._id, request_id=0))
+            self._end("it was never opened")
+            raise
+        except HarnessError:
+            self._end("it was never opened")
+            raise
+        self.name = answer.producer_success.producer_name
+        self.last_sequence_id = answer.producer_success.last_sequence_id
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can send: neither side closed it, and its connection is there."""
+        return self._closed is None
+
+    def send(
+        self,
+        sequence_id: int,
+        payload: bytes,
+        *,
+        highest_sequence_id: int | None = None,
+        properties: Mapping[str, str] | None = None,
+        partition_key: str | None = None,
+        ordering_key: bytes | None = None,
+        metadata: pb.MessageMetadata | None = None,
+    ) -> SendTicket:
+        """Send one entry and do not wait; on a closed producer the ticket is lost from the start.
+
+        Several may be in flight, also with one sequence id, and nothing in an answer tells those apart: receipts are
+        handed out in the order of sending, errors in the opposite one. ``metadata`` overrides what is set here.
+        """
+        message = pb.MessageMetadata(
+            producer_name=self.name,
+            sequence_id=sequence_id,
+            publish_time=time.time_ns() // 1_000_000,
+            partition_key=partition_key,
+            ordering_key=ordering_key,
+            highest_sequence_id=highest_sequence_id,
+        )
+        for key, value in (properties or {}).items():
+            message.properties.add(key=key, value=value)
+        if metadata is not None:
+            message.MergeFrom(metadata)
+        return self._send(message, payload)
+
+    def send_batch(
+        self,
+        messages: Sequence[tuple[int, bytes]],
+        *,
+        keys: Sequence[Keys] | None = None,
+        metadata: pb.MessageMetadata | None = None,
+    ) -> SendTicket:
+        """Send ``(sequence id, payload)`` of one or more messages as one batch entry; otherwise like :meth:`send`.
+
+        ``keys``: one for each of them. The entry has those of its first message, as clients have it.
+        """
+        ids = [sequence_id for sequence_id, _ in messages]
+        batch = pb.MessageMetadata(
+            producer_name=self.name,
+            sequence_id=ids[0],
+            highest_sequence_id=ids[-1],
+            publish_time=time.time_ns() // 1_000_000,
+            num_messages_in_batch=len(ids),
+        )
+        if metadata is not None:
+            batch.MergeFrom(metadata)
+        if keys is not None:
+            batch.MergeFrom(pb.MessageMetadata(partition_key=keys[0].key, ordering_key=keys[0].ordering_key))
+        payload = encode_batch(
+            (pb.SingleMessageMetadata(sequence_id=i, partition_key=own.key, ordering_key=own.ordering_key), payload)
+            for (i, payload), own in zip(messages, keys or [Keys()] * len(messages), strict=True)
+        )
+        return self._send(batch, payload)
+
+    def answer(self, ticket: SendTicket, *, timeout_s: float) -> SendOutcome:
+        """Wait for what becomes of a send.
+
+        Raises :class:`conformance.clients.outcomes.NoAnswer` if nothing is known in time; it may be asked again.
+        """
+        pump = self._connection.pump
+        what = f"the answer to sequence id {ticket.sequence_id} of producer {self.name}"
+        pump.wait(lambda: ticket.outcome is not None, Deadline.after(timeout_s), what=what)
+        assert ticket.outcome is not None
+        return ticket.outcome
+
+    def close(self, *, timeout_s: float) -> None:
+        """Close it in good order; nothing to do if it is closed already. What is unanswered then is lost.
+
+        Raises ``ConnectionLost``, ``NoAnswer`` or ``ServerRefused``.
+        """
+        if not self.is_open:
+            return
+        close = pb.CommandCloseProducer(producer_id=self._id)
+        self._connection.ask(close, Deadline.after(timeout_s), what=f"closing producer {self.name}")
+        self._end("this client closed the producer")
+
+    def on_frame(self, frame: Frame) -> None:
+        """Take an answer to a send, or the broker's closing of this producer; the connection calls it."""
+        command = frame.command
+        if command.type == _Type.SEND_RECEIPT:
+            receipt = command.send_receipt
+            position = position_of(receipt.message_id) if receipt.HasField("message_id") else None
+            self._confirm(Receipt(receipt.sequence_id, signed(receipt.highest_sequence_id), position))
+        elif command.type == _Type.SEND_ERROR:
+            error = command.send_error
+            self._refuse(error.sequence_id, SendError(error_name(error.error), error.message))
+        else:
+            self._end("the broker closed the producer")
+
+    def on_lost(self, reason: str) -> None:
+        """Learn that the connection is gone; the connection calls it."""
+        self._end(reason)
+
+    def _send(self, metadata: pb.MessageMetadata, payload: bytes) -> SendTicket:
+        send = pb.CommandSend(producer_id=self._id, sequence_id=metadata.sequence_id)
+        if metadata.HasField("highest_sequence_id"):
+            send.highest_sequence_id = metadata.highest_sequence_id
+        if metadata.HasField("num_messages_in_batch"):
+            send.num_messages = metadata.num_messages_in_batch
+        if metadata.num_chunks_from_msg > 1:
+            send.is_chunk = True
+        ticket = SendTicket(metadata.sequence_id, max(metadata.sequence_id, metadata.highest_sequence_id))
+        frame = encode_frame(command_of(send), metadata, payload)
+        with self._connection.pump.lock:
+            if self._closed is not None:
+                ticket.outcome = Lost(self._closed)
+                return ticket
+            if all(earlier.outcome is not None for earlier in self._recent):
+                self._recent.clear()
+            self._recent.append(ticket)
+            try:
+                self._connection.send(frame)
+            except ConnectionLost as lost:
+                self._end(str(lost))
+        return ticket
+
+    # Nothing in an answer tells sends of one id apart: a receipt names the first id of its entry, an error the last,
+    # and answers overtake one another. So an answer that was given to a send moves on to another one like it when
+    # that is what it takes to give every answer to somebody.
+
+    def _confirm(self, receipt: Receipt) -> None:
+        if not self._place(receipt, receipt.sequence_id, set()):
+            self.unexpected.append(receipt)
+
+    def _refuse(self, sequence_id: int, error: SendError) -> None:
+        if not self._place(error, sequence_id, set()):
+            self.unexpected.append(error)
+
+    def _place(self, answer: SendOutcome, sequence_id: int, tried: set[SendTicket]) -> bool:
+        """Give an answer to a send that it fits, moving the answer that this one has if need be."""
+        of_error = isinstance(answer, SendError)
+        fitting = [t for t in self._recent if (t.highest_sequence_id if of_error else t.sequence_id) == sequence_id]
+        for ticket in sorted(fitting, key=lambda t: t.outcome is not None):
+            if ticket in tried:
+                continue
+            tried.add(ticket)
+            before = ticket.outcome
+            if before is None or self._place(before, _named(ticket, before), tried):
+                ticket.outcome = answer
+                return True
+        return False
+
+    def _end(self, reason: str) -> None:
+        with self._connection.pump.lock:
+            if self._closed is None:
+                self._closed = reason
+                self._connection.remove_producer(self._id)
+            for ticket in self._recent:
+                if ticket.outcome is None:
+                    ticket.outcome = Lost(self._closed)
+            self._recent.clear()
+
+
+def _named(ticket: SendTicket, outcome: SendOutcome) -> int:
+    """The sequence id by which an answer named the send that it was given to."""
+    return ticket.highest_sequence_id if isinstance(outcome, SendError) else ticket.sequence_id

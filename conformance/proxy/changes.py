@@ -1,0 +1,80 @@
+"""Changes a frame, as a fault has it, and makes it whole again: sizes, and the checksum where that is wanted."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, assert_never
+
+import google_crc32c
+
+from conformance.clients import protocol_pb2 as pb
+from conformance.clients.frames import CARRY_PAYLOAD, bounds_of, command_end, encode_frame
+from conformance.proxy.faults import Change, Corrupt, FewerIds, LowerLimit, OtherChunkId, OtherUuid, PayloadByte
+
+_U32: Final = struct.Struct(">I")
+
+
+def changed(raw: memoryview, fault: Corrupt) -> bytes | None:
+    """Give the frame with the fault in it; None for one in which there is nothing of that kind to change.
+
+    It is a whole frame that the reader could read.
+    """
+    command = pb.BaseCommand.FromString(bytes(raw[8 : command_end(raw)]))
+    if isinstance(fault.change, FewerIds):
+        return _with_fewer_ids(command, fault.change) if command.type not in CARRY_PAYLOAD else None
+    if isinstance(fault.change, LowerLimit):
+        return _with_lower_limit(command, fault.change)
+    if command.type not in CARRY_PAYLOAD:
+        return None
+    bounds = bounds_of(raw, command_end(raw))
+    metadata = pb.MessageMetadata.FromString(bytes(raw[bounds.metadata : bounds.payload]))
+    inside = _with_change(metadata, bytes(raw[bounds.payload :]), fault.change)
+    if inside is None:
+        return None
+    front = bytes(raw[4 : bounds.metadata - 4])  # from the command's size up to the checksum, if there is one
+    summed = inside
+    if bounds.summed is not None and fault.mended:
+        front = front[:-4] + _U32.pack(google_crc32c.value(summed))
+    return _U32.pack(len(front) + len(summed)) + front + summed
+
+
+def _with_change(metadata: pb.MessageMetadata, payload: bytes, change: Change) -> bytes | None:
+    """Metadata with its size in front, and payload, of which one is changed."""
+    match change:
+        case PayloadByte(at=at, flipped=flipped):
+            if not payload:
+                return None
+            at %= len(payload)
+            payload = payload[:at] + bytes([payload[at] ^ flipped % 256]) + payload[at + 1 :]
+        case OtherChunkId(chunk_id=chunk_id):
+            if not metadata.HasField("chunk_id"):
+                return None
+            metadata.chunk_id = chunk_id
+        case OtherUuid(uuid=uuid):
+            if not metadata.HasField("uuid"):
+                return None
+            metadata.uuid = uuid
+        case FewerIds() | LowerLimit():
+            return None
+        case _:
+            assert_never(change)
+    written = metadata.SerializeToString()
+    return _U32.pack(len(written)) + written + payload
+
+
+def _with_fewer_ids(command: pb.BaseCommand, change: FewerIds) -> bytes | None:
+    """Only an ACK has ids to leave out; one that has none left is nothing at all."""
+    if command.type != pb.BaseCommand.ACK or len(command.ack.message_id) < change.of_at_least:
+        return None
+    if len(command.ack.message_id) <= change.count:
+        return b""
+    del command.ack.message_id[-change.count :]
+    return encode_frame(command)
+
+
+def _with_lower_limit(command: pb.BaseCommand, change: LowerLimit) -> bytes | None:
+    """Only CONNECTED has a limit."""
+    if command.type != pb.BaseCommand.CONNECTED or command.connected.max_message_size <= change.max_message_bytes:
+        return None
+    command.connected.max_message_size = change.max_message_bytes
+    return encode_frame(command)

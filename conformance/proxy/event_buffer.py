@@ -1,0 +1,32 @@
+"""Where a proxy's events go: the last so many of them are kept."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from conformance.proxy.events import Command, Event
+
+USUAL_CAPACITY: Final = 100_000
+
+
+class Ring:
+    """Keeps the last ``capacity`` events; it may be read while the proxy writes to it."""
+
+    def __init__(self, capacity: int = USUAL_CAPACITY) -> None:
+        self._events: deque[Event] = deque(maxlen=capacity)
+        self.count = 0
+        """How many there were, with those that are no longer kept."""
+
+    def __call__(self, event: Event) -> None:
+        """Keep an event."""
+        self._events.append(event)
+        self.count += 1
+
+    def events(self) -> tuple[Event, ...]:
+        """Give what is kept, the oldest first."""
+        return tuple(self._events.copy())
+
+    def commands(self, *kinds: str) -> list[Command]:
+        """Give the commands that are kept, of these kinds or of all."""
+        return [event for event in self.events() if isinstance(event, Command) and (not kinds or event.kind in kinds)]

@@ -1,0 +1,310 @@
+"""Operations in words: who acts, and what it does.
+
+A sentence about an operation is put together from its subject ("producer p0 (session s1, wire client)") and its deed
+("sends 4 (b7)"). What came of it is told elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from conformance.report import chunking, key_shared, network, replication
+from conformance.report.consumption import deed
+from conformance.report.lists import count, joined, times
+from conformance.report.participants import BROKER, CLIENTS, SUITE, Cast
+from model.applications.vocabulary import (
+    Consume,
+    CrashSource,
+    Death,
+    Drain,
+    FinishSource,
+    GoesOn,
+    Point,
+    ReadDatabase,
+    RunReader,
+    RunSubscriber,
+    StartSource,
+    Then,
+)
+from model.chunking.vocabulary import ChunkOperation
+from model.cursors.vocabulary import CursorOperation, Persistence
+from model.key_shared.vocabulary import KeyOperation
+from model.network import NetworkOperation
+from model.operations import (
+    AnyOperation,
+    ClearFailpoints,
+    CloseProducer,
+    CrashProducer,
+    CreateTopic,
+    FailpointKind,
+    Kill,
+    OpenProducer,
+    ReadLog,
+    ReadSnapshot,
+    Restart,
+    Send,
+    SetDeduplication,
+    SetFailpoint,
+    Switch,
+    Unload,
+)
+from model.replication.vocabulary import GeoOperation
+
+
+def who_did_what(operation: AnyOperation, cast: Cast) -> tuple[str, str, str]:
+    """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
+    if isinstance(operation, CursorOperation):
+        return deed(operation, cast)
+    if isinstance(operation, KeyOperation):
+        return key_shared.deed(operation, cast)
+    if isinstance(operation, NetworkOperation):
+        return network.deed(operation)
+    if isinstance(operation, ChunkOperation):
+        return chunking.deed(operation)
+    if isinstance(operation, GeoOperation):
+        return replication.deed(operation)
+    match operation:
+        case OpenProducer(session=session) | CloseProducer(session=session) | CrashProducer(session=session):
+            return session, cast.producer(session), _deed_of_producer(operation)
+        case Send(session=session):
+            return session, cast.producer(session), _deed_of_producer(operation)
+        case StartSource(source=source) | FinishSource(source=source) | CrashSource(source=source):
+            return f"source {source}", f"source {source}", _deed_of_source(operation)
+        case Consume(consumer=consumer):
+            return f"consumer {consumer}", f"consumer {consumer}", _consumes(operation)
+        case RunReader(program=program) | RunSubscriber(program=program):
+            return f"program {program}", f"program {program}", _runs(operation)
+        case Unload() | Restart() | Kill() | SetFailpoint() | ClearFailpoints():
+            return BROKER, "the broker", _done_to_broker(operation)
+        case CreateTopic() | SetDeduplication() | ReadSnapshot() | ReadLog() | Drain() | ReadDatabase():
+            return SUITE, "the suite", _deed_of_suite(operation)
+        case _:
+            assert_never(operation)
+
+
+def _deed_of_producer(operation: OpenProducer | CloseProducer | CrashProducer | Send) -> str:
+    match operation:
+        case OpenProducer(topic=topic):
+            return f"opens on topic {topic}"
+        case CloseProducer():
+            return "closes in good order"
+        case CrashProducer():
+            return "crashes: its connection is cut without a goodbye"
+        case Send(entries=(entry,), wait=wait):
+            return f"sends {entry}" + ("" if wait else " and does not wait for the answer")
+        case Send(entries=entries, wait=wait):
+            listed = joined([str(entry) for entry in entries])
+            return f"sends {listed}, all in flight at once" + ("" if wait else ", and does not wait for the answers")
+        case _:
+            assert_never(operation)
+
+
+def _deed_of_source(operation: StartSource | FinishSource | CrashSource) -> str:
+    match operation:
+        case StartSource(topic=topic, entries=entries, goes_on=goes_on, back=back, client=client):
+            last = "its last confirmed entry" if back == 1 else f"its last {back} confirmed entries"
+            again = f", sending {last} again," if back else ""
+            new = joined([str(entry) for entry in entries]) or "nothing new"
+            return f"begins a life on topic {topic} ({CLIENTS[client]}), goes on {_from(goes_on)}{again} with {new}"
+        case FinishSource():
+            return "sends again until all is confirmed, and ends in good order"
+        case CrashSource(confirmed=confirmed):
+            entries_confirmed = count(confirmed, "entry of this life is", "entries of this life are")
+            return f"dies, its connection cut, once {entries_confirmed} confirmed to it"
+        case _:
+            assert_never(operation)
+
+
+def _from(goes_on: GoesOn) -> str:
+    match goes_on:
+        case "from-checkpoint":
+            return "behind what was confirmed to it"
+        case "from-told-id":
+            return "behind the sequence id that the broker tells it"
+        case "with-new-only":
+            return "without what it had sent before"
+        case _:
+            assert_never(goes_on)
+
+
+def _consumes(operation: Consume) -> str:
+    subscription = f"subscription {operation.subscription} ({operation.kind}) of topic {operation.topic}"
+    received = f"receives up to {count(operation.count, 'message', 'messages')} of {subscription}"
+    return f"{received} with the {CLIENTS[operation.client]}{_acknowledging(operation.acks)}{_then(operation.then)}"
+
+
+def _acknowledging(acks: tuple[bool, ...]) -> str:
+    if all(acks):
+        return " and acknowledges each message"
+    if not any(acks):
+        return " and acknowledges none"
+    pattern = ", ".join("yes" if ack else "no" for ack in acks)
+    return f" and acknowledges messages in turn: {pattern}"
+
+
+def _then(then: Then) -> str:
+    match then:
+        case "stays":
+            return ""
+        case "closes":
+            return ", then closes in good order"
+        case "crashes":
+            return ", then dies with its connection cut"
+        case _:
+            assert_never(then)
+
+
+def _runs(operation: RunReader | RunSubscriber) -> str:
+    match operation:
+        case RunReader(topic=topic, death=death):
+            what = f"reads topic {topic}, storing its last message id and its state in one transaction"
+        case RunSubscriber(topic=topic, death=death):
+            what = f"consumes topic {topic}, storing business ids and its state in one transaction"
+        case _:
+            assert_never(operation)
+    return what + ("" if death is None else _dying(death))
+
+
+def _dying(death: Death) -> str:
+    return f", and kills itself at message {death.message}, {_at(death.point)}"
+
+
+def _at(point: Point) -> str:
+    match point:
+        case "received":
+            return "before it does anything about it"
+        case "state-changed":
+            return "with the state changed and the id not stored"
+        case "before-commit":
+            return "with all stored and nothing committed"
+        case "committed":
+            return "right after the commit"
+        case "acknowledged":
+            return "right after the acknowledgment"
+        case _:
+            assert_never(point)
+
+
+def _done_to_broker(operation: Unload | Restart | Kill | SetFailpoint | ClearFailpoints) -> str:
+    match operation:
+        case Unload(topic=topic, classic=classic):
+            return f"unloads topic {topic}, to load it again for whoever asks for it next{_implemented(classic)}"
+        case Restart(deduplication=None):
+            return "is stopped gracefully and started again on the same data"
+        case Restart(deduplication=on):
+            setting = f"deduplication {'on' if on else 'off'} for topics without a policy"
+            return f"is stopped gracefully and started again on the same data, with {setting}"
+        case Kill():
+            return "is killed (SIGKILL) and started again on the same data"
+        case SetFailpoint(topic=topic, kind=kind, count=number, delay_ms=delay_ms, spared=spared):
+            delay = f", by {delay_ms} ms" if delay_ms else ""
+            behind = f", behind {count(spared, 'write', 'writes')} that it lets through" if spared else ""
+            return f"is made to fail on topic {topic}, {times(number)}{behind}: {_failpoint(kind)}{delay} ({kind})"
+        case ClearFailpoints():
+            return "is no longer made to fail"
+        case _:
+            assert_never(operation)
+
+
+def _implemented(classic: bool | None) -> str:
+    match classic:
+        case None:
+            return ""
+        case True:
+            return ", with the classic implementation of Key_Shared"
+        case False:
+            return ", with the implementation of Key_Shared that has draining hashes"
+
+
+def _failpoint(kind: FailpointKind) -> str:
+    match kind:
+        case "write-fails":
+            return "a write fails before anything is stored"
+        case "write-fails-late":
+            return "a write fails late"
+        case "write-slow":
+            return "an entry is stored, but the broker learns of it late"
+        case "snapshot-write-fails":
+            return "a deduplication snapshot cannot be written"
+        case "snapshot-slow":
+            return "a deduplication snapshot is taken, but written late"
+        case "confirmation-lost":
+            return "an entry is stored, but its confirmation is lost with the connection"
+        case "ledger-close-slow":
+            return "a full ledger is slow to close"
+        case "replay-slow":
+            return "what a recovery reads of the log is slow to reach deduplication"
+        case "read-slow":
+            return "what was read is slow to reach the dispatcher"
+        case "dispatch-slow":
+            return "consumers are chosen for messages, but sent to late"
+        case "join-slow":
+            return "consumers have new hashes, but those that drain are registered late"
+        case "leave-slow":
+            return "a consumer that is gone is taken out late"
+        case _:
+            assert_never(kind)
+
+
+def _deed_of_suite(
+    operation: CreateTopic | SetDeduplication | ReadSnapshot | ReadLog | Drain | ReadDatabase,
+) -> str:
+    match operation:
+        case CreateTopic():
+            return _creates(operation)
+        case SetDeduplication(topic=topic, scope=scope, on=on, in_flight=in_flight):
+            meanwhile = ", whatever is in flight" if on and in_flight else ""
+            return (
+                f"switches deduplication of topic {topic} {'on' if on else 'off'}, "
+                f"by a policy of the {scope}{meanwhile}"
+            )
+        case ReadSnapshot(topic=topic):
+            return f"reads the stored deduplication snapshot of topic {topic}"
+        case ReadLog(topic=topic):
+            return f"reads the log of topic {topic} back"
+        case Drain(topic=topic, subscription=subscription, kind=kind):
+            left = f"all that is left of subscription {subscription} ({kind}) of topic {topic}"
+            return f"cuts off whoever is connected, and receives and acknowledges {left}"
+        case ReadDatabase(program=program):
+            return f"reads the database of program {program}"
+        case _:
+            assert_never(operation)
+
+
+def _creates(operation: CreateTopic) -> str:
+    number = operation.partitions
+    partitions = f" of {count(number, 'partition', 'partitions')}" if number else ""
+    if operation.persistence is None:
+        return f"creates topic {operation.topic}{partitions}, {_switched(operation.deduplication)}"
+    kept = "deleted" if operation.is_trimmed else "kept"
+    return (
+        f"creates topic {operation.topic}{partitions}, without deduplication, its cursors persisted "
+        f"{_persisted(operation.persistence)}, what all subscriptions acknowledged {kept}"
+    )
+
+
+def _persisted(persistence: Persistence) -> str:
+    match persistence:
+        case "shipped":
+            return "as the release ships it"
+        case "once-a-second":
+            return "at most once a second"
+        case "every-ack":
+            return "with every acknowledgment"
+        case _:
+            assert_never(persistence)
+
+
+def _switched(switch: Switch) -> str:
+    match switch:
+        case "broker":
+            return "with deduplication as is the broker's default"
+        case "namespace-on" | "namespace-off":
+            return f"in a namespace that switches deduplication {switch.removeprefix('namespace-')}"
+        case "own-namespace-on" | "own-namespace-off":
+            on = switch.removeprefix("own-namespace-")
+            return f"in a namespace of its own, which switches deduplication {on}"
+        case "topic-on" | "topic-off":
+            return f"with deduplication switched {switch.removeprefix('topic-')} by a policy of the topic"
+        case _:
+            assert_never(switch)

@@ -1,1 +1,0 @@
-"""The tap: between clients and a broker it records the commands on the wire, and does to them what networks do."""

@@ -1,9 +1,0 @@
-"""Trouble: the run itself failed.
-
-Trouble is never a violation of a rule. A broker that does not start, a full disk, a client library's bug: each ends the
-run with one sentence and exit status 2, and no verdict is drawn from it.
-"""
-
-
-class Trouble(Exception):
-    """The run cannot go on; ``str()`` of it is one clear sentence for a person."""

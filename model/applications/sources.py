@@ -1,0 +1,276 @@
+"""Sources (DEDUP-13, DEDUP-15): what an application that produces may count on, life after life.
+
+A source owes the log its entries, in its order. It learns that one is stored by a confirmation, or, where it goes on
+from the id that the broker tells it on opening, by that id alone. What it may not count on is written here entry by
+entry: a source that cannot replay gives up what was not confirmed when it died. How it retries meanwhile is its own
+business, and how the broker does it is that of :mod:`model.deduplication.observer`: this is the promise as the
+application sees it.
+
+Three deviations, each allowed for only where it can have happened. The told id may be that of a write in flight,
+which fails afterwards: a failed write was asked for since the entry was sent, or the topic was moved after the telling,
+both before anything behind it was confirmed. A topic that is moved with writes in flight may leave out some of them and
+store later ones. And pulsar-client may wait for ever, where its producer was closed, by a failed write or with its
+topic, as it was opening.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from model.applications.vocabulary import Confirmed, GoesOn, SourceEnded, StartSource
+from model.catalogue import carries
+from model.deviations import CLOSED_BEFORE_OPENED, DEVIATIONS, PENDING_ID_TRUSTED, UNLOADED_IN_ROLLOVER, shown
+from model.judgement import Allowed, Broken
+from model.log import Position
+from model.operations import LoggedEntry
+from model.vocabulary import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """An entry that a source came to.
+
+    ``trusted``: the source went past it, told by the broker that it is stored. ``may_have_failed``: its last write may
+    have failed. ``was_in_flight``: it may have been when the topic was moved. ``given_up``: a source that cannot replay
+    let go of it.
+    """
+
+    entry: Entry
+    confirmed: bool = False
+    position: Position | None = None
+    trusted: bool = False
+    may_have_failed: bool = False
+    was_in_flight: bool = False
+    given_up: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the source will send it again, or is sending it."""
+        return not (self.confirmed or self.trusted or self.given_up)
+
+    @property
+    def may_be_lost(self) -> bool:
+        """Whether the write that the source was told of may have failed."""
+        return self.trusted and self.may_have_failed and not self.confirmed
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is known of one source: what it owes, whether it lives, and what it went through.
+
+    ``is_undisturbed``: no failing writes were asked for in this life. ``goes_on``: where it last went on.
+    ``interruptions``: how often it had to come back with something unconfirmed. ``may_be_closed``: in this life the
+    broker may have closed its producer. ``was_away``: in this life the broker's process was away.
+    """
+
+    topic: str
+    owed: tuple[Owed, ...] = ()
+    is_running: bool = False
+    is_undisturbed: bool = False
+    goes_on: GoesOn = "from-checkpoint"
+    interruptions: int = 0
+    may_be_closed: bool = False
+    was_away: bool = False
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing that it sent can still be on its way: all of it was confirmed."""
+        return not self.is_running and all(owed.confirmed for owed in self.owed)
+
+    @property
+    def can_replay(self) -> bool:
+        """Whether it sends again, in another life, what was not confirmed when it died."""
+        return self.goes_on != "with-new-only"
+
+    @property
+    def highest(self) -> int:
+        """The highest sequence id that it used; 0 for none."""
+        return max((owed.entry.highest for owed in self.owed), default=0)
+
+
+def started(source: Source, operation: StartSource, told: int, *, may_fail: bool, is_undisturbed: bool) -> Source:
+    """A life began; where it goes on depends on the kind of source, and maybe on the id that it was told.
+
+    ``may_fail``: writes on its topic may fail; ``is_undisturbed``: if so, then only those that are in flight already.
+    """
+    came = tuple(Owed(entry, may_have_failed=may_fail) for entry in operation.entries)
+    owed = (*source.owed, *came)
+    if operation.goes_on == "with-new-only":
+        owed = (*(_given_up(before) for before in source.owed), *came)
+    if operation.goes_on == "from-told-id":
+        owed = tuple(_compared_with(told, one, may_fail=may_fail) for one in owed)
+    return replace(
+        source,
+        owed=owed,
+        is_running=True,
+        is_undisturbed=is_undisturbed,
+        goes_on=operation.goes_on,
+        may_be_closed=may_fail,
+        was_away=False,
+    )
+
+
+def _given_up(owed: Owed) -> Owed:
+    return replace(owed, given_up=True) if owed.is_open else owed
+
+
+def _compared_with(told: int, owed: Owed, *, may_fail: bool) -> Owed:
+    """Up to the id that it was told, the source takes its entries for stored; what is behind it is sent (again)."""
+    if owed.confirmed or owed.given_up:
+        return owed
+    if owed.entry.highest <= told:
+        return replace(owed, trusted=True)
+    return replace(owed, trusted=False, may_have_failed=may_fail)
+
+
+@carries("DEDUP-13")
+def ended(source: Source, name: str, outcome: SourceEnded, known: frozenset[str]) -> Allowed[Source] | Broken:
+    """A life is over. What was confirmed in it is stored, and with it what the source trusted to stand before it.
+
+    The client's retries should have been enough. While the broker's process is away it waits ever longer between them.
+    """
+    if not outcome.stalled or source.was_away:
+        return Allowed(_after(source, outcome))
+    because = f"source {name} waited in vain for pulsar-client to have a message confirmed"
+    if not source.may_be_closed:
+        return Broken("DEDUP-13", because)
+    return shown(CLOSED_BEFORE_OPENED, _after(source, outcome), known, because)
+
+
+def _after(source: Source, outcome: SourceEnded) -> Source:
+    confirmed = {one.sequence_id: one for one in outcome.confirmed}
+    owed = tuple(_with_answer(one, confirmed.get(one.entry.lowest)) for one in source.owed)
+    last = max(confirmed, default=0)
+    owed = tuple(_settled(one) if one.entry.lowest < last else one for one in owed)
+    interruptions = source.interruptions + outcome.came_back + (1 if outcome.left else 0)
+    return replace(source, owed=owed, is_running=False, interruptions=interruptions)
+
+
+def shows_that_writes_are_over(source: Source, outcome: SourceEnded) -> bool:
+    """Whether a write that this life had confirmed shows that all which were held before it have ended."""
+    return source.is_undisturbed and any(one.position is not None for one in outcome.confirmed)
+
+
+def _with_answer(owed: Owed, answer: Confirmed | None) -> Owed:
+    """A confirmation without a position says no more than the id that was told to a source that trusts it."""
+    if answer is None or (answer.position is None and owed.may_be_lost):
+        return owed
+    return replace(owed, confirmed=True, position=answer.position or owed.position)
+
+
+def _settled(owed: Owed) -> Owed:
+    return replace(owed, confirmed=True) if owed.trusted and not owed.may_have_failed else owed
+
+
+def writes_may_fail(source: Source) -> Source:
+    """From now on writes to its topic may fail, and so may those that are in flight."""
+    owed = tuple(replace(o, may_have_failed=not o.confirmed) for o in source.owed)
+    return replace(source, owed=owed, is_undisturbed=False, may_be_closed=True)
+
+
+def moved(source: Source, *, was_away: bool) -> Source:
+    """Its topic was closed: a write that was in flight when the source was told of it may have failed.
+
+    ``was_away``: so was the broker's process.
+    """
+    owed = tuple(o if o.confirmed else _in_flight_when_moved(o) for o in source.owed)
+    return replace(source, owed=owed, may_be_closed=True, was_away=source.was_away or was_away)
+
+
+def _in_flight_when_moved(owed: Owed) -> Owed:
+    return replace(owed, was_in_flight=True, may_have_failed=owed.may_have_failed or owed.trusted)
+
+
+@carries("DEDUP-13")
+def never_ended(name: str, why: str) -> Broken:
+    """Retrying until confirmed has an end when nothing fails any more."""
+    return Broken("DEDUP-13", f"source {name} sent again and again, and yet: {why}")
+
+
+@carries("DEDUP-13", "DEDUP-15")
+def log_read(
+    source: Source, name: str, found: Sequence[LoggedEntry], known: frozenset[str]
+) -> Allowed[Source] | Broken:
+    """The source's part of the log: its entries, each once, in its order; what it does not count on may be missing.
+
+    One pass: what is there is there once and was sent, so the next entry is either the one that is owed next, or that
+    one is missing.
+    """
+    for logged in found:
+        if (because := _why_extra(source, name, logged, found)) is not None:
+            return _broken(source, because)
+    lost: dict[int, str] = {}
+    rest = list(found)
+    for number, owed in enumerate(source.owed):
+        if rest and rest[0].entry == owed.entry:
+            at = rest.pop(0).position
+            if owed.position not in (None, at):
+                return _broken(
+                    source, f"{owed.entry} of source {name} is at {at}, and was confirmed at {owed.position}"
+                )
+        elif owed.confirmed or owed.trusted:
+            excuse = _excuse(owed, source.owed[number + 1 :], [logged.entry for logged in rest], known)
+            if excuse is None:
+                return _broken(source, _why_missing(name, owed, found))
+            lost[number] = excuse
+    if rest:
+        return _broken(source, _out_of_order(name, rest[0]))
+    for number, excuse in lost.items():
+        if excuse not in known:
+            return DEVIATIONS[excuse].broken(_why_missing(name, source.owed[number], found))
+    after = replace(source, owed=tuple(_let_go(o) if i in lost else o for i, o in enumerate(source.owed)))
+    return Allowed(after, () if lost else _exercised_by(source), tuple(sorted(set(lost.values()))))
+
+
+def _excuse(owed: Owed, behind: Sequence[Owed], rest: Sequence[Entry], known: frozenset[str]) -> str | None:
+    """The deviation, a known one if there is, that explains why an entry that the source takes for stored is missing.
+
+    None if nothing does: it is not missing but out of order, or it cannot have happened.
+    """
+    if owed.entry in rest:
+        return None
+    excuses = [PENDING_ID_TRUSTED] if owed.may_be_lost else []
+    if owed.was_in_flight and owed.position is None and any(o.was_in_flight and o.entry in rest for o in behind):
+        excuses.append(UNLOADED_IN_ROLLOVER)
+    return min(excuses, key=lambda name: name not in known, default=None)
+
+
+def _let_go(owed: Owed) -> Owed:
+    return replace(owed, confirmed=False, trusted=False, given_up=True)
+
+
+def _broken(source: Source, because: str) -> Broken:
+    return Broken("DEDUP-13" if source.can_replay else "DEDUP-15", because)
+
+
+def _why_missing(name: str, owed: Owed, found: Sequence[LoggedEntry]) -> str:
+    for logged in found:
+        if logged.entry == owed.entry:
+            return _out_of_order(name, logged)
+    why = "which was confirmed" if owed.confirmed else "which the broker told it to have"
+    return f"the log lacks {owed.entry} of source {name}, {why}"
+
+
+def _out_of_order(name: str, logged: LoggedEntry) -> str:
+    return f"the log has {logged.entry} of source {name} at {logged.position}, out of the source's order"
+
+
+def _why_extra(source: Source, name: str, logged: LoggedEntry, found: Sequence[LoggedEntry]) -> str | None:
+    what = f"the log has {logged.entry} of source {name}"
+    places = [str(other.position) for other in found if other.entry == logged.entry]
+    if len(places) > 1:
+        return f"{what} {len(places)} times, at {', '.join(places)}"
+    if all(owed.entry != logged.entry for owed in source.owed):
+        return f"{what} at {logged.position}, which it never sent so"
+    return None
+
+
+def _exercised_by(source: Source) -> tuple[str, ...]:
+    """Only a source that was interrupted and had everything settled put its rule to the test."""
+    if not source.interruptions or any(owed.is_open for owed in source.owed):
+        return ()
+    if source.can_replay:
+        return ("DEDUP-13",)
+    gave_up = any(owed.given_up for owed in source.owed)
+    return ("DEDUP-15",) if gave_up and any(owed.confirmed for owed in source.owed) else ()

@@ -1,0 +1,111 @@
+"""Subscriptions (DEDUP-16): every message is delivered at least once, and again after a failure before its ack.
+
+What was acknowledged may come again after a failure (how late an ack may be lost is document 003's); what was not must.
+So the pure part is small: which messages were acknowledged, which are outstanding at whom, and which are due again
+because whoever had them is gone. That nothing is missed is known when the broker says that nothing is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from model.applications.vocabulary import Consume, Delivered
+from model.catalogue import carries
+from model.judgement import Allowed, Broken
+from model.log import Position
+from model.operations import LoggedEntry
+
+Messages = frozenset[Delivered]
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What is known of one subscription.
+
+    ``acknowledged``: what an ack was sent for, whether or not it was lost. ``outstanding``: for each consumer, what it
+    received in this life of it and did not acknowledge. ``due``: the same of those that are gone.
+    """
+
+    topic: str
+    acknowledged: Messages = frozenset()
+    outstanding: Mapping[str, Messages] = field(default_factory=dict)
+    due: Messages = frozenset()
+
+
+def received(
+    subscription: Subscription, operation: Consume, messages: Sequence[Delivered], acknowledged: Sequence[Delivered]
+) -> Allowed[Subscription]:
+    """A consumer received messages, and acknowledged some; what was once acknowledged, by anyone, is not due again."""
+    got = frozenset(messages)
+    acks = subscription.acknowledged | frozenset(acknowledged)
+    mine = subscription.outstanding.get(operation.consumer, frozenset())
+    held = {**subscription.outstanding, operation.consumer: (mine | got) - acks}
+    after = replace(
+        subscription,
+        acknowledged=acks,
+        outstanding=held,
+        due=subscription.due - got - acks,
+    )
+    if operation.then != "stays":
+        after = left(after, operation.consumer)
+    return Allowed(after, ("DEDUP-16",) if got & subscription.due else ())
+
+
+def left(subscription: Subscription, consumer: str) -> Subscription:
+    """A consumer is gone: what it had and did not acknowledge is due again."""
+    outstanding = dict(subscription.outstanding)
+    due = outstanding.pop(consumer, frozenset())
+    return replace(subscription, outstanding=outstanding, due=subscription.due | due)
+
+
+def moved(subscription: Subscription) -> Subscription:
+    """The topic was closed, and no consumer has anything any more."""
+    for consumer in subscription.outstanding:
+        subscription = left(subscription, consumer)
+    return subscription
+
+
+@carries("DEDUP-16")
+def starved(name: str, why: str) -> Broken:
+    """The broker has messages that are not acknowledged, and does not deliver them to whoever waits."""
+    return Broken("DEDUP-16", f"a consumer of subscription {name} waits for messages that do not come: {why}")
+
+
+@carries("DEDUP-16")
+def drained(
+    subscription: Subscription, name: str, messages: Sequence[Delivered], log: Sequence[LoggedEntry] | None
+) -> Allowed[Subscription] | Broken:
+    """All consumers were cut off, and a new one received and acknowledged what was left, until the broker had no more.
+
+    So everything that was never acknowledged has to be among that: each message of the log (None: not known), and in
+    any case each that was received before.
+    """
+    subscription = moved(subscription)
+    got = frozenset(messages)
+    for message in sorted(subscription.due - got, key=_place):
+        return Broken("DEDUP-16", f"{_words(message)}, received and not acknowledged, did not come again to {name}")
+    for message in messages_of(log or ()):
+        if message not in subscription.acknowledged and message not in got:
+            return Broken("DEDUP-16", f"{_words(message)} was never delivered to {name}")
+    again = got & subscription.due
+    after = replace(subscription, due=frozenset(), acknowledged=subscription.acknowledged | got)
+    return Allowed(after, ("DEDUP-16",) if again else ())
+
+
+def messages_of(log: Iterable[LoggedEntry]) -> list[Delivered]:
+    """The messages of a log one by one, as an application that reads all of it gets them."""
+    return [
+        Delivered(logged.position, index if logged.entry.is_batch else -1, message.business_id)
+        for logged in log
+        for index, message in enumerate(logged.entry.messages)
+    ]
+
+
+def _place(message: Delivered) -> tuple[Position, int]:
+    return message.position, message.batch_index
+
+
+def _words(message: Delivered) -> str:
+    within = f", {message.batch_index} of its batch" if message.batch_index >= 0 else ""
+    return f"message {message.business_id} (at {message.position}{within})"

@@ -1,0 +1,266 @@
+"""Document 000 from its applications' side: all sources, subscriptions and programs of one example.
+
+Here is what needs more than one of them: which topic is theirs, that its log was read after the last send, and which
+operations have to end an example so that all is known. What each of them may count on is in
+:mod:`model.applications.sources` (DEDUP-13, DEDUP-15), :mod:`model.applications.subscriptions` (DEDUP-16) and
+:mod:`model.applications.programs` (DEDUP-17, DEDUP-18).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar, assert_never
+
+from model.applications import programs, sources, subscriptions
+from model.applications.programs import Program, Scenario
+from model.applications.sources import Source
+from model.applications.subscriptions import Subscription
+from model.applications.vocabulary import (
+    ApplicationOperation,
+    Consume,
+    CrashSource,
+    DatabaseRead,
+    Drain,
+    Drained,
+    FinishSource,
+    Ran,
+    ReadDatabase,
+    Received,
+    RunReader,
+    RunSubscriber,
+    SourceEnded,
+    SourceStarted,
+    StartSource,
+    Stuck,
+    SubscriptionKind,
+)
+from model.judgement import Allowed, Broken
+from model.operations import AnyOutcome, LoggedEntry
+from model.vocabulary import Entry, Message
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """What else is known about an operation.
+
+    ``writes_may_fail``: writes to its topic may, from now on; ``writes_may_linger``: those in flight still may.
+    ``known``: the deviations that are reported apart.
+    """
+
+    writes_may_fail: bool = False
+    writes_may_linger: bool = False
+    known: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Applications:
+    """What is known of the applications of one example; subscriptions by topic and name, logs by topic."""
+
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    subscriptions: Mapping[tuple[str, str], Subscription] = field(default_factory=dict)
+    kinds: Mapping[tuple[str, str], SubscriptionKind] = field(default_factory=dict)
+    programs: Mapping[str, Program] = field(default_factory=dict)
+    logs: Mapping[str, Sequence[LoggedEntry]] = field(default_factory=dict)
+    """The whole log of a topic, where nothing was sent to it since it was read."""
+
+    def has(self, topic: str) -> bool:
+        """Whether this topic is one that sources write to."""
+        return any(source.topic == topic for source in self.sources.values())
+
+    def on(self, topic: str) -> dict[str, Source]:
+        """The sources of a topic."""
+        return {name: source for name, source in self.sources.items() if source.topic == topic}
+
+
+Judgement = Allowed[Applications] | Broken
+
+
+def judge(state: Applications, operation: ApplicationOperation, outcome: AnyOutcome, around: Around) -> Judgement:
+    """What this operation of an application, which was performed, leaves possible."""
+    match operation:
+        case StartSource():
+            return _source_started(state, operation, outcome, around)
+        case FinishSource(name) | CrashSource(name):
+            return _source_ended(state, name, outcome, around)
+        case Consume():
+            return _consumed(state, operation, outcome)
+        case Drain():
+            return _drained(state, operation, outcome)
+        case RunReader(name, topic):
+            return _ran(state, name, Program(topic, "reader"), outcome)
+        case RunSubscriber(name, topic):
+            return _ran(state, name, Program(topic, "subscriber"), outcome)
+        case ReadDatabase(name):
+            return _database_read(state, name, outcome)
+        case _:
+            assert_never(operation)
+
+
+def _source_started(state: Applications, operation: StartSource, outcome: AnyOutcome, around: Around) -> Judgement:
+    if isinstance(outcome, Stuck):
+        return sources.never_ended(operation.source, outcome.why)
+    if not isinstance(outcome, SourceStarted):
+        return Allowed(state)
+    source = state.sources.get(operation.source, Source(operation.topic))
+    source = sources.started(
+        source,
+        operation,
+        outcome.told,
+        may_fail=around.writes_may_fail or around.writes_may_linger,
+        is_undisturbed=not around.writes_may_fail,
+    )
+    through = {
+        name: replace(program, is_through=program.is_through and program.topic != source.topic)
+        for name, program in state.programs.items()
+    }
+    logs = {topic: log for topic, log in state.logs.items() if topic != source.topic}
+    return Allowed(replace(_with_source(state, operation.source, source), programs=through, logs=logs))
+
+
+def _source_ended(state: Applications, name: str, outcome: AnyOutcome, around: Around) -> Judgement:
+    if isinstance(outcome, Stuck):
+        return sources.never_ended(name, outcome.why)
+    if not isinstance(outcome, SourceEnded):
+        return Allowed(state)
+    judged = sources.ended(state.sources[name], name, outcome, around.known)
+    return _put(judged, lambda new: _with_source(state, name, new))
+
+
+def _with_source(state: Applications, name: str, source: Source) -> Applications:
+    return replace(state, sources={**state.sources, name: source})
+
+
+def _consumed(state: Applications, operation: Consume, outcome: AnyOutcome) -> Judgement:
+    if isinstance(outcome, Stuck):
+        return subscriptions.starved(operation.subscription, outcome.why)
+    if not isinstance(outcome, Received):
+        return Allowed(state)
+    key = (operation.topic, operation.subscription)
+    subscription = state.subscriptions.get(key, Subscription(operation.topic))
+    state = replace(state, kinds={**state.kinds, key: operation.kind})
+    judged = subscriptions.received(subscription, operation, outcome.messages, outcome.acknowledged)
+    return _put(judged, lambda new: replace(state, subscriptions={**state.subscriptions, key: new}))
+
+
+def _drained(state: Applications, operation: Drain, outcome: AnyOutcome) -> Judgement:
+    if isinstance(outcome, Stuck):
+        return subscriptions.starved(operation.subscription, outcome.why)
+    if not isinstance(outcome, Drained):
+        return Allowed(state)
+    key = (operation.topic, operation.subscription)
+    subscription = state.subscriptions.get(key, Subscription(operation.topic))
+    log = state.logs.get(operation.topic)
+    judged = subscriptions.drained(subscription, operation.subscription, outcome.messages, log)
+    return _put(judged, lambda new: replace(state, subscriptions={**state.subscriptions, key: new}))
+
+
+def _ran(state: Applications, name: str, fresh: Program, outcome: AnyOutcome) -> Judgement:
+    program = state.programs.get(name, fresh)
+    if isinstance(outcome, Stuck):
+        return programs.got_stuck(program, name, outcome.why)
+    if not isinstance(outcome, Ran):
+        return Allowed(state)
+    return Allowed(replace(state, programs={**state.programs, name: programs.ran(program, outcome)}))
+
+
+def _database_read(state: Applications, name: str, outcome: AnyOutcome) -> Judgement:
+    if not isinstance(outcome, DatabaseRead):
+        return Allowed(state)
+    program = state.programs[name]
+    judged = programs.database_read(program, name, outcome.applied, state.logs.get(program.topic))
+    return _put(judged, lambda new: replace(state, programs={**state.programs, name: new}))
+
+
+def _put(judged: Allowed[T] | Broken, into: Callable[[T], Applications]) -> Judgement:
+    if isinstance(judged, Broken):
+        return judged
+    return Allowed(into(judged.state), judged.exercised, judged.deviations)
+
+
+def topic_without_lingering_writes(
+    state: Applications, operation: ApplicationOperation, outcome: AnyOutcome
+) -> str | None:
+    """The topic on which this operation, being the end of a source's life, shows that all earlier writes have ended."""
+    if not (isinstance(operation, FinishSource | CrashSource) and isinstance(outcome, SourceEnded)):
+        return None
+    source = state.sources[operation.source]
+    return source.topic if sources.shows_that_writes_are_over(source, outcome) else None
+
+
+def moved(state: Applications, topic: str | None = None) -> Applications:
+    """A topic was closed and is loaded again, or, with None, all of them, the broker's process having been away."""
+
+    def source_moved(source: Source) -> Source:
+        return sources.moved(source, was_away=topic is None)
+
+    return replace(
+        state,
+        sources={name: _if_on(topic, source, source_moved) for name, source in state.sources.items()},
+        subscriptions={key: _if_on(topic, one, subscriptions.moved) for key, one in state.subscriptions.items()},
+    )
+
+
+def writes_may_fail(state: Applications, topic: str) -> Applications:
+    """Failing writes were asked for on a topic."""
+    changed = {name: _if_on(topic, source, sources.writes_may_fail) for name, source in state.sources.items()}
+    return replace(state, sources=changed)
+
+
+P = TypeVar("P", Source, Subscription)
+
+
+def _if_on(topic: str | None, one: P, change: Callable[[P], P]) -> P:
+    return change(one) if topic in (None, one.topic) else one
+
+
+def log_read(
+    state: Applications, topic: str, entries: Sequence[LoggedEntry], known: frozenset[str], *, deduplication: bool
+) -> Judgement:
+    """The whole log of a topic was read; without deduplication nothing is promised to its sources."""
+    exercised: tuple[str, ...] = ()
+    deviations: tuple[str, ...] = ()
+    for name, source in state.on(topic).items() if deduplication else ():
+        judged = sources.log_read(source, name, [logged for logged in entries if logged.producer == name], known)
+        if isinstance(judged, Broken):
+            return judged
+        state = _with_source(state, name, judged.state)
+        exercised += judged.exercised
+        deviations += judged.deviations
+    return Allowed(replace(state, logs={**state.logs, topic: tuple(entries)}), exercised, deviations)
+
+
+# ------------------------------------------------------------------------------------------- how an example is ended
+
+
+def settling(state: Callable[[], Applications], topic: str) -> Iterator[ApplicationOperation]:
+    """The operations after which a topic's sources have nothing on the way any more.
+
+    A source of which something is open lives once more, in order to send one message more: the broker lets it in only
+    when it is through with its last life, and once that message is confirmed all writes before it have ended.
+    """
+    for name, source in state().on(topic).items():
+        if source.is_running:
+            yield FinishSource(name)
+        source = state().sources[name]
+        if not source.is_settled:
+            last = Entry((Message(source.highest + 1, f"{name}-last"),))
+            yield StartSource(name, topic, (last,), goes_on=source.goes_on)
+            yield FinishSource(name)
+
+
+def winding_up(state: Applications, topic: str) -> Iterator[ApplicationOperation]:
+    """The operations that show, the topic's log being read, what its subscribers and programs have come to."""
+    for key in state.subscriptions:
+        if key[0] == topic:
+            yield Drain(topic, key[1], state.kinds[key])
+    for name, program in state.programs.items():
+        if program.topic == topic:
+            yield _run(program.scenario, name, topic)
+            yield ReadDatabase(name)
+
+
+def _run(scenario: Scenario, name: str, topic: str) -> RunReader | RunSubscriber:
+    return RunReader(name, topic) if scenario == "reader" else RunSubscriber(name, topic)

@@ -1,0 +1,181 @@
+"""What is acknowledged of chunked messages, given back, skipped and set back: CHUNK-07 on both sides of the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from model.catalogue import carries
+from model.chunking import dispatching
+from model.chunking.consuming import passed
+from model.chunking.state import Chunking, Consumer, Key, Message
+from model.chunking.vocabulary import (
+    Acking,
+    AcknowledgeChunked,
+    Asking,
+    ChunkedAsked,
+    ChunkedBacklog,
+    GiveBack,
+    Given,
+    Joined,
+    Stream,
+    SubscriptionMoved,
+)
+from model.deviations import CHUNK_LAST_GIVEN_BACK, CHUNK_REPEATED_UNACKNOWLEDGED, DEVIATIONS
+from model.judgement import Allowed, Broken
+from model.log import Position
+
+Judged = Allowed[Chunking] | Broken
+Pair = tuple[Given, Message]
+
+
+def asked(
+    state: Chunking, operation: AcknowledgeChunked | GiveBack, outcome: ChunkedAsked, known: frozenset[str]
+) -> Judged:
+    """An application acknowledged messages or failed with them; what its client made of that passed the proxy."""
+    name = operation.consumer
+    consumer = state.consumers[name]
+    chosen = [pair for pair in consumer.held if outcome.messages is None or pair[0] in outcome.messages]
+    messages = [message for _, message in chosen]
+    if isinstance(operation, GiveBack):
+        broken = _given_back(name, consumer, messages, outcome)
+        rest = consumer.held if consumer.kind in dispatching.ORDERED else _without(consumer, chosen)
+    else:
+        broken = _acknowledged(name, state, consumer, messages, outcome, is_cumulative=operation.is_cumulative)
+        rest = _without(consumer, chosen)
+    if broken is not None and broken.deviation not in known:
+        return broken
+    deviations = () if broken is None or broken.deviation is None else (broken.deviation,)
+    after = passed(state, outcome.stream)
+    if isinstance(after, Broken):
+        return after
+    after = after.with_consumer(name, replace(after.consumers[name], held=rest))
+    exercised = ("CHUNK-07",) if any(message.is_split for message in messages) else ()
+    return Allowed(after, exercised, deviations)
+
+
+def _without(consumer: Consumer, chosen: list[Pair]) -> tuple[Pair, ...]:
+    return tuple(pair for pair in consumer.held if pair not in chosen)
+
+
+@carries("CHUNK-07")
+def _acknowledged(
+    name: str,
+    state: Chunking,
+    consumer: Consumer,
+    messages: list[Message],
+    outcome: ChunkedAsked,
+    *,
+    is_cumulative: bool,
+) -> Broken | None:
+    """All chunks of a message are acknowledged with it, and nothing else is."""
+    acking = [one for one in outcome.stream.passed if isinstance(one, Acking)]
+    done = {position for one in acking for position in one.positions}
+    log = state.topics[consumer.topic].log
+    for one in acking:
+        if one.is_cumulative:
+            done |= {entry.position for entry in log if entry.position <= max(one.positions)}
+    done |= state.subscriptions[consumer.topic, consumer.subscription].acknowledged
+    for message in messages:
+        lacking = [position for position in message.positions if position not in done]
+        if lacking:
+            return _by_client(name, message, "acknowledged", lacking)
+    wanted = {position for message in messages for position in (*message.positions, *message.laid_by)}
+    allowed = wanted | {position for lane in consumer.lanes for position in lane.acknowledged}
+    if not is_cumulative:
+        extra = {position for one in acking for position in one.positions} - allowed
+        if extra:
+            listed = ", ".join(map(str, sorted(extra)))
+            return Broken("CHUNK-07", f"{name} acknowledged {listed} unasked", None, "client")
+    if wanted - done:
+        listed = ", ".join(map(str, sorted(wanted - done)))
+        return DEVIATIONS[CHUNK_REPEATED_UNACKNOWLEDGED].broken(f"{name} did not acknowledge {listed}")
+    return None
+
+
+@carries("CHUNK-07")
+def _given_back(name: str, consumer: Consumer, messages: list[Message], outcome: ChunkedAsked) -> Broken | None:
+    """A message is asked for whole. An ordered consumer is sent everything again, whatever it names."""
+    asking = [one for one in outcome.stream.passed if isinstance(one, Asking)]
+    if any(isinstance(one, Joined) for one in outcome.stream.passed):
+        return None  # it subscribed anew, and is sent everything
+    if not asking and messages:
+        return Broken(
+            "CHUNK-07", f"{name} failed with messages, and its client did not ask for them again", None, "client"
+        )
+    if consumer.kind in dispatching.ORDERED or any(not one.positions for one in asking):
+        return None
+    named = {position for one in asking for position in one.positions}
+    for message in messages:
+        lacking = [position for position in message.positions if position not in named]
+        if lacking == list(message.positions[:-1]) and lacking:
+            listed = ", ".join(map(str, lacking))
+            return DEVIATIONS[CHUNK_LAST_GIVEN_BACK].broken(f"{name} did not give back {listed}")
+        if lacking:
+            return _by_client(name, message, "given back", lacking)
+    return None
+
+
+def _by_client(name: str, message: Message, what: str, lacking: list[Position]) -> Broken:
+    listed = ", ".join(map(str, lacking))
+    told = f"{message.sequence_id} of {message.producer} was {what} by {name} without its entries {listed}"
+    return Broken("CHUNK-07", told, None, "client")
+
+
+@carries("CHUNK-07")
+def backlog_read(state: Chunking, key: Key, outcome: ChunkedBacklog) -> Judged:
+    """By the broker's account exactly that is acknowledged which was; where a topic was moved, some may be lost."""
+    followed = _passed(state, outcome.streams)
+    if isinstance(followed, Broken):
+        return followed
+    state = followed
+    subscription = state.subscriptions[key]
+    unacknowledged = frozenset(outcome.unacknowledged)
+    log = [entry.position for entry in state.topics[key[0]].log]
+    lost = [at for at in log if at in subscription.acknowledged and at in unacknowledged]
+    if lost and not subscription.was_moved:
+        listed = ", ".join(map(str, lost))
+        return Broken("CHUNK-07", f"the broker was sent an acknowledgment of {listed}, and has none", None, "broker")
+    extra = [at for at in log if at not in subscription.acknowledged and at not in unacknowledged]
+    if extra:
+        listed = ", ".join(map(str, extra))
+        return Broken("CHUNK-07", f"nobody acknowledged {listed}, and the broker has it acknowledged", None, "broker")
+    after = replace(subscription, acknowledged=frozenset(at for at in log if at not in unacknowledged))
+    exercised = (
+        ("CHUNK-07",)
+        if any(e.part.is_chunk and e.position in after.acknowledged for e in state.topics[key[0]].log)
+        else ()
+    )
+    return Allowed(state.with_subscription(key, after), exercised)
+
+
+def _passed(state: Chunking, streams: Sequence[Stream]) -> Chunking | Broken:
+    for stream in streams:
+        if stream.consumer in state.consumers:
+            followed = passed(state, stream)
+            if isinstance(followed, Broken):
+                return followed
+            state = followed
+    return state
+
+
+def subscription_moved(state: Chunking, key: Key, outcome: SubscriptionMoved) -> Judged:
+    """An administrator moved a subscription: what he may do to it is document 003's, and taken as it is."""
+    followed = _passed(state, outcome.streams)
+    if isinstance(followed, Broken):
+        return followed
+    state = followed
+    subscription = state.subscriptions[key]
+    unacknowledged = frozenset(outcome.after)
+    passed_over, taken_back = set(outcome.before) - unacknowledged, unacknowledged - set(outcome.before)
+    after = replace(
+        subscription,
+        acknowledged=(subscription.acknowledged | passed_over) - taken_back,
+        was_left_with_chunks=True,
+        is_out_of_order=True,
+        was_moved=True,
+    )
+    state = state.with_subscription(key, after)
+    for name, consumer in state.of_subscription(key):
+        state = state.with_consumer(name, replace(consumer, holds=consumer.holds & unacknowledged))
+    return Allowed(state)

@@ -1,0 +1,182 @@
+"""What consumers of chunked topics are sent and receive: both sides of their wire, told apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from model.catalogue import carries
+from model.chunking import dispatching, receiving
+from model.chunking.state import Chunking, Consumer, Key, Message, Subscription, Topic
+from model.chunking.vocabulary import Acking, ChunkedGathered, Given, Stream
+from model.deviations import CHUNK_DISCARDED_FORGOTTEN, CHUNK_SHARED_STALLS, DEVIATIONS
+from model.judgement import Allowed, Broken
+
+Judged = Allowed[Chunking] | Broken
+Pairs = list[tuple[Given, Message]]
+
+
+def passed(state: Chunking, stream: Stream, *, is_read: bool = False) -> Chunking | Broken:
+    """What passed between the broker and a consumer, on both sides; what its application received is judged apart."""
+    consumer = state.consumers[stream.consumer]
+    key = (consumer.topic, consumer.subscription)
+    told = dispatching.met(
+        state.topics[key[0]], state.subscriptions[key], stream.consumer, consumer, stream.passed, is_read=is_read
+    )
+    if isinstance(told, Broken):
+        return told
+    subscription, consumer = told
+    consumer = replace(consumer, lanes=receiving.met(consumer.lanes, stream.passed))
+    return state.with_subscription(key, subscription).with_consumer(stream.consumer, consumer)
+
+
+def gathered(state: Chunking, key: Key, outcome: ChunkedGathered, known: frozenset[str]) -> Judged:
+    """All that must come was received; the log was read behind it."""
+    exercised: set[str] = set()
+    deviations: list[str] = []
+    for stream in outcome.streams:
+        if stream.consumer not in state.consumers:
+            continue
+        judged = _received(state, key, stream, known)
+        if isinstance(judged, Broken):
+            return judged
+        state = judged.state
+        exercised |= set(judged.exercised)
+        deviations += judged.deviations
+    return _all_came(state, key, exercised, deviations, known)
+
+
+def _received(state: Chunking, key: Key, stream: Stream, known: frozenset[str]) -> Judged:
+    name = stream.consumer
+    after = passed(state, stream, is_read=True)
+    if isinstance(after, Broken):
+        return after
+    before = after.consumers[name]
+    if (unasked := _acknowledged_unasked(before, state.subscriptions[key], stream)) is not None:
+        return unasked
+    held = receiving.held_against(name, before, stream.given, _digests(after.topics[key[0]]))
+    if isinstance(held, Broken):
+        return held
+    consumer, pairs = held
+    rules = receiving.lane_of(before, stream.given).rules
+    needed = consumer.lanes[0].deviations
+    is_new = needed != before.lanes[0].deviations
+    unknown = [deviation for deviation in needed if deviation not in known]
+    if is_new and unknown:
+        return DEVIATIONS[unknown[0]].broken(f"{name} was sent whole messages that it did not deliver")
+    after = after.with_consumer(name, consumer)
+    ordered = _in_order(after, key, name, pairs)
+    if isinstance(ordered, Broken):
+        return ordered
+    exercised = {*rules, *_exercised_by(consumer, pairs)}
+    return Allowed(ordered, tuple(sorted(exercised)), needed if is_new else ())
+
+
+@carries("CHUNK-08")
+def _acknowledged_unasked(consumer: Consumer, subscription: Subscription, stream: Stream) -> Broken | None:
+    """Without being asked a consumer acknowledges what it discards, where so configured, and nothing else."""
+    allowed = subscription.acknowledged.union(*(lane.acknowledged for lane in consumer.lanes))
+    unasked = {at for one in stream.passed if isinstance(one, Acking) for at in one.positions} - allowed
+    if not unasked:
+        return None
+    what = f"{stream.consumer} acknowledged {', '.join(map(str, sorted(unasked)))}"
+    return Broken("CHUNK-08", f"{what}, which its application did not, and which it did not discard", None, "client")
+
+
+def _digests(topic: Topic) -> dict[tuple[str, int], str]:
+    return {
+        (name, asked.sequence_id): asked.digest
+        for name, producer in topic.producers.items()
+        for asked in producer.asked
+    }
+
+
+@carries("CHUNK-05")
+def _in_order(state: Chunking, key: Key, name: str, pairs: Pairs) -> Chunking | Broken:
+    """Of each producer, messages are delivered for the first time in its order, where nothing was put off."""
+    consumer, subscription = state.consumers[name], state.subscriptions[key]
+    is_put_off = bool(consumer.lanes[0].deviations) or consumer.lanes[0].buffers.limit > 0
+    if consumer.kind not in dispatching.ORDERED or is_put_off or not state.topics[key[0]].is_sure:
+        subscription = replace(subscription, is_out_of_order=True)
+    if subscription.is_out_of_order:
+        return state.with_subscription(key, subscription)
+    delivered = dict(subscription.delivered)
+    seen: set[tuple[str, int]] = set(subscription.seen)
+    for one, message in pairs:
+        this = (message.producer, message.sequence_id)
+        asked = state.topics[key[0]].producers[message.producer].of(message.sequence_id)
+        if this in seen or asked is None or asked.is_crafted:
+            continue
+        highest = delivered.get(message.producer, 0)
+        if message.sequence_id < highest and not _was_stored_later(state.topics[key[0]], this, highest):
+            what = f"{name} received {message.sequence_id} of {message.producer} from {one.position} behind {highest}"
+            return Broken("CHUNK-05", what, None, "client")
+        seen.add(this)
+        delivered[message.producer] = max(highest, message.sequence_id)
+    return state.with_subscription(key, replace(subscription, delivered=delivered, seen=frozenset(seen)))
+
+
+def _was_stored_later(topic: Topic, this: tuple[str, int], other: int) -> bool:
+    """Whether a message's last chunk stands behind another message's of its producer: it was sent again, later."""
+
+    def last(sequence_id: int) -> int:
+        found = [
+            number
+            for number, entry in enumerate(topic.log)
+            if (entry.producer, entry.part.sequence_id) == (this[0], sequence_id) and entry.part.is_last
+        ]
+        return min(found, default=-1)
+
+    return last(this[1]) > last(other)
+
+
+def _exercised_by(consumer: Consumer, pairs: Pairs) -> set[str]:
+    split = [message for _, message in pairs if message.is_split]
+    rules = {"CHUNK-04"} if split else set()
+    is_ordered = consumer.kind in dispatching.ORDERED
+    if is_ordered and any(a.producer == b.producer for a in split for _, b in pairs if a is not b):
+        rules.add("CHUNK-05")
+    earlier = {(message.producer, message.sequence_id) for _, message in consumer.held[: -len(pairs) or None]}
+    if any((message.producer, message.sequence_id) in earlier for message in split):
+        rules.add("CHUNK-07")
+    return rules
+
+
+def _all_came(state: Chunking, key: Key, exercised: set[str], deviations: list[str], known: frozenset[str]) -> Judged:
+    """Nothing is left that must have been sent, or asked for again."""
+    topic, subscription = state.topics[key[0]], state.subscriptions[key]
+    there = dict(state.of_subscription(key))
+    if not there:
+        return Allowed(state, tuple(sorted(exercised)), tuple(deviations))
+    kind = next(iter(there.values())).kind
+    owed = dispatching.due(kind, state.left(key), [one.holds for one in there.values()])
+    if owed and not subscription.is_stalled:
+        broken = dispatching.starved(key, topic, subscription, owed)
+        if broken.deviation is None or broken.deviation not in known:
+            return broken
+        deviations.append(CHUNK_SHARED_STALLS)
+        state = state.with_subscription(key, replace(subscription, is_stalled=True))
+    for name, consumer in there.items():
+        lane = consumer.lanes[0]
+        if lane.discarded - state.subscriptions[key].acknowledged:
+            if CHUNK_DISCARDED_FORGOTTEN not in known:
+                listed = ", ".join(map(str, sorted(lane.discarded)))
+                return DEVIATIONS[CHUNK_DISCARDED_FORGOTTEN].broken(f"{name} discarded {listed}")
+            deviations.append(CHUNK_DISCARDED_FORGOTTEN)
+            forgiving = tuple(replace(one, discarded=frozenset()) for one in consumer.lanes)
+            state = state.with_consumer(name, replace(consumer, lanes=forgiving))
+    return Allowed(state, tuple(sorted(exercised)), tuple(deviations))
+
+
+def left(state: Chunking, name: str, stream: Stream) -> Judged:
+    """A consumer is gone; what it was sent and did not acknowledge is the broker's again."""
+    after = passed(state, stream)
+    if isinstance(after, Broken):
+        return after
+    consumer = after.consumers[name]
+    key = (consumer.topic, consumer.subscription)
+    subscription: Subscription = after.subscriptions[key]
+    held = consumer.holds - subscription.acknowledged
+    if dispatching.has_part_of_a_message(after.topics[key[0]], held):
+        subscription = replace(subscription, was_left_with_chunks=True)
+    gone = replace(consumer, is_there=False, holds=frozenset(), held=())
+    return Allowed(after.with_subscription(key, subscription).with_consumer(name, gone))

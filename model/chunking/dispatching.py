@@ -1,0 +1,145 @@
+"""What a broker sends of a chunked topic, held against its log and what is acknowledged: its side of the wire.
+
+To an ordered consumer (Exclusive, Failover) it sends what is not acknowledged in the order of the log, and from the
+beginning on once that consumer subscribed or asked for something again. Of shared subscriptions the document says
+little that was built; what is said here is that nothing else is sent than what is stored, and that what is whole comes
+to somebody (CHUNK-09).
+
+:func:`due` is what a performer waits by, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from model.catalogue import carries
+from model.chunking.state import Consumer, Subscription, Topic
+from model.chunking.storing import wholes
+from model.chunking.vocabulary import Acking, Asking, Came, Joined, Kind, LoggedPart, Passed
+from model.deviations import CHUNK_SHARED_STALLS, DEVIATIONS
+from model.judgement import Broken
+from model.log import Position
+
+ORDERED: frozenset[Kind] = frozenset({"Exclusive", "Failover"})
+"""The kinds of subscriptions of which one consumer has all messages, in order."""
+
+
+def met(
+    topic: Topic, subscription: Subscription, name: str, consumer: Consumer, passed: Iterable[Passed], *, is_read: bool
+) -> tuple[Subscription, Consumer] | Broken:
+    """A subscription and one of its consumers after all that passed between it and the broker.
+
+    ``is_read``: the topic's log was read behind all that.
+    """
+    stored = {entry.position: entry for entry in topic.log}
+    for one in passed:
+        match one:
+            case Came():
+                broken = _is_of_the_log(name, one, stored) if is_read else None
+                judged = broken or _sent(topic, subscription, name, consumer, one)
+                if isinstance(judged, Broken):
+                    return judged
+                consumer = judged
+            case Acking(positions, is_cumulative):
+                acknowledged = _acknowledged(topic, positions, is_cumulative=is_cumulative)
+                subscription = replace(subscription, acknowledged=subscription.acknowledged | acknowledged)
+                consumer = replace(consumer, holds=consumer.holds - acknowledged)
+            case Asking(positions):
+                subscription, consumer = _asked(topic, subscription, consumer, positions)
+            case Joined():
+                consumer = replace(consumer, is_rewound=True, last=None, holds=frozenset())
+    return subscription, consumer
+
+
+def _acknowledged(topic: Topic, positions: tuple[Position, ...], *, is_cumulative: bool) -> frozenset[Position]:
+    if not is_cumulative:
+        return frozenset(positions)
+    last = max(positions)
+    return frozenset(entry.position for entry in topic.log if entry.position <= last)
+
+
+def _asked(
+    topic: Topic, subscription: Subscription, consumer: Consumer, positions: tuple[Position, ...]
+) -> tuple[Subscription, Consumer]:
+    if consumer.kind in ORDERED or not positions:
+        return subscription, replace(consumer, is_rewound=True, holds=frozenset())
+    consumer = replace(consumer, holds=consumer.holds - frozenset(positions))
+    if has_part_of_a_message(topic, positions):
+        subscription = replace(subscription, was_left_with_chunks=True)
+    return subscription, consumer
+
+
+def has_part_of_a_message(topic: Topic, positions: Collection[Position]) -> bool:
+    """Whether chunks are among these entries."""
+    return any(entry.part.is_chunk for entry in topic.log if entry.position in positions)
+
+
+@carries("CHUNK-03")
+def _is_of_the_log(name: str, came: Came, stored: Mapping[Position, LoggedPart]) -> Broken | None:
+    entry = stored.get(came.position)
+    if entry is None:
+        return _by_broker("CHUNK-03", f"{name} was sent {came.part} from {came.position}, where the log has nothing")
+    if (entry.producer, entry.part) != (came.producer, came.part):
+        what = f"{name} was sent {came.part} of {came.producer} from {came.position}"
+        return _by_broker("CHUNK-03", f"{what}, where the log has {entry.part} of {entry.producer}, or other bytes")
+    return None
+
+
+@carries("CHUNK-05", "CHUNK-07")
+def _sent(topic: Topic, subscription: Subscription, name: str, consumer: Consumer, came: Came) -> Consumer | Broken:
+    """An entry is sent: to an ordered consumer the next one that is not acknowledged, or the first one of these."""
+    held = replace(consumer, holds=consumer.holds | {came.position})
+    if consumer.kind not in ORDERED:
+        return held
+    at, last = came.position, consumer.last
+    if consumer.is_rewound and not _between(topic, subscription, None, at):
+        return replace(consumer, last=at, is_rewound=False, holds=frozenset({at}))
+    if last is not None and at > last and not _between(topic, subscription, last, at):
+        return replace(consumer, last=at) if consumer.is_rewound else replace(held, last=at)
+    rule = "CHUNK-07" if consumer.is_rewound else "CHUNK-05"
+    behind = f"behind {last}" if last is not None else "first"
+    left_out = ", ".join(map(str, _between(topic, subscription, last if last and at > last else None, at)))
+    why = f"though {left_out} is not acknowledged" if left_out else "though nothing was asked for again"
+    return _by_broker(rule, f"{name} was sent {came.part} of {came.producer} from {at} {behind}, {why}")
+
+
+def _between(topic: Topic, subscription: Subscription, after: Position | None, before: Position) -> list[Position]:
+    """What is not acknowledged between two positions, or before one."""
+    return [
+        entry.position
+        for entry in topic.log
+        if entry.position < before
+        and (after is None or entry.position > after)
+        and entry.position not in subscription.acknowledged
+    ]
+
+
+def due(kind: Kind, left: Sequence[LoggedPart], holds: Sequence[Collection[Position]]) -> list[Position]:
+    """Of what is not acknowledged, what must be sent and was not; ``holds``: what each consumer was sent.
+
+    An ordered consumer gets everything. Of a shared subscription what is whole must come; who else has a hash is not
+    known here, so of Key_Shared this is said of a single consumer only.
+    """
+    if not holds or (kind == "Key_Shared" and len(holds) > 1):
+        return []
+    sent = frozenset().union(*holds)
+    if kind in ORDERED:
+        return [entry.position for entry in left if entry.position not in sent]
+    return [entry.position for whole in wholes(left) for entry in whole if entry.position not in sent]
+
+
+@carries("CHUNK-09")
+def starved(key: tuple[str, str], topic: Topic, subscription: Subscription, owed: Sequence[Position]) -> Broken:
+    """Something must have come and did not."""
+    what = f"{len(owed)} entries, the first one at {owed[0]}, are not sent to subscription {key[1]} of {key[0]}"
+    if subscription.was_left_with_chunks:
+        return DEVIATIONS[CHUNK_SHARED_STALLS].broken(what)
+    is_unfinished = len({position for whole in wholes(topic.log) for position in whole}) < len(topic.log)
+    if is_unfinished:
+        return _by_broker("CHUNK-09", f"{what}; there are messages that are not finished")
+    return _by_broker("CHUNK-03", what)
+
+
+def _by_broker(rule: str, because: str) -> Broken:
+    return Broken(rule, because, None, "broker")

@@ -1,0 +1,183 @@
+"""What producers of chunked topics do, and what the log then has: both sides of their wire, told apart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from model.catalogue import carries
+from model.chunking import sending, storing
+from model.chunking.payloads import digest_of, digest_of_crafted
+from model.chunking.sending import TOO_LARGE
+from model.chunking.state import Act, Asked, Chunking, Moved, Producer, Session, Topic
+from model.chunking.vocabulary import (
+    ChunkRate,
+    Life,
+    LoggedPart,
+    Part,
+    PayloadsSent,
+    ReadChunkRate,
+    SendCrafted,
+    SendPayloads,
+)
+from model.judgement import Allowed, Broken
+
+Judged = Allowed[Chunking] | Broken
+
+
+def sent(state: Chunking, operation: SendPayloads | SendCrafted, outcome: PayloadsSent) -> Judged:
+    """Payloads or crafted chunks were sent; what became of them in the log is judged once that is read."""
+    session = state.sessions[operation.session]
+    asked = tuple(_asked(session, operation, outcome))
+    topic = state.topics[session.topic]
+    before = topic.producers[session.producer]
+    producer = replace(
+        before, asked=_joined(before.asked, asked), acts=(*before.acts, *_acts(before, outcome)), is_moved=False
+    )
+    if not outcome.lives and before.is_moved:
+        producer = replace(producer, is_moved=True)
+    state = state.with_producer(session.topic, session.producer, producer)
+    if outcome.moved_behind:
+        state = _others_moved(state, session)
+    if isinstance(operation, SendCrafted):
+        return Allowed(state)
+    lives = [act for act in producer.acts if isinstance(act, Life)]
+    broken = sending.answered(session.producer, asked, lives, limit_bytes=topic.limit_bytes) or sending.passed(
+        session.producer, lives
+    )
+    if broken is not None:
+        return broken
+    return Allowed(state, ("CHUNK-01",) if any(one.error == TOO_LARGE for one in asked) else ())
+
+
+def _asked(session: Session, operation: SendPayloads | SendCrafted, outcome: PayloadsSent) -> Iterator[Asked]:
+    if isinstance(operation, SendPayloads):
+        for payload, confirmed, error in zip(operation.payloads, outcome.confirmed, outcome.errors, strict=True):
+            yield Asked(
+                sequence_id=payload.sequence_id,
+                digest=digest_of(payload),
+                size_bytes=payload.size_bytes,
+                is_split_allowed=session.is_chunking,
+                is_confirmed=confirmed,
+                error=error,
+                compression=session.compression,
+            )
+        return
+    for crafted in operation.chunks:
+        yield Asked(sequence_id=crafted.sequence_id, digest=digest_of_crafted(crafted), size_bytes=0, is_crafted=True)
+
+
+def _joined(before: tuple[Asked, ...], now: tuple[Asked, ...]) -> tuple[Asked, ...]:
+    """What was asked for, each sequence id once; what was confirmed once stays so."""
+    by_id = {one.sequence_id: one for one in before}
+    for one in now:
+        earlier = by_id.get(one.sequence_id)
+        was = earlier is not None and earlier.is_confirmed
+        by_id[one.sequence_id] = replace(one, is_confirmed=one.is_confirmed or was)
+    return tuple(by_id[number] for number in sorted(by_id))
+
+
+def _acts(before: Producer, outcome: PayloadsSent) -> Iterator[Act]:
+    """What the broker met: a producer that goes on with a life that had begun is not told of a new one."""
+    for number, life in enumerate(outcome.lives):
+        if (number == 0 and before.is_moved) or number == outcome.moved_behind != 0:
+            yield Moved()
+        yield life
+    if len(outcome.lives) == outcome.moved_behind != 0:
+        yield Moved()
+
+
+def _others_moved(state: Chunking, session: Session) -> Chunking:
+    """The topic was moved under one producer: so it was for the others."""
+    topic = state.topics[session.topic]
+    producers = {
+        name: producer if name == session.producer else replace(producer, is_moved=True)
+        for name, producer in topic.producers.items()
+    }
+    state = state.with_topic(session.topic, replace(topic, producers=producers))
+    for key, subscription in state.subscriptions.items():
+        if key[0] == session.topic:
+            fresh = replace(subscription, is_stalled=False, was_left_with_chunks=False, was_moved=True)
+            state = state.with_subscription(key, fresh)
+    return state
+
+
+# -------------------------------------------------------------------------------------------------------------- the log
+
+
+def log_read(state: Chunking, name: str, entries: Sequence[LoggedPart], known: frozenset[str]) -> Judged:
+    """The whole log was read: it follows from what passed to the broker, and what was confirmed is whole in it."""
+    topic = state.topics[name]
+    exercised: set[str] = set()
+    deviations: tuple[str, ...] = ()
+    for producer_name in sorted({entry.producer for entry in entries} - topic.producers.keys()):
+        return Broken("CHUNK-03", f"the log has entries of {producer_name}, which never sent any", None, "broker")
+    for producer_name, producer in topic.producers.items():
+        own = [entry for entry in entries if entry.producer == producer_name]
+        judged = _of_producer(topic, producer_name, producer, own, known)
+        if isinstance(judged, Broken):
+            return judged
+        deviations += judged
+        exercised |= exercised_by(topic, producer, own)
+    exercised |= {"CHUNK-03"} if _is_interleaved(entries) else set()
+    after = replace(topic, log=tuple(entries), is_sure=topic.is_sure and not deviations)
+    return Allowed(state.with_topic(name, after), tuple(sorted(exercised)), deviations)
+
+
+def _of_producer(
+    topic: Topic, name: str, producer: Producer, own: Sequence[LoggedPart], known: frozenset[str]
+) -> tuple[str, ...] | Broken:
+    explained = storing.explanation(topic, name, producer, own)
+    if isinstance(explained, Broken):
+        return explained
+    unknown = tuple(deviation for deviation in explained if deviation not in known)
+    if unknown:
+        listed = ", ".join(str(entry.part) for entry in own)
+        return storing.broken_by(unknown, f"of {name} the log has: {listed}")
+    broken = sending.stored(topic, name, producer, own)
+    if broken is None and not explained:
+        broken = sending.confirmed_is_whole(topic, name, producer, own)
+    return explained if broken is None else broken
+
+
+def exercised_by(topic: Topic, producer: Producer, own: Sequence[LoggedPart]) -> set[str]:
+    """What a producer's part of the log puts to the test."""
+    has_chunks = any(entry.part.is_chunk for entry in own)
+    if not has_chunks:
+        return set()
+    rules = {"CHUNK-01", "CHUNK-02"} if any(not one.is_crafted for one in producer.asked) else set()
+    lives = [act for act in producer.acts if isinstance(act, Life)]
+    sends: Counter[Part] = Counter(send for life in lives for send in life.sends if send.is_chunk)
+    if topic.deduplication and max(sends.values(), default=0) > 1:
+        rules.add("CHUNK-13")
+    return rules
+
+
+def _is_interleaved(entries: Sequence[LoggedPart]) -> bool:
+    """Whether another entry stands between two chunks of a message."""
+    return any(
+        entry.part.is_chunk and entry.part.chunk_id > 0 and before.part.uuid != entry.part.uuid
+        for before, entry in pairwise(entries)
+    )
+
+
+@carries("CHUNK-10")
+def rate_read(state: Chunking, operation: ReadChunkRate, outcome: ChunkRate) -> Judged:
+    """The stats have a rate of chunks where chunks are published, and none where they are not."""
+    payload, count = operation.payload, len(outcome.sent.confirmed)
+    payloads = tuple(type(payload)(payload.sequence_id + n, payload.name, payload.size_bytes) for n in range(count))
+    judged = sent(state, SendPayloads(operation.session, payloads), outcome.sent)
+    if isinstance(judged, Broken):
+        return judged
+    topic = judged.state.topics[operation.topic]
+    acts = [act for producer in topic.producers.values() for act in producer.acts if isinstance(act, Life)]
+    were_any = any(send.is_chunk for act in acts for send in act.sends)
+    are_now = any(send.is_chunk for life in outcome.sent.lives for send in life.sends)
+    what = f"the stats of {operation.topic} have a rate of {outcome.rate:g} chunks a second"
+    if are_now and (outcome.rate <= 0 or not outcome.is_chunked):
+        return Broken("CHUNK-10", f"{what} while chunks are published", None, "broker")
+    if not were_any and (outcome.rate > 0 or outcome.is_chunked):
+        return Broken("CHUNK-10", f"{what}, and no chunk was ever published", None, "broker")
+    return replace(judged, exercised=(*judged.exercised, "CHUNK-10")) if are_now else judged

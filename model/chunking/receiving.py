@@ -1,0 +1,208 @@
+"""How a consumer puts together what it is sent, held against what its application received.
+
+This is the consumer's side of the wire. What passed to it, in that order, decides what it delivers, and in which order
+(:mod:`model.chunking.assembly`): by the document or, where that does not explain what the application received, by what
+clients are known to do. Each of these ways is a lane; a lane that does not explain what was received ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from model.catalogue import carries
+from model.chunking import assembly
+from model.chunking.assembly import Buffers
+from model.chunking.state import Consumer, Lane, Message
+from model.chunking.storing import chunk_of
+from model.chunking.variants import DOCUMENT, ChunksVariant
+from model.chunking.vocabulary import Acking, Asking, Came, Given, Joined, Passed
+from model.deviations import CHUNK_BUFFERS_SURVIVE, CHUNK_REPETITION_DESTROYS
+from model.judgement import Broken
+from model.log import Position
+
+WAYS: tuple[tuple[str, ...], ...] = (
+    (),
+    (CHUNK_REPETITION_DESTROYS,),
+    (CHUNK_BUFFERS_SURVIVE, CHUNK_REPETITION_DESTROYS),
+)
+"""How a consumer may work: by the document first, then by what clients do."""
+
+_LEDGER = 1 << 32
+
+Digests = Mapping[tuple[str, int], str]
+"""The digest of each message, by producer and sequence id."""
+
+
+def fresh_lanes(*, pending: int, acks_discarded: bool) -> tuple[Lane, ...]:
+    """The lanes of a consumer that begins."""
+    return tuple(Lane(deviations=way, buffers=Buffers(pending, acks_discarded)) for way in WAYS)
+
+
+def variant_of(lane: Lane) -> ChunksVariant:
+    """What a lane does differently from the document."""
+    return ChunksVariant(repetition_destroys=True) if CHUNK_REPETITION_DESTROYS in lane.deviations else DOCUMENT
+
+
+def met(lanes: Sequence[Lane], passed: Sequence[Passed]) -> tuple[Lane, ...]:
+    """The lanes after all that passed."""
+    for one in passed:
+        lanes = [_met_one(lane, one) for lane in lanes]
+    return tuple(lanes)
+
+
+def _met_one(lane: Lane, one: Passed) -> Lane:
+    match one:
+        case Came():
+            return _arrived(lane, one)
+        case Acking():
+            return lane
+        case Asking(positions) if positions:
+            gone = frozenset(positions)
+            aside = frozenset(number for number in lane.buffers.aside if _position(number) not in gone)
+            return replace(lane, buffers=_with_aside(lane.buffers, aside), discarded=lane.discarded - gone)
+        case Asking() | Joined():
+            return _begun_anew(lane)
+        case _:
+            raise AssertionError(one)
+
+
+def _begun_anew(lane: Lane) -> Lane:
+    """Everything comes again: what was not received yet may not come, and buffers begin empty."""
+    lane = replace(lane, optional=len(lane.owed), discarded=frozenset())
+    if CHUNK_BUFFERS_SURVIVE in lane.deviations:
+        return replace(lane, buffers=_with_aside(lane.buffers, frozenset()))
+    return replace(lane, buffers=Buffers(lane.buffers.limit, lane.buffers.acks_discarded))
+
+
+def _arrived(lane: Lane, came: Came) -> Lane:
+    part = came.part
+    if not part.is_chunk or part.chunks == 1:
+        message = Message(
+            positions=(came.position,),
+            laid_by=(),
+            producer=came.producer,
+            sequence_id=part.sequence_id,
+            is_split=False,
+        )
+        rules = {"CHUNK-09"} if lane.buffers.kept else set()
+        return replace(lane, owed=(*lane.owed, message), rules=lane.rules | rules)
+    buffers, arrival = assembly.arrive(lane.buffers, chunk_of(part), _number(came.position), variant=variant_of(lane))
+    after = replace(lane, buffers=buffers)
+    if arrival.crowded_out:
+        entries = {_position(number) for one in arrival.crowded_out for number in one.entries}
+        field = "acknowledged" if buffers.acks_discarded else "discarded"
+        after = replace(after, rules=after.rules | {"CHUNK-08"})
+        after = (
+            replace(after, acknowledged=after.acknowledged | entries)
+            if field == "acknowledged"
+            else replace(after, discarded=after.discarded | entries)
+        )
+    if len(buffers.kept) > 1:
+        after = replace(after, rules=after.rules | {"CHUNK-06"})
+    if arrival.whole is None:
+        return after
+    message = Message(
+        positions=tuple(map(_position, arrival.whole.positions)),
+        laid_by=tuple(map(_position, arrival.whole.laid_by)),
+        producer=came.producer,
+        sequence_id=part.sequence_id,
+        is_split=True,
+    )
+    rules = {"CHUNK-04", "CHUNK-09"} if after.buffers.kept else {"CHUNK-04"}
+    return replace(after, owed=(*after.owed, message), rules=after.rules | rules)
+
+
+def explained(lane: Lane, given: Sequence[Given]) -> list[tuple[Given, Message]] | None:
+    """What came, as this lane put it together; None where it does not deliver exactly that.
+
+    All must come that is owed, the last messages of all, and of the optional ones before them some, in their order.
+    """
+    optional, due = lane.owed[: lane.optional], lane.owed[lane.optional :]
+    before, behind = given[: len(given) - len(due)], given[len(given) - len(due) :]
+    if len(given) < len(due) or any(one.position != message.position for one, message in zip(behind, due, strict=True)):
+        return None
+    found, rest = [], iter(optional)
+    for one in before:
+        message = next((message for message in rest if message.position == one.position), None)
+        if message is None:
+            return None
+        found.append((one, message))
+    return [*found, *zip(behind, due, strict=True)]
+
+
+def is_explained(lane: Lane, given: Sequence[Given]) -> bool:
+    """Whether a lane delivers exactly what came."""
+    return explained(lane, given) is not None
+
+
+def settled(lanes: Sequence[Lane], given: Sequence[Given]) -> tuple[Lane, ...]:
+    """The lanes that explain what came, with nothing more to deliver."""
+    explaining = (lane for lane in lanes if is_explained(lane, given))
+    return tuple(replace(lane, owed=(), optional=0, rules=frozenset()) for lane in explaining)
+
+
+def lane_of(consumer: Consumer, given: Sequence[Given]) -> Lane:
+    """The lane with the fewest deviations that explains what came."""
+    return next(lane for lane in consumer.lanes if is_explained(lane, given))
+
+
+@carries("CHUNK-04", "CHUNK-05", "CHUNK-06", "CHUNK-08", "CHUNK-09")
+def held_against(
+    name: str, consumer: Consumer, given: Sequence[Given], digests: Digests
+) -> tuple[Consumer, list[tuple[Given, Message]]] | Broken:
+    """The lanes that explain what an application received, and the messages; the rule that is broken if none does."""
+    lanes = [lane for lane in consumer.lanes if is_explained(lane, given)]
+    if not lanes:
+        return _blame(name, consumer.lanes[0], given)
+    pairs = explained(lanes[0], given) or []
+    for one, message in pairs:
+        wanted = digests.get((message.producer, message.sequence_id))
+        if wanted is not None and one.digest != wanted:
+            what = f"{name} received {message.sequence_id} of {message.producer} from {one.position}"
+            return _by_client("CHUNK-04", f"{what}, and its {one.size_bytes} bytes are not those that were sent")
+    return replace(consumer, lanes=settled(lanes, given), held=(*consumer.held, *pairs)), pairs
+
+
+def _blame(name: str, lane: Lane, given: Sequence[Given]) -> Broken:
+    """The rule that is broken where nothing explains what an application received."""
+    owed = {message.position: message for message in lane.owed}
+    came = [one.position for one in given]
+    for position in came:
+        if position not in owed:
+            return _by_client("CHUNK-04", f"{name} received a message at {position} that is not whole with it")
+        if came.count(position) > sum(message.position == position for message in lane.owed):
+            return _by_client("CHUNK-04", f"{name} received the message at {position} more than once")
+    lost = [message for message in lane.owed[lane.optional :] if message.position not in came]
+    if not lost:
+        listed = ", ".join(map(str, came))
+        return _by_client("CHUNK-05", f"{name} received messages in another order than that of the log: {listed}")
+    message = lost[0]
+    what = f"{name} was sent all of {message.sequence_id} of {message.producer}, up to {message.position}"
+    for rule in ("CHUNK-08", "CHUNK-06", "CHUNK-09"):
+        if rule in lane.rules:
+            return _by_client(rule, f"{what}, and did not deliver it; {_MEANWHILE[rule]}")
+    return _by_client("CHUNK-04", f"{what}, and did not deliver it")
+
+
+_MEANWHILE = {
+    "CHUNK-06": "others were under way besides",
+    "CHUNK-08": "others were discarded",
+    "CHUNK-09": "another one is not finished",
+}
+
+
+def _by_client(rule: str, because: str) -> Broken:
+    return Broken(rule, because, None, "client")
+
+
+def _number(position: Position) -> int:
+    return position.ledger * _LEDGER + position.entry
+
+
+def _position(number: int) -> Position:
+    return Position(*divmod(number, _LEDGER))
+
+
+def _with_aside(buffers: Buffers, aside: frozenset[int]) -> Buffers:
+    return Buffers(buffers.limit, buffers.acks_discarded, buffers.kept, aside)

@@ -1,0 +1,122 @@
+"""How a client splits what an application has it send, held against what passed to the broker and what is stored.
+
+This is the producer's side of the wire: what is wrong with a chunk that passed the proxy like that is the client's
+doing. The room for a payload follows from the metadata of each entry (:func:`model.chunking.splitting.room`).
+Compressed payloads are followed by their sizes only; that their bytes are right shows when a consumer puts them
+together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from model.catalogue import carries
+from model.chunking.splitting import room, split
+from model.chunking.state import Asked, Producer, Topic
+from model.chunking.storing import wholes
+from model.chunking.vocabulary import Life, LoggedPart, Part
+from model.judgement import Broken
+
+TOO_LARGE = "MessageTooBig"
+"""The clear error."""
+
+
+def _by_client(rule: str, because: str) -> Broken:
+    return Broken(rule, because, None, "client")
+
+
+@carries("CHUNK-01")
+def answered(name: str, asked: Sequence[Asked], lives: Sequence[Life], *, limit_bytes: int) -> Broken | None:
+    """What was refused to an application for its size is over the limit, may not be split, and was not sent."""
+    sent = {send.sequence_id for life in lives for send in life.sends}
+    for one in asked:
+        if one.error == TOO_LARGE:
+            if one.is_split_allowed:
+                return _by_client(
+                    "CHUNK-01", f"{one.sequence_id} of {name} was refused as too large, and could be split"
+                )
+            if one.size_bytes < limit_bytes // 2 or one.sequence_id in sent:
+                return _by_client("CHUNK-01", f"{one.sequence_id} of {name} was refused as too large, but it was sent")
+        elif not one.is_split_allowed and one.compression == "none" and one.size_bytes >= limit_bytes:
+            what = f"{one.sequence_id} of {name} ({one.size_bytes} bytes) is over the limit of {limit_bytes}"
+            return _by_client("CHUNK-01", f"{what}, may not be split, and was not refused as that")
+    return None
+
+
+@carries("CHUNK-02", "CHUNK-03")
+def passed(name: str, lives: Iterable[Life]) -> Broken | None:
+    """The chunks of a message pass one behind the other, from the first on or, in another life, from a later one."""
+    of_uuid: dict[str, Part] = {}
+    for life in lives:
+        before: Part | None = None
+        for send in life.sends:
+            if send.uuid is not None:
+                first = of_uuid.setdefault(send.uuid, send)
+                if (first.sequence_id, first.chunks, first.total_bytes) != (
+                    send.sequence_id,
+                    send.chunks,
+                    send.total_bytes,
+                ):
+                    return _by_client("CHUNK-02", f"{send} of {name} does not say the same of its message as others do")
+                if not 0 <= send.chunk_id < send.chunks:
+                    return _by_client("CHUNK-02", f"there is no such chunk: {send} of {name}")
+            if before is not None and not _follows(before, send):
+                return _by_client("CHUNK-03", f"{name} sent {send} right behind {before}")
+            before = send
+    return None
+
+
+def _follows(before: Part, send: Part) -> bool:
+    """Whether a send may stand behind another one of the same life."""
+    if before.is_last or not before.is_chunk:
+        return send.chunk_id == 0 and send.sequence_id > before.sequence_id
+    return send.uuid == before.uuid and send.chunk_id == before.chunk_id + 1
+
+
+@carries("CHUNK-01", "CHUNK-02")
+def stored(topic: Topic, name: str, producer: Producer, entries: Sequence[LoggedPart]) -> Broken | None:
+    """Each whole message in the log is split as its size asks for, and no further."""
+    for whole in wholes(entries):
+        asked = producer.of(whole[0].part.sequence_id)
+        if asked is None or asked.is_crafted:
+            continue
+        broken = _as_it_should_be(topic, name, asked, whole)
+        if broken is not None:
+            return broken
+    return None
+
+
+def _as_it_should_be(topic: Topic, name: str, asked: Asked, whole: Sequence[LoggedPart]) -> Broken | None:
+    what = f"{asked.sequence_id} of {name}"
+    is_split = whole[0].part.is_chunk
+    sizes = [entry.size_bytes for entry in whole]
+    room_bytes = room(limit_bytes=topic.limit_bytes, metadata_bytes=whole[0].metadata_bytes)
+    if is_split and not asked.is_split_allowed:
+        return _by_client("CHUNK-01", f"{what} was split, though chunking is off")
+    total = sum(sizes)
+    if asked.compression == "none" and total != asked.size_bytes:
+        return _by_client("CHUNK-02", f"the chunks of {what} have {total} bytes, and its payload {asked.size_bytes}")
+    should = split(uuid="", sequence_id=asked.sequence_id, payload_bytes=total, room_bytes=room_bytes)
+    if is_split and len(should) == 1:
+        return _by_client("CHUNK-01", f"{what} was split, though its {total} bytes fit into {room_bytes}")
+    if not is_split and len(should) > 1:
+        return _by_client("CHUNK-01", f"{what} was not split, though its {total} bytes do not fit into {room_bytes}")
+    if [chunk.end - chunk.start for chunk in should] != sizes:
+        return _by_client("CHUNK-02", f"{what} was split into {sizes}, of a room of {room_bytes} bytes")
+    if is_split and any(entry.part.total_bytes != total for entry in whole):
+        return _by_client("CHUNK-02", f"chunks of {what} say a total of {whole[0].part.total_bytes}, and have {total}")
+    if not is_split and asked.compression == "none" and whole[0].part.digest != asked.digest:
+        return _by_client("CHUNK-03", f"the payload of {what} is not what was sent")
+    return None
+
+
+@carries("CHUNK-03", "CHUNK-13")
+def confirmed_is_whole(topic: Topic, name: str, producer: Producer, entries: Sequence[LoggedPart]) -> Broken | None:
+    """What was confirmed to an application is whole in the log."""
+    there = {whole[0].part.sequence_id for whole in wholes(entries)}
+    for asked in producer.asked:
+        if asked.is_confirmed and not asked.is_crafted and asked.sequence_id not in there:
+            rule = "CHUNK-13" if topic.deduplication else "CHUNK-03"
+            because = f"{asked.sequence_id} of {name} was confirmed, and its chunks are not all in the log"
+            return _by_client(rule, f"{because}, although the broker stored whatever passed to it")
+    return None

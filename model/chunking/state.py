@@ -1,0 +1,184 @@
+"""What is known of chunked topics in one example: who sent what, how far each consumer is, what is acknowledged.
+
+Values only; what becomes of them is told by the modules that judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from model.chunking.assembly import Buffers
+from model.chunking.vocabulary import Compression, Given, Kind, Life, LoggedPart
+from model.log import Position
+from model.vocabulary import Client
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The topic was closed and is loaded again: what its broker remembers follows from the log."""
+
+
+Act = Life | Moved
+"""What a broker met of a producer, in order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A message that an application had sent: what it should come out as, and what the client said of it."""
+
+    sequence_id: int
+    digest: str
+    size_bytes: int
+    is_split_allowed: bool = True
+    is_confirmed: bool = False
+    error: str = ""
+    compression: Compression = "none"
+    is_crafted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """A producer's name on a topic: what was asked of it, in order, and what the broker met of it."""
+
+    asked: tuple[Asked, ...] = ()
+    acts: tuple[Act, ...] = ()
+    is_moved: bool = False
+    """The topic was moved, and it did not come back since."""
+
+    def of(self, sequence_id: int) -> Asked | None:
+        """What was sent under a sequence id."""
+        return next((one for one in self.asked if one.sequence_id == sequence_id), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic: its limit, whether it deduplicates, its producers, and its log as it was read last."""
+
+    limit_bytes: int
+    deduplication: bool
+    producers: Mapping[str, Producer] = field(default_factory=dict)
+    log: tuple[LoggedPart, ...] = ()
+    is_sure: bool = True
+    """No known deviation took anything from its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A producer session."""
+
+    topic: str
+    producer: str
+    client: Client
+    is_chunking: bool
+    compression: Compression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """A message as it came to a consumer: its entries, the last chunk's being last, and what else is acknowledged."""
+
+    positions: tuple[Position, ...]
+    laid_by: tuple[Position, ...]
+    producer: str
+    sequence_id: int
+    is_split: bool
+
+    @property
+    def position(self) -> Position:
+        """The one that clients say."""
+        return self.positions[-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """One way in which a consumer may work: by which deviations, with which buffers, and what it is to deliver.
+
+    ``optional``: how many of the first ``owed`` messages may not come, because everything was asked for again behind
+    them. ``discarded``: entries that it threw away past its limit and did not ask for again.
+    """
+
+    deviations: tuple[str, ...]
+    buffers: Buffers
+    owed: tuple[Message, ...] = ()
+    optional: int = 0
+    discarded: frozenset[Position] = frozenset()
+    acknowledged: frozenset[Position] = frozenset()
+    """What it acknowledges by itself."""
+    rules: frozenset[str] = frozenset()
+    """What was put to the test since it was last held against what came."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consumer:
+    """A consumer: its lanes, the messages that its application has, and where the broker is with it.
+
+    ``last``: the entry that was sent last since everything was asked for. ``is_rewound``: everything was asked for, and
+    nothing came since. ``holds``: what was sent to it, was not acknowledged, and was not asked for again.
+    """
+
+    topic: str
+    subscription: str
+    kind: Kind
+    lanes: tuple[Lane, ...]
+    held: tuple[tuple[Given, Message], ...] = ()
+    last: Position | None = None
+    is_rewound: bool = True
+    holds: frozenset[Position] = frozenset()
+    is_there: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A subscription: what is acknowledged, and whether a known deviation holds it up, or changed its order."""
+
+    acknowledged: frozenset[Position] = frozenset()
+    is_stalled: bool = False
+    was_left_with_chunks: bool = False
+    is_out_of_order: bool = False
+    was_moved: bool = False
+    delivered: Mapping[str, int] = field(default_factory=dict)
+    """The highest sequence id that was delivered of each producer."""
+    seen: frozenset[tuple[str, int]] = frozenset()
+    """What was delivered, by producer and sequence id."""
+
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunking:
+    """All chunked topics of an example."""
+
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+    sessions: Mapping[str, Session] = field(default_factory=dict)
+    consumers: Mapping[str, Consumer] = field(default_factory=dict)
+    subscriptions: Mapping[Key, Subscription] = field(default_factory=dict)
+
+    def with_topic(self, name: str, topic: Topic) -> Chunking:
+        """The same with another state of a topic."""
+        return replace(self, topics={**self.topics, name: topic})
+
+    def with_producer(self, topic: str, name: str, producer: Producer) -> Chunking:
+        """The same with another state of a producer."""
+        view = self.topics[topic]
+        return self.with_topic(topic, replace(view, producers={**view.producers, name: producer}))
+
+    def with_consumer(self, name: str, consumer: Consumer) -> Chunking:
+        """The same with another state of a consumer."""
+        return replace(self, consumers={**self.consumers, name: consumer})
+
+    def with_subscription(self, key: Key, subscription: Subscription) -> Chunking:
+        """The same with another state of a subscription."""
+        return replace(self, subscriptions={**self.subscriptions, key: subscription})
+
+    def of_subscription(self, key: Key) -> Iterator[tuple[str, Consumer]]:
+        """The consumers that are there."""
+        for name, consumer in self.consumers.items():
+            if consumer.is_there and (consumer.topic, consumer.subscription) == key:
+                yield name, consumer
+
+    def left(self, key: Key) -> list[LoggedPart]:
+        """What is in the log as it was read last and is not acknowledged."""
+        acknowledged = self.subscriptions[key].acknowledged
+        return [entry for entry in self.topics[key[0]].log if entry.position not in acknowledged]

@@ -1,0 +1,168 @@
+"""What a broker makes of the chunks that it is sent: the log, held against what passed to it, producer by producer.
+
+Each producer's entries stand in the order in which it sent them; what was confirmed with a position stands there. What
+was in flight when a connection ended may be missing, from some send on. With deduplication, what is stored and what is
+taken for a duplicate follows from :mod:`model.chunking.judging`, by the document or, where that does not explain what
+is in the log, by what releases are known to do.
+
+The states that are held as possible are few: how far the log is explained, and what the broker remembers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from model.catalogue import carries
+from model.chunking.judging import Judgement, Known, judge, recovered_known, remember
+from model.chunking.splitting import Chunk
+from model.chunking.state import Act, Moved, Producer, Topic
+from model.chunking.variants import DOCUMENT, ChunksVariant
+from model.chunking.vocabulary import Life, LoggedPart, Part
+from model.deviations import (
+    CHUNK_EACH_JUDGED,
+    CHUNK_LAST_JUDGED,
+    CHUNK_RECOVERY_COUNTS_UNFINISHED,
+    DEVIATIONS,
+)
+from model.judgement import Broken
+from model.log import Position
+
+LANES: tuple[tuple[tuple[str, ...], ChunksVariant], ...] = (
+    ((), DOCUMENT),
+    ((CHUNK_LAST_JUDGED,), ChunksVariant(last_judged=True)),
+    (
+        (CHUNK_RECOVERY_COUNTS_UNFINISHED, CHUNK_LAST_JUDGED),
+        ChunksVariant(last_judged=True, recovery_counts_unfinished=True),
+    ),
+    ((CHUNK_EACH_JUDGED,), ChunksVariant(each_judged=True)),
+)
+"""How a broker with deduplication may work: by the document first, then by what releases do."""
+
+NEVER = ChunksVariant(never_judged=True)
+"""A broker without deduplication."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How much of the log is explained, and what the broker remembers."""
+
+    explained: int
+    known: Known
+
+
+def explanation(topic: Topic, name: str, producer: Producer, entries: Sequence[LoggedPart]) -> tuple[str, ...] | Broken:
+    """The deviations by which this producer's part of the log comes from what it sent; none: it is as documented."""
+    lanes = LANES if topic.deduplication else (((), NEVER),)
+    for deviations, variant in lanes:
+        if _is_explained(name, producer.acts, entries, variant):
+            return deviations
+    return _blame(topic, name, producer, entries)
+
+
+def broken_by(deviations: tuple[str, ...], what: str) -> Broken:
+    """What to answer where the first of these is not known."""
+    return DEVIATIONS[deviations[0]].broken(what)
+
+
+@carries("CHUNK-03", "CHUNK-13")
+def _is_explained(name: str, acts: Sequence[Act], entries: Sequence[LoggedPart], variant: ChunksVariant) -> bool:
+    states = {Progress(0, Known(name))}
+    for act in acts:
+        if isinstance(act, Moved):
+            # What stands before the snapshot is not read, so unfinished messages are counted only behind that.
+            states |= {Progress(one.explained, recovered_known(one.known, variant=variant)) for one in states}
+        else:
+            states = {after for one in states for after in _lived(one, act, entries, variant)}
+    return any(one.explained == len(entries) for one in states)
+
+
+def _lived(before: Progress, life: Life, entries: Sequence[LoggedPart], variant: ChunksVariant) -> Iterator[Progress]:
+    """What may be after a producer's life: all that it sent arrived, or all up to some send."""
+    all_answered = not life.is_open
+    at, known = before.explained, before.known
+    duplicates: Counter[int] = Counter()
+    for send in life.sends:
+        chunk = chunk_of(send)
+        judgement = judge(known, chunk, variant=variant)
+        if not all_answered or life.refused:
+            yield from _if_confirmed(Progress(at, known), before.explained, life, entries, duplicates, is_all=False)
+        match judgement:
+            case Judgement.DUPLICATE:
+                duplicates[send.sequence_id] += 1
+            case Judgement.STORED:
+                if at >= len(entries) or entries[at].part != send:
+                    return
+                at += 1
+                known = remember((known,), known.producer, chunk)[0]
+            case Judgement.REFUSED:
+                pass
+    yield from _if_confirmed(Progress(at, known), before.explained, life, entries, duplicates, is_all=all_answered)
+
+
+def _if_confirmed(
+    after: Progress,
+    explained: int,
+    life: Life,
+    entries: Sequence[LoggedPart],
+    duplicates: Counter[int],
+    *,
+    is_all: bool,
+) -> Iterator[Progress]:
+    """This state, if the receipts of this life say the same."""
+    stored = {entry.position for entry in entries[explained : after.explained]}
+    confirmed = {position for _, position in life.receipts if position is not None}
+    told = Counter(sequence_id for sequence_id, position in life.receipts if position is None)
+    if not confirmed <= stored or any(told[n] > duplicates[n] for n in told):
+        return
+    if is_all and not life.refused and confirmed != stored:
+        return
+    yield after
+
+
+def chunk_of(part: Part) -> Chunk:
+    """A part as the reference has it."""
+    return Chunk(part.uuid or "", part.sequence_id, part.chunk_id, part.chunks, part.total_bytes, 0, 0)
+
+
+def wholes(entries: Sequence[LoggedPart]) -> Iterator[tuple[LoggedPart, ...]]:
+    """The messages of a log that are whole, each by its last chunk, from the last first chunk of its uuid on."""
+    begun: dict[str, list[LoggedPart]] = {}
+    for entry in entries:
+        part = entry.part
+        if part.uuid is None or part.chunks == 1:
+            yield (entry,)
+            continue
+        if part.chunk_id == 0:
+            begun[part.uuid] = []
+        so_far = begun.get(part.uuid)
+        if so_far is None or part.chunk_id < len(so_far):
+            continue
+        if part.chunk_id > len(so_far):
+            del begun[part.uuid]
+            continue
+        so_far.append(entry)
+        if part.is_last:
+            yield tuple(begun.pop(part.uuid))
+
+
+def _blame(topic: Topic, name: str, producer: Producer, entries: Sequence[LoggedPart]) -> Broken:
+    lives = [act for act in producer.acts if isinstance(act, Life)]
+    sends = [send for life in lives for send in life.sends]
+    has_again = max(Counter(sends).values(), default=0) > 1 or any(isinstance(act, Moved) for act in producer.acts)
+    rule = "CHUNK-13" if topic.deduplication and has_again else "CHUNK-03"
+    return Broken(rule, _why(name, lives, sends, entries), None, "broker")
+
+
+def _why(name: str, lives: Sequence[Life], sends: Sequence[Part], entries: Sequence[LoggedPart]) -> str:
+    stored: dict[Position, LoggedPart] = {entry.position: entry for entry in entries}
+    for life in lives:
+        for sequence_id, position in life.receipts:
+            if position is not None and (position not in stored or stored[position].part.sequence_id != sequence_id):
+                return f"the broker confirmed {sequence_id} of {name} at {position}, and the log has it not there"
+    for entry in entries:
+        if entry.part not in sends:
+            return f"the log has {entry.part} of {name} at {entry.position}, which did not pass to the broker like that"
+    listed = ", ".join(str(entry.part) for entry in entries)
+    return f"the log has {name}'s entries in no order that follows from what passed to the broker: {listed}"

@@ -1,0 +1,350 @@
+"""Document 003 followed operation by operation: the state before, an operation, its outcome, the state after or a rule.
+
+What happens to topics, producers and the broker is told by :mod:`model.example`; what consumers and administrators do
+to subscriptions is judged here and below. Topics that were not made for this document are not followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from immutables import Map
+
+from model.cursors import acks, backoff, cursor, deliveries
+from model.cursors.administration import administered, beginning, disconnected, set_to, terminated_or_trimmed
+from model.cursors.consumers import SHARED, Consumer, Key, Message
+from model.cursors.cursor import Interval, Persisting
+from model.cursors.log import TopicLog, appended, key_of
+from model.cursors.state import Consumption, Followed, messages_at
+from model.cursors.vocabulary import (
+    AckById,
+    Acknowledge,
+    Acknowledged,
+    CloseConsumer,
+    CrashConsumer,
+    CursorOperation,
+    CursorReset,
+    CutConnection,
+    CutDuring,
+    Dispatched,
+    Nack,
+    NackRepeatedly,
+    Receive,
+    ReceivedMessages,
+    RedeliveryRequested,
+    RedeliveryTimes,
+    Seek,
+    Starved,
+    Subscribe,
+    Subscribed,
+    Terminate,
+    Trim,
+    partition_name,
+)
+from model.deviations import LOST_ACK_HIDES_MESSAGE, shown
+from model.judgement import Allowed, Broken
+from model.key_shared import membership as keys_seen
+from model.key_shared.liveness import NO_LIMITS, LookAhead
+from model.log import Position
+from model.vocabulary import Entry, Outcome
+
+Judged = Allowed[Consumption] | Broken
+
+# ------------------------------------------------------------------------------------------------ topics and the broker
+
+
+def topic_created(
+    state: Consumption,
+    topic: str,
+    *,
+    partitions: int,
+    room: int | None,
+    persisting: Persisting,
+    is_trimmed: bool,
+    drains: bool = True,
+    look_ahead: LookAhead = NO_LIMITS,
+) -> Consumption:
+    """A topic was made for this document."""
+    names = tuple(partition_name(topic, number) for number in range(partitions)) or (topic,)
+    for name in names:
+        state = state.with_topic(
+            name, Followed(TopicLog(room), persisting, is_trimmed, drains=drains, look_ahead=look_ahead)
+        )
+    return replace(state, partitions=state.partitions.set(topic, names))
+
+
+def stored(state: Consumption, topic: str, producer: str, entry: Entry, position: Position) -> Judged:
+    """An entry was confirmed."""
+    followed = state.topics.get(topic)
+    if followed is None or not followed.is_sure:
+        return Allowed(state)
+    log = appended(
+        followed.log, position, tuple(message.business_id for message in entry.messages), key_of(entry, producer)
+    )
+    if isinstance(log, Broken):
+        return log
+    rolled_over = len(log.ledgers) > max(1, len(followed.log.ledgers))
+    return Allowed(state.with_topic(topic, replace(followed, log=log)), ("ACK-06",) if rolled_over else ())
+
+
+def unsure(state: Consumption, topic: str) -> Consumption:
+    """What became of an entry is not known, so the log is not."""
+    followed = state.topics.get(topic)
+    return state if followed is None else state.with_topic(topic, replace(followed, is_sure=False))
+
+
+def moved(state: Consumption, topics: Sequence[str], at: Interval, *, classic: bool | None = None) -> Consumption:
+    """Topics were closed in good order, and their consumers disconnected.
+
+    ``classic``: whether their Key_Shared subscriptions have the classic implementation from then on; None: as before.
+    """
+    state = _reopened(state, topics)
+    for topic in topics:
+        followed = state.topics.get(topic)
+        if followed is not None and classic is not None:
+            state = state.with_topic(topic, replace(followed, drains=not classic))
+    for key, one in list(state.cursors.items()):
+        if key[0] in topics:
+            state = _without_consumers(state, key)
+            state = state.with_cursor(key, cursor.moved(one, at)) if one.durable else state.without_cursor(key)
+    return state
+
+
+def killed(state: Consumption, at: Interval) -> Consumption:
+    """The broker was killed."""
+    state = _reopened(state, list(state.topics))
+    for key, one in list(state.cursors.items()):
+        state = _without_consumers(state, key)
+        if one.durable:
+            state = state.with_cursor(key, cursor.killed(one, at, state.topics[key[0]].persisting))
+        else:
+            state = state.without_cursor(key)
+    return replace(state, freed=Map())
+
+
+def _reopened(state: Consumption, topics: Sequence[str]) -> Consumption:
+    for topic in topics:
+        followed = state.topics.get(topic)
+        if followed is not None and followed.is_terminated:
+            state = state.with_topic(topic, replace(followed, is_reopened=True))
+    return state
+
+
+def _without_consumers(state: Consumption, key: tuple[str, str]) -> Consumption:
+    outstanding = [m for _, one in state.of_subscription(key) for m in one.outstanding if m[0] == key[0]]
+    state = state.free(key, [*outstanding, *state.due(key)], "moved")
+    return disconnected(state.without_keyed(key), key)
+
+
+# ------------------------------------------------------------------------------------------------------------ consumers
+
+
+def judge(
+    state: Consumption, operation: CursorOperation, outcome: Outcome, at: Interval, known: frozenset[str]
+) -> Judged:
+    """What this operation with this outcome leaves possible."""
+    match operation:
+        case Subscribe():
+            return Allowed(_subscribed(state, operation, at) if isinstance(outcome, Subscribed) else state)
+        case CloseConsumer(name) | CrashConsumer(name):
+            # Whatever the broker said to it, the consumer is gone.
+            return Allowed(_left(state, name, at, in_good_order=isinstance(operation, CloseConsumer)))
+        case CutDuring(doing):
+            return _cut_off(state, doing, outcome, at, known)
+        case CutConnection(name):
+            return Allowed(_came_back(state, name))
+        case Receive(name, count):
+            return _took(state, name, count, outcome, known)
+        case Acknowledge(name, cumulative=cumulative) | AckById(name, cumulative=cumulative):
+            if name not in state.consumers or not isinstance(outcome, Acknowledged):
+                return Allowed(state)
+            state = keys_seen.woken(state, name, permits=False)
+            return Allowed(acks.acknowledged(state, name, outcome, at, cumulative=cumulative))
+        case Nack(name):
+            if name not in state.consumers or not isinstance(outcome, RedeliveryRequested):
+                return Allowed(state)
+            return Allowed(_failed(state, name, None if operation.nth is None else outcome.messages))
+        case NackRepeatedly():
+            return backoff.came_back(state, outcome, known) if isinstance(outcome, RedeliveryTimes) else Allowed(state)
+        case Seek(name):
+            if name not in state.consumers or not isinstance(outcome, CursorReset):
+                return Allowed(state)
+            return Allowed(set_to(state, state.consumers[name].keys, outcome.to, at))
+        case Terminate() | Trim():
+            return terminated_or_trimmed(state, operation, outcome)
+        case _:
+            return administered(state, operation, outcome, at, known)
+
+
+def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consumption:
+    """A consumer subscribed; the subscription was created, if it was not there."""
+    topics = state.parts_of(operation.topic)
+    if not topics:
+        return state
+    for topic in topics:
+        key = (topic, operation.subscription)
+        if key not in state.cursors:
+            new = cursor.created(beginning(state.log(topic), operation.start), at, durable=operation.durable)
+            state = state.with_cursor(key, new)
+    consumer = Consumer(
+        topics=topics,
+        subscription=operation.subscription,
+        kind=operation.kind,
+        client=operation.client,
+        seen=Map({topic: state.cursors[topic, operation.subscription].imaginable for topic in topics}),
+        is_settled=operation.client == "wire" and not operation.queue,
+        keeps_keys=not operation.out_of_order,
+        claims_hashes=bool(operation.sticky),
+    )
+    for key in consumer.keys:
+        state = keys_seen.joined(state, key, operation.consumer)
+    return _may_rewind(state.with_consumer(operation.consumer, consumer), consumer)
+
+
+def _may_rewind(state: Consumption, changed: Consumer) -> Consumption:
+    """A consumer came or went: of a Failover subscription, another may be the active one from now on."""
+    if changed.kind == "Failover":
+        for key in changed.keys:
+            for name, consumer in list(state.of_subscription(key)):
+                state = state.with_consumer(name, replace(consumer, rewinds=consumer.rewinds + 1))
+    return state
+
+
+def _left(state: Consumption, name: str, at: Interval, *, in_good_order: bool) -> Consumption:
+    """A consumer is gone; what it had outstanding is due to the others."""
+    consumer = state.consumers.get(name)
+    if consumer is None:
+        return state
+    state = state.without_consumer(name)
+    for key in consumer.keys:
+        before = state.cursors[key]
+        flushes = in_good_order and consumer.is_back
+        after = cursor.closed(before, name, state.log(key[0]), at) if flushes else cursor.crashed(before, name)
+        state = state.with_cursor(key, after)
+        had = [message for message in consumer.outstanding if message[0] == key[0]]
+        state = keys_seen.left(state.free(key, had, "left"), key, name, had)
+        if not any(state.of_subscription(key)):
+            state = _with_replay_under_way(state, key, consumer)
+            # With its last consumer a subscription forgets how often it delivered what.
+            state = state.free(key, state.due(key), "left") if before.durable else state.without_cursor(key)
+    return _may_rewind(state, consumer)
+
+
+def _came_back(state: Consumption, name: str) -> Consumption:
+    """A consumer was disconnected and is back: what it had outstanding is due, to it or to others."""
+    consumer = state.consumers.get(name)
+    if consumer is None:
+        return state
+    back = replace(consumer, outstanding=Map(), is_settled=False, may_repeat=True, is_back=False)
+    state = state.with_consumer(name, back)
+    for key in consumer.keys:
+        state = state.free(key, [message for message in consumer.outstanding if message[0] == key[0]], "left")
+        if [other for other, _ in state.of_subscription(key)] == [name]:
+            state = state.free(key, state.due(key), "left")  # meanwhile there was none, as in _left
+    return _may_rewind(state, consumer)
+
+
+def _with_replay_under_way(state: Consumption, key: Key, last: Consumer) -> Consumption:
+    """The last consumer is gone: what is due may be being read for it, and what was on its way to it as well."""
+    if last.kind not in SHARED:
+        return state
+    return state.with_replaying(key, frozenset(state.due(key)) if last.is_settled else state.all_left(key))
+
+
+def _took(state: Consumption, name: str, count: int, outcome: Outcome, known: frozenset[str]) -> Judged:
+    if name not in state.consumers or not isinstance(outcome, ReceivedMessages | Starved):
+        return Allowed(state)
+    is_settled = isinstance(outcome, ReceivedMessages) and outcome.settled
+    judged = deliveries.received(state, name, outcome.messages, is_all=is_settled, known=known)
+    if isinstance(judged, Broken):
+        return judged
+    consumer = replace(judged.state.consumers[name], is_settled=is_settled)
+    judged = replace(judged, state=judged.state.with_consumer(name, consumer))
+    if len(outcome.messages) < count and (missed := deliveries.missed(judged.state, name)) is not None:
+        return missed
+    if isinstance(outcome, Starved):
+        return _starved(judged.state, name, outcome, known)
+    return judged
+
+
+def _cut_off(
+    state: Consumption, doing: Receive | Acknowledge, outcome: Outcome, at: Interval, known: frozenset[str]
+) -> Judged:
+    """A consumer was cut off in the midst of something: what it learnt holds, the rest may or may not be so."""
+    name = doing.consumer
+    if name not in state.consumers:
+        return Allowed(state)
+    judged: Judged = Allowed(state)
+    if isinstance(outcome, ReceivedMessages):
+        taking = state.with_consumer(name, replace(state.consumers[name], is_settled=False))
+        judged = deliveries.received(taking, name, outcome.messages, is_all=False, known=known)
+    elif isinstance(outcome, Acknowledged):
+        cumulative = isinstance(doing, Acknowledge) and doing.cumulative
+        after = acks.acknowledged(state, name, outcome, at, cumulative=cumulative, is_cut_off=True)
+        judged = Allowed(_seen_by_others(state, after, name))
+    if isinstance(judged, Broken):
+        return judged
+    return replace(judged, state=_left(judged.state, name, at, in_good_order=False))
+
+
+def _seen_by_others(before: Consumption, after: Consumption, name: str) -> Consumption:
+    """What a consumer had when it was cut off comes to others only behind what it acknowledged.
+
+    So for those to which nothing was on its way before, that has been seen.
+    """
+    for key in before.consumers[name].keys:
+        for other, consumer in list(after.of_subscription(key)):
+            if other != name and (consumer.is_settled or _is_gathered(before, consumer)):
+                seen = consumer.seen.set(key[0], after.cursors[key].imaginable)
+                after = after.with_consumer(other, replace(consumer, seen=seen))
+    return after
+
+
+def _starved(state: Consumption, name: str, outcome: Starved, known: frozenset[str]) -> Judged:
+    """Messages that must come do not; some clients keep those to themselves whose acknowledgment was lost."""
+    consumer = state.consumers[name]
+    because = f"{name} waits for messages that do not come: {outcome.why}"
+    if consumer.is_back or not any(state.cursors[key].held_back.get(name) for key in consumer.keys):
+        return Broken("ACK-12", because)
+    return shown(LOST_ACK_HIDES_MESSAGE, state, known, because)
+
+
+def _failed(state: Consumption, name: str, messages: Sequence[Dispatched] | None) -> Consumption:
+    """A consumer failed with messages (None: with all that it has): they are to come again, to whomever."""
+    consumer = state.consumers[name]
+    mine: list[Message] = []
+    named = [found for one in messages or () if (found := state.place_of(consumer, one)) is not None]
+    if messages is None:
+        mine = list(consumer.outstanding)
+    elif consumer.kind in ("Exclusive", "Failover"):
+        topics = {topic for topic, _ in named}  # a single active consumer gets everything of a topic again, in order
+        mine = [message for message in consumer.outstanding if message[0] in topics]
+    else:
+        for topic, place in named:
+            mine += messages_at(topic, state.log(topic), place.position)  # the broker knows entries only
+    due = [message for message in mine if message in consumer.outstanding]
+    is_quiet = consumer.is_settled or _is_gathered(state, consumer)
+    consumer = replace(
+        consumer.without(due),
+        rewinds=consumer.rewinds + (consumer.kind in ("Exclusive", "Failover")),
+        may_repeat=consumer.client == "official" or not is_quiet,
+        asks_twice=consumer.asks_twice or not (is_quiet or _asked_for(state, consumer).isdisjoint(mine)),
+    )
+    state = state.with_consumer(name, consumer)
+    for key in consumer.keys:
+        if consumer.asks_twice:
+            state = keys_seen.administered(state, key)
+        again = [message for message in due if message[0] == key[0]]
+        state = keys_seen.failed(state.free(key, again, "failed"), key, again)
+    return state
+
+
+def _asked_for(state: Consumption, consumer: Consumer) -> set[Message]:
+    """What was asked for again of a consumer's subscriptions, and was not given to anybody yet."""
+    return {message for key in consumer.keys for message, why in state.due(key).items() if why == "failed"}
+
+
+def _is_gathered(state: Consumption, consumer: Consumer) -> bool:
+    """Whether all was gathered that was on its way to a consumer, and nothing happened since."""
+    return all(state.keyed_of(key).is_gathered for key in consumer.keys)

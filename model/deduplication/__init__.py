@@ -1,0 +1,1 @@
+"""Document 000: deduplication of published messages (DEDUP rules)."""

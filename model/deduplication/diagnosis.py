@@ -1,0 +1,201 @@
+"""Which rule is to blame when nothing is possible any more, and why, in one sentence.
+
+The observer only knows that no state is left. Which sentence of the document the broker went against depends on what
+came before: a repeated id that is stored again breaks DEDUP-03, right after a recovery it breaks DEDUP-12. Nothing is
+decided here: whether a rule is broken is known before any function of this module is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from model.deduplication import observer
+from model.deduplication.producer_state import NONE, UNKNOWN_STATUS, Kept, Lane, Lanes
+from model.judgement import Broken
+from model.log import Position
+from model.operations import Answer, Duplicate, Entry, LoggedEntry, Refused, Stored, Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Background:
+    """What came before on the topic and may be behind it.
+
+    ``others``: the highest id that another producer has here, or this one elsewhere. ``lost``: the highest id of this
+    producer whose write may have failed. ``snapshot_failed``: a snapshot's write failed.
+    """
+
+    enabled: bool = True
+    others: int = NONE
+    lost: int = NONE
+    snapshot_failed: bool = False
+
+
+def for_answer(lanes: Lanes, entry: Entry, answer: Answer, background: Background) -> Broken:
+    """The rule that this answer breaks, no state of the lane allowing it."""
+    lane = _likeliest(lanes)
+    if not background.enabled:
+        return Broken("DEDUP-01", f"deduplication is off, and yet {entry} was not simply stored: {_words(answer)}")
+    match answer:
+        case Stored(position):
+            return _for_stored(lane, entry, f"{entry} was stored at {position}", background)
+        case Duplicate():
+            return _for_duplicate(lane, entry, background)
+        case Refused(code, message):
+            return _for_refusal(lane, entry, code, f"{code}: {message}" if message else code, background)
+        case Unknown():
+            return Broken("DEDUP-02", f"no state of the producer allows that {entry} was sent at all")
+        case _:
+            assert_never(answer)
+
+
+def _for_stored(lane: Lane, entry: Entry, what: str, background: Background) -> Broken:
+    highest = f"{lane.written} is stored already" if lane.written != NONE else "nothing counted is stored"
+    if entry.highest <= lane.written:
+        if lane.moved:
+            return Broken("DEDUP-12", f"{what} once more after the topic was loaded again, though {highest}")
+        if background.snapshot_failed:
+            return Broken("DEDUP-11", f"{what} once more after a snapshot had failed, though {highest}")
+        return Broken("DEDUP-03", f"{what}, though {highest}")
+    if observer.overlaps(lane, entry.lowest, entry.highest):
+        return Broken("DEDUP-03", f"{what}, though {highest} and it begins at or below that")
+    return Broken("DEDUP-04", f"{what}, though a write of {lane.pushed} was pending or had failed")
+
+
+def _for_duplicate(lane: Lane, entry: Entry, background: Background) -> Broken:
+    what = f"{entry} was confirmed as a duplicate and not stored, though the highest id stored is {lane.written}"
+    if lane.failed and lane.pushed >= entry.lowest:
+        return Broken("DEDUP-04", f"{what} and the write of {lane.pushed} had not succeeded")
+    if background.others >= entry.highest:
+        return Broken("DEDUP-07", f"{what} (another producer, or another topic, has {background.others})")
+    if lane.moved:
+        return Broken("DEDUP-12", f"{what}; the topic was loaded again just before")
+    if background.lost >= entry.lowest:
+        return Broken("DEDUP-06", f"{what}; a write up to {background.lost} had failed before")
+    if observer.is_about_something_old(lane, entry):
+        return Broken("DEDUP-14", f"{what}; an entry about the same is stored under another id")
+    return Broken("DEDUP-02", what)
+
+
+def _for_refusal(lane: Lane, entry: Entry, code: str, error: str, background: Background) -> Broken:
+    if observer.is_duplicate(lane, entry.highest):
+        rule = "DEDUP-05" if code == UNKNOWN_STATUS else "DEDUP-03"
+        return Broken(rule, f"{entry} was refused ({error}), though {lane.written} is stored and nothing was in flight")
+    if lane.failed or background.lost >= entry.lowest:
+        return Broken("DEDUP-06", f"{entry} was refused ({error}) after an earlier write had failed and was over")
+    what = f"{entry} is new (the highest id stored is {lane.written}) and was refused ({error})"
+    if lane.moved:
+        return Broken("DEDUP-12", f"{what} after the topic was loaded again")
+    if NONE < lane.written < entry.lowest - 1:
+        return Broken("DEDUP-08", f"{what}; there is a gap between the two")
+    if code == UNKNOWN_STATUS:
+        return Broken("DEDUP-05", f"{what}, as if a write was in flight")
+    return Broken("DEDUP-02", what)
+
+
+def for_policy(topic: str, deduplication: str) -> Broken:
+    """The rule that is broken when a topic does not follow the policy that switches its deduplication."""
+    return Broken("DEDUP-01", f"deduplication of {topic} was switched by a policy, and is {deduplication} still")
+
+
+def for_setting(deduplication: str) -> Broken:
+    """The rule that is broken when a topic without a policy does not follow the setting of its broker."""
+    what = "deduplication was switched by a setting of the broker, and of a topic without a policy"
+    return Broken("DEDUP-01", f"{what} it is {deduplication} still")
+
+
+def for_opening(lanes: Lanes, last_sequence_id: int, background: Background) -> Broken:
+    """The rule that is broken when a reopened producer is told an id that no state of its lane has."""
+    lane = _likeliest(lanes)
+    possible = " or ".join(str(n) for n in sorted({lane.written for lane in lanes}))
+    what = f"the reopened producer was told {last_sequence_id}, the highest id stored for it is {possible}"
+    if background.others == last_sequence_id and all(lane.written < last_sequence_id for lane in lanes):
+        return Broken("DEDUP-07", f"{what}; {last_sequence_id} is of another producer, or on another topic")
+    if lane.moved:
+        return Broken("DEDUP-12", f"{what}; the topic was loaded again just before")
+    if last_sequence_id < lane.written <= lane.persisted and lane.kept[-1].position is None:
+        return Broken("DEDUP-04", f"{what}, because that was confirmed as a duplicate")
+    if any(k.told for k in lane.kept) and last_sequence_id < lane.written:
+        return Broken("DEDUP-09", f"{what}, as it was told itself before")
+    if background.snapshot_failed and last_sequence_id < lane.written:
+        return Broken("DEDUP-11", f"{what}; a snapshot had failed before")
+    return Broken("DEDUP-09", what)
+
+
+def for_snapshot(lanes: Lanes, what: str, highest: int, position: Position) -> Broken:
+    """The rule that is broken when no state of a lane has what the snapshot has: nothing too old, nothing made up."""
+    top = max(lane.written for lane in lanes)
+    if highest > top:
+        return Broken("DEDUP-10", f"{what}, of which only {top} was persisted")
+    up_to = min(observer.written_up_to(lane, position) for lane in lanes)
+    return Broken("DEDUP-10", f"{what}, whose {up_to} is stored before that")
+
+
+def for_log(lanes: Lanes, producer: str, found: Sequence[LoggedEntry], *, moves: int, enabled: bool) -> Broken:
+    """The rule that is broken when the log holds something else of a producer than any state of its lane."""
+    lane = min(lanes, key=lambda candidate: _distance(candidate, found))
+    kept = [k.entry for k in lane.kept]
+    logged = [entry.entry for entry in found]
+    for k in lane.kept:
+        if k.entry not in logged:
+            return _for_missing(producer, k, moves=moves)
+    for entry in found:
+        if logged.count(entry.entry) > max(1, kept.count(entry.entry)) or entry.entry not in kept:
+            return _for_extra(lane, producer, entry, found, moves=moves, enabled=enabled)
+    if kept != logged:
+        return Broken("DEDUP-08", f"the log has {producer}'s entries in another order: {_listed(logged)}")
+    return Broken("DEDUP-02", f"the log has {producer}'s entries at other positions than the broker confirmed")
+
+
+def _for_missing(producer: str, kept: Kept, *, moves: int) -> Broken:
+    if kept.told:
+        because = f"{producer} was told on opening that {kept.entry.highest} is stored, but the log does not have it"
+        return Broken("DEDUP-09", because)
+    rule = "DEDUP-12" if moves else "DEDUP-02"
+    where = f"at {kept.position} " if kept.position is not None else ""
+    return Broken(rule, f"the log lacks {kept.entry} of {producer}, which was confirmed {where}as stored")
+
+
+def _for_extra(
+    lane: Lane, producer: str, logged: LoggedEntry, found: Sequence[LoggedEntry], *, moves: int, enabled: bool
+) -> Broken:
+    what = f"the log has {logged.entry} of {producer} at {logged.position}, which was not confirmed as stored there"
+    if not enabled:
+        return Broken("DEDUP-01", what)
+    if sum(entry.entry == logged.entry for entry in found) > 1:
+        return Broken("DEDUP-03", what)
+    if moves:
+        return Broken("DEDUP-12", f"{what}, nor known after the topic was loaded again")
+    stored_already = any(k.highest >= logged.entry.highest for k in lane.kept[lane.since :])
+    return Broken("DEDUP-03" if stored_already else "DEDUP-04", what)
+
+
+def _distance(lane: Lane, found: Sequence[LoggedEntry]) -> int:
+    """How far a lane is from what was found; enough to pick the one that a person would compare with."""
+    kept = {k.entry for k in lane.kept}
+    logged = {entry.entry for entry in found}
+    return len(kept ^ logged) + abs(len(lane.kept) - len(found))
+
+
+def _likeliest(lanes: Lanes) -> Lane:
+    """The state to tell about: the one with the most entries, the broker having seen all that was sent."""
+    return max(lanes, key=lambda lane: (not lane.cut, len(lane.kept), lane.pushed))
+
+
+def _words(answer: Answer) -> str:
+    match answer:
+        case Stored(position):
+            return f"it was stored at {position}"
+        case Duplicate():
+            return "it was confirmed as a duplicate"
+        case Refused(code, message):
+            return f"it was refused ({code}: {message})"
+        case Unknown(why):
+            return f"no answer came ({why})"
+        case _:
+            assert_never(answer)
+
+
+def _listed(entries: Sequence[Entry]) -> str:
+    return ", ".join(str(entry) for entry in entries)

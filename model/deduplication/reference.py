@@ -1,0 +1,446 @@
+"""The reference: one topic with deduplication, seen from inside, as document 000 describes it.
+
+A topic is a value. Each function takes one, and what happens to it, and answers with the topic after it and with what
+its producers are told. Nothing is left to chance: which write completes, which fails, when a snapshot is taken, how
+much of what was in flight a crash leaves in the log are the caller's to choose. So the exploration tries everything,
+and a test can replay one thing.
+
+How it differs from the observer (:mod:`model.deduplication.observer`): that one knows only what clients see, and keeps
+every state that explains it; this one knows everything, and is in one state.
+
+What the document leaves open is settled here so that its promises hold, and each choice has a variant that shows what
+breaks otherwise (:mod:`model.deduplication.variants`):
+
+- Writes complete in their order, and one that fails takes those behind it along. Until all are over nothing is taken
+  from anybody, and then the producers are disconnected: what they sent behind the failed write must come again too.
+- A batch is new when all of its ids are above *pushed* and a duplicate when all are at or below *persisted*; anything
+  else cannot be confirmed without losing or repeating a message, and is of unknown status.
+- A producer that connects learns the highest id *persisted*; *pushed* may still fall.
+
+Not here: markers, transactions, chunks, consumers, and when a snapshot is due.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterable
+from itertools import combinations
+from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from model.catalogue import carries
+from model.deduplication.producer_state import NONE, UNKNOWN_STATUS
+from model.deduplication.variants import DOCUMENT, Variant
+from model.log import Ledgers, Position
+from model.operations import Answer, Duplicate, Entry, LoggedEntry, Opened, Refused, Stored
+
+NOT_READY = "ServiceNotReady"
+"""The code of a refusal while writes are failing."""
+
+BUSY = "ProducerBusy"
+"""The code of a refusal to a second producer of the same name."""
+
+WRITE_FAILED = "PersistenceError"
+"""The code of the error to a producer whose entry could not be written."""
+
+
+class Judgement(enum.Enum):
+    """The three answers to "is this a duplicate?", by the document's names."""
+
+    NEW = "NotDup"
+    DUPLICATE = "Dup"
+    UNKNOWN = "Unknown"
+
+
+class HighestIds(Struct, frozen=True, cache_hash=True, gc=False):
+    """A map from producer name to its highest sequence id, as a value; the names are in order."""
+
+    ids: tuple[tuple[str, int], ...] = ()
+
+    def of(self, producer: str) -> int:
+        """The highest id of this producer; -1 where there is none."""
+        for name, highest in self.ids:
+            if name == producer:
+                return highest
+        return NONE
+
+    def raised(self, producer: str, sequence_id: int) -> HighestIds:
+        """The map with this producer at least at this id: it never falls."""
+        if self.of(producer) >= sequence_id:
+            return self
+        return HighestIds(tuple(sorted((*self.without(producer).ids, (producer, sequence_id)))))
+
+    def without(self, producer: str) -> HighestIds:
+        """The map without this producer."""
+        return HighestIds(tuple(pair for pair in self.ids if pair[0] != producer))
+
+    def cut_to(self, producers: Collection[str]) -> HighestIds:
+        """The map of these producers alone."""
+        return HighestIds(tuple(pair for pair in self.ids if pair[0] in producers))
+
+    @property
+    def producers(self) -> tuple[str, ...]:
+        """The names of which there is an id."""
+        return tuple(name for name, _ in self.ids)
+
+
+NOTHING = HighestIds()
+
+
+class Snapshot(Struct, frozen=True, cache_hash=True, gc=False):
+    """The properties of the deduplication cursor, and its position (None: before the first entry)."""
+
+    position: Position | None = None
+    highest: HighestIds = NOTHING
+
+
+class Write(Struct, frozen=True, cache_hash=True, gc=False):
+    """An entry on its way into the log; ``session`` is None once nobody is there to hear of it."""
+
+    session: str | None
+    producer: str
+    entry: Entry
+
+
+class Told(Struct, frozen=True, gc=False):
+    """What a session is told of an entry that it sent."""
+
+    session: str
+    entry: Entry
+    answer: Answer
+
+
+class Topic(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
+    """One topic in its broker.
+
+    On disk: ``log``, ``ledgers`` and ``snapshot``, which is None while deduplication is off: it has no cursor then.
+    In memory: the two maps, the writes ``in_flight``, oldest first, the open ``sessions`` with their producers' names,
+    and whether a write has failed and those behind it are not over yet (``failing``).
+    """
+
+    variant: Variant = DOCUMENT
+    max_producers: int
+    log: tuple[LoggedEntry, ...] = ()
+    ledgers: Ledgers
+    snapshot: Snapshot | None
+    pushed: HighestIds = NOTHING
+    persisted: HighestIds = NOTHING
+    in_flight: tuple[Write, ...] = ()
+    sessions: tuple[tuple[str, str], ...] = ()
+    failing: bool = False
+
+    @property
+    def last_position(self) -> Position | None:
+        """The position of the newest entry; None for an empty log."""
+        return self.log[-1].position if self.log else None
+
+    def producer_of(self, session: str) -> str:
+        """The producer's name of an open session; ValueError for any other."""
+        for name, producer in self.sessions:
+            if name == session:
+                return producer
+        raise ValueError(f"session {session} is not open")
+
+    def key(self, producer: str) -> str:
+        """Under which key the maps hold a producer: its name, and nothing that another one shares (DEDUP-07)."""
+        return "" if self.variant.shared_maps else producer
+
+    def pushed_of(self, producer: str) -> int:
+        """The highest sequence id of this producer that was handed to the log; -1 for none."""
+        return self.pushed.of(self.key(producer))
+
+    def persisted_of(self, producer: str) -> int:
+        """The highest sequence id of this producer that is in the log; -1 for none."""
+        return self.persisted.of(self.key(producer))
+
+
+class Crashed(Struct, frozen=True, kw_only=True):
+    """What a crash leaves of a topic: what is on disk, and how its next broker is made."""
+
+    variant: Variant
+    max_producers: int
+    log: tuple[LoggedEntry, ...]
+    ledgers: Ledgers
+    snapshot: Snapshot | None
+
+
+Heard = tuple[Told, ...]
+"""What the sessions are told at once, in order."""
+
+
+@carries("DEDUP-01")
+def new_topic(
+    *, deduplication: bool = True, entries_per_ledger: int = 5, max_producers: int = 10, variant: Variant = DOCUMENT
+) -> Topic:
+    """An empty topic, with deduplication switched as it says (DEDUP-01)."""
+    return Topic(
+        variant=variant,
+        max_producers=max_producers,
+        ledgers=Ledgers(entries_per_ledger),
+        snapshot=Snapshot() if deduplication else None,
+    )
+
+
+@carries("DEDUP-09")
+def open_producer(topic: Topic, session: str, producer: str) -> tuple[Topic, Opened | Refused]:
+    """A producer connects under its name, and learns the highest id that is stored for it (DEDUP-09)."""
+    if topic.failing:
+        return topic, Refused(NOT_READY, "writes are failing")
+    if any(name == producer for _, name in topic.sessions):
+        return topic, Refused(BUSY, f"{producer} is connected already")
+    known = topic.pushed_of(producer) if topic.variant.pending_id_told else topic.persisted_of(producer)
+    return replace(topic, sessions=(*topic.sessions, (session, producer))), Opened(known)
+
+
+def cut(topic: Topic, session: str) -> Topic:
+    """A session's connection is gone: what it has in flight goes on, but it will not hear of it."""
+    topic.producer_of(session)
+    writes = tuple(replace(w, session=None) if w.session == session else w for w in topic.in_flight)
+    return replace(topic, sessions=tuple(pair for pair in topic.sessions if pair[0] != session), in_flight=writes)
+
+
+@carries("DEDUP-02", "DEDUP-03", "DEDUP-04", "DEDUP-07", "DEDUP-08", "DEDUP-14")
+def judge(topic: Topic, producer: str, entry: Entry) -> Judgement:
+    """Whether an entry is a duplicate, by its ids alone and by nothing that another producer did.
+
+    NotDup above *pushed* (DEDUP-02), Dup at or below *persisted* (DEDUP-03), Unknown between (DEDUP-04). Neither gaps
+    between the ids (DEDUP-08) nor what the messages are about (DEDUP-14) matter.
+    """
+    pushed, persisted = topic.pushed_of(producer), topic.persisted_of(producer)
+    variant = topic.variant
+    if entry.lowest > pushed or variant.no_check or (variant.strict_less_than and entry.lowest == pushed):
+        return Judgement.NEW
+    last = entry.lowest if variant.overlapping_batch_dropped else _end(variant, entry)
+    return Judgement.DUPLICATE if last <= persisted else Judgement.UNKNOWN
+
+
+def send(topic: Topic, session: str, entry: Entry) -> tuple[Topic, Heard]:
+    """An entry arrives. A new one is on its way to the log and answered later; any other is answered at once."""
+    producer = topic.producer_of(session)
+    if topic.failing:
+        return topic, (Told(session, entry, Refused(NOT_READY, "writes are failing")),)
+    if topic.snapshot is None and not topic.variant.judged_when_off:
+        return write_unjudged(topic, session, producer, entry), ()
+    match judge(topic, producer, entry):
+        case Judgement.NEW:
+            return begin_write(topic, session, producer, entry), ()
+        case Judgement.DUPLICATE:
+            return topic, (Told(session, entry, answer_to_duplicate(topic)),)
+        case Judgement.UNKNOWN:
+            return treat_unknown(topic, session, producer, entry)
+        case never:
+            assert_never(never)
+
+
+@carries("DEDUP-01")
+def write_unjudged(topic: Topic, session: str, producer: str, entry: Entry) -> Topic:
+    """Deduplication is off: whatever comes is stored, a repeated id too (DEDUP-01)."""
+    return replace(topic, in_flight=(*topic.in_flight, Write(session, producer, entry)))
+
+
+@carries("DEDUP-02", "DEDUP-05")
+def begin_write(topic: Topic, session: str, producer: str, entry: Entry) -> Topic:
+    """A new entry: *pushed* rises before it is written (DEDUP-05), once it is all of the entry's ids (DEDUP-02)."""
+    variant, key = topic.variant, topic.key(producer)
+    highest = _end(variant, entry)
+    pushed = topic.pushed if variant.pushed_after_write else topic.pushed.raised(key, highest)
+    persisted = topic.persisted.raised(key, highest) if variant.persisted_before_write else topic.persisted
+    in_flight = (*topic.in_flight, Write(session, producer, entry))
+    return replace(topic, pushed=pushed, persisted=persisted, in_flight=in_flight)
+
+
+@carries("DEDUP-03")
+def answer_to_duplicate(topic: Topic) -> Answer:
+    """A duplicate is confirmed: it is stored, and its producer may go on (DEDUP-03)."""
+    return Refused("Duplicate", "seen before") if topic.variant.duplicate_refused else Duplicate()
+
+
+@carries("DEDUP-04")
+def treat_unknown(topic: Topic, session: str, producer: str, entry: Entry) -> tuple[Topic, Heard]:
+    """What may or may not get stored is neither stored nor confirmed: its producer is to try again (DEDUP-04)."""
+    variant = topic.variant
+    if variant.unknown_stored:
+        return begin_write(topic, session, producer, entry), ()
+    if variant.unknown_confirmed:
+        return topic, (Told(session, entry, Duplicate()),)
+    after = replace(topic, pushed=topic.persisted) if variant.reset_on_unknown else topic
+    return after, (Told(session, entry, Refused(UNKNOWN_STATUS, "a write is in flight")),)
+
+
+@carries("DEDUP-02", "DEDUP-05")
+def complete_next_write(topic: Topic) -> tuple[Topic, Heard]:
+    """The oldest write is done: stored at the next position (DEDUP-02), *persisted* follows (DEDUP-05), confirmed."""
+    if topic.failing and not topic.variant.later_writes_succeed:
+        raise ValueError("a write failed: those behind it fail too")
+    write, *behind = topic.in_flight
+    after = _raise_persisted(_append(replace(topic, in_flight=tuple(behind)), write), write)
+    told = () if write.session is None else (Told(write.session, write.entry, Stored(after.log[-1].position)),)
+    return (resume(after) if topic.failing and not behind else after), told
+
+
+def complete_next_write_during_snapshot(topic: Topic) -> tuple[Topic, Heard]:
+    """The same, and a snapshot reads the log's end after the entry stands there and the map before it is raised.
+
+    Releases do this (the variant ``snapshot-position-ahead``); the document's snapshot is of one moment.
+    """
+    done, told = complete_next_write(topic)
+    before = take_snapshot(topic).snapshot
+    ahead = None if before is None else replace(before, position=done.last_position)
+    return replace(done, snapshot=ahead), told
+
+
+@carries("DEDUP-06")
+def fail_next_write(topic: Topic) -> tuple[Topic, Heard]:
+    """The oldest write fails and its producer gets an error; those behind it will fail too, before anything else."""
+    write, *behind = topic.in_flight
+    after = replace(topic, in_flight=tuple(behind), failing=True)
+    if topic.variant.failed_write_stored:
+        after = _append(after, write)
+    told = () if write.session is None else (Told(write.session, write.entry, Refused(WRITE_FAILED)),)
+    return (after if behind else resume(after)), told
+
+
+@carries("DEDUP-05", "DEDUP-06")
+def resume(topic: Topic) -> Topic:
+    """The writes in flight are over: *pushed* falls back to *persisted* (DEDUP-06), and the topic serves again.
+
+    Its producers are disconnected first, or an entry that was sent behind the failed one could be stored before it.
+    """
+    pushed = topic.pushed if topic.variant.no_reset_after_failure else topic.persisted
+    sessions = topic.sessions if topic.variant.sessions_survive_failure else ()
+    return replace(topic, failing=False, pushed=pushed, sessions=sessions)
+
+
+def _append(topic: Topic, write: Write) -> Topic:
+    logged = LoggedEntry(topic.ledgers.next_position, write.producer, write.entry)
+    return replace(topic, log=(*topic.log, logged), ledgers=topic.ledgers.after_append())
+
+
+def _raise_persisted(topic: Topic, write: Write) -> Topic:
+    """What is persisted was pushed, even if it was sent before deduplication was switched on."""
+    if topic.snapshot is None:
+        return topic
+    key, highest = topic.key(write.producer), _end(topic.variant, write.entry)
+    if topic.variant.switched_on_in_flight:
+        return replace(topic, persisted=topic.persisted.without(key).raised(key, highest))
+    return replace(topic, persisted=topic.persisted.raised(key, highest), pushed=topic.pushed.raised(key, highest))
+
+
+def _end(variant: Variant, entry: Entry) -> int:
+    """The id that counts for an entry: the highest in it."""
+    return entry.lowest if variant.batch_end_unsent else entry.highest
+
+
+def snapshot_room(topic: Topic) -> int:
+    """How many producers a snapshot taken now holds: all, or as many as are configured (DEDUP-10)."""
+    known = len(to_snapshot(topic).ids)
+    return known if topic.variant.snapshot_not_cut else min(known, topic.max_producers)
+
+
+def snapshot_choices(topic: Topic) -> Iterable[frozenset[str]]:
+    """The producers that a snapshot taken now may be cut to: any so many."""
+    yield from map(frozenset, combinations(to_snapshot(topic).producers, snapshot_room(topic)))
+
+
+def to_snapshot(topic: Topic) -> HighestIds:
+    """The map that a snapshot is of: *persisted*, for *pushed* may yet fall."""
+    return topic.pushed if topic.variant.snapshot_of_pushed else topic.persisted
+
+
+@carries("DEDUP-10")
+def take_snapshot(topic: Topic, kept: Collection[str] | None = None) -> Topic:
+    """Store the map of the highest ids persisted, with the position of the newest entry (DEDUP-10).
+
+    ``kept`` says which producers it is cut to; by default the first by name. ValueError where it cannot be taken so.
+    """
+    if topic.snapshot is None:
+        raise ValueError("deduplication is off: there is no snapshot")
+    source, room = to_snapshot(topic), snapshot_room(topic)
+    kept = source.producers[:room] if kept is None else kept
+    if len(kept) != room:
+        raise ValueError(f"a snapshot holds {room} producers now, not {len(kept)}")
+    return replace(topic, snapshot=Snapshot(topic.last_position, source.cut_to(kept)))
+
+
+@carries("DEDUP-11")
+def fail_snapshot(topic: Topic) -> Topic:
+    """A snapshot could not be stored: the one before it stands, and nothing is forgotten (DEDUP-11)."""
+    return replace(topic, pushed=NOTHING, persisted=NOTHING) if topic.variant.failed_snapshot_forgets else topic
+
+
+def may_reach(topic: Topic) -> int:
+    """How many writes in flight a crash may leave in the log: all, or none behind one that failed."""
+    return 0 if topic.failing and not topic.variant.later_writes_succeed else len(topic.in_flight)
+
+
+@carries("DEDUP-12")
+def crash(topic: Topic, *, reached: int) -> Crashed:
+    """The broker dies. The first ``reached`` writes in flight are in the log, and nobody was told (DEDUP-12)."""
+    if not 0 <= reached <= may_reach(topic):
+        raise ValueError(f"{may_reach(topic)} writes can reach the log, not {reached}")
+    for write in topic.in_flight[:reached]:
+        topic = _append(topic, write)
+    return Crashed(
+        variant=topic.variant,
+        max_producers=topic.max_producers,
+        log=topic.log,
+        ledgers=topic.ledgers,
+        snapshot=topic.snapshot,
+    )
+
+
+@carries("DEDUP-12")
+def recover(crashed: Crashed) -> Topic:
+    """The topic is loaded again: the snapshot, and the entries after its position on top of it (DEDUP-12)."""
+    topic = Topic(
+        variant=crashed.variant,
+        max_producers=crashed.max_producers,
+        log=crashed.log,
+        ledgers=crashed.ledgers.taken_over(),
+        snapshot=crashed.snapshot,
+    )
+    highest = recovered_ids(topic)
+    return replace(topic, pushed=highest, persisted=highest)
+
+
+@carries("DEDUP-11", "DEDUP-12")
+def recovered_ids(topic: Topic) -> HighestIds:
+    """The highest ids that whoever loads this topic next makes of its snapshot and its log."""
+    if topic.snapshot is None:
+        return NOTHING
+    highest = topic.snapshot.highest
+    for logged in to_replay(topic, topic.snapshot):
+        end = logged.entry.lowest if topic.variant.replay_counts_lowest else _end(topic.variant, logged.entry)
+        key = topic.key(logged.producer)
+        highest = (highest.without(key) if topic.variant.switched_on_in_flight else highest).raised(key, end)
+    return highest
+
+
+def to_replay(topic: Topic, snapshot: Snapshot) -> tuple[LoggedEntry, ...]:
+    """The entries after a snapshot's position, however late the snapshot is."""
+    after = tuple(e for e in topic.log if snapshot.position is None or e.position > snapshot.position)
+    if topic.variant.recovery_without_replay:
+        return ()
+    return after[1:] if topic.variant.replay_skips_one else after
+
+
+@carries("DEDUP-01")
+def switch_deduplication(topic: Topic, *, on: bool) -> Topic:
+    """Switch it on, and what is stored from now on counts; or off, and nothing is known any more (DEDUP-01)."""
+    if on == (topic.snapshot is not None):
+        return topic
+    snapshot = Snapshot(topic.last_position) if on else None
+    return replace(topic, snapshot=snapshot, pushed=NOTHING, persisted=NOTHING)
+
+
+def forget_producer(topic: Topic, producer: str) -> Topic:
+    """A release forgets a producer that was away for hours (the variant ``inactive-forgotten``); the document does not.
+
+    The snapshot is replaced at its own position, so that a replay of what follows brings back what it can.
+    """
+    key = topic.key(producer)
+    pushed, persisted = topic.pushed.without(key), topic.persisted.without(key)
+    snapshot = None if topic.snapshot is None else Snapshot(topic.snapshot.position, persisted)
+    return replace(topic, pushed=pushed, persisted=persisted, snapshot=snapshot)

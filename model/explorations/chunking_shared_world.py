@@ -1,0 +1,215 @@
+"""The world in which document 002's two options for shared subscriptions are explored (:mod:`model.chunking.sharing`).
+
+Producers send their messages chunk by chunk, and by option 2 the marker behind them; they may die in between, and send
+the message again under another uuid. Consumers may crash, and give messages back; the broker may crash, at any point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from model.chunking import sharing
+from model.chunking.assembly import Buffers, Whole
+from model.chunking.sharing import Marker, Member, Shared
+from model.chunking.splitting import Chunk, split
+from model.chunking.variants import DOCUMENT, ChunksVariant
+
+
+class Setup(Struct, frozen=True, kw_only=True):
+    """A small configuration: the option, the producers' messages by how many chunks each has, and what may happen.
+
+    There are the consumers A and B. ``leaves`` of them may crash, messages are given back ``backs`` times, producers
+    die ``deaths`` times, and the broker crashes ``crashes`` times.
+    """
+
+    markers: bool
+    messages: tuple[int, ...] = (2,)
+    sorted_replay: bool = False
+    leaves: int = 0
+    backs: int = 0
+    deaths: int = 0
+    crashes: int = 0
+    variant: ChunksVariant = DOCUMENT
+
+    def chunks_of(self, number: int, life: int) -> tuple[Chunk, ...]:
+        """The chunks of a producer's only message."""
+        uuid = f"M{number + 1}" + "'" * life
+        return split(uuid=uuid, sequence_id=1, payload_bytes=self.messages[number], room_bytes=1)
+
+
+class Producer(Struct, frozen=True, cache_hash=True, gc=False):
+    """A producer: where its chunks are stored, how often it died, and whether it is through."""
+
+    stored: tuple[int, ...] = ()
+    life: int = 0
+    is_through: bool = False
+
+
+class World(Struct, frozen=True, cache_hash=True, gc=False):
+    """A state of the exploration."""
+
+    shared: Shared
+    producers: tuple[Producer, ...]
+    leaves: int
+    backs: int
+    deaths: int
+    crashes: int
+
+
+class Step(Struct, frozen=True, gc=False):
+    """What happened: its kind, in words, and who was sent which entry, where it is that."""
+
+    kind: str
+    words: str
+    consumer: str = ""
+    position: int = -1
+    whole: Whole | None = None
+
+    def __str__(self) -> str:
+        return self.words
+
+
+Next = Iterator[tuple[Step, World]]
+"""What can happen next: each with the world after it."""
+
+
+def kinds(setup: Setup) -> frozenset[str]:
+    """The kinds of steps that this configuration has room for."""
+    conditional = {
+        "publishes": setup.markers,
+        "skips": setup.markers,
+        "begins": setup.markers,
+        "sends marker": setup.markers,
+        "leaves": setup.leaves,
+        "gives back": setup.backs,
+        "dies": setup.deaths,
+        "crashes": setup.crashes,
+    }
+    return frozenset({"stores", "sends", "acknowledges", *(kind for kind, has in conditional.items() if has)})
+
+
+def initial(setup: Setup) -> World:
+    """Nothing was sent yet, and both consumers are there."""
+    shared = Shared(
+        markers=setup.markers,
+        sorted_replay=setup.sorted_replay,
+        variant=setup.variant,
+        members=(Member("A"), Member("B")),
+    )
+    producers = tuple(Producer() for _ in setup.messages)
+    return World(shared, producers, setup.leaves, setup.backs, setup.deaths, setup.crashes)
+
+
+def steps(setup: Setup, world: World) -> Next:
+    """Everything that can happen next."""
+    for number, producer in enumerate(world.producers):
+        if not producer.is_through:
+            yield from produces(setup, world, number, producer)
+    yield from dispatches(world)
+    yield from consumers(world)
+    if world.crashes:
+        after = replace(world, shared=sharing.restart(world.shared), crashes=world.crashes - 1)
+        yield Step("crashes", "the broker crashes, and its consumers come back"), after
+
+
+def produces(setup: Setup, world: World, number: int, producer: Producer) -> Next:
+    """A producer stores its next chunk or its marker, or dies and begins anew."""
+    chunks, stored, log = setup.chunks_of(number, producer.life), producer.stored, world.shared.log
+    uuid = chunks[0].uuid
+    if len(stored) < len(chunks):
+        chunk = chunks[len(stored)]
+        is_through = not setup.markers and chunk.is_last
+        after = replace(producer, stored=(*stored, len(log)), is_through=is_through)
+        words = f"chunk {len(stored) + 1} of {len(chunks)} of {uuid} is stored as entry {len(log)}"
+        yield Step("stores", words), _appended(world, number, after, chunk)
+    missing = len(chunks) - len(stored)
+    if setup.markers and missing == (1 if setup.variant.marker_too_early else 0):
+        words = f"the marker of {uuid} is stored as entry {len(log)}"
+        after = replace(producer, is_through=True)
+        yield Step("publishes", words), _appended(world, number, after, Marker(uuid, stored))
+    if world.deaths and stored:
+        reborn = _replaced(world, number, Producer(life=producer.life + 1))
+        words = f"the producer of {uuid} dies, and begins anew"
+        yield Step("dies", words), replace(reborn, deaths=world.deaths - 1)
+
+
+def dispatches(world: World) -> Next:
+    """The broker sends what may be sent next, or goes on with a marker that is being sent."""
+    shared = world.shared
+    if shared.sending is not None:
+        left, consumer = shared.sending.left, shared.sending.consumer
+        position = left[0] if left else shared.sending.marker
+        after, whole = sharing.send_on(shared)
+        kind = "sends" if left else "sends marker"
+        words = f"{consumer} is sent {told(shared, position)}{_told_whole(whole)}"
+        yield Step(kind, words, consumer, position, whole), replace(world, shared=after)
+        return
+    for position in sharing.candidates(shared):
+        again = " for replay" if position in shared.replay else ""
+        if sharing.is_skipped(shared, position):
+            words = f"{told(shared, position)} is read{again} and skipped"
+            yield Step("skips", words, "", position), replace(world, shared=sharing.skip(shared, position))
+            continue
+        for consumer in sharing.receivers(shared, position):
+            after, whole = sharing.send(shared, position, consumer)
+            if after.sending is not None:
+                words = f"{consumer} is chosen for {told(shared, position)}{again}"
+                yield Step("begins", words, consumer, position), replace(world, shared=after)
+            else:
+                words = f"{consumer} is sent {told(shared, position)}{again}{_told_whole(whole)}"
+                yield Step("sends", words, consumer, position, whole), replace(world, shared=after)
+
+
+def consumers(world: World) -> Next:
+    """A consumer acknowledges a message, gives it back, asks for what it had set aside, or crashes."""
+    shared = world.shared
+    for member in shared.members:
+        name = member.name
+        for whole in sorted(member.held, key=lambda one: one.positions):
+            words = f"{name} acknowledges {whole.uuid}"
+            after = replace(world, shared=sharing.acknowledge(shared, name, whole))
+            yield Step("acknowledges", words, name, whole=whole), after
+            if world.backs:
+                after = replace(world, shared=sharing.give_back(shared, name, whole.entries), backs=world.backs - 1)
+                yield Step("gives back", f"{name} gives back {whole.uuid}", name), after
+        if member.buffers.aside:
+            after = replace(world, shared=_all_again(shared, member))
+            yield Step("asks again", f"{name} asks for what it could not put together", name), after
+        if world.leaves:
+            after = replace(world, shared=sharing.leave(shared, name), leaves=world.leaves - 1)
+            yield Step("leaves", f"{name} crashes", name), after
+
+
+def _all_again(shared: Shared, member: Member) -> Shared:
+    """A consumer asks for what it set aside, and for what it keeps of the same messages."""
+    uuids = {shared.log[position].uuid for position in member.buffers.aside}
+    entries = {position for uuid in uuids for position in shared.pending_of(uuid, member)}
+    kept = tuple(buffer for buffer in member.buffers.kept if buffer.uuid not in uuids)
+    asking = replace(member, buffers=Buffers(kept=kept, aside=member.buffers.aside))
+    members = tuple(asking if one.name == member.name else one for one in shared.members)
+    return sharing.give_back(replace(shared, members=members), member.name, entries)
+
+
+def _appended(world: World, number: int, producer: Producer, item: sharing.Item) -> World:
+    shared = replace(world.shared, log=(*world.shared.log, item))
+    return replace(_replaced(world, number, producer), shared=shared)
+
+
+def _replaced(world: World, number: int, producer: Producer) -> World:
+    producers = tuple(producer if n == number else one for n, one in enumerate(world.producers))
+    return replace(world, producers=producers)
+
+
+def told(shared: Shared, position: int) -> str:
+    """An entry in words."""
+    item = shared.log[position]
+    if isinstance(item, Marker):
+        return f"the marker of {item.uuid}"
+    return f"chunk {item.chunk_id + 1} of {item.uuid}"
+
+
+def _told_whole(whole: Whole | None) -> str:
+    return "" if whole is None else f", and {whole.uuid} is whole"

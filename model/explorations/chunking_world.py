@@ -1,0 +1,377 @@
+"""The world in which chunking is explored: producers with their sources, a log, and one ordered consumer.
+
+Everything goes step by step: a producer sends a chunk and hears of it, the consumer reads an entry, the application
+acknowledges a message. In between a producer may lose its connection or die, the topic may be loaded again, and the
+consumer may crash, seek, give messages back or give up waiting. Sizes are small: an entry has room for ten bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from model.chunking import assembly, judging
+from model.chunking.assembly import Buffers, Effect, Whole
+from model.chunking.judging import Judgement, Memory
+from model.chunking.splitting import Chunk, room, split
+from model.chunking.variants import DOCUMENT, ChunksVariant
+
+LIMIT_BYTES, METADATA_BYTES = 12, 2
+ROOM_BYTES = room(limit_bytes=LIMIT_BYTES, metadata_bytes=METADATA_BYTES)
+
+
+class Setup(Struct, frozen=True, kw_only=True):
+    """A small configuration: the sources (payload sizes of each producer, in bytes), and how much may happen.
+
+    ``cuts``: a producer reconnects and sends again from some chunk on. ``deaths``: it comes back and sends again from
+    its source, or from what comes next there, or never. ``new_uuids``: what is sent again carries another uuid.
+    ``unloads``: the topic is loaded again. ``limit``, ``acks_discarded``: as in :class:`Buffers`. ``expiries``,
+    ``crashes``, ``seeks``, ``backs``: how often the consumer gives up the oldest buffer, crashes, seeks, has all that
+    it did not acknowledge delivered again. ``ordered``: CHUNK-05 is asked for although there is a limit.
+    """
+
+    sources: tuple[tuple[str, tuple[int, ...]], ...]
+    deduplication: bool = False
+    cuts: int = 0
+    deaths: int = 0
+    restart: Literal["from its source", "with what comes next", "never"] = "from its source"
+    new_uuids: bool = False
+    unloads: int = 0
+    limit: int = 0
+    acks_discarded: bool = False
+    expiries: int = 0
+    crashes: int = 0
+    seeks: int = 0
+    backs: int = 0
+    ordered: bool = False
+    variant: ChunksVariant = DOCUMENT
+
+    def chunks_of(self, producer: str, life: int) -> tuple[Chunk, ...]:
+        """All chunks that a producer has to send, in their order; ``life``: how often it came back."""
+        sizes = dict(self.sources)[producer]
+        again = "'" * life if self.new_uuids or self.variant.uuid_of_each_connection else ""
+        limit = LIMIT_BYTES if self.variant.metadata_not_counted else ROOM_BYTES
+        chunks = tuple(
+            chunk
+            for number, size in enumerate(sizes, start=1)
+            for chunk in split(
+                uuid=f"{producer}{number}{again}", sequence_id=number, payload_bytes=size, room_bytes=limit
+            )
+        )
+        return tuple(sorted(chunks, key=lambda one: one.chunk_id)) if self.variant.two_at_once else chunks
+
+
+class Producer(Struct, frozen=True, cache_hash=True, gc=False):
+    """A producer: which of its chunks comes next, which messages are confirmed, its lives, whether it is gone."""
+
+    name: str
+    next_chunk: int = 0
+    confirmed: frozenset[int] = frozenset()
+    life: int = 0
+    is_gone: bool = False
+
+
+class Entry(Struct, frozen=True, cache_hash=True, gc=False):
+    """An entry of the log: whose it is, and which chunk."""
+
+    producer: str
+    chunk: Chunk
+
+    @property
+    def message(self) -> tuple[str, int]:
+        """What the message is in its source."""
+        return self.producer, self.chunk.sequence_id
+
+
+class Consumer(Struct, frozen=True, cache_hash=True, gc=False):
+    """The consumer: what it reads next, its buffers, and what the application has."""
+
+    read: int = 0
+    buffers: Buffers = Buffers()
+    held: frozenset[Whole] = frozenset()
+    waiting: tuple[Whole, ...] = ()
+
+
+class World(Struct, frozen=True, cache_hash=True, gc=False):
+    """A state. ``done`` are messages that were acknowledged, ``lost`` those that may be lost, ``again`` those that may
+    be delivered again.
+    """
+
+    producers: tuple[Producer, ...]
+    log: tuple[Entry, ...] = ()
+    memory: Memory = ()
+    consumer: Consumer = Consumer()
+    acknowledged: frozenset[int] = frozenset()
+    done: frozenset[tuple[str, int]] = frozenset()
+    lost: frozenset[tuple[str, int]] = frozenset()
+    again: frozenset[tuple[str, int]] = frozenset()
+    cuts: int = 0
+    deaths: int = 0
+    unloads: int = 0
+    expiries: int = 0
+    crashes: int = 0
+    seeks: int = 0
+    backs: int = 0
+
+    @property
+    def first_unacknowledged(self) -> int:
+        """Where a consumer begins that is given everything again."""
+        return next((n for n in range(len(self.log)) if n not in self.acknowledged), len(self.log))
+
+
+class Step(Struct, frozen=True, gc=False):
+    """What happened: its kind, in words, and the message that was delivered or acknowledged, where there is one."""
+
+    kind: str
+    words: str
+    whole: Whole | None = None
+
+    def __str__(self) -> str:
+        return self.words
+
+
+Next = Iterator[tuple[Step, World]]
+"""What can happen next: each with the world after it."""
+
+
+def kinds(setup: Setup) -> frozenset[str]:
+    """The kinds of steps that this configuration has room for."""
+    split_at_all = any(size > ROOM_BYTES for _, sizes in setup.sources for size in sizes)
+    conditional = {
+        "duplicate": setup.deduplication and (setup.cuts or (setup.deaths and setup.restart == "from its source")),
+        "reconnects": setup.cuts,
+        "dies": setup.deaths,
+        "unloads": setup.unloads,
+        "keeps": split_at_all,
+        "expires": setup.expiries,
+        "crashes": setup.crashes,
+        "seeks": setup.seeks,
+        "asks again": setup.backs or (setup.limit and not setup.acks_discarded),
+    }
+    return frozenset({"stored", "delivers", "acknowledges", *(kind for kind, has in conditional.items() if has)})
+
+
+def initial(setup: Setup) -> World:
+    """Nothing was sent yet."""
+    return World(
+        tuple(Producer(name) for name, _ in setup.sources),
+        consumer=Consumer(buffers=Buffers(setup.limit, setup.acks_discarded)),
+        cuts=setup.cuts,
+        deaths=setup.deaths,
+        unloads=setup.unloads,
+        expiries=setup.expiries,
+        crashes=setup.crashes,
+        seeks=setup.seeks,
+        backs=setup.backs,
+    )
+
+
+def steps(setup: Setup, world: World) -> Next:
+    """Everything that can happen next."""
+    for producer in world.producers:
+        if not producer.is_gone:
+            yield from sends(setup, world, producer)
+            yield from returns(setup, world, producer)
+    yield from reads(setup, world)
+    yield from acknowledges(setup, world)
+    yield from harness_errors(setup, world)
+
+
+def sends(setup: Setup, world: World, producer: Producer) -> Next:
+    """A producer sends its next chunk, which is stored or not, and confirmed."""
+    chunks = setup.chunks_of(producer.name, producer.life)
+    if producer.next_chunk == len(chunks):
+        return
+    chunk = chunks[producer.next_chunk]
+    judgement = Judgement.STORED
+    if setup.deduplication:
+        judgement = judging.judge(judging.known_of(world.memory, producer.name), chunk, variant=setup.variant)
+    after = replace(producer, next_chunk=producer.next_chunk + 1)
+    if chunk.is_last and judgement is not Judgement.REFUSED:
+        after = replace(after, confirmed=after.confirmed | {chunk.sequence_id})
+    sent = _with(world, after)
+    told = f"{producer.name} sends {told_chunk(producer.name, chunk)}"
+    if judgement is Judgement.STORED:
+        log = (*world.log, Entry(producer.name, chunk))
+        memory = judging.remember(world.memory, producer.name, chunk) if setup.deduplication else ()
+        yield Step("stored", f"{told}: entry {len(world.log)}"), replace(sent, log=log, memory=memory)
+    elif judgement is Judgement.DUPLICATE:
+        yield Step("duplicate", f"{told}: {judgement.value}"), sent
+    else:
+        yield Step("refused", f"{told}: {judgement.value}"), sent
+
+
+def returns(setup: Setup, world: World, producer: Producer) -> Next:
+    """A producer reconnects and sends again what it sent last, or dies and comes back, or does not."""
+    chunks = setup.chunks_of(producer.name, producer.life)
+    is_under_way = producer.next_chunk < len(chunks) and chunks[producer.next_chunk].chunk_id > 0
+    if world.cuts and producer.next_chunk:
+        skips = 1 if setup.variant.chunk_skipped and is_under_way else 0
+        new_life = producer.life + setup.variant.uuid_of_each_connection
+        for at in (producer.next_chunk - 1, producer.next_chunk):
+            again = min(at + 2 * skips, len(chunks))
+            after = replace(producer, next_chunk=again, life=new_life)
+            words = f"{producer.name} reconnects, and goes on with its chunk {again + 1}"
+            yield Step("reconnects", words), replace(_with(world, after), cuts=world.cuts - 1)
+    if not world.deaths or not producer.next_chunk:
+        return
+    for step, after in _deaths(setup, producer, chunks):
+        yield step, replace(_with(world, after), deaths=world.deaths - 1)
+
+
+def _deaths(setup: Setup, producer: Producer, chunks: tuple[Chunk, ...]) -> Iterator[tuple[Step, Producer]]:
+    starts = [at for at, chunk in enumerate(chunks) if chunk.chunk_id == 0] + [len(chunks)]
+    match setup.restart:
+        case "from its source":
+            for start in (one for one in starts[:-1] if one <= producer.next_chunk):
+                words = f"{producer.name} dies, and comes back with message {chunks[start].sequence_id} of its source"
+                yield Step("dies", words), replace(producer, next_chunk=start, life=producer.life + 1)
+        case "with what comes next":
+            start = next(one for one in starts if one >= producer.next_chunk)
+            words = f"{producer.name} dies, and comes back with what comes next"
+            yield Step("dies", words), replace(producer, next_chunk=start, life=producer.life + 1)
+        case "never":
+            yield Step("dies", f"{producer.name} dies"), replace(producer, is_gone=True)
+
+
+def reads(setup: Setup, world: World) -> Next:
+    """The consumer is sent the next entry that is not acknowledged."""
+    consumer = world.consumer
+    skipped = frozenset[int]() if setup.variant.acknowledged_delivered else world.acknowledged
+    position = next((n for n in range(consumer.read, len(world.log)) if n not in skipped), None)
+    if position is None:
+        return
+    entry = world.log[position]
+    told = f"the consumer gets entry {position}, {told_chunk(entry.producer, entry.chunk)}"
+    if not entry.chunk.is_split:
+        whole = Whole(f"{entry.producer}{entry.chunk.sequence_id}", (position,))
+        yield _delivers(setup, world, replace(consumer, read=position + 1), whole, told)
+        return
+    buffers, came = assembly.arrive(consumer.buffers, entry.chunk, position, variant=setup.variant)
+    after = replace(consumer, read=position + 1, buffers=buffers)
+    if came.whole is not None:
+        yield _delivers(setup, world, after, came.whole, told)
+        return
+    out = "".join(f", and {buffer.uuid} is discarded" for buffer in came.crowded_out)
+    lost = world.lost | {world.log[p].message for p in came.acknowledged}
+    acknowledged = world.acknowledged | set(came.acknowledged)
+    kind = "keeps" if came.effect in (Effect.OPEN, Effect.APPEND) else came.effect.name.lower().replace("_", " ")
+    yield (
+        Step(kind, f"{told}: {came.effect.value}{out}"),
+        replace(world, consumer=after, lost=lost, acknowledged=acknowledged),
+    )
+
+
+def _delivers(setup: Setup, world: World, consumer: Consumer, whole: Whole, told: str) -> tuple[Step, World]:
+    """A message is whole, and the application has it; in a variant it waits for those that are not."""
+    if setup.variant.waits_for_unfinished and consumer.buffers.kept:
+        waits = replace(consumer, waiting=(*consumer.waiting, whole))
+        return Step("waits", f"{told}: it is whole, and waits"), replace(world, consumer=waits)
+    others = {one for one in consumer.held if one.positions != whole.positions}
+    held = frozenset({*others, *consumer.waiting, whole})
+    after = replace(world, consumer=replace(consumer, held=held, waiting=()))
+    return Step("delivers", f"{told}: the message is whole, and delivered", whole), after
+
+
+def acknowledges(setup: Setup, world: World) -> Next:
+    """The application acknowledges a message."""
+    consumer = world.consumer
+    for whole in sorted(consumer.held, key=lambda one: one.positions):
+        entries = frozenset(assembly.acknowledged_with(whole, variant=setup.variant))
+        acknowledged = world.acknowledged | entries
+        message = world.log[whole.positions[-1]].message
+        after = replace(consumer, held=consumer.held - {whole}, buffers=assembly.forget(consumer.buffers, acknowledged))
+        words = f"message {told_message(message)} is acknowledged, with {_told_entries(entries)}"
+        yield (
+            Step("acknowledges", words, whole),
+            replace(world, consumer=after, acknowledged=acknowledged, done=world.done | {message}),
+        )
+
+
+def harness_errors(setup: Setup, world: World) -> Next:
+    """What else may happen to the topic and to the consumer."""
+    consumer = world.consumer
+    if world.unloads:
+        log = ((entry.producer, entry.chunk) for entry in world.log)
+        memory = judging.recovered(log, variant=setup.variant) if setup.deduplication else ()
+        yield Step("unloads", "the topic is loaded again"), replace(world, memory=memory, unloads=world.unloads - 1)
+    if world.expiries and consumer.buffers.kept:
+        buffers, entries = assembly.expire(consumer.buffers)
+        words = f"the consumer gives up {consumer.buffers.kept[0].uuid}, and acknowledges {_told_entries(entries)}"
+        after = replace(
+            world,
+            consumer=replace(consumer, buffers=buffers),
+            acknowledged=world.acknowledged | set(entries),
+            lost=world.lost | {world.log[p].message for p in entries},
+            expiries=world.expiries - 1,
+        )
+        yield Step("expires", words), after
+    if world.crashes and world.log:
+        words = "the consumer crashes, and another one begins"
+        yield Step("crashes", words), replace(_afresh(setup, world), crashes=world.crashes - 1)
+    if consumer.buffers.aside or (world.backs and consumer.held):
+        yield from _asks_again(setup, world)
+    if world.seeks:
+        yield from _seeks(setup, world)
+
+
+def _asks_again(setup: Setup, world: World) -> Next:
+    """Everything that is not acknowledged comes again, from the oldest on, and is put together anew."""
+    consumer = world.consumer
+    kept = consumer.buffers.kept if setup.variant.buffers_survive else ()
+    buffers = replace(consumer.buffers, kept=kept, aside=frozenset())
+    after = replace(
+        world,
+        consumer=replace(consumer, read=world.first_unacknowledged, buffers=buffers),
+        again=world.again | {world.log[whole.positions[-1]].message for whole in consumer.held},
+        backs=world.backs - (0 if consumer.buffers.aside else 1),
+    )
+    yield Step("asks again", "the consumer asks for what it has not acknowledged"), after
+
+
+def _seeks(setup: Setup, world: World) -> Next:
+    """The subscription is set to an entry: all before it is acknowledged, nothing from it on."""
+    for position in range(1, len(world.log)):
+        behind = {entry.message for entry in world.log[position:]}
+        after = replace(
+            _afresh(setup, world),
+            acknowledged=frozenset(range(position)),
+            lost=world.lost | {entry.message for entry in world.log[:position]},
+            again=world.again | behind,
+            seeks=world.seeks - 1,
+        )
+        after = replace(after, consumer=replace(after.consumer, read=position))
+        yield Step("seeks", f"the subscription is set to entry {position}"), after
+
+
+def _afresh(setup: Setup, world: World) -> World:
+    """With a new consumer, which is sent everything that is not acknowledged."""
+    first = 0 if setup.variant.acknowledged_delivered else world.first_unacknowledged
+    consumer = Consumer(read=first, buffers=Buffers(setup.limit, setup.acks_discarded))
+    held = {world.log[whole.positions[-1]].message for whole in world.consumer.held}
+    return replace(world, consumer=consumer, again=world.again | held)
+
+
+def _with(world: World, producer: Producer) -> World:
+    others = (producer if one.name == producer.name else one for one in world.producers)
+    return replace(world, producers=tuple(others))
+
+
+def told_message(message: tuple[str, int]) -> str:
+    """A message in words: its producer and its number there."""
+    return f"{message[0]}{message[1]}"
+
+
+def told_chunk(producer: str, chunk: Chunk) -> str:
+    """A chunk in words."""
+    if not chunk.is_split:
+        return f"{producer}{chunk.sequence_id}"
+    return f"chunk {chunk.chunk_id + 1} of {chunk.chunks} of {chunk.uuid}"
+
+
+def _told_entries(entries: frozenset[int] | tuple[int, ...]) -> str:
+    named = [str(entry) for entry in sorted(entries)]
+    return f"entry {named[0]}" if len(named) == 1 else f"entries {', '.join(named[:-1])} and {named[-1]}"

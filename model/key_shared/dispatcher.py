@@ -1,0 +1,385 @@
+"""The reference: one Key_Shared subscription, seen from inside, as document 004 describes it.
+
+A subscription is a value. Each function takes one and what happens to it, and answers with the subscription after it.
+Nothing is left to chance: who has which hashes after a join (:mod:`model.key_shared.selectors` knows), when a message
+that was chosen for a consumer is added to what is pending there, and who acknowledges what are the caller's to choose.
+
+A message goes its way in two steps, so that things may happen between them. First a consumer is chosen
+(:func:`choose`): whoever has its hash, unless the hash drains elsewhere or the consumer asked for no more. What cannot
+be sent is put aside, to be replayed. Then it is added to what is pending there and sent (:func:`add`), or put aside.
+
+Messages that wait for replay come before any that was not read yet, in their order; behind one that cannot be sent,
+all of its hash wait (KEY-06, KEY-09). When nothing can be sent, the subscription rests until it is woken: by a consumer
+that joins, leaves or asks for more, by what is given back, and by a hash that has drained.
+
+What the document leaves open is settled here so that its promises hold, and each choice has a variant that shows what
+breaks otherwise (:mod:`model.key_shared.variants`):
+
+- Hashes that move drain from the very moment at which they move.
+- A message is added to what is pending only when its hash still is that consumer's; else, and when the consumer is
+  gone, it is put aside, not forgotten.
+- A hash that went away and came back while a message of it was on its way leaves the set when that message is added:
+  else it would be pending without being counted.
+
+Not here: the unblocking interval, limits of what is put aside, batches, delayed messages.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from model.catalogue import carries
+from model.key_shared import classic, draining
+from model.key_shared.classic import NOBODY, Recent
+from model.key_shared.draining import NONE_DRAINING, DrainingHashes, Effect
+from model.key_shared.variants import DOCUMENT, KeysVariant
+
+
+class Consumer(Struct, frozen=True, cache_hash=True, gc=False):
+    """A consumer: how many more messages it asked for, and the positions of those pending, as they were sent."""
+
+    name: str
+    permits: int
+    pending: tuple[int, ...] = ()
+
+
+class Sending(Struct, frozen=True, gc=False):
+    """A message on its way: its position, for whom it was chosen, and whether it is a replay."""
+
+    position: int
+    consumer: str
+    replayed: bool
+
+
+Owners = tuple[tuple[int, str], ...]
+"""Who has which hash, in the order of the hashes; nobody has one that is not named."""
+
+
+class Subscription(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
+    """One Key_Shared subscription in its broker.
+
+    ``hashes`` are those of the topic's messages, by position from 0; ``read`` is the position to be read next. In
+    ``replay`` are the positions that were put aside. ``leaving`` are hashes that have moved and do not drain yet, with
+    those who had them: always none, but in a variant.
+    """
+
+    variant: KeysVariant = DOCUMENT
+    hashes: tuple[int, ...]
+    read: int = 0
+    acknowledged: frozenset[int] = frozenset()
+    replay: tuple[int, ...] = ()
+    owners: Owners = ()
+    consumers: tuple[Consumer, ...] = ()
+    gone: tuple[Consumer, ...] = ()
+    draining: DrainingHashes = NONE_DRAINING
+    leaving: Owners = ()
+    recent: Recent = NOBODY
+    sending: Sending | None = None
+    awake: bool = False
+
+    def consumer(self, name: str) -> Consumer | None:
+        """The connected consumer of this name, if there is one."""
+        return next((consumer for consumer in self.consumers if consumer.name == name), None)
+
+    def owner(self, hashed: int) -> Consumer | None:
+        """The consumer that has this hash, if anybody does."""
+        name = next((name for one, name in self.owners if one == hashed), None)
+        return None if name is None else self.consumer(name)
+
+    def pending_of(self, hashed: int, consumer: Consumer) -> int:
+        """How many messages of this hash are pending there."""
+        return sum(self.hashes[position] == hashed for position in consumer.pending)
+
+    @property
+    def first_unacknowledged(self) -> int:
+        """The lowest position that is not acknowledged."""
+        return next((n for n in range(len(self.hashes)) if n not in self.acknowledged), len(self.hashes))
+
+
+class Outcome(enum.Enum):
+    """What came of a message that was to be sent."""
+
+    CHOSEN = "a consumer is chosen"
+    SENT = "it is sent"
+    NOBODY = "nobody has its hash"
+    NO_PERMITS = "its consumer has not asked for more"
+    BEHIND_REPLAY = "others of its hash wait for replay"
+    DRAINS = "its hash drains elsewhere"
+    RECENT = "its consumer joined recently"
+    GONE = "its consumer is gone"
+    MOVED = "its hash is another consumer's by now"
+    RESTS = "nothing can be sent"
+
+
+def new_subscription(hashes: Iterable[int], *, variant: KeysVariant = DOCUMENT) -> Subscription:
+    """A subscription at the beginning of a topic whose messages have these hashes, without consumers."""
+    return Subscription(variant=variant, hashes=tuple(hashes))
+
+
+@carries("KEY-03")
+def join(subscription: Subscription, name: str, *, permits: int, owners: Owners) -> Subscription:
+    """A consumer joins, and then the hashes are these consumers'; ValueError for a name that is connected.
+
+    What is pending of a hash that moves stays where it is, and the hash drains (KEY-03).
+    """
+    if subscription.consumer(name) is not None:
+        raise ValueError(f"{name} is connected already")
+    after = replace(subscription, consumers=(*subscription.consumers, Consumer(name, permits)), awake=True)
+    if subscription.variant.is_classic and subscription.consumers and subscription.first_unacknowledged < after.read:
+        after = replace(after, recent=classic.joined(after.recent, name, read=after.read))
+    return _moved(after, owners)
+
+
+@carries("KEY-06", "KEY-10", "KEY-13")
+def leave(subscription: Subscription, name: str, *, owners: Owners) -> Subscription:
+    """A consumer disconnects, and then the hashes are these consumers'; ValueError when it is not connected.
+
+    What was pending there is put aside for replay (KEY-06), and no longer counted (KEY-13). When it was the last one,
+    everything that is not acknowledged will be read again.
+    """
+    leaver = subscription.consumer(name)
+    if leaver is None:
+        raise ValueError(f"{name} is not connected")
+    after = replace(
+        subscription,
+        consumers=tuple(consumer for consumer in subscription.consumers if consumer.name != name),
+        awake=True,
+    )
+    if subscription.variant.is_classic:
+        after = replace(after, recent=classic.left(after.recent, name, others=len(after.consumers)))
+    for position in leaver.pending:
+        if not subscription.variant.leaver_forgotten:
+            after = _put_aside(after, position)
+        if not subscription.variant.not_counted_down_on_disconnect:
+            after = _removed(after, leaver.name, position, closing=True)
+    if not after.consumers:
+        return replace(
+            after,
+            read=after.first_unacknowledged,
+            replay=(),
+            owners=(),
+            leaving=(),
+            draining=NONE_DRAINING,
+            awake=False,
+        )
+    return _moved(after, owners)
+
+
+def _moved(subscription: Subscription, owners: Owners) -> Subscription:
+    """The hashes are these consumers', and those drain that others had and have messages of."""
+    before = dict(subscription.owners)
+    now = dict(owners)
+    moved = tuple((one, had) for one, had in before.items() if now.get(one) != had)
+    after = replace(subscription, owners=owners)
+    if subscription.variant.is_classic or subscription.variant.no_draining:
+        return after
+    if subscription.variant.registered_late:
+        return replace(after, leaving=tuple(sorted((*subscription.leaving, *moved))))
+    return register(replace(after, leaving=moved))
+
+
+@carries("KEY-03", "KEY-04")
+def register(subscription: Subscription) -> Subscription:
+    """The hashes that have moved drain where messages of them are pending, and only those (KEY-04)."""
+    drains = subscription.draining
+    for hashed, name in subscription.leaving:
+        consumer = subscription.consumer(name)
+        pending = 0 if consumer is None else subscription.pending_of(hashed, consumer)
+        if pending:
+            counted = drains.of(hashed) if subscription.variant.counted_on_top else None
+            pending += 0 if counted is None else counted.pending
+            drains = draining.moved(drains, hashed, consumer=name, pending=pending)
+    return replace(subscription, draining=drains, leaving=())
+
+
+def ask(subscription: Subscription, name: str, *, permits: int) -> Subscription:
+    """A consumer asks for so many messages in all."""
+    return replace(
+        subscription,
+        consumers=tuple(replace(c, permits=permits) if c.name == name else c for c in subscription.consumers),
+        awake=True,
+    )
+
+
+@carries("KEY-05")
+def acknowledge(subscription: Subscription, name: str, position: int) -> Subscription:
+    """A consumer acknowledges one of its pending messages; a hash that has drained wakes the subscription (KEY-05)."""
+    after = _without_pending(subscription, name, position)
+    after = replace(after, acknowledged=after.acknowledged | {position})
+    if subscription.variant.is_classic:
+        recent = classic.caught_up(after.recent, unacknowledged=after.first_unacknowledged)
+        after = replace(after, recent=recent, awake=after.awake or recent != after.recent)
+    return _removed(after, name, position)
+
+
+@carries("KEY-08")
+def give_back(subscription: Subscription, name: str, positions: Iterable[int]) -> Subscription:
+    """A consumer gives messages back, or asks for all it has again: they are put aside for replay (KEY-08)."""
+    after = subscription
+    for position in positions:
+        if not subscription.variant.nack_kept:
+            after = _without_pending(after, name, position)
+        after = _removed(_put_aside(after, position), name, position)
+    return replace(after, awake=True)
+
+
+@carries("KEY-02", "KEY-04", "KEY-06", "KEY-09")
+def choose(subscription: Subscription) -> tuple[Subscription, Outcome, int | None]:
+    """The subscription is awake and nothing is on its way: it looks for something to send.
+
+    Answers with what came of it, and the position of the message that it was about: the first that can be replayed;
+    else the next that is read, which is put aside when it cannot be sent; else it rests.
+    """
+    looks_ahead = subscription.variant.ahead_of_replay and subscription.read < len(subscription.hashes)
+    after, replayed = (subscription, None) if looks_ahead else _choose_replay(subscription)
+    if replayed is not None:
+        return replace(after, sending=replayed), Outcome.CHOSEN, replayed.position
+    if after.read == len(after.hashes) or not any(consumer.permits for consumer in after.consumers):
+        return replace(after, awake=False), Outcome.RESTS, None
+    position = after.read
+    after = replace(after, read=position + 1)
+    if position in after.acknowledged:
+        return choose(after)
+    after, outcome = _judged(after, position, replayed=False)
+    if outcome is not Outcome.CHOSEN:
+        return _put_aside(after, position), outcome, position
+    return replace(after, sending=Sending(position, _name_of_owner(after, position), replayed=False)), outcome, position
+
+
+def _choose_replay(subscription: Subscription) -> tuple[Subscription, Sending | None]:
+    """The first message that waits for replay and can be sent; behind one that cannot, all of its hash wait."""
+    passed_over: set[int] = set()
+    order = reversed(subscription.replay) if subscription.variant.replay_reversed else subscription.replay
+    for position in order:
+        hashed = subscription.hashes[position]
+        if hashed in passed_over:
+            continue
+        subscription, outcome = _judged(subscription, position, replayed=True)
+        if outcome is Outcome.CHOSEN:
+            return subscription, Sending(position, _name_of_owner(subscription, position), replayed=True)
+        passed_over.add(hashed)
+    return subscription, None
+
+
+def _judged(subscription: Subscription, position: int, *, replayed: bool) -> tuple[Subscription, Outcome]:
+    """Whether a message can be sent to whoever has its hash; asking is an attempt that draining hashes count."""
+    hashed, variant = subscription.hashes[position], subscription.variant
+    consumer = subscription.owner(hashed)
+    if consumer is None:
+        return subscription, Outcome.NOBODY
+    if not consumer.permits:
+        return subscription, Outcome.NO_PERMITS
+    if not (replayed or variant.ahead_of_replay) and _waits_for_replay(subscription, hashed):
+        return subscription, Outcome.BEHIND_REPLAY
+    if variant.is_classic:
+        ever = not variant.classic_by_letter
+        may = classic.may_receive(subscription.recent, consumer.name, position, replayed=replayed, ever=ever)
+        return subscription, Outcome.CHOSEN if may else Outcome.RECENT
+    return _offered(subscription, hashed, consumer, replayed=replayed)
+
+
+def _offered(
+    subscription: Subscription, hashed: int, consumer: Consumer, *, replayed: bool
+) -> tuple[Subscription, Outcome]:
+    variant = subscription.variant
+    if variant.never_blocked or (replayed and variant.replay_not_asked):
+        return subscription, Outcome.CHOSEN
+    if variant.range_blocked and subscription.draining.entries:
+        return subscription, Outcome.DRAINS
+    asking = "another" if variant.own_blocked else consumer.name
+    drains, may = draining.offered(subscription.draining, hashed, consumer=asking)
+    return replace(subscription, draining=drains), Outcome.CHOSEN if may else Outcome.DRAINS
+
+
+@carries("KEY-01", "KEY-09", "KEY-10")
+def add(subscription: Subscription) -> tuple[Subscription, Outcome]:
+    """The message on its way is added to what is pending and sent, or put aside after all (KEY-01, KEY-10).
+
+    It is put aside when its consumer is gone, when its hash has become another consumer's or drains elsewhere, and when
+    it was just read and others of its hash have come to wait for replay (KEY-09).
+    """
+    sending = subscription.sending
+    if sending is None:
+        raise ValueError("nothing is on its way")
+    after, outcome = _checked(replace(subscription, sending=None), sending)
+    if outcome is Outcome.SENT:
+        consumers = tuple(
+            replace(c, permits=c.permits - 1, pending=(*c.pending, sending.position))
+            if c.name == sending.consumer
+            else c
+            for c in after.consumers
+        )
+        return replace(_without_replay(after, sending.position), consumers=consumers), outcome
+    if outcome is Outcome.GONE and subscription.variant.closed_dropped:
+        return _without_replay(after, sending.position), outcome
+    if outcome is Outcome.GONE and subscription.variant.closed_given:
+        gone = Consumer(sending.consumer, 0, (sending.position,))
+        return replace(_without_replay(after, sending.position), gone=(*after.gone, gone)), Outcome.SENT
+    return replace(_put_aside(after, sending.position), awake=True), outcome
+
+
+def _checked(subscription: Subscription, sending: Sending) -> tuple[Subscription, Outcome]:
+    """Whether a message that was chosen for a consumer may still be sent there, and why not."""
+    hashed, variant = subscription.hashes[sending.position], subscription.variant
+    consumer = subscription.consumer(sending.consumer)
+    if consumer is None:
+        return subscription, Outcome.GONE
+    if variant.is_classic:
+        return subscription, Outcome.SENT
+    if not variant.moved_not_noticed and subscription.owner(hashed) != consumer:
+        return subscription, Outcome.MOVED
+    if not (sending.replayed or variant.replay_not_noticed or variant.ahead_of_replay) and _waits_for_replay(
+        subscription, hashed
+    ):
+        return subscription, Outcome.BEHIND_REPLAY
+    if variant.back_not_noticed and _drains_at(subscription, hashed, consumer):
+        return subscription, Outcome.SENT
+    after, outcome = _offered(subscription, hashed, consumer, replayed=sending.replayed)
+    return after, Outcome.SENT if outcome is Outcome.CHOSEN else outcome
+
+
+def _drains_at(subscription: Subscription, hashed: int, consumer: Consumer) -> bool:
+    entry = subscription.draining.of(hashed)
+    return entry is not None and entry.consumer == consumer.name
+
+
+def _name_of_owner(subscription: Subscription, position: int) -> str:
+    return dict(subscription.owners)[subscription.hashes[position]]
+
+
+def _waits_for_replay(subscription: Subscription, hashed: int) -> bool:
+    return any(subscription.hashes[position] == hashed for position in subscription.replay)
+
+
+def _put_aside(subscription: Subscription, position: int) -> Subscription:
+    """A message waits for replay; one that will be read anyhow does not."""
+    if position >= subscription.read:
+        return subscription
+    return replace(subscription, replay=tuple(sorted({*subscription.replay, position})))
+
+
+def _without_replay(subscription: Subscription, position: int) -> Subscription:
+    return replace(subscription, replay=tuple(one for one in subscription.replay if one != position))
+
+
+def _without_pending(subscription: Subscription, name: str, position: int) -> Subscription:
+    """The subscription without this pending message; ValueError when it is not pending there."""
+    consumer = subscription.consumer(name)
+    if consumer is None or position not in consumer.pending:
+        raise ValueError(f"message {position} is not pending at {name}")
+    left = replace(consumer, pending=tuple(one for one in consumer.pending if one != position))
+    return replace(subscription, consumers=tuple(left if c.name == name else c for c in subscription.consumers))
+
+
+def _removed(subscription: Subscription, name: str, position: int, *, closing: bool = False) -> Subscription:
+    """A pending message is no longer counted where its hash drains, and what it blocked is looked at again."""
+    variant = subscription.variant
+    drains, hashed, woken = subscription.draining, subscription.hashes[position], False
+    for _ in range(2 if variant.counted_down_twice and not closing else 1):
+        drains, effect = draining.removed(drains, hashed, consumer=name, closing=closing)
+        woken = woken or (effect is Effect.UNBLOCK and not variant.never_unblocked)
+    return replace(subscription, draining=drains, awake=subscription.awake or woken)

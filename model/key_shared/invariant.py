@@ -1,0 +1,112 @@
+"""The invariant of Key_Shared (KEY-01), judged with every message that any consumer is given, in every machine.
+
+What is outstanding is what was delivered, is surely not acknowledged, and was not asked for again, at a consumer that
+is there. Two consumers that have messages of one key outstanding break the rule whatever the order was in which they
+came to have them, so nothing else needs to be known here.
+
+A batch goes by its own key, which is that of its first message. Messages without a key have none in common, and a
+consumer that allows messages out of order gave the promise up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from model.catalogue import carries
+from model.cursors.consumers import Key, Message
+from model.cursors.left import is_surely_left
+from model.cursors.state import Consumption
+from model.deviations import DEVIATIONS, JOINED_GETS_EARLIER
+from model.judgement import Broken
+from model.key_shared.hashing import AUTO_SPLIT_HASHES, CLASSIC_HASHES, STICKY_HASHES, sticky_hash
+from model.log import Position
+
+
+def key_of(state: Consumption, message: Message) -> str | None:
+    """A message's key, that of its entry; None if it has none."""
+    found = state.log(message[0]).keys.get(message[1].position)
+    return None if found is None else found.key
+
+
+def hash_of(state: Consumption, key: Key, position: Position) -> int:
+    """The hash of an entry, as a subscription has it: consumers that claim ranges share another space.
+
+    So does the classic implementation, in which hardly any keys share one (that of 3.3.6 is as good as the same).
+    """
+    within = AUTO_SPLIT_HASHES if state.topics[key[0]].drains else CLASSIC_HASHES
+    if claims_hashes(state, key):
+        within = STICKY_HASHES
+    return sticky_hash(state.log(key[0]).keys[position].hashed_by, within)
+
+
+def claims_hashes(state: Consumption, key: Key) -> bool:
+    """Whether consumers have ranges for themselves; then no hash moves, so none drains."""
+    return any(consumer.claims_hashes for _, consumer in state.of_subscription(key))
+
+
+def is_ordered(state: Consumption, key: Key) -> bool:
+    """Whether the consumers of a subscription did not allow messages of a key out of order."""
+    return all(consumer.keeps_keys for _, consumer in state.of_subscription(key))
+
+
+@carries("KEY-01")
+def divided(state: Consumption, key: Key, name: str, message: Message) -> Broken | None:
+    """A consumer is given a message: no other consumer may have one of its key outstanding."""
+    if not _keeps_keys(state, name) or (own := key_of(state, message)) is None:
+        return None
+    for other, consumer in state.of_subscription(key):
+        if other == name or not _keeps_keys(state, other) or consumer.may_repeat:
+            continue
+        for held in consumer.outstanding:
+            if held[0] == key[0] and key_of(state, held) == own and is_surely_left(state, key, held):
+                what = f"{name} was given {state.words(message)} of key {own}"
+                because = f"{what} while {other} has {state.words(held)} of that key outstanding"
+                if _is_earlier(state, key, name, message[1].position):
+                    return DEVIATIONS[JOINED_GETS_EARLIER].broken(because)
+                return Broken("KEY-01", because)
+    return None
+
+
+def _is_earlier(state: Consumption, key: Key, name: str, position: Position) -> bool:
+    """Whether a consumer of the classic implementation may have been given what was read before it joined.
+
+    That one looks only at what was read when, not at who has messages of the key.
+    """
+    joined = state.keyed_of(key).joined.get(name)
+    return not state.topics[key[0]].drains and joined is not None and position <= joined.last
+
+
+def may_be_replayed_twice(state: Consumption, key: Key, message: Message) -> bool:
+    """Whether a message may be given to a consumer once more than it should."""
+    position = message[1].position
+    return position in state.keyed_of(key).read_twice or position in came_beside_news(state, key)
+
+
+def came_beside_news(state: Consumption, key: Key) -> frozenset[Position]:
+    """The entries that came since the last look at which some had, if the broker had new messages to send then as well.
+
+    Then it may have looked for what it is to replay while it was sending still, and have read them once more; what of
+    that finds no permits is put aside, and comes when there are some.
+    """
+    keyed = state.keyed_of(key)
+    return keyed.came if keyed.last is not None and keyed.last != state.log(key[0]).last else frozenset()
+
+
+def with_come(state: Consumption, key: Key, position: Position) -> Consumption:
+    """An entry came to a consumer, whoever looked; before the first look nobody asks for that."""
+    keyed = state.keyed_of(key)
+    if keyed.last is None:
+        return state
+    return state.with_keyed(key, replace(keyed, came=keyed.came | {position}))
+
+
+def exercised_by(state: Consumption, key: Key, name: str, message: Message) -> tuple[str, ...]:
+    """The invariant is put to the test where a message with a key could have gone to somebody else."""
+    if not _keeps_keys(state, name) or key_of(state, message) is None:
+        return ()
+    return ("KEY-01",) if sum(1 for _ in state.of_subscription(key)) > 1 else ()
+
+
+def _keeps_keys(state: Consumption, name: str) -> bool:
+    consumer = state.consumers[name]
+    return consumer.kind == "Key_Shared" and consumer.keeps_keys and not consumer.may_repeat

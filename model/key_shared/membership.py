@@ -1,0 +1,86 @@
+"""What happens to a Key_Shared subscription besides deliveries: consumers join, leave, and ask for messages again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from immutables import Map
+
+from model.cursors.consumers import Key, Message
+from model.cursors.state import Consumption
+from model.key_shared.state import Joined, Keyed
+from model.log import Position
+
+
+def joined(state: Consumption, key: Key, name: str) -> Consumption:
+    """A consumer is about to join; others may be there, to which something was delivered."""
+    keyed = state.keyed_of(key)
+    if not keyed.got or not any(state.of_subscription(key)):
+        return state
+    joined = Joined(delivered=max(keyed.got), last=state.log(key[0]).last)
+    return state.with_keyed(key, replace(keyed, joined=keyed.joined.set(name, joined)))
+
+
+def left(state: Consumption, key: Key, name: str, had: Collection[Message]) -> Consumption:
+    """A consumer has left. With the last one, all is read anew; one that is alone has nobody to wait for."""
+    rest = [other for other, _ in state.of_subscription(key)]
+    if not rest:
+        before = state.keyed_of(key)
+        state = state.without_keyed(key)
+        is_sure = before.is_gathered and not before.may_be_read
+        return state if is_sure else state.with_keyed(key, Keyed(may_be_read=True))
+    keyed = state.keyed_of(key).without(name).freed((place.position for _, place in had), is_gone=True)
+    keyed = replace(keyed, is_unread=keyed.is_unread or not had, has_left=True, left_reading=True, is_woken=True)
+    return state.with_keyed(key, keyed if len(rest) > 1 else replace(keyed, joined=Map()))
+
+
+def failed(state: Consumption, key: Key, messages: Collection[Message]) -> Consumption:
+    """A consumer asked for messages again: of their keys, no order is promised for what was delivered already."""
+    keys = state.log(key[0]).keys
+    again = {keys[place.position].hashed_by for _, place in messages if place.position in keys}
+    if not again:
+        return state
+    keyed = state.keyed_of(key).freed((place.position for _, place in messages), is_gone=False)
+    return state.with_keyed(key, replace(keyed, failed=keyed.failed.update(dict.fromkeys(again)), is_woken=True))
+
+
+def woken(state: Consumption, name: str, *, permits: bool) -> Consumption:
+    """A consumer acknowledged, or permitted more: the broker looks whether it can send what is in the replay queue."""
+    consumer = state.consumers[name]
+    for key in consumer.keys if consumer.kind == "Key_Shared" else ():
+        keyed = state.keyed_of(key)
+        keyed = replace(keyed, is_woken=True, is_permitted=keyed.is_permitted or permits)
+        state = state.with_keyed(key, keyed)
+    return state
+
+
+def stirred(state: Consumption) -> Consumption:
+    """Something happened, and the broker may have sent messages since all was gathered."""
+    for key, keyed in state.keyed.items():
+        if keyed.is_gathered:
+            state = state.with_keyed(key, replace(keyed, is_gathered=False))
+    return state
+
+
+def passed(state: Consumption, key: Key, messages: Collection[Message]) -> Consumption:
+    """Messages were acknowledged; some of them may have been waiting to come again."""
+    keys = state.log(key[0]).keys
+    waiting = frozenset(place.position for _, place in messages if place.position in keys)
+    if not waiting:
+        return state
+    keyed = state.keyed_of(key)
+    return state.with_keyed(key, replace(keyed, passed=keyed.passed | waiting))
+
+
+def outdone(state: Consumption, key: Key, name: str, position: Position) -> Consumption:
+    """A consumer was given an entry that others had acknowledged, or have: the broker counts it as this one's too."""
+    keyed = state.keyed_of(key)
+    return state.with_keyed(key, replace(keyed, outdone=keyed.outdone.set(position, name)))
+
+
+def administered(state: Consumption, key: Key) -> Consumption:
+    """Messages were acknowledged by an administrator."""
+    if key not in state.keyed:
+        return state
+    return state.with_keyed(key, replace(state.keyed_of(key), is_administered=True))

@@ -1,0 +1,141 @@
+"""In what order messages of one key come: an entry is delivered, and earlier ones of its key or hash are not.
+
+Judged where every delivery was gathered, step by step, so that what was delivered before what is known. An entry that
+is due again waits for replay: its consumer left (KEY-06), or asked for it (KEY-09). One that was never delivered comes
+in the order of the log (KEY-02). Where a consumer asked for messages of a key again, no order is promised among those
+messages (KEY-08), but what was never delivered stays behind what waits for replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from model.catalogue import carries
+from model.cursors.consumers import Freed, Key, Message
+from model.cursors.left import surely_left
+from model.cursors.log import EntryKey
+from model.cursors.state import Consumption
+from model.deviations import ASKED_AGAIN_PASSED, DEVIATIONS, LEFT_WITHOUT_HASH, READ_OUTLIVES_CONSUMERS
+from model.judgement import Broken
+from model.key_shared.invariant import hash_of
+from model.log import Position
+
+
+def out_of_order(state: Consumption, key: Key, name: str, position: Position) -> Broken | None:
+    """A consumer is given an entry for which others of its key, or hash, had to come first; None if it is in order."""
+    own = state.log(key[0]).keys[position]
+    if not state.consumers[name].keeps_keys:
+        return None
+    replays = state.keyed_of(key).replays
+    before = (message for message in waiting(state, key) if message[1].position < position)
+    earlier = [message for message in before if replays.get(message[1].position, True)]
+    of_hash = [
+        message for message in earlier if hash_of(state, key, message[1].position) == hash_of(state, key, position)
+    ]
+    of_key = [message for message in of_hash if own.key is not None and _key(state, message).key == own.key]
+    what = f"{name} was given an entry at {position} ({_words(own)})"
+    return (
+        _ahead_of_those_left(state, key, name, position, of_key, what)
+        or _ahead_of_replay(state, key, name, position, of_hash, what)
+        or _ahead_of_the_log(state, key, position, of_key, what)
+    )
+
+
+def waiting(state: Consumption, key: Key) -> list[Message]:
+    """The messages that are surely not acknowledged and that nobody has, in order."""
+    held = {message for _, consumer in state.of_subscription(key) for message in consumer.outstanding}
+    return [message for message in surely_left(state, key) if message not in held]
+
+
+@carries("KEY-06")
+def _ahead_of_those_left(
+    state: Consumption, key: Key, name: str, position: Position, earlier: Sequence[Message], what: str
+) -> Broken | None:
+    """What a consumer had that left comes before later messages of its key, unless it was asked for again before."""
+    first = _first(state, key, earlier, ("left",))
+    if first is None or _was_failed(state, key, position):
+        return None
+    because = f"{what} before {state.words(first)}, which a consumer had that left"
+    return DEVIATIONS[LEFT_WITHOUT_HASH].broken(because) if _is_passed(state, key, name) else Broken("KEY-06", because)
+
+
+def _is_passed(state: Consumption, key: Key, name: str) -> bool:
+    """Whether the classic implementation may give a consumer what is new before what another one had that left.
+
+    That waits without its hash: for permits of another consumer, and without holding up what was being read just then.
+    """
+    has_others = any(other != name for other, _ in state.of_subscription(key))
+    return not state.topics[key[0]].drains and (has_others or state.keyed_of(key).left_reading)
+
+
+@carries("KEY-09")
+def _ahead_of_replay(
+    state: Consumption, key: Key, name: str, position: Position, earlier: Sequence[Message], what: str
+) -> Broken | None:
+    """What was never delivered does not come before what waits for replay, of the same hash."""
+    first = _first(state, key, earlier, ("failed", "left"))
+    if first is None or position in state.keyed_of(key).got:
+        return None
+    because = f"{what} for the first time while {state.words(first)} of its hash waited for replay"
+    if state.due(key).get(first) == "failed" and not state.topics[key[0]].drains:
+        return DEVIATIONS[ASKED_AGAIN_PASSED].broken(because)
+    if state.due(key).get(first) == "left" and _is_passed(state, key, name):
+        return DEVIATIONS[LEFT_WITHOUT_HASH].broken(because)
+    return Broken("KEY-09", because)
+
+
+@carries("KEY-02")
+def _ahead_of_the_log(
+    state: Consumption, key: Key, position: Position, earlier: Sequence[Message], what: str
+) -> Broken | None:
+    """Without redelivery requests, messages of a key come in the order of the log."""
+    if not earlier or _was_failed(state, key, position):
+        return None
+    because = f"{what}, and {state.words(earlier[0])} of that key was not delivered before it"
+    if state.keyed_of(key).may_be_read:
+        return DEVIATIONS[READ_OUTLIVES_CONSUMERS].broken(because)
+    return Broken("KEY-02", because)
+
+
+def exercised_by(state: Consumption, key: Key, name: str, message: Message) -> tuple[str, ...]:
+    """The rules that are put to the test by a message that comes in its order."""
+    keyed, own = state.keyed_of(key), _key(state, message)
+    if not state.consumers[name].keeps_keys:
+        return ()
+    why = state.due(key).get(message)
+    keys = state.log(key[0]).keys
+    rules = []
+    if own.key is not None and any(who != name and keys[at].key == own.key for at, who in keyed.got.items()):
+        rules += [] if own.hashed_by in keyed.failed else ["KEY-02"]
+    if why == "left":
+        rules.append("KEY-06")
+    if why == "failed":
+        rules.append("KEY-08")
+    if why in ("left", "failed") and _has_news_behind(state, key, message):
+        rules.append("KEY-09")
+    return tuple(rules)
+
+
+def _has_news_behind(state: Consumption, key: Key, message: Message) -> bool:
+    """Whether something of a message's hash that was never delivered waits behind it."""
+    got, hashed = state.keyed_of(key).got, hash_of(state, key, message[1].position)
+    behind = (other[1].position for other in waiting(state, key) if other[1].position > message[1].position)
+    return any(position not in got and hash_of(state, key, position) == hashed for position in behind)
+
+
+def _first(state: Consumption, key: Key, messages: Sequence[Message], why: tuple[Freed, ...]) -> Message | None:
+    """The first of these that waits for replay, for one of these reasons."""
+    due, replays = state.due(key), state.keyed_of(key).replays
+    return next((one for one in messages if due.get(one) in why and one[1].position in replays), None)
+
+
+def _was_failed(state: Consumption, key: Key, position: Position) -> bool:
+    return state.log(key[0]).keys[position].hashed_by in state.keyed_of(key).failed
+
+
+def _key(state: Consumption, message: Message) -> EntryKey:
+    return state.log(message[0]).keys[message[1].position]
+
+
+def _words(key: EntryKey) -> str:
+    return "without a key" if key.key is None else f"of key {key.key}"

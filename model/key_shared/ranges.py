@@ -1,0 +1,76 @@
+"""Who has which hashes: ranges of them, in order, each a consumer's; and what moves when that changes.
+
+A hash that is in no range is nobody's (a gap). How ranges come about is for :mod:`model.key_shared.selectors` to say.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from itertools import pairwise
+
+from msgspec import Struct
+
+from model.catalogue import carries
+from model.key_shared.hashing import HashRange
+
+
+class Assigned(Struct, frozen=True, gc=False):
+    """A range of hashes and the consumer that has it."""
+
+    hashes: HashRange
+    consumer: str
+
+
+class Moved(Struct, frozen=True, gc=False):
+    """A range of hashes that another consumer has now; None for nobody."""
+
+    hashes: HashRange
+    had: str | None
+    has: str | None
+
+
+Assignments = tuple[Assigned, ...]
+"""Ranges that do not overlap, in order, no two neighbours of one consumer."""
+
+
+def owner_of(assignments: Assignments, hashed: int) -> str | None:
+    """The consumer that has this hash; None in a gap."""
+    at = bisect_right(assignments, hashed, key=lambda assigned: assigned.hashes.first) - 1
+    return assignments[at].consumer if at >= 0 and hashed in assignments[at].hashes else None
+
+
+def ranges_of(assignments: Assignments, consumer: str) -> tuple[HashRange, ...]:
+    """What this consumer has, in order."""
+    return tuple(assigned.hashes for assigned in assignments if assigned.consumer == consumer)
+
+
+def joined_up(pieces: Iterable[Assigned]) -> Assignments:
+    """The same, with neighbours of one consumer made into one; ``pieces`` do not overlap and are in order."""
+    whole: list[Assigned] = []
+    for piece in pieces:
+        last = whole[-1] if whole else None
+        if last is not None and last.consumer == piece.consumer and last.hashes.last + 1 == piece.hashes.first:
+            whole[-1] = Assigned(HashRange(last.hashes.first, piece.hashes.last), piece.consumer)
+        else:
+            whole.append(piece)
+    return tuple(whole)
+
+
+@carries("KEY-03")
+def moves(before: Assignments, after: Assignments) -> tuple[Moved, ...]:
+    """What a change of the ranges moves from whom to whom, in order: only messages of these hashes drain (KEY-03)."""
+    edges = sorted(
+        {edge for assigned in (*before, *after) for edge in (assigned.hashes.first, assigned.hashes.last + 1)}
+    )
+    moved: list[Moved] = []
+    for first, end in pairwise(edges):
+        had, has = owner_of(before, first), owner_of(after, first)
+        last = moved[-1] if moved else None
+        if had == has:
+            continue
+        if last is not None and (last.had, last.has, last.hashes.last + 1) == (had, has, first):
+            moved[-1] = Moved(HashRange(last.hashes.first, end - 1), had, has)
+        else:
+            moved.append(Moved(HashRange(first, end - 1), had, has))
+    return tuple(moved)

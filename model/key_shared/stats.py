@@ -1,0 +1,160 @@
+"""The broker's own account of draining hashes (KEY-11), against what follows from who has what, and from the ranges.
+
+A hash drains while a consumer has messages of it and it is in another one's ranges. Brokers count entries: a batch is
+one. A hash that came back to the consumer that it waits for may be shown until something of it is sent, because the
+document lets it be removed as late as that (KEY-07); anything else that is shown and does not drain is wrong.
+
+Of KEY-12, the range of hashes is judged here, because each hash that drains is one of it, which bounds what they take;
+how many bytes one takes is measured on a live broker (``tests/quality/draining_heap.py``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from model.catalogue import carries
+from model.deviations import BACK_NOT_COUNTED, COUNTED_ON_TOP, DEVIATIONS
+from model.judgement import Broken
+from model.key_shared.hashing import AUTO_SPLIT_HASHES
+from model.key_shared.liveness import Open, Receiver, draining, owner_of
+from model.key_shared.vocabulary import Gathered, Share
+
+
+def expected(entries: Iterable[Open], receivers: Iterable[Receiver]) -> dict[str, dict[int, int]]:
+    """By consumer, the hashes that must be shown to wait for it, and for how many entries each."""
+    entries = list(entries)
+    waits = draining(entries, receivers)
+    counts = Counter(entry.hashed for entry in entries if entry.holder is not None)
+    shown: dict[str, dict[int, int]] = {}
+    for hashed, name in waits.items():
+        shown.setdefault(name, {})[hashed] = counts[hashed]
+    return shown
+
+
+@carries("KEY-12")
+def not_split(receivers: Sequence[Receiver]) -> Broken | None:
+    """Consumers that claim no ranges have all 65535 hashes among them, none twice."""
+    following = AUTO_SPLIT_HASHES.first
+    for own in sorted(own for one in receivers for own in one.ranges):
+        if own.first != following:
+            return Broken("KEY-12", f"the range {own} begins where that from {following} on should")
+        following = own.last + 1
+    if following != AUTO_SPLIT_HASHES.last + 1:
+        return Broken("KEY-12", f"the ranges of consumers end at {following - 1}, not at {AUTO_SPLIT_HASHES.last}")
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A hash that is shown to wait for another number of a consumer's entries than it does."""
+
+    hashed: int
+    consumer: str
+    waits_for: int
+    shown: int
+
+    def __str__(self) -> str:
+        what = f"hash {self.hashed} waits for {self.waits_for} entries of {self.consumer}"
+        return f"{what}, and the broker shows {self.shown}"
+
+
+def mismatches(
+    outcome: Gathered, entries: Sequence[Open], receivers: Sequence[Receiver], before: Mapping[int, str]
+) -> Iterator[Mismatch]:
+    """What the broker shows wrongly of single hashes.
+
+    ``before``: the hashes that were shown to drain when it was last looked, and for whom.
+    """
+    must = expected(entries, receivers)
+    for share in outcome.shares:
+        own = must.get(share.consumer, {})
+        shown = {one.hashed: one.unacknowledged for one in share.draining}
+        for hashed in sorted(own.keys() | shown.keys()):
+            if shown.get(hashed, 0) != own.get(hashed, 0) and not _may_linger(share, hashed, own, receivers, before):
+                yield Mismatch(hashed, share.consumer, own.get(hashed, 0), shown.get(hashed, 0))
+
+
+@carries("KEY-11")
+def wrong(mismatch: Mismatch, back: Mapping[int, str], uncounted: Collection[tuple[int, str]]) -> Broken:
+    """What a mismatch comes to; ``back``: the hashes that had come back when it was last looked, and to whom.
+
+    A hash that goes away for the second time may be counted on top of what was still counted of the first time. One
+    that came back without being counted (``uncounted``, and to whom) stays on that consumer's list, and is shown there
+    again when it drains for another one.
+    """
+    if (mismatch.hashed, mismatch.consumer) in uncounted and mismatch.waits_for == 0:
+        return DEVIATIONS[BACK_NOT_COUNTED].broken(str(mismatch))
+    if back.get(mismatch.hashed) == mismatch.consumer and mismatch.shown > mismatch.waits_for > 0:
+        return DEVIATIONS[COUNTED_ON_TOP].broken(str(mismatch))
+    return Broken("KEY-11", str(mismatch))
+
+
+def lingering(
+    outcome: Gathered, entries: Sequence[Open], receivers: Sequence[Receiver], before: Mapping[int, str]
+) -> dict[int, str]:
+    """The hashes that are shown to wait for a consumer to which they came back, and for whom."""
+    must = expected(entries, receivers)
+    return {
+        one.hashed: share.consumer
+        for share in outcome.shares
+        for one in share.draining
+        if _may_linger(share, one.hashed, must.get(share.consumer, {}), receivers, before)
+    }
+
+
+def _may_linger(
+    share: Share,
+    hashed: int,
+    own: Mapping[int, int],
+    receivers: Sequence[Receiver],
+    before: Mapping[int, str],
+) -> bool:
+    owner = owner_of(hashed, receivers)
+    is_back = owner is not None and owner.name == share.consumer and before.get(hashed) == share.consumer
+    return is_back and hashed not in own
+
+
+@carries("KEY-11")
+def wrong_sums(outcome: Gathered) -> Broken | None:
+    """The subscription's numbers are the sums of its consumers'."""
+    of_consumers = (
+        sum(len(share.draining) for share in outcome.shares),
+        sum(one.unacknowledged for share in outcome.shares for one in share.draining),
+        sum(share.cleared for share in outcome.shares),
+    )
+    shown = (outcome.draining, outcome.unacknowledged, outcome.cleared)
+    names = ("hashes draining", "messages of them", "hashes cleared")
+    for what, one, other in zip(names, of_consumers, shown, strict=True):
+        if one != other:
+            return Broken("KEY-11", f"the broker shows {other} {what} for the subscription, {one} for its consumers")
+    return None
+
+
+def no_longer_shown(outcome: Gathered, before: Mapping[int, str]) -> frozenset[tuple[int, str]]:
+    """The hashes that drained for consumers that are there, and are not shown to any more; and for whom each did."""
+    shown = {share.consumer: {one.hashed for one in share.draining} for share in outcome.shares}
+    return frozenset((hashed, name) for hashed, name in before.items() if name in shown and hashed not in shown[name])
+
+
+@carries("KEY-11")
+def miscounted(
+    outcome: Gathered, receivers: Sequence[Receiver], before: Mapping[int, str], cleared: Mapping[str, int]
+) -> Broken | None:
+    """Every hash that drained for a consumer and does so no more was cleared, and is counted."""
+    for share in outcome.shares:
+        if share.consumer not in cleared:
+            continue
+        still = {one.hashed for one in share.draining}
+        gone = [hashed for hashed, name in before.items() if name == share.consumer and hashed not in still]
+        missing = cleared[share.consumer] + len(gone) - share.cleared
+        if missing > 0:
+            what = f"{len(gone)} hashes of {share.consumer} were cleared since {cleared[share.consumer]} were counted"
+            because = f"{what}, and the broker counts {share.cleared}"
+            owners = [owner_of(hashed, receivers) for hashed in gone]
+            back = [owner for owner in owners if owner is not None and owner.name == share.consumer]
+            if missing <= len(back):
+                return DEVIATIONS[BACK_NOT_COUNTED].broken(because)
+            return Broken("KEY-11", because)
+    return None

@@ -1,0 +1,397 @@
+"""What was gathered of a Key_Shared subscription, judged: deliveries, what must have come, the broker's account."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import assert_never
+
+from immutables import Map
+
+from model.catalogue import carries
+from model.cursors import deliveries
+from model.cursors.consumers import Key
+from model.cursors.left import surely_left
+from model.cursors.state import Consumption, messages_at
+from model.cursors.vocabulary import Dispatched
+from model.deviations import (
+    ACKNOWLEDGED_BLOCKS_HASH,
+    LOOK_AHEAD_AT_END,
+    PUT_ASIDE_IN_TURN,
+    REPLAY_WAITS_FOR_NEWS,
+    REWIND_WAITS_FOR_NEWS,
+    shown,
+)
+from model.judgement import Allowed, Broken
+from model.key_shared import invariant, membership, order, recently_joined, stats
+from model.key_shared.liveness import Open, Receiver, draining, due, owner_of
+from model.key_shared.state import Keyed
+from model.key_shared.vocabulary import Gather, Gathered, KeyOperation, Permit, Share
+from model.log import Position
+from model.vocabulary import Outcome
+
+Judged = Allowed[Consumption] | Broken
+
+OF_LIVENESS = frozenset({"KEY-04", "KEY-05", "KEY-07", "KEY-08", "KEY-13"})
+"""The rules that say what must come."""
+
+OF_DRAINING = ("KEY-03", "KEY-04", "KEY-05", "KEY-07", "KEY-11", "KEY-12", "KEY-13")
+"""The rules that say something of draining hashes, and nothing of the classic implementation."""
+
+
+def judge(
+    state: Consumption,
+    operation: KeyOperation,
+    outcome: Outcome,
+    known: frozenset[str],
+    *,
+    slow_reads: Container[str] = (),
+) -> Judged:
+    """What this operation with this outcome leaves possible; ``slow_reads``: the topics that are read from slowly."""
+    match operation:
+        case Permit(name):
+            consumer = state.consumers.get(name)
+            if consumer is None:
+                return Allowed(state)
+            state = state.with_consumer(name, replace(consumer, is_settled=False))
+            return Allowed(membership.woken(state, name, permits=True))
+        case Gather(topic, subscription):
+            key = (topic, subscription)
+            if not isinstance(outcome, Gathered) or key not in state.cursors or not state.topics[topic].is_sure:
+                return Allowed(state)
+            return _gathered(state, key, outcome, known, is_read_slow=topic in slow_reads)
+        case _:
+            assert_never(operation)
+
+
+@carries("KEY-10")
+def in_a_race(broken: Broken, *, are_raced: bool) -> Broken:
+    """What does not come while calls race one another was added to what is pending where it must not be."""
+    if are_raced and broken.deviation is None and broken.rule in OF_LIVENESS:
+        return replace(broken, rule="KEY-10")
+    return broken
+
+
+def _gathered(state: Consumption, key: Key, outcome: Gathered, known: frozenset[str], *, is_read_slow: bool) -> Judged:
+    exercised: tuple[str, ...] = ()
+    deviations: tuple[str, ...] = ()
+    for share in outcome.shares:
+        if share.consumer not in state.consumers:
+            continue
+        judged = _arrived(state, key, share, known)
+        if isinstance(judged, Broken):
+            return judged
+        state, exercised, deviations = (
+            judged.state,
+            exercised + judged.exercised,
+            deviations + judged.deviations,
+        )
+    accounted = _accounted(state, key, outcome, known, is_read_slow=is_read_slow)
+    if isinstance(accounted, Broken):
+        return accounted
+    has_come = any(share.messages for share in outcome.shares)
+    state = _all_seen(accounted.state, key, outcome, has_come=has_come, is_stalled=bool(accounted.deviations))
+    return Allowed(state, exercised + accounted.exercised, deviations + accounted.deviations)
+
+
+def _all_seen(state: Consumption, key: Key, outcome: Gathered, *, has_come: bool, is_stalled: bool) -> Consumption:
+    """All is gathered that was on its way: what waits for replay from now on was there before anything that comes.
+
+    ``is_stalled``: by a known deviation nobody looks at what waits for replay; nothing is said on what comes before it.
+    """
+    keyed = state.keyed_of(key)
+    after = replace(
+        keyed,
+        is_gathered=True,
+        replays=Map(dict.fromkeys(keyed.replays, not is_stalled)),
+        may_be_read=keyed.may_be_read and not has_come,
+        has_left=False,
+        left_reading=keyed.left_reading and not has_come,
+        came=frozenset(),
+        read_twice=keyed.read_twice - keyed.came | invariant.came_beside_news(state, key),
+        last=state.log(key[0]).last if has_come or keyed.last is None else keyed.last,
+        read_to=state.log(key[0]).last if outcome.is_waiting else keyed.read_to,
+        is_woken=False,
+        is_permitted=False,
+    )
+    return state.with_keyed(key, after)
+
+
+def _arrived(state: Consumption, key: Key, share: Share, known: frozenset[str]) -> Judged:
+    """A consumer was given messages, in this order."""
+    name = share.consumer
+    exercised: tuple[str, ...] = ()
+    deviations: tuple[str, ...] = ()
+    before: Position | None = None
+    for dispatched in share.messages:
+        is_first = dispatched.position != before
+        before = dispatched.position
+        placed = _placed(state, key, name, dispatched, known, is_first=is_first)
+        if isinstance(placed, Broken):
+            return placed
+        deviations += placed.deviations
+        judged = deliveries.received(state, name, [dispatched], is_all=False, known=known)
+        if isinstance(judged, Broken):
+            return judged
+        state = _got(judged.state, key, name, dispatched)
+        exercised += placed.exercised + judged.exercised
+        deviations += judged.deviations
+    judged = deliveries.received(state, name, [], is_all=True, known=known)
+    return judged if isinstance(judged, Broken) else Allowed(judged.state, exercised, deviations)
+
+
+def _placed(
+    state: Consumption, key: Key, name: str, dispatched: Dispatched, known: frozenset[str], *, is_first: bool
+) -> Allowed[None] | Broken:
+    """Whether a message comes in its order, and what that puts to the test; ``is_first``: of its entry."""
+    message = state.place_of(state.consumers[name], dispatched)
+    if message is None or dispatched.position not in state.log(key[0]).keys:
+        return Allowed(None)
+    broken = order.out_of_order(state, key, name, dispatched.position) if is_first else None
+    if broken is not None and broken.deviation in known:
+        return Allowed(None, (), (str(broken.deviation),))
+    exercised = order.exercised_by(state, key, name, message)
+    if state.topics[key[0]].drains:
+        return broken or Allowed(None, exercised + _moved(state, key, name, dispatched.position))
+    if broken is None and is_first:
+        broken = recently_joined.too_soon(state, key, name, dispatched.position)
+    rules = recently_joined.exercised_by(state, key, name, dispatched.position)
+    return broken or Allowed(None, exercised + rules)
+
+
+@carries("KEY-03")
+def _moved(state: Consumption, key: Key, name: str, position: Position) -> tuple[str, ...]:
+    """The rules that are put to the test where a hash had drained, or drains, and something of it is delivered.
+
+    That it had drained when it moved needs no judgement of its own: otherwise two consumers have messages of its keys
+    (KEY-01).
+    """
+    keyed = state.keyed_of(key)
+    hashed = invariant.hash_of(state, key, position)
+    waited_for = keyed.draining.get(hashed)
+    if waited_for is None:
+        return ("KEY-04", "KEY-13") if keyed.held_up else ()
+    if waited_for == name:
+        return ("KEY-07",)
+    return ("KEY-03", "KEY-05") if hashed in keyed.held_up else ("KEY-03",)
+
+
+def _got(state: Consumption, key: Key, name: str, dispatched: Dispatched) -> Consumption:
+    keyed = state.keyed_of(key)
+    position = dispatched.position
+    replays = keyed.replays.delete(position) if position in keyed.replays else keyed.replays
+    return state.with_keyed(key, replace(keyed, got=keyed.got.set(position, name), replays=replays))
+
+
+# ------------------------------------------------------------------------------------------------- what must have come
+
+
+def _accounted(state: Consumption, key: Key, outcome: Gathered, known: frozenset[str], *, is_read_slow: bool) -> Judged:
+    """The broker's account, where it says enough: nothing is left that must have come, and its stats are right."""
+    receivers = receivers_of(outcome)
+    if receivers is None or not state.topics[key[0]].drains or state.keyed_of(key).is_administered:
+        return Allowed(state)
+    if any(consumer.client != "wire" for _, consumer in state.of_subscription(key)):
+        return Allowed(state)  # what waits in the queues of other clients is not known
+    split = _split(state, key, receivers)
+    if isinstance(split, Broken):
+        return split
+    unsure = _unsure_hashes(state, key)
+    keyed, entries = state.keyed_of(key), [entry for entry in _open(state, key) if entry.hashed not in unsure]
+    is_ordered = invariant.is_ordered(state, key)
+    owed = due(entries, receivers, drains=is_ordered, look_ahead=state.topics[key[0]].look_ahead)
+    owed = {at: name for at, name in owed.items() if invariant.hash_of(state, key, at) not in keyed.on_top}
+    may_be_passed_over = is_read_slow or _may_be_passed_over(state, key, outcome, owed)
+    late = _late(
+        state, key, owed, entries, receivers, known, is_read_slow=is_read_slow, may_be_passed_over=may_be_passed_over
+    )
+    if isinstance(late, Broken):
+        return late
+    keyed = replace(keyed, is_unread=False, stalled_by=late.state)
+    if not is_ordered or invariant.claims_hashes(state, key):
+        return Allowed(state.with_keyed(key, keyed), split.exercised, late.deviations)
+    counted = _counted(keyed, outcome, entries, receivers, unsure, known)
+    if isinstance(counted, Broken):
+        return counted
+    exercised, deviations = split.exercised + counted.exercised, late.deviations + counted.deviations
+    return Allowed(state.with_keyed(key, counted.state), exercised, deviations)
+
+
+def _late(
+    state: Consumption,
+    key: Key,
+    owed: Mapping[Position, str],
+    entries: Sequence[Open],
+    receivers: Sequence[Receiver],
+    known: frozenset[str],
+    *,
+    is_read_slow: bool,
+    may_be_passed_over: bool,
+) -> Allowed[str | None] | Broken:
+    """Nothing is left that must have come, but for what a release is known to leave, by a deviation of this name."""
+    if not owed:
+        return Allowed(None)
+    starved = _starved(state, key, owed, receivers)
+    keyed, is_ordered = state.keyed_of(key), invariant.is_ordered(state, key)
+    if not may_be_passed_over and keyed.stalled_by == LOOK_AHEAD_AT_END and keyed.is_permitted:
+        keyed = replace(keyed, stalled_by=None)  # whoever permits more ends it, unless it is passed over once more
+    again = {message[1].position for message, why in state.due(key).items() if why == "failed"}
+    deviation = (
+        _deviation(keyed, owed, entries, receivers, has_hash=lambda at: is_ordered and at not in again)
+        or (LOOK_AHEAD_AT_END if is_read_slow else None)
+        or (ACKNOWLEDGED_BLOCKS_HASH if _share_a_hash(state, key, owed, keyed.passed) else None)
+        or (LOOK_AHEAD_AT_END if may_be_passed_over else None)
+    )
+    return starved if deviation is None else shown(deviation, deviation, known, starved.because)
+
+
+def _may_be_passed_over(state: Consumption, key: Key, outcome: Gathered, owed: Mapping[Position, str]) -> bool:
+    """Whether a look ahead may have passed over what is owed.
+
+    Then the broker waits for a new entry, and all that is owed is in the replay queue. Before that it read something
+    new, and was to read that queue for another reason as well.
+    """
+    keyed = state.keyed_of(key)
+    has_read_news = keyed.read_to != state.log(key[0]).last
+    return keyed.is_woken and has_read_news and outcome.is_waiting and outcome.in_replay >= len(owed)
+
+
+def _share_a_hash(state: Consumption, key: Key, these: Iterable[Position], those: Iterable[Position]) -> bool:
+    hashes = {invariant.hash_of(state, key, position) for position in these}
+    return any(invariant.hash_of(state, key, position) in hashes for position in those)
+
+
+def _counted(
+    keyed: Keyed,
+    outcome: Gathered,
+    entries: Sequence[Open],
+    receivers: Sequence[Receiver],
+    unsure: frozenset[int],
+    known: frozenset[str],
+) -> Allowed[Keyed] | Broken:
+    """The broker's stats are right, but for hashes that a release is known to count on top of themselves.
+
+    Of hashes that are ``unsure`` nothing is said.
+    """
+    before = keyed.draining.update(keyed.back)
+    if keyed.has_left:  # what went away and came back since the last look is known to be with its consumer only
+        before = before.update({entry.hashed: entry.holder for entry in entries if entry.holder is not None})
+    # What drained when it was looked last may have come back since, and gone away once more.
+    back = keyed.back.update(keyed.draining) if keyed.has_left else keyed.back
+    on_top, deviations = keyed.on_top, tuple[str, ...]()
+    for mismatch in stats.mismatches(outcome, entries, receivers, before):
+        if mismatch.hashed in on_top | unsure:
+            continue
+        broken = stats.wrong(mismatch, back, keyed.uncounted)
+        if broken.deviation not in known:
+            return broken
+        on_top, deviations = on_top | {mismatch.hashed}, (*deviations, str(broken.deviation))
+    drained = {hashed: name for hashed, name in keyed.draining.items() if hashed not in on_top | unsure}
+    wrong = stats.wrong_sums(outcome) or stats.miscounted(outcome, receivers, drained, keyed.cleared)
+    if wrong is not None and wrong.deviation not in known:
+        return wrong
+    uncounted = keyed.uncounted
+    if wrong is not None:
+        uncounted |= stats.no_longer_shown(outcome, drained)
+        deviations = (*deviations, str(wrong.deviation))
+    drains = draining(entries, receivers)
+    after = replace(
+        keyed,
+        draining=Map(drains),
+        back=Map(stats.lingering(outcome, entries, receivers, before)),
+        held_up=frozenset(entry.hashed for entry in entries if entry.holder is None and entry.hashed in drains),
+        cleared=Map({share.consumer: share.cleared for share in outcome.shares}),
+        on_top=on_top,
+        uncounted=uncounted,
+    )
+    return Allowed(after, ("KEY-11",) if drains or keyed.draining else (), deviations)
+
+
+def _split(state: Consumption, key: Key, receivers: Sequence[Receiver]) -> Allowed[None] | Broken:
+    """Consumers that claim no ranges have all hashes among them; put to the test where there are several."""
+    is_all = len(receivers) == sum(1 for _ in state.of_subscription(key))
+    if invariant.claims_hashes(state, key) or not receivers or not is_all:
+        return Allowed(None)
+    return stats.not_split(receivers) or Allowed(None, ("KEY-12",) if len(receivers) > 1 else ())
+
+
+def _deviation(
+    keyed: Keyed,
+    owed: Mapping[Position, str],
+    entries: Sequence[Open],
+    receivers: Sequence[Receiver],
+    *,
+    has_hash: Callable[[Position], bool],
+) -> str | None:
+    """What releases are known to do that may be behind it that something does not come.
+
+    ``has_hash``: whether a broker can tell whom something is for that was put aside at a position.
+    """
+    if keyed.stalled_by is not None:
+        return keyed.stalled_by
+    if keyed.is_unread:
+        return REPLAY_WAITS_FOR_NEWS
+    if keyed.may_be_read:
+        return REWIND_WAITS_FOR_NEWS
+    first = min(owed)
+    waiting = (entry for entry in entries if entry.holder is None and entry.position < first)
+    if any(owner_of(entry.hashed, receivers) is not None and not has_hash(entry.position) for entry in waiting):
+        return PUT_ASIDE_IN_TURN
+    return None
+
+
+def receivers_of(outcome: Gathered) -> list[Receiver] | None:
+    """The consumers as the broker shows them; None if it does not show their ranges."""
+    receivers = []
+    for share in outcome.shares:
+        if share.ranges is None:
+            return None
+        receivers.append(Receiver(share.consumer, share.permits, tuple(sorted(share.ranges))))
+    return receivers
+
+
+def _unsure_hashes(state: Consumption, key: Key) -> frozenset[int]:
+    """The hashes of which it is not known who has what for the broker.
+
+    Something of them may be acknowledged, and may not be; or it came when it was acknowledged already, and who has it
+    counts until it says so again.
+    """
+    cursor, keys = state.cursors[key], state.log(key[0]).keys
+    positions = set(state.keyed_of(key).outdone)
+    if len(cursor.possible) > 1 or cursor.unsure:
+        positions |= {place.position for _, place in state.all_left(key).difference(surely_left(state, key))}
+    return frozenset(invariant.hash_of(state, key, position) for position in positions if position in keys)
+
+
+def _open(state: Consumption, key: Key) -> Iterator[Open]:
+    """The entries that are surely not acknowledged, in order, and who has them."""
+    keys = state.log(key[0]).keys
+    holders = {
+        message[1].position: name
+        for name, consumer in state.of_subscription(key)
+        for message in consumer.outstanding
+        if message[0] == key[0]
+    }
+    for position in dict.fromkeys(place.position for _, place in surely_left(state, key)):
+        if position in keys:
+            yield Open(position, invariant.hash_of(state, key, position), holders.get(position))
+
+
+@carries("KEY-04", "KEY-05", "KEY-07", "KEY-08", "KEY-13")
+def _starved(state: Consumption, key: Key, owed: Mapping[Position, str], receivers: Sequence[Receiver]) -> Broken:
+    """Something must have come and did not: which rule that is depends on what it might have waited for."""
+    keyed, log, due_again = state.keyed_of(key), state.log(key[0]), state.due(key)
+    position, name = next(iter(owed.items()))
+    hashed = invariant.hash_of(state, key, position)
+    reasons = {due_again.get(message) for message in messages_at(key[0], log, position)}
+    permits = next(one.permits for one in receivers if one.name == name)
+    what = f"{name}, which has {permits} permits, is not given {', '.join(log.entries[position])} at {position}"
+    if keyed.draining.get(hashed) == name:
+        return Broken("KEY-07", f"{what}: its hash {hashed} came back while it drained there")
+    if hashed in keyed.draining:
+        return Broken("KEY-05", f"{what}: its hash {hashed} has drained at {keyed.draining[hashed]}")
+    if "failed" in reasons:
+        return Broken("KEY-08", f"{what}, which was asked for again")
+    if "left" in reasons or not keyed.draining:
+        return Broken("KEY-13", f"{what}: nothing of hash {hashed} is with anybody")
+    return Broken("KEY-04", f"{what}: its hash {hashed} does not drain, only others do")

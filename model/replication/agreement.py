@@ -1,0 +1,487 @@
+"""What the logs and subscriptions of all clusters must show together, rule by rule (document 001).
+
+Each function goes through what was read back and tells, for every occasion on which its rule was put to the test, what
+is wrong, or None if nothing is. Order in a log is what decides; clocks are asked only where a rule speaks of time, and
+with :data:`SLACK_MS`, because a message is stored some time after its client dated it.
+
+Not here: what no log shows, as whether an answer was handled by one replicator or another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+
+from model.catalogue import carries
+from model.deviations import (
+    CACHE_NOT_REFILLED,
+    CLOSED_REPLICATOR_SLEEPS,
+    CREATED_AT_LATEST,
+    LAST_HANDLED_COUNTS,
+    REPLAY_FORGETS_REPLICATORS,
+    REPLICATOR_NOT_ASKED,
+    ROUNDS_NOT_TOLD_APART,
+    TOO_LARGE_TO_REPLICATE,
+)
+from model.log import Position
+from model.replication.evidence import Deviating, Shown
+from model.replication.logs import Log, Logs, SnapshotSeen, is_passed, skipped_where_created
+from model.replication.participants import only_what_takes_part
+from model.replication.rounds import answered_again, complete, is_too_early, misled, repeated
+from model.replication.tracked import GeoTopic
+from model.replication.vocabulary import GeoCursor, SnapshotRequest, SnapshotResponse
+
+SLACK_MS = 2000
+"""How much later than its date a message may have been stored, or a timer may have run out, on a busy machine."""
+
+
+@carries("REPL-01")
+def replicated_in_order(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+    """Every cluster has the messages of each in the order of that one's own log, and once.
+
+    Where a replicator came back, what was on its way may have been sent twice, unless the topic is deduplicated.
+    """
+    read = topic.read
+    for target, log in logs.items():
+        for source in topic.clusters:
+            own, here = logs[source].messages(source), log.messages(source)
+            if unknown := set(here) - topic.all_published:
+                yield f"{target} has {min(unknown)} from {source}, where it was never published"
+            is_again = read is not None and (source, target) in read.reconnected
+            twice = [message for message, times in Counter(here).items() if times > 1]
+            if twice and (topic.deduplication or not is_again):
+                because = f"{target} has {twice[0]} from {source} twice"
+                yield Deviating(REPLAY_FORGETS_REPLICATORS, because) if target in topic.moved else because
+            if target != source:
+                yield from _as_there(topic, source, target, own, tuple(dict.fromkeys(here)))
+
+
+def _as_there(
+    topic: GeoTopic, source: str, target: str, own: tuple[str, ...], first: tuple[str, ...]
+) -> Iterator[Shown]:
+    """What came first to a cluster is what another one had first; and once all has come through, that is everything."""
+    small = tuple(message for message in own if message in first or message not in topic.nearly_full)
+    if first != own[: len(first)]:
+        because = f"{target} has {', '.join(first)} from {source}, which has {', '.join(own)}"
+        yield Deviating(TOO_LARGE_TO_REPLICATE, because) if first == small[: len(first)] else because
+    lacking = [message for message in own if message not in first]
+    if topic.is_settled and topic.is_replicated and lacking:
+        unexplained = [message for message in lacking if message in small]
+        because = f"{target} lacks {(unexplained or lacking)[0]} of {source}, though all has come through since"
+        yield because if unexplained else Deviating(TOO_LARGE_TO_REPLICATE, because)
+    if first:
+        yield None
+
+
+@carries("REPL-02")
+def none_without_news(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+    """Between the beginning of a snapshot that was completed and that of the next one, something is published.
+
+    A consumer whose subscription is not replicated may end the snapshots of a cluster where none is (yet). What begins
+    them again, a marker or a subscription, remembers none that was complete, and begins one at once.
+    """
+    for log in logs.values():
+        begun_anew = topic.unreplicated.get(log.cluster, 0)
+        for after in log.snapshots[1:]:
+            done = _completed_before(log, after)
+            if done is None:
+                continue
+            begun = log.entries[done.requests[0]]
+            between = log.entries[done.requests[0] : after.requests[0]]
+            lately = (e for e in log.entries[: done.requests[0]] if e.published_ms > begun.published_ms - SLACK_MS)
+            is_news = any(entry.message is not None for entry in (*between, *lately))
+            if is_news:
+                yield None
+            elif begun_anew:
+                begun_anew -= 1
+            else:
+                at = log.entries[after.requests[0]].position
+                yield f"{log.cluster} began a snapshot at {at}, and nothing was published since {done.name} did"
+
+
+def _completed_before(log: Log, snapshot: SnapshotSeen) -> SnapshotSeen | None:
+    """The snapshot that was completed last before this one began."""
+    done = [one for one in log.snapshots if one.taken_index is not None and one.taken_index < snapshot.requests[0]]
+    return max(done, key=lambda one: one.taken_index or 0, default=None)
+
+
+@carries("REPL-03")
+def none_while_disconnected(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+    """While a replicator is not connected, its cluster begins no snapshot.
+
+    A topic that is not replicated has none; whatever is marked there is REPL-18's matter.
+    """
+    if not topic.is_replicated:
+        return
+    read_ms = topic.read.at_ms if topic.read is not None else 0
+    for (source, target), cuts in topic.cut.items():
+        for since_ms, until_ms in cuts:
+            begun = [logs[source].entries[one.requests[0]] for one in logs[source].snapshots]
+            end_ms = until_ms if until_ms is not None else max(since_ms, read_ms)
+            within = [entry for entry in begun if since_ms < entry.published_ms < end_ms]
+            news_by_ms = end_ms - 2 * topic.made.period_ms
+            is_news = any(e.message and since_ms < e.published_ms < news_by_ms for e in logs[source].entries)
+            if within:
+                at = within[0].position
+                because = f"{source} began a snapshot at {at}, while its replicator to {target} was not connected"
+                # While a topic is loaded its cluster may have no replicators yet, of which one could be disconnected.
+                yield Deviating(REPLICATOR_NOT_ASKED, because) if source in topic.moved else because
+            elif is_news:
+                yield None
+
+
+@carries("REPL-04")
+def answered_with_the_last_position(_: GeoTopic, logs: Logs) -> Iterator[Shown]:
+    """An answer stands behind the request that it is for, and tells the position of an entry between the two."""
+    for cluster, log in logs.items():
+        asked: dict[str, int] = {}
+        for index, entry in enumerate(log.entries):
+            match entry.marker:
+                case SnapshotRequest(snapshot) if entry.origin != cluster:
+                    asked.setdefault(snapshot, index)
+                case SnapshotResponse(snapshot, _, position) if entry.origin == cluster:
+                    begun = asked.get(snapshot)
+                    if begun is None:
+                        yield f"{cluster} answered at {entry.position} for snapshot {snapshot}, which nobody asked for"
+                    elif not log.entries[begun].position <= position < entry.position:
+                        yield (
+                            f"{cluster} answered at {entry.position} that its last position was {position}; "
+                            f"it was asked at {log.entries[begun].position}"
+                        )
+                    else:
+                        yield None
+                case _:
+                    pass
+
+
+@carries("REPL-05")
+def answered_once(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+    """A request is answered once by each cluster, however many replicators it has."""
+    read = topic.read
+    for cluster, log in logs.items():
+        asked: Counter[tuple[str, str]] = Counter()
+        given: Counter[str] = Counter()
+        for entry in log.entries:
+            match entry.marker:
+                case SnapshotRequest(snapshot) if entry.origin != cluster:
+                    asked[snapshot, entry.origin] += 1
+                case SnapshotResponse(snapshot) if entry.origin == cluster:
+                    given[snapshot] += 1
+                case _:
+                    pass
+        for (snapshot, origin), times in asked.items():
+            # A replicator that comes back reads again what it had read last, and handles it once more.
+            if read is not None and {(cluster, origin), (origin, cluster)} & set(read.reconnected):
+                continue
+            if given[snapshot] > times:
+                yield f"{cluster} was asked {times} times for snapshot {snapshot}, and answered {given[snapshot]} times"
+            elif given[snapshot]:
+                yield None
+
+
+@carries("REPL-06")
+def made_of_first_answers(_: GeoTopic, logs: Logs) -> Iterator[Shown]:
+    """Of a cluster that answered more than once, a snapshot has the first answer."""
+    for log, snapshot, taken, answers in complete(logs):
+        first = {answer.cluster: answer.position for answer in reversed(answers)}
+        later = [one for one in answers if one.cluster in first and one.position != first[one.cluster]]
+        for answer in later:
+            if taken.positions.get(answer.cluster) == answer.position:
+                yield (
+                    f"snapshot {snapshot.name} of {log.cluster} has {answer.position} of {answer.cluster}, whose first "
+                    f"answer was {first[answer.cluster]}"
+                )
+            else:
+                yield None
+
+
+@carries("REPL-09")
+def made_of_answers(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+    """A snapshot has an answer of each other cluster, and for its own position that where the last answer stands."""
+    for log, snapshot, taken, answers in complete(logs):
+        told = {(answer.cluster, answer.position) for answer in answers}
+        missing = set(topic.clusters) - {log.cluster} - set(taken.positions)
+        if missing:
+            because = f"snapshot {snapshot.name} of {log.cluster} has no position of {min(missing)}"
+            yield Deviating(REPLICATOR_NOT_ASKED, because) if log.cluster in topic.moved else because
+        elif wrong := set(taken.positions.items()) - told:
+            cluster, position = min(wrong)
+            yield f"snapshot {snapshot.name} of {log.cluster} has {position} of {cluster}, which never told that"
+        elif taken.local not in {log.entries[answer.index].position for answer in answers}:
+            yield f"snapshot {snapshot.name} of {log.cluster} is for {taken.local}, where no answer is"
+        elif is_too_early(log, snapshot, answers):
+            because = (
+                f"snapshot {snapshot.name} of {log.cluster} is for {taken.local}, and an answer stands behind that"
+            )
+            yield Deviating(LAST_HANDLED_COUNTS, because)
+        else:
+            yield None
+
+
+@carries("REPL-07")
+def made_in_two_rounds(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+    """With more than one other cluster, each answers the second request as well before a snapshot is complete."""
+    if len(topic.clusters) < 3:
+        return
+    for log, snapshot, taken, answers in complete(logs):
+        if set(topic.clusters) - {log.cluster} - set(taken.positions):
+            continue  # who was not asked at all is REPL-09's matter
+        if len(snapshot.requests) < 2:
+            yield f"{log.cluster} completed snapshot {snapshot.name} without a second round"
+            continue
+        lacking = set(topic.clusters) - {log.cluster} - answered_again(snapshot, answers)
+        if not lacking:
+            yield None
+            continue
+        because = f"{log.cluster} completed snapshot {snapshot.name} without a second answer of {min(lacking)}"
+        yield Deviating(ROUNDS_NOT_TOLD_APART, because) if lacking <= repeated(snapshot, answers) else because
+
+
+@carries("REPL-08")
+def none_too_late(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+    """What took longer than the timeout is not completed, whoever answers later."""
+    longest_ms = topic.made.timeout_ms + topic.made.period_ms + SLACK_MS
+    for log in logs.values():
+        for snapshot in log.snapshots:
+            begun_ms = log.entries[snapshot.requests[0]].published_ms
+            if snapshot.taken_index is not None:
+                took_ms = log.entries[snapshot.taken_index].published_ms - begun_ms
+                if took_ms > longest_ms:
+                    yield f"{log.cluster} completed snapshot {snapshot.name} after {took_ms} ms"
+            elif snapshot.answers:
+                # When an answer came is not written down; it came behind what this cluster itself had written before.
+                own = [
+                    one.published_ms for one in log.entries[: snapshot.answers[-1].index] if one.origin == log.cluster
+                ]
+                if max(own, default=0) - begun_ms > topic.made.timeout_ms + topic.made.period_ms:
+                    yield None
+
+
+@carries("REPL-12")
+def updates_are_snapshots_that_were_passed(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+    """An update has the positions of a snapshot that mark-delete has passed, each time of a later one.
+
+    A broker that is killed may forget what it had passed, and pass it again. Cursors are read before their log: of an
+    update that came since the reading began they need not know.
+    """
+    read_ms = topic.read.at_ms if topic.read is not None and topic.read.at_ms else math.inf
+    for log in logs.values():
+        known_until_ms = -math.inf if log.cluster in topic.killed else read_ms
+        for cursor in log.read.cursors:
+            yield from _updates_of(log, cursor, known_until_ms)
+
+
+def _updates_of(log: Log, cursor: GeoCursor, known_until_ms: float) -> Iterator[Shown]:
+    latest = -1
+    for index, update in log.updates(cursor.subscription):
+        at = log.entries[index].position
+        alike = log.taken_with(update.positions)
+        # Snapshots that are made at once may have the same positions: any of those that were complete may be meant.
+        complete_by_then = [one for one in alike if one[0] < index]
+        if not alike:
+            told = _told(update.positions)
+            yield f"{log.cluster} updated {cursor.subscription} at {at} to {told}, which is no snapshot"
+        elif not complete_by_then:
+            yield f"{log.cluster} updated {cursor.subscription} at {at} to a snapshot that was not complete"
+        elif log.entries[index].published_ms >= known_until_ms:
+            yield None
+        elif not is_passed(cursor, local := complete_by_then[0][1].local):
+            yield (
+                f"{log.cluster} updated {cursor.subscription} at {at} to the snapshot for {local}, and "
+                f"mark-delete is {cursor.mark_delete}"
+            )
+        elif complete_by_then[-1][0] < latest:
+            yield f"{log.cluster} updated {cursor.subscription} at {at} to a snapshot before that of the last update"
+        else:
+            latest = complete_by_then[0][0]
+            yield None
+
+
+@carries("REPL-12")
+def the_latest_is_published(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+    """A snapshot that was cached before mark-delete passed it has been published since, or a later one instead.
+
+    Said only of subscriptions that one cluster's consumers move, and of the last snapshots, which no later ones drove
+    out of the cache: what stands before the last message that a consumer had was cached by then, and what stands behind
+    its first unacknowledged one had not been passed.
+    """
+    if not topic.is_quiet:
+        return
+    for (subscription, cluster), reads in topic.reads.items():
+        log, others = logs[cluster], [other for label, other in logs.items() if label != cluster]
+        cursor = log.cursor(subscription)
+        if cursor is None or any(other.updates(subscription) for other in others):
+            continue
+        meant = [log.taken_with(update.positions)[-1:] for _, update in log.updates(subscription)]
+        published = max((one.local for last in meant for _, one in last), default=None)
+        for index, snapshot in sorted(log.taken, key=lambda one: one[1].local)[-topic.made.cached :]:
+            was_cached = any(ahead.first <= snapshot.local and index < log.count_up_to(ahead.last) for ahead in reads)
+            if not was_cached or snapshot.local > cursor.mark_delete:
+                continue
+            if published is None or published < snapshot.local:
+                because = (
+                    f"{cluster} has {subscription} at {cursor.mark_delete}, had cached the snapshot for "
+                    f"{snapshot.local} before it came there, and published {published or 'nothing'}"
+                )
+                yield Deviating(CACHE_NOT_REFILLED, because) if _is_older_than_load(topic, log, index) else because
+            else:
+                yield None
+
+
+def _is_older_than_load(topic: GeoTopic, log: Log, index: int) -> bool:
+    """Whether an entry may stand there since before its cluster loaded the topic anew: nothing newer is before it."""
+    had = topic.moved.get(log.cluster)
+    messages = (entry.message for entry in log.entries[:index] if entry.message is not None)
+    return had is not None and had.issuperset(messages)
+
+
+@carries("REPL-11")
+def updates_are_cached_snapshots(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+    """An update is never to a snapshot behind which the dispatcher had read as many others as are kept."""
+    for (subscription, cluster), reads in topic.reads.items():
+        log = logs[cluster]
+        for ahead in reads:
+            read = log.count_up_to(ahead.last)
+            kept = [one for at, one in log.taken if at < read and one.local >= ahead.first]
+            if len(kept) > topic.made.cached:
+                yield None
+        for index, update in log.updates(subscription):
+            alike = log.taken_with(update.positions)
+            by_then = [one.last for one in reads if one.begun_ms <= log.entries[index].published_ms]
+            if not alike or not by_then:
+                continue
+            read = log.count_up_to(max(by_then))
+            later = [one for at, one in log.taken if alike[-1][0] < at < read]
+            if len(later) >= topic.made.cached:
+                at = log.entries[index].position
+                yield (
+                    f"{cluster} updated {subscription} at {at} to a snapshot behind which it had read {len(later)} "
+                    f"others; it keeps {topic.made.cached}"
+                )
+
+
+@carries("REPL-13")
+def updates_take_effect(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+    """Once all has come through, each cluster has the subscription, replicated, and has passed its position."""
+    if not topic.is_settled:
+        return
+    for log in logs.values():
+        for cursor in log.read.cursors:
+            for _, update in log.updates(cursor.subscription)[-1:]:
+                for cluster, position in update.positions.items():
+                    there = logs[cluster].cursor(cursor.subscription)
+                    if there is None:
+                        yield f"{log.cluster} updated {cursor.subscription}, and {cluster} has no such subscription"
+                    elif not there.is_replicated and topic.own.get((cursor.subscription, cluster)) is False:
+                        continue
+                    elif not there.is_replicated:
+                        yield f"{cluster} has {cursor.subscription}, which {log.cluster} updated, and not replicated"
+                    elif there.mark_delete < position:
+                        yield (
+                            f"{log.cluster} updated {cursor.subscription} to {position} of {cluster}, "
+                            f"which is at {there.mark_delete}"
+                        )
+                    else:
+                        yield None
+
+
+@carries("REPL-14")
+def never_ahead(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+    """What a cluster holds for acknowledged, a consumer acknowledged somewhere: who fails over misses nothing."""
+    by_snapshots = misled(logs)
+    everywhere = frozenset.intersection(*(frozenset(log.messages()) for log in logs.values()))
+    for log in logs.values():
+        for cursor in log.read.cursors:
+            passed = log.passed(cursor)
+            missed = passed - topic.acknowledged(cursor.subscription)
+            first = next((entry for entry in log.entries if entry.message in missed), None)
+            if first is not None:
+                because = (
+                    f"{log.cluster} holds {first.message} for acknowledged by {cursor.subscription} (mark-delete "
+                    f"{cursor.mark_delete}), and no consumer acknowledged it anywhere"
+                )
+                if missed <= topic.nearly_full - everywhere:
+                    yield Deviating(TOO_LARGE_TO_REPLICATE, because)
+                elif cursor.subscription in by_snapshots:
+                    yield Deviating(by_snapshots[cursor.subscription], because)
+                elif missed <= skipped_where_created(logs, cursor.subscription):
+                    yield Deviating(CREATED_AT_LATEST, because)
+                else:
+                    yield because
+            elif (cursor.subscription, log.cluster) not in topic.own and passed:
+                yield None
+
+
+@carries("REPL-17")
+def answered_though_closed(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+    """A cluster whose replicators were closed answers what it is asked from then on.
+
+    It does not where the asking cluster has given up and begun another snapshot, and the replicator is closed still.
+    """
+    for cluster, since_ms in topic.closed.items():
+        log = logs[cluster]
+        given = {one.marker.snapshot for one in log.entries if isinstance(one.marker, SnapshotResponse)}
+        for origin in set(topic.clusters) - {cluster}:
+            asked = [
+                (entry.published_ms, entry.position, entry.marker.snapshot)
+                for entry in log.entries
+                if isinstance(entry.marker, SnapshotRequest)
+                and entry.origin == origin
+                and entry.published_ms > since_ms
+            ]
+            if not asked:
+                continue
+            first_ms, position, snapshot = asked[0]
+            has_given_up = any(
+                later_ms - first_ms >= topic.made.timeout_ms and name != snapshot for later_ms, _, name in asked
+            )
+            if snapshot in given:
+                yield None
+            elif has_given_up and topic.read is not None and (cluster, origin) in topic.read.closed:
+                because = f"{cluster} was asked by {origin} at {position}, and did not answer before {origin} gave up"
+                yield Deviating(CLOSED_REPLICATOR_SLEEPS, because)
+
+
+@carries("REPL-10")
+def markers_hold_nothing_up(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+    """Where a consumer has acknowledged everything there is no backlog, whatever markers there are."""
+    read = topic.read
+    for log in logs.values():
+        for cursor in log.read.cursors:
+            is_read = read is not None and (cursor.subscription, log.cluster) in read.consumed
+            everything = topic.acknowledged(cursor.subscription).issuperset(log.messages())
+            if not (topic.is_settled and is_read and everything and log.entries):
+                continue
+            if not all(is_passed(cursor, entry.position) for entry in log.entries if entry.message is not None):
+                continue  # it was acknowledged elsewhere, and not here: which REPL-15 allows
+            if cursor.backlog:
+                yield f"{log.cluster} counts a backlog of {cursor.backlog} for {cursor.subscription}, all of it markers"
+            else:
+                yield None
+
+
+def _told(positions: Mapping[str, Position]) -> str:
+    return ", ".join(f"{cluster} {position}" for cluster, position in sorted(positions.items()))
+
+
+CHECKS: tuple[tuple[str, Callable[[GeoTopic, Logs], Iterator[Shown]]], ...] = (
+    ("REPL-14", never_ahead),
+    ("REPL-01", replicated_in_order),
+    ("REPL-18", only_what_takes_part),
+    ("REPL-02", none_without_news),
+    ("REPL-03", none_while_disconnected),
+    ("REPL-04", answered_with_the_last_position),
+    ("REPL-05", answered_once),
+    ("REPL-06", made_of_first_answers),
+    ("REPL-09", made_of_answers),
+    ("REPL-07", made_in_two_rounds),
+    ("REPL-08", none_too_late),
+    ("REPL-12", updates_are_snapshots_that_were_passed),
+    ("REPL-12", the_latest_is_published),
+    ("REPL-11", updates_are_cached_snapshots),
+    ("REPL-13", updates_take_effect),
+    ("REPL-17", answered_though_closed),
+    ("REPL-10", markers_hold_nothing_up),
+)
+"""The rules, each with what it asks for; of several that are broken the first one is told."""

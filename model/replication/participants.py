@@ -1,0 +1,53 @@
+"""Which topics and subscriptions take part in snapshots and updates at all, by the logs of all clusters (REPL-18)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from model.catalogue import carries
+from model.deviations import MARKED_THOUGH_ALONE, UNREPLICATED_UPDATED
+from model.replication.evidence import Deviating, Shown
+from model.replication.logs import Logs
+from model.replication.tracked import GeoTopic
+from model.replication.vocabulary import SnapshotRequest
+
+
+@carries("REPL-18")
+def only_what_takes_part(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+    """Topics that are not replicated, or none of whose subscriptions is, have no marker.
+
+    And subscriptions that are not replicated appear nowhere else, nor do those of their name elsewhere move them.
+    """
+    for cluster, log in logs.items():
+        for cursor in log.read.cursors:
+            is_plain = not cursor.is_replicated and topic.own.get((cursor.subscription, cluster)) is False
+            if is_plain and topic.is_replicated_subscription(cursor.subscription):
+                own = topic.acknowledged_at.get((cursor.subscription, cluster), frozenset())
+                because = f"{cluster} holds more for acknowledged by {cursor.subscription} than it was told to"
+                yield Deviating(UNREPLICATED_UPDATED, because) if log.passed(cursor) - own else None
+            if (cursor.subscription, cluster) in topic.own:
+                continue
+            is_replicated = topic.is_replicated and topic.is_replicated_subscription(cursor.subscription)
+            if not is_replicated:
+                yield f"{cluster} has the subscription {cursor.subscription}, which is not replicated, from elsewhere"
+    yield from _unasked_markers(topic, logs)
+    for (subscription, _), is_replicated in topic.own.items():
+        if not is_replicated and not topic.is_replicated_subscription(subscription):
+            yield None
+
+
+def _unasked_markers(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+    """The markers of a topic that is to have none."""
+    if topic.is_replicated and (not topic.own or any(topic.own.values())):
+        return
+    why = "no subscription is replicated" if topic.is_replicated else "the topic is not replicated"
+    for cluster, log in logs.items():
+        markers = [entry.marker for entry in log.entries if entry.marker is not None]
+        because = f"{why}, and {cluster} has {len(markers)} markers of the topic"
+        has_replicated = any(is_replicated for (_, at), is_replicated in topic.own.items() if at == cluster)
+        if not markers:
+            yield None
+        elif has_replicated and all(isinstance(marker, SnapshotRequest) for marker in markers):
+            yield Deviating(MARKED_THOUGH_ALONE, because)
+        else:
+            yield because

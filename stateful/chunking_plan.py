@@ -1,0 +1,62 @@
+"""What a machine plans of chunked messages: sessions, sources, consumers. Nothing that the system answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from model.chunking.vocabulary import Compression, Payload
+
+LIMIT_BYTES = 10240
+"""The limit of the test brokers; on another one payloads are split elsewhere."""
+ROOM_BYTES = LIMIT_BYTES - 12
+"""What the shortest metadata leaves of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """How to choose a payload: so many entries full, and so many bytes more or less."""
+
+    rooms: int
+    extra: int
+    is_compressible: bool = False
+
+    @property
+    def size_bytes(self) -> int:
+        """Its size."""
+        return max(1, self.rooms * ROOM_BYTES + self.extra)
+
+
+@dataclass(slots=True)
+class Source:
+    """A producer's name, and what it has to send; what it sent last it may have to send again."""
+
+    name: str
+    compression: Compression = "none"
+    is_chunking: bool = True
+    sequence_id: int = 0
+    last: tuple[Payload, ...] = ()
+    session: str | None = None
+
+
+@dataclass(slots=True)
+class ChunkPlan:
+    """The plan of one example."""
+
+    sources: dict[str, Source] = field(default_factory=dict)
+    consumers: dict[str, list[str]] = field(default_factory=dict)
+    _names: int = 0
+
+    def fresh(self, letter: str) -> str:
+        """A name that was not used before."""
+        self._names += 1
+        return f"{letter}{self._names}"
+
+    def payloads(self, source: Source, picks: list[Pick], key: str | None = None) -> tuple[Payload, ...]:
+        """New payloads of a source."""
+        made = []
+        for pick in picks:
+            source.sequence_id += 1
+            name = f"{source.name}{source.sequence_id}"
+            made.append(Payload(source.sequence_id, name, pick.size_bytes, pick.is_compressible, key))
+        source.last = tuple(made)
+        return source.last

@@ -1,0 +1,52 @@
+"""What a machine of document 003 plans: who should be subscribed, and what was sent; nothing that was answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from model.cursors.vocabulary import Kind
+from model.operations import Entry, Message
+from model.vocabulary import Client
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedConsumer:
+    """A consumer that should be there."""
+
+    name: str
+    topic: str
+    subscription: str
+    client: Client
+
+
+@dataclass(slots=True)
+class ConsumptionPlan:
+    """What was sent and who should be subscribed; nothing that the system answered."""
+
+    kinds: dict[str, Kind] = field(default_factory=dict)
+    consumers: list[PlannedConsumer] = field(default_factory=list)
+    sent: list[str] = field(default_factory=list)
+    _names: int = 0
+    _sequence_id: int = 0
+
+    def fresh_name(self) -> str:
+        """A consumer's name that was not used before."""
+        self._names += 1
+        return f"c{self._names}"
+
+    def entries(self, sizes: list[int]) -> tuple[Entry, ...]:
+        """New entries of so many messages each."""
+        return tuple(Entry(tuple(self._message() for _ in range(size))) for size in sizes)
+
+    def _message(self) -> Message:
+        self._sequence_id += 1
+        self.sent.append(f"b{self._sequence_id}")
+        return Message(self._sequence_id, self.sent[-1])
+
+    def drop_wire(self, subscription: str | None = None) -> None:
+        """The broker disconnected consumers; the wire client's do not come back."""
+        self.consumers = [
+            one
+            for one in self.consumers
+            if one.client != "wire" or (subscription is not None and one.subscription != subscription)
+        ]

@@ -1,0 +1,28 @@
+"""The machines of document 002, as tests: each runs for its share of the budget on the session's broker."""
+
+from __future__ import annotations
+
+from conformance.engine.machines import machines
+from stateful.chunking import ChunksMachine
+from stateful.chunking_variations import (
+    ChunksCraftedMachine,
+    ChunksInterruptedMachine,
+    ChunksKillsMachine,
+    ChunksSharedMachine,
+    ChunksStatsMachine,
+)
+from stateful.exploring import exploring
+
+MACHINES = machines(
+    {
+        "chunks": ChunksMachine,
+        "chunks-interrupted": ChunksInterruptedMachine,
+        "chunks-crafted": ChunksCraftedMachine,
+        "chunks-shared": ChunksSharedMachine,
+        "chunks-stats": ChunksStatsMachine,
+        "chunks-kills": ChunksKillsMachine,
+    }
+)
+
+
+test_no_rule_is_broken_by = exploring(MACHINES)

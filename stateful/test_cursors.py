@@ -1,0 +1,21 @@
+"""The machines of document 003, as tests: each runs for its share of the budget on the session's broker."""
+
+from __future__ import annotations
+
+from conformance.engine.machines import machines
+from stateful.cursors import AcknowledgmentClientsMachine, AcknowledgmentKillsMachine, AcknowledgmentMachine
+from stateful.cursors_network import AcknowledgmentClientsNetworkMachine, AcknowledgmentNetworkMachine
+from stateful.exploring import exploring
+
+MACHINES = machines(
+    {
+        "acknowledgment": AcknowledgmentMachine,
+        "acknowledgment-network": AcknowledgmentNetworkMachine,
+        "acknowledgment-clients": AcknowledgmentClientsMachine,
+        "acknowledgment-clients-network": AcknowledgmentClientsNetworkMachine,
+        "acknowledgment-kills": AcknowledgmentKillsMachine,
+    }
+)
+
+
+test_no_rule_is_broken_by = exploring(MACHINES)

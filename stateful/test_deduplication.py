@@ -1,0 +1,21 @@
+"""The machines of document 000, as tests: each runs for its share of the budget on the session's broker."""
+
+from __future__ import annotations
+
+from conformance.engine.machines import machines
+from stateful.deduplication import DeduplicationMachine, FailuresMachine, KillsMachine, SettingsMachine
+from stateful.exploring import exploring
+from stateful.network import NetworkMachine
+
+MACHINES = machines(
+    {
+        "deduplication-settings": SettingsMachine,
+        "deduplication": DeduplicationMachine,
+        "deduplication-failures": FailuresMachine,
+        "deduplication-network": NetworkMachine,
+        "deduplication-kills": KillsMachine,
+    }
+)
+
+
+test_no_rule_is_broken_by = exploring(MACHINES)

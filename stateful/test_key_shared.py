@@ -1,0 +1,31 @@
+"""The machines of document 004, as tests: each runs for its share of the budget on the session's broker."""
+
+from __future__ import annotations
+
+from conformance.engine.machines import machines
+from stateful.cursors_network import KeysNetworkMachine
+from stateful.exploring import exploring
+from stateful.key_shared import KeysAgainMachine, KeysMachine
+from stateful.key_shared_variations import (
+    KeysClaimedMachine,
+    KeysClientsMachine,
+    KeysKillsMachine,
+    KeysRacesMachine,
+    KeysSwitchedMachine,
+)
+
+MACHINES = machines(
+    {
+        "keys": KeysMachine,
+        "keys-again": KeysAgainMachine,
+        "keys-claimed": KeysClaimedMachine,
+        "keys-races": KeysRacesMachine,
+        "keys-switched": KeysSwitchedMachine,
+        "keys-kills": KeysKillsMachine,
+        "keys-network": KeysNetworkMachine,
+        "keys-clients": KeysClientsMachine,
+    }
+)
+
+
+test_no_rule_is_broken_by = exploring(MACHINES)

@@ -1,0 +1,352 @@
+"""Chunks on a real broker: how pulsar-client splits and puts together, held against the model of document 002.
+
+What its consumer and a release's deduplication do differently from the reference are variants of the model; each test
+says which.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from conformance.brokers.interface import Broker
+from conformance.clients import protocol_pb2 as pb
+from conformance.clients.admin import Admin
+from conformance.clients.admin_types import NamespacePolicies, Retention
+from conformance.clients.official import OfficialClient
+from conformance.clients.outcomes import Receipt, SendError
+from conformance.clients.read_log import LoggedEntry, read_log
+from conformance.clients.wire import WireClient
+from conformance.clients.wire_consumer import Kind
+from conformance.clients.wire_producer import WireProducer
+from model.chunking import assembly, judging
+from model.chunking.assembly import Buffers, acknowledged_with, arrive
+from model.chunking.judging import Judgement
+from model.chunking.splitting import Chunk, room, split
+from model.chunking.variants import ChunksVariant
+from model.log import Position
+from tests.polling import eventually
+
+TIMEOUT_S = 10.0
+
+CLIENT_3_13 = ChunksVariant(repetition_destroys=True, discarded_forgotten=True, repeated_unacknowledged=True)
+"""What the consumer of pulsar-client 3.13.0 does differently."""
+
+EACH_JUDGED, LAST_JUDGED = ChunksVariant(each_judged=True), ChunksVariant(last_judged=True)
+
+
+@pytest.fixture(scope="module")
+def plain_namespace(admin: Admin) -> str:
+    """A namespace without deduplication."""
+    namespace = f"public/chunks-{uuid.uuid4().hex[:8]}"
+    admin.create_namespace(namespace, NamespacePolicies(retention=Retention()))
+    return namespace
+
+
+@pytest.fixture
+def plain_topic(admin: Admin, plain_namespace: str) -> str:
+    """A topic without deduplication."""
+    topic = f"persistent://{plain_namespace}/{uuid.uuid4().hex[:8]}"
+    admin.create_topic(topic)
+    return topic
+
+
+@pytest.fixture
+def official(broker: Broker) -> Iterator[OfficialClient]:
+    """A client of pulsar-client."""
+    with OfficialClient(broker.addresses.service_url, timeout_s=TIMEOUT_S) as client:
+        yield client
+
+
+def chunk_of(told: str) -> Chunk:
+    """A chunk of one byte, or a whole message, as in ``a1/3``: the second of three of message a, or ``x``."""
+    chunk_id, chunks = map(int, told[1:].split("/")) if told[1:] else (0, 1)
+    return Chunk(told[0] if chunks > 1 else "", ord(told[0]), chunk_id, chunks, chunks, chunk_id, chunk_id + 1)
+
+
+def metadata_of(chunk: Chunk) -> pb.MessageMetadata:
+    if not chunk.is_split:
+        return pb.MessageMetadata()
+    return pb.MessageMetadata(
+        uuid=chunk.uuid,
+        chunk_id=chunk.chunk_id,
+        num_chunks_from_msg=chunk.chunks,
+        total_chunk_msg_size=chunk.total_bytes,
+    )
+
+
+def send(producer: WireProducer, chunk: Chunk) -> Position | None:
+    """Send a crafted chunk; its payload is the name of its message. None: the broker says it is a duplicate."""
+    ticket = producer.send(chunk.sequence_id, bytes([chunk.sequence_id]), metadata=metadata_of(chunk))
+    receipt = producer.answer(ticket, timeout_s=TIMEOUT_S)
+    assert isinstance(receipt, Receipt)
+    return receipt.position
+
+
+def told(entry: LoggedEntry) -> tuple[str, int, int, int, int]:
+    """What an entry says of itself as a chunk, and its size."""
+    said = entry.metadata
+    return said.uuid, said.chunk_id, said.num_chunks_from_msg, said.total_chunk_msg_size, len(entry.messages[0][1])
+
+
+# ------------------------------------------------------------------------------------------------ splitting
+
+
+def test_pulsar_client_splits_by_what_its_metadata_leaves_of_the_limit(
+    official: OfficialClient, client: WireClient, plain_topic: str, broker: Broker
+) -> None:
+    producer = official.open_producer(plain_topic, name="p", chunking=True)
+    producer.answer(producer.send(1, b"x"), timeout_s=TIMEOUT_S)
+    (first,) = read_log(client, plain_topic, timeout_s=TIMEOUT_S)
+    limit_bytes = int(broker.configuration["maxMessageSize"])
+    room_bytes = room(limit_bytes=limit_bytes, metadata_bytes=first.metadata.ByteSize())
+    sizes = [room_bytes - 1, room_bytes, room_bytes + 1, 3 * room_bytes, 3 * room_bytes + 1]
+    for sequence_id, size in enumerate(sizes, start=2):
+        outcome = producer.answer(producer.send(sequence_id, b"x" * size), timeout_s=TIMEOUT_S)
+        assert isinstance(outcome, Receipt)
+    stored = [told(entry) for entry in read_log(client, plain_topic, timeout_s=TIMEOUT_S)[1:]]
+    chunks = [
+        chunk
+        for sequence_id, size in enumerate(sizes, start=2)
+        for chunk in split(uuid=f"p-{sequence_id}", sequence_id=sequence_id, payload_bytes=size, room_bytes=room_bytes)
+    ]
+    assert [one[1:] for one in stored] == [
+        (c.chunk_id, c.chunks * c.is_split, c.total_bytes * c.is_split, c.end - c.start) for c in chunks
+    ]
+    uuids = {one[0] for one in stored}
+    assert len(uuids) == 1 + len({chunk.uuid for chunk in chunks if chunk.is_split})
+
+
+def test_without_chunking_what_does_not_fit_is_refused_and_not_stored(
+    official: OfficialClient, client: WireClient, plain_topic: str, broker: Broker
+) -> None:
+    producer = official.open_producer(plain_topic, name="p")
+    payload = b"x" * int(broker.configuration["maxMessageSize"])
+    outcome = producer.answer(producer.send(1, payload), timeout_s=TIMEOUT_S)
+    assert isinstance(outcome, SendError)
+    assert outcome.code == "MessageTooBig"
+    assert read_log(client, plain_topic, timeout_s=TIMEOUT_S) == []
+
+
+def test_a_message_that_is_sent_again_by_a_producer_that_comes_back_has_its_uuid_again(
+    official: OfficialClient, client: WireClient, plain_topic: str, broker: Broker
+) -> None:
+    payload = b"x" * int(broker.configuration["maxMessageSize"])
+    for _ in range(2):
+        producer = official.open_producer(plain_topic, name="p", chunking=True)
+        producer.answer(producer.send(7, payload), timeout_s=TIMEOUT_S)
+        producer.close()
+    stored = read_log(client, plain_topic, timeout_s=TIMEOUT_S)
+    assert [entry.metadata.chunk_id for entry in stored] == [0, 1, 0, 1]
+    assert len({entry.metadata.uuid for entry in stored}) == 1
+
+
+# ------------------------------------------------------------------------------------------ putting together
+
+SEQUENCES = [
+    "a0/3 a1/3 a2/3 x",
+    "a1/3 a2/3 x",
+    "a0/3 a2/3 x",
+    "a0/3 a2/3 a0/3 a1/3 a2/3 x",
+    "a0/3 a1/3 a1/3 a2/3 x",
+    "a0/3 a1/3 a0/3 a1/3 a2/3 x",
+    "a0/2 a1/2 a1/2 x",
+    "a0/2 a1/2 a0/2 a1/2 x",
+    "a0/3 a2/3 a1/3 x",
+    "a0/2 b0/2 a1/2 b1/2 x",
+    "a0/2 b0/2 c0/2 a1/2 b1/2 c1/2 x",
+]
+"""Entries of a log, in its order; each ends with a small message, behind which nothing more is waited for."""
+
+LIMITS = [(10, False), (1, False), (1, True), (2, False), (2, True)]
+
+
+def expected(chunks: Sequence[Chunk], limit: int, *, acks_discarded: bool) -> tuple[list[str], set[int]]:
+    """What the model has delivered, and acknowledged when all of that is, with what pulsar-client does differently."""
+    buffers, delivered, acknowledged = Buffers(limit, acks_discarded), [], set()
+    for position, chunk in enumerate(chunks):
+        whole: assembly.Whole | None = assembly.Whole("", (position,))
+        if chunk.is_split:
+            buffers, came = arrive(buffers, chunk, position, variant=CLIENT_3_13)
+            whole = came.whole
+            acknowledged |= set(came.acknowledged)
+        if whole is not None:
+            delivered.append(chr(chunk.sequence_id) * chunk.chunks)
+            acknowledged |= set(acknowledged_with(whole, variant=CLIENT_3_13))
+    return delivered, acknowledged
+
+
+@pytest.mark.parametrize(("limit", "acks_discarded"), LIMITS)
+@pytest.mark.parametrize("sequence", SEQUENCES)
+def test_pulsar_client_puts_together_what_the_model_does_with_what_is_known_of_it(
+    official: OfficialClient,
+    client: WireClient,
+    admin: Admin,
+    plain_topic: str,
+    sequence: str,
+    limit: int,
+    acks_discarded: bool,
+) -> None:
+    chunks = [chunk_of(one) for one in sequence.split()]
+    producer = client.open_producer(plain_topic, name="p", timeout_s=TIMEOUT_S)
+    positions = [send(producer, chunk) for chunk in chunks]
+    delivered, acknowledged = expected(chunks, limit, acks_discarded=acks_discarded)
+    consumer = official.subscribe(
+        plain_topic,
+        "s",
+        kind="Exclusive",
+        initial="earliest",
+        pending_chunked=limit,
+        acknowledges_discarded=acks_discarded,
+    )
+    got: list[str] = []
+    while not got or got[-1] != "x":
+        delivery = consumer.receive(timeout_s=TIMEOUT_S)
+        assert delivery is not None
+        got.append(delivery.payload.decode())
+        consumer.ack(delivery)
+    assert got == delivered
+    consumer.close()
+    left = [position for n, position in enumerate(positions) if n not in acknowledged]
+    assert admin.stats(plain_topic).subscriptions["s"].backlog == len(left)
+    if left:
+        successor = client.subscribe(plain_topic, "s", kind="Exclusive", timeout_s=TIMEOUT_S)
+        successor.flow(100)
+        eventually(lambda: [one.position for one in successor.pending()] == left)
+
+
+def test_who_begins_in_the_middle_of_a_message_does_not_get_it(
+    official: OfficialClient, client: WireClient, admin: Admin, plain_topic: str
+) -> None:
+    producer = client.open_producer(plain_topic, name="p", timeout_s=TIMEOUT_S)
+    positions = [send(producer, chunk_of(one)) for one in ("a0/3", "a1/3", "a2/3", "x")]
+    admin.create_subscription(plain_topic, "s", earliest=True)
+    assert positions[1] is not None
+    admin.reset_cursor(plain_topic, "s", positions[1])
+    consumer = official.subscribe(plain_topic, "s", kind="Exclusive")
+    delivery = consumer.receive(timeout_s=TIMEOUT_S)
+    assert delivery is not None
+    assert delivery.payload == b"x"
+    consumer.ack(delivery)
+    consumer.close()
+    assert admin.stats(plain_topic).subscriptions["s"].backlog == 2
+
+
+def test_half_a_message_at_a_consumer_that_crashes_goes_to_the_next_one_whole(
+    official: OfficialClient, client: WireClient, plain_topic: str
+) -> None:
+    producer = client.open_producer(plain_topic, name="p", timeout_s=TIMEOUT_S)
+    for one in ("a0/3", "a1/3", "x"):
+        send(producer, chunk_of(one))
+    crashing = official.subscribe(plain_topic, "s", kind="Exclusive", initial="earliest")
+    assert crashing.receive(timeout_s=TIMEOUT_S) is not None
+    official.abort()
+    send(producer, chunk_of("a2/3"))
+    successor = client.subscribe(plain_topic, "s", kind="Exclusive", timeout_s=TIMEOUT_S)
+    successor.flow(100)
+    eventually(lambda: [one.metadata.chunk_id for one in successor.pending() if one.metadata.uuid] == [0, 1, 2])
+
+
+# -------------------------------------------------------------------------------------------- given back
+
+
+@pytest.mark.parametrize("kind", ["Exclusive", "Failover"])
+def test_to_an_ordered_consumer_a_message_that_is_given_back_comes_again_whole(
+    official: OfficialClient, client: WireClient, plain_topic: str, kind: Kind
+) -> None:
+    producer = client.open_producer(plain_topic, name="p", timeout_s=TIMEOUT_S)
+    for one in ("a0/3", "a1/3", "a2/3"):
+        send(producer, chunk_of(one))
+    consumer = official.subscribe(plain_topic, "s", kind=kind, initial="earliest", nack_delay_s=0.05)
+    first = consumer.receive(timeout_s=TIMEOUT_S)
+    assert first is not None
+    consumer.nack(first)
+    again = consumer.receive(timeout_s=TIMEOUT_S)
+    assert again is not None
+    assert (again.payload, again.position) == (b"aaa", first.position)
+
+
+def test_on_a_shared_subscription_pulsar_client_gives_back_the_last_chunk_only(
+    official: OfficialClient, client: WireClient, admin: Admin, plain_topic: str
+) -> None:
+    producer = client.open_producer(plain_topic, name="p", timeout_s=TIMEOUT_S)
+    for one in ("a0/3", "a1/3", "a2/3"):
+        send(producer, chunk_of(one))
+    consumer = official.subscribe(plain_topic, "s", kind="Shared", initial="earliest", nack_delay_s=0.05)
+    first = consumer.receive(timeout_s=TIMEOUT_S)
+    assert first is not None
+    assert admin.stats(plain_topic).subscriptions["s"].unacked_messages == 3
+    consumer.nack(first)
+    # One chunk is not pending any more, and comes to nobody: it is not the first of its message. What else is sent then
+    # depends on the release: small messages on 4.0.8 and 2.11.0, nothing on 3.3.6.
+    eventually(lambda: admin.stats(plain_topic).subscriptions["s"].unacked_messages == 2)
+    consumer.close()
+
+
+def test_on_a_shared_subscription_half_a_message_of_a_consumer_that_leaves_waits_until_the_topic_is_loaded_again(
+    client: WireClient, admin: Admin, plain_topic: str
+) -> None:
+    leaver = client.subscribe(
+        plain_topic, "s", kind="Shared", initial="earliest", consumer_name="A", timeout_s=TIMEOUT_S
+    )
+    leaver.flow(1)
+    producer = client.open_producer(plain_topic, name="p", timeout_s=TIMEOUT_S)
+    for one in ("a0/3", "a1/3", "a2/3"):
+        send(producer, chunk_of(one))
+    eventually(lambda: [one.metadata.chunk_id for one in leaver.pending()] == [0])
+    other = client.subscribe(plain_topic, "s", kind="Shared", consumer_name="B", timeout_s=TIMEOUT_S)
+    other.flow(100)
+    leaver.close(timeout_s=TIMEOUT_S)
+    send(producer, chunk_of("x"))
+    # Nothing is sent to the other one from now on, small messages included, or chunks at least.
+    other.close(timeout_s=TIMEOUT_S)
+    assert [one for one in other.pending() if one.metadata.uuid] == []
+    producer.close(timeout_s=TIMEOUT_S)
+    admin.unload(plain_topic)
+    third = client.subscribe(plain_topic, "s", kind="Shared", consumer_name="C", timeout_s=TIMEOUT_S)
+    third.flow(100)
+    eventually(lambda: [one.payload for one in third.pending()] == [b"a", b"a", b"a", b"x"])
+
+
+# ---------------------------------------------------------------------------------------- deduplication
+
+
+@pytest.fixture
+def variant(admin: Admin) -> ChunksVariant:
+    """What the broker's deduplication makes of chunks."""
+    return EACH_JUDGED if int(admin.broker_version().partition(".")[0]) < 3 else LAST_JUDGED
+
+
+@pytest.mark.parametrize("sent_before", [1, 2, 3])
+def test_what_a_producer_sends_again_is_judged_as_the_model_has_it_of_this_release(
+    client: WireClient, topic: str, variant: ChunksVariant, sent_before: int
+) -> None:
+    chunks = [chunk_of(one) for one in ("a0/3", "a1/3", "a2/3")]
+    sending = [*chunks[:sent_before], *chunks, chunk_of("x")]
+    producer = client.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
+    memory: judging.Memory = ()
+    for number, chunk in enumerate(sending):
+        if number == sent_before:
+            producer.close(timeout_s=TIMEOUT_S)
+            producer = client.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
+        judgement = judging.judge(judging.known_of(memory, "p"), chunk, variant=variant)
+        memory = judging.remember(memory, "p", chunk) if judgement is Judgement.STORED else memory
+        assert (send(producer, chunk) is not None) == (judgement is Judgement.STORED)
+
+
+def test_a_message_that_is_interrupted_by_an_unload_is_confirmed_and_never_whole(
+    client: WireClient, admin: Admin, topic: str
+) -> None:
+    chunks = [chunk_of(one) for one in ("a0/3", "a1/3", "a2/3")]
+    producer = client.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
+    for chunk in chunks[:2]:
+        send(producer, chunk)
+    producer.close(timeout_s=TIMEOUT_S)
+    admin.unload(topic)
+    again = client.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
+    assert again.last_sequence_id == ord("a"), "the broker takes it for stored (chunk-recovery-counts-unfinished)"
+    assert [send(again, chunk) for chunk in chunks][-1] is None, "its last chunk is confirmed as a duplicate"
+    stored = [entry.metadata.chunk_id for entry in read_log(client, topic, timeout_s=TIMEOUT_S)]
+    assert 2 not in stored

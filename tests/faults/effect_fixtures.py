@@ -1,0 +1,121 @@
+"""A topic with deduplication on a real broker, and the little that the tests of faults do with it."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import suppress
+
+import pytest
+
+from conformance.brokers.interface import AgentAddress, Broker, Capability
+from conformance.clients.admin import Admin
+from conformance.clients.admin_types import NamespacePolicies, Retention
+from conformance.clients.outcomes import Receipt, SendOutcome, ServerRefused
+from conformance.clients.read_log import read_log
+from conformance.clients.wire import WireClient
+from conformance.clients.wire_producer import SendTicket, WireProducer
+from conformance.faults.catalogue import broker_defects
+from conformance.faults.defects import is_on, switch_on
+from conformance.harness_error import HarnessError
+from tests.polling import TIMEOUT_S, eventually
+
+
+class Bench:
+    """A namespace and a topic of its own: deduplication is on, snapshots come every five entries and never by time."""
+
+    def __init__(self, broker: Broker, *, deduplication: bool = True) -> None:
+        assert broker.agent is not None
+        self.broker = broker
+        self.agent: AgentAddress = broker.agent
+        self.admin = Admin(broker.addresses.admin_url)
+        self.namespace = f"public/faults-{uuid.uuid4().hex[:12]}"
+        self.topic = f"persistent://{self.namespace}/topic"
+        policies = NamespacePolicies(
+            retention=Retention(), deduplication=deduplication, deduplication_snapshot_interval_s=0
+        )
+        self.admin.create_namespace(self.namespace, policies)
+        self.client = self._connect()
+
+    def producer(self, name: str = "p", *, topic: str | None = None) -> WireProducer:
+        """A producer of this name, as soon as the broker takes it (it may still be getting rid of the last one)."""
+        opened: list[WireProducer] = []
+
+        def is_open() -> bool:
+            try:
+                opened.append(self.client.open_producer(topic or self.topic, name=name, timeout_s=TIMEOUT_S))
+            except ServerRefused:
+                return False
+            return True
+
+        eventually(is_open)
+        return opened[0]
+
+    def send(self, producer: WireProducer, *sequence_ids: int) -> SendOutcome:
+        """Send messages one after the other, and return the last one's outcome."""
+        for sequence_id in sequence_ids:
+            outcome = self.answer(producer, producer.send(sequence_id, b"%d" % sequence_id))
+        return outcome
+
+    def answer(self, producer: WireProducer, ticket: SendTicket) -> SendOutcome:
+        """What becomes of a send."""
+        return producer.answer(ticket, timeout_s=TIMEOUT_S)
+
+    def stored(self, *, topic: str | None = None) -> list[tuple[str, int]]:
+        """What the topic's log holds: name of producer and sequence id, in order; batches by their messages."""
+        log = read_log(self.client, topic or self.topic, timeout_s=TIMEOUT_S)
+        return [(entry.producer_name, sequence_id) for entry in log for sequence_id, _ in entry.messages]
+
+    def snapshot(self) -> dict[str, int]:
+        """The deduplication snapshot that the broker has now."""
+        cursor = self.admin.internal_stats(self.topic).cursors.get("pulsar.dedup")
+        return {} if cursor is None else cursor.properties
+
+    def has_deduplication_status(self, status: str) -> bool:
+        """Whether the broker says this of deduplication on the topic, e.g. ``Enabled``."""
+        return self.admin.stats(self.topic).deduplication_status == status
+
+    def unload(self) -> None:
+        """Have the broker close the topic; whoever opens it next recovers it."""
+        self.admin.unload(self.topic)
+
+    def restart_after_crash(self) -> None:
+        """Wait until the broker's process is gone, and bring it back."""
+        eventually(lambda: not self.broker.is_alive())
+        with suppress(HarnessError):  # it is on its way out, and may be gone by now
+            self.broker.kill()
+        self.broker.start()
+        self.reconnect()
+
+    def kill(self) -> None:
+        """Kill the broker's process, and bring it back with the defects that it had; skips the test where it stays."""
+        if Capability.KILL not in self.broker.capabilities:
+            pytest.skip(f"{self.broker.name} does not come back from a kill")
+        had = [defect for defect in broker_defects() if is_on(self.agent, defect)]
+        self.broker.kill()
+        self.broker.start()
+        for defect in had:
+            switch_on(self.agent, defect)
+        self.reconnect()
+
+    def reconnect(self) -> None:
+        """Drop the client's connections, and begin anew."""
+        self.client.abort()
+        self.client = self._connect()
+
+    def close(self) -> None:
+        """Let go of the broker, which need not be well."""
+        self.client.abort()
+        self.admin.close()
+
+    def _connect(self) -> WireClient:
+        return WireClient.connect(self.broker.addresses.service_url, timeout_s=TIMEOUT_S)
+
+
+def is_stored(outcome: SendOutcome) -> bool:
+    """Whether the broker says that it stored the message now."""
+    return isinstance(outcome, Receipt) and outcome.position is not None
+
+
+def is_duplicate(outcome: SendOutcome) -> bool:
+    """Whether the broker says that it had the message already."""
+    return isinstance(outcome, Receipt) and outcome.position is None

@@ -1,0 +1,453 @@
+"""What each seeded defect of Key_Shared (document 004) does; as in ``effects``, which has those of deduplication.
+
+Consumers have names, so that it is known beforehand which hashes each of them is going to have: ``a`` is there first
+and has all of them, then ``b`` joins and takes some over. Messages are numbered from 1 in the order of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count, islice, starmap
+
+import pytest
+from packaging.version import Version
+
+from conformance.clients import protocol_pb2 as pb
+from conformance.clients.admin_types import ConsumerStats
+from conformance.clients.wire import WireClient
+from conformance.clients.wire_consumer import PartOfBatch, WireConsumer
+from conformance.faults.failpoints import ReadSlow, armed
+from model.key_shared.hashing import HashRange, sticky_hash
+from model.log import Position
+from tests.faults.cursor_effects import all_given, position_of
+from tests.faults.effect_fixtures import Bench
+from tests.faults.effects import Effect, Observation
+from tests.polling import TIMEOUT_S, eventually
+
+FIRST = Version("4.0")
+"""The first release with draining hashes."""
+PERMITS = 100
+ROUNDS = 5
+"""How often a race is tried before it is said not to be there."""
+
+
+def numbered_keys() -> Iterator[str]:
+    """Keys without end, always the same."""
+    return map("k{}".format, count())
+
+
+def hash_of(key: str) -> int:
+    """The hash that a Key_Shared subscription knows a key by."""
+    return sticky_hash(key.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class Hashes:
+    """The hashes of one consumer, in ranges."""
+
+    ranges: tuple[HashRange, ...]
+
+    def __contains__(self, hashed: int) -> bool:
+        return any(hashed in each for each in self.ranges)
+
+
+class Keyed:
+    """A topic of keyed messages, and the consumers of one Key_Shared subscription on it."""
+
+    def __init__(self, bench: Bench, *, name: str = "") -> None:
+        if Version(bench.broker.version) < FIRST:
+            pytest.skip(f"{bench.broker.name} is from before document 004")
+        self.bench = bench
+        self.topic = bench.topic + name
+        self._producer = bench.producer(topic=self.topic)
+        self._positions: list[Position] = []
+
+    def send(self, *keys: str) -> None:
+        """Send a message of each key, one after the other."""
+        for key in keys:
+            ticket = self._producer.send(len(self._positions) + 1, b"", partition_key=key)
+            self._positions.append(position_of(self.bench.answer(self._producer, ticket)))
+
+    def send_batch(self, key: str, size: int) -> Position:
+        """Send a batch of messages of one key, each of which takes a number; where it stands."""
+        first = len(self._positions) + 1
+        batch = [(number, b"") for number in range(first, first + size)]
+        ticket = self._producer.send_batch(batch, metadata=pb.MessageMetadata(partition_key=key))
+        position = position_of(self.bench.answer(self._producer, ticket))
+        self._positions += [position] * size
+        return position
+
+    def join(self, name: str, *, permits: int = PERMITS, client: WireClient | None = None) -> WireConsumer:
+        """Have a consumer join, from the beginning of the topic on; with ``client``, one of another client's."""
+        consumer = self._subscribe(name, "s", client or self.bench.client)
+        consumer.flow(permits)
+        return consumer
+
+    def ack(self, consumer: WireConsumer, *numbers: int) -> None:
+        """Acknowledge messages by their numbers."""
+        consumer.ack([self._positions[number - 1] for number in numbers])
+
+    def fail(self, consumer: WireConsumer, *numbers: int) -> None:
+        """Acknowledge messages negatively by their numbers."""
+        consumer.redeliver([self._positions[number - 1] for number in numbers])
+
+    def stats(self) -> ConsumerStats:
+        """The broker's stats of ``a``."""
+        consumers = self.bench.admin.stats(self.topic).subscriptions["s"].consumers
+        return next(consumer for consumer in consumers if consumer.consumer_name == "a")
+
+    def draining(self) -> int:
+        """How many hashes ``a`` is draining, in the broker's stats."""
+        return self.stats().draining_hashes_count
+
+    def has_put_aside(self) -> bool:
+        """Whether something waits for replay, while the broker waits for a new message."""
+        cursor = self.bench.admin.internal_stats(self.topic).cursors["s"]
+        return cursor.waiting_read_op and self.bench.admin.stats(self.topic).subscriptions["s"].in_replay > 0
+
+    def keys(self, owner: str, number: int) -> list[str]:
+        """The first keys that are this consumer's when ``a`` and ``b`` are there."""
+        ranges = self.ranges()[owner]
+        return list(islice((key for key in numbered_keys() if hash_of(key) in ranges), number))
+
+    def ranges(self) -> dict[str, Hashes]:
+        """Which hashes are whose when ``a`` and ``b`` are there, as another subscription shows."""
+        probes = [self._subscribe(name, "probe", self.bench.client) for name in ("a", "b")]
+        consumers = self.bench.admin.stats(self.topic).subscriptions["probe"].consumers
+        for probe in probes:
+            probe.close(timeout_s=TIMEOUT_S)
+        return {each.consumer_name: Hashes(tuple(starmap(HashRange, each.key_hash_ranges or ()))) for each in consumers}
+
+    def _subscribe(self, name: str, subscription: str, client: WireClient) -> WireConsumer:
+        return client.subscribe(
+            self.topic,
+            subscription,
+            kind="Key_Shared",
+            initial="earliest",
+            consumer_name=name,
+            timeout_s=TIMEOUT_S,
+        )
+
+
+def joining_while_pending(bench: Bench) -> Observation:
+    """Have ``b`` take over a key of which ``a`` has a message, and send one more: what b gets; what is draining."""
+    keyed = Keyed(bench)
+    [key] = keyed.keys("b", 1)
+    first = keyed.join("a")
+    keyed.send(key)
+    assert all_given(first, at_least=1) == [1]
+    second = keyed.join("b")
+    keyed.send(key)
+    return all_given(second), keyed.draining()
+
+
+def acknowledging_one_after_the_other(bench: Bench) -> Observation:
+    """As before with two messages that ``a`` has: what ``b`` gets when one and when both are acknowledged; what drains.
+
+    A message of another key stays behind, so that mark-delete does not move: that has brokers read, too.
+    """
+    keyed = Keyed(bench)
+    [stays], [key] = keyed.keys("a", 1), keyed.keys("b", 1)
+    first = keyed.join("a")
+    keyed.send(stays, key, key)
+    assert all_given(first, at_least=3) == [1, 2, 3]
+    second = keyed.join("b")
+    keyed.send(key)
+    given = []
+    for number in (2, 3):
+        keyed.ack(first, number)
+        given.append(all_given(second))
+    return *given, keyed.draining()
+
+
+def failing_with_one(bench: Bench) -> Observation:
+    """Have ``b`` take over a key of which ``a`` has two messages, and ``a`` fail with the second.
+
+    What ``b`` gets, what is draining, and what ``b`` gets when the first is acknowledged.
+    """
+    keyed = Keyed(bench)
+    [key] = keyed.keys("b", 1)
+    first = keyed.join("a")
+    keyed.send(key, key)
+    assert all_given(first, at_least=2) == [1, 2]
+    second = keyed.join("b")
+    keyed.fail(first, 2)
+    early, draining = all_given(second), keyed.draining()
+    keyed.ack(first, 1)
+    return early, draining, all_given(second)
+
+
+def leaving(bench: Bench) -> Observation:
+    """Have ``b`` take over a key of which ``a`` has three messages, and ``a`` leave: what ``b`` gets."""
+    keyed = Keyed(bench)
+    [key] = keyed.keys("b", 1)
+    first = keyed.join("a")
+    keyed.send(key, key, key)
+    assert all_given(first, at_least=3) == [1, 2, 3]
+    second = keyed.join("b")
+    first.close(timeout_s=TIMEOUT_S)
+    return all_given(second)
+
+
+def leaving_while_a_read_is_slow(bench: Bench) -> Observation:
+    """Have ``a`` leave with a message of a key while the next one of that key is on its way: what ``b`` gets.
+
+    A sound 4.0.8 puts both aside, and looks at them again when it has another reason to; permits are one.
+    """
+    keyed = Keyed(bench)
+    [key] = keyed.keys("a", 1)
+    first, second = keyed.join("a"), keyed.join("b")
+    keyed.send(key)
+    assert all_given(first, at_least=1) == [1]
+
+    def is_given_both() -> bool:
+        second.flow(1)
+        return len(second.pending()) == 2
+
+    with armed(bench.agent, ReadSlow(topic=keyed.topic, delay_ms=500)) as fault:
+        keyed.send(key)
+        eventually(lambda: fault.fired() == 1)
+        first.close(timeout_s=TIMEOUT_S)
+        eventually(is_given_both)
+    return all_given(second)
+
+
+def sending_to_who_stays(bench: Bench) -> Observation:
+    """Have ``a`` leave, and send a message of one of its keys: what ``b`` gets."""
+    keyed = Keyed(bench)
+    [key] = keyed.keys("a", 1)
+    first, second = keyed.join("a"), keyed.join("b")
+    first.close(timeout_s=TIMEOUT_S)
+    keyed.send(key)
+    return all_given(second)
+
+
+def joining_while_sending(bench: Bench) -> Observation:
+    """Have ``b`` join right behind a message, several times: whether both had a message of one key at some time."""
+
+    def is_with_both(keyed: Keyed) -> bool:
+        [key] = keyed.keys("b", 1)
+        first = keyed.join("a")
+        keyed.send(key)
+        second = keyed.join("b")
+        keyed.send(key)
+        return bool(all_given(second) and all_given(first))
+
+    return any(is_with_both(Keyed(bench, name=f"-{number}")) for number in range(ROUNDS))
+
+
+def joining_at_a_boundary(bench: Bench) -> Observation:
+    """Have ``a`` keep a key at the end of one of its ranges when ``b`` joins, and send one more: what each gets."""
+    keyed = Keyed(bench)
+    ranges = keyed.ranges()
+    ends = {own.last for own in ranges["a"].ranges} & {own.first - 1 for own in ranges["b"].ranges}
+    key = next(key for key in numbered_keys() if hash_of(key) in ends)
+    first = keyed.join("a")
+    keyed.send(key)
+    early = all_given(first, at_least=1)
+    second = keyed.join("b")
+    keyed.send(key)
+    return early + all_given(first), all_given(second)
+
+
+def sending_one_key(bench: Bench) -> Observation:
+    """Send four messages of one key of ``a``: what each gets. Its hash is what the defect wants."""
+    keyed = Keyed(bench)
+    ranges = keyed.ranges()
+
+    def is_fit(hashed: int) -> bool:
+        opposite = (hashed + 32767) % 65535 + 1
+        return hashed % 4 == 0 and hashed in ranges["a"] and opposite in ranges["b"]
+
+    key = next(key for key in numbered_keys() if is_fit(hash_of(key)))
+    first, second = keyed.join("a"), keyed.join("b")
+    keyed.send(key, key, key, key)
+    return [len(all_given(consumer)) for consumer in (first, second)]
+
+
+def joining_a_stuck_consumer(bench: Bench) -> Observation:
+    """Have ``b`` join ``a``, who has a message of one of its keys and no permits; send one of another key of ``b``.
+
+    What ``b`` gets, and what it gets when ``a`` has permits again.
+    """
+    keyed = Keyed(bench)
+    pending, other = keyed.keys("b", 2)
+    first = keyed.join("a", permits=1)
+    keyed.send(pending)
+    assert all_given(first, at_least=1) == [1]
+    second = keyed.join("b")
+    keyed.send(other)
+    early = all_given(second)
+    first.flow(PERMITS)
+    return early, all_given(second)
+
+
+def permitting_what_was_put_aside(bench: Bench) -> Observation:
+    """Have ``a`` permit a message only when it was put aside, and the broker waits for a new one: what ``a`` gets."""
+    keyed = Keyed(bench)
+    [own] = keyed.keys("a", 1)
+    first = keyed.join("a", permits=1)
+    keyed.send(own)
+    assert all_given(first, at_least=1) == [1]
+    keyed.join("b")
+    keyed.send(own)
+    eventually(keyed.has_put_aside)
+    first.flow(PERMITS)
+    return all_given(first)
+
+
+def going_back(bench: Bench) -> Observation:
+    """Have ``b`` join and leave while ``a`` has a message of its key, and send one more: what a gets; what drains.
+
+    An ack ends it, which all releases count off in one place.
+    """
+    keyed = Keyed(bench)
+    [key] = keyed.keys("b", 1)
+    first = keyed.join("a")
+    keyed.send(key)
+    assert all_given(first, at_least=1) == [1]
+    keyed.join("b").close(timeout_s=TIMEOUT_S)
+    keyed.send(key)
+    given, draining = all_given(first), keyed.draining()
+    keyed.ack(first, 1)
+    return given, draining
+
+
+def joining_a_backlog(bench: Bench) -> Observation:
+    """Send three messages of one key, and have a consumer join: what it gets."""
+    keyed = Keyed(bench)
+    keyed.send("k", "k", "k")
+    return all_given(keyed.join("a"), at_least=3)
+
+
+def sending_many_keys(bench: Bench) -> Observation:
+    """Send messages of twenty keys: whether each goes to the consumer in whose ranges its hash is, by the stats."""
+    keyed = Keyed(bench)
+    ranges, keys = keyed.ranges(), list(islice(numbered_keys(), 20))
+    consumers = {name: keyed.join(name) for name in ("a", "b")}
+    keyed.send(*keys)
+    given = {name: {keys[number - 1] for number in all_given(consumer)} for name, consumer in consumers.items()}
+    return given == {name: {key for key in keys if hash_of(key) in ranges[name]} for name in consumers}
+
+
+def waiting_for_what_was_blocked(bench: Bench) -> Observation:
+    """Acknowledge the message that has a key of ``b`` blocked: what b gets in half a second, and what later on.
+
+    A message of another key stays behind, so that mark-delete does not move.
+    """
+    keyed = Keyed(bench)
+    [stays], [key] = keyed.keys("a", 1), keyed.keys("b", 1)
+    first = keyed.join("a")
+    keyed.send(stays, key)
+    assert all_given(first, at_least=2) == [1, 2]
+    second = keyed.join("b")
+    keyed.send(key)
+    assert all_given(second) == []
+    keyed.ack(first, 2)
+    early = all_given(second)
+    return early, early or all_given(second, at_least=1)
+
+
+def asking_for_all_again(bench: Bench) -> Observation:
+    """Have ``b`` take over a key of which ``a`` has two messages, and ``a`` ask for all it has again: what b gets."""
+    keyed = Keyed(bench)
+    [key] = keyed.keys("b", 1)
+    first = keyed.join("a")
+    keyed.send(key, key)
+    assert all_given(first, at_least=2) == [1, 2]
+    second = keyed.join("b")
+    first.redeliver()
+    return all_given(second)
+
+
+def acknowledging_part_of_a_batch(bench: Bench) -> Observation:
+    """Have ``b`` take over a key of which ``a`` has a batch, acknowledge one of its messages and send one more.
+
+    What ``b`` gets; what is draining.
+    """
+    keyed = Keyed(bench)
+    [key] = keyed.keys("b", 1)
+    first = keyed.join("a")
+    batch = keyed.send_batch(key, 2)
+    assert len(all_given(first, at_least=2)) == 2
+    second = keyed.join("b")
+    first.ack([PartOfBatch(position=batch, batch_size=2, still_unacknowledged=frozenset({1}))])
+    keyed.send(key)
+    return all_given(second), keyed.draining()
+
+
+def looking_at_stats(bench: Bench) -> Observation:
+    """Have ``a`` drain a hash of two messages and one of one, and acknowledge those two: its stats before and after.
+
+    Hashes draining, their messages, hashes cleared, and the messages of each hash that is listed.
+    """
+    keyed = Keyed(bench)
+    twice, once = keyed.keys("b", 2)
+    first = keyed.join("a")
+    keyed.send(twice, twice, once)
+    assert all_given(first, at_least=3) == [1, 2, 3]
+    keyed.join("b")
+    before = told(keyed.stats())
+    keyed.ack(first, 1, 2)
+    return before, told(keyed.stats())
+
+
+def told(stats: ConsumerStats) -> tuple[int, int, int, list[int]]:
+    """What stats say of a consumer's draining hashes."""
+    return (
+        stats.draining_hashes_count,
+        stats.draining_hashes_unacked_messages,
+        stats.draining_hashes_cleared_total,
+        sorted(each.unacked_messages for each in stats.draining_hashes or ()),
+    )
+
+
+def joining_the_classic_way(bench: Bench) -> Observation:
+    """Have ``b`` join while ``a`` has messages of many keys, and send as many more: whether b gets any."""
+    keyed = Keyed(bench)
+    keys = list(islice(numbered_keys(), 20))
+    first = keyed.join("a")
+    keyed.send(*keys)
+    assert len(all_given(first, at_least=20)) == 20
+    second = keyed.join("b")
+    keyed.send(*keys)
+    return bool(all_given(second))
+
+
+SOUND_STATS = ((2, 3, 0, [1, 2]), (1, 1, 1, [1]))
+
+KEY_EFFECTS: dict[str, Effect] = {
+    "draining-not-checked": Effect(joining_while_pending, ([], 1), ([2], 1)),
+    "join-registers-nothing": Effect(joining_while_pending, ([], 1), ([2], 0)),
+    "draining-counts-twice": Effect(acknowledging_one_after_the_other, ([], [4], 0), ([4], [], 0)),
+    "drained-hash-never-removed": Effect(acknowledging_one_after_the_other, ([], [4], 0), ([], [], 1)),
+    "unblocking-never-notified": Effect(acknowledging_one_after_the_other, ([], [4], 0), ([], [], 0)),
+    "draining-not-checked-on-replay": Effect(failing_with_one, ([], 1, [2]), ([2], 1, [])),
+    "negative-ack-ends-draining": Effect(failing_with_one, ([], 1, [2]), ([2], 0, [])),
+    "negative-ack-lost-while-draining": Effect(failing_with_one, ([], 1, [2]), ([], 1, [])),
+    "leaver-keeps-draining": Effect(leaving, [1, 2, 3], []),
+    "leaver-replayed-in-part": Effect(leaving, [1, 2, 3], [1]),
+    "replay-order-reversed": Effect(leaving, [1, 2, 3], [3, 2, 1]),
+    "replay-overtaken": Effect(leaving_while_a_read_is_slow, [1, 2], [2, 1]),
+    "leaver-still-chosen": Effect(sending_to_who_stays, [1], []),
+    "join-unseen": Effect(joining_while_sending, False, True),
+    "boundary-goes-to-the-next": Effect(joining_at_a_boundary, ([1, 2], []), ([1], [2])),
+    "hash-with-two-consumers": Effect(sending_one_key, [4, 0], [2, 2]),
+    "whole-range-blocked": Effect(joining_a_stuck_consumer, ([2], []), ([], [])),
+    "stuck-consumer-blocks-all": Effect(joining_a_stuck_consumer, ([2], []), ([], [2])),
+    "permits-pass-replay": Effect(permitting_what_was_put_aside, [2], []),
+    "return-keeps-blocking": Effect(going_back, ([2], 0), ([], 1)),
+    "returned-hash-stays": Effect(going_back, ([2], 0), ([2], 1)),
+    "read-order-reversed": Effect(joining_a_backlog, [1, 2, 3], [3, 2, 1]),
+    "hashes-halved": Effect(sending_many_keys, True, False),
+    "unblocked-late": Effect(waiting_for_what_was_blocked, ([3], [3]), ([], [3])),
+    "redelivery-keeps-pending": Effect(asking_for_all_again, [1, 2], []),
+    "partial-ack-counts-for-all": Effect(acknowledging_part_of_a_batch, ([], 1), ([3], 0)),
+    "cleared-total-not-raised": Effect(looking_at_stats, SOUND_STATS, ((2, 3, 0, [1, 2]), (1, 1, 0, [1]))),
+    "draining-messages-counted-once": Effect(looking_at_stats, SOUND_STATS, ((2, 2, 0, [1, 1]), (1, 1, 1, [1]))),
+    "draining-hashes-not-listed": Effect(looking_at_stats, SOUND_STATS, ((2, 3, 0, []), (1, 1, 1, []))),
+    "drained-hashes-still-counted": Effect(looking_at_stats, SOUND_STATS, ((2, 3, 0, [1, 2]), (2, 1, 1, [1]))),
+    "classic-newcomer-not-held-back": Effect(joining_the_classic_way, False, True),
+}
+"""For each of these defects, by its name, how its effect is seen."""

@@ -1,0 +1,89 @@
+"""One topic in several real clusters, and the little that the tests of their defects do with it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from conformance.lockstep.replication import GeoPerformer
+from conformance.lockstep.replication_world import GeoWorld
+from model.operations import AnyOutcome
+from model.replication.logs import Log
+from model.replication.vocabulary import (
+    AcknowledgeAt,
+    ClustersRead,
+    CreateReplicatedTopic,
+    GeoOperation,
+    JoinAt,
+    PublishAt,
+    ReadClusters,
+    ReceiveAt,
+    ReceivedAt,
+)
+from tests.polling import eventually
+
+TOPIC, CONSUMER, SUBSCRIPTION = "t", "k", "s"
+_EXAMPLES = itertools.count(1)
+
+
+class GeoBench:
+    """A topic of its own, and a consumer of its replicated subscription at cluster A."""
+
+    def __init__(self, world: GeoWorld, *, clusters: int = 2, is_replicated: bool = True) -> None:
+        self._performer = GeoPerformer(world, example=next(_EXAMPLES))
+        join = JoinAt(
+            consumer=CONSUMER, cluster="A", topic=TOPIC, subscription=SUBSCRIPTION, is_replicated=is_replicated
+        )
+        self.do(CreateReplicatedTopic(topic=TOPIC, clusters=clusters), join)
+        self.reading = self._performer.reading(TOPIC)
+
+    def do(self, *operations: GeoOperation) -> AnyOutcome:
+        """Carry out some operations, and give what came of the last one."""
+        return [self._performer.perform(operation) for operation in operations][-1]
+
+    def publish(self, *messages: str) -> None:
+        """Publish messages at cluster A."""
+        self.do(PublishAt("A", TOPIC, messages))
+
+    def take(self) -> list[str]:
+        """Have the consumer given all that there is for it."""
+        given = self.do(ReceiveAt(CONSUMER, 100))
+        assert isinstance(given, ReceivedAt)
+        return [one.message for one in given.messages]
+
+    def acknowledge(self, *messages: str) -> None:
+        """Acknowledge messages that the consumer was given, each by itself."""
+        self.do(AcknowledgeAt(CONSUMER, messages))
+
+    def logs(self) -> dict[str, Log]:
+        """What all clusters have, by label, once nothing changes any more."""
+        read = self.do(ReadClusters(TOPIC))
+        assert isinstance(read, ClustersRead)
+        return {label: Log(label, one) for label, one in read.clusters.items()}
+
+    def pass_snapshots(self, count: int, acknowledged: Sequence[str]) -> dict[str, Log]:
+        """Publish so many messages, m0 and so on, each with a snapshot behind it that the consumer's dispatcher reads;
+        acknowledge some of them, and give what there is then."""
+        for number in range(count):
+            self.publish(f"m{number}")
+            self.await_snapshot_behind(f"m{number}")
+        self.take()
+        self.acknowledge(*acknowledged)
+        return self.logs()
+
+    def await_snapshot_behind(self, message: str) -> None:
+        """Wait until A has completed a snapshot that it began behind a message."""
+
+        eventually(lambda: any(one.taken for one in self.reading.snapshots("A", behind=message)), deadline_s=60)
+
+    def await_back(self, source: str, target: str) -> None:
+        """Wait until a replicator has come over its link again."""
+        eventually(lambda: self.reading.has_reconnected((source, target)), deadline_s=60)
+
+    def await_at_b(self, message: str) -> None:
+        """Wait until B has a message."""
+        eventually(lambda: message in self.reading.messages("B"), deadline_s=60)
+
+    def close(self) -> None:
+        """End the example."""
+        self._performer.close()

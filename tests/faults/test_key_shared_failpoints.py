@@ -1,0 +1,109 @@
+"""The failpoints of Key_Shared in a real broker: what falls into the gap that each of them opens."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from conformance.clients.wire import WireClient
+from conformance.faults.failpoints import DispatchSlow, JoinSlow, LeaveSlow, ReadSlow, armed
+from tests.faults.cursor_effects import all_given
+from tests.faults.effect_fixtures import Bench
+from tests.faults.key_shared_effects import Keyed
+from tests.polling import TIMEOUT_S, eventually
+
+DELAY_MS = 800
+
+
+@pytest.fixture
+def elsewhere(bench: Bench) -> Iterator[WireClient]:
+    """Another client, which can be cut off."""
+    client = connected(bench)
+    try:
+        yield client
+    finally:
+        client.abort()
+
+
+def connected(bench: Bench) -> WireClient:
+    return WireClient.connect(bench.broker.addresses.service_url, timeout_s=TIMEOUT_S)
+
+
+def test_who_joins_while_a_read_is_slow_is_chosen_for_what_it_gave(bench: Bench) -> None:
+    keyed = Keyed(bench)
+    [key] = keyed.keys("b", 1)
+    first = keyed.join("a")
+    with armed(bench.agent, ReadSlow(topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
+        keyed.send(key)
+        eventually(lambda: fault.fired() == 1)
+        second = keyed.join("b")
+        assert all_given(second, at_least=1) == [1]
+    assert all_given(first) == []
+
+
+def test_who_joins_while_messages_are_dispatched_slowly_takes_their_keys_over_when_they_are_sent(bench: Bench) -> None:
+    keyed = Keyed(bench)
+    [key] = keyed.keys("b", 1)
+    first = keyed.join("a")
+    with armed(bench.agent, DispatchSlow(topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
+        keyed.send(key)
+        eventually(lambda: fault.fired() == 1)
+        keyed.join("b")
+        assert all_given(first, at_least=1) == [1]
+    assert keyed.draining() == 1
+
+
+def test_what_is_dispatched_slowly_to_a_consumer_that_crashes_is_given_to_another(
+    bench: Bench, elsewhere: WireClient
+) -> None:
+    keyed = Keyed(bench)
+    [key] = keyed.keys("a", 1)
+    keyed.join("a", client=elsewhere)
+    second = keyed.join("b")
+    with armed(bench.agent, DispatchSlow(topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
+        keyed.send(key)
+        eventually(lambda: fault.fired() == 1)
+        elsewhere.abort()
+        assert all_given(second, at_least=1) == [1]
+
+
+def test_what_is_acknowledged_while_a_join_is_slow_does_not_drain(bench: Bench) -> None:
+    keyed = Keyed(bench)
+    [key] = keyed.keys("b", 1)
+    first = keyed.join("a")
+    keyed.send(key, key)
+    assert all_given(first, at_least=2) == [1, 2]
+
+    def join() -> tuple[WireClient, float]:
+        client, began = connected(bench), time.monotonic()
+        keyed.join("b", client=client)
+        return client, time.monotonic() - began
+
+    with ThreadPoolExecutor(1) as another, armed(bench.agent, JoinSlow(topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
+        joining = another.submit(join)
+        eventually(lambda: fault.fired() == 1)
+        keyed.ack(first, 1)  # taken at once, or behind the join where the broker has one thread for both connections
+        client, took_s = joining.result(TIMEOUT_S)
+    assert took_s > 0.9 * DELAY_MS / 1000
+    assert (keyed.draining(), keyed.stats().draining_hashes_unacked_messages) == (1, 1)
+    client.abort()
+
+
+def test_a_consumer_that_leaves_slowly_keeps_its_keys_and_messages_until_then(
+    bench: Bench, elsewhere: WireClient
+) -> None:
+    keyed = Keyed(bench)
+    [key] = keyed.keys("a", 1)
+    first, second = keyed.join("a", client=elsewhere), keyed.join("b")
+    keyed.send(key)
+    assert all_given(first, at_least=1) == [1]
+    with armed(bench.agent, LeaveSlow(topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
+        began = time.monotonic()
+        elsewhere.abort()
+        eventually(lambda: fault.fired() == 1)
+        keyed.send(key)
+        assert all_given(second, at_least=2) == [1, 2]
+        assert time.monotonic() - began > 0.9 * DELAY_MS / 1000

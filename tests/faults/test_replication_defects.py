@@ -1,0 +1,216 @@
+"""Every seeded defect of clusters, in three real ones: its effect is seen while all of them have it, and only then."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from threading import Event
+
+import pytest
+
+from conformance.brokers.interface import Broker
+from conformance.brokers.select import parse_broker
+from conformance.clients.wire import WireClient
+from conformance.clusters import QUICK
+from conformance.engine.plugin import SUITE_SETTINGS
+from conformance.faults.catalogue import BrokerDefect, find
+from conformance.faults.defects import switched, was_reached
+from conformance.lockstep import replication_reading
+from conformance.lockstep.replication import GeoPerformer
+from conformance.lockstep.replication_members import ANSWER_TIMEOUT_S
+from conformance.lockstep.replication_reading import QUIET_TIMEOUT_S, Reading
+from conformance.lockstep.replication_world import CONNECT_TIMEOUT_S, PERIOD_MS, GeoWorld
+from model.operations import Skipped
+from model.replication.logs import Log, is_passed
+from model.replication.vocabulary import (
+    AwaitIdle,
+    AwaitTimedOut,
+    ClustersRead,
+    CreateReplicatedTopic,
+    CutLink,
+    HealLink,
+    LinkCut,
+    LinkHealed,
+    ReadClusters,
+    ReplicatorsClosed,
+)
+from tests.faults.effects import seen
+from tests.faults.replication_effects import GEO_EFFECTS, GeoEffect, Observation
+from tests.faults.replication_fixtures import SUBSCRIPTION, TOPIC, GeoBench
+from tests.polling import eventually
+
+
+@pytest.fixture(scope="module")
+def started() -> list[Broker]:
+    """The brokers of the clusters, each as often as it was started."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def world(request: pytest.FixtureRequest, started: list[Broker]) -> Iterator[GeoWorld]:
+    """Three clusters, shared by the tests of this module."""
+    text: str = request.config.getoption("--broker")
+    if text.startswith("pulsar:"):
+        pytest.skip("--broker names a cluster that is not ours to wire")
+    settings = {**QUICK, **SUITE_SETTINGS}
+    made = GeoWorld(lambda: parse_broker(text, settings=settings), tenant="geo", on_start=started.append)
+    yield made
+    made.close()
+
+
+def observe(world: GeoWorld, effect: GeoEffect) -> Observation:
+    """Make an experiment on a topic of its own."""
+    bench = GeoBench(world, clusters=effect.clusters, is_replicated=effect.is_replicated)
+    try:
+        return effect.experiment(bench)
+    finally:
+        bench.close()
+
+
+def test_every_effect_can_be_seen() -> None:
+    assert [name for name, effect in GEO_EFFECTS.items() if effect.sound == effect.defective] == []
+
+
+@pytest.mark.parametrize("name", GEO_EFFECTS)
+def test_a_defect_of_clusters_has_its_effect_while_it_is_on_and_only_then(world: GeoWorld, name: str) -> None:
+    effect, defect = GEO_EFFECTS[name], find(name)
+    assert isinstance(defect, BrokerDefect)
+    brokers = [world.clusters.cluster(label).broker for label in world.clusters.labels]
+    agents = [broker.agent for broker in brokers if broker.agent is not None]
+    with ExitStack() as on:
+        for agent in agents:
+            on.enter_context(switched(agent, defect))
+        assert seen(effect.defective, lambda: observe(world, effect)) == effect.defective
+        assert any(was_reached(agent, defect) for agent in agents)
+    assert seen(effect.sound, lambda: observe(world, effect)) == effect.sound
+
+
+def test_a_link_heals_though_a_topic_is_not_replicated_over_it(world: GeoWorld) -> None:
+    performer = GeoPerformer(world, example=0)
+    performer.perform(CreateReplicatedTopic(topic="t", clusters=2, is_replicated=False))
+    assert isinstance(performer.perform(CutLink("A", "B")), LinkCut)
+    assert isinstance(performer.perform(HealLink("A", "B")), LinkHealed)
+    performer.close()
+
+
+def test_a_reading_is_quiet_only_once_what_waited_for_a_healed_link_has_come_through(world: GeoWorld) -> None:
+    bench = GeoBench(world)
+    bench.do(CutLink("A", "B"))
+    bench.publish("m0")
+    bench.do(AwaitTimedOut("A"))  # nothing is: but the replicator tries ever more seldom meanwhile
+    bench.do(HealLink("A", "B"))
+    read = bench.do(ReadClusters(TOPIC))
+    bench.close()
+    assert isinstance(read, ClustersRead)
+    assert (read.is_quiet, read.closed, Log("B", read.clusters["B"]).messages()) == (True, (), ("m0",))
+
+
+def test_what_is_stored_later_does_not_count_for_what_was_to_be_passed_on(world: GeoWorld) -> None:
+    bench = GeoBench(world)
+    reading = bench.reading
+    bench.publish("m0")
+    ends = reading.ends()
+    eventually(lambda: not reading.left(ends))
+    bench.do(CutLink("A", "B"))
+    bench.publish("m1")
+    assert not reading.left(ends)
+    ends = reading.ends()
+    assert list(reading.left(ends)) == [("A", "B")]
+    assert reading.not_passed_on(("A", "B")) == ("m1",)
+    bench.do(HealLink("A", "B"))
+    eventually(lambda: not reading.left(ends), deadline_s=CONNECT_TIMEOUT_S)
+    assert reading.not_passed_on(("A", "B")) == ()
+    bench.close()
+
+
+def test_a_reading_does_not_wait_for_replicators_that_were_closed_with_an_idle_topic_and_is_not_quiet(
+    world: GeoWorld,
+) -> None:
+    bench = GeoBench(world)
+    idle = bench.do(AwaitIdle("B", TOPIC))
+    begun_ms = time.time() * 1000
+    read = bench.do(ReadClusters(TOPIC))
+    bench.close()
+    assert isinstance(idle, ReplicatorsClosed)
+    assert isinstance(read, ClustersRead)
+    assert (read.is_quiet, read.closed) == (False, (("B", "A"),))
+    assert read.at_ms - begun_ms < QUIET_TIMEOUT_S * 1000
+
+
+def test_a_reading_of_a_topic_that_is_not_replicated_does_not_wait_long_until_nothing_more_comes(
+    world: GeoWorld,
+) -> None:
+    name = f"persistent://{world.namespace(('A', 'B'), is_replicated=False, deduplication=False)}/never-still"
+    for label in "AB":
+        world.clusters.cluster(label).admin.ensure_topic(name)
+    begun = time.monotonic()
+    with publishing(world.clusters.cluster("A").broker, name):
+        read = Reading(world, ("A", "B"), name, is_replicated=False).quiet()
+    assert not read.is_quiet
+    assert len(read.clusters["A"].entries) > 1
+    assert time.monotonic() - begun < QUIET_TIMEOUT_S
+
+
+def test_a_reading_that_takes_too_long_is_left_and_the_next_one_goes_on(
+    world: GeoWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = GeoBench(world)
+    bench.publish("m0", "m1")
+    bench.await_at_b("m1")
+    with monkeypatch.context() as hurried:
+        hurried.setattr(replication_reading, "READ_TIMEOUT_S", 0.0)
+        assert isinstance(bench.do(ReadClusters(TOPIC)), Skipped)
+    assert isinstance(bench.do(ReadClusters(TOPIC)), ClustersRead)
+    bench.close()
+
+
+def test_of_a_message_that_a_cluster_has_twice_both_are_acknowledged(world: GeoWorld) -> None:
+    bench = GeoBench(world)
+    bench.publish("m0", "m0")
+    given: list[str] = []
+
+    def are_given() -> bool:
+        given.extend(bench.take())
+        return given == ["m0", "m0"]
+
+    eventually(are_given, deadline_s=60)
+    bench.acknowledge("m0")
+    log = bench.logs()["A"]
+    bench.close()
+    cursor = log.cursor(SUBSCRIPTION)
+    assert cursor is not None
+    assert [is_passed(cursor, entry.position) for entry in log.entries if entry.message == "m0"] == [True, True]
+
+
+@contextmanager
+def publishing(broker: Broker, topic: str) -> Iterator[None]:
+    """Somebody who goes on publishing."""
+    is_over = Event()
+
+    def publish() -> None:
+        with closing(WireClient.connect(broker.addresses.service_url, timeout_s=ANSWER_TIMEOUT_S)) as client:
+            producer = client.open_producer(topic, name="p", timeout_s=ANSWER_TIMEOUT_S)
+            for number in itertools.count(1):
+                producer.answer(producer.send(number, b"m"), timeout_s=ANSWER_TIMEOUT_S)
+                if is_over.wait(PERIOD_MS / 1000):
+                    return
+
+    with ThreadPoolExecutor(1) as threads:
+        done = threads.submit(publish)
+        try:
+            yield
+        finally:
+            is_over.set()
+        done.result()
+
+
+def test_every_start_of_a_cluster_is_told_so_that_it_can_be_given_its_defect_again(
+    world: GeoWorld, started: list[Broker]
+) -> None:
+    brokers = [world.clusters.cluster(label).broker for label in world.clusters.labels]
+    assert started == brokers
+    world.bounce("B", is_kill=False)
+    assert started == [*brokers, brokers[1]]

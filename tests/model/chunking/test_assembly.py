@@ -1,0 +1,154 @@
+"""The table of a chunk buffer: every state with every input, and the functions that go by it."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from model.chunking.assembly import (
+    TABLE,
+    Arrival,
+    Buffer,
+    Buffers,
+    Effect,
+    Input,
+    State,
+    Whole,
+    acknowledged_with,
+    arrive,
+    expire,
+    forget,
+    input_of,
+    transition,
+)
+from model.chunking.splitting import Chunk
+
+CHUNKS = 4
+KEPT = Buffer("u", (10, 12))
+"""What is kept in the state FILLING: the first two chunks of four."""
+
+ARRIVALS: dict[Input, tuple[State, int, int]] = {
+    Input.FIRST: (State.NOTHING, 0, 20),
+    Input.NEXT: (State.FILLING, 2, 20),
+    Input.FIRST_AGAIN: (State.FILLING, 0, 20),
+    Input.REPEATED: (State.FILLING, 1, 20),
+    Input.BEYOND: (State.FILLING, 3, 20),
+}
+"""For each input that is an arrival a state in which it can be, the chunk's number, and its entry."""
+
+IMPOSSIBLE = {
+    (State.NOTHING, Input.NEXT),
+    (State.NOTHING, Input.LAST),
+    (State.NOTHING, Input.FIRST_AGAIN),
+    (State.NOTHING, Input.REPEATED),
+    (State.NOTHING, Input.CROWDED_OUT),
+    (State.NOTHING, Input.EXPIRED),
+    (State.FILLING, Input.FIRST),
+}
+
+
+def chunk(chunk_id: int, *, uuid: str = "u", chunks: int = CHUNKS) -> Chunk:
+    return Chunk(uuid, 1, chunk_id, chunks, chunks, chunk_id, chunk_id + 1)
+
+
+def arrive_all(buffers: Buffers, *arriving: str) -> tuple[Buffers, list[Arrival]]:
+    """What comes of entries that arrive, written as ``u1/3@7``: chunk 1 of 3 of u from entry 7."""
+    found = []
+    for one in arriving:
+        number, _, position = one[1:].partition("@")
+        chunk_id, chunks = map(int, number.split("/"))
+        buffers, came = arrive(buffers, chunk(chunk_id, uuid=one[0], chunks=chunks), int(position))
+        found.append(came)
+    return buffers, found
+
+
+def effects(*arriving: str, limit: int = 0) -> list[Effect]:
+    return [came.effect for came in arrive_all(Buffers(limit), *arriving)[1]]
+
+
+@pytest.mark.parametrize(("state", "happens"), list(product(State, Input)), ids=lambda one: one.name)
+def test_every_state_and_input_is_either_in_the_table_or_impossible(state: State, happens: Input) -> None:
+    buffer = KEPT if state is State.FILLING else None
+    if (state, happens) in IMPOSSIBLE:
+        with pytest.raises(ValueError, match="it cannot be that "):
+            transition(buffer, happens)
+    else:
+        assert transition(buffer, happens) == TABLE[state, happens]
+
+
+@pytest.mark.parametrize("happens", ARRIVALS, ids=lambda one: one.name)
+def test_an_arrival_does_what_the_table_says(happens: Input) -> None:
+    state, chunk_id, position = ARRIVALS[happens]
+    before = Buffers(kept=(KEPT,)) if state is State.FILLING else Buffers()
+    assert input_of(before.of("u"), chunk(chunk_id)) is happens
+    after, came = arrive(before, chunk(chunk_id), position)
+    assert came.effect is TABLE[state, happens].effect
+    assert (after.of("u") is not None) is (TABLE[state, happens].after is State.FILLING)
+
+
+def test_a_message_is_delivered_when_all_its_chunks_are_there() -> None:
+    buffers, came = arrive_all(Buffers(), "u0/3@4", "u1/3@6", "u2/3@9")
+    assert [one.whole for one in came] == [None, None, Whole("u", (4, 6, 9))]
+    assert buffers == Buffers()
+
+
+def test_interleaved_messages_have_a_buffer_each() -> None:
+    buffers, _ = arrive_all(Buffers(), "u0/2@0", "v0/2@1")
+    assert [buffer.uuid for buffer in buffers.kept] == ["u", "v"]
+    _, came = arrive_all(buffers, "u1/2@2", "v1/2@3")
+    assert [one.whole for one in came] == [Whole("u", (0, 2)), Whole("v", (1, 3))]
+
+
+def test_a_chunk_that_was_stored_twice_is_acknowledged_with_its_message() -> None:
+    _, came = arrive_all(Buffers(), "u0/3@0", "u1/3@1", "u1/3@2", "u2/3@3")
+    whole = came[-1].whole
+    assert whole == Whole("u", (0, 1, 3), (2,))
+    assert sorted(acknowledged_with(whole)) == [0, 1, 2, 3]
+
+
+def test_a_message_that_is_sent_again_from_its_beginning_is_put_together_anew() -> None:
+    _, came = arrive_all(Buffers(), "u0/2@0", "u0/2@1", "u1/2@2")
+    assert came[-1].whole == Whole("u", (1, 2), (0,))
+
+
+def test_an_entry_that_comes_twice_is_one_entry() -> None:
+    _, came = arrive_all(Buffers(), "u0/3@0", "u1/3@1", "u1/3@1", "u2/3@2")
+    assert came[-1].whole == Whole("u", (0, 1, 2))
+
+
+def test_redelivered_from_its_beginning_nothing_is_laid_by_for_itself() -> None:
+    _, came = arrive_all(Buffers(), "u0/3@0", "u1/3@1", "u0/3@0", "u1/3@1", "u2/3@2")
+    assert came[-1].whole == Whole("u", (0, 1, 2))
+
+
+def test_a_chunk_without_its_predecessors_waits_to_come_again() -> None:
+    buffers, came = arrive_all(Buffers(), "u0/3@0", "u2/3@2")
+    assert [one.effect for one in came] == [Effect.OPEN, Effect.DROP]
+    assert buffers == Buffers(aside=frozenset({0, 2}))
+    assert effects("u1/3@1") == [Effect.SET_ASIDE]
+
+
+def test_past_the_limit_the_oldest_is_discarded_and_comes_again() -> None:
+    buffers, came = arrive_all(Buffers(1), "u0/2@0", "v0/2@1")
+    assert came[-1] == Arrival(Effect.OPEN, None, (), (Buffer("u", (0,)),))
+    assert (buffers.kept, buffers.aside) == ((Buffer("v", (1,)),), frozenset({0}))
+
+
+def test_where_so_configured_what_is_discarded_is_acknowledged() -> None:
+    buffers, came = arrive_all(Buffers(1, acks_discarded=True), "u0/2@0", "v0/2@1")
+    assert came[-1].acknowledged == (0,)
+    assert buffers.aside == frozenset()
+
+
+def test_what_is_waited_for_too_long_is_acknowledged() -> None:
+    buffers, _ = arrive_all(Buffers(), "u0/2@0", "v0/2@1")
+    buffers, acknowledged = expire(buffers)
+    assert (acknowledged, buffers.kept) == ((0,), (Buffer("v", (1,)),))
+    with pytest.raises(ValueError, match="nothing is kept that could expire"):
+        expire(Buffers())
+
+
+def test_a_buffer_of_which_something_is_acknowledged_is_forgotten() -> None:
+    buffers, _ = arrive_all(Buffers(), "u0/2@0", "v0/2@1")
+    assert forget(buffers, frozenset({0})).kept == (Buffer("v", (1,)),)

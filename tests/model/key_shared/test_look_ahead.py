@@ -1,0 +1,83 @@
+"""What the observer of Key_Shared allows where a look ahead passes over the replay queue, and nowhere else."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from model.deviations import LOOK_AHEAD_AT_END
+from model.judgement import Broken
+from model.log import Position
+from model.operations import Cleared, ClearFailpoints, Done, SetFailpoint
+from tests.model.key_shared.test_order import (
+    ALL,
+    NONE,
+    A,
+    Happened,
+    broken,
+    gathers,
+    joins,
+    judged,
+    more,
+    permits,
+    sent,
+    share,
+)
+
+
+def waiting(gathered: Happened, *, in_replay: int = 0) -> Happened:
+    """The same when the broker waits for a new entry, with so many in its replay queue."""
+    operation, outcome = gathered
+    return operation, replace(outcome, is_waiting=True, in_replay=in_replay)
+
+
+def test_what_a_look_ahead_passes_over_is_a_deviation_only_while_reads_are_slow() -> None:
+    begin = [*sent(A), *joins("c", "d"), gathers(share("c", ranges=ALL), share("d", ranges=NONE))]
+    stalled = gathers(share("c", ranges=ALL, permits=1), share("d", ranges=NONE))
+    slow: Happened = (SetFailpoint("t", "read-slow"), Done())
+    assert broken(*begin, permits("c"), stalled) == "KEY-13"
+    assert broken(*begin, (SetFailpoint("t", "join-slow"), Done()), permits("c"), stalled) == "KEY-10"
+    answer = judged(*begin, slow, permits("c"), stalled)
+    assert isinstance(answer, Broken)
+    assert answer.deviation == LOOK_AHEAD_AT_END
+    known = frozenset({LOOK_AHEAD_AT_END})
+    still = [*begin, slow, permits("c"), stalled, (ClearFailpoints(), Cleared(())), stalled]
+    assert broken(*still, known=known) is None
+    came = gathers(share("c", 1, ranges=ALL), share("d", ranges=NONE))
+    assert broken(*still, came, more(Position(1, 1), 2, A), stalled, known=known) == "KEY-13"
+
+
+def test_what_a_look_ahead_passes_over_is_a_deviation_where_something_new_was_read_beside_a_permit() -> None:
+    """A broker that reads something new looks ahead, and passes over what a permit has it look for meanwhile."""
+    known = frozenset({LOOK_AHEAD_AT_END})
+    first = gathers(share("c", ranges=ALL), share("d", ranges=NONE))
+    stalled = gathers(share("c", ranges=ALL, permits=1), share("d", ranges=NONE))
+    begin = [*sent(A), *joins("c", "d"), waiting(first)]
+    news, raced = more(Position(1, 1), 2, A), waiting(stalled, in_replay=1)
+    answer = judged(*begin, news, permits("c"), raced)
+    assert isinstance(answer, Broken)
+    assert answer.deviation == LOOK_AHEAD_AT_END
+    assert broken(*begin, news, permits("c"), raced, known=known) is None
+    assert broken(*begin, permits("c"), raced, known=known) == "KEY-13", "nothing new was read"
+    assert broken(*begin, permits("c"), news, stalled, known=known) == "KEY-13", "the broker does not wait"
+    assert broken(*begin, permits("c"), news, waiting(stalled), known=known) == "KEY-13", "nothing waits for replay"
+    assert broken(*begin, news, waiting(first, in_replay=2), permits("c"), raced, known=known) == "KEY-13"
+
+
+def test_what_a_look_ahead_may_have_passed_over_is_an_earlier_permit_only_while_all_was_not_read() -> None:
+    """What is new may be read after a look that had nothing to wait for."""
+    known = frozenset({LOOK_AHEAD_AT_END})
+    first = gathers(share("c", ranges=ALL), share("d", ranges=NONE))
+    raced = waiting(gathers(share("c", ranges=ALL, permits=1), share("d", ranges=NONE)), in_replay=2)
+    begin = [*sent(A), *joins("c", "d"), waiting(first), more(Position(1, 1), 2, A)]
+    assert broken(*begin, first, permits("c"), raced, known=known) is None
+    assert broken(*begin, gathers(share("c", ranges=ALL, permits=1), share("d")), raced, known=known) == "KEY-13"
+
+
+def test_what_a_look_ahead_passed_over_comes_when_somebody_permits_more() -> None:
+    known = frozenset({LOOK_AHEAD_AT_END})
+    first = gathers(share("c", ranges=ALL), share("d", ranges=NONE))
+    raced = waiting(gathers(share("c", ranges=ALL, permits=1), share("d", ranges=NONE)), in_replay=1)
+    stalled = [*sent(A), *joins("c", "d"), waiting(first), more(Position(1, 1), 2, A), permits("c"), raced]
+    assert broken(*stalled, raced, known=known) is None, "nothing ended it"
+    assert broken(*stalled, permits("c"), raced, known=known) == "KEY-13"
+    assert broken(*stalled, more(Position(1, 2), 3, A), permits("c"), raced, known=known) is None, "once more"

@@ -1,0 +1,493 @@
+"""What the observer of Key_Shared allows and what it does not, told in short histories."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import pytest
+
+from model.cursors.vocabulary import (
+    Acknowledge,
+    Acknowledged,
+    CrashConsumer,
+    CreateSubscription,
+    Dispatched,
+    Nack,
+    RedeliveryRequested,
+    Subscribe,
+    Subscribed,
+)
+from model.deviations import (
+    ACKNOWLEDGED_BLOCKS_HASH,
+    ASKED_AGAIN_PASSED,
+    BACK_NOT_COUNTED,
+    COUNTED_ON_TOP,
+    JOINED_GETS_EARLIER,
+    LEFT_WITHOUT_HASH,
+    PUT_ASIDE_IN_TURN,
+    REPLAY_WAITS_FOR_NEWS,
+    REPLAYED_BESIDE_NEWS,
+    REWIND_WAITS_FOR_NEWS,
+)
+from model.example import Example, judge
+from model.judgement import Allowed, Broken
+from model.key_shared.hashing import AUTO_SPLIT_HASHES, HashRange, keys_that_share_a_hash, sticky_hash
+from model.key_shared.vocabulary import DrainingHash, Gather, Gathered, Permit, Share
+from model.log import Position
+from model.operations import (
+    AnyOperation,
+    AnyOutcome,
+    Created,
+    CreateTopic,
+    Done,
+    Entry,
+    Message,
+    Opened,
+    OpenProducer,
+    Send,
+    Sent,
+    Stored,
+    Unload,
+)
+
+Happened = tuple[AnyOperation, AnyOutcome]
+
+A, B = "a", "b"
+HASH_A, HASH_B = (sticky_hash(key.encode()) for key in (A, B))
+ALL = (AUTO_SPLIT_HASHES,)
+NONE: tuple[HashRange, ...] = ()
+ONE, OTHER = keys_that_share_a_hash(2)
+
+
+def sent(*keys: str | None) -> list[Happened]:
+    """A topic with a subscription, and a message of each of these keys: 1, 2, 3…"""
+    entries = tuple(Entry((Message(n, str(n), key),)) for n, key in enumerate(keys, start=1))
+    return [
+        (CreateTopic("t", persistence="every-ack"), Created(deduplication=False, snapshot_room=9)),
+        (OpenProducer("p", "t", "p"), Opened(-1)),
+        (CreateSubscription("t", "s"), Done()),
+        (Send("p", entries), Sent(tuple(Stored(Position(1, n)) for n in range(len(keys))))),
+    ]
+
+
+def joins(*names: str, out_of_order: bool = False) -> list[Happened]:
+    """Consumers subscribe."""
+    return [(Subscribe(name, "t", "s", kind="Key_Shared", out_of_order=out_of_order), Subscribed()) for name in names]
+
+
+def message(number: int, redeliveries: int = 0) -> Dispatched:
+    return Dispatched(Position(1, number - 1), -1, 0, str(number), redeliveries)
+
+
+def share(
+    name: str,
+    *numbers: int,
+    ranges: tuple[HashRange, ...] | None = None,
+    permits: int = 0,
+    draining: tuple[DrainingHash, ...] = (),
+    cleared: int = 0,
+    again: bool = False,
+) -> Share:
+    """What a consumer got, and what the broker says of it; without ranges, only what was delivered is judged."""
+    return Share(
+        name, tuple(message(n, int(again)) for n in numbers), permits, 0, ranges, draining=draining, cleared=cleared
+    )
+
+
+def gathers(*shares: Share) -> Happened:
+    draining = [one for each in shares for one in each.draining]
+    counted = sum(one.unacknowledged for one in draining)
+    total = sum(each.cleared for each in shares)
+    return Gather("t", "s"), Gathered(shares, draining=len(draining), unacknowledged=counted, cleared=total)
+
+
+def acknowledges(name: str, *numbers: int) -> Happened:
+    return Acknowledge(name, (0,)), Acknowledged(tuple(message(n) for n in numbers), receipt=True)
+
+
+def fails(name: str, *numbers: int) -> Happened:
+    return Nack(name, (0,)), RedeliveryRequested(tuple(message(n) for n in numbers))
+
+
+def leaves(name: str) -> Happened:
+    return CrashConsumer(name), Done()
+
+
+def permits(name: str) -> Happened:
+    return Permit(name, 1), Done()
+
+
+def judged(*happened: Happened, known: frozenset[str] = frozenset()) -> Allowed[Example] | Broken:
+    """What the last of these comes to; all before it are allowed."""
+    *before, last = happened
+
+    def after(state: Example, one: Happened) -> Example:
+        answer = judge(state, *one)
+        assert isinstance(answer, Allowed), answer
+        return answer.state
+
+    return judge(reduce(after, before, Example(known=known)), *last)
+
+
+def broken(*happened: Happened, known: frozenset[str] = frozenset()) -> str | None:
+    answer = judged(*happened, known=known)
+    return answer.rule if isinstance(answer, Broken) else None
+
+
+def exercised(*happened: Happened) -> set[str]:
+    answer = judged(*happened)
+    assert isinstance(answer, Allowed), answer
+    return set(answer.exercised)
+
+
+def test_a_key_is_at_one_consumer_at_a_time() -> None:
+    begin = [*sent(A, A, B), *joins("c", "d")]
+    assert broken(*begin, gathers(share("c", 1), share("d", 2))) == "KEY-01"
+    assert broken(*begin, gathers(share("c", 1, 2), share("d", 3))) is None
+
+
+def test_a_key_moves_once_its_messages_are_acknowledged_or_their_consumer_is_gone() -> None:
+    begin = [*sent(A, A), *joins("c", "d"), gathers(share("c", 1), share("d"))]
+    assert broken(*begin, gathers(share("c"), share("d", 2))) == "KEY-01"
+    assert broken(*begin, acknowledges("c", 1), gathers(share("c"), share("d", 2))) is None
+    assert broken(*begin, leaves("c"), gathers(share("d", 1, 2))) is None
+
+
+def test_a_message_that_was_asked_for_again_does_not_free_others_of_its_key() -> None:
+    begin = [*sent(A, A), *joins("c", "d"), gathers(share("c", 1, 2), share("d")), fails("c", 1)]
+    assert broken(*begin, gathers(share("c"), share("d", 1, again=True))) == "KEY-01"
+    assert broken(*begin, gathers(share("c", 1, again=True), share("d"))) is None
+
+
+def test_messages_without_a_key_go_anywhere_and_so_do_those_of_consumers_that_allow_it() -> None:
+    assert broken(*sent(None, None), *joins("c", "d"), gathers(share("c", 1), share("d", 2))) is None
+    anyhow = joins("c", "d", out_of_order=True)
+    assert broken(*sent(A, A), *anyhow, gathers(share("c", 2), share("d", 1))) is None
+
+
+def test_messages_of_a_key_come_in_the_order_of_the_log() -> None:
+    begin = [*sent(A, A), *joins("c")]
+    assert broken(*begin, gathers(share("c", 2, 1))) == "KEY-02"
+    assert broken(*begin, gathers(share("c", 1, 2))) is None
+
+
+def test_what_a_consumer_had_that_left_comes_before_later_messages_of_its_keys() -> None:
+    begin = [*sent(A, A, B), *joins("c", "d"), gathers(share("c", 1), share("d")), leaves("c")]
+    assert broken(*begin, gathers(share("d", 2, 1))) == "KEY-06"
+    assert broken(*begin, gathers(share("d", 3, 1, 2))) is None
+    assert {"KEY-06", "KEY-09", "KEY-02"} <= exercised(*begin, gathers(share("d", 1, 2)))
+
+
+def test_a_new_message_of_a_hash_stays_behind_what_waits_for_replay() -> None:
+    begin = [*sent(ONE, OTHER), *joins("c"), gathers(share("c", 1)), fails("c", 1)]
+    assert broken(*begin, gathers(share("c", 2))) == "KEY-09"
+    assert broken(*begin, gathers(share("c", 1, again=True), share("c", 2))) is None
+
+
+def test_what_is_asked_for_again_is_passed_by_new_messages_only_on_the_classic_implementation() -> None:
+    begin = [*joins("c"), gathers(share("c", 1)), fails("c", 1)]
+    answer = judged(*classic(A, A), *begin, gathers(share("c", 2)))
+    assert isinstance(answer, Broken)
+    assert (answer.rule, answer.deviation) == ("KEY-09", ASKED_AGAIN_PASSED)
+    assert broken(*sent(ONE, OTHER), *begin, gathers(share("c", 2)), known=frozenset({ASKED_AGAIN_PASSED})) == "KEY-09"
+    assert broken(*classic(ONE, OTHER), *begin, gathers(share("c", 2))) is None  # these share no hash there
+
+
+def test_what_is_replayed_twice_is_a_deviation_only_beside_new_messages() -> None:
+    begin = [*joins("c", "d"), gathers(share("c", 1), share("d"))]
+    news, twice = more(Position(1, 1), 2, B), gathers(share("d", 1, 1))
+    assert broken(*classic(A), *begin, leaves("c"), twice) == "ACK-12"
+    answer = judged(*classic(A), *begin, news, leaves("c"), twice)
+    assert isinstance(answer, Broken)
+    assert answer.deviation == REPLAYED_BESIDE_NEWS
+    known = frozenset({REPLAYED_BESIDE_NEWS})
+    assert broken(*classic(A), *begin, news, leaves("c"), twice, known=known) is None
+    assert broken(*sent(A), *begin, news, leaves("c"), twice, known=known) is None
+
+
+def test_what_was_read_twice_comes_once_more_and_no_more() -> None:
+    begin = [*classic(A), *joins("c", "d"), gathers(share("c", 1), share("d")), more(Position(1, 1), 2, B), leaves("c")]
+    once, known = gathers(share("d", 1)), frozenset({REPLAYED_BESIDE_NEWS})
+    assert broken(*begin, once, once, known=known) is None
+    assert broken(*begin, once, gathers(share("d")), once, known=known) is None  # it may be put aside for long
+    assert broken(*begin, once, once, once, known=known) == "ACK-12"
+    assert broken(*begin, gathers(share("d")), gathers(share("d", 1, 1)), known=known) is None  # reads may be slow
+
+
+def test_no_order_is_promised_among_messages_that_were_asked_for_again() -> None:
+    begin = [*sent(A, A), *joins("c"), gathers(share("c", 1, 2)), fails("c", 1), fails("c", 2)]
+    assert broken(*begin, gathers(share("c", 2, 1, again=True))) is None
+
+
+def test_what_was_on_its_way_before_a_failure_may_come_before_what_waits_for_replay() -> None:
+    begin = [*sent(A, A), *joins("c"), gathers(share("c", 1)), permits("c"), fails("c", 1)]
+    assert broken(*begin, gathers(share("c", 2), share("c", 1, again=True))) is None
+
+
+def test_something_must_come_to_a_consumer_with_permits_in_whose_range_it_is() -> None:
+    begin = [*sent(A), *joins("c")]
+    assert broken(*begin, gathers(share("c", ranges=ALL, permits=1))) == "KEY-13"
+    assert broken(*begin, gathers(share("c", ranges=ALL, permits=0))) is None
+    elsewhere = gathers(share("c", ranges=NONE, permits=1), share("d", ranges=ALL))
+    assert broken(*begin, *joins("d"), elsewhere) is None
+
+
+def test_all_hashes_are_split_among_consumers_and_none_twice() -> None:
+    low, high = HashRange(1, 30000), HashRange(30001, 65535)
+    begin = joins("c", "d")
+    assert exercised(*sent(), *begin, gathers(share("c", ranges=(low,)), share("d", ranges=(high,)))) == {"KEY-12"}
+    assert broken(*sent(), *begin, leaves("c"), leaves("d"), gathers()) is None
+    for wrong in (HashRange(30002, 65535), HashRange(30000, 65535), HashRange(30001, 65534), HashRange(30001, 65536)):
+        assert broken(*sent(), *begin, gathers(share("c", ranges=(low,)), share("d", ranges=(wrong,)))) == "KEY-12"
+
+
+def test_what_a_draining_hash_holds_up_must_come_when_it_has_drained() -> None:
+    drains = share("c", 1, ranges=NONE, draining=(DrainingHash(HASH_A, 1, 1),))
+    begin = [*sent(A, A), *joins("c", "d"), gathers(drains, share("d", ranges=ALL, permits=5)), acknowledges("c", 1)]
+    gone = share("c", ranges=NONE, cleared=1)
+    assert broken(*begin, gathers(gone, share("d", ranges=ALL, permits=5))) == "KEY-05"
+    assert {"KEY-03", "KEY-05", "KEY-11"} <= exercised(*begin, gathers(gone, share("d", 2, ranges=ALL, permits=4)))
+
+
+def test_only_draining_hashes_are_held_up() -> None:
+    drains = share("c", 1, ranges=NONE, draining=(DrainingHash(HASH_A, 1, 1),))
+    begin = [*sent(A, B), *joins("c", "d"), gathers(drains, share("d", ranges=ALL))]
+    still = share("c", ranges=NONE, draining=(DrainingHash(HASH_A, 1, 1),))
+    assert broken(*begin, gathers(still, share("d", ranges=ALL, permits=1))) == "KEY-04"
+
+
+def test_the_draining_hashes_that_are_shown_are_those_that_drain() -> None:
+    begin = [*sent(A, A), *joins("c", "d")]
+    d = share("d", ranges=ALL)
+    assert broken(*begin, gathers(share("c", 1, ranges=NONE), d)) == "KEY-11"
+    assert broken(*begin, gathers(share("c", 1, ranges=NONE, draining=(DrainingHash(HASH_A, 2, 0),)), d)) == "KEY-11"
+    assert broken(*begin, gathers(share("c", 1, ranges=NONE, draining=(DrainingHash(HASH_A, 1, 0),)), d)) is None
+    extra = (DrainingHash(HASH_A, 1, 0), DrainingHash(HASH_B, 1, 0))
+    assert broken(*begin, gathers(share("c", 1, ranges=NONE, draining=extra), d)) == "KEY-11"
+
+
+def test_what_is_cleared_is_counted() -> None:
+    drains = share("c", 1, ranges=NONE, draining=(DrainingHash(HASH_A, 1, 0),))
+    begin = [*sent(A), *joins("c", "d"), gathers(drains, share("d", ranges=ALL)), acknowledges("c", 1)]
+    assert broken(*begin, gathers(share("c", ranges=NONE), share("d", ranges=ALL))) == "KEY-11"
+    assert broken(*begin, gathers(share("c", ranges=NONE, cleared=1), share("d", ranges=ALL))) is None
+
+
+def test_what_came_although_it_was_acknowledged_may_be_counted_while_its_consumer_is_there() -> None:
+    """The broker had read it when it was acknowledged; who got it has it, until it acknowledges it once more."""
+    late = [fails("c", 1), acknowledges("c", 1), gathers(share("c", 1, ranges=ALL, again=True)), *joins("d")]
+    begin = [*sent(A, A), *joins("c"), gathers(share("c", 1, 2, ranges=ALL))]
+
+    def shown(waiting: int) -> Happened:
+        drains = (DrainingHash(HASH_A, waiting, 0),)
+        return gathers(share("c", ranges=NONE, draining=drains), share("d", ranges=ALL))
+
+    assert broken(*begin, *late, shown(2)) is None
+    assert broken(*begin, *joins("d"), shown(1)) == "KEY-11"
+    anew = [*late, leaves("d"), leaves("c"), *joins("e"), gathers(share("e", ranges=ALL, permits=1))]
+    assert broken(*begin, *anew) == "KEY-13"
+
+
+def went_and_came_back() -> list[Happened]:
+    """Hash A went to d while c had a message of it, came back when d left, and is shown to drain still."""
+    away = gathers(share("c", 1, ranges=NONE, draining=(DrainingHash(HASH_A, 1, 0),)), share("d", ranges=ALL))
+    back = gathers(share("c", ranges=ALL, draining=(DrainingHash(HASH_A, 1, 0),)))
+    return [*sent(A, A), *joins("c", "d"), away, leaves("d"), back, back, *joins("e")]
+
+
+def test_a_hash_that_came_back_may_be_shown_until_something_of_it_is_sent() -> None:
+    again = (DrainingHash(HASH_A, 1, 0),)
+    assert (
+        broken(*went_and_came_back(), gathers(share("c", ranges=NONE, draining=again), share("e", ranges=ALL))) is None
+    )
+
+
+def test_a_hash_that_came_back_and_is_not_counted_is_a_deviation() -> None:
+    away = gathers(share("c", 1, ranges=NONE, draining=(DrainingHash(HASH_A, 1, 0),)), share("d", ranges=ALL))
+    begin = [*sent(A, A), *joins("c", "d"), away, leaves("d")]
+    answer = judged(*begin, gathers(share("c", 2, ranges=ALL)))
+    assert isinstance(answer, Broken)
+    assert (answer.rule, answer.deviation) == ("KEY-11", BACK_NOT_COUNTED)
+    assert broken(*begin, gathers(share("c", 2, ranges=ALL)), known=frozenset({BACK_NOT_COUNTED})) is None
+    assert broken(*begin, gathers(share("c", 2, ranges=ALL, cleared=1))) is None
+
+
+def test_a_hash_that_is_counted_on_top_of_itself_is_a_deviation_and_never_drains() -> None:
+    twice, once = (DrainingHash(HASH_A, 2, 0),), (DrainingHash(HASH_A, 1, 0),)
+    counted = gathers(share("c", ranges=NONE, draining=twice), share("e", ranges=ALL, permits=1))
+    answer = judged(*went_and_came_back(), counted)
+    assert isinstance(answer, Broken)
+    assert answer.deviation == COUNTED_ON_TOP
+    known = frozenset({COUNTED_ON_TOP})
+    left = gathers(share("c", ranges=NONE, draining=once), share("e", ranges=ALL, permits=1))
+    assert broken(*went_and_came_back(), counted, acknowledges("c", 1), left, known=known) is None
+
+
+def test_what_nobody_looks_at_again_is_a_deviation_only_once_a_consumer_left_with_nothing() -> None:
+    begin = [*sent(A), *joins("c", "d"), gathers(share("c", ranges=ALL), share("d", ranges=NONE, permits=1))]
+    stalled = gathers(share("d", ranges=ALL, permits=1))
+    answer = judged(*begin, leaves("c"), stalled)
+    assert isinstance(answer, Broken)
+    assert answer.deviation == REPLAY_WAITS_FOR_NEWS
+    known = judged(*begin, leaves("c"), stalled, known=frozenset({REPLAY_WAITS_FOR_NEWS}))
+    assert isinstance(known, Allowed)
+    assert known.deviations == (REPLAY_WAITS_FOR_NEWS,)
+
+
+def test_who_joins_while_something_is_read_for_those_that_left_may_wait_for_news() -> None:
+    quiet = [*sent(A), *joins("c"), gathers(share("c", 1))]
+    stalled = gathers(share("d", ranges=ALL, permits=1))
+    assert broken(*quiet, leaves("c"), *joins("d"), stalled) == "KEY-13"
+    answer = judged(*quiet, permits("c"), leaves("c"), *joins("d"), stalled)
+    assert isinstance(answer, Broken)
+    assert answer.deviation == REWIND_WAITS_FOR_NEWS
+    assert broken(*quiet, permits("c"), leaves("c"), *joins("d"), stalled, known=frozenset({answer.deviation})) is None
+
+
+def test_what_is_put_aside_in_turn_is_a_deviation_only_where_order_is_given_up() -> None:
+    low, high = (A, B) if HASH_A < HASH_B else (B, A)
+    halves = (HashRange(1, sticky_hash(low.encode())), HashRange(sticky_hash(low.encode()) + 1, 65535))
+    stalled = gathers(share("c", ranges=halves[:1]), share("d", ranges=halves[1:], permits=1))
+    answer = judged(*sent(low, high), *joins("c", "d", out_of_order=True), stalled)
+    assert isinstance(answer, Broken)
+    assert answer.deviation == PUT_ASIDE_IN_TURN
+    assert broken(*sent(low, high), *joins("c", "d"), stalled, known=frozenset({PUT_ASIDE_IN_TURN})) == "KEY-13"
+
+
+def classic(*keys: str) -> list[Happened]:
+    """The same on a release without draining hashes."""
+    create, *rest = sent(*keys)
+    return [(create[0], Created(deduplication=False, snapshot_room=9, has_draining_hashes=False)), *rest]
+
+
+def moves(*, classic: bool) -> Happened:
+    return Unload("t", classic=classic), Done()
+
+
+def more(position: Position, number: int, key: str) -> Happened:
+    entry = Entry((Message(number, str(number), key),))
+    return Send("p", (entry,)), Sent((Stored(position),))
+
+
+def test_without_draining_hashes_who_joins_waits_for_all_that_was_read_before() -> None:
+    begin = [*classic(A), *joins("c"), gathers(share("c", 1)), *joins("d"), more(Position(1, 1), 2, B)]
+    assert broken(*begin, gathers(share("c"), share("d", 2))) == "KEY-14"
+    assert broken(*begin, acknowledges("c", 1), gathers(share("c"), share("d", 2))) is None
+    assert broken(*begin, leaves("c"), gathers(share("d", 1, 2))) is None
+
+
+def test_what_is_asked_for_twice_before_it_came_may_come_at_any_time_after() -> None:
+    begin = [*sent(A, A), *joins("c", "d"), gathers(share("c", 1), share("d")), permits("c"), fails("c", 1)]
+    twice = [*begin, fails("c", 1), gathers(share("c", 1, again=True), share("d"))]
+    assert broken(*twice, gathers(share("c", 1, again=True), share("d"))) is None
+    assert broken(*twice, gathers(share("c"), share("d", 1, again=True))) is None
+    once = [*begin, gathers(share("c", 1, again=True), share("d"))]
+    assert broken(*once, gathers(share("c", 1, again=True), share("d"))) == "ACK-12"
+
+
+def test_without_draining_hashes_who_joins_may_be_given_what_others_have_keys_of_and_that_has_a_name() -> None:
+    begin = [*classic(A, A), *joins("c"), gathers(share("c", 1)), *joins("d")]
+    answer = judged(*begin, gathers(share("c"), share("d", 2)))
+    assert isinstance(answer, Broken)
+    assert (answer.rule, answer.deviation) == ("KEY-01", JOINED_GETS_EARLIER)
+    known = judged(*begin, gathers(share("c"), share("d", 2)), known=frozenset({JOINED_GETS_EARLIER}))
+    assert isinstance(known, Allowed)
+    assert known.deviations == (JOINED_GETS_EARLIER,)
+    drains = [*sent(A, A), *joins("c"), gathers(share("c", 1)), *joins("d")]
+    assert broken(*drains, gathers(share("c"), share("d", 2)), known=frozenset({JOINED_GETS_EARLIER})) == "KEY-01"
+
+
+def test_what_is_left_is_passed_without_draining_hashes_if_others_are_there_or_something_is_being_read() -> None:
+    begin = [*classic(A), *joins("c", "d"), gathers(share("c", 1), share("d"))]
+    new = [more(Position(1, 1), 2, A), gathers(share("d", 2))]
+    assert broken(*begin, leaves("c"), gathers(share("d")), *new, known=frozenset({LEFT_WITHOUT_HASH})) is None
+    both = [
+        *classic(A, A),
+        *joins("c", "d"),
+        gathers(share("c", 1, 2), share("d")),
+        leaves("c"),
+        gathers(share("d", 1)),
+    ]
+    third = [more(Position(1, 2), 3, A), gathers(share("d", 3))]  # nothing is being read, and nobody else has the hash
+    assert broken(*both, *third, known=frozenset({LEFT_WITHOUT_HASH})) == "KEY-06"
+    passes = [leaves("c"), *new]
+    assert broken(*begin, *passes, known=frozenset({LEFT_WITHOUT_HASH})) is None
+    answer = judged(*begin, *joins("e"), *passes)
+    assert isinstance(answer, Broken)
+    assert (answer.rule, answer.deviation) == ("KEY-06", LEFT_WITHOUT_HASH)
+    later = gathers(share("d", 1), share("e"))
+    assert broken(*begin, *joins("e"), *passes, later, known=frozenset({LEFT_WITHOUT_HASH})) is None
+    assert (
+        broken(*sent(A), *begin[len(classic(A)) :], *joins("e"), *passes, known=frozenset({LEFT_WITHOUT_HASH}))
+        == "KEY-06"
+    )
+
+
+def test_what_is_left_is_passed_so_too_where_messages_of_its_key_were_asked_for_again() -> None:
+    again = [fails("c", 1), gathers(share("c", 1, again=True)), *joins("d")]
+    passes = [leaves("c"), more(Position(1, 1), 2, A), gathers(share("d", 2))]
+    answer = judged(*classic(A), *joins("c"), gathers(share("c", 1)), *again, *passes)
+    assert isinstance(answer, Broken)
+    assert answer.deviation == LEFT_WITHOUT_HASH
+    assert broken(*sent(A), *joins("c"), gathers(share("c", 1)), *again, *passes) == "KEY-09"
+
+
+def test_a_topic_is_moved_to_the_other_implementation() -> None:
+    anew = [*joins("c"), gathers(share("c", 1)), *joins("d"), more(Position(1, 1), 2, B)]
+    too_soon = gathers(share("c"), share("d", 2))
+    assert broken(*sent(A), moves(classic=True), *anew, too_soon) == "KEY-14"
+    assert broken(*classic(A), moves(classic=False), *anew, too_soon) is None
+
+
+def test_a_hash_that_went_away_and_came_back_since_the_last_look_may_be_shown_to_drain() -> None:
+    begin = [*sent(A), *joins("c"), gathers(share("c", 1, ranges=ALL))]
+    shown = gathers(share("c", ranges=ALL, draining=(DrainingHash(HASH_A, 1, 0),)))
+    assert broken(*begin, *joins("d"), leaves("d"), shown) is None
+    assert broken(*begin, shown) == "KEY-11"
+
+
+def test_of_a_hash_of_which_something_may_be_acknowledged_no_number_is_wrong() -> None:
+    maybe = Acknowledge("c", (0,)), Acknowledged((message(1),), receipt=False)
+    begin = [*sent(A), *joins("c", "e"), gathers(share("c", 1, ranges=ALL), share("e", ranges=NONE))]
+    drains = share("d", ranges=NONE, draining=(DrainingHash(HASH_A, 1, 0),))
+    for drained in (drains, share("d", ranges=NONE)):
+        shown = gathers(drained, share("e", ranges=ALL))
+        given = gathers(share("d", 1, ranges=ALL), share("e", ranges=NONE))
+        assert broken(*begin, maybe, leaves("c"), *joins("d"), given, shown) is None
+
+
+def test_a_hash_that_came_back_and_went_away_again_between_two_looks_may_be_counted_on_top() -> None:
+    away = gathers(share("c", 1, ranges=NONE, draining=(DrainingHash(HASH_A, 1, 0),)), share("d", ranges=ALL))
+    twice = gathers(share("c", ranges=NONE, draining=(DrainingHash(HASH_A, 2, 0),)), share("e", ranges=ALL))
+    answer = judged(*sent(A, A), *joins("c", "d"), away, leaves("d"), *joins("e"), twice)
+    assert isinstance(answer, Broken)
+    assert answer.deviation == COUNTED_ON_TOP
+    stays = judged(*sent(A, A), *joins("c", "d"), away, *joins("e"), twice)
+    assert isinstance(stays, Broken)
+    assert stays.deviation is None
+
+
+def test_what_is_held_up_by_a_message_that_was_acknowledged_while_it_waited_is_a_deviation() -> None:
+    begin = [*sent(A, A), *joins("c"), gathers(share("c", 1, ranges=ALL))]
+    nothing = gathers(share("c", ranges=ALL, permits=1))
+    answer = judged(*begin, fails("c", 1), acknowledges("c", 1), nothing)
+    assert isinstance(answer, Broken)
+    assert answer.deviation == ACKNOWLEDGED_BLOCKS_HASH
+    plain = judged(*begin, acknowledges("c", 1), nothing)
+    assert isinstance(plain, Broken)
+    assert plain.deviation is None
+
+
+@pytest.mark.parametrize(("cleared", "rule"), [(0, None), (1, "KEY-11")], ids=["uncounted", "counted"])
+def test_a_hash_that_came_back_uncounted_may_be_shown_when_it_drains_for_another(
+    cleared: int, rule: str | None
+) -> None:
+    once = (DrainingHash(HASH_A, 1, 0),)
+    away = gathers(share("c", 1, ranges=NONE, draining=once), share("d", ranges=ALL))
+    is_back = gathers(share("c", ranges=ALL, cleared=cleared))
+    of_e = [*joins("e"), more(Position(1, 1), 2, A)]
+    taken = gathers(share("c", ranges=NONE, cleared=cleared), share("e", 2, ranges=ALL))
+    c, e = share("c", ranges=NONE, draining=once, cleared=cleared), share("e", ranges=NONE, draining=once)
+    begin = [*sent(A), *joins("c", "d"), away, leaves("d"), is_back, acknowledges("c", 1), is_back]
+    both = gathers(c, e, share("f", ranges=ALL))
+    assert broken(*begin, *of_e, taken, *joins("f"), both, known=frozenset({BACK_NOT_COUNTED})) == rule

@@ -1,0 +1,46 @@
+"""A proxy before the session's broker, both clients through it, and the topics of the tests of systems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from conformance.brokers.interface import Broker
+from conformance.clients.official import OfficialClient
+from conformance.clients.wire import WireClient
+from conformance.proxy.event_buffer import Ring
+from conformance.proxy.proxy import Proxy
+from tests.clients.conftest import admin, client, namespace, topic
+from tests.polling import TIMEOUT_S
+
+__all__ = ["admin", "client", "namespace", "topic"]
+
+
+@pytest.fixture
+def ring() -> Ring:
+    """What the proxy told."""
+    return Ring()
+
+
+@pytest.fixture
+def proxy(broker: Broker, ring: Ring) -> Iterator[Proxy]:
+    """A proxy that records, with digests."""
+    with Proxy(broker.addresses.service_url, record=ring, with_digests=True) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def wire(proxy: Proxy) -> Iterator[WireClient]:
+    """The wire client, through the proxy."""
+    client = WireClient.connect(proxy.url, timeout_s=TIMEOUT_S)
+    yield client
+    client.abort()
+
+
+@pytest.fixture
+def official(proxy: Proxy) -> Iterator[OfficialClient]:
+    """pulsar-client, through the proxy."""
+    with OfficialClient(proxy.url, timeout_s=TIMEOUT_S) as client:
+        yield client
+        proxy.stop()  # before the client: one that has reconnected may take 20 s to shut down otherwise

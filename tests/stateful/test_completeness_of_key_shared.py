@@ -1,0 +1,91 @@
+"""No misses of document 004: what a broker does otherwise is found, under a rule that it breaks.
+
+The broker is the reference with one thing done differently (:mod:`model.key_shared.variants`), which exploring it
+finds to break a rule, seen from inside; here it must be noticed from outside, by the suite's machines.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from model.deviations import COUNTED_ON_TOP, DEVIATIONS, JOINED_GETS_EARLIER
+from model.key_shared.variants import KeysVariant
+from stateful.test_key_shared import MACHINES
+from tests.lockstep.campaigns import Campaign, play, play_in_rounds
+from tests.lockstep.simulated import SimulatedPerformer
+
+BY_NAME = {machine.name: machine for machine in MACHINES}
+ROUNDS, EXAMPLES = 6, 25
+"""How many examples a machine may take, in rounds; most variants are found in the first."""
+
+FOUND = {
+    "no_draining": ("keys", {"KEY-01", "KEY-11"}),
+    "never_blocked": ("keys", {"KEY-01"}),
+    "replay_not_asked": ("keys", {"KEY-01"}),
+    "range_blocked": ("keys", {"KEY-04"}),
+    "counted_down_twice": ("keys", {"KEY-01", "KEY-11"}),
+    "not_counted_down_on_disconnect": ("keys-races", {"KEY-05", "KEY-10", "KEY-11"}),
+    "never_unblocked": ("keys", {"KEY-05"}),
+    "own_blocked": ("keys", {"KEY-07", "KEY-11"}),
+    "ahead_of_replay": ("keys-again", {"KEY-02", "KEY-06", "KEY-09"}),
+    "replay_reversed": ("keys-again", {"KEY-02", "KEY-09"}),
+    "leaver_forgotten": ("keys", {"KEY-06", "KEY-09", "KEY-13"}),
+    "closed_given": ("keys-races", {"KEY-02", "KEY-06", "KEY-09", "KEY-10"}),
+    "closed_dropped": ("keys-races", {"KEY-02", "KEY-06", "KEY-09", "KEY-10"}),
+    "moved_not_noticed": ("keys-races", {"KEY-01", "KEY-10", "KEY-11"}),
+    "registered_late": ("keys-races", {"KEY-01", "KEY-11"}),
+    "nack_kept": ("keys-again", {"ACK-13"}),
+}
+"""For each variant the machine that is to find it, and the rules that are a sensible name for what it does."""
+
+DEVIATING = {"classic": ("keys", JOINED_GETS_EARLIER), "counted_on_top": ("keys", COUNTED_ON_TOP)}
+"""For each variant that releases are known to be like, a machine that meets it, and the name of the deviation."""
+
+LIKE_THE_DOCUMENT = {
+    "back_not_noticed": "a hash that came back may be shown until something of it is sent, which nobody sees",
+    "replay_not_noticed": "what is sent when a message was given back may have been sent before",
+    "classic_by_letter": "it is the other implementation, which is as sound as it says, and waits for ever",
+}
+"""What looks from outside like what the document allows, and why."""
+
+
+def in_rounds(name: str, switch: str, known: frozenset[str], *, to_be_met: str = "") -> Campaign:
+    """Play until something is found, or the deviation is met."""
+    machine, performer = BY_NAME[name], partial(SimulatedPerformer, keys=KeysVariant(**{switch: True}))
+
+    def is_enough(campaign: Campaign) -> bool:
+        return bool(campaign.found) or to_be_met in campaign.deviations
+
+    return play_in_rounds(machine, performer, rounds=ROUNDS, examples=EXAMPLES, known=known, until=is_enough)
+
+
+def test_every_variant_is_looked_for_or_cannot_be_told() -> None:
+    looked_for = [*FOUND, *DEVIATING, *LIKE_THE_DOCUMENT]
+    assert sorted(looked_for) == sorted(KeysVariant.__struct_fields__)
+
+
+@pytest.mark.parametrize("switch", FOUND)
+def test_a_variant_is_found_and_a_rule_that_it_breaks_is_blamed(switch: str) -> None:
+    name, rules = FOUND[switch]
+    found, *_ = in_rounds(name, switch, frozenset(DEVIATIONS)).found
+    assert found.violation.deviation is None
+    assert found.violation.rule in rules, found.violation.because
+
+
+@pytest.mark.parametrize("switch", DEVIATING)
+def test_what_releases_are_known_to_do_is_reported_by_its_name_and_broken_where_it_is_not_known(switch: str) -> None:
+    name, deviation = DEVIATING[switch]
+    known = in_rounds(name, switch, frozenset(DEVIATIONS), to_be_met=deviation)
+    assert [found.violation for found in known.found] == []
+    assert set(known.deviations) == {deviation}
+    found, *_ = in_rounds(name, switch, frozenset(DEVIATIONS) - {deviation}).found
+    assert found.violation.deviation == deviation
+
+
+def test_the_classic_implementation_by_its_letter_holds_its_rule() -> None:
+    machine, performer = BY_NAME["keys"], partial(SimulatedPerformer, keys=KeysVariant(classic_by_letter=True))
+    campaign = play(machine.factory, performer, examples=EXAMPLES, steps=machine.steps)
+    assert [f"{found.violation.rule}: {found.violation.because}" for found in campaign.found] == []
+    assert campaign.exercised["KEY-14"] > 0

@@ -1,0 +1,65 @@
+"""Tests of how the tests are shared out to processes."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.scheduling import BROKERS, SPARK, share_of
+from tests.test_pytest_plugin import pytest_run
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "share"),
+    [
+        ("tests/soak/test_soak.py::test_ctrl_c", BROKERS),
+        ("tests/brokers/test_external.py::TestContract::test_it_is_alive[tests/pipeline]", BROKERS),
+        ("tests/test_pytest_plugin.py::test_the_shared_broker", BROKERS),
+        ("tests/pipeline/test_summary.py::test_rules", SPARK),
+        ("tests/pipeline/test_anomalies.py::test_an_anomaly[tests/soak]", "tests/pipeline/test_anomalies.py"),
+        ("tests/model/key_shared/test_selectors.py::test_one", "tests/model/key_shared/test_selectors.py"),
+    ],
+)
+def test_a_test_is_of_its_folders_or_modules_share_or_else_of_its_module(nodeid: str, share: str) -> None:
+    assert share_of(nodeid) == share
+
+
+def test_each_share_is_run_by_one_of_two_processes() -> None:
+    of_brokers = ("tests/proxy/test_values.py", "tests/brokers/test_settings.py", "tests/clients/test_markers.py")
+    run = of_two_processes("--verbose", *of_brokers, "tests/model/test_producer.py")
+    assert run.returncode == 0
+    told = re.findall(r"^\[(gw\d)\] .* PASSED (\S+)", run.stdout, flags=re.MULTILINE)
+    shared = {(share_of(nodeid), process) for process, nodeid in told}
+    assert sorted(share for share, _ in shared) == [BROKERS, "tests/model/test_producer.py"]
+    assert {process for _, process in shared} == {"gw0", "gw1"}
+
+
+def test_a_test_that_asks_for_a_broker_elsewhere_is_named(tmp_path: Path) -> None:
+    run = pytest_run(tmp_path, "--broker", "no-such-thing", "-p", "tests.conftest")
+    assert run.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "test_one.py::test_one asks for pulsar_broker: give its module a share in tests.scheduling" in run.stderr
+
+
+def test_a_broker_that_cannot_be_had_ends_a_run_of_several_processes_with_a_sentence_too() -> None:
+    run = of_two_processes(
+        "--broker", "no-such-thing", "tests/proxy/test_sightings.py", "tests/proxy/test_recording.py"
+    )
+    assert run.returncode == 2
+    assert "'no-such-thing' names no broker" in run.stderr
+
+
+def of_two_processes(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run pytest as ``make test`` does, on some modules."""
+    command = [sys.executable, "-m", "pytest", "-n", "2", "-p", "no:cacheprovider", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
+def test_what_has_brokers_is_tried_once_more_when_it_fails_and_nothing_else_is(request: pytest.FixtureRequest) -> None:
+    for item in request.session.items:
+        assert (item.get_closest_marker("flaky") is not None) == (share_of(item.nodeid) == BROKERS), item.nodeid
