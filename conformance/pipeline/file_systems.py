@@ -112,6 +112,6 @@ def _not_listed(spark: SparkSession, address: str, error: Py4JJavaError) -> str:
     version = jvm.org.apache.hadoop.util.VersionInfo.getVersion()
     return (
         f"{address} cannot be read, because Spark brings no jars for S3: add --conf "
-        f"spark.jars.packages=org.apache.hadoop:hadoop-aws:{version} (docs/histories.md says how to fetch 20 MB instead"
+        f"spark.jars.packages=org.apache.hadoop:hadoop-aws:{version} (docs/verify.md says how to fetch 20 MB instead"
         f" of its 600)"
     )

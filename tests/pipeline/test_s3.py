@@ -21,7 +21,7 @@ from tests.pipeline.test_verify import LOST, SOUND
 
 BUCKET = "histories"
 SECRETS = {"AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": "open-sesame", "AWS_REGION": "us-east-1"}
-DOCUMENTED = Path(__file__).parents[2] / "docs" / "histories.md"
+DOCUMENTED = Path(__file__).parents[2] / "docs" / "verify.md"
 
 
 @pytest.fixture(scope="module")

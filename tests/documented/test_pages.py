@@ -1,0 +1,60 @@
+"""What the pages say of one another and of data: links lead somewhere, and each known deviation has its one entry."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from conformance import known
+from tests.documented.found import ROOT
+
+DOCUMENTS = ("deduplication", "replication", "chunking", "cursors", "key_shared")
+_LINK = re.compile(r"\]\((?!https?:)(?P<page>[^)#\s]*)(?:#(?P<heading>[^)\s]+))?\)")
+_ENTRY = re.compile(r"^\| `(?P<name>[a-z0-9-]+)` \|", re.MULTILINE)
+
+
+def pages() -> list[Path]:
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
+    found = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True)
+    return [ROOT / name for name in found.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+def headings(page: Path) -> set[str]:
+    """The anchors that GitHub gives to the headings of a page."""
+    lines = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in lines}
+
+
+def broken_links(page: Path) -> list[str]:
+    broken = []
+    for link in _LINK.finditer(page.read_text("utf-8")):
+        to = page.parent / link["page"] if link["page"] else page
+        if not to.exists() or (link["heading"] and link["heading"] not in headings(to)):
+            broken.append(link[0])
+    return broken
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_to_a_page_and_a_heading(page: Path) -> None:
+    assert broken_links(page) == []
+
+
+def test_a_link_to_a_missing_page_or_heading_is_noticed(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Here\n\n[a](#here) [b](#there) [c](gone.md) [d](page.md#here) [e](https://example.org/#x)\n")
+    assert broken_links(page) == ["](#there)", "](gone.md)"]
+
+
+def test_each_known_deviation_has_one_entry_on_the_page_of_a_document() -> None:
+    text = "\n".join((ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in DOCUMENTS)
+    entries = Counter(_ENTRY.findall(text))
+    names = {deviation.name for deviation in known.shipped()}
+    assert {name: entries[name] for name in names} == dict.fromkeys(names, 1)
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) < 150
