@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import re
 import subprocess
 from collections import Counter
@@ -58,3 +60,47 @@ def test_each_known_deviation_has_one_entry_on_the_page_of_a_document() -> None:
 
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) < 150
+
+
+_FILE = re.compile(r"`(?P<path>(?:conformance|docs|model|stateful|tests)/[\w./*…-]+)`")
+
+
+def missing_files(page: Path) -> list[str]:
+    """The files and folders that a page names and that are not there; ``*`` in a name stands for anything."""
+    paths = [found["path"] for found in _FILE.finditer(page.read_text("utf-8"))]
+    return [path for path in paths if not (list(ROOT.glob(path)) if "*" in path else (ROOT / path).exists())]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_file_that_a_page_names_is_there(page: Path) -> None:
+    assert missing_files(page) == []
+
+
+def test_a_file_that_is_gone_is_noticed(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("`model/catalogue.py`, `conformance/gone.py`, `tests/*/nothing.py` and `tests/model`")
+    assert missing_files(page) == ["conformance/gone.py", "tests/*/nothing.py"]
+
+
+def imports(page: Path) -> list[tuple[str, str]]:
+    """What the examples of a page take from this suite: module and name."""
+    examples = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    nodes = [node for example in examples for node in ast.walk(ast.parse(example)) if isinstance(node, ast.ImportFrom)]
+    return [
+        (node.module, name.name)
+        for node in nodes
+        if node.module is not None and node.module.startswith("conformance")
+        for name in node.names
+    ]
+
+
+EXAMPLES = [(page.name, *imported) for page in pages() for imported in imports(page)]
+
+
+def test_pages_have_examples() -> None:
+    assert EXAMPLES
+
+
+@pytest.mark.parametrize(("page", "module", "name"), EXAMPLES)
+def test_the_names_that_an_example_imports_exist(page: str, module: str, name: str) -> None:
+    assert hasattr(importlib.import_module(module), name), f"{page} imports {name} from {module}"
