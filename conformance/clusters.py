@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Final, Literal, Self
 
 from conformance.brokers.interface import Broker
-from conformance.clients.admin import Admin
-from conformance.clients.admin_types import NamespacePolicies
+from conformance.clients.admin.client import Admin
+from conformance.clients.admin.types import NamespacePolicies
 from conformance.harness_error import HarnessError
 from conformance.proxy.armed import Armed
 from conformance.proxy.events import Direction, Event

@@ -96,7 +96,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Pa
 def pulsar_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """The broker that was named, started once for the whole session; a harness error with it ends the session."""
     from conformance.brokers.select import parse_broker
-    from conformance.clients.security_given import security_in
+    from conformance.clients.security.options import security_in
     from conformance.harness_error import HarnessError
 
     try:

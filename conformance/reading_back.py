@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from conformance.clients.admin import Admin
-from conformance.clients.admin_types import InternalStats
-from conformance.clients.read_log import LoggedEntry, each_entry
-from conformance.clients.stored_log import last_stored, stored_positions
-from conformance.clients.wire import WireClient
+from conformance.clients.admin.client import Admin
+from conformance.clients.admin.stored_log import last_stored, stored_positions
+from conformance.clients.admin.types import InternalStats
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.read_log import LoggedEntry, each_entry
 from conformance.history.recorded import Kind, digest
 from conformance.history.recording import Recording, now_ns
 from model.log import Position

@@ -16,9 +16,9 @@ from typing import Any, Self
 
 import pulsar
 
-from conformance.clients.admin import Admin
-from conformance.clients.security import Service
-from conformance.clients.wire import WireClient
+from conformance.clients.admin.client import Admin
+from conformance.clients.security.service import Service
+from conformance.clients.wire.client import WireClient
 from conformance.history.about import About
 from conformance.history.recorded import Kind, Outcome, digest
 from conformance.history.recording import Recording, now_ns

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from conformance.clients.deadline import Deadline
 from conformance.clients.outcomes import ConnectionLost, ServerRefused
-from conformance.clients.security import Service
-from conformance.clients.wire import WireClient
-from conformance.clients.wire_consumer import Delivery, WireConsumer
+from conformance.clients.security.service import Service
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.consumer import Delivery, WireConsumer
+from conformance.wait import Deadline
 from model.applications.vocabulary import Delivered
 
 PAUSE_S: Final = 0.005

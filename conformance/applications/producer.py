@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Final
 
 from conformance.applications.words import Answered, Close, Die, Failed, Hand, Line, Order, Produce, Report, Told
-from conformance.clients.official import OfficialClient, OfficialProducer, OfficialTicket
+from conformance.clients.driver.client import OfficialClient, OfficialProducer, OfficialTicket
 from conformance.clients.outcomes import ConnectionLost, Lost, NoAnswer, Receipt, SendError, SendOutcome, ServerRefused
 
 FOR_EVER_S: Final = threading.TIMEOUT_MAX

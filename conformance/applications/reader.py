@@ -10,9 +10,9 @@ from conformance.applications.death import Fate
 from conformance.applications.deliveries import connected, keep_on, open_consumer, to_message
 from conformance.applications.store import Store
 from conformance.applications.words import CouldNotGoOn, Ended, Line, Order, Read
-from conformance.clients.deadline import Deadline
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.clients.wire_consumer import Delivery, WireConsumer
+from conformance.clients.wire.consumer import Delivery, WireConsumer
+from conformance.wait import Deadline
 from model.log import Position
 
 _PERMITS: Final = 1000

@@ -10,11 +10,11 @@ from conformance.applications.death import Fate
 from conformance.applications.deliveries import PAUSE_S, connected, keep_on, open_consumer, to_message
 from conformance.applications.store import Store
 from conformance.applications.words import CouldNotGoOn, Ended, Line, Order, Subscribe
-from conformance.clients.admin import Admin
-from conformance.clients.backlog import unacknowledged
-from conformance.clients.deadline import Deadline
+from conformance.clients.admin.backlog import unacknowledged
+from conformance.clients.admin.client import Admin
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.clients.wire_consumer import Delivery
+from conformance.clients.wire.consumer import Delivery
+from conformance.wait import Deadline
 
 _PERMITS: Final = 1000
 

@@ -10,7 +10,7 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from conformance.clients.outcomes import NoAnswer
-from conformance.clients.security import Service
+from conformance.clients.security.service import Service
 from model.applications.vocabulary import Death
 from model.log import Position
 from model.vocabulary import Entry

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from conformance.brokers.ports import HOST
-from conformance.clients.security import NO_SECURITY, Security, Service
+from conformance.clients.security.service import NO_SECURITY, Security, Service
 
 
 class Capability(enum.Enum):

@@ -12,7 +12,7 @@ from conformance.brokers.interface import Addresses, Broker
 from conformance.brokers.known_settings import demand_known, known_settings
 from conformance.brokers.release import Release, fetched_release, release_at
 from conformance.brokers.settings import Base, Choice
-from conformance.clients.security import NO_SECURITY, Security
+from conformance.clients.security.service import NO_SECURITY, Security
 from conformance.clients.transport import BINARY, WEB, addresses_of
 from conformance.harness_error import HarnessError
 

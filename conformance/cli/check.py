@@ -13,7 +13,7 @@ from conformance.cli import options
 from conformance.cli.connection import connection_options, take_token_off
 from conformance.cli.output import NAME, consoles
 from conformance.cli.types import DEFECT, MACHINES, Duration, Rules
-from conformance.clients.security import Security
+from conformance.clients.security.service import Security
 from conformance.commands.engine import Engine
 from model.catalogue import Selection
 

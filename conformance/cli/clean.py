@@ -8,7 +8,7 @@ from conformance.cli import options
 from conformance.cli.connection import connection_options
 from conformance.cli.output import consoles
 from conformance.cli.types import Tenant
-from conformance.clients.security import Security
+from conformance.clients.security.service import Security
 
 
 @click.command()

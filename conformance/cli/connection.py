@@ -14,8 +14,8 @@ from typing import Any, Final, TypeVar, cast
 
 import click
 
-from conformance.clients.security import TOKEN_VARIABLE, Security
-from conformance.clients.security_given import NAMES, security_given, variable
+from conformance.clients.security.options import NAMES, security_given, variable
+from conformance.clients.security.service import TOKEN_VARIABLE, Security
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -12,7 +12,7 @@ from conformance.cli import options
 from conformance.cli.connection import connection_options
 from conformance.cli.output import consoles
 from conformance.cli.types import DEFECT_OR_NONE, Duration
-from conformance.clients.security import Security
+from conformance.clients.security.service import Security
 from conformance.commands.engine import Engine
 
 

@@ -11,7 +11,7 @@ from conformance.cli import options
 from conformance.cli.connection import connection_options
 from conformance.cli.output import NAME, consoles
 from conformance.cli.types import DEFECT, FAULTS, LONGEST_S, Duration, Number
-from conformance.clients.security import Security
+from conformance.clients.security.service import Security
 
 if TYPE_CHECKING:
     from conformance.soak.words import FaultName

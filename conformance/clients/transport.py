@@ -10,10 +10,10 @@ from typing import Final
 
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, MaxRetryError, NewConnectionError, ReadTimeoutError
 
-from conformance.clients.deadline import Deadline
 from conformance.clients.outcomes import ConnectionLost
-from conformance.clients.security import Security, Service
+from conformance.clients.security.service import Security, Service
 from conformance.harness_error import HarnessError
+from conformance.wait import Deadline
 
 BINARY: Final = ("pulsar", "pulsar+ssl")
 WEB: Final = ("http", "https")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.clients.security import NO_SECURITY, Security
+from conformance.clients.security.service import NO_SECURITY, Security
 from model.catalogue import Rule
 
 if TYPE_CHECKING:

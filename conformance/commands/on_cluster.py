@@ -15,7 +15,7 @@ from conformance.harness_error import HarnessError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from conformance.clients.security import Security
+    from conformance.clients.security.service import Security
     from conformance.tenancy.footprint import Footprint
     from conformance.tenancy.leftovers import Removed
 
@@ -45,7 +45,7 @@ def described(removed: Removed) -> str:
 def _remove_what_is_left(broker: str, footprint: Footprint, security: Security, err: Console) -> None:
     """Whatever is the matter has been told already, so that what fails here is only added."""
     from conformance.brokers.select import parse_broker
-    from conformance.clients.admin import Admin
+    from conformance.clients.admin.client import Admin
     from conformance.tenancy.leftovers import remove
     from conformance.tenancy.run_tenant import RunTenant
 

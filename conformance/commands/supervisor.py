@@ -23,7 +23,7 @@ from typing import BinaryIO, Protocol
 
 import msgspec
 
-from conformance.clients.security import NO_SECURITY, Security
+from conformance.clients.security.service import NO_SECURITY, Security
 from conformance.engine.budget import on_top_s
 from conformance.events import (
     AnyEvent,

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 from conformance.brokers.interface import AgentAddress, Broker
-from conformance.clients.security import Service
+from conformance.clients.security.service import Service
 from conformance.faults import catalogue, defects
 from conformance.faults.catalogue import BrokerDefect
 from conformance.faults.wire import WireDefect

@@ -20,8 +20,8 @@ from conformance.brokers.interface import Broker
 from conformance.brokers.select import has_settings, is_running_cluster
 from conformance.brokers.settings import CHOICES, MACHINES, Base, Choice
 from conformance.brokers.swarm import drawn
-from conformance.clients.security import Security
-from conformance.clients.security_given import security_in
+from conformance.clients.security.options import security_in
+from conformance.clients.security.service import Security
 from conformance.engine.deployment import Deployment
 from conformance.engine.machines import Machine
 from conformance.engine.run import Plan, Run, spare_the_collector

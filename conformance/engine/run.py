@@ -23,7 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from conformance import events
 from conformance.brokers.settings import Base, Choice
-from conformance.clients.security import NO_SECURITY, Security
+from conformance.clients.security.service import NO_SECURITY, Security
 from conformance.engine.budget import ON_TOP_AT_MOST_S, on_top_s, reserve_s
 from conformance.engine.defect import SeededDefect
 from conformance.engine.durations import Durations

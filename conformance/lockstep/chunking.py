@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterator, MutableMapping
 from typing import Final, TypeVar, assert_never
 
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients import read_log as logs
-from conformance.clients.admin_http import AdminError
-from conformance.clients.backlog import unacknowledged
-from conformance.clients.deadline import Deadline
+from conformance.clients.admin.backlog import unacknowledged
+from conformance.clients.admin.http import AdminError
 from conformance.clients.outcomes import ServerRefused
-from conformance.clients.security import Service
+from conformance.clients.security.service import Service
+from conformance.clients.wire import read_log as logs
 from conformance.lockstep.chunking_consumers import ChunkConsumer
 from conformance.lockstep.chunking_producers import (
     ChunkProducer,
@@ -28,6 +27,7 @@ from conformance.lockstep.chunking_producers import (
 from conformance.lockstep.proxied import LIMIT_BYTES
 from conformance.lockstep.retrying import RETRIABLE
 from conformance.lockstep.world import World
+from conformance.wait import Deadline
 from model.chunking import dispatching
 from model.chunking.payloads import digest
 from model.chunking.vocabulary import (

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from conformance.clients.deadline import Deadline
-from conformance.clients.official import OfficialDelivery
+from conformance.clients.driver.client import OfficialDelivery
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.clients.security import Service
+from conformance.clients.security.service import Service
 from conformance.lockstep.chunking_producers import part_passed
 from conformance.lockstep.proxied import Tapped
 from conformance.proxy.events import Command
+from conformance.wait import Deadline
 from model.chunking.dispatching import ORDERED
 from model.chunking.payloads import digest
 from model.chunking.receiving import fresh_lanes, is_explained, met, settled

@@ -15,15 +15,15 @@ from typing import Final, Protocol
 from msgspec.structs import replace
 
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.deadline import Deadline
-from conformance.clients.official import OfficialTicket
+from conformance.clients.driver.client import OfficialTicket
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, Receipt, SendError, ServerRefused
-from conformance.clients.security import Service
-from conformance.clients.wire import WireClient
+from conformance.clients.security.service import Service
+from conformance.clients.wire.client import WireClient
 from conformance.lockstep.proxied import ASK_TIMEOUT_S, Tapped
 from conformance.proxy.armed import Armed
 from conformance.proxy.events import Command
 from conformance.proxy.faults import Cut, Hold, Refuse, Which
+from conformance.wait import Deadline
 from model.chunking.payloads import digest, part_of, payload_of
 from model.chunking.vocabulary import Crafted, Life, OpenChunking, Part, Payload, PayloadsSent, SendPayloads
 from model.log import Position

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Final
 
-from conformance.clients.admin import Admin
-from conformance.clients.backlog import unacknowledged
-from conformance.clients.deadline import Deadline
+from conformance.clients.admin.backlog import unacknowledged
+from conformance.clients.admin.client import Admin
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.clients.security import Service
+from conformance.clients.security.service import Service
 from conformance.lockstep.seats import PREFETCH, Seat, take_seat
+from conformance.wait import Deadline
 from model.applications.vocabulary import Consume, Delivered, Drain, Drained, Received, Stuck, SubscriptionKind
 from model.log import Position
 from model.operations import AnyOutcome, Refused, Skipped

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from conformance.clients.admin import Admin
-from conformance.clients.admin_types import ConsumerStats, CursorStats, InternalStats, SubscriptionStats
-from conformance.clients.backlog import unacknowledged
-from conformance.clients.deadline import Deadline
+from conformance.clients.admin.backlog import unacknowledged
+from conformance.clients.admin.client import Admin
+from conformance.clients.admin.types import ConsumerStats, CursorStats, InternalStats, SubscriptionStats
 from conformance.lockstep.cursor_consumers import IN_ORDER, Member, WireMember
+from conformance.wait import Deadline
 from model.cursors.vocabulary import Range
 from model.log import Position
 

@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from conformance.clients.admin import Admin, AdminError
-from conformance.clients.backlog import unacknowledged
-from conformance.clients.deadline import Deadline
+from conformance.clients.admin.backlog import unacknowledged
+from conformance.clients.admin.client import Admin, AdminError
 from conformance.lockstep.cursor_accounts import PAUSE_S
 from conformance.lockstep.retrying import retried
+from conformance.wait import Deadline
 from model.cursors.vocabulary import (
     CreateSubscription,
     DeleteSubscription,

@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from conformance.clients.official import OfficialClient, OfficialConsumer, OfficialDelivery
-from conformance.clients.security import Service
+from conformance.clients.driver.client import OfficialClient, OfficialConsumer, OfficialDelivery
+from conformance.clients.security.service import Service
 from conformance.harness_error import HarnessError
 from conformance.lockstep.cursor_official import NACK_DELAY_S
 from model.cursors.vocabulary import Dispatched, RedeliveryTimes, Starved

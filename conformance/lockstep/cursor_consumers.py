@@ -12,9 +12,9 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.clients.security import Service
-from conformance.clients.wire import WireClient
-from conformance.clients.wire_consumer import Delivery, KeyShared, PartOfBatch
+from conformance.clients.security.service import Service
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.consumer import Delivery, KeyShared, PartOfBatch
 from conformance.lockstep.batch_acknowledger import BatchAcknowledger
 from conformance.lockstep.positions import Whereabouts
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S

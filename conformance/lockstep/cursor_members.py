@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from conformance.clients.deadline import Deadline
 from conformance.clients.outcomes import ConnectionLost, ServerRefused
 from conformance.harness_error import HarnessError
 from conformance.lockstep.cursor_accounts import PAUSE_S, Watch, account_of, port_of
@@ -19,6 +18,7 @@ from conformance.lockstep.cursor_official import OfficialMember
 from conformance.lockstep.positions import Whereabouts
 from conformance.lockstep.retrying import RETRIABLE
 from conformance.lockstep.world import World
+from conformance.wait import Deadline
 from model.cursors.vocabulary import Dispatched, Subscribe
 from model.log import Position
 from model.operations import Refused

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Final
 
-from conformance.clients.official import OfficialClient, OfficialDelivery
+from conformance.clients.driver.client import OfficialClient, OfficialDelivery
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.clients.security import Service
+from conformance.clients.security.service import Service
 from conformance.lockstep.batch_acknowledger import BatchAcknowledger
 from conformance.lockstep.cursor_consumers import IN_ORDER
 from conformance.lockstep.positions import Whereabouts

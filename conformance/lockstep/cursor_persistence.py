@@ -14,8 +14,8 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from conformance.clients.admin import Admin
-from conformance.clients.admin_types import CursorStats
+from conformance.clients.admin.client import Admin
+from conformance.clients.admin.types import CursorStats
 from model.cursors.vocabulary import NotPersisted, Persisted
 from model.operations import Skipped
 

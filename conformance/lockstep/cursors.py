@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from conformance.clients.deadline import Deadline
 from conformance.clients.outcomes import ServerRefused
-from conformance.clients.wire_consumer import PartOfBatch
+from conformance.clients.wire.consumer import PartOfBatch
 from conformance.lockstep.cursor_accounts import Account, Watch, account_of
 from conformance.lockstep.cursor_admin import BEGINNING, CursorAdmin
 from conformance.lockstep.cursor_backoff import fail_often
@@ -24,6 +23,7 @@ from conformance.lockstep.key_shared import KeyShares
 from conformance.lockstep.network import fault_of
 from conformance.lockstep.positions import Whereabout, Whereabouts
 from conformance.lockstep.world import World
+from conformance.wait import Deadline
 from model.cursors.vocabulary import (
     AckById,
     Acknowledge,

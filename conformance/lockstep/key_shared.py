@@ -11,15 +11,15 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Final, assert_never
 
-from conformance.clients.admin_types import ConsumerStats
-from conformance.clients.backlog import unacknowledged
-from conformance.clients.deadline import Deadline
+from conformance.clients.admin.backlog import unacknowledged
+from conformance.clients.admin.types import ConsumerStats
 from conformance.clients.outcomes import ServerRefused
 from conformance.lockstep.cursor_accounts import PAUSE_S, Account, Watch, account_of
 from conformance.lockstep.cursor_consumers import Member, WireMember
 from conformance.lockstep.cursor_members import Members
 from conformance.lockstep.positions import Whereabouts
 from conformance.lockstep.world import World
+from conformance.wait import Deadline
 from model.cursors.vocabulary import Starved
 from model.key_shared.hashing import AUTO_SPLIT_HASHES, STICKY_HASHES, HashRange
 from model.key_shared.liveness import Open, Receiver, due

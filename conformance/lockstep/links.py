@@ -11,9 +11,9 @@ from typing import Final, Protocol
 from conformance.applications.starter import Starter
 from conformance.applications.words import Answered, Close, Die, Failed, Hand, Produce, Told
 from conformance.clients.outcomes import Lost, NoAnswer, Receipt, SendError, SendOutcome, ServerRefused
-from conformance.clients.security import Service
-from conformance.clients.wire import WireClient
-from conformance.clients.wire_producer import SendTicket
+from conformance.clients.security.service import Service
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.producer import SendTicket
 from conformance.harness_error import HarnessError
 from model.vocabulary import Client, Entry
 

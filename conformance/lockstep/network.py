@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
-from conformance.clients.security import Service
+from conformance.clients.security.service import Service
 from conformance.proxy import faults
 from conformance.proxy.armed import Armed
 from conformance.proxy.faults import Fault, Which

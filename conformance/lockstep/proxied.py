@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from conformance.clients.official import OfficialClient
-from conformance.clients.security import Service
+from conformance.clients.driver.client import OfficialClient
+from conformance.clients.security.service import Service
 from conformance.proxy.event_buffer import Ring
 from conformance.proxy.events import Command
 from conformance.proxy.faults import Corrupt, LowerLimit, Which

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from typing import Final, assert_never
 
 from conformance.brokers.interface import Capability
-from conformance.clients import read_log as logs
-from conformance.clients.admin_types import CursorStats
+from conformance.clients.admin.stored_log import last_stored
+from conformance.clients.admin.types import CursorStats
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.clients.stored_log import last_stored
+from conformance.clients.wire import read_log as logs
 from conformance.harness_error import HarnessError
 from conformance.lockstep.applications import Applications
 from conformance.lockstep.chunking import Chunks

@@ -12,12 +12,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, assert_never
 
-from conformance.clients.admin import Admin
-from conformance.clients.admin_http import AdminError
-from conformance.clients.deadline import Deadline
+from conformance.clients.admin.client import Admin
+from conformance.clients.admin.http import AdminError
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, Receipt, ServerRefused
-from conformance.clients.wire import WireClient
-from conformance.clients.wire_producer import WireProducer
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.producer import WireProducer
 from conformance.harness_error import HarnessError
 from conformance.lockstep.cursor_accounts import PAUSE_S
 from conformance.lockstep.replication_members import ANSWER_TIMEOUT_S, Member, Topic
@@ -31,6 +30,7 @@ from conformance.lockstep.replication_world import (
     Link,
     now_ms,
 )
+from conformance.wait import Deadline
 from model.log import Position
 from model.operations import AnyOutcome, Done, Refused, Skipped, Unknown
 from model.replication.agreement import SLACK_MS

@@ -11,13 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from conformance.clients.admin import Admin
-from conformance.clients.deadline import Deadline
-from conformance.clients.wire_consumer import WireConsumer
+from conformance.clients.admin.client import Admin
+from conformance.clients.wire.consumer import WireConsumer
 from conformance.harness_error import HarnessError
 from conformance.lockstep.cursor_accounts import PAUSE_S
 from conformance.lockstep.replication_reading import Reading, TooMuchToRead, message_of
 from conformance.lockstep.replication_world import now_ms
+from conformance.wait import Deadline
 from model.log import Position
 from model.operations import Skipped
 from model.replication.vocabulary import AcknowledgedAt, ClustersRead, GivenMessage, ReceivedAt

@@ -15,15 +15,15 @@ from functools import partial
 from itertools import permutations
 from typing import Final
 
-from conformance.clients.admin_http import AdminError
-from conformance.clients.admin_types import InternalStats, ReplicationStats, RestEntry
-from conformance.clients.deadline import Deadline
-from conformance.clients.markers import read_marker
-from conformance.clients.stored_log import last_stored, stored_positions
+from conformance.clients.admin.http import AdminError
+from conformance.clients.admin.stored_log import last_stored, stored_positions
+from conformance.clients.admin.types import InternalStats, ReplicationStats, RestEntry
+from conformance.clients.wire.markers import read_marker
 from conformance.clusters import Cluster
 from conformance.harness_error import HarnessError
 from conformance.lockstep.replication_world import PERIOD_MS, GeoWorld, Link, now_ms
 from conformance.lockstep.retrying import retried
+from conformance.wait import Deadline
 from model.log import Position
 from model.replication.logs import Log, SnapshotSeen
 from model.replication.vocabulary import ClusterRead, ClustersRead, GeoCursor, GeoEntry

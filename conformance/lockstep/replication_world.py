@@ -14,14 +14,14 @@ from itertools import permutations
 from typing import Final
 
 from conformance.brokers.interface import Broker
-from conformance.clients.admin_http import AdminError
-from conformance.clients.admin_types import ReplicationStats
-from conformance.clients.deadline import Deadline
+from conformance.clients.admin.http import AdminError
+from conformance.clients.admin.types import ReplicationStats
 from conformance.clusters import QUICK, Clusters
 from conformance.harness_error import HarnessError
 from conformance.lockstep.cursor_accounts import PAUSE_S
 from conformance.lockstep.retrying import retried
 from conformance.proxy.events import Command, Event
+from conformance.wait import Deadline
 from model.replication.vocabulary import LABELS
 
 Link = tuple[str, str]

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from conformance.clients.admin_http import AdminError
-from conformance.clients.deadline import Deadline
+from conformance.clients.admin.http import AdminError
+from conformance.wait import Deadline
 
 T = TypeVar("T")
 

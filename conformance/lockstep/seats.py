@@ -11,10 +11,10 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from conformance.applications.deliveries import to_message
-from conformance.clients.official import OfficialClient, OfficialDelivery
+from conformance.clients.driver.client import OfficialClient, OfficialDelivery
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.clients.security import Service
-from conformance.clients.wire import WireClient
+from conformance.clients.security.service import Service
+from conformance.clients.wire.client import WireClient
 from model.applications.vocabulary import Delivered, SubscriptionKind
 from model.log import Position
 from model.vocabulary import Client

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from conformance.clients.deadline import Deadline
-from conformance.clients.official import OfficialClient, OfficialTicket
+from conformance.clients.driver.client import OfficialClient, OfficialTicket
 from conformance.clients.outcomes import ConnectionLost, Lost, NoAnswer, Receipt, SendError, SendOutcome, ServerRefused
-from conformance.clients.security import Service
-from conformance.clients.wire import WireClient
-from conformance.clients.wire_producer import Keys, SendTicket, WireProducer
+from conformance.clients.security.service import Service
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.producer import Keys, SendTicket, WireProducer
+from conformance.wait import Deadline
 from model.deduplication.producer_state import UNKNOWN_STATUS
 from model.operations import Answer, Duplicate, Entry, Refused, Stored, Unknown
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final
 
-from conformance.clients.admin import Admin
-from conformance.clients.admin_http import AdminError
+from conformance.clients.admin.client import Admin
+from conformance.clients.admin.http import AdminError
 from conformance.tenancy.cluster_settings import CLASSIC
 
 _REFUSED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from conformance.applications.starter import Starter
-from conformance.clients.deadline import Deadline
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, Receipt, ServerRefused
 from conformance.lockstep.links import Link, Ticket, open_link
 from conformance.lockstep.network import Network
+from conformance.wait import Deadline
 from model.applications.vocabulary import (
     Confirmed,
     CrashSource,

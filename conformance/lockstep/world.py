@@ -12,13 +12,12 @@ from typing import assert_never
 
 from conformance.applications.starter import Starter
 from conformance.brokers.interface import Broker
-from conformance.clients import admin_types
-from conformance.clients.admin import Admin
-from conformance.clients.deadline import Deadline
+from conformance.clients.admin import types as admin_types
+from conformance.clients.admin.client import Admin
 from conformance.clients.outcomes import Receipt
-from conformance.clients.security import Service
+from conformance.clients.security.service import Service
 from conformance.clients.versions import client_versions
-from conformance.clients.wire import WireClient
+from conformance.clients.wire.client import WireClient
 from conformance.harness_error import HarnessError
 from conformance.lockstep.failpoints import Failpoints
 from conformance.lockstep.replication_world import GeoWorld
@@ -26,6 +25,7 @@ from conformance.lockstep.settings_in_force import settings_in_force, shipped_se
 from conformance.lockstep.traits import Traits
 from conformance.tenancy.cluster_settings import CLASSIC
 from conformance.tenancy.place import Place
+from conformance.wait import Deadline
 from model.cursors.vocabulary import PERSISTED_PER_S, Persistence
 from model.operations import Switch
 

@@ -8,7 +8,7 @@ from typing import Final, assert_never
 import google_crc32c
 
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.frames import CARRY_PAYLOAD, bounds_of, command_end, encode_frame
+from conformance.clients.wire.frames import CARRY_PAYLOAD, bounds_of, command_end, encode_frame
 from conformance.proxy.faults import Change, Corrupt, FewerIds, LowerLimit, OtherChunkId, OtherUuid, PayloadByte
 
 _U32: Final = struct.Struct(">I")

@@ -15,7 +15,7 @@ from typing import Final, Literal, Protocol, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from conformance.clients.frames import FrameSplitter, MalformedFrame
+from conformance.clients.wire.frames import FrameSplitter, MalformedFrame
 from conformance.proxy.armed import Armed
 from conformance.proxy.changes import changed
 from conformance.proxy.events import Blind, Command, Direction, Event

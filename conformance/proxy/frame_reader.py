@@ -13,8 +13,8 @@ from typing import Any, Final
 from google.protobuf.message import DecodeError
 
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.frames import MalformedFrame, bounds_of, command_end
 from conformance.clients.outcomes import error_name, position_of
+from conformance.clients.wire.frames import MalformedFrame, bounds_of, command_end
 from conformance.proxy.events import UNREADABLE, Chunk
 from model.log import Position
 

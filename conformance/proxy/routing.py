@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.frames import command_end, encode_frame
+from conformance.clients.wire.frames import command_end, encode_frame
 
 NAMING: Final = frozenset({"LOOKUP_RESPONSE", "CLOSE_PRODUCER", "CLOSE_CONSUMER"})
 """The commands that may name a broker."""

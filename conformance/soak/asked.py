@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from conformance.clients.security import NO_SECURITY, Security
+from conformance.clients.security.service import NO_SECURITY, Security
 from conformance.soak.words import Counts, FaultName
 from conformance.tenancy.footprint import Footprint
 from model.log import Position

@@ -13,9 +13,9 @@ from typing import Final
 import pulsar
 
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.clients.security import Service
-from conformance.clients.wire import WireClient
-from conformance.clients.wire_consumer import Delivery
+from conformance.clients.security.service import Service
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.consumer import Delivery
 from conformance.soak.plan import Consume
 
 TIMEOUT_S: Final = 10.0

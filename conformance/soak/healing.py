@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Final
 
-from conformance.clients.admin_types import InternalStats
-from conformance.clients.backlog import unacknowledged
-from conformance.clients.stored_log import last_stored
+from conformance.clients.admin.backlog import unacknowledged
+from conformance.clients.admin.stored_log import last_stored
+from conformance.clients.admin.types import InternalStats
 from conformance.history.recording import now_ns
 from conformance.soak.asked import Healed, Subscription
 from conformance.soak.beating import beating

@@ -14,8 +14,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from conformance.clients.security import Service
-from conformance.clients.wire_consumer import Kind
+from conformance.clients.security.service import Service
+from conformance.clients.wire.consumer import Kind
 from conformance.history.about import About
 from conformance.soak.words import FaultName
 

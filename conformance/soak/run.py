@@ -14,7 +14,7 @@ from typing import Final
 
 from conformance.brokers.interface import Broker
 from conformance.clients.versions import client_versions
-from conformance.clients.wire import WireClient
+from conformance.clients.wire.client import WireClient
 from conformance.harness_error import HarnessError
 from conformance.history.about import About
 from conformance.history.compacting import compact

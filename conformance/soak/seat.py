@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import pulsar
 
-from conformance.clients.client_options import pulsar_client as connected
-from conformance.clients.security import Service
+from conformance.clients.driver.options import pulsar_client as connected
+from conformance.clients.security.service import Service
 from conformance.proxy.proxy import Proxy
 from conformance.recorder import Recorder
 from conformance.soak.plan import ClientPlan

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from conformance.brokers.interface import Broker, Capability
 from conformance.brokers.select import parse_broker
-from conformance.clients.admin import Admin
-from conformance.clients.admin_http import AdminError
+from conformance.clients.admin.client import Admin
+from conformance.clients.admin.http import AdminError
 from conformance.clients.outcomes import ConnectionLost, NoAnswer
-from conformance.clients.security import Service
-from conformance.clients.wire_consumer import Kind as Type
+from conformance.clients.security.service import Service
+from conformance.clients.wire.consumer import Kind as Type
 from conformance.clusters import Clusters
 from conformance.engine.defect import SeededDefect, seed_defect
 from conformance.faults import catalogue

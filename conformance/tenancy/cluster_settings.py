@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from conformance.clients.admin import Admin
-from conformance.clients.admin_http import AdminError
+from conformance.clients.admin.client import Admin
+from conformance.clients.admin.http import AdminError
 from conformance.tenancy.run_tenant import RunTenant
 
 CLASSIC: Final = "subscriptionKeySharedUseClassicPersistentImplementation"

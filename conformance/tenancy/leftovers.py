@@ -11,7 +11,7 @@ import enum
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from conformance.clients.admin import Admin
+from conformance.clients.admin.client import Admin
 from conformance.tenancy.cluster_settings import ClusterSettings
 from conformance.tenancy.process import is_running
 from conformance.tenancy.removal import count_topics

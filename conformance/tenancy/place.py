@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Final, Self
 
 from conformance.brokers.interface import Broker, Capability
-from conformance.clients.admin import Admin
-from conformance.clients.admin_http import AdminError
+from conformance.clients.admin.client import Admin
+from conformance.clients.admin.http import AdminError
 from conformance.clients.outcomes import ConnectionLost, NoAnswer
 from conformance.harness_error import HarnessError
 from conformance.tenancy.cluster_settings import ClusterSettings

@@ -14,10 +14,10 @@ from functools import partial
 from http import HTTPStatus
 from typing import Final, get_args
 
-from conformance.clients.admin import Admin, Domain
-from conformance.clients.admin_http import AdminError
-from conformance.clients.deadline import Deadline
+from conformance.clients.admin.client import Admin, Domain
+from conformance.clients.admin.http import AdminError
 from conformance.harness_error import HarnessError
+from conformance.wait import Deadline
 
 AT_ONCE: Final = 8
 """Topics that are deleted at the same time."""

@@ -11,9 +11,9 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from conformance.clients.admin import Admin
-from conformance.clients.admin_http import AdminError
-from conformance.clients.admin_types import NamespacePolicies
+from conformance.clients.admin.client import Admin
+from conformance.clients.admin.http import AdminError
+from conformance.clients.admin.types import NamespacePolicies
 from conformance.harness_error import HarnessError
 from conformance.tenancy.process import this_process
 from conformance.tenancy.removal import remove_namespaces, remove_tenant

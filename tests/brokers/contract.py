@@ -20,9 +20,9 @@ import urllib3
 
 from conformance.brokers.interface import Broker, Capability
 from conformance.brokers.listener import TAP_LISTENER
-from conformance.clients.admin import Admin
-from conformance.clients.official import OfficialClient
-from conformance.clients.wire import WireClient
+from conformance.clients.admin.client import Admin
+from conformance.clients.driver.client import OfficialClient
+from conformance.clients.wire.client import WireClient
 from conformance.harness_error import HarnessError
 from conformance.proxy.event_buffer import Ring
 from conformance.proxy.proxy import Proxy

@@ -16,8 +16,8 @@ from conformance.brokers.configuration import configured
 from conformance.brokers.ports import HOST, free_ports
 from conformance.brokers.release import Release
 from conformance.brokers.runs import GuardedProcess
-from conformance.clients.admin import Admin, Domain
-from conformance.clients.admin_http import AdminError
+from conformance.clients.admin.client import Admin, Domain
+from conformance.clients.admin.http import AdminError
 from conformance.clients.outcomes import ConnectionLost
 from tests.polling import eventually
 

@@ -11,10 +11,10 @@ import pytest
 
 from conformance.brokers.interface import Broker
 from conformance.brokers.select import parse_broker
-from conformance.clients.official import OfficialClient
+from conformance.clients.admin.stored_log import stored_entries
+from conformance.clients.driver.client import OfficialClient
 from conformance.clients.outcomes import Receipt
-from conformance.clients.stored_log import stored_entries
-from conformance.clients.wire import WireClient
+from conformance.clients.wire.client import WireClient
 from conformance.clusters import QUICK, Cluster, Clusters
 from conformance.harness_error import HarnessError
 from conformance.proxy.event_buffer import Ring

@@ -18,7 +18,7 @@ import pytest
 from conformance.brokers.release import fetched_release, release_at
 from conformance.brokers.select import parse_broker
 from conformance.cli.output import NAME
-from conformance.clients.wire import WireClient
+from conformance.clients.wire.client import WireClient
 from conformance.commands.supervisor import events_file
 from conformance.events import AnyEvent, ViolationFound, decode
 from conformance.tenancy.cluster_settings import CLASSIC

@@ -10,7 +10,7 @@ from conformance.brokers.container import ContainerBroker
 from conformance.brokers.external import ExternalBroker
 from conformance.brokers.interface import Addresses
 from conformance.brokers.select import parse_broker
-from conformance.clients.security import Security
+from conformance.clients.security.service import Security
 from conformance.harness_error import HarnessError
 
 

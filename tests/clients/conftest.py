@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from conformance.brokers.interface import Broker
-from conformance.clients.admin import Admin
-from conformance.clients.admin_types import NamespacePolicies, Retention
-from conformance.clients.wire import WireClient
+from conformance.clients.admin.client import Admin
+from conformance.clients.admin.types import NamespacePolicies, Retention
+from conformance.clients.wire.client import WireClient
 from tests.polling import TIMEOUT_S
 
 

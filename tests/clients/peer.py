@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.frames import Frame, FrameDecoder, encode_frame
+from conformance.clients.wire.frames import Frame, FrameDecoder, encode_frame
 
 _TIMEOUT_S = 5.0
 _Type = pb.BaseCommand

@@ -9,11 +9,11 @@ import pytest
 
 from conformance.brokers.interface import Broker
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.admin import Admin, AdminError
-from conformance.clients.admin_http import topic_path
-from conformance.clients.admin_types import AcknowledgedRange, NamespacePolicies, Retention, parse_ranges
+from conformance.clients.admin.client import Admin, AdminError
+from conformance.clients.admin.http import topic_path
+from conformance.clients.admin.types import AcknowledgedRange, NamespacePolicies, Retention, parse_ranges
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, Receipt
-from conformance.clients.wire import WireClient
+from conformance.clients.wire.client import WireClient
 from conformance.harness_error import HarnessError
 from model.log import Position
 from tests.clients.test_wire_consumer import take, write

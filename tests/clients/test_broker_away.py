@@ -7,10 +7,10 @@ import time
 import pytest
 
 from conformance.brokers.interface import Broker, Capability
-from conformance.clients.admin import Admin
+from conformance.clients.admin.client import Admin
 from conformance.clients.outcomes import ConnectionLost, Lost, NoAnswer, Receipt
-from conformance.clients.read_log import read_log
-from conformance.clients.wire import WireClient
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.read_log import read_log
 from model.log import Position
 from tests.polling import TIMEOUT_S
 

@@ -13,14 +13,14 @@ import pytest
 
 from conformance.brokers.interface import Broker
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.admin import Admin
-from conformance.clients.admin_types import NamespacePolicies, Retention
-from conformance.clients.official import OfficialClient
+from conformance.clients.admin.client import Admin
+from conformance.clients.admin.types import NamespacePolicies, Retention
+from conformance.clients.driver.client import OfficialClient
 from conformance.clients.outcomes import Receipt, SendError
-from conformance.clients.read_log import LoggedEntry, read_log
-from conformance.clients.wire import WireClient
-from conformance.clients.wire_consumer import Kind
-from conformance.clients.wire_producer import WireProducer
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.consumer import Kind
+from conformance.clients.wire.producer import WireProducer
+from conformance.clients.wire.read_log import LoggedEntry, read_log
 from model.chunking import assembly, judging
 from model.chunking.assembly import Buffers, acknowledged_with, arrive
 from model.chunking.judging import Judgement

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import pytest
 
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.frames import MalformedFrame, encode_frame
 from conformance.clients.outcomes import ConnectionLost, Lost, NoAnswer, Receipt, SendError, ServerRefused
-from conformance.clients.wire import WireClient
-from conformance.clients.wire_producer import WireProducer
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.frames import MalformedFrame, encode_frame
+from conformance.clients.wire.producer import WireProducer
 from conformance.harness_error import HarnessError
 from model.log import Position
 from tests.clients.peer import Peer, peer

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.frames import (
+from conformance.clients.wire.frames import (
     MAX_FRAME_SIZE_BYTES,
     Frame,
     FrameDecoder,

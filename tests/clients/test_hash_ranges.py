@@ -6,10 +6,10 @@ from itertools import islice
 
 import pytest
 
-from conformance.clients.admin import Admin
+from conformance.clients.admin.client import Admin
 from conformance.clients.outcomes import ServerRefused
-from conformance.clients.wire import WireClient
-from conformance.clients.wire_consumer import KeyShared, WireConsumer
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.consumer import KeyShared, WireConsumer
 from model.key_shared.hashing import (
     AUTO_SPLIT_HASHES,
     HASHES_OF_3_3,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.clients.admin import Admin
-from conformance.clients.admin_types import DrainingHash
+from conformance.clients.admin.client import Admin
+from conformance.clients.admin.types import DrainingHash
 from conformance.clients.outcomes import Receipt
-from conformance.clients.wire import WireClient
-from conformance.clients.wire_consumer import KeyShared, WireConsumer
-from conformance.clients.wire_producer import WireProducer
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.consumer import KeyShared, WireConsumer
+from conformance.clients.wire.producer import WireProducer
 from model.key_shared.hashing import AUTO_SPLIT_HASHES, HASHES_OF_3_3, keys_of, sticky_hash
 from model.key_shared.ranges import moves
 from model.key_shared.selectors import Ring, assignments_of, joined

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from conformance.brokers.interface import Broker
-from conformance.clients.admin import Admin
-from conformance.clients.official import OfficialClient, OfficialDelivery, OfficialReader, client_version
+from conformance.clients.admin.client import Admin
+from conformance.clients.driver.client import OfficialClient, OfficialDelivery, OfficialReader, client_version
 from conformance.clients.outcomes import ConnectionLost, Lost, NoAnswer, Receipt, SendError, ServerRefused
-from conformance.clients.read_log import read_log
-from conformance.clients.wire import WireClient
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.read_log import read_log
 from conformance.harness_error import HarnessError
 from model.log import Position
 from tests.polling import eventually
@@ -184,7 +184,7 @@ def test_a_closed_client_does_nothing_more(official: OfficialClient, topic: str)
 
 def test_the_clients_log_goes_to_its_file_and_nowhere_else(broker: Broker, topic: str, tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from conformance.clients.official import OfficialClient\n"
+        "import sys; from pathlib import Path; from conformance.clients.driver.client import OfficialClient\n"
         "client = OfficialClient(sys.argv[1], timeout_s=5, log_file=Path(sys.argv[3]))\n"
         "client.open_producer(sys.argv[2], name='p'); client.close()\n"
     )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.clients.admin import Admin
+from conformance.clients.admin.client import Admin
 from conformance.clients.outcomes import NoAnswer, Receipt, ServerRefused
-from conformance.clients.read_log import read_log
-from conformance.clients.wire import WireClient
-from conformance.clients.wire_producer import WireProducer
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.producer import WireProducer
+from conformance.clients.wire.read_log import read_log
 from model.log import Position
 from tests.polling import TIMEOUT_S
 

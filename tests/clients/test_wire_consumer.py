@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from conformance.clients.admin import Admin
+from conformance.clients.admin.client import Admin
 from conformance.clients.outcomes import ConnectionLost, Receipt, ServerRefused
-from conformance.clients.wire import WireClient
-from conformance.clients.wire_consumer import Delivery, KeyShared, Kind, PartOfBatch, WireConsumer
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.consumer import Delivery, KeyShared, Kind, PartOfBatch, WireConsumer
 from conformance.harness_error import HarnessError
 from model.log import Position
 from tests.polling import TIMEOUT_S, eventually

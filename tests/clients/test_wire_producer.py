@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.admin import Admin
+from conformance.clients.admin.client import Admin
 from conformance.clients.outcomes import ConnectionLost, Lost, Receipt, ServerRefused
-from conformance.clients.read_log import read_log
-from conformance.clients.wire import WireClient
-from conformance.clients.wire_producer import SendTicket, WireProducer
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.producer import SendTicket, WireProducer
+from conformance.clients.wire.read_log import read_log
 from model.log import Position
 from tests.polling import TIMEOUT_S, eventually
 

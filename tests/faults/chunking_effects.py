@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.official import OfficialClient
+from conformance.clients.driver.client import OfficialClient
 from conformance.clients.outcomes import Receipt
-from conformance.clients.read_log import read_log
-from conformance.clients.security import Service
+from conformance.clients.security.service import Service
+from conformance.clients.wire.read_log import read_log
 from tests.faults.effect_fixtures import Bench
 from tests.faults.effects import Effect, Observation, word
 from tests.polling import TIMEOUT_S, becomes

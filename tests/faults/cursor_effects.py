@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from conformance.clients.admin_types import CursorStats
+from conformance.clients.admin.types import CursorStats
 from conformance.clients.outcomes import Receipt
-from conformance.clients.wire_consumer import Kind, PartOfBatch, WireConsumer
+from conformance.clients.wire.consumer import Kind, PartOfBatch, WireConsumer
 from model.log import Position
 from tests.faults.effect_fixtures import Bench
 from tests.faults.effects import Effect, Experiment, Observation

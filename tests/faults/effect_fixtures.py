@@ -8,12 +8,12 @@ from contextlib import suppress
 import pytest
 
 from conformance.brokers.interface import AgentAddress, Broker, Capability
-from conformance.clients.admin import Admin
-from conformance.clients.admin_types import NamespacePolicies, Retention
+from conformance.clients.admin.client import Admin
+from conformance.clients.admin.types import NamespacePolicies, Retention
 from conformance.clients.outcomes import Receipt, SendOutcome, ServerRefused
-from conformance.clients.read_log import read_log
-from conformance.clients.wire import WireClient
-from conformance.clients.wire_producer import SendTicket, WireProducer
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.producer import SendTicket, WireProducer
+from conformance.clients.wire.read_log import read_log
 from conformance.faults.catalogue import broker_defects
 from conformance.faults.defects import is_on, switch_on
 from conformance.harness_error import HarnessError

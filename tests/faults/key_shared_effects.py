@@ -14,9 +14,9 @@ import pytest
 from packaging.version import Version
 
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.admin_types import ConsumerStats
-from conformance.clients.wire import WireClient
-from conformance.clients.wire_consumer import PartOfBatch, WireConsumer
+from conformance.clients.admin.types import ConsumerStats
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.consumer import PartOfBatch, WireConsumer
 from conformance.faults.failpoints import ReadSlow, armed
 from model.key_shared.hashing import HashRange, sticky_hash
 from model.log import Position

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.brokers.interface import AgentAddress, Capability
 from conformance.clients.outcomes import Lost, SendError
-from conformance.clients.wire_producer import SendTicket
+from conformance.clients.wire.producer import SendTicket
 from conformance.faults.byteman import Agent
 from conformance.faults.failpoints import (
     ConfirmationLost,

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conformance.clients.wire import WireClient
+from conformance.clients.wire.client import WireClient
 from conformance.faults.failpoints import DispatchSlow, JoinSlow, LeaveSlow, ReadSlow, armed
 from tests.faults.cursor_effects import all_given
 from tests.faults.effect_fixtures import Bench

@@ -13,7 +13,7 @@ import pytest
 
 from conformance.brokers.interface import Broker
 from conformance.brokers.select import parse_broker
-from conformance.clients.wire import WireClient
+from conformance.clients.wire.client import WireClient
 from conformance.clusters import QUICK
 from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.faults.catalogue import BrokerDefect, find

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from conformance.brokers.interface import Broker
-from conformance.clients.security import Service
+from conformance.clients.security.service import Service
 from conformance.engine.defect import SeededWireDefect, seed_defect
 from conformance.faults.wire import WIRE_DEFECTS, WireDefect
 from conformance.harness_error import HarnessError

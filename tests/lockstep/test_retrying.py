@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.clients.admin_http import AdminError
+from conformance.clients.admin.http import AdminError
 from conformance.lockstep.retrying import retried
 
 

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from conformance.clients.admin_types import ReplicationStats
+from conformance.clients.admin.types import ReplicationStats
 from conformance.harness_error import HarnessError
 from conformance.lockstep import replication
 from conformance.lockstep.replication_members import Topic

@@ -21,7 +21,7 @@ def is_broken(history: Sequence[Recorded], name: str) -> bool:
 
 
 @pytest.mark.parametrize("subscription_type", BY_TYPE)
-@pytest.mark.parametrize("is_tapped", [False, True])
+@pytest.mark.parametrize("is_proxied", [False, True])
 @given(drawn=choices)
 @settings(max_examples=400)
 def test_a_broker_that_keeps_its_word_is_never_blamed(
@@ -49,7 +49,7 @@ def test_a_key_at_two_consumers_is_found_where_nobody_saw_what_was_sent() -> Non
     assert to_two(*(replace(one, invoked_ns=one.completed_ns) for one in (*history, last)))
 
 
-@pytest.mark.parametrize("is_tapped", [False, True])
+@pytest.mark.parametrize("is_proxied", [False, True])
 def test_what_a_consumer_asked_for_before_is_heard_after_a_message_was_sent_to_it(is_proxied: bool) -> None:
     simulated = Simulated("Key_Shared", is_proxied=is_proxied)
     one, other = simulated.client(0), simulated.client(1)
@@ -63,7 +63,7 @@ def test_what_a_consumer_asked_for_before_is_heard_after_a_message_was_sent_to_i
     assert not to_two(*simulated.recorded)
 
 
-@pytest.mark.parametrize("is_tapped", [False, True])
+@pytest.mark.parametrize("is_proxied", [False, True])
 def test_an_acknowledgment_is_heard_after_its_message_was_sent_to_another_consumer(is_proxied: bool) -> None:
     simulated = Simulated("Key_Shared", is_proxied=is_proxied)
     one, other = simulated.client(0), simulated.client(1)

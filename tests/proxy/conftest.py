@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from conformance.brokers.interface import Broker
-from conformance.clients.official import OfficialClient
-from conformance.clients.wire import WireClient
+from conformance.clients.driver.client import OfficialClient
+from conformance.clients.wire.client import WireClient
 from conformance.proxy.event_buffer import Ring
 from conformance.proxy.proxy import Proxy
 from tests.clients.conftest import admin, client, namespace, topic

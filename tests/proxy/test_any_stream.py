@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.frames import FrameSplitter, MalformedFrame, encode_frame
 from conformance.clients.outcomes import ConnectionLost
-from conformance.clients.wire import WireClient
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.frames import FrameSplitter, MalformedFrame, encode_frame
 from conformance.harness_error import HarnessError
 from conformance.proxy.changes import changed
 from conformance.proxy.event_buffer import Ring

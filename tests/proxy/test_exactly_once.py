@@ -11,11 +11,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from conformance.brokers.interface import Broker
-from conformance.clients.admin import Admin
-from conformance.clients.official import OfficialClient
+from conformance.clients.admin.client import Admin
+from conformance.clients.driver.client import OfficialClient
 from conformance.clients.outcomes import Receipt
-from conformance.clients.read_log import read_log
-from conformance.clients.wire import WireClient
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.read_log import read_log
 from conformance.proxy.faults import Cut, CutAfterBytes, Delay, Fault, Hold, Lose, Refuse, Repeat, Which
 from conformance.proxy.proxy import Proxy
 

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from conformance.clients.admin import Admin
-from conformance.clients.official import OfficialClient, OfficialProducer, OfficialTicket
+from conformance.clients.admin.client import Admin
+from conformance.clients.driver.client import OfficialClient, OfficialProducer, OfficialTicket
 from conformance.clients.outcomes import ConnectionLost, Lost, NoAnswer, Receipt, SendError
-from conformance.clients.read_log import read_log
-from conformance.clients.wire import WireClient
-from conformance.clients.wire_producer import SendTicket, WireProducer
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.producer import SendTicket, WireProducer
+from conformance.clients.wire.read_log import read_log
 from conformance.harness_error import HarnessError
 from conformance.proxy.event_buffer import Ring
 from conformance.proxy.events import Closed, TurnedAway

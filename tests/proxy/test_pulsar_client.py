@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from conformance.clients.admin import Admin
-from conformance.clients.official import OfficialClient, OfficialConsumer, OfficialProducer
+from conformance.clients.admin.client import Admin
+from conformance.clients.driver.client import OfficialClient, OfficialConsumer, OfficialProducer
 from conformance.clients.outcomes import NoAnswer, Receipt
-from conformance.clients.read_log import read_log
-from conformance.clients.wire import WireClient
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.read_log import read_log
 from conformance.proxy.event_buffer import Ring
 from conformance.proxy.faults import (
     Corrupt,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from conformance.clients.admin import Admin
-from conformance.clients.official import OfficialClient
+from conformance.clients.admin.client import Admin
+from conformance.clients.driver.client import OfficialClient
 from conformance.clients.outcomes import Receipt
-from conformance.clients.read_log import read_log
-from conformance.clients.wire import WireClient
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.read_log import read_log
 from conformance.proxy.event_buffer import Ring
 from conformance.proxy.events import Chunk, Closed, Opened
 from conformance.proxy.frame_reader import payload_digest

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.frames import decode_frame, encode_frame
-from conformance.clients.wire import WireClient
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.frames import decode_frame, encode_frame
 from conformance.proxy.event_buffer import Ring
 from conformance.proxy.events import Opened
 from conformance.proxy.proxy import Proxy

@@ -18,11 +18,11 @@ import click
 import psutil
 
 from conformance.brokers.select import parse_broker
+from conformance.clients.admin.stored_log import stored_positions
 from conformance.clients.outcomes import Receipt
-from conformance.clients.stored_log import stored_positions
-from conformance.clients.wire import WireClient
-from conformance.clients.wire_consumer import WireConsumer
-from conformance.clients.wire_producer import WireProducer
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.consumer import WireConsumer
+from conformance.clients.wire.producer import WireProducer
 from conformance.clusters import QUICK, Cluster, Clusters
 from model.log import Position
 from tests.polling import eventually

@@ -29,10 +29,10 @@ import psutil
 from conformance.brokers.interface import Broker
 from conformance.brokers.java import find_java
 from conformance.brokers.select import parse_broker
-from conformance.clients.admin import Admin
-from conformance.clients.admin_types import NamespacePolicies, Retention, SubscriptionStats
-from conformance.clients.wire import WireClient
-from conformance.clients.wire_consumer import WireConsumer
+from conformance.clients.admin.client import Admin
+from conformance.clients.admin.types import NamespacePolicies, Retention, SubscriptionStats
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.consumer import WireConsumer
 from conformance.harness_error import HarnessError
 from model.key_shared.hashing import keys_with_hashes_apart
 from model.log import Position

@@ -21,14 +21,14 @@ import click
 from immutables import Map
 
 from conformance.brokers.select import parse_broker
-from conformance.clients.deadline import Deadline
 from conformance.clients.outcomes import Receipt
-from conformance.clients.wire import WireClient
+from conformance.clients.wire.client import WireClient
 from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.harness_error import HarnessError
 from conformance.lockstep.cursor_accounts import Account, Watch
 from conformance.lockstep.world import World
 from conformance.tenancy.place import Place
+from conformance.wait import Deadline
 from model.cursors import acked, cursor
 from model.cursors.acked import Acked
 from model.cursors.consumers import Consumer

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import click
 
 from conformance.brokers.select import parse_broker
-from conformance.clients.admin import Admin
+from conformance.clients.admin.client import Admin
 from conformance.proxy.event_buffer import Ring
 from conformance.proxy.proxy import Proxy
 

@@ -14,8 +14,8 @@ from conformance.brokers.launch import Ports, command, write_configuration
 from conformance.brokers.ports import HOST, free_ports
 from conformance.brokers.release import fetched_release
 from conformance.brokers.runs import GuardedProcess
-from conformance.clients.admin import Admin
-from conformance.clients.security import Secret, Security, Service
+from conformance.clients.admin.client import Admin
+from conformance.clients.security.service import Secret, Security, Service
 from conformance.harness_error import HarnessError
 from tests.security.certificates import Authority
 from tests.security.tokens import KEY, token

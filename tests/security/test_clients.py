@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from conformance.brokers.ports import free_ports
-from conformance.clients.admin import Admin, AdminError
-from conformance.clients.official import OfficialClient
+from conformance.clients.admin.client import Admin, AdminError
+from conformance.clients.driver.client import OfficialClient
 from conformance.clients.outcomes import ConnectionLost, Receipt, ServerRefused
-from conformance.clients.read_log import read_log
-from conformance.clients.security import OAuth2, Secret, Security, Service
-from conformance.clients.wire import WireClient
+from conformance.clients.security.service import OAuth2, Secret, Security, Service
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.read_log import read_log
 from conformance.harness_error import HarnessError
 from conformance.proxy.event_buffer import Ring
 from conformance.proxy.proxy import Proxy
@@ -156,7 +156,7 @@ def test_what_a_role_may_not_do_is_told_in_a_sentence(secured: SecuredBroker) ->
             admin.create_namespace("public/mine")
 
 
-@pytest.mark.parametrize("is_tapped", [False, True], ids=["direct", "proxied"])
+@pytest.mark.parametrize("is_proxied", [False, True], ids=["direct", "proxied"])
 def test_a_token_that_expires_is_shown_anew(
     secured: SecuredBroker, topic: str, tmp_path: Path, is_proxied: bool
 ) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from conformance.brokers.ports import free_ports
-from conformance.clients.diagnosis import require_usable
-from conformance.clients.security import OAuth2, Secret, Security, Service
+from conformance.clients.security.diagnosis import require_usable
+from conformance.clients.security.service import OAuth2, Secret, Security, Service
 from conformance.harness_error import HarnessError
 from tests.security.certificates import Authority
 from tests.security.commands import run_for_real

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from conformance.clients.admin import Admin
+from conformance.clients.admin.client import Admin
 from tests.cli.running import Ran, ended
 from tests.polling import eventually
 from tests.security.commands import run_for_real, start_for_real

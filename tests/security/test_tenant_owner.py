@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.brokers.select import parse_broker
-from conformance.clients.admin import Admin
+from conformance.clients.admin.client import Admin
 from conformance.harness_error import HarnessError
 from conformance.lockstep.world import World
 from conformance.tenancy.footprint import Footprint

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from conformance.cli.connection import take_token_off
-from conformance.clients.security import NO_SECURITY, OAuth2, Secret, Security, Service
-from conformance.clients.security_given import security_given, security_in
+from conformance.clients.security.options import security_given, security_in
+from conformance.clients.security.service import NO_SECURITY, OAuth2, Secret, Security, Service
 from tests.cli.running import run
 
 TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJib2IifQ.c2lnbmVk"

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from conformance.brokers.interface import Broker
-from conformance.clients.admin import Admin
-from conformance.clients.admin_types import InternalStats, LedgerStats
-from conformance.clients.stored_log import last_stored
-from conformance.clients.wire import WireClient
+from conformance.clients.admin.client import Admin
+from conformance.clients.admin.stored_log import last_stored
+from conformance.clients.admin.types import InternalStats, LedgerStats
+from conformance.clients.wire.client import WireClient
 from conformance.history.recorded import UNLOAD
 from conformance.history.recording import Recording
 from conformance.soak import healing

@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from conformance.clients.security import Service
+from conformance.clients.security.service import Service
 from conformance.history.about import About
 from conformance.soak.payloads import is_whole, payload_of
 from conformance.soak.plan import (

@@ -11,7 +11,7 @@ import pulsar
 import pytest
 
 from conformance.brokers.interface import Broker
-from conformance.clients.admin import Admin
+from conformance.clients.admin.client import Admin
 from conformance.history.parquet import HistoryWriter
 from conformance.history.recorded import Kind, Outcome
 from conformance.pipeline.topic import Setting

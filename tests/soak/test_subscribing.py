@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from conformance.brokers.interface import Broker
-from conformance.clients.admin import Admin
+from conformance.clients.admin.client import Admin
 from conformance.history.recorded import FIRST_OF_ALL, Kind
 from conformance.history.recording import Recording
 from conformance.soak.clients import Clients

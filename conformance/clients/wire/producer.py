@@ -11,9 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.connection import Connection, command_of
-from conformance.clients.deadline import Deadline
-from conformance.clients.frames import Frame, encode_batch, encode_frame
 from conformance.clients.outcomes import (
     ConnectionLost,
     Lost,
@@ -25,7 +22,10 @@ from conformance.clients.outcomes import (
     position_of,
     signed,
 )
+from conformance.clients.wire.connection import Connection, command_of
+from conformance.clients.wire.frames import Frame, encode_batch, encode_frame
 from conformance.harness_error import HarnessError
+from conformance.wait import Deadline
 
 _Type = pb.BaseCommand
 
@@ -53,7 +53,7 @@ class Keys:
 
 
 class WireProducer:
-    """An open producer; made by :meth:`conformance.clients.wire.WireClient.open_producer`."""
+    """An open producer; made by :meth:`conformance.clients.wire.client.WireClient.open_producer`."""
 
     def __init__(self, connection: Connection, producer_id: int) -> None:
         self.name = ""

@@ -8,8 +8,8 @@ from typing import Any
 
 import pulsar
 
-from conformance.clients.credentials import token_of
-from conformance.clients.security import Security, Service
+from conformance.clients.security.credentials import token_of
+from conformance.clients.security.service import Security, Service
 from conformance.harness_error import HarnessError
 
 

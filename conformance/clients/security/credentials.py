@@ -18,7 +18,7 @@ import msgspec
 import urllib3
 from urllib3.exceptions import HTTPError
 
-from conformance.clients.security import OAuth2, Secret, Security
+from conformance.clients.security.service import OAuth2, Secret, Security
 from conformance.clients.transport import cause_of, issuer_context
 from conformance.harness_error import HarnessError
 

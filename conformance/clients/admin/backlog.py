@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from conformance.clients.admin_types import AcknowledgedRange, InternalStats
-from conformance.clients.stored_log import stored_positions
+from conformance.clients.admin.stored_log import stored_positions
+from conformance.clients.admin.types import AcknowledgedRange, InternalStats
 from model.log import Position
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.deadline import Deadline
 from conformance.clients.outcomes import NoAnswer, ServerRefused
-from conformance.clients.wire import WireClient
-from conformance.clients.wire_consumer import Delivery, WireConsumer
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.consumer import Delivery, WireConsumer
+from conformance.wait import Deadline
 from model.log import Position
 
 _PERMITS: Final = 1000

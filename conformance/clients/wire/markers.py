@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from google.protobuf.message import DecodeError
 
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.admin_types import RestEntry
+from conformance.clients.admin.types import RestEntry
 from conformance.clients.outcomes import signed
 from conformance.harness_error import HarnessError
 from model.log import Position

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from conformance.clients.security import TOKEN_VARIABLE, OAuth2, Secret, Security
+from conformance.clients.security.service import TOKEN_VARIABLE, OAuth2, Secret, Security
 
 PREFIX: Final = "PULSAR_CONFORMANCE_"
 

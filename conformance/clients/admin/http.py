@@ -17,9 +17,9 @@ import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, SSLError, TimeoutError
 from urllib3.util import Timeout
 
-from conformance.clients.credentials import role_of, token_of
 from conformance.clients.outcomes import ConnectionLost, NoAnswer
-from conformance.clients.security import Service
+from conformance.clients.security.credentials import role_of, token_of
+from conformance.clients.security.service import Service
 from conformance.clients.transport import WEB, address, addresses_of, cause_of, tls_context
 from conformance.harness_error import HarnessError
 

@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from conformance.clients.admin_http import DEFAULT_TIMEOUT_S, AdminError, AdminHttp, topic_path
-from conformance.clients.admin_types import (
+from conformance.clients.admin.http import DEFAULT_TIMEOUT_S, AdminError, AdminHttp, topic_path
+from conformance.clients.admin.types import (
     InactiveTopics,
     InternalInfo,
     InternalStats,
@@ -29,7 +29,7 @@ from conformance.clients.admin_types import (
     TopicStats,
 )
 from conformance.clients.outcomes import ConnectionLost, NoAnswer
-from conformance.clients.security import Service
+from conformance.clients.security.service import Service
 from conformance.harness_error import HarnessError
 from model.log import Position
 

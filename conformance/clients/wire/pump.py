@@ -14,9 +14,9 @@ import threading
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from conformance.clients.deadline import Deadline
-from conformance.clients.frames import MalformedFrame
 from conformance.clients.outcomes import NoAnswer
+from conformance.clients.wire.frames import MalformedFrame
+from conformance.wait import Deadline
 
 KEEPER_INTERVAL_S: Final = 0.05
 """How long at most a broker's PING waits for its PONG while the caller does not wait for anything."""

@@ -1,14 +1,14 @@
 """Reads a topic back over REST, entry by entry, with the markers that no consumer sees.
 
-An entry takes a millisecond or two; where markers do not matter, :mod:`conformance.clients.read_log` is quicker.
+An entry takes a millisecond or two; where markers do not matter, :mod:`conformance.clients.wire.read_log` is quicker.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conformance.clients.admin import Admin
-from conformance.clients.admin_types import InternalStats, RestEntry
+from conformance.clients.admin.client import Admin
+from conformance.clients.admin.types import InternalStats, RestEntry
 from model.log import Position
 
 
@@ -38,6 +38,6 @@ def last_stored(told: InternalStats) -> Position | None:
 def stored_entries(admin: Admin, topic: str) -> Iterator[RestEntry]:
     """Give what a topic has stored, in its order, up to what is its last entry when the reading begins.
 
-    Raises :class:`~conformance.clients.admin_http.AdminError`, ``ConnectionLost``, ``NoAnswer``.
+    Raises :class:`~conformance.clients.admin.http.AdminError`, ``ConnectionLost``, ``NoAnswer``.
     """
     return (admin.read_entry(topic, position) for position in stored_positions(admin.internal_stats(topic)))

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.connection import Connection
-from conformance.clients.deadline import Deadline
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused, error_name, message_id_of
-from conformance.clients.pump import pump_of_this_thread
-from conformance.clients.security import Service
-from conformance.clients.wire_consumer import KeyShared, Kind, WireConsumer
-from conformance.clients.wire_producer import WireProducer
+from conformance.clients.security.service import Service
+from conformance.clients.wire.connection import Connection
+from conformance.clients.wire.consumer import KeyShared, Kind, WireConsumer
+from conformance.clients.wire.producer import WireProducer
+from conformance.clients.wire.pump import pump_of_this_thread
 from conformance.harness_error import HarnessError
+from conformance.wait import Deadline
 from model.log import Position
 
 MAX_LOOKUP_HOPS: Final = 10

@@ -1,8 +1,8 @@
 """How to connect to a Pulsar that asks for TLS or authentication: values only, which can be compared, sent and printed.
 
 A secret is never printed: its ``repr`` hides it, and what is written for people names the file or the variable that it
-comes from. :mod:`conformance.clients.credentials` reads and fetches tokens, :mod:`conformance.clients.transport` opens
-sockets.
+comes from. :mod:`conformance.clients.security.credentials` reads and fetches tokens,
+:mod:`conformance.clients.transport` opens sockets.
 """
 
 from __future__ import annotations

@@ -16,13 +16,13 @@ from http import HTTPStatus
 from typing import Final
 
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.connection import command_of, connect_command
-from conformance.clients.credentials import role_of, token_of
-from conformance.clients.deadline import Deadline
-from conformance.clients.frames import FrameDecoder, MalformedFrame, encode_frame
-from conformance.clients.security import NO_SECURITY, Security, Service
+from conformance.clients.security.credentials import role_of, token_of
+from conformance.clients.security.service import NO_SECURITY, Security, Service
 from conformance.clients.transport import BINARY, WEB, address, addresses_of, cause_of, dial, tls_context
+from conformance.clients.wire.connection import command_of, connect_command
+from conformance.clients.wire.frames import FrameDecoder, MalformedFrame, encode_frame
 from conformance.harness_error import HarnessError
+from conformance.wait import Deadline
 
 ANSWER_S: Final = 1.5
 """How long a host may take for everything: its name, the connection, TLS and its first answer."""

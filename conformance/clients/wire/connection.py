@@ -1,7 +1,8 @@
 """One connection to a broker, with or without TLS: the handshake, requests and their answers, PING and PONG.
 
 It hands what belongs to a producer or a consumer to whoever is registered under its number, and has no opinion on what
-that means. It never blocks by itself: bytes move while somebody waits in the :mod:`pump <conformance.clients.pump>`.
+that means. It never blocks by itself: bytes move while somebody waits in the
+:mod:`pump <conformance.clients.wire.pump>`.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.credentials import auth_data_of
-from conformance.clients.deadline import Deadline
-from conformance.clients.frames import Frame, FrameDecoder, MalformedFrame, encode_frame
 from conformance.clients.outcomes import ConnectionLost, ServerRefused, error_name
-from conformance.clients.pump import Pump
-from conformance.clients.security import Security, Service
+from conformance.clients.security.credentials import auth_data_of
+from conformance.clients.security.service import Security, Service
 from conformance.clients.transport import address, addresses_of, connect
+from conformance.clients.wire.frames import Frame, FrameDecoder, MalformedFrame, encode_frame
+from conformance.clients.wire.pump import Pump
 from conformance.harness_error import HarnessError
+from conformance.wait import Deadline
 
 PROTOCOL_VERSION: Final = 19
 """What we say we speak: acknowledgment receipts (17) are in it, moving to another cluster (20) is not."""

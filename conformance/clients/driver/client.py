@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, Self
 
 import pulsar
 
-from conformance.clients.client_options import pulsar_client
+from conformance.clients.driver.options import pulsar_client
 from conformance.clients.outcomes import (
     ConnectionLost,
     Lost,
@@ -28,8 +28,8 @@ from conformance.clients.outcomes import (
     SendOutcome,
     ServerRefused,
 )
-from conformance.clients.security import Service
-from conformance.clients.wire_consumer import Kind
+from conformance.clients.security.service import Service
+from conformance.clients.wire.consumer import Kind
 from conformance.harness_error import HarnessError
 from model.log import Position
 

@@ -14,7 +14,7 @@ from typing import Final, Self
 
 from msgspec import Struct, field, json
 
-from conformance.clients.frames import decode_batch
+from conformance.clients.wire.frames import decode_batch
 from model.log import Position
 
 
@@ -301,7 +301,7 @@ class RestEntry(Struct, frozen=True, kw_only=True):
 
     @property
     def messages(self) -> tuple[bytes, ...]:
-        """The payloads of its messages; raises :class:`conformance.clients.frames.MalformedFrame` for a bad batch."""
+        """The payloads of its messages; :class:`~conformance.clients.wire.frames.MalformedFrame` for a bad batch."""
         count = self._number("num-batch-message")
         if count is None:
             return (self.payload,)

@@ -12,9 +12,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from conformance.clients import protocol_pb2 as pb
-from conformance.clients.connection import Connection, Request
-from conformance.clients.deadline import Deadline
-from conformance.clients.frames import Frame, decode_batch
 from conformance.clients.outcomes import (
     ConnectionLost,
     NoAnswer,
@@ -23,7 +20,10 @@ from conformance.clients.outcomes import (
     message_id_of,
     position_of,
 )
+from conformance.clients.wire.connection import Connection, Request
+from conformance.clients.wire.frames import Frame, decode_batch
 from conformance.harness_error import HarnessError
+from conformance.wait import Deadline
 from model.log import Position
 
 _Type = pb.BaseCommand
@@ -106,7 +106,7 @@ class KeyShared:
 
 
 class WireConsumer:
-    """A subscribed consumer; made by :meth:`conformance.clients.wire.WireClient.subscribe`."""
+    """A subscribed consumer; made by :meth:`conformance.clients.wire.client.WireClient.subscribe`."""
 
     def __init__(self, connection: Connection, consumer_id: int) -> None:
         self.is_active: bool | None = None
@@ -275,7 +275,7 @@ class WireConsumer:
 def deliveries_of(message: pb.CommandMessage, metadata: pb.MessageMetadata, payload: bytes) -> Iterable[Delivery]:
     """Give an entry's messages that are not acknowledged yet.
 
-    Raises :class:`conformance.clients.frames.MalformedFrame` if it is no batch although it says so, and
+    Raises :class:`conformance.clients.wire.frames.MalformedFrame` if it is no batch although it says so, and
     :class:`HarnessError` if it is a compressed batch: the suite sends none. A message that stands alone is as it is
     stored.
     """

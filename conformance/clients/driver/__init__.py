@@ -1,0 +1,1 @@
+"""pulsar-client, the client of applications, with the wire client's outcomes."""

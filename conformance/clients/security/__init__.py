@@ -1,0 +1,1 @@
+"""Service addresses, TLS and authentication."""

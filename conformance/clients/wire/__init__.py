@@ -1,0 +1,1 @@
+"""The suite's own client of Pulsar's binary protocol."""
