@@ -35,7 +35,7 @@ QUIET_TIMEOUT_S: Final = 20.0
 """How long a reading waits for that; then what there is will do: it is judged by what it shows."""
 
 ALONE_TIMEOUT_S: Final = 2 * STILL_PERIODS * PERIOD_MS / 1000
-"""The same for a topic that is not replicated: what goes on there for longer does not end (`marked-though-alone`)."""
+"""The same for a topic that is not replicated. Markers after that never end (`request-without-remote-cluster`)."""
 
 _REPLICATOR: Final = "pulsar.repl."
 """What a replicator's cursor is named after, before the name of the cluster that it sends to."""

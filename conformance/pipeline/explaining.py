@@ -26,14 +26,14 @@ from model import deviations
 from model.replication.tracked import REPLICATORS_ADD_BYTES
 
 CURSOR_OPENS_NS = 5_000_000_000
-"""How long a cursor's ledger may take to be opened after the first acknowledgment; ``moved-as-ledger-opens``."""
+"""How long after the first ack a cursor's ledger may open; ``unload-while-cursor-ledger-opens``."""
 
 
 LARGEST = "maxMessageSize"
 LARGEST_BY_DEFAULT = str(5 * 1024 * 1024)
 
 RECOVERY_NS = 10_000_000_000
-"""How long after a topic was loaded anew its deduplication may still be at its recovery; ``recovery-race``."""
+"""How long after a reload deduplication may still recover; ``second-recovery-not-awaited``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,25 +404,27 @@ STUCK = ("keys stuck",)
 
 EXPLANATIONS = (
     Explanation(deviations.SNAPSHOT_POSITION_AHEAD, ("stored twice", "forgotten"), _last_of_its_ledger),
-    Explanation(deviations.RECOVERY_RACE, ("stored twice", "forgotten"), _sent_while_recovering),
-    Explanation(deviations.BATCH_END_UNSENT, ("stored twice",), _forgotten_of_a_batch),
-    Explanation(deviations.REPLAY_FORGETS_REPLICATORS, ("replicated twice",), _loaded_anew_there),
+    Explanation(deviations.SECOND_RECOVERY_NOT_AWAITED, ("stored twice", "forgotten"), _sent_while_recovering),
+    Explanation(deviations.BATCH_WITHOUT_HIGHEST_ID, ("stored twice",), _forgotten_of_a_batch),
+    Explanation(deviations.RECOVERY_IGNORES_REPLICATOR_POSITIONS, ("replicated twice",), _loaded_anew_there),
     Explanation(
         deviations.TOO_LARGE_TO_REPLICATE, ("not replicated", "ahead", "missed everywhere"), _too_large_to_replicate
     ),
-    Explanation(deviations.CHUNK_EACH_JUDGED, ("stored whole",), _only_its_first),
+    Explanation(deviations.CHUNK_EACH_DEDUPLICATED, ("stored whole",), _only_its_first),
     Explanation(
         deviations.CHUNK_RECOVERY_COUNTS_UNFINISHED, ("stored once in order", "stored whole"), _moved_while_sent
     ),
-    Explanation(deviations.CHUNK_LAST_JUDGED, ("stored once in order",), _sent_again_without_its_last),
-    Explanation(deviations.MOVED_AS_LEDGER_OPENS, (*AGAIN, "mark delete back"), _moved_as_ledger_opened),
-    Explanation(deviations.BATCH_ACKS_LOST, AGAIN, _moved_with_a_part_of_the_batch),
-    Explanation(deviations.BATCH_ACKS_OVERWRITTEN, AGAIN, _overwritten_within_the_batch),
-    Explanation(deviations.REPLAY_OUTLIVES_CONSUMERS, (*AGAIN, "shared one at a time"), _replayed_to_who_came_next),
-    Explanation(deviations.REPLAYED_BESIDE_NEWS, ("shared one at a time",), _replayed_beside_news),
-    Explanation(deviations.JOINED_GETS_EARLIER, ("one consumer at a time",), _joined_before_the_second),
-    Explanation(deviations.READ_OUTLIVES_CONSUMERS, ("keys in order",), _read_for_those_who_left),
-    Explanation(deviations.REPLAY_WAITS_FOR_NEWS, STUCK, _left_with_nothing),
-    Explanation(deviations.ACKNOWLEDGED_BLOCKS_HASH, STUCK, _acknowledged_while_waiting),
+    Explanation(deviations.CHUNK_ONLY_LAST_DEDUPLICATED, ("stored once in order",), _sent_again_without_its_last),
+    Explanation(deviations.UNLOAD_WHILE_CURSOR_LEDGER_OPENS, (*AGAIN, "mark delete back"), _moved_as_ledger_opened),
+    Explanation(deviations.BATCH_INDEX_ACKS_NOT_RECOVERED, AGAIN, _moved_with_a_part_of_the_batch),
+    Explanation(deviations.BATCH_INDEX_ACKS_OVERWRITTEN, AGAIN, _overwritten_within_the_batch),
+    Explanation(
+        deviations.REPLAY_READ_OUTLIVES_CONSUMERS, (*AGAIN, "shared one at a time"), _replayed_to_who_came_next
+    ),
+    Explanation(deviations.SEND_IN_PROGRESS_CLEARED_EARLY, ("shared one at a time",), _replayed_beside_news),
+    Explanation(deviations.RECENTLY_JOINED_RECEIVES_REPLAY, ("one consumer at a time",), _joined_before_the_second),
+    Explanation(deviations.PENDING_READ_OUTLIVES_CONSUMERS, ("keys in order",), _read_for_those_who_left),
+    Explanation(deviations.LEAVE_TRIGGERS_NO_READ, STUCK, _left_with_nothing),
+    Explanation(deviations.REPLAY_HASH_KEPT_AFTER_ACK, STUCK, _acknowledged_while_waiting),
 )
 """What may explain what, more demanding ones first."""

@@ -21,7 +21,7 @@ def rounds_page() -> str:
         "misses it. In both of them message A1 is entry 0 of every cluster at first, and `s` has its consumer in A. "
         "[Replication](replication.md#why-two-rounds) explains them.",
         _section("One round of answers", "repl-second-round-skipped"),
-        _section("Two rounds that are not told apart", "repl-rounds-not-told-apart"),
+        _section("Two rounds that are not told apart", "repl-first-round-response-counts-twice"),
     )
 
 

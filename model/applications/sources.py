@@ -20,7 +20,13 @@ from dataclasses import dataclass, replace
 
 from model.applications.vocabulary import Confirmed, GoesOn, SourceEnded, StartSource
 from model.catalogue import carries
-from model.deviations import CLOSED_BEFORE_OPENED, DEVIATIONS, PENDING_ID_TRUSTED, UNLOADED_IN_ROLLOVER, shown
+from model.deviations import (
+    CLOSE_OVERTAKES_PRODUCER_SUCCESS,
+    DEVIATIONS,
+    ROLLOVER_REOPENS_CLOSED_LEDGER,
+    SOURCE_RESUMES_FROM_PUSHED_ID,
+    shown,
+)
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import LoggedEntry
@@ -135,7 +141,7 @@ def ended(source: Source, name: str, outcome: SourceEnded, known: frozenset[str]
     because = f"source {name} waited in vain for pulsar-client to have a message confirmed"
     if not source.may_be_closed:
         return Broken("DEDUP-13", because)
-    return shown(CLOSED_BEFORE_OPENED, _after(source, outcome), known, because)
+    return shown(CLOSE_OVERTAKES_PRODUCER_SUCCESS, _after(source, outcome), known, because)
 
 
 def _after(source: Source, outcome: SourceEnded) -> Source:
@@ -230,9 +236,9 @@ def _excuse(owed: Owed, behind: Sequence[Owed], rest: Sequence[Entry], known: fr
     """
     if owed.entry in rest:
         return None
-    excuses = [PENDING_ID_TRUSTED] if owed.may_be_lost else []
+    excuses = [SOURCE_RESUMES_FROM_PUSHED_ID] if owed.may_be_lost else []
     if owed.was_in_flight and owed.position is None and any(o.was_in_flight and o.entry in rest for o in behind):
-        excuses.append(UNLOADED_IN_ROLLOVER)
+        excuses.append(ROLLOVER_REOPENS_CLOSED_LEDGER)
     return min(excuses, key=lambda name: name not in known, default=None)
 
 

@@ -21,7 +21,7 @@ from model.chunking.vocabulary import (
     Stream,
     SubscriptionMoved,
 )
-from model.deviations import CHUNK_LAST_GIVEN_BACK, CHUNK_REPEATED_UNACKNOWLEDGED, DEVIATIONS
+from model.deviations import CHUNK_DUPLICATES_NOT_ACKED, CHUNK_NACK_RETURNS_LAST_ONLY, DEVIATIONS
 from model.judgement import Allowed, Broken
 from model.log import Position
 
@@ -89,7 +89,7 @@ def _acknowledged(
             return Broken("CHUNK-07", f"{name} acknowledged {listed} unasked", None, "client")
     if wanted - done:
         listed = ", ".join(map(str, sorted(wanted - done)))
-        return DEVIATIONS[CHUNK_REPEATED_UNACKNOWLEDGED].broken(f"{name} did not acknowledge {listed}")
+        return DEVIATIONS[CHUNK_DUPLICATES_NOT_ACKED].broken(f"{name} did not acknowledge {listed}")
     return None
 
 
@@ -110,7 +110,7 @@ def _given_back(name: str, consumer: Consumer, messages: list[Message], outcome:
         lacking = [position for position in message.positions if position not in named]
         if lacking == list(message.positions[:-1]) and lacking:
             listed = ", ".join(map(str, lacking))
-            return DEVIATIONS[CHUNK_LAST_GIVEN_BACK].broken(f"{name} did not give back {listed}")
+            return DEVIATIONS[CHUNK_NACK_RETURNS_LAST_ONLY].broken(f"{name} did not give back {listed}")
         if lacking:
             return _by_client(name, message, "given back", lacking)
     return None

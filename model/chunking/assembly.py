@@ -161,7 +161,7 @@ def arrive(
     if variant.last_delivers and happens is Input.BEYOND and chunk.is_last:
         whole = Whole(uuid, (*(buffer.positions if buffer else ()), position))
         return _with(buffers, uuid, None), Arrival(Effect.DELIVER, whole)
-    if variant.repetition_destroys and happens in (Input.FIRST_AGAIN, Input.REPEATED):
+    if variant.repeated_discards_buffer and happens in (Input.FIRST_AGAIN, Input.REPEATED):
         happens = Input.BEYOND
     effect = transition(buffer, happens).effect
     match effect:
@@ -224,7 +224,7 @@ def acknowledged_with(whole: Whole, *, variant: ChunksVariant = DOCUMENT) -> tup
         return whole.positions[-1:]
     if variant.cumulative:
         return tuple(range(whole.positions[-1] + 1))
-    return whole.positions if variant.repeated_unacknowledged else whole.entries
+    return whole.positions if variant.duplicates_not_acked else whole.entries
 
 
 def forget(buffers: Buffers, acknowledged: frozenset[int]) -> Buffers:
@@ -240,5 +240,5 @@ def _with(buffers: Buffers, uuid: str, buffer: Buffer | None) -> Buffers:
 
 
 def _set_aside(buffers: Buffers, entries: tuple[int, ...], variant: ChunksVariant) -> Buffers:
-    is_forgotten = variant.discarded_forgotten or variant.repetition_destroys
+    is_forgotten = variant.discarded_not_redelivered or variant.repeated_discards_buffer
     return buffers if is_forgotten else replace(buffers, aside=buffers.aside | set(entries))

@@ -8,7 +8,7 @@ from model.catalogue import carries
 from model.chunking import dispatching, receiving
 from model.chunking.state import Chunking, Consumer, Key, Message, Subscription, Topic
 from model.chunking.vocabulary import Acking, ChunkedGathered, Given, Stream
-from model.deviations import CHUNK_DISCARDED_FORGOTTEN, CHUNK_SHARED_STALLS, DEVIATIONS
+from model.deviations import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, CHUNK_DISCARDED_NOT_REDELIVERED, DEVIATIONS
 from model.judgement import Allowed, Broken
 
 Judged = Allowed[Chunking] | Broken
@@ -153,15 +153,15 @@ def _all_came(state: Chunking, key: Key, exercised: set[str], deviations: list[s
         broken = dispatching.starved(key, topic, subscription, owed)
         if broken.deviation is None or broken.deviation not in known:
             return broken
-        deviations.append(CHUNK_SHARED_STALLS)
+        deviations.append(CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER)
         state = state.with_subscription(key, replace(subscription, is_stalled=True))
     for name, consumer in there.items():
         lane = consumer.lanes[0]
         if lane.discarded - state.subscriptions[key].acknowledged:
-            if CHUNK_DISCARDED_FORGOTTEN not in known:
+            if CHUNK_DISCARDED_NOT_REDELIVERED not in known:
                 listed = ", ".join(map(str, sorted(lane.discarded)))
-                return DEVIATIONS[CHUNK_DISCARDED_FORGOTTEN].broken(f"{name} discarded {listed}")
-            deviations.append(CHUNK_DISCARDED_FORGOTTEN)
+                return DEVIATIONS[CHUNK_DISCARDED_NOT_REDELIVERED].broken(f"{name} discarded {listed}")
+            deviations.append(CHUNK_DISCARDED_NOT_REDELIVERED)
             forgiving = tuple(replace(one, discarded=frozenset()) for one in consumer.lanes)
             state = state.with_consumer(name, replace(consumer, lanes=forgiving))
     return Allowed(state, tuple(sorted(exercised)), tuple(deviations))

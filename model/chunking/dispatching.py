@@ -17,7 +17,7 @@ from model.catalogue import carries
 from model.chunking.state import Consumer, Subscription, Topic
 from model.chunking.storing import wholes
 from model.chunking.vocabulary import Acking, Asking, Came, Joined, Kind, LoggedPart, Passed
-from model.deviations import CHUNK_SHARED_STALLS, DEVIATIONS
+from model.deviations import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, DEVIATIONS
 from model.judgement import Broken
 from model.log import Position
 
@@ -134,7 +134,7 @@ def starved(key: tuple[str, str], topic: Topic, subscription: Subscription, owed
     """Something must have come and did not."""
     what = f"{len(owed)} entries, the first one at {owed[0]}, are not sent to subscription {key[1]} of {key[0]}"
     if subscription.was_left_with_chunks:
-        return DEVIATIONS[CHUNK_SHARED_STALLS].broken(what)
+        return DEVIATIONS[CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER].broken(what)
     is_unfinished = len({position for whole in wholes(topic.log) for position in whole}) < len(topic.log)
     if is_unfinished:
         return _by_broker("CHUNK-09", f"{what}; there are messages that are not finished")

@@ -55,15 +55,15 @@ def judge(known: Known, chunk: Chunk, *, variant: ChunksVariant = DOCUMENT) -> J
     """What becomes of a chunk that arrives."""
     if variant.never_judged:
         return Judgement.STORED
-    if variant.each_judged:
+    if variant.each_deduplicated:
         highest = max(known.whole, known.under_way[0] if known.under_way else -1)
         return Judgement.DUPLICATE if chunk.sequence_id <= highest else Judgement.STORED
-    if variant.last_judged and not chunk.is_last:
+    if variant.only_last_deduplicated and not chunk.is_last:
         return Judgement.STORED
     if chunk.sequence_id <= known.whole:
         return Judgement.DUPLICATE
     there = _there(known, chunk)
-    if variant.last_judged or chunk.chunk_id == there:
+    if variant.only_last_deduplicated or chunk.chunk_id == there:
         return Judgement.STORED
     return Judgement.REFUSED if chunk.chunk_id > there else Judgement.DUPLICATE
 

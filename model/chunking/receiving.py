@@ -17,14 +17,14 @@ from model.chunking.state import Consumer, Lane, Message
 from model.chunking.storing import chunk_of
 from model.chunking.variants import DOCUMENT, ChunksVariant
 from model.chunking.vocabulary import Acking, Asking, Came, Given, Joined, Passed
-from model.deviations import CHUNK_BUFFERS_SURVIVE, CHUNK_REPETITION_DESTROYS
+from model.deviations import CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE, CHUNK_REPEATED_DISCARDS_BUFFER
 from model.judgement import Broken
 from model.log import Position
 
 WAYS: tuple[tuple[str, ...], ...] = (
     (),
-    (CHUNK_REPETITION_DESTROYS,),
-    (CHUNK_BUFFERS_SURVIVE, CHUNK_REPETITION_DESTROYS),
+    (CHUNK_REPEATED_DISCARDS_BUFFER,),
+    (CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE, CHUNK_REPEATED_DISCARDS_BUFFER),
 )
 """How a consumer may work: by the document first, then by what clients do."""
 
@@ -41,7 +41,9 @@ def fresh_lanes(*, pending: int, acks_discarded: bool) -> tuple[Lane, ...]:
 
 def variant_of(lane: Lane) -> ChunksVariant:
     """What a lane does differently from the document."""
-    return ChunksVariant(repetition_destroys=True) if CHUNK_REPETITION_DESTROYS in lane.deviations else DOCUMENT
+    return (
+        ChunksVariant(repeated_discards_buffer=True) if CHUNK_REPEATED_DISCARDS_BUFFER in lane.deviations else DOCUMENT
+    )
 
 
 def met(lanes: Sequence[Lane], passed: Sequence[Passed]) -> tuple[Lane, ...]:
@@ -70,7 +72,7 @@ def _met_one(lane: Lane, one: Passed) -> Lane:
 def _begun_anew(lane: Lane) -> Lane:
     """Everything comes again: what was not received yet may not come, and buffers begin empty."""
     lane = replace(lane, optional=len(lane.owed), discarded=frozenset())
-    if CHUNK_BUFFERS_SURVIVE in lane.deviations:
+    if CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE in lane.deviations:
         return replace(lane, buffers=_with_aside(lane.buffers, frozenset()))
     return replace(lane, buffers=Buffers(lane.buffers.limit, lane.buffers.acks_discarded))
 

@@ -21,8 +21,8 @@ from model.chunking.state import Act, Moved, Producer, Topic
 from model.chunking.variants import DOCUMENT, ChunksVariant
 from model.chunking.vocabulary import Life, LoggedPart, Part
 from model.deviations import (
-    CHUNK_EACH_JUDGED,
-    CHUNK_LAST_JUDGED,
+    CHUNK_EACH_DEDUPLICATED,
+    CHUNK_ONLY_LAST_DEDUPLICATED,
     CHUNK_RECOVERY_COUNTS_UNFINISHED,
     DEVIATIONS,
 )
@@ -31,12 +31,12 @@ from model.log import Position
 
 LANES: tuple[tuple[tuple[str, ...], ChunksVariant], ...] = (
     ((), DOCUMENT),
-    ((CHUNK_LAST_JUDGED,), ChunksVariant(last_judged=True)),
+    ((CHUNK_ONLY_LAST_DEDUPLICATED,), ChunksVariant(only_last_deduplicated=True)),
     (
-        (CHUNK_RECOVERY_COUNTS_UNFINISHED, CHUNK_LAST_JUDGED),
-        ChunksVariant(last_judged=True, recovery_counts_unfinished=True),
+        (CHUNK_RECOVERY_COUNTS_UNFINISHED, CHUNK_ONLY_LAST_DEDUPLICATED),
+        ChunksVariant(only_last_deduplicated=True, recovery_counts_unfinished=True),
     ),
-    ((CHUNK_EACH_JUDGED,), ChunksVariant(each_judged=True)),
+    ((CHUNK_EACH_DEDUPLICATED,), ChunksVariant(each_deduplicated=True)),
 )
 """How a broker with deduplication may work: by the document first, then by what releases do."""
 

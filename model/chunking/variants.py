@@ -20,21 +20,21 @@ class ChunksVariant(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False
     two_at_once: bool = False
     chunk_skipped: bool = False
     uuid_of_each_connection: bool = False
-    each_judged: bool = False
-    last_judged: bool = False
+    each_deduplicated: bool = False
+    only_last_deduplicated: bool = False
     recovery_counts_unfinished: bool = False
     never_judged: bool = False
-    repetition_destroys: bool = False
+    repeated_discards_buffer: bool = False
     one_buffer: bool = False
     last_delivers: bool = False
     waits_for_unfinished: bool = False
     limit_ignored: bool = False
     newest_discarded: bool = False
     acknowledged_delivered: bool = False
-    discarded_forgotten: bool = False
-    buffers_survive: bool = False
+    discarded_not_redelivered: bool = False
+    buffers_survive_resubscribe: bool = False
     last_acknowledged: bool = False
-    repeated_unacknowledged: bool = False
+    duplicates_not_acked: bool = False
     cumulative: bool = False
     mapping_not_kept: bool = False
     chunks_not_skipped: bool = False
@@ -62,13 +62,13 @@ VARIANTS: tuple[NamedVariant[ChunksVariant], ...] = (
         "The chunks that are sent after a reconnection carry another uuid than those before it.",
     ),
     _named(
-        "each_judged",
+        "each_deduplicated",
         Origin.RELEASE,
         "Deduplication judges each chunk by its sequence id, which is the same for all chunks of a message.",
         "isDuplicate of MessageDeduplication (2.11.0)",
     ),
     _named(
-        "last_judged",
+        "only_last_deduplicated",
         Origin.RELEASE,
         "Deduplication judges the last chunk of a message, and stores all others whatever was there before.",
         "MessageDeduplication.java:447 (4.0.8)",
@@ -81,7 +81,7 @@ VARIANTS: tuple[NamedVariant[ChunksVariant], ...] = (
     ),
     _named("never_judged", Origin.DEFECT, "Deduplication lets all chunks pass."),
     _named(
-        "repetition_destroys",
+        "repeated_discards_buffer",
         Origin.RELEASE,
         "A consumer that gets a chunk which it has already throws away what it has of the message, and that chunk, "
         "and asks for neither again.",
@@ -94,20 +94,20 @@ VARIANTS: tuple[NamedVariant[ChunksVariant], ...] = (
     _named("newest_discarded", Origin.DEFECT, "Past the limit the newest buffer is discarded, not the oldest."),
     _named("acknowledged_delivered", Origin.DEFECT, "A consumer that begins is sent what is acknowledged, too."),
     _named(
-        "discarded_forgotten",
+        "discarded_not_redelivered",
         Origin.RELEASE,
         "What was discarded is not asked for again.",
         "discardChunkMessages of ConsumerImpl, without a timeout for what is unacknowledged (pulsar-client 3.13.0)",
     ),
     _named(
-        "buffers_survive",
+        "buffers_survive_resubscribe",
         Origin.RELEASE,
         "A consumer that has everything delivered again keeps what it has of messages.",
         "redeliverUnacknowledgedMessages of ConsumerImpl (pulsar-client 3.13.0)",
     ),
     _named("last_acknowledged", Origin.DEFECT, "Acknowledging a message acknowledges its last chunk."),
     _named(
-        "repeated_unacknowledged",
+        "duplicates_not_acked",
         Origin.READING,
         "Acknowledging a message acknowledges the chunks that it was made of, not those that were stored twice.",
     ),

@@ -37,7 +37,7 @@ from model.cursors.vocabulary import (
     Trim,
     Trimmed,
 )
-from model.deviations import FLUSH_RATE_LIMITED, TERMINATED_NOT_SKIPPED, shown
+from model.deviations import FLUSH_RATE_LIMITED, TERMINATED_LAST_LEDGER_NOT_SKIPPED, shown
 from model.judgement import Allowed, Broken
 from model.key_shared import membership as keys_seen
 from model.log import Position
@@ -120,7 +120,11 @@ def _skipped(state: Consumption, key: Key, count: int, at: Interval) -> Consumpt
     log = followed.log
 
     def but_the_last_ledger(one: Acked) -> Mapping[Acked, str]:
-        return {acked.skip_before_last_ledger(one, log, count): TERMINATED_NOT_SKIPPED} if followed.is_reopened else {}
+        return (
+            {acked.skip_before_last_ledger(one, log, count): TERMINATED_LAST_LEDGER_NOT_SKIPPED}
+            if followed.is_reopened
+            else {}
+        )
 
     return _changed(state, key, lambda one: acked.skip(one, log, count), at, but_the_last_ledger)
 

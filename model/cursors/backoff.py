@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from model.catalogue import carries
 from model.cursors.vocabulary import RedeliveryTimes
-from model.deviations import BACK_OFF_CONSTANT, shown
+from model.deviations import NACK_BACKOFF_MISSING, shown
 from model.judgement import Allowed, Broken
 
 S = TypeVar("S")
@@ -28,4 +28,4 @@ def came_back(state: S, told: RedeliveryTimes, known: frozenset[str]) -> Allowed
     because = f"{told.message.business_id} came again after {delays} ms, {due_ms[0]:.0f} ms being asked for at first"
     if any(after < told.first_ms - EARLY_MS for after in told.after_ms):
         return Broken("ACK-13", because)
-    return shown(BACK_OFF_CONSTANT, state, known, because, exercised=("ACK-13",))
+    return shown(NACK_BACKOFF_MISSING, state, known, because, exercised=("ACK-13",))

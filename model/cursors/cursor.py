@@ -19,11 +19,11 @@ from model.cursors.bits import Bits
 from model.cursors.log import Place, TopicLog
 from model.cursors.row import Row
 from model.deviations import (
-    BATCH_ACKS_LOST,
-    BATCH_ACKS_OVERWRITTEN,
+    BATCH_INDEX_ACKS_NOT_RECOVERED,
+    BATCH_INDEX_ACKS_OVERWRITTEN,
     DEVIATIONS,
-    MOVED_AS_LEDGER_OPENS,
-    TERMINATED_NOT_SKIPPED,
+    TERMINATED_LAST_LEDGER_NOT_SKIPPED,
+    UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
 from model.judgement import Allowed, Broken
 from model.log import Position
@@ -69,7 +69,7 @@ class Ack:
         """What the state may be after it in releases that deviate."""
         if not self.cumulative or self.places[0].batch_index < 0:
             return {}
-        return {overwritten(state, log, self.places[0]): BATCH_ACKS_OVERWRITTEN}
+        return {overwritten(state, log, self.places[0]): BATCH_INDEX_ACKS_OVERWRITTEN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ class Cursor:
         if name not in known:
             return DEVIATIONS[name].broken()
         shown = frozenset(state for state, one in besides.items() if one == name)
-        is_taken_back = self.is_taken_back or name in (BATCH_ACKS_OVERWRITTEN, TERMINATED_NOT_SKIPPED)
+        is_taken_back = self.is_taken_back or name in (BATCH_INDEX_ACKS_OVERWRITTEN, TERMINATED_LAST_LEDGER_NOT_SKIPPED)
         after = replace(self, possible=shown, deviating=_besides(shown, besides), is_taken_back=is_taken_back)
         # Whether this state asked for a ledger is not known: what was reckoned with was another.
         return Allowed(replace(after, is_asked_for=False), (), (name,))
@@ -257,7 +257,7 @@ def closed(cursor: Cursor, consumer: str, log: TopicLog, at: Interval) -> Cursor
     def taking_back(state: Acked) -> Mapping[Acked, str]:
         for ack in acks:
             state = next(iter(ack.besides(state, log)), None) or ack.on(state, log)
-        return {state: BATCH_ACKS_OVERWRITTEN}
+        return {state: BATCH_INDEX_ACKS_OVERWRITTEN}
 
     return cursor.on_each(flushed, at, ("ACK-11",), taking_back)
 
@@ -281,12 +281,14 @@ def is_opening(cursor: Cursor, at: Interval) -> bool:
 def moved(cursor: Cursor, at: Interval) -> Cursor:
     """The topic was closed in good order, which persists the state as it is: nothing is lost."""
     past = Row.of(Moment(at, cursor.possible))
-    lost = {replace(state, parts=Bits()): BATCH_ACKS_LOST for state in cursor.possible}
+    lost = {replace(state, parts=Bits()): BATCH_INDEX_ACKS_NOT_RECOVERED for state in cursor.possible}
     lost.update({replace(state, parts=Bits()): name for state, name in cursor.deviating.items()})
     if is_opening(cursor, at):
         states = (*_mixed(tuple(cursor.past)), *cursor.lost_before)
         both = (replace(state, parts=Bits()) for state in states)
-        lost = dict.fromkeys((*states, *both), MOVED_AS_LEDGER_OPENS) | lost  # what is lost in any case needs no race
+        lost = (
+            dict.fromkeys((*states, *both), UNLOAD_WHILE_CURSOR_LEDGER_OPENS) | lost
+        )  # what is lost in any case needs no race
     since = cursor.since | {"ACK-10"}
     besides = _besides(cursor.possible, {**lost, **cursor.deviating})
     return replace(

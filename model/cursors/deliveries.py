@@ -19,7 +19,7 @@ from model.cursors.cursor import Cursor
 from model.cursors.left import surely_left
 from model.cursors.state import Consumption
 from model.cursors.vocabulary import Dispatched
-from model.deviations import REPLAY_OUTLIVES_CONSUMERS, REPLAYED_BESIDE_NEWS, shown
+from model.deviations import REPLAY_READ_OUTLIVES_CONSUMERS, SEND_IN_PROGRESS_CLEARED_EARLY, shown
 from model.judgement import Allowed, Broken
 from model.key_shared import invariant
 from model.key_shared import membership as keys_seen
@@ -72,7 +72,7 @@ def _received_one(
         after = invariant.with_come(state, key, message[1].position)
         after = _given(after, key, name, message, is_late=True)
         because = f"{name} was given {state.words(message)}, which is outstanding"
-        return shown(REPLAYED_BESIDE_NEWS, after, known, because)
+        return shown(SEND_IN_PROGRESS_CLEARED_EARLY, after, known, because)
     divided = invariant.divided(state, key, name, message)
     if divided is not None and divided.deviation not in known:
         return divided
@@ -132,7 +132,7 @@ def _replayed_once_more(
     because = f"{name} was given {state.words(message)}, which is outstanding"
     after = state.with_replaying(key, state.replaying[key] - {message})
     after = _given(after, key, name, message, is_late=True)
-    return shown(REPLAY_OUTLIVES_CONSUMERS, after, known, because)
+    return shown(REPLAY_READ_OUTLIVES_CONSUMERS, after, known, because)
 
 
 def _is_behind(message: Message, consumer: Consumer) -> bool:

@@ -19,13 +19,13 @@ from model.cursors.log import Place, TopicLog
 from model.cursors.state import Consumption
 from model.cursors.vocabulary import CursorRead, Dispatched, StoredCursorRead
 from model.deviations import (
-    BACKLOG_MISCOUNTED,
     DEVIATIONS,
-    MANY_RANGES_STORED,
-    MOVED_AS_LEDGER_OPENS,
-    OUTSTANDING_UNDERCOUNTED,
-    PART_OFF_BACKLOG,
-    REPLAY_OUTLIVES_CONSUMERS,
+    PARTIAL_BATCH_OFF_BACKLOG,
+    RANGE_LIMIT_IGNORED_ON_UNLOAD,
+    REPLAY_READ_OUTLIVES_CONSUMERS,
+    RESET_MISCOUNTS_BACKLOG,
+    UNACKED_COUNT_LOWERED_BY_ANY_ACK,
+    UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
     shown,
 )
 from model.judgement import Allowed, Broken
@@ -97,10 +97,10 @@ def _counted(cursor: Cursor, key: Key, backlog: int, left: int, known: frozenset
     because = f"{key[1]} has {left} entries left, and the broker counts {backlog}"
     begun = max(len(one.parts) for one in cursor.possible)
     if not cursor.durable and left - begun <= backlog < left:
-        return shown(PART_OFF_BACKLOG, cursor, known, because)
+        return shown(PARTIAL_BATCH_OFF_BACKLOG, cursor, known, because)
     if backlog != max(0, left - cursor.miscounted):
         return diagnosis.for_state(cursor.since, because)
-    return shown(BACKLOG_MISCOUNTED, cursor, known, because)
+    return shown(RESET_MISCOUNTS_BACKLOG, cursor, known, because)
 
 
 def settled(before: Cursor, cursor: Cursor, at: Interval) -> Cursor:
@@ -145,9 +145,9 @@ def _counted_at_consumers(
         because = f"{because}, and the broker counts {arrived.unacknowledged}"
         if arrived.unacknowledged > len(consumer.outstanding):
             return Broken("ACK-12", because)
-        if OUTSTANDING_UNDERCOUNTED not in known:
-            return DEVIATIONS[OUTSTANDING_UNDERCOUNTED].broken(because)
-        deviations = (OUTSTANDING_UNDERCOUNTED,)
+        if UNACKED_COUNT_LOWERED_BY_ANY_ACK not in known:
+            return DEVIATIONS[UNACKED_COUNT_LOWERED_BY_ANY_ACK].broken(because)
+        deviations = (UNACKED_COUNT_LOWERED_BY_ANY_ACK,)
     return deviations
 
 
@@ -195,7 +195,11 @@ def stored(state: Consumption, key: Key, told: StoredCursorRead, known: frozense
     It says nothing of what was acknowledged since, and nothing where more than one state is possible.
     """
     cursor, followed = state.cursors[key], state.topics[key[0]]
-    if not cursor.is_moved or len(cursor.possible) != 1 or MOVED_AS_LEDGER_OPENS in cursor.deviating.values():
+    if (
+        not cursor.is_moved
+        or len(cursor.possible) != 1
+        or UNLOAD_WHILE_CURSOR_LEDGER_OPENS in cursor.deviating.values()
+    ):
         return Allowed(state)  # which it is will be seen when the cursor is read
     (expected,) = cursor.possible
     ranges = len(info_of(expected).ranges)
@@ -207,7 +211,7 @@ def stored(state: Consumption, key: Key, told: StoredCursorRead, known: frozense
         return Allowed(state, ("ACK-10",))
     deviations: tuple[str, ...] = ()
     if ranges > limit:
-        name = None if cursor.had_ledger else MANY_RANGES_STORED
+        name = None if cursor.had_ledger else RANGE_LIMIT_IGNORED_ON_UNLOAD
         if name is None or name not in known:
             because = f"{key[1]} was moved with {ranges} ranges, of which the metadata store takes {limit}"
             return Broken("ACK-10", f"{because}, and is in it", name)
@@ -240,7 +244,7 @@ def taken_all(
         broken = _delivered_twice(state, key, twice, known)
         if broken is not None:
             return broken
-        deviations = (REPLAY_OUTLIVES_CONSUMERS,)
+        deviations = (REPLAY_READ_OUTLIVES_CONSUMERS,)
     left = frozenset(got)
     observed = cursor.observed(lambda one: _leaving(one, left, cursor, log), known)
     if isinstance(observed, Broken):
@@ -255,8 +259,8 @@ def _delivered_twice(state: Consumption, key: Key, twice: Sequence[Place], known
     because = f"{state.words((key[0], twice[0]))} was delivered twice to one consumer"
     if not state.replaying.get(key, frozenset()).issuperset((key[0], place) for place in twice):
         return Broken("ACK-12", because)
-    if REPLAY_OUTLIVES_CONSUMERS not in known:
-        return DEVIATIONS[REPLAY_OUTLIVES_CONSUMERS].broken(because)
+    if REPLAY_READ_OUTLIVES_CONSUMERS not in known:
+        return DEVIATIONS[REPLAY_READ_OUTLIVES_CONSUMERS].broken(because)
     return None
 
 

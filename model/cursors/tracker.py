@@ -42,7 +42,7 @@ from model.cursors.vocabulary import (
     Trim,
     partition_name,
 )
-from model.deviations import LOST_ACK_HIDES_MESSAGE, shown
+from model.deviations import LOST_ACK_FILTERS_REDELIVERY, shown
 from model.judgement import Allowed, Broken
 from model.key_shared import membership as keys_seen
 from model.key_shared.liveness import NO_LIMITS, LookAhead
@@ -307,7 +307,7 @@ def _starved(state: Consumption, name: str, outcome: Starved, known: frozenset[s
     because = f"{name} waits for messages that do not come: {outcome.why}"
     if consumer.is_back or not any(state.cursors[key].held_back.get(name) for key in consumer.keys):
         return Broken("ACK-12", because)
-    return shown(LOST_ACK_HIDES_MESSAGE, state, known, because)
+    return shown(LOST_ACK_FILTERS_REDELIVERY, state, known, because)
 
 
 def _failed(state: Consumption, name: str, messages: Sequence[Dispatched] | None) -> Consumption:

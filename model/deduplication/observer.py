@@ -28,12 +28,12 @@ from typing import assert_never
 from model.catalogue import carries
 from model.deduplication.producer_state import NONE, UNKNOWN_STATUS, Circumstances, Kept, Lane
 from model.deviations import (
-    BATCH_END_UNSENT,
+    BATCH_WITHOUT_HIGHEST_ID,
+    DEDUPLICATION_ENABLED_IN_FLIGHT,
     OVERLAPPING_BATCH_DROPPED,
-    PENDING_ID_TOLD,
-    RECOVERY_RACE,
+    PUSHED_ID_IN_PRODUCER_SUCCESS,
+    SECOND_RECOVERY_NOT_AWAITED,
     SNAPSHOT_POSITION_AHEAD,
-    SWITCHED_ON_IN_FLIGHT,
 )
 from model.log import Position
 from model.operations import Answer, Duplicate, Entry, LoggedEntry, Refused, Stored, Unknown
@@ -57,7 +57,7 @@ def _send_once(lane: Lane, entry: Entry, answer: Answer, around: Circumstances) 
         return _send_across_switch(lane, entry, answer, around)
     lanes = _judge(lane, entry, entry.highest, answer, around)
     if around.leaves_open(entry):
-        endless = replace(lane, shown=lane.shown | {BATCH_END_UNSENT})
+        endless = replace(lane, shown=lane.shown | {BATCH_WITHOUT_HIGHEST_ID})
         lanes += _judge(endless, entry, entry.lowest, answer, around)
     return lanes
 
@@ -126,11 +126,11 @@ def _store(lane: Lane, entry: Entry, highest: int, position: Position | None, ar
         persisted=min(lane.persisted, highest) if lane.lags else lane.persisted,
         moved=False,
         lags=lane.lags and highest < lane.written,
-        shown=shown if highest == entry.highest else shown | {BATCH_END_UNSENT},
+        shown=shown if highest == entry.highest else shown | {BATCH_WITHOUT_HIGHEST_ID},
     )
 
 
-_OVERTAKEN = frozenset({BATCH_END_UNSENT, SNAPSHOT_POSITION_AHEAD, SWITCHED_ON_IN_FLIGHT})
+_OVERTAKEN = frozenset({BATCH_WITHOUT_HIGHEST_ID, SNAPSHOT_POSITION_AHEAD, DEDUPLICATION_ENABLED_IN_FLIGHT})
 """The deviations of which nothing can be seen any more once an entry is stored behind all ids in the log."""
 
 
@@ -304,7 +304,9 @@ def _recovered(lane: Lane) -> Lane:
         may_be_behind=False,
         is_behind=False,
         lags=False,
-        shown=lane.shown - {SWITCHED_ON_IN_FLIGHT} if lane.lags and not _has_stored_again(lane) else lane.shown,
+        shown=lane.shown - {DEDUPLICATION_ENABLED_IN_FLIGHT}
+        if lane.lags and not _has_stored_again(lane)
+        else lane.shown,
     )
 
 
@@ -325,7 +327,7 @@ def _perhaps_behind(lane: Lane) -> list[Lane]:
     if not lane.may_be_behind:
         return [lane]
     lane = replace(lane, may_be_behind=False)
-    late = replace(lane, is_behind=True, shown=lane.shown | {RECOVERY_RACE})
+    late = replace(lane, is_behind=True, shown=lane.shown | {SECOND_RECOVERY_NOT_AWAITED})
     known = {NONE, *(kept.highest for kept in lane.kept[lane.since :])} - {lane.written}
     return [lane, *(replace(late, pushed=highest, persisted=highest) for highest in known)]
 
@@ -348,7 +350,7 @@ def without_pending(lane: Lane, *, only_fragile: bool) -> Iterable[Lane]:
     kept, shown = lane.kept, lane.shown
     while kept and _is_pending(lane, kept[-1]) and (not only_fragile or (kept[-1].is_fragile and kept[-1].told)):
         if kept[-1].told:
-            shown |= {PENDING_ID_TOLD}
+            shown |= {PUSHED_ID_IN_PRODUCER_SUCCESS}
         kept = kept[:-1]
         yield replace(lane, kept=kept, since=min(lane.since, len(kept)), shown=shown)
 
@@ -378,7 +380,7 @@ def switch(lane: Lane, *, on: bool) -> tuple[Lane, ...]:
 
 
 def _in_flight(lane: Lane) -> frozenset[str]:
-    return lane.shown | {SWITCHED_ON_IN_FLIGHT}
+    return lane.shown | {DEDUPLICATION_ENABLED_IN_FLIGHT}
 
 
 @carries("DEDUP-10")
@@ -394,7 +396,7 @@ def in_snapshot(lane: Lane, highest: int, position: Position, *, ledger_room: in
     if highest >= written_up_to(lane, position):
         return (lane,)
     if any(highest < kept.highest for kept in lane.kept[lane.since : lane.raced]):
-        return (replace(lane, shown=lane.shown | {RECOVERY_RACE}),)
+        return (replace(lane, shown=lane.shown | {SECOND_RECOVERY_NOT_AWAITED}),)
     last = next((n for n in range(lane.since, len(lane.kept)) if lane.kept[n].position == position), None)
     if last is None or not (position.entry + 1 == ledger_room or lane.kept[last].in_move):
         return ()

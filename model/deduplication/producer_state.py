@@ -35,7 +35,7 @@ class Kept:
     """A batch that was sent without its highest id: what the broker counts of it is at least its lowest."""
     is_forgotten: bool = False
     """The broker does not count it: it has recovered without it (the deviation ``snapshot-position-ahead``), or has
-    recorded a lower id after it (``switched-on-in-flight``)."""
+    recorded a lower id after it (``deduplication-enabled-in-flight``)."""
     in_move: bool = False
     """It was in flight while its topic was closed, or while writes were made to fail."""
     maybe: int | None = None
@@ -68,14 +68,14 @@ class Lane:
     moved: bool = False
     shown: frozenset[str] = frozenset()
     may_be_behind: bool = False
-    """The recovery may be going on behind what the broker says and does next (the deviation ``recovery-race``)."""
+    """The recovery may continue while the broker serves the producer (``second-recovery-not-awaited``)."""
     is_behind: bool = False
     """It does, and some of the lane is not replayed yet."""
     raced: int = 0
     """How many of its entries were there the last time that a recovery may have gone on behind what the broker did: a
     snapshot that was taken meanwhile may lack any of them."""
     lags: bool = False
-    """*Pushed* is below *persisted* (the deviation ``switched-on-in-flight``)."""
+    """*Pushed* is below *persisted* (the deviation ``deduplication-enabled-in-flight``)."""
     unanswered: int = 0
     """How many sends were not answered."""
 

@@ -190,7 +190,7 @@ def open_producer(topic: Topic, session: str, producer: str) -> tuple[Topic, Ope
         return topic, Refused(NOT_READY, "writes are failing")
     if any(name == producer for _, name in topic.sessions):
         return topic, Refused(BUSY, f"{producer} is connected already")
-    known = topic.pushed_of(producer) if topic.variant.pending_id_told else topic.persisted_of(producer)
+    known = topic.pushed_of(producer) if topic.variant.pushed_id_in_producer_success else topic.persisted_of(producer)
     return replace(topic, sessions=(*topic.sessions, (session, producer))), Opened(known)
 
 
@@ -323,14 +323,14 @@ def _raise_persisted(topic: Topic, write: Write) -> Topic:
     if topic.snapshot is None:
         return topic
     key, highest = topic.key(write.producer), _end(topic.variant, write.entry)
-    if topic.variant.switched_on_in_flight:
+    if topic.variant.deduplication_enabled_in_flight:
         return replace(topic, persisted=topic.persisted.without(key).raised(key, highest))
     return replace(topic, persisted=topic.persisted.raised(key, highest), pushed=topic.pushed.raised(key, highest))
 
 
 def _end(variant: Variant, entry: Entry) -> int:
     """The id that counts for an entry: the highest in it."""
-    return entry.lowest if variant.batch_end_unsent else entry.highest
+    return entry.lowest if variant.batch_without_highest_id else entry.highest
 
 
 def snapshot_room(topic: Topic) -> int:
@@ -414,7 +414,7 @@ def recovered_ids(topic: Topic) -> HighestIds:
     for logged in to_replay(topic, topic.snapshot):
         end = logged.entry.lowest if topic.variant.replay_counts_lowest else _end(topic.variant, logged.entry)
         key = topic.key(logged.producer)
-        highest = (highest.without(key) if topic.variant.switched_on_in_flight else highest).raised(key, end)
+        highest = (highest.without(key) if topic.variant.deduplication_enabled_in_flight else highest).raised(key, end)
     return highest
 
 

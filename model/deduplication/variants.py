@@ -22,7 +22,7 @@ class Variant(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     no_check: bool = False
     strict_less_than: bool = False
     overlapping_batch_dropped: bool = False
-    batch_end_unsent: bool = False
+    batch_without_highest_id: bool = False
     shared_maps: bool = False
     duplicate_refused: bool = False
     unknown_confirmed: bool = False
@@ -30,12 +30,12 @@ class Variant(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     reset_on_unknown: bool = False
     persisted_before_write: bool = False
     pushed_after_write: bool = False
-    switched_on_in_flight: bool = False
+    deduplication_enabled_in_flight: bool = False
     no_reset_after_failure: bool = False
     sessions_survive_failure: bool = False
     later_writes_succeed: bool = False
     failed_write_stored: bool = False
-    pending_id_told: bool = False
+    pushed_id_in_producer_success: bool = False
     snapshot_of_pushed: bool = False
     snapshot_not_cut: bool = False
     snapshot_position_ahead: bool = False
@@ -102,7 +102,7 @@ VARIANTS: tuple[NamedVariant[Variant], ...] = (
         "MessageDeduplication.java:455,468 (4.0.8)",
     ),
     _named(
-        "batch_end_unsent",
+        "batch_without_highest_id",
         Origin.RELEASE,
         "pulsar-client does not send the highest id of a batch, so the broker counts its lowest only.",
         "CommandSend without highest_sequence_id",
@@ -120,7 +120,7 @@ VARIANTS: tuple[NamedVariant[Variant], ...] = (
     _named("persisted_before_write", Origin.DEFECT, "Persisted rises before the write, together with pushed."),
     _named("pushed_after_write", Origin.DEFECT, "Pushed rises after the write, together with persisted."),
     _named(
-        "switched_on_in_flight",
+        "deduplication_enabled_in_flight",
         Origin.RELEASE,
         "An entry that was on its way when deduplication was switched on raises persisted, but not pushed, which is "
         "asked first.",
@@ -143,7 +143,7 @@ VARIANTS: tuple[NamedVariant[Variant], ...] = (
         "A write is reported as failed, although its entry stands in the log.",
     ),
     _named(
-        "pending_id_told",
+        "pushed_id_in_producer_success",
         Origin.RELEASE,
         "A producer that connects is told the highest id pushed, though a write in flight may still fail.",
         "MessageDeduplication.java:657 (4.0.8)",

@@ -76,18 +76,18 @@ _DEDUPLICATED = replace(_RESENT, deduplication=True, unloads=1)
 _VARIANT_SETUPS: dict[str, Setup] = {
     "chunk-two-at-once": Setup(sources=(("A", (15, 15)),)),
     "chunk-skipped": replace(_RESENT, sources=(("A", (25,)),), deaths=0),
-    "chunk-buffers-survive": replace(_RESENT, sources=(("A", (15,)),)),
+    "chunk-buffers-survive-resubscribe": replace(_RESENT, sources=(("A", (15,)),)),
     "chunk-uuid-of-each-connection": _RESENT,
-    "chunk-each-judged": _DEDUPLICATED,
-    "chunk-last-judged": _DEDUPLICATED,
+    "chunk-each-deduplicated": _DEDUPLICATED,
+    "chunk-only-last-deduplicated": _DEDUPLICATED,
     "chunk-recovery-counts-unfinished": _DEDUPLICATED,
     "chunk-never-judged": _DEDUPLICATED,
-    "chunk-repetition-destroys": _RESENT,
+    "chunk-repeated-discards-buffer": _RESENT,
     "chunk-last-delivers": _LIMITED,
     "chunk-limit-ignored": _LIMITED,
     "chunk-newest-discarded": Setup(sources=(*TWO_PRODUCERS, ("C", (15,))), limit=2),
-    "chunk-discarded-forgotten": _LIMITED,
-    "chunk-repeated-unacknowledged": _RESENT,
+    "chunk-discarded-not-redelivered": _LIMITED,
+    "chunk-duplicates-not-acked": _RESENT,
 }
 
 

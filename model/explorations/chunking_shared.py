@@ -41,7 +41,7 @@ GIVEN_UP: dict[str, tuple[str, Setup]] = {
     ),
     "chunk-option-1-forgetful": (
         "the same with consumers that do not ask again for what they could not put together, as pulsar-client's",
-        Setup(markers=False, messages=(3,), leaves=1, variant=ChunksVariant(discarded_forgotten=True)),
+        Setup(markers=False, messages=(3,), leaves=1, variant=ChunksVariant(discarded_not_redelivered=True)),
     ),
 }
 """The configurations in which option 1 does not hold, as the document says (CHUNK-11)."""

@@ -321,7 +321,7 @@ def harness_errors(setup: Setup, world: World) -> Next:
 def _asks_again(setup: Setup, world: World) -> Next:
     """Everything that is not acknowledged comes again, from the oldest on, and is put together anew."""
     consumer = world.consumer
-    kept = consumer.buffers.kept if setup.variant.buffers_survive else ()
+    kept = consumer.buffers.kept if setup.variant.buffers_survive_resubscribe else ()
     buffers = replace(consumer.buffers, kept=kept, aside=frozenset())
     after = replace(
         world,

@@ -87,11 +87,11 @@ _SWITCHED = Setup(sources=(SHORT_A,), deduplication=False, switches=1, reconnect
 
 _VARIANT_SETUPS: dict[str, Setup] = {
     "judged-when-off": _SWITCHED,
-    "switched-on-in-flight": _SWITCHED,
+    "deduplication-enabled-in-flight": _SWITCHED,
     "shared-maps": replace(_PAIR, max_producers=2),
     "snapshot-not-cut": _PAIR,
     "overlapping-batch-dropped": _BATCH,
-    "batch-end-unsent": _BATCH,
+    "batch-without-highest-id": _BATCH,
     "replay-counts-lowest": _BATCH,
 }
 

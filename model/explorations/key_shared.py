@@ -65,7 +65,7 @@ _VARIANT_SETUPS: dict[str, Setup] = {
     "key-classic": Setup(keys=("x", "x", "y"), joins=2, permits=1),
     "key-classic-by-letter": Setup(keys=("x", "x", "y"), joins=2, permits=1),
     "key-range-blocked": Setup(keys=("x", "y"), joins=1),
-    "key-counted-on-top": replace(_LITTLE, joins=2),
+    "key-draining-refcount-doubled": replace(_LITTLE, joins=2),
     "key-counted-down-twice": Setup(keys=("x", "x", "x"), joins=1),
     "key-nack-kept": replace(_LITTLE, backs=1),
     "key-replay-not-noticed": replace(_LITTLE, backs=1),

@@ -93,8 +93,8 @@ _LITTLE = Setup(messages="AB", failovers="B", late=BOTH)
 _THREE = Setup(clusters="ABC", stored="A", messages="C", failovers="B", late=FREE)
 _VARIANT_SETUPS: dict[str, Setup] = {
     "repl-second-round-skipped": replace(_THREE, late=("AB", "AC", "CA", "CB")),
-    "repl-rounds-not-told-apart": replace(_THREE, late=("AB", "CA"), cuts=("CA",), failovers=""),
-    "repl-last-handled-counts": replace(_THREE, slow=("AB",)),
+    "repl-first-round-response-counts-twice": replace(_THREE, late=("AB", "CA"), cuts=("CA",), failovers=""),
+    "repl-snapshot-not-at-highest-response": replace(_THREE, slow=("AB",)),
     "repl-latest-answer-counts": replace(_THREE, late=("AB", "CA")),
     "repl-late-answer-accepted": Setup(stored="A", snapshots="AA", timeouts=1),
     "repl-never-timed-out": Setup(stored="A", timeouts=1),
@@ -107,11 +107,11 @@ _VARIANT_SETUPS: dict[str, Setup] = {
     "repl-cache-unbounded": Setup(messages="AA", snapshots="AA", cached=1, late=()),
     "repl-newest-dropped": Setup(messages="AA", snapshots="AA", cached=1, late=()),
     "repl-in-flight-lost": Setup(messages="AA", cuts=("AB",)),
-    "repl-cache-not-refilled": replace(_LITTLE, messages="A", crashes="A"),
+    "repl-snapshot-cache-not-recovered": replace(_LITTLE, messages="A", crashes="A"),
     "repl-wrong-cluster": replace(_THREE, late=("CB",)),
     "repl-snapshot-replicated": replace(_LITTLE, stored="A", messages="", late=()),
     "repl-unreplicated-published": Setup(messages="A", plain=(("u", "A"),)),
-    "repl-unreplicated-updated": Setup(messages="A", plain=(("s", "B"),)),
+    "repl-update-of-unreplicated-subscription": Setup(messages="A", plain=(("s", "B"),)),
 }
 
 

@@ -190,7 +190,7 @@ def register(subscription: Subscription) -> Subscription:
         consumer = subscription.consumer(name)
         pending = 0 if consumer is None else subscription.pending_of(hashed, consumer)
         if pending:
-            counted = drains.of(hashed) if subscription.variant.counted_on_top else None
+            counted = drains.of(hashed) if subscription.variant.draining_refcount_doubled else None
             pending += 0 if counted is None else counted.pending
             drains = draining.moved(drains, hashed, consumer=name, pending=pending)
     return replace(subscription, draining=drains, leaving=())

@@ -16,7 +16,7 @@ from model.catalogue import carries
 from model.cursors.consumers import Key, Message
 from model.cursors.left import is_surely_left
 from model.cursors.state import Consumption
-from model.deviations import DEVIATIONS, JOINED_GETS_EARLIER
+from model.deviations import DEVIATIONS, RECENTLY_JOINED_RECEIVES_REPLAY
 from model.judgement import Broken
 from model.key_shared.hashing import AUTO_SPLIT_HASHES, CLASSIC_HASHES, STICKY_HASHES, sticky_hash
 from model.log import Position
@@ -62,7 +62,7 @@ def divided(state: Consumption, key: Key, name: str, message: Message) -> Broken
                 what = f"{name} was given {state.words(message)} of key {own}"
                 because = f"{what} while {other} has {state.words(held)} of that key outstanding"
                 if _is_earlier(state, key, name, message[1].position):
-                    return DEVIATIONS[JOINED_GETS_EARLIER].broken(because)
+                    return DEVIATIONS[RECENTLY_JOINED_RECEIVES_REPLAY].broken(because)
                 return Broken("KEY-01", because)
     return None
 

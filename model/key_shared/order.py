@@ -15,7 +15,12 @@ from model.cursors.consumers import Freed, Key, Message
 from model.cursors.left import surely_left
 from model.cursors.log import EntryKey
 from model.cursors.state import Consumption
-from model.deviations import ASKED_AGAIN_PASSED, DEVIATIONS, LEFT_WITHOUT_HASH, READ_OUTLIVES_CONSUMERS
+from model.deviations import (
+    DEVIATIONS,
+    NEW_MESSAGE_OVERTAKES_REPLAY,
+    PENDING_ACKS_WITHOUT_HASH,
+    PENDING_READ_OUTLIVES_CONSUMERS,
+)
 from model.judgement import Broken
 from model.key_shared.invariant import hash_of
 from model.log import Position
@@ -56,7 +61,11 @@ def _ahead_of_those_left(
     if first is None or _was_failed(state, key, position):
         return None
     because = f"{what} before {state.words(first)}, which a consumer had that left"
-    return DEVIATIONS[LEFT_WITHOUT_HASH].broken(because) if _is_passed(state, key, name) else Broken("KEY-06", because)
+    return (
+        DEVIATIONS[PENDING_ACKS_WITHOUT_HASH].broken(because)
+        if _is_passed(state, key, name)
+        else Broken("KEY-06", because)
+    )
 
 
 def _is_passed(state: Consumption, key: Key, name: str) -> bool:
@@ -78,9 +87,9 @@ def _ahead_of_replay(
         return None
     because = f"{what} for the first time while {state.words(first)} of its hash waited for replay"
     if state.due(key).get(first) == "failed" and not state.topics[key[0]].drains:
-        return DEVIATIONS[ASKED_AGAIN_PASSED].broken(because)
+        return DEVIATIONS[NEW_MESSAGE_OVERTAKES_REPLAY].broken(because)
     if state.due(key).get(first) == "left" and _is_passed(state, key, name):
-        return DEVIATIONS[LEFT_WITHOUT_HASH].broken(because)
+        return DEVIATIONS[PENDING_ACKS_WITHOUT_HASH].broken(because)
     return Broken("KEY-09", because)
 
 
@@ -93,7 +102,7 @@ def _ahead_of_the_log(
         return None
     because = f"{what}, and {state.words(earlier[0])} of that key was not delivered before it"
     if state.keyed_of(key).may_be_read:
-        return DEVIATIONS[READ_OUTLIVES_CONSUMERS].broken(because)
+        return DEVIATIONS[PENDING_READ_OUTLIVES_CONSUMERS].broken(because)
     return Broken("KEY-02", because)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from model.catalogue import carries
-from model.deviations import BACK_NOT_COUNTED, COUNTED_ON_TOP, DEVIATIONS
+from model.deviations import DEVIATIONS, DRAINING_REFCOUNT_DOUBLED, RETURNED_HASH_NOT_IN_CLEARED_TOTAL
 from model.judgement import Broken
 from model.key_shared.hashing import AUTO_SPLIT_HASHES
 from model.key_shared.liveness import Open, Receiver, draining, owner_of
@@ -85,9 +85,9 @@ def wrong(mismatch: Mismatch, back: Mapping[int, str], uncounted: Collection[tup
     again when it drains for another one.
     """
     if (mismatch.hashed, mismatch.consumer) in uncounted and mismatch.waits_for == 0:
-        return DEVIATIONS[BACK_NOT_COUNTED].broken(str(mismatch))
+        return DEVIATIONS[RETURNED_HASH_NOT_IN_CLEARED_TOTAL].broken(str(mismatch))
     if back.get(mismatch.hashed) == mismatch.consumer and mismatch.shown > mismatch.waits_for > 0:
-        return DEVIATIONS[COUNTED_ON_TOP].broken(str(mismatch))
+        return DEVIATIONS[DRAINING_REFCOUNT_DOUBLED].broken(str(mismatch))
     return Broken("KEY-11", str(mismatch))
 
 
@@ -155,6 +155,6 @@ def miscounted(
             owners = [owner_of(hashed, receivers) for hashed in gone]
             back = [owner for owner in owners if owner is not None and owner.name == share.consumer]
             if missing <= len(back):
-                return DEVIATIONS[BACK_NOT_COUNTED].broken(because)
+                return DEVIATIONS[RETURNED_HASH_NOT_IN_CLEARED_TOTAL].broken(because)
             return Broken("KEY-11", because)
     return None

@@ -15,11 +15,11 @@ from model.cursors.left import surely_left
 from model.cursors.state import Consumption, messages_at
 from model.cursors.vocabulary import Dispatched
 from model.deviations import (
-    ACKNOWLEDGED_BLOCKS_HASH,
-    LOOK_AHEAD_AT_END,
-    PUT_ASIDE_IN_TURN,
-    REPLAY_WAITS_FOR_NEWS,
-    REWIND_WAITS_FOR_NEWS,
+    LEAVE_TRIGGERS_NO_READ,
+    LOOK_AHEAD_SKIPS_REPLAY,
+    REPLAY_HASH_KEPT_AFTER_ACK,
+    REPLAY_HEAD_OF_LINE_BLOCKING,
+    REWIND_SKIPPED_AFTER_REPLAY_READ,
     shown,
 )
 from model.judgement import Allowed, Broken
@@ -233,14 +233,14 @@ def _late(
         return Allowed(None)
     starved = _starved(state, key, owed, receivers)
     keyed, is_ordered = state.keyed_of(key), invariant.is_ordered(state, key)
-    if not may_be_passed_over and keyed.stalled_by == LOOK_AHEAD_AT_END and keyed.is_permitted:
+    if not may_be_passed_over and keyed.stalled_by == LOOK_AHEAD_SKIPS_REPLAY and keyed.is_permitted:
         keyed = replace(keyed, stalled_by=None)  # whoever permits more ends it, unless it is passed over once more
     again = {message[1].position for message, why in state.due(key).items() if why == "failed"}
     deviation = (
         _deviation(keyed, owed, entries, receivers, has_hash=lambda at: is_ordered and at not in again)
-        or (LOOK_AHEAD_AT_END if is_read_slow else None)
-        or (ACKNOWLEDGED_BLOCKS_HASH if _share_a_hash(state, key, owed, keyed.passed) else None)
-        or (LOOK_AHEAD_AT_END if may_be_passed_over else None)
+        or (LOOK_AHEAD_SKIPS_REPLAY if is_read_slow else None)
+        or (REPLAY_HASH_KEPT_AFTER_ACK if _share_a_hash(state, key, owed, keyed.passed) else None)
+        or (LOOK_AHEAD_SKIPS_REPLAY if may_be_passed_over else None)
     )
     return starved if deviation is None else shown(deviation, deviation, known, starved.because)
 
@@ -330,13 +330,13 @@ def _deviation(
     if keyed.stalled_by is not None:
         return keyed.stalled_by
     if keyed.is_unread:
-        return REPLAY_WAITS_FOR_NEWS
+        return LEAVE_TRIGGERS_NO_READ
     if keyed.may_be_read:
-        return REWIND_WAITS_FOR_NEWS
+        return REWIND_SKIPPED_AFTER_REPLAY_READ
     first = min(owed)
     waiting = (entry for entry in entries if entry.holder is None and entry.position < first)
     if any(owner_of(entry.hashed, receivers) is not None and not has_hash(entry.position) for entry in waiting):
-        return PUT_ASIDE_IN_TURN
+        return REPLAY_HEAD_OF_LINE_BLOCKING
     return None
 
 

@@ -22,7 +22,7 @@ class KeysVariant(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     never_blocked: bool = False
     replay_not_asked: bool = False
     range_blocked: bool = False
-    counted_on_top: bool = False
+    draining_refcount_doubled: bool = False
     counted_down_twice: bool = False
     not_counted_down_on_disconnect: bool = False
     never_unblocked: bool = False
@@ -70,7 +70,7 @@ VARIANTS: tuple[NamedVariant[KeysVariant], ...] = (
     _named("replay_not_asked", Origin.DEFECT, "Replayed messages are sent without asking whether their hash drains."),
     _named("range_blocked", Origin.DEFECT, "While any hash drains, no message is sent that could be blocked by one."),
     _named(
-        "counted_on_top",
+        "draining_refcount_doubled",
         Origin.RELEASE,
         "The pending messages of a hash that went back unnoticed, and away again, are added to what is counted "
         "already, as in the document's listing; a hash that went back leaves the set only when it is noticed.",

@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterator, Mapping
 
 from model.catalogue import carries
 from model.deviations import (
-    CACHE_NOT_REFILLED,
-    CLOSED_REPLICATOR_SLEEPS,
-    CREATED_AT_LATEST,
-    LAST_HANDLED_COUNTS,
-    REPLAY_FORGETS_REPLICATORS,
-    REPLICATOR_NOT_ASKED,
-    ROUNDS_NOT_TOLD_APART,
+    CLOSED_REPLICATOR_READS_NO_REQUEST,
+    FIRST_ROUND_RESPONSE_COUNTS_TWICE,
+    RECOVERY_IGNORES_REPLICATOR_POSITIONS,
+    REQUEST_BEFORE_REPLICATOR_EXISTS,
+    SNAPSHOT_CACHE_NOT_RECOVERED,
+    SNAPSHOT_NOT_AT_HIGHEST_RESPONSE,
     TOO_LARGE_TO_REPLICATE,
+    UPDATE_CREATES_AT_LATEST,
 )
 from model.log import Position
 from model.replication.evidence import Deviating, Shown
@@ -52,7 +52,7 @@ def replicated_in_order(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
             twice = [message for message, times in Counter(here).items() if times > 1]
             if twice and (topic.deduplication or not is_again):
                 because = f"{target} has {twice[0]} from {source} twice"
-                yield Deviating(REPLAY_FORGETS_REPLICATORS, because) if target in topic.moved else because
+                yield Deviating(RECOVERY_IGNORES_REPLICATOR_POSITIONS, because) if target in topic.moved else because
             if target != source:
                 yield from _as_there(topic, source, target, own, tuple(dict.fromkeys(here)))
 
@@ -126,7 +126,7 @@ def none_while_disconnected(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
                 at = within[0].position
                 because = f"{source} began a snapshot at {at}, while its replicator to {target} was not connected"
                 # While a topic is loaded its cluster may have no replicators yet, of which one could be disconnected.
-                yield Deviating(REPLICATOR_NOT_ASKED, because) if source in topic.moved else because
+                yield Deviating(REQUEST_BEFORE_REPLICATOR_EXISTS, because) if source in topic.moved else because
             elif is_news:
                 yield None
 
@@ -204,7 +204,7 @@ def made_of_answers(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
         missing = set(topic.clusters) - {log.cluster} - set(taken.positions)
         if missing:
             because = f"snapshot {snapshot.name} of {log.cluster} has no position of {min(missing)}"
-            yield Deviating(REPLICATOR_NOT_ASKED, because) if log.cluster in topic.moved else because
+            yield Deviating(REQUEST_BEFORE_REPLICATOR_EXISTS, because) if log.cluster in topic.moved else because
         elif wrong := set(taken.positions.items()) - told:
             cluster, position = min(wrong)
             yield f"snapshot {snapshot.name} of {log.cluster} has {position} of {cluster}, which never told that"
@@ -214,7 +214,7 @@ def made_of_answers(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
             because = (
                 f"snapshot {snapshot.name} of {log.cluster} is for {taken.local}, and an answer stands behind that"
             )
-            yield Deviating(LAST_HANDLED_COUNTS, because)
+            yield Deviating(SNAPSHOT_NOT_AT_HIGHEST_RESPONSE, because)
         else:
             yield None
 
@@ -235,7 +235,9 @@ def made_in_two_rounds(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
             yield None
             continue
         because = f"{log.cluster} completed snapshot {snapshot.name} without a second answer of {min(lacking)}"
-        yield Deviating(ROUNDS_NOT_TOLD_APART, because) if lacking <= repeated(snapshot, answers) else because
+        yield (
+            Deviating(FIRST_ROUND_RESPONSE_COUNTS_TWICE, because) if lacking <= repeated(snapshot, answers) else because
+        )
 
 
 @carries("REPL-08")
@@ -324,7 +326,11 @@ def the_latest_is_published(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
                     f"{cluster} has {subscription} at {cursor.mark_delete}, had cached the snapshot for "
                     f"{snapshot.local} before it came there, and published {published or 'nothing'}"
                 )
-                yield Deviating(CACHE_NOT_REFILLED, because) if _is_older_than_load(topic, log, index) else because
+                yield (
+                    Deviating(SNAPSHOT_CACHE_NOT_RECOVERED, because)
+                    if _is_older_than_load(topic, log, index)
+                    else because
+                )
             else:
                 yield None
 
@@ -406,7 +412,7 @@ def never_ahead(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
                 elif cursor.subscription in by_snapshots:
                     yield Deviating(by_snapshots[cursor.subscription], because)
                 elif missed <= skipped_where_created(logs, cursor.subscription):
-                    yield Deviating(CREATED_AT_LATEST, because)
+                    yield Deviating(UPDATE_CREATES_AT_LATEST, because)
                 else:
                     yield because
             elif (cursor.subscription, log.cluster) not in topic.own and passed:
@@ -440,7 +446,7 @@ def answered_though_closed(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
                 yield None
             elif has_given_up and topic.read is not None and (cluster, origin) in topic.read.closed:
                 because = f"{cluster} was asked by {origin} at {position}, and did not answer before {origin} gave up"
-                yield Deviating(CLOSED_REPLICATOR_SLEEPS, because)
+                yield Deviating(CLOSED_REPLICATOR_READS_NO_REQUEST, because)
 
 
 @carries("REPL-10")

@@ -208,8 +208,8 @@ def update(cluster: Cluster, change: Update) -> Cluster:
             return cluster
         cluster = subscribe(cluster, change.subscription, replicated=not variant.created_unreplicated)
         subscription = cluster.subscriptions[-1]
-        position = cluster.last if variant.created_at_latest else position
-    elif not (subscription.replicated or variant.unreplicated_updated):
+        position = cluster.last if variant.update_creates_at_latest else position
+    elif not (subscription.replicated or variant.update_of_unreplicated_subscription):
         return cluster
     return _moved(cluster, cursors.acknowledge_to(subscription, cluster.last if variant.all_there else position))
 
@@ -314,7 +314,7 @@ def _restarted(
 ) -> Subscription:
     """A subscription of a topic that is loaded again; what its dispatcher will not read again is cached at once."""
     cache: snapshots.Cache = ()
-    if subscription.replicated and not cluster.variant.cache_not_refilled:
+    if subscription.replicated and not cluster.variant.snapshot_cache_not_recovered:
         for position in sorted(individual):
             item = cluster.log[position].item
             if isinstance(item, Snapshot):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from model.catalogue import carries
-from model.deviations import MARKED_THOUGH_ALONE, UNREPLICATED_UPDATED
+from model.deviations import REQUEST_WITHOUT_REMOTE_CLUSTER, UPDATE_OF_UNREPLICATED_SUBSCRIPTION
 from model.replication.evidence import Deviating, Shown
 from model.replication.logs import Logs
 from model.replication.tracked import GeoTopic
@@ -24,7 +24,7 @@ def only_what_takes_part(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
             if is_plain and topic.is_replicated_subscription(cursor.subscription):
                 own = topic.acknowledged_at.get((cursor.subscription, cluster), frozenset())
                 because = f"{cluster} holds more for acknowledged by {cursor.subscription} than it was told to"
-                yield Deviating(UNREPLICATED_UPDATED, because) if log.passed(cursor) - own else None
+                yield Deviating(UPDATE_OF_UNREPLICATED_SUBSCRIPTION, because) if log.passed(cursor) - own else None
             if (cursor.subscription, cluster) in topic.own:
                 continue
             is_replicated = topic.is_replicated and topic.is_replicated_subscription(cursor.subscription)
@@ -48,6 +48,6 @@ def _unasked_markers(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
         if not markers:
             yield None
         elif has_replicated and all(isinstance(marker, SnapshotRequest) for marker in markers):
-            yield Deviating(MARKED_THOUGH_ALONE, because)
+            yield Deviating(REQUEST_WITHOUT_REMOTE_CLUSTER, because)
         else:
             yield because

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from model.deviations import LAST_HANDLED_COUNTS, ROUNDS_NOT_TOLD_APART
+from model.deviations import FIRST_ROUND_RESPONSE_COUNTS_TWICE, SNAPSHOT_NOT_AT_HIGHEST_RESPONSE
 from model.log import Position
 from model.replication.logs import Answer, Log, Logs, SnapshotSeen
 from model.replication.vocabulary import SnapshotTaken, SubscriptionUpdated
@@ -64,9 +64,9 @@ def misled(logs: Logs) -> dict[str, str]:
     for log, snapshot, taken, answers in complete(logs):
         told = frozenset(taken.positions.items())
         if len(snapshot.requests) > 1 and repeated(snapshot, answers) - answered_again(snapshot, answers):
-            wrong[told] = ROUNDS_NOT_TOLD_APART
+            wrong[told] = FIRST_ROUND_RESPONSE_COUNTS_TWICE
         elif is_too_early(log, snapshot, answers):
-            wrong[told] = LAST_HANDLED_COUNTS
+            wrong[told] = SNAPSHOT_NOT_AT_HIGHEST_RESPONSE
     markers = (entry.marker for log in logs.values() for entry in log.entries)
     updates = (marker for marker in markers if isinstance(marker, SubscriptionUpdated))
     told_of = ((update.subscription, frozenset(update.positions.items())) for update in updates)

@@ -50,13 +50,13 @@ def answered(
     position (REPL-09), whichever is handled last: each is by the replicator to its own cluster, at that one's pace.
     Answers 6 and 7, the second stored at 10, give 10 - 6 - 7 (REPL-16).
     """
-    if response.round != builder.round and not variant.rounds_not_told_apart:
+    if response.round != builder.round and not variant.first_round_response_counts_twice:
         return builder
     known = dict(builder.positions)
     if cluster not in known or variant.latest_answer_counts:
         known[cluster] = response.position
     if cluster in builder.missing:
-        last = stored_at if variant.last_handled_counts else max(builder.last, stored_at)
+        last = stored_at if variant.snapshot_not_at_highest_response else max(builder.last, stored_at)
         missing = tuple(one for one in builder.missing if one != cluster)
         builder = replace(builder, missing=missing, last=last)
     builder = replace(builder, positions=tuple(sorted(known.items())))

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from model.catalogue import carries
-from model.deviations import DEVIATIONS, STOPPED_BY_TOO_LARGE
+from model.deviations import DEVIATIONS, REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import Refused
@@ -281,9 +281,9 @@ def _not_passed_on(state: Replication, topic: GeoTopic, seen: NotPassedOn, known
         f"{seen.seconds:.0f} s, though it had something left: {first}"
     )
     if seen.messages and seen.messages[0] in topic.nearly_full:
-        if STOPPED_BY_TOO_LARGE in known:
-            return Allowed(state, ("REPL-01",), (STOPPED_BY_TOO_LARGE,))
-        return DEVIATIONS[STOPPED_BY_TOO_LARGE].broken(because)
+        if REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE in known:
+            return Allowed(state, ("REPL-01",), (REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE,))
+        return DEVIATIONS[REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE].broken(because)
     return Broken("REPL-01", because)
 
 

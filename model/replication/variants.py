@@ -15,9 +15,9 @@ class ReplicationVariant(Struct, frozen=True, kw_only=True, cache_hash=True, gc=
     """What clusters do differently from the reference; by default nothing."""
 
     second_round_skipped: bool = False
-    rounds_not_told_apart: bool = False
+    first_round_response_counts_twice: bool = False
     latest_answer_counts: bool = False
-    last_handled_counts: bool = False
+    snapshot_not_at_highest_response: bool = False
     local_too_early: bool = False
     local_too_late: bool = False
     position_too_far: bool = False
@@ -35,16 +35,16 @@ class ReplicationVariant(Struct, frozen=True, kw_only=True, cache_hash=True, gc=
     oldest_usable: bool = False
     cache_unbounded: bool = False
     newest_dropped: bool = False
-    cache_not_refilled: bool = False
+    snapshot_cache_not_recovered: bool = False
     individual_publishes: bool = False
     update_unpublished: bool = False
     wrong_cluster: bool = False
     all_there: bool = False
-    created_at_latest: bool = False
+    update_creates_at_latest: bool = False
     created_unreplicated: bool = False
     missing_not_created: bool = False
     unreplicated_published: bool = False
-    unreplicated_updated: bool = False
+    update_of_unreplicated_subscription: bool = False
 
 
 DOCUMENT = ReplicationVariant()
@@ -59,7 +59,7 @@ def _named(switch: str, origin: Origin, what: str, code: str = "") -> NamedVaria
 VARIANTS: tuple[NamedVariant[ReplicationVariant], ...] = (
     _named("second_round_skipped", Origin.DEFECT, "However many clusters there are, one round of answers is enough."),
     _named(
-        "rounds_not_told_apart",
+        "first_round_response_counts_twice",
         Origin.RELEASE,
         "An answer carries the snapshot's name, but not the round: one of the first round that comes again counts for "
         "the second.",
@@ -67,7 +67,7 @@ VARIANTS: tuple[NamedVariant[ReplicationVariant], ...] = (
     ),
     _named("latest_answer_counts", Origin.DEFECT, "The positions of the last round are taken, not those of the first."),
     _named(
-        "last_handled_counts",
+        "snapshot_not_at_highest_response",
         Origin.RELEASE,
         "The local position of a snapshot is that of the answer that is handled last, though another one stands behind "
         "it: each replicator handles those of its own cluster.",
@@ -111,7 +111,7 @@ VARIANTS: tuple[NamedVariant[ReplicationVariant], ...] = (
     _named("cache_unbounded", Origin.DEFECT, "Any number of snapshots is cached."),
     _named("newest_dropped", Origin.DEFECT, "A cache that is full drops the newest snapshot, not the oldest."),
     _named(
-        "cache_not_refilled",
+        "snapshot_cache_not_recovered",
         Origin.RELEASE,
         "A topic that is loaded again begins with an empty cache, and the snapshots that were acknowledged behind "
         "mark-delete are never read again.",
@@ -124,7 +124,7 @@ VARIANTS: tuple[NamedVariant[ReplicationVariant], ...] = (
     _named("wrong_cluster", Origin.DEFECT, "An update is applied with the position of another cluster."),
     _named("all_there", Origin.DEFECT, "On an update everything that is there is acknowledged."),
     _named(
-        "created_at_latest",
+        "update_creates_at_latest",
         Origin.RELEASE,
         "A missing subscription is created at the end of the topic, whatever the position, as in the listing.",
         "receiveSubscriptionUpdated of ReplicatedSubscriptionsController (2.11.0; no longer in 4.0.8)",
@@ -137,7 +137,7 @@ VARIANTS: tuple[NamedVariant[ReplicationVariant], ...] = (
         "Subscriptions that are not replicated cache snapshots and publish updates too.",
     ),
     _named(
-        "unreplicated_updated",
+        "update_of_unreplicated_subscription",
         Origin.RELEASE,
         "An update moves any subscription of its name, also one that is not replicated in this cluster.",
         "receiveSubscriptionUpdated of ReplicatedSubscriptionsController (4.0.8)",

@@ -118,7 +118,7 @@ def test_ranges_are_in_the_metadata_store_after_an_unload(admin: Admin, client: 
     consumer = client.subscribe(topic, "s", kind="Shared", initial="earliest", timeout_s=TIMEOUT_S)
     positions = write(client, topic, 4)
     consumer.ack([positions[0], positions[2]])
-    # An unload while the cursor's ledger opens loses the first ack: the deviation moved-as-ledger-opens.
+    # An unload while the cursor's ledger opens loses the first ack: the deviation unload-while-cursor-ledger-opens.
     eventually(lambda: admin.internal_stats(topic).cursors["s"].state == "Open")
     admin.unload(topic)
     stored = admin.internal_info(topic).cursors["s"]

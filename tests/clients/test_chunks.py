@@ -31,10 +31,13 @@ from tests.polling import eventually
 
 TIMEOUT_S = 10.0
 
-CLIENT_3_13 = ChunksVariant(repetition_destroys=True, discarded_forgotten=True, repeated_unacknowledged=True)
+CLIENT_3_13 = ChunksVariant(repeated_discards_buffer=True, discarded_not_redelivered=True, duplicates_not_acked=True)
 """What the consumer of pulsar-client 3.13.0 does differently."""
 
-EACH_JUDGED, LAST_JUDGED = ChunksVariant(each_judged=True), ChunksVariant(last_judged=True)
+EACH_DEDUPLICATED, ONLY_LAST_DEDUPLICATED = (
+    ChunksVariant(each_deduplicated=True),
+    ChunksVariant(only_last_deduplicated=True),
+)
 
 
 @pytest.fixture(scope="module")
@@ -316,7 +319,7 @@ def test_on_a_shared_subscription_half_a_message_of_a_consumer_that_leaves_waits
 @pytest.fixture
 def variant(admin: Admin) -> ChunksVariant:
     """What the broker's deduplication makes of chunks."""
-    return EACH_JUDGED if int(admin.broker_version().partition(".")[0]) < 3 else LAST_JUDGED
+    return EACH_DEDUPLICATED if int(admin.broker_version().partition(".")[0]) < 3 else ONLY_LAST_DEDUPLICATED
 
 
 @pytest.mark.parametrize("sent_before", [1, 2, 3])

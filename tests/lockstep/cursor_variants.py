@@ -16,18 +16,18 @@ class CursorVariant(Struct, frozen=True, kw_only=True):
     """Clients acknowledge whole entries only, as they do unless they are told otherwise."""
 
     # ----------------------------------------------------------------------------------------- what releases do
-    backlog_miscounted: bool = False
-    batch_acks_lost: bool = False
-    batch_acks_overwritten: bool = False
+    reset_miscounts_backlog: bool = False
+    batch_index_acks_not_recovered: bool = False
+    batch_index_acks_overwritten: bool = False
     flush_rate_limited: bool = False
-    moved_as_ledger_opens: bool = False
-    back_off_constant: bool = False
-    lost_ack_hides_message: bool = False
-    many_ranges_stored: bool = False
-    terminated_not_skipped: bool = False
-    replay_outlives_consumers: bool = False
-    outstanding_undercounted: bool = False
-    part_off_backlog: bool = False
+    unload_while_cursor_ledger_opens: bool = False
+    nack_backoff_missing: bool = False
+    lost_ack_filters_redelivery: bool = False
+    range_limit_ignored_on_unload: bool = False
+    terminated_last_ledger_not_skipped: bool = False
+    replay_read_outlives_consumers: bool = False
+    unacked_count_lowered_by_any_ack: bool = False
+    partial_batch_off_backlog: bool = False
 
     # -------------------------------------------------------------------------------------------------- defects
     hole_jumped: bool = False
@@ -88,17 +88,17 @@ AS_DOCUMENTED = CursorVariant()
 """Subscriptions as the document has them."""
 
 AS_RELEASES = CursorVariant(
-    backlog_miscounted=True,
-    batch_acks_lost=True,
-    batch_acks_overwritten=True,
+    reset_miscounts_backlog=True,
+    batch_index_acks_not_recovered=True,
+    batch_index_acks_overwritten=True,
     flush_rate_limited=True,
-    moved_as_ledger_opens=True,
-    back_off_constant=True,
-    lost_ack_hides_message=True,
-    many_ranges_stored=True,
-    terminated_not_skipped=True,
-    replay_outlives_consumers=True,
-    outstanding_undercounted=True,
-    part_off_backlog=True,
+    unload_while_cursor_ledger_opens=True,
+    nack_backoff_missing=True,
+    lost_ack_filters_redelivery=True,
+    range_limit_ignored_on_unload=True,
+    terminated_last_ledger_not_skipped=True,
+    replay_read_outlives_consumers=True,
+    unacked_count_lowered_by_any_ack=True,
+    partial_batch_off_backlog=True,
 )
 """Subscriptions with all that releases are known to do otherwise."""

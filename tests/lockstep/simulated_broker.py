@@ -128,7 +128,9 @@ class SimulatedBroker:
     def open(self, topic: str, producer: str) -> tuple[Connection, Opened] | Refused:
         """Open a producer on a connection of its own, or be refused."""
         hosted = self._topics[topic]
-        if not self._variant.pending_id_told and any(w.producer == producer for w in hosted.topic.in_flight):
+        if not self._variant.pushed_id_in_producer_success and any(
+            w.producer == producer for w in hosted.topic.in_flight
+        ):
             return Refused(NOT_READY, "writes of this producer are in flight")
         self._opened += 1
         connection = Connection(f"c{self._opened}", topic)

@@ -187,7 +187,7 @@ class SimulatedCursors:
         if self._chance.random() < 0.5:
             lost = [ack for ack in consumer.held_back if ack.topic == topic]
             consumer.held_back = [ack for ack in consumer.held_back if ack.topic != topic]
-            if self._variant.lost_ack_hides_message:
+            if self._variant.lost_ack_filters_redelivery:
                 consumer.hidden |= {(topic, spot) for ack in lost for spot in self._covered(ack)}
 
     def _covered(self, ack: HeldBack) -> Iterable[Spot]:
@@ -399,7 +399,7 @@ class SimulatedCursors:
         known = {name: spot for name in ids if (spot := log.find(name)) is not None}
         if not known:
             return NO_MESSAGE
-        if self._variant.outstanding_undercounted:
+        if self._variant.unacked_count_lowered_by_any_ack:
             consumer.undercount += sum((topic, position) not in consumer.outstanding for position, _ in known.values())
         key = (topic, consumer.subscription)
         self._dispatcher.acknowledge(key, list(known.values()), cumulative=operation.cumulative)
@@ -430,7 +430,7 @@ class SimulatedCursors:
         if not log.entries:
             return Skipped("the topic has no message")
         delays_s = [NACK_DELAY_S * 2**number for number in range(operation.times)]
-        if self._variant.back_off_constant:
+        if self._variant.nack_backoff_missing:
             delays_s = [NACK_DELAY_S] * operation.times
         if self._variant.back_off_too_short:
             delays_s = [NACK_DELAY_S / 2] * operation.times

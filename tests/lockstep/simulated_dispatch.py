@@ -94,7 +94,7 @@ class Dispatcher:
             if consumer.kind == "Key_Shared":
                 self._keyed[key].leave(name)
             self._forget_counts(key)
-            if self._variant.replay_outlives_consumers and consumer.kind == "Shared" and not self.on(key):
+            if self._variant.replay_read_outlives_consumers and consumer.kind == "Shared" and not self.on(key):
                 self._replayed[key] = sorted(where for topic, where in consumer.outstanding if topic == key[0])
         return consumer
 

@@ -166,7 +166,7 @@ class Subscription:
         if self.variant.backlog_of_messages:
             return len(self.log.spots(self.log.entries) - self.acked)
         begun = [position for position in self.left() if len(self.left_of(position)) < len(self.log.entries[position])]
-        off = len(begun) if self.variant.part_off_backlog and not self.durable else 0
+        off = len(begun) if self.variant.partial_batch_off_backlog and not self.durable else 0
         return max(0, len(self.left()) - off - self.miscount)
 
     def told_mark_delete(self) -> tuple[Position, tuple[Range, ...]]:
@@ -215,7 +215,7 @@ class Subscription:
         if self.variant.cumulative_one_too_few and index == size - 1:
             size, index = size, index - 1
         within = {(position, number) for number in range(index + 1)}
-        if self.variant.batch_acks_overwritten and index < size - 1 and not self.has(position):
+        if self.variant.batch_index_acks_overwritten and index < size - 1 and not self.has(position):
             self.acked -= self.log.spots([position])
         self.acked |= within | self.log.spots(one for one in self.log.entries if one < position)
         if self.variant.cumulative_one_too_many and index == size - 1:
@@ -228,7 +228,11 @@ class Subscription:
         before = self._whole()
         skipped = self.left()[: count + self.variant.skips_one_too_many]
         last_ledger = max((position.ledger for position in self.log.entries), default=0)
-        if self.variant.terminated_not_skipped and self.log.is_reopened and skipped[-1:] > [Position(last_ledger, -1)]:
+        if (
+            self.variant.terminated_last_ledger_not_skipped
+            and self.log.is_reopened
+            and skipped[-1:] > [Position(last_ledger, -1)]
+        ):
             skipped = [position for position in self.left() if position.ledger < last_ledger]
         self.acked |= self.log.spots(skipped)
         self._changed(before)
@@ -248,7 +252,7 @@ class Subscription:
 
     def set_to(self, to: Position | None) -> None:
         """An entry is the next one (None: the first), and nothing behind it is acknowledged; that is persisted."""
-        if self.variant.backlog_miscounted:
+        if self.variant.reset_miscounts_backlog:
             self.miscount += len(self.individual())
         before = [one for one in self.log.entries if to is not None and one < to]
         if self.variant.set_one_late and to is not None:
@@ -332,9 +336,9 @@ class Subscription:
     def moved(self) -> None:
         """The topic was closed in good order, and is loaded again: nothing is lost."""
         self.settle()
-        if self.variant.moved_as_ledger_opens and self._writes and not self._is_open:
+        if self.variant.unload_while_cursor_ledger_opens and self._writes and not self._is_open:
             self.acked = set(self._origin)
-        if self.variant.batch_acks_lost:
+        if self.variant.batch_index_acks_not_recovered:
             self.acked = self.log.spots(self._whole())
         if self.variant.unload_loses_ranges:
             self.acked -= self.log.spots(self.individual())
@@ -342,7 +346,7 @@ class Subscription:
             self.acked |= self.log.spots(self.left()[:1])
         limit, ranges = self.limits.stored_ranges, len(self.ranges)
         is_many = ranges > limit or (ranges == limit and self.chance.random() < 0.5)
-        if self.variant.many_ranges_stored and self._ledger_since_s is None:
+        if self.variant.range_limit_ignored_on_unload and self._ledger_since_s is None:
             is_many = False
         if self.variant.unload_bypasses_store and ranges:
             is_many = True

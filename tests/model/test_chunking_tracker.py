@@ -11,11 +11,11 @@ from model.chunking.receiving import fresh_lanes, held_against, met
 from model.chunking.state import Asked, Consumer, Moved, Producer, Subscription, Topic
 from model.chunking.vocabulary import Acking, Asking, Came, Joined, LoggedPart, Part, Passed
 from model.deviations import (
-    CHUNK_BUFFERS_SURVIVE,
-    CHUNK_EACH_JUDGED,
-    CHUNK_LAST_JUDGED,
+    CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE,
+    CHUNK_EACH_DEDUPLICATED,
+    CHUNK_ONLY_LAST_DEDUPLICATED,
     CHUNK_RECOVERY_COUNTS_UNFINISHED,
-    CHUNK_REPETITION_DESTROYS,
+    CHUNK_REPEATED_DISCARDS_BUFFER,
 )
 from model.judgement import Broken
 from tests.model.chunking_histories import at, came, digests, given, life, logged, part
@@ -57,19 +57,19 @@ def test_a_log_without_deduplication_has_what_passed_in_its_order(
         (ALL, [life(ALL, [0, 1]), life(ALL, [None, None])], ()),
         (ALL, [life("a0/2", [0]), life(ALL, [None, 1])], ()),
         (ALL, [life("a0/2", [0]), Moved(), life(ALL, [None, 1])], ()),
-        (f"a0/2 {ALL}", [life("a0/2", [0]), life(ALL, [1, 2])], (CHUNK_LAST_JUDGED,)),
-        (f"{ALL} a0/2", [life(ALL, [0, 1]), life(ALL, [2, None])], (CHUNK_LAST_JUDGED,)),
+        (f"a0/2 {ALL}", [life("a0/2", [0]), life(ALL, [1, 2])], (CHUNK_ONLY_LAST_DEDUPLICATED,)),
+        (f"{ALL} a0/2", [life(ALL, [0, 1]), life(ALL, [2, None])], (CHUNK_ONLY_LAST_DEDUPLICATED,)),
         (
             "a0/2 a0/2",
             [life("a0/2", [0]), Moved(), life(ALL, [1, None])],
-            (CHUNK_RECOVERY_COUNTS_UNFINISHED, CHUNK_LAST_JUDGED),
+            (CHUNK_RECOVERY_COUNTS_UNFINISHED, CHUNK_ONLY_LAST_DEDUPLICATED),
         ),
         (
             f"a0/2 {ALL} b0/2 b0/2",
             [life("a0/2", [0]), Moved(), life(f"{ALL} b0/2", [1, 2, 3]), Moved(), life("b0/2 b1/2", [4, None])],
-            (CHUNK_RECOVERY_COUNTS_UNFINISHED, CHUNK_LAST_JUDGED),
+            (CHUNK_RECOVERY_COUNTS_UNFINISHED, CHUNK_ONLY_LAST_DEDUPLICATED),
         ),
-        ("a0/2", [life(ALL, [0, None])], (CHUNK_EACH_JUDGED,)),
+        ("a0/2", [life(ALL, [0, None])], (CHUNK_EACH_DEDUPLICATED,)),
         (f"{ALL} a0/2 a1/2", [life(ALL, [0, 1]), life(ALL, [2, 3])], "CHUNK-13"),
         ("a0/2 a0/2", [life("a0/2", [0]), life(ALL, [1, None])], "CHUNK-13"),
     ],
@@ -188,7 +188,7 @@ def received(passed: tuple[Passed, ...], got: str, *, pending: int = 0) -> tuple
         ("a0/2 b0/2 a1/2 b1/2", "a@2 b@3", ()),
         ("a0/3 a2/3 x", "x@2", ()),
         ("a0/2 a0/2 a1/2", "a@2", ()),
-        ("a0/2 a0/2 a1/2 x", "x@3", (CHUNK_REPETITION_DESTROYS,)),
+        ("a0/2 a0/2 a1/2 x", "x@3", (CHUNK_REPEATED_DISCARDS_BUFFER,)),
         ("a0/2 x a1/2", "a@2 x@1", "CHUNK-05"),
         ("a0/2 x a1/2", "x@1", "CHUNK-09"),
         ("a0/2 a1/2 x", "x@2", "CHUNK-04"),
@@ -216,7 +216,7 @@ def test_past_its_limit_the_oldest_message_is_discarded_and_the_next_one_deliver
 def test_what_comes_again_may_be_delivered_again_and_half_messages_begin_anew() -> None:
     again: tuple[Passed, ...] = (*came("a0/2"), Joined(), *came("a0/2 a1/2 x"))
     assert received(again, "a@1 x@2") == ()
-    assert received(again, "x@2") == (CHUNK_BUFFERS_SURVIVE, CHUNK_REPETITION_DESTROYS)
+    assert received(again, "x@2") == (CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE, CHUNK_REPEATED_DISCARDS_BUFFER)
     assert received((*came("x"), Asking(()), *came("x")), "x@0") == ()
     assert received((*came("x"), Asking(()), *came("x")), "x@0 x@0") == ()
     assert received((*came("x"), Asking(()), *came("x")), "") == "CHUNK-04"

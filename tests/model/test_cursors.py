@@ -11,7 +11,7 @@ from model.cursors.acked import Acked, acknowledge_all
 from model.cursors.bits import Bits
 from model.cursors.cursor import Cursor, Interval
 from model.cursors.log import Place, TopicLog, appended
-from model.deviations import BATCH_ACKS_LOST, MOVED_AS_LEDGER_OPENS
+from model.deviations import BATCH_INDEX_ACKS_NOT_RECOVERED, UNLOAD_WHILE_CURSOR_LEDGER_OPENS
 from model.judgement import Allowed, Broken
 from model.log import Position
 
@@ -42,12 +42,14 @@ def acks(before: Cursor, *places: Place, at_ms: float) -> Cursor:
 def test_once_a_deviation_was_shown_it_is_not_known_whether_a_ledger_was_asked_for() -> None:
     """The state that it was asked for was another one, so the next ack may be the first to ask for it."""
     lost, kept = Acked(), acknowledge_all(Acked(), LOG, [PART])
-    before = replace(cursor.created(kept, at(0)), deviating=Map({lost: BATCH_ACKS_LOST}))
+    before = replace(cursor.created(kept, at(0)), deviating=Map({lost: BATCH_INDEX_ACKS_NOT_RECOVERED}))
     asking = acks(before, Place(BATCH, 1), at_ms=0)
     assert asking.is_asked_for
-    shown = asking.observed(lambda state: None if state.has(BATCH) else state, frozenset({BATCH_ACKS_LOST}))
+    shown = asking.observed(
+        lambda state: None if state.has(BATCH) else state, frozenset({BATCH_INDEX_ACKS_NOT_RECOVERED})
+    )
     assert isinstance(shown, Allowed)
-    assert shown.deviations == (BATCH_ACKS_LOST,)
+    assert shown.deviations == (BATCH_INDEX_ACKS_NOT_RECOVERED,)
     assert cursor.is_opening(acks(shown.state, Place(SINGLE), at_ms=10_000), at(10_010))
     assert not cursor.is_opening(acks(asking, Place(SINGLE), at_ms=10_000), at(10_010))
 
@@ -56,15 +58,15 @@ def test_a_move_as_the_ledger_opens_may_lose_parts_of_batches_of_every_state_tha
     acked = acks(cursor.created(Acked(), at(0)), PART, Place(SINGLE), at_ms=1)
     before = next(iter(acked.possible))
     moved = cursor.moved(acks(acked, Place(LAST), at_ms=2), at(3))
-    assert moved.deviating[before] == MOVED_AS_LEDGER_OPENS
-    assert moved.deviating[replace(before, parts=Bits())] == MOVED_AS_LEDGER_OPENS
+    assert moved.deviating[before] == UNLOAD_WHILE_CURSOR_LEDGER_OPENS
+    assert moved.deviating[replace(before, parts=Bits())] == UNLOAD_WHILE_CURSOR_LEDGER_OPENS
 
 
 def test_what_one_move_may_have_lost_the_next_one_may_lose_too() -> None:
     acked = acks(cursor.created(Acked(), at(0)), Place(SINGLE), at_ms=1)
     once = cursor.moved(acked, at(2))
-    assert once.deviating[Acked()] == MOVED_AS_LEDGER_OPENS
+    assert once.deviating[Acked()] == UNLOAD_WHILE_CURSOR_LEDGER_OPENS
     seen = once.observed(lambda state: state if state.has(SINGLE) else None, frozenset())
     assert isinstance(seen, Allowed)
     twice = cursor.moved(acks(seen.state, Place(LAST), at_ms=3), at(4))
-    assert twice.deviating[Acked()] == MOVED_AS_LEDGER_OPENS
+    assert twice.deviating[Acked()] == UNLOAD_WHILE_CURSOR_LEDGER_OPENS

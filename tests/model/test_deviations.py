@@ -6,13 +6,13 @@ from functools import reduce
 
 from model.deduplication.producer_state import UNKNOWN_STATUS
 from model.deviations import (
-    BATCH_END_UNSENT,
+    BATCH_WITHOUT_HIGHEST_ID,
+    DEDUPLICATION_ENABLED_IN_FLIGHT,
     DEVIATIONS,
     OVERLAPPING_BATCH_DROPPED,
-    PENDING_ID_TOLD,
-    RECOVERY_RACE,
+    PUSHED_ID_IN_PRODUCER_SUCCESS,
+    SECOND_RECOVERY_NOT_AWAITED,
     SNAPSHOT_POSITION_AHEAD,
-    SWITCHED_ON_IN_FLIGHT,
 )
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
@@ -132,14 +132,14 @@ def test_a_batch_that_overlaps_and_is_confirmed_as_a_duplicate_is_dropped() -> N
 
 def test_what_a_batch_of_pulsar_client_holds_is_stored_again() -> None:
     history = (created(), opened(-1, client="official"), sent((entry(1, 2, 3), at(0))))
-    assert is_told_apart(BATCH_END_UNSENT, *history, sent((entry(2), at(1))))
+    assert is_told_apart(BATCH_WITHOUT_HIGHEST_ID, *history, sent((entry(2), at(1))))
     assert is_sound(*history, sent((entry(2), Duplicate())))
     assert is_sound(*history, sent((entry(4), at(1))))
 
 
 def test_of_a_batch_of_pulsar_client_the_snapshot_has_only_the_lowest_id() -> None:
     history = (created(), opened(-1, client="official"), sent((entry(1, 2, 3), at(0))))
-    assert is_told_apart(BATCH_END_UNSENT, *history, snapshot(at(0), p0=1))
+    assert is_told_apart(BATCH_WITHOUT_HIGHEST_ID, *history, snapshot(at(0), p0=1))
     assert is_sound(*history, snapshot(at(0), p0=3))
 
 
@@ -155,7 +155,7 @@ def test_a_producer_is_told_an_id_whose_write_fails_afterwards() -> None:
     failing = (SetFailpoint("t0", "write-fails-late", 1, 100), Done(), ())
     history = (created(), opened(-1), failing, in_flight(entry(1)), crashed, opened(1, session="s2"))
     empty = (ReadLog("t0"), LogRead(()), ())
-    assert is_told_apart(PENDING_ID_TOLD, *history, empty)
+    assert is_told_apart(PUSHED_ID_IN_PRODUCER_SUCCESS, *history, empty)
     assert is_sound(*history, (ReadLog("t0"), LogRead((LoggedEntry(Position(1, 0), "p0", entry(1)),)), ()))
 
 
@@ -193,11 +193,13 @@ def test_a_snapshot_may_stand_at_an_entry_that_was_in_flight_as_its_topic_was_mo
 def test_a_snapshot_that_was_taken_while_the_recovery_went_on_behind_lacks_what_was_not_replayed() -> None:
     """Seen on 4.0.8, on a topic with a policy of its own; the topic was moved once more before it was read."""
     once = (created("topic-on"), opened(-1), sent((entry(1), at(0))))
-    assert is_told_apart(RECOVERY_RACE, *once, UNLOADED, opened(1), snapshot(at(0)))
-    raced = judged(*once, UNLOADED, opened(-1), sent((entry(1), at(0, ledger=2))), UNLOADED, known=RECOVERY_RACE)
+    assert is_told_apart(SECOND_RECOVERY_NOT_AWAITED, *once, UNLOADED, opened(1), snapshot(at(0)))
+    raced = judged(
+        *once, UNLOADED, opened(-1), sent((entry(1), at(0, ledger=2))), UNLOADED, known=SECOND_RECOVERY_NOT_AWAITED
+    )
     assert isinstance(raced, Allowed)
     assert isinstance(continued(raced.state, opened(1, session="s2"), snapshot(at(0))), Allowed)
-    never_moved = judged(*once, snapshot(at(0)), known=RECOVERY_RACE)
+    never_moved = judged(*once, snapshot(at(0)), known=SECOND_RECOVERY_NOT_AWAITED)
     assert isinstance(never_moved, Broken)
     assert never_moved.deviation is None
 
@@ -235,8 +237,8 @@ def test_an_entry_in_flight_while_deduplication_is_switched_on_may_count_or_not(
 
 def test_an_entry_that_counts_as_persisted_is_stored_again() -> None:
     history = (*AWAITED, with_late(snapshot(at(0), p0=5), at(0)))
-    assert is_told_apart(SWITCHED_ON_IN_FLIGHT, *history, sent((entry(5), at(1))))
-    assert is_told_apart(SWITCHED_ON_IN_FLIGHT, *history, opened(-1, session="s2"))
+    assert is_told_apart(DEDUPLICATION_ENABLED_IN_FLIGHT, *history, sent((entry(5), at(1))))
+    assert is_told_apart(DEDUPLICATION_ENABLED_IN_FLIGHT, *history, opened(-1, session="s2"))
     assert is_sound(*history, sent((entry(5), Duplicate())))
     assert is_sound(*history, opened(5, session="s2"))
 
@@ -272,7 +274,9 @@ def test_entries_of_a_producer_that_is_gone_may_be_stored_behind_the_switching_o
     settled = (*history, opened(-1, session="s2"), sent((entry(1), at(2)), session="s2"))
     assert is_sound(*settled, switched, UNLOADED, opened(-1, session="s3"))
     assert isinstance(judged(*settled, switched, UNLOADED, opened(7, session="s3")), Broken)
-    assert is_told_apart(SWITCHED_ON_IN_FLIGHT, *history, switched, snapshot(at(1), p0=7), opened(-1, session="s2"))
+    assert is_told_apart(
+        DEDUPLICATION_ENABLED_IN_FLIGHT, *history, switched, snapshot(at(1), p0=7), opened(-1, session="s2")
+    )
 
 
 def test_after_a_recovery_an_entry_that_was_in_flight_at_the_switching_is_a_duplicate() -> None:

@@ -27,7 +27,11 @@ from model.applications.vocabulary import (
     Stuck,
     Then,
 )
-from model.deviations import CLOSED_BEFORE_OPENED, PENDING_ID_TRUSTED, UNLOADED_IN_ROLLOVER
+from model.deviations import (
+    CLOSE_OVERTAKES_PRODUCER_SUCCESS,
+    ROLLOVER_REOPENS_CLOSED_LEDGER,
+    SOURCE_RESUMES_FROM_PUSHED_ID,
+)
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
 from model.log import Position
@@ -171,10 +175,10 @@ def test_pulsar_client_comes_back_by_itself() -> None:
     [(start(1), UNLOAD, STALLED), (WRITES_FAIL, start(1), STALLED), (WRITES_FAIL, CLEAR, start(1), STALLED)],
 )
 def test_that_it_does_not_is_a_deviation_where_its_producer_may_have_been_closed(history: tuple[Step, ...]) -> None:
-    assert broken(run(*history)) == ("DEDUP-13", CLOSED_BEFORE_OPENED)
-    tolerated = run(*history, log(1), known=frozenset({CLOSED_BEFORE_OPENED}))
+    assert broken(run(*history)) == ("DEDUP-13", CLOSE_OVERTAKES_PRODUCER_SUCCESS)
+    tolerated = run(*history, log(1), known=frozenset({CLOSE_OVERTAKES_PRODUCER_SUCCESS}))
     assert isinstance(tolerated, Allowed)
-    assert (tolerated.exercised, tolerated.deviations) == (("DEDUP-13",), (CLOSED_BEFORE_OPENED,))
+    assert (tolerated.exercised, tolerated.deviations) == (("DEDUP-13",), (CLOSE_OVERTAKES_PRODUCER_SUCCESS,))
 
 
 def test_it_may_take_its_time_when_the_broker_was_away() -> None:
@@ -229,10 +233,10 @@ def test_an_id_that_was_told_and_is_not_there_breaks_the_rule_where_no_write_can
     ],
 )
 def test_an_id_of_a_write_that_can_have_failed_is_a_deviation(history: tuple[Step, ...]) -> None:
-    assert broken(run(*history, WITHOUT_2)) == ("DEDUP-13", PENDING_ID_TRUSTED)
-    tolerated = run(*history, WITHOUT_2, known=frozenset({PENDING_ID_TRUSTED}))
+    assert broken(run(*history, WITHOUT_2)) == ("DEDUP-13", SOURCE_RESUMES_FROM_PUSHED_ID)
+    tolerated = run(*history, WITHOUT_2, known=frozenset({SOURCE_RESUMES_FROM_PUSHED_ID}))
     assert isinstance(tolerated, Allowed)
-    assert (tolerated.exercised, tolerated.deviations) == ((), (PENDING_ID_TRUSTED,))
+    assert (tolerated.exercised, tolerated.deviations) == ((), (SOURCE_RESUMES_FROM_PUSHED_ID,))
 
 
 HOLE: tuple[Step, ...] = (start(1, 2, 3), UNLOAD, crash(3), start(4, told=3), finish(_1=None, _2=None, _3=None, _4=3))
@@ -241,36 +245,36 @@ HOLE: tuple[Step, ...] = (start(1, 2, 3), UNLOAD, crash(3), start(4, told=3), fi
 def test_a_hole_that_a_move_left_in_what_was_in_flight_is_a_deviation() -> None:
     assert exercised(run(*HOLE, log(1, 2, 3, 4))) == ("DEDUP-13",)
     with_hole = (*HOLE[:-1], finish(_1=None, _2=None, _3=None, _4=2), log(1, 3, 4))
-    assert broken(run(*with_hole)) == ("DEDUP-13", UNLOADED_IN_ROLLOVER)
+    assert broken(run(*with_hole)) == ("DEDUP-13", ROLLOVER_REOPENS_CLOSED_LEDGER)
     assert broken(run(*HOLE[:-1], finish(_1=None, _2=None, _3=None, _4=2), log(1, 2, 4))) == ("DEDUP-13", None)
-    tolerated = run(*with_hole, known=frozenset({UNLOADED_IN_ROLLOVER}))
+    tolerated = run(*with_hole, known=frozenset({ROLLOVER_REOPENS_CLOSED_LEDGER}))
     assert isinstance(tolerated, Allowed)
-    assert (tolerated.exercised, tolerated.deviations) == ((), (UNLOADED_IN_ROLLOVER,))
+    assert (tolerated.exercised, tolerated.deviations) == ((), (ROLLOVER_REOPENS_CLOSED_LEDGER,))
 
 
 def test_what_was_confirmed_with_its_place_is_never_excused() -> None:
     stored = (start(1, 2, 3), UNLOAD, finish(came_back=1, _1=None, _2=1, _3=None))
-    assert broken(run(*stored, log(1, 3), known=frozenset({UNLOADED_IN_ROLLOVER}))) == ("DEDUP-13", None)
+    assert broken(run(*stored, log(1, 3), known=frozenset({ROLLOVER_REOPENS_CLOSED_LEDGER}))) == ("DEDUP-13", None)
 
 
 def test_the_deviation_is_met_once_however_often_the_log_is_read() -> None:
     history = (*TOLD, TRUSTED, UNLOAD, finish(_3=1), WITHOUT_2, WITHOUT_2)
-    tolerated = run(*history, known=frozenset({PENDING_ID_TRUSTED}))
+    tolerated = run(*history, known=frozenset({SOURCE_RESUMES_FROM_PUSHED_ID}))
     assert isinstance(tolerated, Allowed)
-    assert tolerated.deviations == (PENDING_ID_TRUSTED,)
+    assert tolerated.deviations == (SOURCE_RESUMES_FROM_PUSHED_ID,)
 
 
 def test_the_deviation_excuses_only_what_was_trusted() -> None:
     history = (*TOLD, TRUSTED, UNLOAD, finish(_3=1))
-    assert broken(run(*history, log(2, 3), known=frozenset({PENDING_ID_TRUSTED}))) == ("DEDUP-13", None)
-    assert broken(run(*history, log(1, 3, 2), known=frozenset({PENDING_ID_TRUSTED}))) == ("DEDUP-13", None)
+    assert broken(run(*history, log(2, 3), known=frozenset({SOURCE_RESUMES_FROM_PUSHED_ID}))) == ("DEDUP-13", None)
+    assert broken(run(*history, log(1, 3, 2), known=frozenset({SOURCE_RESUMES_FROM_PUSHED_ID}))) == ("DEDUP-13", None)
 
 
 def test_a_checkpoint_of_confirmed_entries_is_safe_where_the_told_id_is_not() -> None:
     died = (WRITES_FAIL, start(1, 2), crash(1, _1=0), CLEAR)
     safe = (start(3, told=2), UNLOAD, finish(_2=1, _3=2))
     assert exercised(run(*died, *safe, log(1, 2, 3))) == ("DEDUP-13",)
-    known = frozenset({PENDING_ID_TRUSTED})
+    known = frozenset({SOURCE_RESUMES_FROM_PUSHED_ID})
     assert broken(run(*died, *safe, WITHOUT_2, known=known)) == ("DEDUP-13", None)
 
 
@@ -284,7 +288,7 @@ def test_a_write_confirmed_after_the_failpoint_is_off_shows_that_none_is_held_an
 def test_a_duplicate_does_not_show_that_a_trusted_entry_is_stored() -> None:
     again = (start(told=3), finish(_2=None))
     history = (*TOLD, TRUSTED, UNLOAD, finish(_3=1), *again, WITHOUT_2)
-    assert broken(run(*history)) == ("DEDUP-13", PENDING_ID_TRUSTED)
+    assert broken(run(*history)) == ("DEDUP-13", SOURCE_RESUMES_FROM_PUSHED_ID)
 
 
 # ----------------------------------------------------------------------------------------------- DEDUP-15: no replaying

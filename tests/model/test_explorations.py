@@ -40,7 +40,7 @@ class TestDeduplication(ExplorationContract):
         "no-check": (ONCE, 5),
         "strict-less-than": (ONCE, 5),
         "overlapping-batch-dropped": (KEPT, 5),
-        "batch-end-unsent": (ONCE, 6),
+        "batch-without-highest-id": (ONCE, 6),
         "shared-maps": (KEPT, 5),
         "duplicate-refused": ("an id at or below persisted, and no other, is confirmed without being stored", 5),
         "unknown-confirmed": (KEPT, 4),
@@ -48,7 +48,7 @@ class TestDeduplication(ExplorationContract):
         "reset-on-unknown": (ONCE, 7),
         "persisted-before-write": (KEPT, 4),
         "pushed-after-write": (ONCE, 5),
-        "switched-on-in-flight": (
+        "deduplication-enabled-in-flight": (
             "an id at or below persisted, and no other, is confirmed without being stored",
             6,
         ),
@@ -56,7 +56,7 @@ class TestDeduplication(ExplorationContract):
         "sessions-survive-failure": (IN_ORDER, 5),
         "later-writes-succeed": (IN_ORDER, 5),
         "failed-write-stored": (ONCE, 6),
-        "pending-id-told": (IN_ORDER, 7),
+        "pushed-id-in-producer-success": (IN_ORDER, 7),
         "snapshot-of-pushed": (KEPT, 6),
         "snapshot-not-cut": ("a snapshot holds no more producers than it may", 7),
         "snapshot-position-ahead": (ONCE, 7),

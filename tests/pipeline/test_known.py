@@ -111,12 +111,12 @@ EXPLAINED: dict[str, tuple[str, list[Recorded], Recorded]] = {
         deduplicated(*message(1, 0, 1), *message(1, 0, 8, ledger=2), UNLOADED),
         UNLOADED,
     ),
-    "recovery-race": (
+    "second-recovery-not-awaited": (
         "stored twice",
         deduplicated(*message(1, 0, 1), *message(2, 1, 1), *message(1, 0, 8, ledger=2), UNLOADED),
         UNLOADED,
     ),
-    "replay-forgets-replicators": (
+    "recovery-ignores-replicator-positions": (
         "replicated twice",
         [
             *(at(Kind.TOPIC, 0, deduplication=True, replicated=True, cluster=name) for name in "ab"),
@@ -127,7 +127,7 @@ EXPLAINED: dict[str, tuple[str, list[Recorded], Recorded]] = {
         LOADED_AT_B,
     ),
     "too-large-to-replicate": ("not replicated", PASSED_OVER, BESIDE_IT),
-    "batch-end-unsent": (
+    "batch-without-highest-id": (
         "stored twice",
         deduplicated(*message(1, 0, 1, batch_index=0), *message(2, 0, 1, batch_index=1), *message(2, 1, 8)),
         message(1, 0, 1, batch_index=0)[1],
@@ -137,7 +137,7 @@ EXPLAINED: dict[str, tuple[str, list[Recorded], Recorded]] = {
         deduplicated(CHUNKED_SEND, chunk("u", 0, 0), chunk("u", 1, 1), chunk("v", 0, 2), chunk("v", 1, 3), UNLOADED),
         UNLOADED,
     ),
-    "chunk-last-judged": (
+    "chunk-only-last-deduplicated": (
         "stored once in order",
         deduplicated(
             CHUNKED_SEND,
@@ -146,22 +146,22 @@ EXPLAINED: dict[str, tuple[str, list[Recorded], Recorded]] = {
         ),
         at(Kind.FAULT, 3, fault="cut"),
     ),
-    "chunk-each-judged": (
+    "chunk-each-deduplicated": (
         "stored whole",
         deduplicated(at(Kind.SEND, 1, 9, producer="p", sequence_id=1, chunks=3), chunk("u", 0, 0)),
         chunk("u", 0, 0),
     ),
-    "moved-as-ledger-opens": (
+    "unload-while-cursor-ledger-opens": (
         "delivered again",
         [of_shared(Kind.ACK, 4), UNLOADED, of_shared(Kind.DISPATCH, 20)],
         UNLOADED,
     ),
-    "batch-acks-lost": (
+    "batch-index-acks-not-recovered": (
         "delivered again",
         [*A_BATCH, of_shared(Kind.ACK, 0.5, entry=7), of_shared(Kind.ACK, 4, batch_index=1), UNLOADED, SENT_AGAIN],
         UNLOADED,
     ),
-    "batch-acks-overwritten": (
+    "batch-index-acks-overwritten": (
         "delivered again",
         [
             of_shared(Kind.ACK, 4, batch_index=1),
@@ -170,7 +170,7 @@ EXPLAINED: dict[str, tuple[str, list[Recorded], Recorded]] = {
         ],
         of_shared(Kind.ACK_CUMULATIVE, 8, batch_index=0),
     ),
-    "replay-outlives-consumers": (
+    "replay-read-outlives-consumers": (
         "delivered again",
         [
             of_shared(Kind.SUBSCRIBE, 1),
@@ -183,7 +183,7 @@ EXPLAINED: dict[str, tuple[str, list[Recorded], Recorded]] = {
         ],
         of_shared(Kind.DISPATCH, 2),
     ),
-    "replayed-beside-news": (
+    "send-in-progress-cleared-early": (
         "shared one at a time",
         [
             of_shared(Kind.DISPATCH, 2),
@@ -194,7 +194,7 @@ EXPLAINED: dict[str, tuple[str, list[Recorded], Recorded]] = {
         ],
         of_shared(Kind.DISPATCH, 4, "d", entry=1),
     ),
-    "joined-gets-earlier": (
+    "recently-joined-receives-replay": (
         "one consumer at a time",
         [
             *message(1, 0, 1),
@@ -206,7 +206,7 @@ EXPLAINED: dict[str, tuple[str, list[Recorded], Recorded]] = {
         ],
         of_shared(Kind.SUBSCRIBE, 5, "d"),
     ),
-    "read-outlives-consumers": (
+    "pending-read-outlives-consumers": (
         "keys in order",
         [
             of_keys(Kind.BEGIN, 0, ledger=-1, entry=-1),
@@ -218,12 +218,12 @@ EXPLAINED: dict[str, tuple[str, list[Recorded], Recorded]] = {
         ],
         of_keys(Kind.UNSUBSCRIBE, 2),
     ),
-    "replay-waits-for-news": (
+    "leave-triggers-no-read": (
         "keys stuck",
         [*WAITING, of_keys(Kind.SUBSCRIBE, 1, "d"), of_keys(Kind.UNSUBSCRIBE, 5, "d")],
         of_keys(Kind.UNSUBSCRIBE, 5, "d"),
     ),
-    "acknowledged-blocks-hash": (
+    "replay-hash-kept-after-ack": (
         "keys stuck",
         [*WAITING, of_keys(Kind.NACK, 4, entry=0), of_keys(Kind.ACK, 5, entry=0)],
         of_keys(Kind.NACK, 4, entry=0),
@@ -277,14 +277,14 @@ def test_it_explains_nothing_in_a_run_that_it_is_not_known_of(name: str) -> None
     ],
 )
 def test_a_move_at_another_time_or_elsewhere_or_of_another_kind_explains_nothing(changed: dict[str, Any]) -> None:
-    for name in ("recovery-race", "moved-as-ledger-opens", "batch-acks-lost"):
+    for name in ("second-recovery-not-awaited", "unload-while-cursor-ledger-opens", "batch-index-acks-not-recovered"):
         invariant, history, move = EXPLAINED[name]
         moved = [replace(one, **changed) if one == move else one for one in history]
         assert explained(invariant, moved) == {"": 1}
 
 
 def test_a_topic_that_was_loaded_anew_in_another_cluster_or_before_forgot_nothing() -> None:
-    invariant, history, move = EXPLAINED["replay-forgets-replicators"]
+    invariant, history, move = EXPLAINED["recovery-ignores-replicator-positions"]
     for changed in ({"cluster": "a"}, {"invoked_ns": 0, "completed_ns": 0}):
         moved = [replace(one, **changed) if one == move else one for one in history]
         assert explained(invariant, moved) == {"": 1}
@@ -324,47 +324,49 @@ def test_a_run_tells_how_large_a_message_might_be() -> None:
 
 
 def test_a_cursor_that_was_in_use_for_long_had_its_ledger_open() -> None:
-    invariant, history, _ = EXPLAINED["moved-as-ledger-opens"]
+    invariant, history, _ = EXPLAINED["unload-while-cursor-ledger-opens"]
     assert explained(invariant, [*history, of_shared(Kind.ACK, 0.5, entry=7)]) == {"": 1}
     loaded_before = at(Kind.FAULT, 2, 3, fault=KILL)
     setting = Setting(persisted_after_ns=0, on_its_way_ns=0, known=KNOWN.known)
     assert explained(invariant, [*history, of_shared(Kind.ACK, 0.5, entry=7), loaded_before], setting) == {
-        "moved-as-ledger-opens": 1
+        "unload-while-cursor-ledger-opens": 1
     }
 
 
 def test_a_batch_that_was_acknowledged_whole_is_not_forgotten() -> None:
-    invariant, history, _ = EXPLAINED["batch-acks-lost"]
+    invariant, history, _ = EXPLAINED["batch-index-acks-not-recovered"]
     rest = [of_shared(Kind.ACK, 4, batch_index=index) for index in (0, 2)]
     assert explained(invariant, [*history, *rest]) == {"": 1}
-    assert explained(invariant, [*history, *rest[:1]]) == {"batch-acks-lost": 1}
+    assert explained(invariant, [*history, *rest[:1]]) == {"batch-index-acks-not-recovered": 1}
 
 
 def test_a_chunked_message_that_its_source_sends_again_is_stored_again_without_its_last_chunk() -> None:
     """In a soak on 4.0.8 a source sent again what was confirmed, and nothing had disturbed it."""
-    invariant, history, cut = EXPLAINED["chunk-last-judged"]
+    invariant, history, cut = EXPLAINED["chunk-only-last-deduplicated"]
     again = replace(CHUNKED_SEND, outcome=Outcome.DUPLICATE)
     undisturbed = [again if one == cut else one for one in history]
-    assert explained(invariant, undisturbed) == {"chunk-last-judged": 1}
+    assert explained(invariant, undisturbed) == {"chunk-only-last-deduplicated": 1}
     assert explained(invariant, [*undisturbed, chunk("u", 2, 5)])[""]
 
 
 def test_what_was_on_its_way_to_who_left_is_replayed_beside_news() -> None:
-    invariant, history, news = EXPLAINED["replayed-beside-news"]
+    invariant, history, news = EXPLAINED["send-in-progress-cleared-early"]
     sent = at(Kind.SEND, 1, ledger=1, entry=0, producer="p", sequence_id=1)
     untaken = [one for one in history if one.completed_ns > 3 * S_NS]
-    assert explained(invariant, [sent, of_shared(Kind.UNSUBSCRIBE, 3, "e"), *untaken]) == {"replayed-beside-news": 1}
+    assert explained(invariant, [sent, of_shared(Kind.UNSUBSCRIBE, 3, "e"), *untaken]) == {
+        "send-in-progress-cleared-early": 1
+    }
     assert explained(invariant, [sent, of_shared(Kind.UNSUBSCRIBE, 0, "e"), *untaken]) == {"": 1}
     without = [one for one in untaken if one != news]
     assert explained(invariant, [sent, of_shared(Kind.UNSUBSCRIBE, 3, "e"), *without]) == {"": 1}
 
 
 def test_markers_of_clusters_are_news_too_though_nobody_is_given_them() -> None:
-    invariant, history, news = EXPLAINED["replayed-beside-news"]
+    invariant, history, news = EXPLAINED["send-in-progress-cleared-early"]
     without = [at(Kind.TOPIC, 0, replicated=True), *(one for one in history if one != news)]
     logs = [at(Kind.LOG, 98, producer="p", sequence_id=entry, ledger=1, entry=entry) for entry in range(4)]
     assert explained(invariant, [*without, *logs]) == {"": 1}
-    assert explained(invariant, [*without, logs[0], logs[3]]) == {"replayed-beside-news": 1}
+    assert explained(invariant, [*without, logs[0], logs[3]]) == {"send-in-progress-cleared-early": 1}
     assert explained(invariant, [*without[1:], logs[0], logs[3]]) == {"": 1}
     assert explained(invariant, [*without, *logs[:2], logs[3]]) == {"": 1}  # what stands before them was not sent yet
     earlier = of_shared(Kind.DISPATCH, 1, "d", entry=3)
@@ -372,15 +374,15 @@ def test_markers_of_clusters_are_news_too_though_nobody_is_given_them() -> None:
 
 
 def test_what_is_replayed_beside_news_comes_twice_and_not_oftener() -> None:
-    invariant, history, _ = EXPLAINED["replayed-beside-news"]
+    invariant, history, _ = EXPLAINED["send-in-progress-cleared-early"]
     third = of_shared(Kind.DISPATCH, 7, "d")
     assert explained(invariant, [*history, third]) == {"": 2}
 
 
 def test_what_is_sent_long_after_a_recovery_is_no_race() -> None:
-    invariant, history, _ = EXPLAINED["recovery-race"]
+    invariant, history, _ = EXPLAINED["second-recovery-not-awaited"]
     late = message(1, 3, 90, ledger=3)
-    assert explained(invariant, [*history, *late]) == {"recovery-race": 1, "": 1}
+    assert explained(invariant, [*history, *late]) == {"second-recovery-not-awaited": 1, "": 1}
 
 
 def test_a_snapshot_that_is_ahead_is_forgotten_once_something_higher_is_sent() -> None:
@@ -391,12 +393,12 @@ def test_a_snapshot_that_is_ahead_is_forgotten_once_something_higher_is_sent() -
 
 
 def test_a_message_whose_last_chunk_is_stored_twice_is_explained_by_nothing() -> None:
-    invariant, history, _ = EXPLAINED["chunk-last-judged"]
+    invariant, history, _ = EXPLAINED["chunk-only-last-deduplicated"]
     assert explained(invariant, [*history, chunk("u", 2, 9)]) == {"": 2}
 
 
 def test_what_a_run_ran_against_says_which_deviations_are_known_of_it() -> None:
-    server, client = deviations.RECOVERY_RACE, deviations.BATCH_END_UNSENT
+    server, client = deviations.SECOND_RECOVERY_NOT_AWAITED, deviations.BATCH_WITHOUT_HIGHEST_ID
     about = {
         "bare": (About(release="4.0.8"),),
         "whole": (About(release="4.0.8", clients={"official": "3.13.0"}),),
@@ -409,7 +411,7 @@ def test_what_a_run_ran_against_says_which_deviations_are_known_of_it() -> None:
     assert {run for run, names in known.items() if client in names} == {"whole"}
     classic = {"subscriptionKeySharedUseClassicPersistentImplementation": "true"}
     switched = known_of_runs(shipped(), {"r": (About(release="4.0.8", settings=classic),)})
-    assert deviations.JOINED_GETS_EARLIER in switched["r"] - known["whole"]
+    assert deviations.RECENTLY_JOINED_RECEIVES_REPLAY in switched["r"] - known["whole"]
 
 
 def verified(spark: SparkSession, folder: Path, release: str | None = None) -> Verification:
@@ -427,27 +429,27 @@ def write(folder: Path, history: list[Recorded], about: About | None) -> None:
 def test_verify_reports_it_apart_and_fails_for_nothing_else(
     spark: SparkSession, tmp_path: Path, is_compacted: bool
 ) -> None:
-    write(tmp_path, EXPLAINED["recovery-race"][1], About(release="4.0.8"))
+    write(tmp_path, EXPLAINED["second-recovery-not-awaited"][1], About(release="4.0.8"))
     if is_compacted:
         compact(tmp_path)
     found = verified(spark, tmp_path)
     broken, forgotten = (verdict for verdict in found.rules if isinstance(verdict, Broken))
     assert (found.exit_status, broken.rule.id, broken.is_known) == (0, "DEDUP-02", True)
-    assert (forgotten.rule.id, forgotten.explained) == ("DEDUP-12", {"recovery-race": 1})
-    assert (broken.times, broken.explained, found.notes) == (0, {"recovery-race": 1}, ())
+    assert (forgotten.rule.id, forgotten.explained) == ("DEDUP-12", {"second-recovery-not-awaited": 1})
+    assert (broken.times, broken.explained, found.notes) == (0, {"second-recovery-not-awaited": 1}, ())
     told = verification.form(found, command="pulsar-conformance verify", when=datetime(2026, 1, 2, tzinfo=UTC)).rules
     (said,) = (rule for rule in told if rule.id == "DEDUP-02")
-    assert (said.verdict, said.deviation) == ("known-deviation", "recovery-race")
+    assert (said.verdict, said.deviation) == ("known-deviation", "second-recovery-not-awaited")
     out = io.StringIO()
     verification.show(found, Console(file=out, width=120))
     assert "known deviation" in out.getvalue()
-    assert "recovery-race: once" in out.getvalue()
+    assert "second-recovery-not-awaited: once" in out.getvalue()
 
 
 def test_histories_that_do_not_tell_their_release_are_told_it_or_nothing_is_known(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    write(tmp_path, EXPLAINED["recovery-race"][1], None)
+    write(tmp_path, EXPLAINED["second-recovery-not-awaited"][1], None)
     untold = verified(spark, tmp_path)
     assert untold.exit_status == 1
     assert NO_RELEASE in untold.notes[0]
@@ -456,9 +458,9 @@ def test_histories_that_do_not_tell_their_release_are_told_it_or_nothing_is_know
 
 
 def test_one_case_that_nothing_explains_fails_the_run(spark: SparkSession, tmp_path: Path) -> None:
-    history = EXPLAINED["recovery-race"][1]
+    history = EXPLAINED["second-recovery-not-awaited"][1]
     write(tmp_path, [*history, *message(1, 3, 90, ledger=3)], About(release="4.0.8"))
     found = verified(spark, tmp_path)
     (broken,) = (verdict for verdict in found.rules if isinstance(verdict, Broken) and verdict.rule.id == "DEDUP-02")
-    assert (found.exit_status, broken.times, broken.explained) == (1, 1, {"recovery-race": 1})
-    assert [case.deviation for case in broken.cases] == [None, "recovery-race"]
+    assert (found.exit_status, broken.times, broken.explained) == (1, 1, {"second-recovery-not-awaited": 1})
+    assert [case.deviation for case in broken.cases] == [None, "second-recovery-not-awaited"]

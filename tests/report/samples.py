@@ -13,7 +13,7 @@ from conformance.events import (
 )
 from conformance.history.document import History, Step, Violation
 from conformance.known import KnownDeviation
-from model.deviations import BATCH_END_UNSENT, SWITCHED_ON_IN_FLIGHT
+from model.deviations import BATCH_WITHOUT_HIGHEST_ID, DEDUPLICATION_ENABLED_IN_FLIGHT
 from model.log import Position
 from model.operations import (
     Answer,
@@ -76,7 +76,7 @@ MINIMISED = ViolationMinimised(
 REPLAYED_SOUNDLY = ReplayedSoundly(at_s=12.0, original="histories/1.json", tries=6, came_back=0)
 
 QUIRK = KnownDeviation(
-    name=BATCH_END_UNSENT,
+    name=BATCH_WITHOUT_HIGHEST_ID,
     rule="DEDUP-03",
     releases=(">=3.0,<4.1",),
     summary="A duplicate that is sent while its topic is unloaded is stored again",
@@ -85,7 +85,7 @@ QUIRK = KnownDeviation(
 
 
 OTHER_QUIRK = KnownDeviation(
-    name=SWITCHED_ON_IN_FLIGHT,
+    name=DEDUPLICATION_ENABLED_IN_FLIGHT,
     rule="DEDUP-03",
     releases=(">=3.0,<4.1",),
     summary="What was on its way when deduplication was switched on is stored again",

@@ -30,7 +30,7 @@ def test_a_terminal_has_one_line_for_each_rule_and_none_is_wider_than_it(tmp_pat
     assert max(map(len, lines)) <= WIDTH
     assert len(lines) == 3 + 18 + 3
     assert lines[3].startswith("DEDUP-01  held                     2  Deduplication is switched per broker")
-    assert lines[5] == "DEDUP-03  known deviation          2  batch-end-unsent (3 times)"
+    assert lines[5] == "DEDUP-03  known deviation          2  batch-without-highest-id (3 times)"
     assert lines[-1] == "18 rules: 17 held, 1 known deviation."
 
 

@@ -66,7 +66,7 @@ def test_what_nobody_knows_the_arrival_of_ends_in_a_cross() -> None:
 
 
 def test_frames_that_the_proxy_saw_are_told_apart() -> None:
-    chunked = made(document.read(SHIPPED / "histories" / "chunk-discarded-forgotten.json"))
+    chunked = made(document.read(SHIPPED / "histories" / "chunk-discarded-not-redelivered.json"))
     assert chunked.has_seen
     assert 'class="arrow seen"' in draw(chunked, name="d")
     assert not made(history()).has_seen

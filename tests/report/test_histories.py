@@ -29,7 +29,14 @@ CASE = Shown(
 FOUND = Verification(
     rules=(
         Held(rule=RULES["ACK-06"], exercised=70),
-        Broken(rule=RULES["DEDUP-15"], exercised=9, times=2, topics=1, explained={"recovery-race": 1}, cases=(CASE,)),
+        Broken(
+            rule=RULES["DEDUP-15"],
+            exercised=9,
+            times=2,
+            topics=1,
+            explained={"second-recovery-not-awaited": 1},
+            cases=(CASE,),
+        ),
     ),
     problems=("x.parquet is damaged",),
     notes=(),
@@ -67,7 +74,7 @@ def test_the_page_tells_every_verdict_and_case_and_draws_each_run() -> None:
         assert told in page
     assert "2 times for no known reason, in 1 topic." in page
     assert "after the fault kill" in page
-    assert "explained by recovery-race" in page
+    assert "explained by second-recovery-not-awaited" in page
     assert page.count("<svg") == 2
     assert page.count('class="line ') == 2
     assert page.count('class="bar ') == 6

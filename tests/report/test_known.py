@@ -10,11 +10,11 @@ import pytest
 
 from conformance.harness_error import HarnessError
 from conformance.known import known_of, read, shipped
-from model.deviations import BATCH_END_UNSENT
+from model.deviations import BATCH_WITHOUT_HIGHEST_ID
 from tests.report.samples import QUIRK
 
 ENTRY = {
-    "deviation": BATCH_END_UNSENT,
+    "deviation": BATCH_WITHOUT_HIGHEST_ID,
     "rule": "DEDUP-03",
     "releases": ["==4.0.*", ">=2.11,<3"],
     "summary": "what is seen",
@@ -87,7 +87,10 @@ def test_while_the_release_is_not_known_all_may_concern_it() -> None:
     ("change", "complaint"),
     [
         ({"rule": "DEDUP-02"}, "breaks DEDUP-03, not 'DEDUP-02'"),
-        ({"deviation": "no-such"}, f"there is no deviation in the model 'no-such'; there are: .*{BATCH_END_UNSENT}"),
+        (
+            {"deviation": "no-such"},
+            f"there is no deviation in the model 'no-such'; there are: .*{BATCH_WITHOUT_HIGHEST_ID}",
+        ),
         ({"releases": []}, "names no release"),
         ({"releases": [""]}, "does not specify releases"),
         ({"releases": ["four"]}, "'four'"),

@@ -14,13 +14,13 @@ import pytest
 from conformance.engine.machines import Machine
 from model.deduplication.variants import VARIANTS, Origin, Variant, named
 from model.deviations import (
-    BATCH_END_UNSENT,
+    BATCH_WITHOUT_HIGHEST_ID,
+    DEDUPLICATION_ENABLED_IN_FLIGHT,
     DEVIATIONS,
     OVERLAPPING_BATCH_DROPPED,
-    PENDING_ID_TOLD,
-    RECOVERY_RACE,
+    PUSHED_ID_IN_PRODUCER_SUCCESS,
+    SECOND_RECOVERY_NOT_AWAITED,
     SNAPSHOT_POSITION_AHEAD,
-    SWITCHED_ON_IN_FLIGHT,
 )
 from stateful.test_deduplication import MACHINES
 from tests.lockstep.campaigns import Campaign, MakePerformer, play_in_rounds
@@ -63,18 +63,27 @@ DEVIATING = {
         DEDUPLICATION,
         partial(SimulatedPerformer, variant=Variant(overlapping_batch_dropped=True)),
     ),
-    PENDING_ID_TOLD: (FAILURES, partial(SimulatedPerformer, variant=Variant(pending_id_told=True))),
-    BATCH_END_UNSENT: (OWN_POLICY, partial(SimulatedPerformer, ends_of_batches=False)),
-    RECOVERY_RACE: (OWN_POLICY, partial(SimulatedPerformer, recovery_races=True)),
+    PUSHED_ID_IN_PRODUCER_SUCCESS: (
+        FAILURES,
+        partial(SimulatedPerformer, variant=Variant(pushed_id_in_producer_success=True)),
+    ),
+    BATCH_WITHOUT_HIGHEST_ID: (OWN_POLICY, partial(SimulatedPerformer, ends_of_batches=False)),
+    SECOND_RECOVERY_NOT_AWAITED: (OWN_POLICY, partial(SimulatedPerformer, recovery_races=True)),
     SNAPSHOT_POSITION_AHEAD: (FAILURES, partial(SimulatedPerformer, variant=Variant(snapshot_position_ahead=True))),
-    SWITCHED_ON_IN_FLIGHT: (
+    DEDUPLICATION_ENABLED_IN_FLIGHT: (
         SWITCHING,
-        partial(SimulatedPerformer, variant=Variant(switched_on_in_flight=True, pending_id_told=True)),
+        partial(
+            SimulatedPerformer,
+            variant=Variant(deduplication_enabled_in_flight=True, pushed_id_in_producer_success=True),
+        ),
     ),
 }
 """For each deviation a machine that meets it, and a broker with that deviation and no other."""
 
-ALIKE = {OVERLAPPING_BATCH_DROPPED: {BATCH_END_UNSENT}, SWITCHED_ON_IN_FLIGHT: {PENDING_ID_TOLD}}
+ALIKE = {
+    OVERLAPPING_BATCH_DROPPED: {BATCH_WITHOUT_HIGHEST_ID},
+    DEDUPLICATION_ENABLED_IN_FLIGHT: {PUSHED_ID_IN_PRODUCER_SUCCESS},
+}
 """What else may have been it: of pulsar-client, a batch that is dropped may be one without an end."""
 
 

@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from model.deviations import COUNTED_ON_TOP, DEVIATIONS, JOINED_GETS_EARLIER
+from model.deviations import DEVIATIONS, DRAINING_REFCOUNT_DOUBLED, RECENTLY_JOINED_RECEIVES_REPLAY
 from model.key_shared.variants import KeysVariant
 from stateful.test_key_shared import MACHINES
 from tests.lockstep.campaigns import Campaign, play, play_in_rounds
@@ -40,7 +40,10 @@ FOUND = {
 }
 """For each variant the machine that is to find it, and the rules that are a sensible name for what it does."""
 
-DEVIATING = {"classic": ("keys", JOINED_GETS_EARLIER), "counted_on_top": ("keys", COUNTED_ON_TOP)}
+DEVIATING = {
+    "classic": ("keys", RECENTLY_JOINED_RECEIVES_REPLAY),
+    "draining_refcount_doubled": ("keys", DRAINING_REFCOUNT_DOUBLED),
+}
 """For each variant that releases are known to be like, a machine that meets it, and the name of the deviation."""
 
 LIKE_THE_DOCUMENT = {

@@ -38,7 +38,10 @@ OURS = [
 AS_RELEASES_DO = partial(
     SimulatedPerformer,
     variant=Variant(
-        overlapping_batch_dropped=True, pending_id_told=True, snapshot_position_ahead=True, switched_on_in_flight=True
+        overlapping_batch_dropped=True,
+        pushed_id_in_producer_success=True,
+        snapshot_position_ahead=True,
+        deduplication_enabled_in_flight=True,
     ),
     recovery_races=True,
     ends_of_batches=False,

@@ -51,20 +51,20 @@ class TestChunking(ExplorationContract):
         "chunk-acknowledged-delivered": ("a message is delivered once, and else only again", 8),
         "chunk-skipped": (CONFIRMED, 3),
         "chunk-uuid-of-each-connection": (CONFIRMED, 3),
-        "chunk-each-judged": (CONFIRMED, 2),
-        "chunk-last-judged": ("with deduplication no chunk is stored twice", 3),
+        "chunk-each-deduplicated": (CONFIRMED, 2),
+        "chunk-only-last-deduplicated": ("with deduplication no chunk is stored twice", 3),
         "chunk-recovery-counts-unfinished": (CONFIRMED, 3),
         "chunk-never-judged": (STORED_ONCE, 5),
-        "chunk-repetition-destroys": (HELD_UP, 7),
+        "chunk-repeated-discards-buffer": (HELD_UP, 7),
         "chunk-one-buffer": (WHOLE, 6),
         "chunk-last-delivers": (WHOLE, 6),
         "chunk-waits-for-unfinished": (HELD_UP, 6),
         "chunk-limit-ignored": ("there are no more buffers than the limit allows", 4),
         "chunk-newest-discarded": ("past the limit the oldest buffer goes first", 6),
-        "chunk-discarded-forgotten": (HELD_UP, 6),
-        "chunk-buffers-survive": (ALL_OR_NOTHING, 15),
+        "chunk-discarded-not-redelivered": (HELD_UP, 6),
+        "chunk-buffers-survive-resubscribe": (ALL_OR_NOTHING, 15),
         "chunk-last-acknowledged": (ALL_OR_NOTHING, 5),
-        "chunk-repeated-unacknowledged": (ALL_OR_NOTHING, 8),
+        "chunk-duplicates-not-acked": (ALL_OR_NOTHING, 8),
         "chunk-cumulative": (ALL_OR_NOTHING, 8),
         "chunk-mapping-not-kept": (BEHIND, 4),
         "chunk-chunks-not-skipped": ("a chunk is sent with its marker only", 2),
@@ -76,8 +76,8 @@ class TestChunking(ExplorationContract):
         ),
     }
     stuck = {
-        "chunk-repetition-destroys",
-        "chunk-discarded-forgotten",
+        "chunk-repeated-discards-buffer",
+        "chunk-discarded-not-redelivered",
         "chunk-chunks-not-skipped",
         "chunk-marker-too-early",
         "chunk-chunks-acknowledged-first",
@@ -115,7 +115,7 @@ def test_the_limit_breaks_the_order_that_ordered_consumers_are_promised() -> Non
 
 
 def test_2_11_0_confirms_a_message_of_which_only_the_first_chunk_is_stored() -> None:
-    assert words("chunk-each-judged", CONFIRMED) == [
+    assert words("chunk-each-deduplicated", CONFIRMED) == [
         "A sends chunk 1 of 2 of A1: entry 0",
         "A sends chunk 2 of 2 of A1: confirmed as a duplicate",
     ]

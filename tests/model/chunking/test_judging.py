@@ -67,12 +67,12 @@ def test_what_is_remembered_follows_from_the_log() -> None:
 
 
 def test_as_2_11_0_has_it_no_chunk_but_the_first_is_stored() -> None:
-    assert sent(*chunks_of(5), variant=ChunksVariant(each_judged=True))[0] == [NEW, DUPLICATE, DUPLICATE]
+    assert sent(*chunks_of(5), variant=ChunksVariant(each_deduplicated=True))[0] == [NEW, DUPLICATE, DUPLICATE]
 
 
 def test_as_4_0_8_has_it_only_the_last_chunk_is_ever_a_duplicate() -> None:
     chunks = chunks_of(5)
-    judgements, _ = sent(*chunks[:2], *chunks, *chunks, variant=ChunksVariant(last_judged=True))
+    judgements, _ = sent(*chunks[:2], *chunks, *chunks, variant=ChunksVariant(only_last_deduplicated=True))
     assert judgements == [NEW] * 7 + [DUPLICATE]
 
 

@@ -49,7 +49,7 @@ class TestKeyShared(ExplorationContract):
         "key-never-blocked": (ONE_CONSUMER, 5),
         "key-replay-not-asked": (ONE_CONSUMER, 6),
         "key-range-blocked": (FOR_A_REASON, 4),
-        "key-counted-on-top": (COUNTED, 5),
+        "key-draining-refcount-doubled": (COUNTED, 5),
         "key-counted-down-twice": (ONE_CONSUMER, 8),
         "key-not-counted-down-on-disconnect": (COUNTED, 4),
         "key-never-unblocked": (RESTS, 6),
@@ -68,7 +68,7 @@ class TestKeyShared(ExplorationContract):
     stuck = {
         "key-classic-by-letter",
         "key-range-blocked",
-        "key-counted-on-top",
+        "key-draining-refcount-doubled",
         "key-not-counted-down-on-disconnect",
         "key-leaver-forgotten",
         "key-closed-dropped",
@@ -108,7 +108,7 @@ def test_the_classic_rule_by_its_letter_has_one_that_joined_recently_wait_for_wh
 
 
 def test_a_hash_that_came_back_unnoticed_and_went_away_again_drains_without_end_as_the_listing_has_it() -> None:
-    assert dead_end("key-counted-on-top") == [
+    assert dead_end("key-draining-refcount-doubled") == [
         "A is chosen for message 1 (x)",
         "A is sent message 1 (x)",
         "B joins, and takes x",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from model.deviations import LOOK_AHEAD_AT_END
+from model.deviations import LOOK_AHEAD_SKIPS_REPLAY
 from model.judgement import Broken
 from model.log import Position
 from model.operations import Cleared, ClearFailpoints, Done, SetFailpoint
@@ -38,8 +38,8 @@ def test_what_a_look_ahead_passes_over_is_a_deviation_only_while_reads_are_slow(
     assert broken(*begin, (SetFailpoint("t", "join-slow"), Done()), permits("c"), stalled) == "KEY-10"
     answer = judged(*begin, slow, permits("c"), stalled)
     assert isinstance(answer, Broken)
-    assert answer.deviation == LOOK_AHEAD_AT_END
-    known = frozenset({LOOK_AHEAD_AT_END})
+    assert answer.deviation == LOOK_AHEAD_SKIPS_REPLAY
+    known = frozenset({LOOK_AHEAD_SKIPS_REPLAY})
     still = [*begin, slow, permits("c"), stalled, (ClearFailpoints(), Cleared(())), stalled]
     assert broken(*still, known=known) is None
     came = gathers(share("c", 1, ranges=ALL), share("d", ranges=NONE))
@@ -48,14 +48,14 @@ def test_what_a_look_ahead_passes_over_is_a_deviation_only_while_reads_are_slow(
 
 def test_what_a_look_ahead_passes_over_is_a_deviation_where_something_new_was_read_beside_a_permit() -> None:
     """A broker that reads something new looks ahead, and passes over what a permit has it look for meanwhile."""
-    known = frozenset({LOOK_AHEAD_AT_END})
+    known = frozenset({LOOK_AHEAD_SKIPS_REPLAY})
     first = gathers(share("c", ranges=ALL), share("d", ranges=NONE))
     stalled = gathers(share("c", ranges=ALL, permits=1), share("d", ranges=NONE))
     begin = [*sent(A), *joins("c", "d"), waiting(first)]
     news, raced = more(Position(1, 1), 2, A), waiting(stalled, in_replay=1)
     answer = judged(*begin, news, permits("c"), raced)
     assert isinstance(answer, Broken)
-    assert answer.deviation == LOOK_AHEAD_AT_END
+    assert answer.deviation == LOOK_AHEAD_SKIPS_REPLAY
     assert broken(*begin, news, permits("c"), raced, known=known) is None
     assert broken(*begin, permits("c"), raced, known=known) == "KEY-13", "nothing new was read"
     assert broken(*begin, permits("c"), news, stalled, known=known) == "KEY-13", "the broker does not wait"
@@ -65,7 +65,7 @@ def test_what_a_look_ahead_passes_over_is_a_deviation_where_something_new_was_re
 
 def test_what_a_look_ahead_may_have_passed_over_is_an_earlier_permit_only_while_all_was_not_read() -> None:
     """What is new may be read after a look that had nothing to wait for."""
-    known = frozenset({LOOK_AHEAD_AT_END})
+    known = frozenset({LOOK_AHEAD_SKIPS_REPLAY})
     first = gathers(share("c", ranges=ALL), share("d", ranges=NONE))
     raced = waiting(gathers(share("c", ranges=ALL, permits=1), share("d", ranges=NONE)), in_replay=2)
     begin = [*sent(A), *joins("c", "d"), waiting(first), more(Position(1, 1), 2, A)]
@@ -74,7 +74,7 @@ def test_what_a_look_ahead_may_have_passed_over_is_an_earlier_permit_only_while_
 
 
 def test_what_a_look_ahead_passed_over_comes_when_somebody_permits_more() -> None:
-    known = frozenset({LOOK_AHEAD_AT_END})
+    known = frozenset({LOOK_AHEAD_SKIPS_REPLAY})
     first = gathers(share("c", ranges=ALL), share("d", ranges=NONE))
     raced = waiting(gathers(share("c", ranges=ALL, permits=1), share("d", ranges=NONE)), in_replay=1)
     stalled = [*sent(A), *joins("c", "d"), waiting(first), more(Position(1, 1), 2, A), permits("c"), raced]

@@ -18,16 +18,16 @@ from model.cursors.vocabulary import (
     Subscribed,
 )
 from model.deviations import (
-    ACKNOWLEDGED_BLOCKS_HASH,
-    ASKED_AGAIN_PASSED,
-    BACK_NOT_COUNTED,
-    COUNTED_ON_TOP,
-    JOINED_GETS_EARLIER,
-    LEFT_WITHOUT_HASH,
-    PUT_ASIDE_IN_TURN,
-    REPLAY_WAITS_FOR_NEWS,
-    REPLAYED_BESIDE_NEWS,
-    REWIND_WAITS_FOR_NEWS,
+    DRAINING_REFCOUNT_DOUBLED,
+    LEAVE_TRIGGERS_NO_READ,
+    NEW_MESSAGE_OVERTAKES_REPLAY,
+    PENDING_ACKS_WITHOUT_HASH,
+    RECENTLY_JOINED_RECEIVES_REPLAY,
+    REPLAY_HASH_KEPT_AFTER_ACK,
+    REPLAY_HEAD_OF_LINE_BLOCKING,
+    RETURNED_HASH_NOT_IN_CLEARED_TOTAL,
+    REWIND_SKIPPED_AFTER_REPLAY_READ,
+    SEND_IN_PROGRESS_CLEARED_EARLY,
 )
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
@@ -188,8 +188,11 @@ def test_what_is_asked_for_again_is_passed_by_new_messages_only_on_the_classic_i
     begin = [*joins("c"), gathers(share("c", 1)), fails("c", 1)]
     answer = judged(*classic(A, A), *begin, gathers(share("c", 2)))
     assert isinstance(answer, Broken)
-    assert (answer.rule, answer.deviation) == ("KEY-09", ASKED_AGAIN_PASSED)
-    assert broken(*sent(ONE, OTHER), *begin, gathers(share("c", 2)), known=frozenset({ASKED_AGAIN_PASSED})) == "KEY-09"
+    assert (answer.rule, answer.deviation) == ("KEY-09", NEW_MESSAGE_OVERTAKES_REPLAY)
+    assert (
+        broken(*sent(ONE, OTHER), *begin, gathers(share("c", 2)), known=frozenset({NEW_MESSAGE_OVERTAKES_REPLAY}))
+        == "KEY-09"
+    )
     assert broken(*classic(ONE, OTHER), *begin, gathers(share("c", 2))) is None  # these share no hash there
 
 
@@ -199,15 +202,15 @@ def test_what_is_replayed_twice_is_a_deviation_only_beside_new_messages() -> Non
     assert broken(*classic(A), *begin, leaves("c"), twice) == "ACK-12"
     answer = judged(*classic(A), *begin, news, leaves("c"), twice)
     assert isinstance(answer, Broken)
-    assert answer.deviation == REPLAYED_BESIDE_NEWS
-    known = frozenset({REPLAYED_BESIDE_NEWS})
+    assert answer.deviation == SEND_IN_PROGRESS_CLEARED_EARLY
+    known = frozenset({SEND_IN_PROGRESS_CLEARED_EARLY})
     assert broken(*classic(A), *begin, news, leaves("c"), twice, known=known) is None
     assert broken(*sent(A), *begin, news, leaves("c"), twice, known=known) is None
 
 
 def test_what_was_read_twice_comes_once_more_and_no_more() -> None:
     begin = [*classic(A), *joins("c", "d"), gathers(share("c", 1), share("d")), more(Position(1, 1), 2, B), leaves("c")]
-    once, known = gathers(share("d", 1)), frozenset({REPLAYED_BESIDE_NEWS})
+    once, known = gathers(share("d", 1)), frozenset({SEND_IN_PROGRESS_CLEARED_EARLY})
     assert broken(*begin, once, once, known=known) is None
     assert broken(*begin, once, gathers(share("d")), once, known=known) is None  # it may be put aside for long
     assert broken(*begin, once, once, once, known=known) == "ACK-12"
@@ -307,8 +310,11 @@ def test_a_hash_that_came_back_and_is_not_counted_is_a_deviation() -> None:
     begin = [*sent(A, A), *joins("c", "d"), away, leaves("d")]
     answer = judged(*begin, gathers(share("c", 2, ranges=ALL)))
     assert isinstance(answer, Broken)
-    assert (answer.rule, answer.deviation) == ("KEY-11", BACK_NOT_COUNTED)
-    assert broken(*begin, gathers(share("c", 2, ranges=ALL)), known=frozenset({BACK_NOT_COUNTED})) is None
+    assert (answer.rule, answer.deviation) == ("KEY-11", RETURNED_HASH_NOT_IN_CLEARED_TOTAL)
+    assert (
+        broken(*begin, gathers(share("c", 2, ranges=ALL)), known=frozenset({RETURNED_HASH_NOT_IN_CLEARED_TOTAL}))
+        is None
+    )
     assert broken(*begin, gathers(share("c", 2, ranges=ALL, cleared=1))) is None
 
 
@@ -317,8 +323,8 @@ def test_a_hash_that_is_counted_on_top_of_itself_is_a_deviation_and_never_drains
     counted = gathers(share("c", ranges=NONE, draining=twice), share("e", ranges=ALL, permits=1))
     answer = judged(*went_and_came_back(), counted)
     assert isinstance(answer, Broken)
-    assert answer.deviation == COUNTED_ON_TOP
-    known = frozenset({COUNTED_ON_TOP})
+    assert answer.deviation == DRAINING_REFCOUNT_DOUBLED
+    known = frozenset({DRAINING_REFCOUNT_DOUBLED})
     left = gathers(share("c", ranges=NONE, draining=once), share("e", ranges=ALL, permits=1))
     assert broken(*went_and_came_back(), counted, acknowledges("c", 1), left, known=known) is None
 
@@ -328,10 +334,10 @@ def test_what_nobody_looks_at_again_is_a_deviation_only_once_a_consumer_left_wit
     stalled = gathers(share("d", ranges=ALL, permits=1))
     answer = judged(*begin, leaves("c"), stalled)
     assert isinstance(answer, Broken)
-    assert answer.deviation == REPLAY_WAITS_FOR_NEWS
-    known = judged(*begin, leaves("c"), stalled, known=frozenset({REPLAY_WAITS_FOR_NEWS}))
+    assert answer.deviation == LEAVE_TRIGGERS_NO_READ
+    known = judged(*begin, leaves("c"), stalled, known=frozenset({LEAVE_TRIGGERS_NO_READ}))
     assert isinstance(known, Allowed)
-    assert known.deviations == (REPLAY_WAITS_FOR_NEWS,)
+    assert known.deviations == (LEAVE_TRIGGERS_NO_READ,)
 
 
 def test_who_joins_while_something_is_read_for_those_that_left_may_wait_for_news() -> None:
@@ -340,7 +346,7 @@ def test_who_joins_while_something_is_read_for_those_that_left_may_wait_for_news
     assert broken(*quiet, leaves("c"), *joins("d"), stalled) == "KEY-13"
     answer = judged(*quiet, permits("c"), leaves("c"), *joins("d"), stalled)
     assert isinstance(answer, Broken)
-    assert answer.deviation == REWIND_WAITS_FOR_NEWS
+    assert answer.deviation == REWIND_SKIPPED_AFTER_REPLAY_READ
     assert broken(*quiet, permits("c"), leaves("c"), *joins("d"), stalled, known=frozenset({answer.deviation})) is None
 
 
@@ -350,8 +356,10 @@ def test_what_is_put_aside_in_turn_is_a_deviation_only_where_order_is_given_up()
     stalled = gathers(share("c", ranges=halves[:1]), share("d", ranges=halves[1:], permits=1))
     answer = judged(*sent(low, high), *joins("c", "d", out_of_order=True), stalled)
     assert isinstance(answer, Broken)
-    assert answer.deviation == PUT_ASIDE_IN_TURN
-    assert broken(*sent(low, high), *joins("c", "d"), stalled, known=frozenset({PUT_ASIDE_IN_TURN})) == "KEY-13"
+    assert answer.deviation == REPLAY_HEAD_OF_LINE_BLOCKING
+    assert (
+        broken(*sent(low, high), *joins("c", "d"), stalled, known=frozenset({REPLAY_HEAD_OF_LINE_BLOCKING})) == "KEY-13"
+    )
 
 
 def classic(*keys: str) -> list[Happened]:
@@ -389,18 +397,21 @@ def test_without_draining_hashes_who_joins_may_be_given_what_others_have_keys_of
     begin = [*classic(A, A), *joins("c"), gathers(share("c", 1)), *joins("d")]
     answer = judged(*begin, gathers(share("c"), share("d", 2)))
     assert isinstance(answer, Broken)
-    assert (answer.rule, answer.deviation) == ("KEY-01", JOINED_GETS_EARLIER)
-    known = judged(*begin, gathers(share("c"), share("d", 2)), known=frozenset({JOINED_GETS_EARLIER}))
+    assert (answer.rule, answer.deviation) == ("KEY-01", RECENTLY_JOINED_RECEIVES_REPLAY)
+    known = judged(*begin, gathers(share("c"), share("d", 2)), known=frozenset({RECENTLY_JOINED_RECEIVES_REPLAY}))
     assert isinstance(known, Allowed)
-    assert known.deviations == (JOINED_GETS_EARLIER,)
+    assert known.deviations == (RECENTLY_JOINED_RECEIVES_REPLAY,)
     drains = [*sent(A, A), *joins("c"), gathers(share("c", 1)), *joins("d")]
-    assert broken(*drains, gathers(share("c"), share("d", 2)), known=frozenset({JOINED_GETS_EARLIER})) == "KEY-01"
+    assert (
+        broken(*drains, gathers(share("c"), share("d", 2)), known=frozenset({RECENTLY_JOINED_RECEIVES_REPLAY}))
+        == "KEY-01"
+    )
 
 
 def test_what_is_left_is_passed_without_draining_hashes_if_others_are_there_or_something_is_being_read() -> None:
     begin = [*classic(A), *joins("c", "d"), gathers(share("c", 1), share("d"))]
     new = [more(Position(1, 1), 2, A), gathers(share("d", 2))]
-    assert broken(*begin, leaves("c"), gathers(share("d")), *new, known=frozenset({LEFT_WITHOUT_HASH})) is None
+    assert broken(*begin, leaves("c"), gathers(share("d")), *new, known=frozenset({PENDING_ACKS_WITHOUT_HASH})) is None
     both = [
         *classic(A, A),
         *joins("c", "d"),
@@ -409,16 +420,16 @@ def test_what_is_left_is_passed_without_draining_hashes_if_others_are_there_or_s
         gathers(share("d", 1)),
     ]
     third = [more(Position(1, 2), 3, A), gathers(share("d", 3))]  # nothing is being read, and nobody else has the hash
-    assert broken(*both, *third, known=frozenset({LEFT_WITHOUT_HASH})) == "KEY-06"
+    assert broken(*both, *third, known=frozenset({PENDING_ACKS_WITHOUT_HASH})) == "KEY-06"
     passes = [leaves("c"), *new]
-    assert broken(*begin, *passes, known=frozenset({LEFT_WITHOUT_HASH})) is None
+    assert broken(*begin, *passes, known=frozenset({PENDING_ACKS_WITHOUT_HASH})) is None
     answer = judged(*begin, *joins("e"), *passes)
     assert isinstance(answer, Broken)
-    assert (answer.rule, answer.deviation) == ("KEY-06", LEFT_WITHOUT_HASH)
+    assert (answer.rule, answer.deviation) == ("KEY-06", PENDING_ACKS_WITHOUT_HASH)
     later = gathers(share("d", 1), share("e"))
-    assert broken(*begin, *joins("e"), *passes, later, known=frozenset({LEFT_WITHOUT_HASH})) is None
+    assert broken(*begin, *joins("e"), *passes, later, known=frozenset({PENDING_ACKS_WITHOUT_HASH})) is None
     assert (
-        broken(*sent(A), *begin[len(classic(A)) :], *joins("e"), *passes, known=frozenset({LEFT_WITHOUT_HASH}))
+        broken(*sent(A), *begin[len(classic(A)) :], *joins("e"), *passes, known=frozenset({PENDING_ACKS_WITHOUT_HASH}))
         == "KEY-06"
     )
 
@@ -428,7 +439,7 @@ def test_what_is_left_is_passed_so_too_where_messages_of_its_key_were_asked_for_
     passes = [leaves("c"), more(Position(1, 1), 2, A), gathers(share("d", 2))]
     answer = judged(*classic(A), *joins("c"), gathers(share("c", 1)), *again, *passes)
     assert isinstance(answer, Broken)
-    assert answer.deviation == LEFT_WITHOUT_HASH
+    assert answer.deviation == PENDING_ACKS_WITHOUT_HASH
     assert broken(*sent(A), *joins("c"), gathers(share("c", 1)), *again, *passes) == "KEY-09"
 
 
@@ -461,7 +472,7 @@ def test_a_hash_that_came_back_and_went_away_again_between_two_looks_may_be_coun
     twice = gathers(share("c", ranges=NONE, draining=(DrainingHash(HASH_A, 2, 0),)), share("e", ranges=ALL))
     answer = judged(*sent(A, A), *joins("c", "d"), away, leaves("d"), *joins("e"), twice)
     assert isinstance(answer, Broken)
-    assert answer.deviation == COUNTED_ON_TOP
+    assert answer.deviation == DRAINING_REFCOUNT_DOUBLED
     stays = judged(*sent(A, A), *joins("c", "d"), away, *joins("e"), twice)
     assert isinstance(stays, Broken)
     assert stays.deviation is None
@@ -472,7 +483,7 @@ def test_what_is_held_up_by_a_message_that_was_acknowledged_while_it_waited_is_a
     nothing = gathers(share("c", ranges=ALL, permits=1))
     answer = judged(*begin, fails("c", 1), acknowledges("c", 1), nothing)
     assert isinstance(answer, Broken)
-    assert answer.deviation == ACKNOWLEDGED_BLOCKS_HASH
+    assert answer.deviation == REPLAY_HASH_KEPT_AFTER_ACK
     plain = judged(*begin, acknowledges("c", 1), nothing)
     assert isinstance(plain, Broken)
     assert plain.deviation is None
@@ -490,4 +501,6 @@ def test_a_hash_that_came_back_uncounted_may_be_shown_when_it_drains_for_another
     c, e = share("c", ranges=NONE, draining=once, cleared=cleared), share("e", ranges=NONE, draining=once)
     begin = [*sent(A), *joins("c", "d"), away, leaves("d"), is_back, acknowledges("c", 1), is_back]
     both = gathers(c, e, share("f", ranges=ALL))
-    assert broken(*begin, *of_e, taken, *joins("f"), both, known=frozenset({BACK_NOT_COUNTED})) == rule
+    assert (
+        broken(*begin, *of_e, taken, *joins("f"), both, known=frozenset({RETURNED_HASH_NOT_IN_CLEARED_TOTAL})) == rule
+    )

@@ -20,13 +20,13 @@ MOST = 1000
 """How many states of a configuration are looked at, evenly spread over all: there are too many to look at each."""
 
 JUDGED = [name for name in replication.SETUPS if name != "repl-same-name"]
-NOT_JUDGED = {"repl-unreplicated-updated"}
+NOT_JUDGED = {"repl-update-of-unreplicated-subscription"}
 """What consumers acknowledged at which cluster, which this is judged by, the states of the reference do not say."""
 
 BLAMED: dict[str, set[str]] = {
     "repl-second-round-skipped": {"REPL-07", "REPL-14"},
-    "repl-rounds-not-told-apart": {"REPL-07", "REPL-14"},
-    "repl-last-handled-counts": {"REPL-09"},
+    "repl-first-round-response-counts-twice": {"REPL-07", "REPL-14"},
+    "repl-snapshot-not-at-highest-response": {"REPL-09"},
     "repl-latest-answer-counts": {"REPL-06", "REPL-14"},
     "repl-local-too-early": {"REPL-09", "REPL-14"},
     "repl-local-too-late": {"REPL-09"},
@@ -42,7 +42,7 @@ BLAMED: dict[str, set[str]] = {
     "repl-individual-publishes": {"REPL-14"},
     "repl-wrong-cluster": {"REPL-13"},
     "repl-all-there": {"REPL-14"},
-    "repl-created-at-latest": {"REPL-14"},
+    "repl-update-creates-at-latest": {"REPL-14"},
     "repl-created-unreplicated": {"REPL-13"},
     "repl-missing-not-created": {"REPL-13"},
     "repl-unreplicated-published": {"REPL-18"},
@@ -56,7 +56,7 @@ UNSEEN = {
     "repl-oldest-usable": "the remote is further behind than it need be, and catches up later",
     "repl-cache-unbounded": "a cache is not to be seen from outside",
     "repl-newest-dropped": "the same",
-    "repl-cache-not-refilled": "the remote stays behind until the next message",
+    "repl-snapshot-cache-not-recovered": "the remote stays behind until the next message",
     "repl-update-unpublished": "nobody catches up",
 }
 """The variants that do not show there, and why."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.deviations import CREATED_AT_LATEST
+from model.deviations import UPDATE_CREATES_AT_LATEST
 from model.judgement import Broken
 from model.replication.vocabulary import (
     GeoCursor,
@@ -23,7 +23,7 @@ def test_a_subscription_that_was_created_behind_its_position_is_ahead_by_a_devia
     """B has a1 as well when the update comes, and the subscription that it creates begins behind that."""
     logs = {"A": [*TWO["A"], ("A", "a1")], "B": [*TWO["B"], ("A", "a1")]}
     cursors = {**CURSORS, "B": GeoCursor(subscription="sub", mark_delete=at("B", 4))}
-    deviates("REPL-14", CREATED_AT_LATEST, logs, topic=MORE, cursors=cursors)
+    deviates("REPL-14", UPDATE_CREATES_AT_LATEST, logs, topic=MORE, cursors=cursors)
     unexplained = judged(logs, topic=replace(MORE, acknowledged_at={}), cursors=cursors)
     assert isinstance(unexplained, Broken)
     assert unexplained.deviation is None
@@ -54,7 +54,7 @@ def test_what_it_skipped_is_skipped_in_the_other_cluster_too_once_it_publishes_h
         "A": GeoCursor(subscription="sub", mark_delete=at("A", 6)),
         "B": GeoCursor(subscription="sub", mark_delete=at("B", 7)),
     }
-    because = deviates("REPL-14", CREATED_AT_LATEST, PUBLISHED_AGAIN, topic=MORE, cursors=passed)
+    because = deviates("REPL-14", UPDATE_CREATES_AT_LATEST, PUBLISHED_AGAIN, topic=MORE, cursors=passed)
     assert because.startswith("A holds a1 for acknowledged")
 
 

@@ -64,8 +64,8 @@ class TestReplication(ExplorationContract):
     }
     breaks = {
         "repl-second-round-skipped": (NOTHING_MISSED, 16),
-        "repl-rounds-not-told-apart": (SOUND, 25),
-        "repl-last-handled-counts": (NOTHING_MISSED, 27),
+        "repl-first-round-response-counts-twice": (SOUND, 25),
+        "repl-snapshot-not-at-highest-response": (NOTHING_MISSED, 27),
         "repl-latest-answer-counts": (NOTHING_MISSED, 25),
         "repl-local-too-early": (NOTHING_MISSED, 14),
         "repl-local-too-late": (MAPPING, 7),
@@ -84,22 +84,22 @@ class TestReplication(ExplorationContract):
         "repl-oldest-usable": (BEHIND, 17),
         "repl-cache-unbounded": (CACHE, 16),
         "repl-newest-dropped": (OLDEST_GOES, 16),
-        "repl-cache-not-refilled": (BEHIND, 11),
+        "repl-snapshot-cache-not-recovered": (BEHIND, 11),
         "repl-individual-publishes": (NOTHING_MISSED, 14),
         "repl-update-unpublished": (LATEST_PASSED, 9),
         "repl-wrong-cluster": (BEHIND, 27),
         "repl-all-there": (NOTHING_MISSED, 14),
-        "repl-created-at-latest": (NOTHING_MISSED, 14),
+        "repl-update-creates-at-latest": (NOTHING_MISSED, 14),
         "repl-created-unreplicated": (APPLIED, 11),
         "repl-missing-not-created": (BEHIND, 11),
         "repl-unreplicated-published": (ONLY_REPLICATED, 9),
-        "repl-unreplicated-updated": (SOUND, 11),
+        "repl-update-of-unreplicated-subscription": (SOUND, 11),
     }
     stuck = {
         "repl-closed-not-opened",
         "repl-in-flight-lost",
         "repl-individual-publishes",
-        "repl-unreplicated-updated",
+        "repl-update-of-unreplicated-subscription",
     }
     """Without breaking a promise before: else it ends there."""
 
@@ -139,7 +139,7 @@ def test_two_clusters_need_no_second_round() -> None:
 
 
 def test_an_answer_of_the_first_round_that_comes_again_stands_for_one_of_the_second_in_releases() -> None:
-    assert words("repl-rounds-not-told-apart", SOUND)[15:21] == [
+    assert words("repl-first-round-response-counts-twice", SOUND)[15:21] == [
         "A has B's answer for A#1, round 2, in entry 5",
         "s in A acknowledges A1",
         "the link from C to A is cut; what it dealt with last was not confirmed",

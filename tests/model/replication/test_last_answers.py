@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.deviations import LAST_HANDLED_COUNTS
+from model.deviations import SNAPSHOT_NOT_AT_HIGHEST_RESPONSE
 from model.judgement import Allowed, Broken
 from model.replication.vocabulary import GeoCursor
 from tests.model.replication.test_rounds import NOBODY, taken, updated_with
@@ -17,7 +17,7 @@ OVERTAKEN = with_entry(THREE, "A", 7, ("A", taken(local=5)))
 def test_a_snapshot_for_an_answer_with_another_one_behind_it_is_a_deviation() -> None:
     found = judged(OVERTAKEN, cursors={}, topic=NOBODY)
     assert isinstance(found, Broken)
-    assert (found.rule, found.deviation) == ("REPL-09", LAST_HANDLED_COUNTS)
+    assert (found.rule, found.deviation) == ("REPL-09", SNAPSHOT_NOT_AT_HIGHEST_RESPONSE)
     assert found.because.startswith("snapshot s of A is for 1:5, and an answer stands behind that")
 
 
@@ -39,5 +39,5 @@ def test_who_is_ahead_by_such_a_snapshot_is_so_by_the_deviation() -> None:
     cursors = {"B": GeoCursor(subscription="sub", mark_delete=at("B", 1))}
     found = judged(updated_with(OVERTAKEN), cursors=cursors, topic=topic)
     assert isinstance(found, Broken)
-    assert (found.rule, found.deviation) == ("REPL-09", LAST_HANDLED_COUNTS)
+    assert (found.rule, found.deviation) == ("REPL-09", SNAPSHOT_NOT_AT_HIGHEST_RESPONSE)
     assert "B holds a0 for acknowledged by sub" in found.because

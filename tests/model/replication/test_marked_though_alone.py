@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from model.deviations import MARKED_THOUGH_ALONE
+from model.deviations import REQUEST_WITHOUT_REMOTE_CLUSTER
 from model.judgement import Allowed, Broken
 from model.replication.vocabulary import Marker, SnapshotRequest, SnapshotTaken, SubscriptionUpdated
 from tests.model.replication.test_small_logs import TOPIC, Told, at, deviates, judged
@@ -26,7 +26,7 @@ def told(markers: Sequence[Marker], *, cluster: str = "A") -> dict[str, list[Tol
 
 
 def test_a_cluster_that_asks_nobody_does_so_by_a_deviation() -> None:
-    because = deviates("REPL-18", MARKED_THOUGH_ALONE, told(ASKING), topic=ALONE, cursors={})
+    because = deviates("REPL-18", REQUEST_WITHOUT_REMOTE_CLUSTER, told(ASKING), topic=ALONE, cursors={})
     assert because.startswith("the topic is not replicated, and A has 2 markers of the topic")
 
 
@@ -54,6 +54,6 @@ def test_nor_where_the_topic_is_replicated_and_no_subscription_is() -> None:
 
 def test_that_it_asks_while_a_link_is_cut_breaks_nothing_more_for_there_is_no_replicator() -> None:
     cut = replace(ALONE, cut={("A", "B"): ((0, None),)})
-    found = judged(told(ASKING), topic=cut, cursors={}, known=frozenset({MARKED_THOUGH_ALONE}), at_ms=5000)
+    found = judged(told(ASKING), topic=cut, cursors={}, known=frozenset({REQUEST_WITHOUT_REMOTE_CLUSTER}), at_ms=5000)
     assert isinstance(found, Allowed)
     assert "REPL-03" not in found.exercised

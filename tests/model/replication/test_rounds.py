@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from model.deviations import ROUNDS_NOT_TOLD_APART
+from model.deviations import FIRST_ROUND_RESPONSE_COUNTS_TWICE
 from model.judgement import Allowed, Broken
 from model.replication.vocabulary import GeoCursor, SnapshotResponse, SnapshotTaken, SubscriptionUpdated
 from tests.model.replication.test_small_logs import THREE, TOPIC, Told, at, judged, with_entry
@@ -30,7 +30,7 @@ def updated_with(logs: dict[str, list[Told]]) -> dict[str, list[Told]]:
 def test_an_answer_that_comes_again_is_no_second_answer() -> None:
     found = judged(REPEATED, cursors={}, topic=NOBODY)
     assert isinstance(found, Broken)
-    assert (found.rule, found.deviation) == ("REPL-07", ROUNDS_NOT_TOLD_APART)
+    assert (found.rule, found.deviation) == ("REPL-07", FIRST_ROUND_RESPONSE_COUNTS_TWICE)
     assert found.because.startswith("A completed snapshot s without a second answer of C")
 
 
@@ -40,7 +40,7 @@ def test_one_that_came_again_before_the_second_request_was_written_may_have_been
     logs = {**THREE, "A": [*before, AGAIN, *behind, ("A", taken(local=6))]}
     found = judged(logs, cursors={}, topic=NOBODY)
     assert isinstance(found, Broken)
-    assert (found.rule, found.deviation) == ("REPL-07", ROUNDS_NOT_TOLD_APART)
+    assert (found.rule, found.deviation) == ("REPL-07", FIRST_ROUND_RESPONSE_COUNTS_TWICE)
 
 
 def test_that_it_comes_again_does_no_harm_where_the_second_one_comes_too() -> None:
@@ -64,6 +64,8 @@ def test_who_is_ahead_by_such_a_snapshot_is_so_by_the_deviation(logs: dict[str, 
     found = judged(updated_with(logs), cursors=cursors, topic=topic)
     assert isinstance(found, Broken)
     assert "B holds a0 for acknowledged by sub" in found.because
-    assert found.deviation == (ROUNDS_NOT_TOLD_APART if logs is REPEATED else None)
-    known = judged(updated_with(logs), cursors=cursors, topic=topic, known=frozenset({ROUNDS_NOT_TOLD_APART}))
+    assert found.deviation == (FIRST_ROUND_RESPONSE_COUNTS_TWICE if logs is REPEATED else None)
+    known = judged(
+        updated_with(logs), cursors=cursors, topic=topic, known=frozenset({FIRST_ROUND_RESPONSE_COUNTS_TWICE})
+    )
     assert isinstance(known, Allowed) == (logs is REPEATED)

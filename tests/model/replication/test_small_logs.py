@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from model.deviations import (
-    CACHE_NOT_REFILLED,
-    CLOSED_REPLICATOR_SLEEPS,
-    REPLAY_FORGETS_REPLICATORS,
-    REPLICATOR_NOT_ASKED,
-    UNREPLICATED_UPDATED,
+    CLOSED_REPLICATOR_READS_NO_REQUEST,
+    RECOVERY_IGNORES_REPLICATOR_POSITIONS,
+    REQUEST_BEFORE_REPLICATOR_EXISTS,
+    SNAPSHOT_CACHE_NOT_RECOVERED,
+    UPDATE_OF_UNREPLICATED_SUBSCRIPTION,
 )
 from model.judgement import Allowed, Broken
 from model.log import Position
@@ -221,7 +221,7 @@ def test_with_deduplication_it_may_not_but_where_a_release_forgets_what_replicat
     topic = replace(TOPIC, deduplication=True)
     assert broken(judged(twice, topic=topic, reconnected=link))[0] == "REPL-01"
     moved = replace(topic, moved={"B": frozenset()})
-    deviates("REPL-01", REPLAY_FORGETS_REPLICATORS, twice, topic=moved, reconnected=link)
+    deviates("REPL-01", RECOVERY_IGNORES_REPLICATOR_POSITIONS, twice, topic=moved, reconnected=link)
 
 
 def test_a_topic_that_is_not_replicated_has_no_markers() -> None:
@@ -240,7 +240,7 @@ def test_a_subscription_that_is_not_replicated_here_is_not_moved_by_one_of_its_n
     moved = {**CURSORS, "B": GeoCursor(subscription="sub", mark_delete=at("B", 1), is_replicated=False)}
     found = judged(TWO, topic=topic, cursors=moved)
     assert isinstance(found, Broken)
-    assert (found.rule, found.deviation) == ("REPL-18", UNREPLICATED_UPDATED)
+    assert (found.rule, found.deviation) == ("REPL-18", UPDATE_OF_UNREPLICATED_SUBSCRIPTION)
     stays = {**CURSORS, "B": GeoCursor(subscription="sub", mark_delete=at("B", -1), is_replicated=False)}
     for here, cursors in ((replace(topic, acknowledged_at={("sub", "B"): frozenset({"a0"})}), moved), (topic, stays)):
         allowed = judged(TWO, topic=here, cursors=cursors)
@@ -274,7 +274,7 @@ def test_none_begins_while_a_replicator_is_not_connected() -> None:
     assert broken(judged(TWO, topic=cut))[0] == "REPL-03"
     moved = broken(judged(TWO, topic=replace(cut, moved={"B": frozenset()})))
     assert moved == broken(judged(TWO, topic=cut))
-    deviates("REPL-09", REPLICATOR_NOT_ASKED, TWO, topic=replace(cut, moved={"A": frozenset()}))
+    deviates("REPL-09", REQUEST_BEFORE_REPLICATOR_EXISTS, TWO, topic=replace(cut, moved={"A": frozenset()}))
     # What was published less than two periods before it was connected again might not have had a snapshot anyway.
     for until_ms, is_exercised in ((5000, True), (700, False)):
         cut = replace(TOPIC, cut={("A", "B"): ((500, until_ms),)})
@@ -429,7 +429,7 @@ def test_of_the_snapshots_that_mark_delete_passed_the_last_one_is_published() ->
     )
     nothing = {**logs, "A": logs["A"][:-1]}
     assert broken(judged(nothing, topic=both_kept, cursors=passed, is_quiet=True))[1].endswith("published nothing")
-    for had, deviation in (({"a0", "a1"}, CACHE_NOT_REFILLED), (set[str](), None)):
+    for had, deviation in (({"a0", "a1"}, SNAPSHOT_CACHE_NOT_RECOVERED), (set[str](), None)):
         loaded = replace(both_kept, moved={"A": frozenset(had)})
         forgotten = judged(nothing, topic=loaded, cursors=passed, is_quiet=True)
         assert isinstance(forgotten, Broken)
@@ -475,7 +475,7 @@ def test_a_snapshot_that_leaves_out_a_cluster_is_a_deviation_where_the_topic_was
     assert isinstance(alone, Broken)
     assert (alone.rule, alone.deviation) == ("REPL-09", None)
     moved = replace(TOPIC, moved={"A": frozenset()})
-    deviates("REPL-09", REPLICATOR_NOT_ASKED, logs, topic=moved, cursors={})
+    deviates("REPL-09", REQUEST_BEFORE_REPLICATOR_EXISTS, logs, topic=moved, cursors={})
 
 
 def test_a_backlog_of_markers_is_none() -> None:
@@ -504,7 +504,7 @@ def test_a_cluster_whose_replicator_is_closed_answers_all_the_same() -> None:
 def test_that_it_sleeps_until_the_other_one_gives_up_is_a_deviation() -> None:
     found = judged(ASLEEP, topic=IDLE, cursors={}, closed=(("B", "A"),), all_times_ms=times_of_both(300 + TIMEOUT_MS))
     assert isinstance(found, Broken)
-    assert (found.rule, found.deviation) == ("REPL-17", CLOSED_REPLICATOR_SLEEPS)
+    assert (found.rule, found.deviation) == ("REPL-17", CLOSED_REPLICATOR_READS_NO_REQUEST)
     assert found.because.startswith("B was asked by A at 2:1, and did not answer before A gave up")
 
 

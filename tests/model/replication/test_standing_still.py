@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from model.deviations import STOPPED_BY_TOO_LARGE
+from model.deviations import REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE
 from model.judgement import Allowed, Broken
 from model.replication.tracked import GeoConsumer, Replication
 from model.replication.tracker import Judged, judge
@@ -31,7 +31,7 @@ def judged(*messages: str, known: frozenset[str] = frozenset()) -> Judged:
 
 @pytest.mark.parametrize("messages", [("a1",), ("a0", "big"), ()], ids=["behind it", "before it", "markers alone"])
 def test_a_replicator_that_stands_still_breaks_the_rule(messages: tuple[str, ...]) -> None:
-    found = judged(*messages, known=frozenset({STOPPED_BY_TOO_LARGE}))
+    found = judged(*messages, known=frozenset({REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE}))
     assert isinstance(found, Broken)
     assert (found.rule, found.deviation) == ("REPL-01", None)
     assert "the replicator of A to B was connected, and passed on nothing for 30 s" in found.because
@@ -40,13 +40,13 @@ def test_a_replicator_that_stands_still_breaks_the_rule(messages: tuple[str, ...
 def test_one_that_a_large_message_stopped_is_a_deviation() -> None:
     found = judged("big", "a1")
     assert isinstance(found, Broken)
-    assert (found.rule, found.deviation) == ("REPL-01", STOPPED_BY_TOO_LARGE)
+    assert (found.rule, found.deviation) == ("REPL-01", REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE)
 
 
 def test_where_that_is_known_the_example_goes_on_with_all_links_healed_and_nothing_settled() -> None:
-    found = judged("big", "a1", known=frozenset({STOPPED_BY_TOO_LARGE}))
+    found = judged("big", "a1", known=frozenset({REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE}))
     assert isinstance(found, Allowed)
-    assert (found.exercised, found.deviations) == (("REPL-01",), (STOPPED_BY_TOO_LARGE,))
+    assert (found.exercised, found.deviations) == (("REPL-01",), (REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE,))
     topic = found.state.topics["t"]
     assert not topic.is_settled
     assert topic.cut == {("A", "B"): ()}
