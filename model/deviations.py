@@ -53,6 +53,7 @@ REPLAY_READ_OUTLIVES_CONSUMERS = "replay-read-outlives-consumers"
 LEAVE_TRIGGERS_NO_READ = "leave-triggers-no-read"
 PENDING_READ_OUTLIVES_CONSUMERS = "pending-read-outlives-consumers"
 REPLAY_HEAD_OF_LINE_BLOCKING = "replay-head-of-line-blocking"
+REDELIVERY_READS_IN_PARALLEL = "redelivery-reads-in-parallel"
 CHUNK_EACH_DEDUPLICATED = "chunk-each-deduplicated"
 CHUNK_ONLY_LAST_DEDUPLICATED = "chunk-only-last-deduplicated"
 CHUNK_RECOVERY_COUNTS_UNFINISHED = "chunk-recovery-counts-unfinished"
@@ -200,6 +201,13 @@ DEVIATIONS: dict[str, Deviation] = {
             "CHUNK-07",
             "a consumer does not acknowledge, with the message, chunks of it that are stored twice",
             "client",
+        ),
+        Deviation(
+            REDELIVERY_READS_IN_PARALLEL,
+            "CHUNK-05",
+            "if a consumer of an Exclusive or Failover subscription requests redelivery while the broker reads, "
+            "the broker starts a second read beside the first, and sends messages twice",
+            "broker",
         ),
         Deviation(
             CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER,

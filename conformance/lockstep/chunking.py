@@ -392,13 +392,14 @@ class Chunks:
         deadline, patience = Deadline.after(2.5 * period_s), Deadline.after(10 * period_s)
         sent: list[PayloadsSent] = []
         rate, is_chunked = 0.0, False
-        # Where chunks were published there must be a rate, which a busy broker may be late with.
-        while rate <= 0 and not (patience if is_chunked else deadline).passed:
+        # Where chunks were published there must be a rate, which a busy broker may be late with. One refresh of the
+        # stats sets the rate first and the flag later, and a look may fall between.
+        while (rate <= 0 or not is_chunked) and not (patience if is_chunked else deadline).passed:
             payload = payload_named(operation.payload, len(sent))
             sent.append(producer.send(SendPayloads(operation.session, (payload,)), lambda: None))
             stats = self._world.admin.stats(topic)
             is_chunked = stats.chunk_published
-            rate = max((publisher.chunked_message_rate for publisher in stats.publishers), default=0.0)
+            rate = max(rate, *(publisher.chunked_message_rate for publisher in stats.publishers))
         return ChunkRate(rate, is_chunked, _together(sent))
 
     @property

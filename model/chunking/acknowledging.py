@@ -46,12 +46,12 @@ def asked(
     if broken is not None and broken.deviation not in known:
         return broken
     deviations = () if broken is None or broken.deviation is None else (broken.deviation,)
-    after = passed(state, outcome.stream)
-    if isinstance(after, Broken):
-        return after
-    after = after.with_consumer(name, replace(after.consumers[name], held=rest))
+    judged = passed(state, outcome.stream, known)
+    if isinstance(judged, Broken):
+        return judged
+    after = judged.state.with_consumer(name, replace(judged.state.consumers[name], held=rest))
     exercised = ("CHUNK-07",) if any(message.is_split for message in messages) else ()
-    return Allowed(after, exercised, deviations)
+    return Allowed(after, exercised, deviations + judged.deviations)
 
 
 def _without(consumer: Consumer, chosen: list[Pair]) -> tuple[Pair, ...]:
@@ -123,12 +123,12 @@ def _by_client(name: str, message: Message, what: str, lacking: list[Position]) 
 
 
 @carries("CHUNK-07")
-def backlog_read(state: Chunking, key: Key, outcome: ChunkedBacklog) -> Judged:
+def backlog_read(state: Chunking, key: Key, outcome: ChunkedBacklog, known: frozenset[str]) -> Judged:
     """By the broker's account exactly that is acknowledged which was; where a topic was moved, some may be lost."""
-    followed = _passed(state, outcome.streams)
+    followed = _passed(state, outcome.streams, known)
     if isinstance(followed, Broken):
         return followed
-    state = followed
+    state = followed.state
     subscription = state.subscriptions[key]
     unacknowledged = frozenset(outcome.unacknowledged)
     log = [entry.position for entry in state.topics[key[0]].log]
@@ -146,25 +146,26 @@ def backlog_read(state: Chunking, key: Key, outcome: ChunkedBacklog) -> Judged:
         if any(e.part.is_chunk and e.position in after.acknowledged for e in state.topics[key[0]].log)
         else ()
     )
-    return Allowed(state.with_subscription(key, after), exercised)
+    return Allowed(state.with_subscription(key, after), exercised, followed.deviations)
 
 
-def _passed(state: Chunking, streams: Sequence[Stream]) -> Chunking | Broken:
+def _passed(state: Chunking, streams: Sequence[Stream], known: frozenset[str]) -> Judged:
+    deviations: tuple[str, ...] = ()
     for stream in streams:
         if stream.consumer in state.consumers:
-            followed = passed(state, stream)
+            followed = passed(state, stream, known)
             if isinstance(followed, Broken):
                 return followed
-            state = followed
-    return state
+            state, deviations = followed.state, deviations + followed.deviations
+    return Allowed(state, (), deviations)
 
 
-def subscription_moved(state: Chunking, key: Key, outcome: SubscriptionMoved) -> Judged:
+def subscription_moved(state: Chunking, key: Key, outcome: SubscriptionMoved, known: frozenset[str]) -> Judged:
     """An administrator moved a subscription: what he may do to it is document 003's, and taken as it is."""
-    followed = _passed(state, outcome.streams)
+    followed = _passed(state, outcome.streams, known)
     if isinstance(followed, Broken):
         return followed
-    state = followed
+    state = followed.state
     subscription = state.subscriptions[key]
     unacknowledged = frozenset(outcome.after)
     passed_over, taken_back = set(outcome.before) - unacknowledged, unacknowledged - set(outcome.before)
@@ -178,4 +179,4 @@ def subscription_moved(state: Chunking, key: Key, outcome: SubscriptionMoved) ->
     state = state.with_subscription(key, after)
     for name, consumer in state.of_subscription(key):
         state = state.with_consumer(name, replace(consumer, holds=consumer.holds & unacknowledged))
-    return Allowed(state)
+    return Allowed(state, (), followed.deviations)

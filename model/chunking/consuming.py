@@ -15,18 +15,19 @@ Judged = Allowed[Chunking] | Broken
 Pairs = list[tuple[Given, Message]]
 
 
-def passed(state: Chunking, stream: Stream, *, is_read: bool = False) -> Chunking | Broken:
+def passed(state: Chunking, stream: Stream, known: frozenset[str], *, is_read: bool = False) -> Judged:
     """What passed between the broker and a consumer, on both sides; what its application received is judged apart."""
     consumer = state.consumers[stream.consumer]
     key = (consumer.topic, consumer.subscription)
-    told = dispatching.met(
-        state.topics[key[0]], state.subscriptions[key], stream.consumer, consumer, stream.passed, is_read=is_read
+    met = dispatching.met(
+        state.topics[key[0]], state.subscriptions[key], stream.consumer, consumer, stream.passed, known, is_read=is_read
     )
-    if isinstance(told, Broken):
-        return told
-    subscription, consumer = told
+    if isinstance(met, Broken):
+        return met
+    subscription, consumer, deviations = met
     consumer = replace(consumer, lanes=receiving.met(consumer.lanes, stream.passed))
-    return state.with_subscription(key, subscription).with_consumer(stream.consumer, consumer)
+    state = state.with_subscription(key, subscription).with_consumer(stream.consumer, consumer)
+    return Allowed(state, (), deviations)
 
 
 def gathered(state: Chunking, key: Key, outcome: ChunkedGathered, known: frozenset[str]) -> Judged:
@@ -47,10 +48,13 @@ def gathered(state: Chunking, key: Key, outcome: ChunkedGathered, known: frozens
 
 def _received(state: Chunking, key: Key, stream: Stream, known: frozenset[str]) -> Judged:
     name = stream.consumer
-    after = passed(state, stream, is_read=True)
-    if isinstance(after, Broken):
-        return after
+    judged = passed(state, stream, known, is_read=True)
+    if isinstance(judged, Broken):
+        return judged
+    after = judged.state
     before = after.consumers[name]
+    if state.consumers[name].asked_after is not None and not judged.deviations:
+        before = replace(before, asked_after=None)
     if (unasked := _acknowledged_unasked(before, state.subscriptions[key], stream)) is not None:
         return unasked
     held = receiving.held_against(name, before, stream.given, _digests(after.topics[key[0]]))
@@ -68,7 +72,7 @@ def _received(state: Chunking, key: Key, stream: Stream, known: frozenset[str]) 
     if isinstance(ordered, Broken):
         return ordered
     exercised = {*rules, *_exercised_by(consumer, pairs)}
-    return Allowed(ordered, tuple(sorted(exercised)), needed if is_new else ())
+    return Allowed(ordered, tuple(sorted(exercised)), (*judged.deviations, *(needed if is_new else ())))
 
 
 @carries("CHUNK-08")
@@ -167,11 +171,12 @@ def _all_came(state: Chunking, key: Key, exercised: set[str], deviations: list[s
     return Allowed(state, tuple(sorted(exercised)), tuple(deviations))
 
 
-def left(state: Chunking, name: str, stream: Stream) -> Judged:
+def left(state: Chunking, name: str, stream: Stream, known: frozenset[str]) -> Judged:
     """A consumer is gone; what it was sent and did not acknowledge is the broker's again."""
-    after = passed(state, stream)
-    if isinstance(after, Broken):
-        return after
+    judged = passed(state, stream, known)
+    if isinstance(judged, Broken):
+        return judged
+    after = judged.state
     consumer = after.consumers[name]
     key = (consumer.topic, consumer.subscription)
     subscription: Subscription = after.subscriptions[key]
@@ -179,4 +184,4 @@ def left(state: Chunking, name: str, stream: Stream) -> Judged:
     if dispatching.has_part_of_a_message(after.topics[key[0]], held):
         subscription = replace(subscription, was_left_with_chunks=True)
     gone = replace(consumer, is_there=False, holds=frozenset(), held=())
-    return Allowed(after.with_subscription(key, subscription).with_consumer(name, gone))
+    return Allowed(after.with_subscription(key, subscription).with_consumer(name, gone), (), judged.deviations)

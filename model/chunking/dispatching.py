@@ -14,10 +14,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from model.catalogue import carries
-from model.chunking.state import Consumer, Subscription, Topic
+from model.chunking.state import START, Consumer, Subscription, Topic
 from model.chunking.storing import wholes
 from model.chunking.vocabulary import Acking, Asking, Came, Joined, Kind, LoggedPart, Passed
-from model.deviations import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, DEVIATIONS
+from model.deviations import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, DEVIATIONS, REDELIVERY_READS_IN_PARALLEL
 from model.judgement import Broken
 from model.log import Position
 
@@ -26,18 +26,30 @@ ORDERED: frozenset[Kind] = frozenset({"Exclusive", "Failover"})
 
 
 def met(
-    topic: Topic, subscription: Subscription, name: str, consumer: Consumer, passed: Iterable[Passed], *, is_read: bool
-) -> tuple[Subscription, Consumer] | Broken:
-    """A subscription and one of its consumers after all that passed between it and the broker.
+    topic: Topic,
+    subscription: Subscription,
+    name: str,
+    consumer: Consumer,
+    passed: Iterable[Passed],
+    known: Collection[str],
+    *,
+    is_read: bool,
+) -> tuple[Subscription, Consumer, tuple[str, ...]] | Broken:
+    """A subscription and one of its consumers after all that passed between it and the broker, and the known
+    deviations that this requires.
 
-    ``is_read``: the topic's log was read behind all that.
+    ``is_read``: the topic's log was read after all that.
     """
+    deviations: list[str] = []
     stored = {entry.position: entry for entry in topic.log}
     for one in passed:
         match one:
             case Came():
                 broken = _is_of_the_log(name, one, stored) if is_read else None
                 judged = broken or _sent(topic, subscription, name, consumer, one)
+                if isinstance(judged, Broken) and judged.deviation in known and judged.deviation is not None:
+                    deviations.append(judged.deviation)
+                    judged = replace(consumer, holds=consumer.holds | {one.position})
                 if isinstance(judged, Broken):
                     return judged
                 consumer = judged
@@ -48,8 +60,8 @@ def met(
             case Asking(positions):
                 subscription, consumer = _asked(topic, subscription, consumer, positions)
             case Joined():
-                consumer = replace(consumer, is_rewound=True, last=None, holds=frozenset())
-    return subscription, consumer
+                consumer = replace(consumer, is_rewound=True, asked_after=None, last=None, holds=frozenset())
+    return subscription, consumer, tuple(deviations)
 
 
 def _acknowledged(topic: Topic, positions: tuple[Position, ...], *, is_cumulative: bool) -> frozenset[Position]:
@@ -62,7 +74,9 @@ def _acknowledged(topic: Topic, positions: tuple[Position, ...], *, is_cumulativ
 def _asked(
     topic: Topic, subscription: Subscription, consumer: Consumer, positions: tuple[Position, ...]
 ) -> tuple[Subscription, Consumer]:
-    if consumer.kind in ORDERED or not positions:
+    if consumer.kind in ORDERED:
+        return subscription, replace(consumer, is_rewound=True, asked_after=consumer.last or START, holds=frozenset())
+    if not positions:
         return subscription, replace(consumer, is_rewound=True, holds=frozenset())
     consumer = replace(consumer, holds=consumer.holds - frozenset(positions))
     if has_part_of_a_message(topic, positions):
@@ -97,6 +111,13 @@ def _sent(topic: Topic, subscription: Subscription, name: str, consumer: Consume
         return replace(consumer, last=at, is_rewound=False, holds=frozenset({at}))
     if last is not None and at > last and not _between(topic, subscription, last, at):
         return replace(consumer, last=at) if consumer.is_rewound else replace(held, last=at)
+    if consumer.asked_after is not None and topic.end > consumer.asked_after:
+        # The broker may have been reading what it had not sent when the request arrived.
+        what = f"{name}, which requested redelivery, was sent {came.part} of {came.producer} from {at}"
+        if at in consumer.holds:
+            return DEVIATIONS[REDELIVERY_READS_IN_PARALLEL].broken(f"{what} twice")
+        if last is not None and at > max(last, consumer.asked_after):
+            return DEVIATIONS[REDELIVERY_READS_IN_PARALLEL].broken(f"{what} after {last}, too early")
     rule = "CHUNK-07" if consumer.is_rewound else "CHUNK-05"
     behind = f"behind {last}" if last is not None else "first"
     left_out = ", ".join(map(str, _between(topic, subscription, last if last and at > last else None, at)))

@@ -13,6 +13,9 @@ from model.chunking.vocabulary import Compression, Given, Kind, Life, LoggedPart
 from model.log import Position
 from model.vocabulary import Client
 
+START = Position(-1, -1)
+"""Before the first entry."""
+
 
 @dataclass(frozen=True, slots=True)
 class Moved:
@@ -46,6 +49,13 @@ class Producer:
     is_moved: bool = False
     """The topic was moved, and it did not come back since."""
 
+    @property
+    def confirmed(self) -> Iterator[Position]:
+        """Where the broker confirmed to it that entries are stored."""
+        for act in self.acts:
+            if isinstance(act, Life):
+                yield from (position for _, position in act.receipts if position is not None)
+
     def of(self, sequence_id: int) -> Asked | None:
         """What was sent under a sequence id."""
         return next((one for one in self.asked if one.sequence_id == sequence_id), None)
@@ -61,6 +71,12 @@ class Topic:
     log: tuple[LoggedPart, ...] = ()
     is_sure: bool = True
     """No known deviation took anything from its log."""
+
+    @property
+    def end(self) -> Position:
+        """The last position that is known to be stored; before the first one if there is none."""
+        confirmed = (position for producer in self.producers.values() for position in producer.confirmed)
+        return max((*(entry.position for entry in self.log), *confirmed), default=START)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +140,8 @@ class Consumer:
     held: tuple[tuple[Given, Message], ...] = ()
     last: Position | None = None
     is_rewound: bool = True
+    asked_after: Position | None = None
+    """What an ordered consumer was sent last when it requested redelivery, until all that was due has come."""
     holds: frozenset[Position] = frozenset()
     is_there: bool = True
 

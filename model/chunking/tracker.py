@@ -103,15 +103,17 @@ def _of_subscription(
                 return Allowed(state)
             return acknowledging.asked(state, operation, outcome, known)
         case LeaveChunked(name):
-            return consuming.left(state, name, outcome.stream) if isinstance(outcome, ChunkedLeft) else Allowed(state)
+            if not isinstance(outcome, ChunkedLeft):
+                return Allowed(state)
+            return consuming.left(state, name, outcome.stream, known)
         case MoveSubscription(topic, subscription):
             if not isinstance(outcome, SubscriptionMoved):
                 return Allowed(state)
-            return acknowledging.subscription_moved(state, (topic, subscription), outcome)
+            return acknowledging.subscription_moved(state, (topic, subscription), outcome, known)
         case ReadChunkedBacklog(topic, subscription):
             if not isinstance(outcome, ChunkedBacklog):
                 return Allowed(state)
-            return acknowledging.backlog_read(state, (topic, subscription), outcome)
+            return acknowledging.backlog_read(state, (topic, subscription), outcome, known)
         case _:
             assert_never(operation)
 

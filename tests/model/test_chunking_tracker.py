@@ -16,6 +16,7 @@ from model.deviations import (
     CHUNK_ONLY_LAST_DEDUPLICATED,
     CHUNK_RECOVERY_COUNTS_UNFINISHED,
     CHUNK_REPEATED_DISCARDS_BUFFER,
+    REDELIVERY_READS_IN_PARALLEL,
 )
 from model.judgement import Broken
 from tests.model.chunking_histories import at, came, digests, given, life, logged, part
@@ -229,7 +230,7 @@ def sent_by_broker(log: str, *passed: Passed, acknowledged: tuple[int, ...] = ()
     """The rule that is broken by what a broker sent to an ordered consumer."""
     topic = replace(PLAIN, log=logged(log))
     subscription = Subscription(acknowledged=frozenset(map(at, acknowledged)))
-    told = dispatching.met(topic, subscription, "c", consumer(), passed, is_read=True)
+    told = dispatching.met(topic, subscription, "c", consumer(), passed, (), is_read=True)
     return told.rule if isinstance(told, Broken) else None
 
 
@@ -249,6 +250,11 @@ def entry(number: int, told: str) -> Came:
         ([entry(0, "a0/2"), Asking(()), entry(1, "x"), entry(0, "a0/2")], (), None),
         ([entry(0, "a0/2"), Acking((at(0),)), Joined(), entry(1, "x")], (), None),
         ([entry(0, "a0/2"), Joined(), entry(1, "x")], (), "CHUNK-07"),
+        (
+            [entry(0, "a0/2"), entry(1, "x"), entry(2, "a1/2"), Asking(()), entry(0, "a0/2"), entry(0, "a0/2")],
+            (),
+            "CHUNK-05",
+        ),
         ([entry(0, "b0/2")], (), "CHUNK-03"),
         ([entry(3, "x")], (), "CHUNK-03"),
     ],
@@ -273,3 +279,20 @@ def test_two_lanes_of_a_consumer_go_on_until_one_is_ruled_out() -> None:
     found = held_against("c", one, given("a@1"), digests("a"))
     assert not isinstance(found, Broken)
     assert [lane.deviations for lane in found[0].lanes] == list(receiving.WAYS)
+
+
+def needed(*passed: Passed) -> str | None:
+    """The deviation that a broker needs to send this to an ordered consumer of three entries."""
+    topic = replace(PLAIN, log=logged("a0/2 x a1/2"))
+    judged = dispatching.met(topic, Subscription(), "c", consumer(), passed, (), is_read=True)
+    return judged.deviation if isinstance(judged, Broken) else None
+
+
+def test_a_second_read_beside_one_in_progress_is_a_deviation_only_where_the_broker_had_something_to_read() -> None:
+    first, second, third = entry(0, "a0/2"), entry(1, "x"), entry(2, "a1/2")
+    assert needed(first, Asking(()), second, first, first) == REDELIVERY_READS_IN_PARALLEL
+    assert needed(first, Asking(()), first, first) == REDELIVERY_READS_IN_PARALLEL
+    assert needed(first, Asking(()), first, third) == REDELIVERY_READS_IN_PARALLEL
+    assert needed(first, second, third, Asking(()), first, first) is None
+    assert needed(first, first) is None
+    assert needed(first, second, Asking(()), first, Joined(), first, first) is None
