@@ -37,39 +37,41 @@ class Setting:
 
 
 QUICK: Mapping[str, Setting] = {
-    "managedLedgerNewEntriesCheckDelayInMillis": Setting("0", "a waiting consumer is told of a new message at once"),
-    "journalFlushWhenQueueEmpty": Setting("true", "an entry is confirmed without waiting for company"),
+    "managedLedgerNewEntriesCheckDelayInMillis": Setting("0", "a waiting cursor is notified of new entries at once"),
+    "journalFlushWhenQueueEmpty": Setting("true", "the bookie confirms an entry without waiting for a group"),
     "journalMaxGroupWaitMSec": Setting("0", "the same"),
     "journalBufferedWritesThreshold": Setting("1", "the same"),
-    "activeConsumerFailoverDelayTimeMillis": Setting("0", "the next active consumer of a subscription begins at once"),
+    "activeConsumerFailoverDelayTimeMillis": Setting("0", "the next active consumer starts at once"),
 }
 """Waiting that a cluster under load does for throughput, and that a test only waits for."""
 
 NEAR: Mapping[str, Setting] = {
-    "managedLedgerMaxEntriesPerLedger": Setting("5", "topics roll over to a new ledger within one example"),
-    "managedLedgerMinLedgerRolloverTimeMinutes": Setting("0", "a full ledger is closed at once"),
-    "managedLedgerMaxUnackedRangesToPersistInMetadataStore": Setting("3", "few ranges take a cursor to its ledger"),
+    "managedLedgerMaxEntriesPerLedger": Setting("5", "a topic rolls over to a new ledger within one example"),
+    "managedLedgerMinLedgerRolloverTimeMinutes": Setting("0", "a full ledger rolls over at once"),
+    "managedLedgerMaxUnackedRangesToPersistInMetadataStore": Setting(
+        "3", "few ranges are stored in the cursor's ledger"
+    ),
     "maxMessageSize": Setting("10240", "messages of a few kilobytes are chunked"),
     "brokerDeduplicationEntriesInterval": Setting("5", "a deduplication snapshot is due after five entries"),
-    "brokerDeduplicationSnapshotFrequencyInSeconds": Setting("1", "snapshots due by time are looked for often"),
-    "acknowledgmentAtBatchIndexLevelEnabled": Setting("true", "documents 003 and 004 speak of messages in batches"),
-    "topicLevelPoliciesEnabled": Setting("true", "deduplication is switched per topic; off by default before 2.11"),
-    "systemTopicEnabled": Setting("true", "topic policies are kept in one; off by default before 2.11"),
+    "brokerDeduplicationSnapshotFrequencyInSeconds": Setting("1", "the snapshot timer runs often"),
+    "acknowledgmentAtBatchIndexLevelEnabled": Setting("true", "rules of documents 003 and 004 are about batches"),
+    "topicLevelPoliciesEnabled": Setting("true", "deduplication is enabled per topic; off by default before 2.11"),
+    "systemTopicEnabled": Setting("true", "topic policies are stored in one; off by default before 2.11"),
 }
 """Thresholds lowered, and features on, so that short histories reach what the rules speak of."""
 
 STEADY: Mapping[str, Setting] = {
-    "brokerDeleteInactiveTopicsEnabled": Setting("false", "a topic stays until its history has been read back"),
+    "brokerDeleteInactiveTopicsEnabled": Setting("false", "a topic stays until the suite has read it back"),
 }
 """Housekeeping that would take away what a check still needs."""
 
 
 MACHINES: Mapping[str, Setting] = {
-    "brokerDeduplicationEnabled": Setting("true", "the broker's own default is another than Pulsar's"),
+    "brokerDeduplicationEnabled": Setting("true", "the broker's default differs from Pulsar's"),
     "brokerDeduplicationMaxNumberOfProducers": Setting("6", "a snapshot is full with few producers"),
     "brokerDeduplicationSnapshotIntervalSeconds": Setting("1", "a snapshot is due after a second"),
     "managedLedgerCursorPositionFlushSeconds": Setting("2", "dirty cursors are flushed while an example waits"),
-    "statsUpdateInitialDelayInSecs": Setting("1", "rates are there while an example waits"),
+    "statsUpdateInitialDelayInSecs": Setting("1", "rates are updated while an example waits"),
     "statsUpdateFrequencyInSecs": Setting("1", "the same"),
 }
 """What a run of the machines sets on a quick broker besides: limits that an example reaches, and waits that it can

@@ -46,9 +46,9 @@ def rules_page(rules: Iterable[Rule]) -> str:
     ]
     return page(
         "Rules",
-        "Every statement of the five documents, as the suite has it. *wire*: decided by what clients and the REST "
-        "interface show; *stats*: by the broker's own counts; *fault*: only with a fault; *model*: by exploring the "
-        "model alone. `pulsar-conformance rules` prints the same.",
+        "Every statement of the five documents, in the suite's words. A rule is decided by *wire*, what clients and "
+        "the admin API observe; *stats*, the broker's stats; *fault*, only with a fault; *model*, exploring the model "
+        "alone. `pulsar-conformance rules` prints the same.",
         *sections,
     )
 
@@ -59,17 +59,18 @@ def defects_page(defects: Sequence[Defect], told: Sequence[ToldHunt]) -> str:
     unhunted = [f"`{defect.name}`" for defect in defects if defect.name not in hunted]
     return page(
         "Seeded defects",
-        "Small bugs that can be switched on inside a running broker (`conformance/faults/rules`), or on the wire "
-        "before it (`conformance/faults/wire.py`), to see whether the machines notice. A defect counts as found when a "
-        "rule breaks with it, and the same histories break none without it.",
-        "## What they are\n\n"
+        "Small bugs that are switched on in a running broker (`conformance/faults/rules`), or on the wire "
+        "(`conformance/faults/wire.py`). They test the machines: a defect is found if a rule is violated with it, and "
+        "the same histories violate no rule without it.",
+        "## Defects\n\n"
         + grid(("defect", "breaks", "what it does"), [(f"`{d.name}`", d.breaks, d.summary) for d in defects]),
-        "## Hunts for them\n\n"
-        "`pulsar-conformance defects --hunt --json FILE` gives a broker one defect after the other; the accounts below "
-        "are kept in `docs/hunts`. *Blamed* is the rule that the minimal history breaks, often another one "
-        "than the defect was made for: an id that is forgotten is told to a producer before it lets a message through "
-        "twice. Operations and seconds are those until it was found (the broker's start not counted), steps those of "
-        "the minimal history, replays how often that came back. Without the defect none came back.",
+        "## Hunts\n\n"
+        "`pulsar-conformance defects --hunt --json FILE` switches one defect on after the other; `docs/hunts` has the "
+        "results below. *Violated* is the rule that the minimal history breaks. It is often another rule than the "
+        "defect was made for: if the broker forgets a sequence id, a producer sees it in ProducerSuccess before a "
+        "message is stored twice. Operations and seconds are those until the defect was found, without the start of "
+        "the broker. Steps are those of the minimal history, replays how many of its replays violated the rule again. "
+        "Without the defect none did.",
         *(_hunt(hunt) for hunt in told),
         *([f"Not hunted yet: {', '.join(unhunted)}."] if unhunted else []),
     )
@@ -81,7 +82,7 @@ def _hunt(hunt: ToldHunt) -> str:
     return (
         f"### On {hunt.broker}, seed {hunt.seed}\n\n{caught} of {number} found, within {hunt.budget_s:g} s each.\n\n"
     ) + grid(
-        ("defect", "found by", "breaks", "blamed", "operations", "seconds", "steps", "replays"),
+        ("defect", "found by", "breaks", "violated", "operations", "seconds", "steps", "replays"),
         [_row(one) for one in hunt.defects],
     )
 
@@ -104,15 +105,14 @@ def exploration_page(variants: Sequence[NamedVariant[Any]]) -> str:
     ]
     return page(
         "Exploring the model",
-        "`pulsar-conformance explore` goes through every reachable state of small configurations of the models of "
-        "documents 000, 001, 002 and 004, and finds the rules to hold in each. This page has what is too long for a "
-        "terminal.",
+        "`pulsar-conformance explore` visits every reachable state of the references in small configurations. The "
+        "rules hold in each state. This page has what is too long for a terminal.",
         "## One message, one failing write\n\nAll states of one producer that sends one message, while one write may "
-        "fail. In each state: the highest id pushed, the highest id persisted, and the ids in the log.\n\n"
+        "fail. Each state has the highest id pushed, the highest id persisted, and the ids in the log.\n\n"
         f"```mermaid\n{_drawing()}\n```",
-        "## What breaks without a sentence of the documents\n\nEach variant of a model does one thing differently "
-        "(those of document 001 are named `repl-...`, of 002 `chunk-...`, of 004 `key-...`); these are shortest ways "
-        "to what then breaks. `--variant NAME` explores one.",
+        "## What breaks without a sentence of the documents\n\nEach variant of a reference does one thing differently. "
+        "Those of replication are named `repl-…`, of chunking `chunk-…`, of Key_Shared `key-…`. Each has a shortest "
+        "counterexample here. `--variant NAME` explores one.",
         *sections,
     )
 
@@ -121,9 +121,9 @@ def draining_page(table: Mapping[tuple[draining.State, draining.Input], draining
     """The life of a draining hash: drawn, and as the table that the model goes by."""
     return _life_page(
         "The life of a draining hash",
-        "Document 004: a hash that moved to another consumer drains until nothing of it is pending at the one that had "
-        "it. This is the table of `model/key_shared/draining.py`; what is not in it cannot happen.",
-        ("the hash is", "what happens", "what comes of it", "then it is"),
+        "Document 004: a hash that moved to another consumer drains until none of its messages is pending at the first "
+        "consumer. This is the table of `model/key_shared/draining.py`; no other transition exists.",
+        ("state", "input", "effect", "next state"),
         draining.State,
         table,
     )
@@ -133,9 +133,9 @@ def buffers_page(table: Mapping[tuple[assembly.State, assembly.Input], assembly.
     """The life of what a consumer has of a chunked message: drawn, and as the table that the model goes by."""
     return _life_page(
         "The life of a chunk buffer",
-        "Document 002: a consumer keeps the chunks of a message until it has them all. This is the table of "
-        "`model/chunking/assembly.py`; what is not in it cannot happen.",
-        ("of the message", "what happens", "what comes of it", "then"),
+        "Document 002: a consumer buffers the chunks of a message until it has them all. This is the table of "
+        "`model/chunking/assembly.py`; no other transition exists.",
+        ("state", "input", "effect", "next state"),
         assembly.State,
         table,
     )

@@ -16,29 +16,29 @@ _TABLES: Mapping[str, Mapping[str, Setting]] = {
 }
 
 _INTRODUCTION = """\
-A broker that the suite starts runs on the `standalone.conf` of its release. What goes on top of that file is chosen
-with `--settings`; a single setting is given with `--setting NAME=VALUE`, which goes on top of everything.
+A broker that the suite starts runs on the `standalone.conf` of its release. `--settings` chooses what is set on top of
+that file. `--setting NAME=VALUE` sets a single setting on top of everything.
 
-- `quick` (the default): the settings of the first four tables. They make a broker quick and bring rollover, snapshots
+- `quick` (the default): the settings of the first four tables. They make a broker quick, and bring rollover, snapshots
   and chunks within reach of short histories. The last part of each run repeats the main machine of each document on
   `shipped`.
-- `shipped`: the file as it is. The suite sets only what no two brokers on one machine can share: `clusterName`, the
+- `shipped`: the file as it is. The suite sets only what two brokers on one machine cannot share: `clusterName`, the
   ports (`brokerServicePort`, `webServicePort`, those of the bookie and the metadata store), `bindAddress`,
   `advertisedAddress`, `advertisedListeners` and `internalListenerName` (a second address, at which a proxy can
-  listen), `allowEphemeralPorts` (without it the bookie ignores its port), and the folders of the data. Three clusters
-  with geo-replication get the settings of `conformance/clusters.py` besides, as the waits of their machine follow
-  from them.
-- `swarm`: on top of `quick`, a random subset of the last table, each with one of its values. They are drawn from the
-  run's seed, printed, and stored in the report and in each history; `replay` uses what is stored. What the release
-  does not have is left out.
+  listen), `allowEphemeralPorts` (without it the bookie ignores its port), and the data folders. Clusters with
+  geo-replication also get the settings of `conformance/clusters.py`, because the waits of their machines depend on
+  them.
+- `swarm`: `quick`, and a random subset of the last table on top of it, each setting with one of its values. They are
+  drawn from the run's seed, printed, and stored in the report and in each history. `replay` uses the stored ones. A
+  setting that the release does not have is left out.
 
-What the machines and the model go by, they read from the configuration of the running broker. Where waiting for
-something would take minutes, as for a dirty cursor that is flushed after 60 s, the operation is skipped and says so.
-A setting that a release does not have, or a value that it cannot take, is refused before the run: names and types are
-read from the release's own classes and configuration files. A cluster that runs already keeps its own settings.
+The machines and the model read the settings of the running broker. If an operation would have to wait for minutes, for
+example for a dirty cursor that is flushed after 60 s, it is skipped and marked so. Before the run the suite rejects a
+setting that the release does not have, and a value that it cannot take. It reads names and types from the release's own
+classes and configuration files. A running cluster keeps its own settings.
 
 `python -m tests.quality.flipped` runs a check for every setting that the suite changes, with that one setting back at
-its shipped value (half an hour and more; `--budget`, `--rules` and names of settings narrow it)."""
+its shipped value. It takes half an hour and more; `--budget`, `--rules` and names of settings narrow it."""
 
 
 def settings_page() -> str:
