@@ -70,7 +70,7 @@ def show(hunted: Sequence[Hunted], console: Console) -> None:
     came back. Each defect has two lines, so that 80 columns are enough.
     """
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in ("Defect", "Breaks", "Blamed"):
+    for heading in ("Defect", "Breaks", "Violated"):
         table.add_column(heading, no_wrap=True)
     for heading in ("Ops", "Secs", "Steps", "Replays"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -97,7 +97,7 @@ def _name(one: Hunted) -> Text:
         case Missed():
             below, style = "not found", "bold red"
         case Failed():
-            below, style = "harness-error", "yellow"
+            below, style = "harness error", "yellow"
         case _:
             assert_never(one)
     return Text.assemble(one.defect.name, "\n  ", (below, style))

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.running import run
 
 TABLE = """
-Defect              Breaks    Blamed    Ops  Secs  Steps  Replays
+Defect              Breaks    Violated  Ops  Secs  Steps  Replays
 check-removed       DEDUP-03  DEDUP-03  120   4.0      8   4 of 5
   by Deduplication
 gap-refused         DEDUP-08  DEDUP-03  120   4.0      8   4 of 5
@@ -18,7 +18,7 @@ gap-refused         DEDUP-08  DEDUP-03  120   4.0      8   4 of 5
 switch-ignored      DEDUP-01  -         500   2.5      -        -
   not found
 last-id-too-high    DEDUP-09  -           -     -      -        -
-  a harness error
+  harness error
 """
 
 HUNT = ("defects", "--hunt", "--seed", "7", "--report", "report")
