@@ -7,3 +7,8 @@ ends the run with one sentence and exit status 2, and no verdict is drawn from i
 
 class HarnessError(Exception):
     """The run cannot go on; ``str()`` of it is one clear sentence for a person."""
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same request may succeed a moment later."""
+        return False

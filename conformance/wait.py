@@ -1,9 +1,21 @@
-"""A moment after which nobody waits any longer."""
+"""Waiting: a deadline, a condition that becomes true, a request that is no longer refused.
+
+tenacity was considered. Its limits count from the first attempt; here one deadline covers several steps of an
+operation, and a condition reports what it last saw. These two loops are shorter than its configuration.
+"""
 
 from __future__ import annotations
 
 import time
-from typing import Self
+from collections.abc import Callable
+from typing import Final, Self, TypeVar
+
+from conformance.harness_error import HarnessError
+
+T = TypeVar("T")
+
+PAUSE_S: Final = 0.005
+"""The pause between two attempts: long for a request to a local broker, short for whoever waits."""
 
 
 class Deadline:
@@ -16,7 +28,7 @@ class Deadline:
 
     @classmethod
     def after(cls, timeout_s: float) -> Self:
-        """Give the deadline that is ``timeout_s`` seconds from now."""
+        """The deadline ``timeout_s`` seconds from now."""
         return cls(time.monotonic() + timeout_s)
 
     @property
@@ -28,3 +40,35 @@ class Deadline:
     def passed(self) -> bool:
         """Whether it has passed."""
         return time.monotonic() >= self._at_s
+
+
+def wait_until(condition: Callable[[], T], timeout: Deadline | float, *, pause_s: float = PAUSE_S) -> T:
+    """Call ``condition`` until it returns something true or the time is over; returns what it returned last.
+
+    ``timeout`` is a deadline or seconds from now. The condition is called at least once.
+    """
+    deadline = timeout if isinstance(timeout, Deadline) else Deadline.after(timeout)
+    while not (last := condition()) and not deadline.passed:
+        time.sleep(pause_s)
+    return last
+
+
+def retry(
+    request: Callable[[], T],
+    timeout: Deadline | float,
+    *,
+    may_pass: Callable[[HarnessError], bool] = lambda error: error.may_pass,
+    pause_s: float = PAUSE_S,
+) -> T:
+    """Make a request, and repeat it while it is refused with an error that may pass; then raise that error.
+
+    ``timeout`` is a deadline or seconds from now. The request is made at least once.
+    """
+    deadline = timeout if isinstance(timeout, Deadline) else Deadline.after(timeout)
+    while True:
+        try:
+            return request()
+        except HarnessError as error:
+            if deadline.passed or not may_pass(error):
+                raise
+        time.sleep(pause_s)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+
+from conformance.wait import wait_until
 
 TIMEOUT_S = 30.0
 """How long a broker may take to answer on a machine that is busy: one that was just killed and started, over 10 s."""
@@ -13,17 +14,9 @@ _POLL_S = 0.02
 
 def eventually(condition: Callable[[], object], *, deadline_s: float = TIMEOUT_S) -> None:
     """Return when the condition holds; fail the test if it does not within the deadline."""
-    end = time.monotonic() + deadline_s
-    while not condition():
-        assert time.monotonic() < end, f"did not come true within {deadline_s:g} s: {condition}"
-        time.sleep(_POLL_S)
+    assert wait_until(condition, deadline_s, pause_s=_POLL_S), f"not true within {deadline_s:g} s: {condition}"
 
 
 def becomes(condition: Callable[[], bool], *, within_s: float = 2.0) -> bool:
-    """Whether something comes true, where a defect may keep it from doing so."""
-    end = time.monotonic() + within_s
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(_POLL_S)
-    return True
+    """Whether something becomes true, where a defect may prevent it."""
+    return wait_until(condition, within_s, pause_s=_POLL_S)

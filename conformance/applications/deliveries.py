@@ -11,7 +11,7 @@ from conformance.clients.outcomes import ConnectionLost, ServerRefused
 from conformance.clients.security.service import Service
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.consumer import Delivery, WireConsumer
-from conformance.wait import Deadline
+from conformance.wait import Deadline, retry
 from model.applications.vocabulary import Delivered
 
 PAUSE_S: Final = 0.005
@@ -45,18 +45,16 @@ def connected(service: Service) -> Iterator[WireClient]:
         client.abort()
 
 
-def open_consumer(subscribe: Callable[[], WireConsumer], client: WireClient, deadline: Deadline) -> WireConsumer:
+def open_consumer(subscribe: Callable[[], WireConsumer], deadline: Deadline) -> WireConsumer:
     """Subscribe, again and again while the topic is being loaded or the consumer that died is not noticed to be gone.
 
     Raises what ``subscribe`` does: a refusal that will not pass, or any once the deadline is over.
     """
-    while True:
-        try:
-            return subscribe()
-        except ServerRefused as refused:
-            if deadline.passed or not (refused.may_pass or refused.code == "ConsumerBusy"):
-                raise
-        client.pump(for_s=PAUSE_S)
+    return retry(
+        subscribe,
+        deadline,
+        may_pass=lambda error: isinstance(error, ServerRefused) and (error.may_pass or error.code == "ConsumerBusy"),
+    )
 
 
 def to_message(delivery: Delivery) -> Delivered:

@@ -46,7 +46,6 @@ def _deliveries(order: Read, last: tuple[Position, int] | None, deadline: Deadli
                 start_after=start,
                 timeout_s=deadline.left_s,
             ),
-            client,
             deadline,
         )
         end = reader.last_message_id(timeout_s=deadline.left_s)

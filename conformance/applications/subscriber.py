@@ -44,7 +44,6 @@ def _until_nothing_is_left(order: Subscribe, fate: Fate, deadline: Deadline) -> 
             lambda: client.subscribe(
                 order.topic, order.subscription, kind="Exclusive", initial="earliest", timeout_s=deadline.left_s
             ),
-            client,
             deadline,
         )
         consumer.flow(_PERMITS)

@@ -8,7 +8,6 @@ where images come from in :mod:`.containers.image`; what a rule means is none of
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,7 @@ from conformance.brokers.probe import Probe
 from conformance.brokers.release import Release
 from conformance.brokers.settings import Base, suite_settings
 from conformance.harness_error import HarnessError
+from conformance.wait import wait_until
 
 _START_DEADLINE_S = 120.0
 _END_DEADLINE_S = 60.0
@@ -210,24 +210,20 @@ class ContainerBroker:
         assert self._claim is not None
         cluster = cluster_name(self._claim)
         probe = Probe(self.addresses.admin_url)
-        end = time.monotonic() + _START_DEADLINE_S
-        # Only the broker that was started just now knows a cluster of this name: nobody else is taken for it.
-        while not (cluster in (probe.clusters() or ()) and probe.is_ready()):
+
+        def is_ready() -> bool:
             if self._state() != "running":
                 raise HarnessError(f"The broker {self.name} ended instead of being ready. {self._said()}")
-            if time.monotonic() > end:
-                raise HarnessError(
-                    f"The broker {self.name} was not ready within {_START_DEADLINE_S:g} s. {self._said()}"
-                )
-            time.sleep(_POLL_S)
+            # Only the broker that was started just now knows a cluster of this name: nobody else is taken for it.
+            return cluster in (probe.clusters() or ()) and probe.is_ready()
+
+        if not wait_until(is_ready, _START_DEADLINE_S, pause_s=_POLL_S):
+            raise HarnessError(f"The broker {self.name} was not ready within {_START_DEADLINE_S:g} s. {self._said()}")
         self._version = probe.version()
 
     def _await_end(self) -> None:
-        end = time.monotonic() + _END_DEADLINE_S
-        while self._state() in _ALIVE:
-            if time.monotonic() > end:
-                raise HarnessError(f"The broker {self.name} did not end within {_END_DEADLINE_S:g} s. {self._said()}")
-            time.sleep(_POLL_S)
+        if not wait_until(lambda: self._state() not in _ALIVE, _END_DEADLINE_S, pause_s=_POLL_S):
+            raise HarnessError(f"The broker {self.name} did not end within {_END_DEADLINE_S:g} s. {self._said()}")
 
     @contextlib.contextmanager
     def _engine_asked_to(self, do: str) -> Iterator[None]:

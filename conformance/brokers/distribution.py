@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import signal
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from conformance.brokers.release import Release
 from conformance.brokers.runs import GuardedProcess
 from conformance.brokers.settings import Base, suite_settings
 from conformance.harness_error import HarnessError
+from conformance.wait import wait_until
 
 _log = logging.getLogger(__name__)
 
@@ -213,11 +213,8 @@ class DistributionBroker:
         self._await("ended", _END_DEADLINE_S, lambda: process.exit_status() is not None)
 
     def _await(self, what: str, deadline_s: float, condition: Callable[[], bool]) -> None:
-        end = time.monotonic() + deadline_s
-        while not condition():
-            if time.monotonic() > end:
-                raise HarnessError(f"The broker {self.name} was not {what} within {deadline_s:g} s. {self._said()}")
-            time.sleep(_POLL_S)
+        if not wait_until(condition, deadline_s, pause_s=_POLL_S):
+            raise HarnessError(f"The broker {self.name} was not {what} within {deadline_s:g} s. {self._said()}")
 
     def _running(self) -> GuardedProcess:
         process = self._started().process

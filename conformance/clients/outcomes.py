@@ -26,7 +26,7 @@ class ServerRefused(HarnessError):
 
     @property
     def may_pass(self) -> bool:
-        """Whether it is one of the errors after which a client is to look up and ask again."""
+        """Whether a client is to look the topic up and try again."""
         return self.code in _MAY_PASS
 
 
@@ -36,6 +36,10 @@ class ConnectionLost(HarnessError):
 
 class NoAnswer(HarnessError):
     """The broker did not answer in time: what was asked may take effect still."""
+
+
+CLIENT_ERRORS: Final = (ServerRefused, ConnectionLost, NoAnswer)
+"""All that either client raises where it cannot do what it is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,7 @@ def message_id_of(position: Position, *, batch_index: int = -1) -> pb.MessageIdD
 
 
 _MAY_PASS: Final = frozenset({"MetadataError", "PersistenceError", "ServiceNotReady", "TooManyRequests"})
-"""A topic that is just being moved: release 2.11 answers PersistenceError where later ones say ServiceNotReady."""
+"""The topic is being loaded: release 2.11 answers PersistenceError where later ones answer ServiceNotReady."""
 
 _ERROR_NAMES: Final[dict[int, str]] = {number: name for name, number in pb.ServerError.items()}
 _TWO_TO_64: Final = 2**64

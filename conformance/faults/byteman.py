@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import re
 import socket
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
 from conformance.brokers.interface import AgentAddress
 from conformance.harness_error import HarnessError
+from conformance.wait import Deadline
 
 _PROPERTY = "org.jboss.byteman."
 """The only system properties that the agent lets a client read and write."""
@@ -108,7 +108,7 @@ class Agent:
 
     def _exchange(self, request: bytes) -> bytes:
         """Send bytes, and return all that comes back until the agent closes the connection."""
-        deadline = time.monotonic() + self._timeout_s
+        deadline = Deadline.after(self._timeout_s)
         answer = bytearray()
         try:
             with socket.create_connection((self._address.host, self._address.port), self._timeout_s) as connection:
@@ -119,7 +119,7 @@ class Agent:
                         raise HarnessError(
                             f"the Byteman agent at {self._where} answered more than {_LIMIT_BYTES} bytes"
                         )
-                    connection.settimeout(max(0.001, deadline - time.monotonic()))
+                    connection.settimeout(max(0.001, deadline.left_s))
         except TimeoutError:
             raise HarnessError(
                 f"the Byteman agent at {self._where} did not answer within {self._timeout_s:g} s"

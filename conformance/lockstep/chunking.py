@@ -25,7 +25,6 @@ from conformance.lockstep.chunking_producers import (
     payload_named,
 )
 from conformance.lockstep.proxied import LIMIT_BYTES
-from conformance.lockstep.retrying import RETRIABLE
 from conformance.lockstep.world import World
 from conformance.wait import Deadline
 from model.chunking import dispatching
@@ -78,7 +77,7 @@ READ_AHEAD: Final = 16
 """How many entries of a log are on their way to whoever reads it."""
 MOST_PERIOD_S: Final = 5.0
 """Rates that are refreshed less often are not waited for."""
-_MAY_PASS: Final = RETRIABLE | {"ProducerBusy", "ConsumerBusy"}
+_MAY_PASS: Final = frozenset({"ProducerBusy", "ConsumerBusy"})
 _PAUSE_S: Final = 0.003
 _COMPRESSIONS: Final[dict[int, Compression]] = {pb.NONE: "none", pb.LZ4: "lz4", pb.ZLIB: "zlib"}
 
@@ -431,7 +430,7 @@ def _patiently(open_: Callable[[], T]) -> T | Refused:
         try:
             return open_()
         except ServerRefused as refused:
-            if refused.code not in _MAY_PASS or deadline.passed:
+            if not (refused.may_pass or refused.code in _MAY_PASS) or deadline.passed:
                 return Refused(refused.code, refused.message)
             time.sleep(_PAUSE_S)
 

@@ -6,7 +6,6 @@ acknowledged nor with a consumer that is there; if they do not come in good time
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from dataclasses import dataclass
 from itertools import cycle
@@ -14,10 +13,11 @@ from typing import Final
 
 from conformance.clients.admin.backlog import unacknowledged
 from conformance.clients.admin.client import Admin
-from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
+from conformance.clients.outcomes import CLIENT_ERRORS, ServerRefused
 from conformance.clients.security.service import Service
+from conformance.harness_error import HarnessError
 from conformance.lockstep.seats import PREFETCH, Seat, take_seat
-from conformance.wait import Deadline
+from conformance.wait import Deadline, retry
 from model.applications.vocabulary import Consume, Delivered, Drain, Drained, Received, Stuck, SubscriptionKind
 from model.log import Position
 from model.operations import AnyOutcome, Refused, Skipped
@@ -26,8 +26,6 @@ from model.vocabulary import Client
 DELIVERY_TIMEOUT_S: Final[dict[Client, float]] = {"wire": 10.0, "official": 40.0}
 """How long messages that must come may take; far beyond what was seen. pulsar-client may still be on its way back."""
 _DRAIN: Final = "drain"
-PAUSE_S: Final = 0.005
-"""How long to leave a broker alone that did not let a consumer in."""
 
 
 @dataclass(slots=True)
@@ -98,19 +96,21 @@ class Consumers:
     def _sit_down(self, place: _Place, deadline: Deadline) -> Refused | Stuck | None:
         """Subscribe, again and again until the deadline, unless others of ours are why it cannot; what came instead."""
         is_taken = bool(self._seats(place.topic, place.subscription))
-        while True:
-            try:
-                place.take_seat(self._service, deadline)
-                return None
-            except ServerRefused as refused:
-                if is_taken and refused.code == "ConsumerBusy":
-                    return Refused(refused.code, refused.message)
-                if deadline.passed or not (refused.may_pass or refused.code == "ConsumerBusy"):
-                    return Stuck(f"it is not let in: {refused}")
-            except (ConnectionLost, NoAnswer) as error:
-                if deadline.passed:
-                    return Stuck(f"it is not let in: {error}")
-            time.sleep(PAUSE_S)
+
+        def may_pass(error: HarnessError) -> bool:
+            if isinstance(error, ServerRefused):
+                return error.may_pass or (error.code == "ConsumerBusy" and not is_taken)
+            return isinstance(error, CLIENT_ERRORS)
+
+        try:
+            retry(lambda: place.take_seat(self._service, deadline), deadline, may_pass=may_pass)
+        except ServerRefused as refused:
+            if is_taken and refused.code == "ConsumerBusy":
+                return Refused(refused.code, refused.message)
+            return Stuck(f"it is not let in: {refused}")
+        except CLIENT_ERRORS as error:
+            return Stuck(f"it is not let in: {error}")
+        return None
 
     def _seats(self, topic: str, subscription: str) -> list[Seat]:
         """The seats of a subscription that nobody closed."""

@@ -12,8 +12,7 @@ from typing import Final, TypeVar
 from conformance.clients.admin.backlog import unacknowledged
 from conformance.clients.admin.client import Admin, AdminError
 from conformance.lockstep.cursor_accounts import PAUSE_S
-from conformance.lockstep.retrying import retried
-from conformance.wait import Deadline
+from conformance.wait import Deadline, retry
 from model.cursors.vocabulary import (
     CreateSubscription,
     DeleteSubscription,
@@ -38,7 +37,7 @@ NO_SUCH_REQUEST: Final = frozenset({"404", "405"})
 def surely(request: Callable[[], T]) -> T | Refused:
     """Make a request, again while it fails as for a topic that is being loaded (5xx); or what the broker refused."""
     try:
-        return retried(request, timeout_s=WORK_TIMEOUT_S)
+        return retry(request, WORK_TIMEOUT_S)
     except AdminError as error:
         return Refused(str(error.status), error.reason.strip().splitlines()[0] if error.reason.strip() else "")
 

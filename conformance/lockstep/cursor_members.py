@@ -16,7 +16,6 @@ from conformance.lockstep.cursor_accounts import PAUSE_S, Watch, account_of, por
 from conformance.lockstep.cursor_consumers import Member, WireMember
 from conformance.lockstep.cursor_official import OfficialMember
 from conformance.lockstep.positions import Whereabouts
-from conformance.lockstep.retrying import RETRIABLE
 from conformance.lockstep.world import World
 from conformance.wait import Deadline
 from model.cursors.vocabulary import Dispatched, Subscribe
@@ -85,7 +84,7 @@ class Members:
             try:
                 return self._connect(operation, topic)
             except ServerRefused as refused:
-                may_pass = refused.code in RETRIABLE or (refused.code == "ConsumerBusy" and not is_taken)
+                may_pass = refused.may_pass or (refused.code == "ConsumerBusy" and not is_taken)
                 if not may_pass or deadline.passed:
                     return Refused(refused.code, refused.message)
             time.sleep(PAUSE_S)

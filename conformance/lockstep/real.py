@@ -6,7 +6,6 @@ and says so: histories are shortened by leaving operations out, and the rest mus
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from typing import Final, assert_never
 
@@ -23,9 +22,9 @@ from conformance.lockstep.network import Network
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.positions import Whereabouts
 from conformance.lockstep.replication import GeoPerformer
-from conformance.lockstep.retrying import RETRIABLE, retried
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S, OfficialSession, ProducerSession, WireSession
 from conformance.lockstep.world import World
+from conformance.wait import retry, wait_until
 from model.applications.vocabulary import ApplicationOperation, StartSource
 from model.chunking.vocabulary import ChunkOperation
 from model.cursors.vocabulary import CursorOperation, Persistence, partition_name
@@ -238,21 +237,18 @@ class RealPerformer:
         The topic may be as it says already, because its namespace's says the same; what is switched next must not come
         to it before that.
         """
-        deadline = time.monotonic() + POLICY_TIMEOUT_S
-        while self._world.admin.topic_deduplication(name) is not on and time.monotonic() < deadline:
-            time.sleep(0.002)
+        wait_until(lambda: self._world.admin.topic_deduplication(name) is on, POLICY_TIMEOUT_S)
 
     def _status_when_switched(self, name: str, *, on: bool) -> str:
         """What the broker says of deduplication once that is as it should be, or when it had long enough for it."""
-        deadline = time.monotonic() + POLICY_TIMEOUT_S
-        pause_s = 0.002
-        while (status := self._world.admin.stats(name).deduplication_status) != STATUS[on]:
-            if time.monotonic() > deadline:
-                self._world.assert_alive()
-                break
-            time.sleep(pause_s)
-            pause_s = min(0.1, pause_s * 2)
-        return str(status)
+
+        def status() -> str:
+            return str(self._world.admin.stats(name).deduplication_status)
+
+        if wait_until(lambda: status() == STATUS[on], POLICY_TIMEOUT_S):
+            return STATUS[on]
+        self._world.assert_alive()
+        return status()
 
     def _unload(self, topic: str, *, classic: bool | None = None) -> Performed:
         name = self._topics.get(topic)
@@ -262,7 +258,7 @@ class RealPerformer:
             return Performed(Skipped("this broker cannot be told while it runs which implementation to use"))
         self._chunks.before_move(name)
         # One that is being loaded again after another unload may refuse it for a moment.
-        retried(lambda: self._world.admin.unload(name), timeout_s=BACK_TIMEOUT_S)
+        retry(lambda: self._world.admin.unload(name), BACK_TIMEOUT_S)
         self._cursors.moved(name)
         self._chunks.moved(name)
         sessions = self._sessions_on(name)
@@ -311,19 +307,18 @@ class RealPerformer:
             self._sessions.pop(operation.session).close()
         taken = (name, operation.producer) in {self._names[session] for session in self._sessions}
         kind = WireSession if operation.client == "wire" else OfficialSession
-        deadline = time.monotonic() + BACK_TIMEOUT_S
-        while True:
-            try:
-                live = kind(self._network.service, name, operation.producer)
-                break
-            except (ConnectionLost, NoAnswer):
-                if not self._network.is_proxied or time.monotonic() > deadline:
-                    raise
-            except ServerRefused as refused:
-                may_pass = refused.code in RETRIABLE or (refused.code == "ProducerBusy" and not taken)
-                if not may_pass or time.monotonic() > deadline:
-                    return Performed(Refused(refused.code, refused.message), late)
-            time.sleep(0.005)
+
+        def may_pass(error: HarnessError) -> bool:
+            if isinstance(error, ServerRefused):
+                return error.may_pass or (error.code == "ProducerBusy" and not taken)
+            return self._network.is_proxied and isinstance(error, ConnectionLost | NoAnswer)
+
+        try:
+            live = retry(
+                lambda: kind(self._network.service, name, operation.producer), BACK_TIMEOUT_S, may_pass=may_pass
+            )
+        except ServerRefused as refused:
+            return Performed(Refused(refused.code, refused.message), late)
         late += self._collect(self._wire_sessions_of(name, operation.producer))
         self._sessions[operation.session] = live
         self._names[operation.session] = (name, operation.producer)
@@ -438,15 +433,16 @@ class RealPerformer:
         While a snapshot is being written, the broker shows the new position with the old properties, so it is read
         until it is twice the same and no write of it is waiting for the cursor's ledger.
         """
-        deadline = time.monotonic() + POLICY_TIMEOUT_S
-        before: CursorStats | None = None
-        while True:
-            cursor = self._world.admin.internal_stats(name).cursors.get(DEDUPLICATION_CURSOR)
-            if cursor is None or (cursor == before and cursor.state != "SwitchingLedger"):
-                return cursor
-            if time.monotonic() > deadline:
-                raise HarnessError("the cursor of the deduplication snapshot does not settle")
-            before = cursor
+        looks: list[CursorStats | None] = [None]
+
+        def is_settled() -> bool:
+            looks.append(self._world.admin.internal_stats(name).cursors.get(DEDUPLICATION_CURSOR))
+            before, cursor = looks[-2:]
+            return cursor is None or (cursor == before and cursor.state != "SwitchingLedger")
+
+        if not wait_until(is_settled, POLICY_TIMEOUT_S, pause_s=0.0):
+            raise HarnessError("the cursor of the deduplication snapshot does not settle")
+        return looks[-1]
 
     def _read_log(self, topic: str) -> Performed:
         name = self._topics.get(topic)

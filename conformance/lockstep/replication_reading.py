@@ -22,8 +22,7 @@ from conformance.clients.wire.markers import read_marker
 from conformance.clusters import Cluster
 from conformance.harness_error import HarnessError
 from conformance.lockstep.replication_world import PERIOD_MS, GeoWorld, Link, now_ms
-from conformance.lockstep.retrying import retried
-from conformance.wait import Deadline
+from conformance.wait import Deadline, retry
 from model.log import Position
 from model.replication.logs import Log, SnapshotSeen
 from model.replication.vocabulary import ClusterRead, ClustersRead, GeoCursor, GeoEntry
@@ -195,7 +194,7 @@ class Reading:
 
     def _internal(self, label: str) -> InternalStats:
         try:
-            return retried(lambda: self._cluster_of(label).admin.internal_stats(self._topic), timeout_s=QUIET_TIMEOUT_S)
+            return retry(lambda: self._cluster_of(label).admin.internal_stats(self._topic), QUIET_TIMEOUT_S)
         except AdminError as error:
             raise HarnessError(f"cluster {label} does not say what it has of {self._topic}: {error}") from error
 

@@ -19,9 +19,8 @@ from conformance.clients.admin.types import ReplicationStats
 from conformance.clusters import QUICK, Clusters
 from conformance.harness_error import HarnessError
 from conformance.lockstep.cursor_accounts import PAUSE_S
-from conformance.lockstep.retrying import retried
 from conformance.proxy.events import Command, Event
-from conformance.wait import Deadline
+from conformance.wait import Deadline, retry
 from model.replication.vocabulary import LABELS
 
 Link = tuple[str, str]
@@ -160,7 +159,7 @@ class GeoWorld:
         """How many snapshots a cluster has given up since it was started, by its own count."""
         name = "pulsar_replicated_subscriptions_timedout_snapshots"
         admin = self.clusters.cluster(cluster).admin
-        return retried(lambda: admin.metric(name), timeout_s=CONNECT_TIMEOUT_S)  # 500 where a busy broker is too slow
+        return retry(lambda: admin.metric(name), CONNECT_TIMEOUT_S)  # 500 where a busy broker is too slow
 
     def close(self) -> None:
         """End the links and all clusters."""

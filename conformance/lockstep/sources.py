@@ -7,17 +7,16 @@ clients differ is in :mod:`conformance.lockstep.links`.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from conformance.applications.starter import Starter
-from conformance.clients.outcomes import ConnectionLost, NoAnswer, Receipt, ServerRefused
+from conformance.clients.outcomes import CLIENT_ERRORS, NoAnswer, Receipt
 from conformance.lockstep.links import Link, Ticket, open_link
 from conformance.lockstep.network import Network
-from conformance.wait import Deadline
+from conformance.wait import Deadline, retry
 from model.applications.vocabulary import (
     Confirmed,
     CrashSource,
@@ -38,8 +37,6 @@ pulsar-client waits ever longer between its attempts while a broker is away.
 """
 STALL_S: Final = 8.0
 """After how long without an answer a source does not rely any longer on pulsar-client's coming back by itself."""
-PAUSE_S: Final = 0.005
-"""How long to leave a broker alone that did not let a source in."""
 
 
 @dataclass(slots=True)
@@ -190,13 +187,14 @@ class Life:
         self._in_flight = deque(self._link.send(entry) for entry in self._unconfirmed)
 
     def _open(self, deadline: Deadline) -> Link:
-        while True:
-            try:
-                return self._open_once(deadline.left_s)
-            except (ServerRefused, ConnectionLost, NoAnswer) as error:
-                if deadline.passed:
-                    raise NotLetIn(f"the producer is not let in: {error}") from error
-            time.sleep(PAUSE_S)
+        try:
+            return retry(
+                lambda: self._open_once(deadline.left_s),
+                deadline,
+                may_pass=lambda error: isinstance(error, CLIENT_ERRORS),
+            )
+        except CLIENT_ERRORS as error:
+            raise NotLetIn(f"the producer is not let in: {error}") from error
 
     def close(self) -> None:
         """End it in good order."""

@@ -6,7 +6,6 @@ A world hands out fresh names and never cleans up: that is for the run's place, 
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable
 from typing import assert_never
 
@@ -25,7 +24,7 @@ from conformance.lockstep.settings_in_force import settings_in_force, shipped_se
 from conformance.lockstep.traits import Traits
 from conformance.tenancy.cluster_settings import CLASSIC
 from conformance.tenancy.place import Place
-from conformance.wait import Deadline
+from conformance.wait import wait_until
 from model.cursors.vocabulary import PERSISTED_PER_S, Persistence
 from model.operations import Switch
 
@@ -228,11 +227,8 @@ class World:
         value = str(on).lower()
         if not self._place.settings.change(CLASSIC, value):
             return False
-        deadline = Deadline.after(SETTING_TIMEOUT_S)
-        while self.admin.runtime_configuration().get(CLASSIC) != value:
-            if deadline.passed:
-                raise HarnessError(f"the broker does not follow its setting {CLASSIC}")
-            time.sleep(SETTING_PAUSE_S)
+        if not wait_until(lambda: self.admin.runtime_configuration().get(CLASSIC) == value, SETTING_TIMEOUT_S):
+            raise HarnessError(f"the broker does not follow its setting {CLASSIC}")
         self._is_classic = on
         return True
 

@@ -31,6 +31,7 @@ from conformance.soak.plan import TopicPlan
 from conformance.soak.sites import Site, Systems
 from conformance.soak.subscribing import Subscribing
 from conformance.soak.words import FaultName
+from conformance.wait import wait_until
 
 READY_TIMEOUT_S: Final = 120.0
 CONNECT_TIMEOUT_S: Final = 30.0
@@ -162,12 +163,12 @@ class _Soak:
         return possible if self._asked.faults is None else possible & self._asked.faults
 
     def _await_clients(self) -> None:
-        deadline_s = time.monotonic() + READY_TIMEOUT_S
-        while not self._clients.are_ready:
-            if time.monotonic() > deadline_s:
-                raise HarnessError(f"the clients could not open everything within {READY_TIMEOUT_S:g} s")
+        def are_ready() -> bool:
             self._tick()
-            time.sleep(TICK_S)
+            return self._clients.are_ready
+
+        if not wait_until(are_ready, READY_TIMEOUT_S, pause_s=TICK_S):
+            raise HarnessError(f"the clients could not open everything within {READY_TIMEOUT_S:g} s")
 
     def _load(self) -> float:
         """Let clients and faults do what they do; returns the seconds that it took."""

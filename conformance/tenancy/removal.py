@@ -7,7 +7,6 @@ so it is never asked for: one way for all of them.
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -17,7 +16,7 @@ from typing import Final, get_args
 from conformance.clients.admin.client import Admin, Domain
 from conformance.clients.admin.http import AdminError
 from conformance.harness_error import HarnessError
-from conformance.wait import Deadline
+from conformance.wait import retry
 
 AT_ONCE: Final = 8
 """Topics that are deleted at the same time."""
@@ -76,13 +75,14 @@ def _go(delete: Callable[[], None]) -> None:
 
 def _until_gone(what: str, remove: Callable[[], None]) -> None:
     """Try until it does not fail, or there is nothing left to remove."""
-    deadline = Deadline.after(TIMEOUT_S)
-    while True:
-        try:
-            return remove()
-        except AdminError as error:
-            if error.status == HTTPStatus.NOT_FOUND:
-                return None
-            if error.status in _REFUSED or deadline.passed:
-                raise HarnessError(f"{what[0].upper()}{what[1:]} could not be removed: {error}.") from error
-        time.sleep(_PAUSE_S)
+    may_not = (*_REFUSED, HTTPStatus.NOT_FOUND)
+    try:
+        retry(
+            remove,
+            TIMEOUT_S,
+            may_pass=lambda error: isinstance(error, AdminError) and error.status not in may_not,
+            pause_s=_PAUSE_S,
+        )
+    except AdminError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise HarnessError(f"{what[0].upper()}{what[1:]} could not be removed: {error}.") from error

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +23,7 @@ from testcontainers.core.docker_client import get_docker_host
 from conformance.brokers.cache import cache_folder
 from conformance.brokers.containers.debian import Unavailable, provide
 from conformance.harness_error import HarnessError
+from conformance.wait import wait_until
 
 __all__ = ["APIError", "DockerClient", "DockerException", "ImageNotFound", "NotFound", "connect", "running_engine"]
 
@@ -97,12 +97,12 @@ def _daemon() -> Iterator[None]:
 
 
 def _wait_until_it_answers(daemon: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + _START_DEADLINE_S
-    while not _answers():
-        if daemon.poll() is not None or time.monotonic() > deadline:
-            last = (log.read_text(errors="replace").strip().splitlines() or ["nothing"])[-1]
-            raise Unavailable(f"dockerd did not start; the last it said was: {last}")
-        time.sleep(_POLL_INTERVAL_S)
+    answers = wait_until(
+        lambda: _answers() or (None if daemon.poll() is None else "ended"), _START_DEADLINE_S, pause_s=_POLL_INTERVAL_S
+    )
+    if answers is not True:
+        last = (log.read_text(errors="replace").strip().splitlines() or ["nothing"])[-1]
+        raise Unavailable(f"dockerd did not start; the last it said was: {last}")
 
 
 def _stop(daemon: subprocess.Popen[bytes]) -> None:

@@ -49,6 +49,11 @@ class AdminError(HarnessError):
         self.status = status
         self.reason = reason
 
+    @property
+    def may_pass(self) -> bool:
+        """Whether it is an error of the server (5xx), as while a topic is loaded."""
+        return self.status >= 500
+
 
 def _sentence(reason: str) -> str:
     """What an error says, without the trace that brokers put behind it."""
