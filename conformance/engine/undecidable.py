@@ -62,12 +62,12 @@ def _out_of_reach(world: World) -> Iterable[tuple[str, str]]:
         why = f"with statsUpdateFrequencyInSecs={world.stats_period_s:g} rates in stats are updated too seldom"
         yield "CHUNK-10", why
     if world.snapshot_interval_entries > LARGEST_ENTRIES and world.snapshot_interval_s > LONGEST_S:
-        yield (
-            "DEDUP-10",
+        why = (
             "a deduplication snapshot is taken too seldom, with "
             f"brokerDeduplicationEntriesInterval={world.snapshot_interval_entries} and "
-            f"brokerDeduplicationSnapshotIntervalSeconds={world.snapshot_interval_s:g}",
+            f"brokerDeduplicationSnapshotIntervalSeconds={world.snapshot_interval_s:g}"
         )
+        yield from {"DEDUP-10": why, "DEDUP-11": why}.items()
     if world.flush_interval_s > LONGEST_S:
         why = (
             f"with managedLedgerCursorPositionFlushSeconds={world.flush_interval_s:g} a dirty cursor may stay so longer"

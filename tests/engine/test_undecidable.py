@@ -48,6 +48,7 @@ def test_where_everything_can_be_done_and_settings_are_the_suites_every_rule_can
         ({"flush_interval_s": 60.0}, "ACK-08", "managedLedgerCursorPositionFlushSeconds=60"),
         ({"stats_period_s": 60.0}, "CHUNK-10", "statsUpdateFrequencyInSecs=60"),
         ({"snapshot_interval_entries": 1000, "snapshot_interval_s": 120.0}, "DEDUP-10", "IntervalSeconds=120"),
+        ({"snapshot_interval_entries": 1000, "snapshot_interval_s": 120.0}, "DEDUP-11", "IntervalSeconds=120"),
         ({"can_be_classic": False}, "KEY-14", f"{CLASSIC}=false"),
         ({"can_drain": False}, "KEY-03", f"{CLASSIC}=true"),
         ({"can_drain": False, "is_switchable": False}, "KEY-03", "this release has no draining hashes"),
