@@ -13,59 +13,64 @@ from typing import assert_never
 
 from model.applications import tracker as applications_tracker
 from model.applications.tracker import Applications, Around
-from model.applications.vocabulary import ApplicationOperation, StartSource
 from model.chunking import tracker as chunking_tracker
 from model.chunking.state import Chunking
 from model.chunking.vocabulary import ChunkOperation
 from model.cursors import tracker as cursors
 from model.cursors.cursor import Interval, Persisting
 from model.cursors.state import Consumption
-from model.cursors.vocabulary import CursorOperation
 from model.deduplication import diagnosis, observer, topic_observer
 from model.deduplication.producer_state import NONE, Circumstances
 from model.deduplication.topic_observer import TopicView
+from model.events import (
+    Answer,
+    AnyOutcome,
+    Cleared,
+    Created,
+    DeduplicationSet,
+    Late,
+    LogRead,
+    Opened,
+    PolicyIgnored,
+    Sent,
+    Skipped,
+    SnapshotRead,
+    Stored,
+)
 from model.judgement import Allowed, Broken
 from model.key_shared import membership
 from model.key_shared import tracker as key_shared
 from model.key_shared.liveness import LookAhead
-from model.key_shared.vocabulary import Gather, KeyOperation
 from model.log import Position
-from model.network import ClearNetworkFaults, InjectNetworkFault, NetworkOperation, UseProxy
 from model.operations import (
-    Answer,
     AnyOperation,
-    AnyOutcome,
-    Cleared,
+    ApplicationOperation,
     ClearFailpoints,
-    Client,
+    ClearNetworkFaults,
     CloseProducer,
     CrashProducer,
-    Created,
     CreateTopic,
-    DeduplicationSet,
-    Entry,
+    CursorOperation,
     FailpointKind,
+    InjectNetworkFault,
     Kill,
-    Late,
-    LogRead,
-    Opened,
+    NetworkOperation,
     OpenProducer,
-    PolicyIgnored,
     ReadLog,
     ReadSnapshot,
     Restart,
     Send,
-    Sent,
     SetDeduplication,
     SetFailpoint,
-    Skipped,
-    SnapshotRead,
-    Stored,
+    StartSource,
     Unload,
+    UseProxy,
 )
 from model.replication import tracker as replication
 from model.replication.tracked import Replication
 from model.replication.vocabulary import GeoOperation
+from model.subscription_operations import KeyOperation, ReceiveDue
+from model.vocabulary import Client, Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +157,7 @@ def judge(
     may_fail = isinstance(operation, Unload | Restart | Kill)
     steps: list[Callable[[Example], Judgement]] = [_late_step(answers, may_fail=may_fail) for answers in late]
     steps.append(lambda before: _judge_one(before, operation, outcome, at))
-    if not isinstance(operation, Gather):
+    if not isinstance(operation, ReceiveDue):
         steps.append(lambda before: Allowed(replace(before, consumption=membership.stirred(before.consumption))))
     if isinstance(operation, Restart):
         steps.append(lambda before: _setting_changed(before, outcome))
@@ -188,7 +193,7 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
     if isinstance(operation, KeyOperation):
         slow_reads = {topic for topic, kind in state.failpoints if kind == "read-slow"}
         judged = key_shared.judge(state.consumption, operation, outcome, state.known, slow_reads=slow_reads)
-        if isinstance(judged, Broken) and isinstance(operation, Gather):
+        if isinstance(judged, Broken) and isinstance(operation, ReceiveDue):
             judged = key_shared.in_a_race(
                 judged, are_raced=any((operation.topic, kind) in state.failpoints for kind in RACES)
             )

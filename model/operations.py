@@ -1,8 +1,11 @@
-"""Operations and their outcomes: the words in which a history is told.
+"""Every operation that a history may hold.
 
-An operation is chosen by a machine, performed on a system, and judged together with its outcome. Both are plain values
-that can be written to a file and read again, so that a history replays. Names are local to one history: a session
-``"s1"``, a topic ``"t0"``; the system maps them to real ones. Nothing is performed or judged here.
+A machine chooses an operation, a performer performs it on a system, and the model judges it together with its outcome
+(:mod:`model.events`). Operations are plain values, written to a file and read again, so that a history replays. Names
+are local to one history (a session ``"s1"``, a topic ``"t0"``); the performer maps them to real ones. Messages go by
+their business ids, or by ``nth``: counted from 0, and round and round, among those that a consumer received since it
+subscribed. So a shortened history still means something. What is done to subscriptions and by consumers is in
+:mod:`model.subscription_operations`.
 """
 
 from __future__ import annotations
@@ -11,21 +14,13 @@ from typing import Literal
 
 from msgspec import Struct
 
-from model.applications.vocabulary import ApplicationOperation, ApplicationOutcome
-from model.chunking.vocabulary import ChunkOperation, ChunkOutcome
-from model.cursors.vocabulary import CursorOperation, CursorOutcome, Persistence
-from model.key_shared.vocabulary import KeyOperation, KeyOutcome
-from model.log import Position
-from model.network import NetworkFaultsCleared, NetworkOperation
-from model.replication.vocabulary import GeoOperation, GeoOutcome
-from model.vocabulary import Client as Client
-from model.vocabulary import Entry as Entry
-from model.vocabulary import Message as Message
-from model.vocabulary import Operation as Operation
-from model.vocabulary import Outcome as Outcome
+from model.chunking.vocabulary import ChunkOperation
+from model.replication.vocabulary import GeoOperation
+from model.subscription_operations import KeyOperation, SubscriptionOperation
+from model.vocabulary import Client, Entry, NetworkFault, Operation, Persistence, SubscriptionType
 
 Scope = Literal["namespace", "topic"]
-"""Where a policy is set."""
+"""The level at which a policy is set."""
 
 FailpointKind = Literal[
     "write-fails",
@@ -43,19 +38,21 @@ FailpointKind = Literal[
 ]
 """The failures inside the broker that a history can ask for."""
 
-
 Switch = Literal[
     "broker", "namespace-on", "namespace-off", "own-namespace-on", "own-namespace-off", "topic-on", "topic-off"
 ]
-"""Where deduplication of a topic is switched: the broker's default, the policy of its namespace, or its own policy."""
+"""Where deduplication of a topic is set: the broker's default, the policy of its namespace, or its own policy."""
+
+# -------------------------------------------------------------------------------------------------------------- topics
 
 
 class CreateTopic(Operation, frozen=True):
-    """A fresh topic. In a namespace of its own, the policy of that can be switched later without touching others.
+    """Create a topic. Created.
 
-    With ``persistence``, it is in a namespace for document 003: deduplication is off, and its cursors are persisted so
-    often. ``is_trimmed``: what all subscriptions acknowledged is deleted, as by default; otherwise it is kept.
-    ``partitions``: those of a partitioned topic ``t`` are topics of their own, named ``t-partition-0`` and so on.
+    In a namespace of its own, the namespace's policy can change without affecting other topics. With ``persistence``,
+    the topic is in a namespace for document 003: deduplication is off, and that is how often its cursors are persisted.
+    ``is_trimmed``: entries that all subscriptions acknowledged are deleted, as by default; otherwise they are retained.
+    ``partitions``: those of a partitioned topic ``t`` are topics of their own, ``t-partition-0`` and so on.
     """
 
     topic: str
@@ -65,42 +62,10 @@ class CreateTopic(Operation, frozen=True):
     partitions: int = 0
 
 
-class OpenProducer(Operation, frozen=True):
-    """Open a producer of a fixed name on a topic, as ``session``."""
-
-    session: str
-    topic: str
-    producer: str
-    client: Client = "wire"
-
-
-class CloseProducer(Operation, frozen=True):
-    """Close a session in good order."""
-
-    session: str
-
-
-class CrashProducer(Operation, frozen=True):
-    """Cut a session's connection without a goodbye, with whatever it has in flight."""
-
-    session: str
-
-
-class Send(Operation, frozen=True):
-    """Send entries one behind the other, all in flight at once; ``wait`` says whether the answers are awaited here.
-
-    Answers that are not awaited are collected before the session's next operation, or lost with the session.
-    """
-
-    session: str
-    entries: tuple[Entry, ...]
-    wait: bool = True
-
-
 class SetDeduplication(Operation, frozen=True):
-    """Switch deduplication of a topic on or off, by a policy of the topic or of its namespace.
+    """Enable or disable deduplication of a topic, by a policy of the topic or of its namespace. DeduplicationSet.
 
-    Answers that were not awaited are collected first, unless it is switched on with ``in_flight`` sends.
+    Answers that were not awaited are collected first, unless it is enabled with ``in_flight`` sends.
     """
 
     topic: str
@@ -110,22 +75,83 @@ class SetDeduplication(Operation, frozen=True):
 
 
 class Unload(Operation, frozen=True):
-    """Unload a topic: it is closed, and loaded again by whoever asks for it next.
+    """Unload a topic; the next client that asks for it has it loaded again.
 
-    With ``classic``, its Key_Shared subscriptions have the classic implementation from then on, or the one with
-    draining hashes. Only of brokers that can be told so while they run.
+    With ``classic``, its Key_Shared subscriptions have the classic dispatcher from then on, or the one with draining
+    hashes. Only for brokers whose setting can change while they run.
     """
 
     topic: str
     classic: bool | None = None
 
 
+class Terminate(Operation, frozen=True):
+    """Terminate a topic: nothing more is written to it."""
+
+    topic: str
+
+
+class Trim(Operation, frozen=True):
+    """Have the broker delete the ledgers that it may delete. Trimmed."""
+
+    topic: str
+
+
+class ReadSnapshot(Operation, frozen=True):
+    """Read the stored deduplication snapshot. SnapshotRead."""
+
+    topic: str
+
+
+class ReadLog(Operation, frozen=True):
+    """Read the topic's log, entry by entry, from its beginning to its end. LogRead."""
+
+    topic: str
+
+
+# ----------------------------------------------------------------------------------------------------------- producers
+
+
+class OpenProducer(Operation, frozen=True):
+    """Open a producer of a fixed name on a topic, as ``session``. Opened."""
+
+    session: str
+    topic: str
+    producer: str
+    client: Client = "wire"
+
+
+class CloseProducer(Operation, frozen=True):
+    """Close a session's producer."""
+
+    session: str
+
+
+class CrashProducer(Operation, frozen=True):
+    """Cut a session's connection without closing it, with whatever it has in flight."""
+
+    session: str
+
+
+class Send(Operation, frozen=True):
+    """Send entries in sequence, all in flight at once; ``wait``: await the answers here. Sent.
+
+    Answers that are not awaited are collected before the session's next operation, or lost with the session.
+    """
+
+    session: str
+    entries: tuple[Entry, ...]
+    wait: bool = True
+
+
+# -------------------------------------------------------------------------------------------------------------- broker
+
+
 class Restart(Operation, frozen=True):
     """Stop the broker gracefully and start it again on the same data.
 
-    With ``deduplication``, what topics without a policy do is switched on or off on the way: it is a setting of the
-    broker that only a start reads. Until the end of the example it stays so. The outcome is that of
-    :class:`SetDeduplication`.
+    With ``deduplication``, the broker's default for topics without a policy changes: only a start reads that setting.
+    It keeps this value until the end of the example. Then the outcome is that of :class:`SetDeduplication`.
     """
 
     deduplication: bool | None = None
@@ -136,9 +162,9 @@ class Kill(Operation, frozen=True):
 
 
 class SetFailpoint(Operation, frozen=True):
-    """The next ``count`` occasions on this topic fail, inside the broker, in the way that ``kind`` says.
+    """Have the next ``count`` occasions on this topic fail inside the broker, as ``kind`` says.
 
-    ``spared``: of failing writes, how many are let through before that.
+    ``spared``: how many writes succeed before that.
     """
 
     topic: str
@@ -149,140 +175,141 @@ class SetFailpoint(Operation, frozen=True):
 
 
 class ClearFailpoints(Operation, frozen=True):
-    """Nothing fails any more."""
+    """Clear all failpoints. Cleared."""
 
 
-class ReadSnapshot(Operation, frozen=True):
-    """Read the deduplication snapshot that is stored now."""
-
-    topic: str
+# ------------------------------------------------------------------------------------------------------------- network
 
 
-class ReadLog(Operation, frozen=True):
-    """Read the topic's log back, entry by entry, from its beginning to its end."""
-
-    topic: str
+class UseProxy(Operation, frozen=True):
+    """From now on this example's producers connect through a proxy, where faults can be set. Done."""
 
 
-class Fired(Struct, frozen=True):
-    """How often a failpoint on a topic really made something fail."""
+class InjectNetworkFault(Operation, frozen=True):
+    """Inject a fault, once, for producers of this topic; for any producers where it counts no commands. Done."""
 
     topic: str
-    kind: FailpointKind
-    times: int
+    fault: NetworkFault
 
 
-class Created(Outcome, frozen=True):
-    """A topic is there. Whether deduplication is on, how many producers its snapshot holds, and how many entries a
-    ledger of it takes (None: not known), the broker says; and how often its cursors may be persisted (None: without
-    limit), how long they are dirty at most, and how many ranges of them the metadata store takes; and whether
-    Key_Shared subscriptions have draining hashes, or what was there before (the classic implementation). With those,
-    ``look_ahead``: how many messages may wait for each consumer, and in all, before no new ones are read (0: any)."""
-
-    deduplication: bool
-    snapshot_room: int
-    ledger_room: int | None = None
-    persisted_per_s: float | None = None
-    flush_s: float = 60.0
-    stored_ranges: int = 1000
-    has_draining_hashes: bool = True
-    look_ahead: tuple[int, int] = (2000, 20000)
+class ClearNetworkFaults(Operation, frozen=True):
+    """Clear all network faults; what the network holds arrives. NetworkFaultsCleared."""
 
 
-class DeduplicationSet(Outcome, frozen=True):
-    """A policy was set; whether deduplication is on now (the topic's own policy goes before its namespace's)."""
+# -------------------------------------------------------------------------------------------------------- applications
+#
+# An application does by itself what document 000 asks of it: it retries, reconnects, and resumes from where it was. So
+# one operation is a life of it, or a part of one, and not a single command.
 
-    deduplication: bool
+GoesOn = Literal["from-checkpoint", "from-told-id", "with-new-only"]
+"""Where a source resumes: after the last entry that was confirmed to it; after the last sequence id in ProducerSuccess;
+or, for a source that cannot replay, with new entries only."""
 
+Then = Literal["stays", "closes", "crashes"]
+"""What a consumer does after it received: stay connected, close, or crash."""
 
-class PolicyIgnored(Outcome, frozen=True):
-    """A policy was set, and the broker says that deduplication of the topic is something else still."""
-
-    deduplication: str
-
-
-class Cleared(Outcome, frozen=True):
-    """No failpoint is on any more; for each topic and kind that was, how often it really fired."""
-
-    fired: tuple[Fired, ...]
-
-
-class Done(Outcome, frozen=True):
-    """It took effect; there is nothing more to tell."""
+Point = Literal["received", "state-changed", "before-commit", "committed", "acknowledged"]
+"""Where a program dies: before it did anything about a message; within its transaction, the state changed and the
+id not stored; all stored and not committed; right after the commit; or, a subscriber, after the acknowledgment."""
 
 
-class Skipped(Outcome, frozen=True):
-    """It was not performed, because what it needs is not there (its session was never opened, say)."""
+class Death(Struct, frozen=True):
+    """A program kills itself with SIGKILL at the ``message``-th message of this run (from 1), at this point."""
 
-    why: str
-
-
-class Refused(Outcome, frozen=True):
-    """It failed: the broker or the client said so, and it did not take effect."""
-
-    code: str
-    message: str = ""
+    message: int
+    point: Point
 
 
-class Unknown(Outcome, frozen=True):
-    """It may or may not have taken effect."""
+class StartSource(Operation, frozen=True):
+    """Start a life of a source: it opens its producer, of its own name, and sends all entries, without waiting.
 
-    why: str
+    ``entries``: those new in this life, with rising ids after those of earlier lives; each is always sent as the same
+    entry. ``back``: how many confirmed entries it sends again, because its checkpoint is old. SourceStarted.
+    """
 
-
-class Stored(Outcome, frozen=True):
-    """A send took effect: the entry stands at this position."""
-
-    position: Position
-
-
-class Duplicate(Outcome, frozen=True):
-    """A send was confirmed without a position: the broker holds the entry to be a duplicate."""
-
-
-Answer = Stored | Duplicate | Refused | Unknown
-"""What is known of one entry that was sent."""
+    source: str
+    topic: str
+    entries: tuple[Entry, ...]
+    goes_on: GoesOn = "from-checkpoint"
+    back: int = 0
+    client: Client = "wire"
 
 
-class Sent(Outcome, frozen=True):
-    """The answers to a send, one for each entry, in their order; none yet where they are not awaited."""
+class FinishSource(Operation, frozen=True):
+    """A source sends again until every entry is confirmed, then closes. SourceEnded."""
 
-    answers: tuple[Answer, ...]
-
-
-class Late(Struct, frozen=True):
-    """Answers to a session's earlier send that was not awaited, collected on the way to a later operation."""
-
-    session: str
-    answers: tuple[Answer, ...]
+    source: str
 
 
-class Opened(Outcome, frozen=True):
-    """A producer is open; the broker said this is its highest sequence id (-1: none, None: the client hides it)."""
+class CrashSource(Operation, frozen=True):
+    """A source crashes once so many entries of this life have been confirmed to it. SourceEnded."""
 
-    last_sequence_id: int | None
-
-
-class LoggedEntry(Struct, frozen=True):
-    """An entry as it was read back."""
-
-    position: Position
-    producer: str
-    entry: Entry
+    source: str
+    confirmed: int = 0
 
 
-class LogRead(Outcome, frozen=True):
-    """The whole log, in the order of positions."""
+class Consume(Operation, frozen=True):
+    """A consumer receives up to ``count`` messages, fewer only if there are no more; it subscribes if it must.
 
-    entries: tuple[LoggedEntry, ...]
+    ``acks``: for each message that it received, in turn and over and over, whether it acknowledges it. Consumed.
+    """
+
+    consumer: str
+    topic: str
+    subscription: str
+    count: int
+    acks: tuple[bool, ...] = (True,)
+    then: Then = "stays"
+    kind: SubscriptionType = "Exclusive"
+    client: Client = "wire"
 
 
-class SnapshotRead(Outcome, frozen=True):
-    """The stored deduplication snapshot: producer name to sequence id, and its position."""
+class Drain(Operation, frozen=True):
+    """Disconnect a subscription's consumers; a new one receives and acknowledges all that is left. Drained."""
 
-    position: Position
-    producers: dict[str, int]
+    topic: str
+    subscription: str
+    kind: SubscriptionType = "Exclusive"
 
+
+class RunReader(Operation, frozen=True):
+    """Run the program of scenario 1: a reader that stores its last message id in one transaction with its state.
+
+    It resumes after the id in its database, and ends when it has applied what was the log's end when it started. Ran.
+    """
+
+    program: str
+    topic: str
+    death: Death | None = None
+
+
+class RunSubscriber(Operation, frozen=True):
+    """Run the program of scenario 2: a consumer that stores every business id in one transaction with its state.
+
+    It acknowledges what it has stored, and ends when the broker shows no backlog for its subscription. Ran.
+    """
+
+    program: str
+    topic: str
+    death: Death | None = None
+
+
+class ReadDatabase(Operation, frozen=True):
+    """Read a program's database: what it applied to its state, in that order. DatabaseRead."""
+
+    program: str
+
+
+NetworkOperation = UseProxy | InjectNetworkFault | ClearNetworkFaults
+"""Every operation on the network."""
+
+ApplicationOperation = (
+    StartSource | FinishSource | CrashSource | Consume | Drain | RunReader | RunSubscriber | ReadDatabase
+)
+"""Every operation of an application."""
+
+CursorOperation = SubscriptionOperation | Terminate | Trim
+"""Every operation of document 003: on subscriptions, and those that change a topic's log."""
 
 AnyOperation = (
     CreateTopic
@@ -305,28 +332,4 @@ AnyOperation = (
     | NetworkOperation
     | ChunkOperation
 )
-"""Every operation there is: what a history's file may hold, and what every performer must know."""
-
-AnyOutcome = (
-    Created
-    | DeduplicationSet
-    | PolicyIgnored
-    | Cleared
-    | Done
-    | Skipped
-    | Refused
-    | Unknown
-    | Stored
-    | Duplicate
-    | Sent
-    | Opened
-    | LogRead
-    | SnapshotRead
-    | ApplicationOutcome
-    | CursorOutcome
-    | KeyOutcome
-    | GeoOutcome
-    | NetworkFaultsCleared
-    | ChunkOutcome
-)
-"""Every outcome there is."""
+"""Every operation."""

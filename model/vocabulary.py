@@ -1,28 +1,65 @@
-"""What all operations and outcomes are made of: the words that their own modules share."""
+"""Values that operations and outcomes share: their base classes, messages, subscription types, network faults."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
 Client = Literal["wire", "official"]
-"""Which client speaks for a session: our own on the binary protocol, or pulsar-client."""
+"""The client of a session or consumer: the suite's own on the binary protocol, or pulsar-client."""
+
+SubscriptionType = Literal["Exclusive", "Failover", "Shared", "Key_Shared"]
+"""The subscription types of Pulsar."""
+
+Start = Literal["earliest", "latest"]
+"""The initial position of a new subscription."""
+
+Persistence = Literal["shipped", "once-a-second", "every-ack"]
+"""The rate limit for persisting a topic's cursors: as the release ships it (0.1 a second in its configuration file),
+once a second as document 003 has it, or with every ack (no limit)."""
+
+PERSISTED_PER_S: Final[dict[Persistence, float | None]] = {"shipped": 0.1, "once-a-second": 1.0, "every-ack": None}
+"""The same in numbers; None: no limit."""
+
+ACTORS: Final = ("session", "consumer", "source", "program")
+"""The fields that name who performs an operation, in the history's own names."""
 
 
 class Operation(Struct, frozen=True, tag_field="op", tag=True):
-    """What all operations have in common: nothing but that they are values with a name."""
+    """An operation of a history: one command, or one step of an application.
+
+    Every operation has a topic, subscription, actor and cluster: None where it has none, or where an earlier operation
+    of its actor named it. A field of that name is the answer.
+    """
+
+    @property
+    def topic(self) -> str | None:
+        """The topic that the operation names."""
+        return None
+
+    @property
+    def subscription(self) -> str | None:
+        """The subscription that the operation names."""
+        return None
+
+    @property
+    def cluster(self) -> str | None:
+        """The cluster that the operation names."""
+        return None
+
+    @property
+    def actor(self) -> str | None:
+        """The session, consumer, source or program that performs the operation."""
+        return next((getattr(self, field) for field in ACTORS if field in self.__struct_fields__), None)
 
 
 class Outcome(Struct, frozen=True, tag_field="outcome", tag=True):
-    """What all outcomes have in common: nothing but that they are values with a name."""
+    """The outcome of an operation, as the client or the broker reported it."""
 
 
 class Message(Struct, frozen=True):
-    """One message: its sequence id, the business id that its payload carries, and its keys if it has any.
-
-    Key_Shared subscriptions go by the ordering key where there is one, and otherwise by the key.
-    """
+    """One message: its sequence id, the business id that its payload carries, and its keys if it has any."""
 
     sequence_id: int
     business_id: str
@@ -31,7 +68,7 @@ class Message(Struct, frozen=True):
 
     @property
     def sticky_key(self) -> str | None:
-        """What Key_Shared subscriptions go by."""
+        """The key that Key_Shared subscriptions use: the ordering key where there is one, otherwise the key."""
         return self.key if self.ordering_key is None else self.ordering_key
 
 
@@ -52,7 +89,7 @@ class Entry(Struct, frozen=True):
 
     @property
     def sticky_key(self) -> str | None:
-        """What Key_Shared subscriptions go by: the entry's own key, which is that of its first message."""
+        """The key that Key_Shared subscriptions use: that of its first message."""
         return self.messages[0].sticky_key
 
     @property
@@ -64,3 +101,69 @@ class Entry(Struct, frozen=True):
         ids = str(self.lowest) if not self.is_batch else f"batch {self.lowest}..{self.highest}"
         key = f", key {self.sticky_key}" if self.sticky_key is not None else ""
         return f"{ids} ({', '.join(m.business_id for m in self.messages)}{key})"
+
+
+def partition_name(topic: str, number: int) -> str:
+    """The name of a partition of a topic, in a history as on a broker."""
+    return f"{topic}-partition-{number}"
+
+
+# ------------------------------------------------------------------------------------------------------ network faults
+#
+# A network that carries streams keeps their order; what does not get through ends with its connection. Each fault acts
+# on commands by their type, so that a replay repeats it. Faults make outcomes unknown and excuse nothing else: what a
+# client was told before its connection ended still holds.
+
+Carried = Literal["PRODUCER", "PRODUCER_SUCCESS", "SEND", "SEND_RECEIPT", "FLOW", "MESSAGE", "ACK", "ACK_RESPONSE"]
+"""The commands that faults act on, by their names in the protocol."""
+
+Where = Literal["before", "within", "after"]
+"""Where a connection ends: with nothing of a command passed on, with some of its bytes, or with all of it."""
+
+
+class CutAt(Struct, frozen=True, tag="cut-at"):
+    """The connection ends at the ``nth`` command of this kind."""
+
+    kind: Carried
+    nth: int = 1
+    where: Where = "before"
+
+
+class CutAfter(Struct, frozen=True, tag="cut-after"):
+    """The first connection that has carried so many more bytes to the broker, or to the client, ends there."""
+
+    size_bytes: int
+    to_broker: bool = True
+
+
+class LoseThenCut(Struct, frozen=True, tag="lose-then-cut"):
+    """The ``count`` commands of this kind from the ``nth`` on never arrive, and the connection ends with them."""
+
+    kind: Carried
+    nth: int = 1
+    count: int = 1
+
+
+class Delay(Struct, frozen=True, tag="delay"):
+    """The ``nth`` command of this kind, and all that follows it in the stream, arrives later."""
+
+    kind: Carried
+    nth: int = 1
+    delay_ms: int = 20
+
+
+class Hold(Struct, frozen=True, tag="hold"):
+    """The ``nth`` command of this kind, and all that follows it, arrives when a client next waits for an answer."""
+
+    kind: Carried
+    nth: int = 1
+
+
+class RefuseConnections(Struct, frozen=True, tag="turn-away"):
+    """New connections are refused for so long."""
+
+    for_ms: int
+
+
+NetworkFault = CutAt | CutAfter | LoseThenCut | Delay | Hold | RefuseConnections
+"""Every fault of the network."""

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from conformance.engine.example import RunningExample
-from model.cursors.vocabulary import (
-    PERSISTED_PER_S,
+from model.operations import CreateTopic, Kill, OpenProducer, Restart, Send, Terminate, Trim, Unload
+from model.subscription_operations import (
     AckById,
     Acknowledge,
     AwaitPersisted,
@@ -22,10 +22,8 @@ from model.cursors.vocabulary import (
     CreateSubscription,
     DeleteSubscription,
     Expire,
-    Kind,
     Nack,
     NackRepeatedly,
-    Persistence,
     ReadCursor,
     ReadStoredCursor,
     Receive,
@@ -33,14 +31,9 @@ from model.cursors.vocabulary import (
     Seek,
     Skip,
     SkipAll,
-    Start,
     Subscribe,
-    Terminate,
-    Trim,
-    partition_name,
 )
-from model.operations import CreateTopic, Kill, OpenProducer, Restart, Send, Unload
-from model.vocabulary import Client
+from model.vocabulary import PERSISTED_PER_S, Client, Persistence, Start, SubscriptionType, partition_name
 from stateful.cursors_plan import ConsumptionPlan, PlannedConsumer
 from stateful.lockstep_machine import LockstepMachine
 
@@ -49,7 +42,9 @@ INDEXES = st.integers(0, 63)
 COUNTS = st.integers(1, 9)
 NTH = st.lists(st.integers(0, 19), min_size=1, max_size=5, unique=True).map(tuple)
 SIZES = st.lists(st.sampled_from([1, 1, 1, 1, 2, 3]), min_size=1, max_size=7)
-KINDS: st.SearchStrategy[Kind] = st.sampled_from(["Shared", "Shared", "Exclusive", "Failover", "Key_Shared"])
+KINDS: st.SearchStrategy[SubscriptionType] = st.sampled_from(
+    ["Shared", "Shared", "Exclusive", "Failover", "Key_Shared"]
+)
 PERSISTENCE: st.SearchStrategy[Persistence] = st.sampled_from(["shipped", "once-a-second", "every-ack"])
 STARTS: st.SearchStrategy[Start] = st.sampled_from(["earliest", "earliest", "latest"])
 LOOKS_UNTIL_OPEN = 15
@@ -69,7 +64,7 @@ class OnSubscriptions(LockstepMachine):
         self.topics: tuple[str, ...] = (TOPIC,)
 
     def create(
-        self, topic: str, persistence: Persistence, kinds: tuple[Kind, ...], *, is_trimmed: bool = False
+        self, topic: str, persistence: Persistence, kinds: tuple[SubscriptionType, ...], *, is_trimmed: bool = False
     ) -> None:
         """A topic, its producer, and its subscriptions."""
         self.do(CreateTopic(topic=topic, persistence=persistence, is_trimmed=is_trimmed))
@@ -139,7 +134,7 @@ class AcknowledgmentMachine(OnSubscriptions):
         ends: bool,
         is_patient: bool,
         persistence: Persistence,
-        kinds: tuple[Kind, ...],
+        kinds: tuple[SubscriptionType, ...],
         is_trimmed: bool,
         sizes: list[int],
     ) -> None:
@@ -353,7 +348,7 @@ class AcknowledgmentMachine(OnSubscriptions):
 
     @precondition(lambda self: not self.is_trimmed)
     @rule(index=INDEXES, start=STARTS, kind=KINDS)
-    def replace_subscription(self, index: int, start: Start, kind: Kind) -> None:
+    def replace_subscription(self, index: int, start: Start, kind: SubscriptionType) -> None:
         """A subscription is deleted, which must be refused while it has consumers, and one is created anew."""
         subscription = self.subscription(index)
         self.do(DeleteSubscription(topic=TOPIC, subscription=subscription))
@@ -388,7 +383,12 @@ class AcknowledgmentClientsMachine(OnSubscriptions):
         sizes=SIZES,
     )
     def begin(
-        self, is_patient: bool, persistence: Persistence, kinds: tuple[Kind, ...], partitions: int, sizes: list[int]
+        self,
+        is_patient: bool,
+        persistence: Persistence,
+        kinds: tuple[SubscriptionType, ...],
+        partitions: int,
+        sizes: list[int],
     ) -> None:
         """A topic, with partitions or without; in few examples there will be time for what takes a second."""
         self.is_patient = is_patient
@@ -472,7 +472,7 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
     """
 
     @initialize(kinds=st.lists(st.sampled_from(["Shared", "Exclusive"]), min_size=1, max_size=2).map(tuple))
-    def begin(self, kinds: tuple[Kind, ...]) -> None:
+    def begin(self, kinds: tuple[SubscriptionType, ...]) -> None:
         """Topics whose cursors are persisted as shipped, once a second, and with every ack."""
         self.topics = ("t0", "t1", "t2")
         self.persistence = dict(zip(self.topics, PERSISTED_PER_S, strict=True))

@@ -11,7 +11,7 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from model.cursors.vocabulary import Acknowledge, CutConnection, CutDuring, Receive
+from model.subscription_operations import Acknowledge, CutConnection, CutDuring, Receive
 from stateful.cursors import COUNTS, AcknowledgmentClientsMachine, AcknowledgmentMachine
 from stateful.cursors_plan import PlannedConsumer
 from stateful.key_shared import INDEXES, NTH, KeysMachine

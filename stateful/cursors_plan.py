@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from model.cursors.vocabulary import Kind
-from model.operations import Entry, Message
-from model.vocabulary import Client
+from model.vocabulary import Client, Entry, Message, SubscriptionType
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +21,7 @@ class PlannedConsumer:
 class ConsumptionPlan:
     """What was sent and who should be subscribed; nothing that the system answered."""
 
-    kinds: dict[str, Kind] = field(default_factory=dict)
+    kinds: dict[str, SubscriptionType] = field(default_factory=dict)
     consumers: list[PlannedConsumer] = field(default_factory=list)
     sent: list[str] = field(default_factory=list)
     _names: int = 0

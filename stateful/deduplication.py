@@ -15,7 +15,6 @@ from hypothesis.stateful import initialize, precondition, rule
 from conformance.engine.example import RunningExample
 from model.operations import (
     ClearFailpoints,
-    Client,
     CloseProducer,
     CrashProducer,
     CreateTopic,
@@ -31,6 +30,7 @@ from model.operations import (
     Switch,
     Unload,
 )
+from model.vocabulary import Client
 from stateful.lockstep_machine import LockstepMachine
 from stateful.plan import Pick, Plan, PlannedSession
 

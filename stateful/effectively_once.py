@@ -15,30 +15,29 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from conformance.engine.example import RunningExample
-from model.applications.vocabulary import (
+from model.operations import (
+    ClearFailpoints,
+    ClearNetworkFaults,
     Consume,
     CrashSource,
+    CreateTopic,
     Death,
     FinishSource,
     GoesOn,
+    InjectNetworkFault,
+    Kill,
     Point,
+    Restart,
     RunReader,
     RunSubscriber,
-    StartSource,
-    SubscriptionKind,
-    Then,
-)
-from model.network import ClearNetworkFaults, InjectNetworkFault, NetworkFault, UseProxy
-from model.operations import (
-    ClearFailpoints,
-    CreateTopic,
-    Kill,
-    Restart,
     SetFailpoint,
+    StartSource,
     Switch,
+    Then,
     Unload,
+    UseProxy,
 )
-from model.vocabulary import Client, Entry, Message
+from model.vocabulary import Client, Entry, Message, NetworkFault, SubscriptionType
 from stateful.lockstep_machine import LockstepMachine
 from stateful.network_faults import FAULTS
 
@@ -73,7 +72,7 @@ MISFORTUNES: st.SearchStrategy[Misfortune] = st.sampled_from(
 INDEXES = st.integers(0, 63)
 CONSUMERS = st.sampled_from(["c0", "c1"])
 CLIENTS: st.SearchStrategy[Client] = st.sampled_from(["wire", "official"])
-KINDS: st.SearchStrategy[SubscriptionKind] = st.sampled_from(["Exclusive", "Shared"])
+KINDS: st.SearchStrategy[SubscriptionType] = st.sampled_from(["Exclusive", "Shared"])
 ACKS: st.SearchStrategy[tuple[bool, ...]] = st.sampled_from(
     [(True,), (False,), (True, False), (False, True), (True, True, False), (False, False, True)]
 )
@@ -115,7 +114,7 @@ class Applications(LockstepMachine):
     def __init__(self, example: RunningExample) -> None:
         super().__init__(example)
         self.sources: list[PlannedSource] = []
-        self.kind: SubscriptionKind = "Exclusive"
+        self.kind: SubscriptionType = "Exclusive"
 
     def add_sources(self, topic: str, *habits: Habit) -> None:
         """Let a topic have sources of these kinds."""
@@ -179,7 +178,7 @@ class ApplicationsMachine(Applications):
         second: Habit | None,
         repeating: Habit,
         switch: Switch,
-        kind: SubscriptionKind,
+        kind: SubscriptionType,
         sizes: list[int],
     ) -> None:
         """Two topics, one of them with deduplication on or off, and something in them, of sources that died once."""
@@ -297,7 +296,7 @@ class ApplicationsKillsMachine(Applications):
     """The broker's process goes away under sources, consumers and programs."""
 
     @initialize(first=HABITS, second=HABITS, repeating=HABITS, kind=KINDS, sizes=SIZES)
-    def begin(self, first: Habit, second: Habit, repeating: Habit, kind: SubscriptionKind, sizes: list[int]) -> None:
+    def begin(self, first: Habit, second: Habit, repeating: Habit, kind: SubscriptionType, sizes: list[int]) -> None:
         """Two topics with something in them."""
         self.kind = kind
         self.do(UseProxy())

@@ -11,19 +11,20 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from conformance.engine.example import RunningExample
-from model.cursors.vocabulary import (
+from model.operations import CreateTopic, OpenProducer, Send, Unload
+from model.subscription_operations import (
     Acknowledge,
     CloseConsumer,
     CrashConsumer,
     CreateSubscription,
     Nack,
+    Permit,
+    ReceiveDue,
     ResetCursor,
     Seek,
     Skip,
     Subscribe,
 )
-from model.key_shared.vocabulary import Gather, Permit
-from model.operations import CreateTopic, OpenProducer, Send, Unload
 from stateful.key_shared_plan import KEYS, KeyPlan, Pick
 from stateful.lockstep_machine import LockstepMachine
 
@@ -77,7 +78,7 @@ class OnKeys(LockstepMachine):
 
     def gather(self) -> None:
         """Whatever the broker sends now."""
-        self.do(Gather(topic=TOPIC, subscription=SUBSCRIPTION))
+        self.do(ReceiveDue(topic=TOPIC, subscription=SUBSCRIPTION))
 
     def join(self, permits: int, *, known_as: str | None = None) -> str:
         """A consumer joins, and permits the broker to send it some messages."""

@@ -8,7 +8,7 @@ from itertools import count, pairwise
 
 from model.key_shared.hashing import keys_that_share_a_hash, keys_with_hashes_apart, sticky_hash
 from model.key_shared.selectors import Ring, assignments_of, joined
-from model.operations import Entry, Message
+from model.vocabulary import Entry, Message
 
 
 def _at_a_boundary(*names: str) -> str:

@@ -7,9 +7,8 @@ from dataclasses import replace
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from model.cursors.vocabulary import Acknowledge, CloseConsumer, CrashConsumer, Nack, Receive, Subscribe
-from model.key_shared.vocabulary import Permit
 from model.operations import ClearFailpoints, FailpointKind, Kill, Restart, SetFailpoint
+from model.subscription_operations import Acknowledge, CloseConsumer, CrashConsumer, Nack, Permit, Receive, Subscribe
 from stateful.key_shared import INDEXES, NTH, PERMITS, PICKS, SUBSCRIPTION, TOPIC, Claims, OnKeys
 from stateful.key_shared_plan import Pick
 

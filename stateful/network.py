@@ -11,9 +11,18 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from model.network import ClearNetworkFaults, InjectNetworkFault, NetworkFault, UseProxy
-from model.operations import ClearFailpoints, CrashProducer, CreateTopic, Send, SetFailpoint, Unload
-from model.vocabulary import Client
+from model.operations import (
+    ClearFailpoints,
+    ClearNetworkFaults,
+    CrashProducer,
+    CreateTopic,
+    InjectNetworkFault,
+    Send,
+    SetFailpoint,
+    Unload,
+    UseProxy,
+)
+from model.vocabulary import Client, NetworkFault
 from stateful.deduplication import BURSTS, INDEXES, Producers
 from stateful.effectively_once import HABITS, SIZES, SOURCES, Applications, Habit
 from stateful.network_faults import AT_OPENING, AT_SENDS, FAULTS, LATE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from model.network import CutAfter, CutAt, Delay, Hold, LoseThenCut, NetworkFault, RefuseConnections
+from model.vocabulary import CutAfter, CutAt, Delay, Hold, LoseThenCut, NetworkFault, RefuseConnections
 
 WHERE = st.sampled_from(["before", "within", "after"])
 NTH = st.integers(1, 6)

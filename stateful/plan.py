@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from model.operations import Client, Entry, Message
+from model.vocabulary import Client, Entry, Message
 
 
 @dataclass(frozen=True, slots=True)

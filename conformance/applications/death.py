@@ -6,7 +6,7 @@ import os
 import signal
 
 from conformance.applications.words import Dying, Line, Order
-from model.applications.vocabulary import Death, Point
+from model.operations import Death, Point
 
 
 class Fate:

@@ -10,15 +10,15 @@ from typing import Final
 from conformance.clients.outcomes import ConnectionLost, ServerRefused
 from conformance.clients.security.service import Service
 from conformance.clients.wire.client import WireClient
-from conformance.clients.wire.consumer import Delivery, WireConsumer
+from conformance.clients.wire.consumer import WireConsumer, WireDelivery
 from conformance.wait import Deadline, retry
-from model.applications.vocabulary import Delivered
+from model.events import Delivery
 
 PAUSE_S: Final = 0.005
 """How long to leave a broker alone that did not let a consumer in."""
 
 
-def keep_on(receive: Callable[[], Iterator[Delivery]], deadline: Deadline) -> Iterator[Delivery]:
+def keep_on(receive: Callable[[], Iterator[WireDelivery]], deadline: Deadline) -> Iterator[WireDelivery]:
     """What is delivered, from a new consumer whenever one was closed or refused; raises that once it is too late.
 
     A consumer that comes back the moment after it died is refused in several ways (3.3.6 has one without a text), and
@@ -57,7 +57,10 @@ def open_consumer(subscribe: Callable[[], WireConsumer], deadline: Deadline) -> 
     )
 
 
-def to_message(delivery: Delivery) -> Delivered:
-    """A delivery as the model has it; a batch of one message is a message that stands alone."""
+def to_message(delivery: WireDelivery) -> Delivery:
+    """A delivery as the model has it; a batch of one message is a message without a batch.
+
+    The size of its batch is left out: pulsar-client does not report it, and messages are compared across clients.
+    """
     index = delivery.batch_index if delivery.batch_size > 1 else -1
-    return Delivered(delivery.position, index, delivery.payload.decode(errors="replace"))
+    return Delivery(delivery.position, index, 0, delivery.payload.decode(errors="replace"))

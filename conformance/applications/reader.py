@@ -11,7 +11,7 @@ from conformance.applications.deliveries import connected, keep_on, open_consume
 from conformance.applications.store import Store
 from conformance.applications.words import CouldNotGoOn, Ended, Line, Order, Read
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.clients.wire.consumer import Delivery, WireConsumer
+from conformance.clients.wire.consumer import WireConsumer, WireDelivery
 from conformance.wait import Deadline
 from model.log import Position
 
@@ -32,7 +32,7 @@ def read(order: Read, line: Line[Order]) -> None:
     line.say(Ended(fate.received))
 
 
-def _deliveries(order: Read, last: tuple[Position, int] | None, deadline: Deadline) -> Iterator[Delivery]:
+def _deliveries(order: Read, last: tuple[Position, int] | None, deadline: Deadline) -> Iterator[WireDelivery]:
     """What is behind the last message. If that is part of a batch, its entry is read again: there may be more in it."""
     start = None if last is None else _behind_what(*last)
     with connected(order.service) as client:
@@ -60,7 +60,7 @@ def _behind_what(last: Position, batch_index: int) -> Position:
 
 def _up_to(
     end: Position, reader: WireConsumer, last: tuple[Position, int] | None, deadline: Deadline
-) -> Iterator[Delivery]:
+) -> Iterator[WireDelivery]:
     while True:
         delivery = reader.receive(timeout_s=deadline.left_s)
         if delivery is None:

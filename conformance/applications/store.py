@@ -12,8 +12,9 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from model.applications.vocabulary import Delivered, Point
+from model.events import Delivery
 from model.log import Position
+from model.operations import Point
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS applied (
@@ -43,7 +44,7 @@ class Store:
         row = self._database.execute("SELECT ledger, entry, batch_index FROM last_message").fetchone()
         return None if row is None else (Position(row[0], row[1]), row[2])
 
-    def apply_and_keep_id(self, message: Delivered, reach: Reach) -> None:
+    def apply_and_keep_id(self, message: Delivery, reach: Reach) -> None:
         """Scenario 1: change the state and keep the message's id, in one transaction."""
         self._database.execute("BEGIN")
         self._apply(message)
@@ -53,7 +54,7 @@ class Store:
         self._database.execute("COMMIT")
         reach("committed")
 
-    def apply_once(self, message: Delivered, reach: Reach) -> None:
+    def apply_once(self, message: Delivery, reach: Reach) -> None:
         """Scenario 2: change the state and keep the message's business id, in one transaction, unless it is known."""
         self._database.execute("BEGIN")
         seen = self._database.execute("SELECT 1 FROM seen WHERE business_id = ?", (message.business_id,)).fetchone()
@@ -65,14 +66,14 @@ class Store:
         self._database.execute("COMMIT")
         reach("committed")
 
-    def _apply(self, message: Delivered) -> None:
+    def _apply(self, message: Delivery) -> None:
         place = (message.position.ledger, message.position.entry, message.batch_index)
         self._database.execute(
             "INSERT INTO applied (ledger, entry, batch_index, business_id) VALUES (?, ?, ?, ?)",
             (*place, message.business_id),
         )
 
-    def _keep_id(self, message: Delivered) -> None:
+    def _keep_id(self, message: Delivery) -> None:
         place = (message.position.ledger, message.position.entry, message.batch_index)
         self._database.execute("INSERT OR REPLACE INTO last_message VALUES (1, ?, ?, ?)", place)
 
@@ -81,8 +82,8 @@ class Store:
         self._database.close()
 
 
-def applied(path: Path) -> tuple[Delivered, ...]:
+def applied(path: Path) -> tuple[Delivery, ...]:
     """What a program applied, in order; whoever opens a database first undoes what was not committed."""
     with closing(sqlite3.connect(path)) as database:
         rows = database.execute("SELECT ledger, entry, batch_index, business_id FROM applied ORDER BY number")
-        return tuple(Delivered(Position(ledger, entry), index, text) for ledger, entry, index, text in rows)
+        return tuple(Delivery(Position(ledger, entry), index, 0, text) for ledger, entry, index, text in rows)

@@ -13,7 +13,7 @@ from conformance.applications.words import CouldNotGoOn, Ended, Line, Order, Sub
 from conformance.clients.admin.backlog import unacknowledged
 from conformance.clients.admin.client import Admin
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.clients.wire.consumer import Delivery
+from conformance.clients.wire.consumer import WireDelivery
 from conformance.wait import Deadline
 
 _PERMITS: Final = 1000
@@ -34,7 +34,7 @@ def subscribe(order: Subscribe, line: Line[Order]) -> None:
     line.say(Ended(fate.received))
 
 
-def _until_nothing_is_left(order: Subscribe, fate: Fate, deadline: Deadline) -> Iterator[Delivery]:
+def _until_nothing_is_left(order: Subscribe, fate: Fate, deadline: Deadline) -> Iterator[WireDelivery]:
     """What is delivered, acknowledged once it was taken; if nothing comes for a moment, the broker says if that is all.
 
     A batch is acknowledged as a whole, behind the last message of it.

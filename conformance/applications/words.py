@@ -11,8 +11,8 @@ import msgspec
 
 from conformance.clients.outcomes import NoAnswer
 from conformance.clients.security.service import Service
-from model.applications.vocabulary import Death
 from model.log import Position
+from model.operations import Death
 from model.vocabulary import Entry
 
 

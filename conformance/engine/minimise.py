@@ -20,8 +20,8 @@ import msgspec
 
 from conformance.engine.slices import topics_of
 from conformance.history.document import ENOUGH_REPLAYS, Step, Violation
-from model.applications.vocabulary import StartSource
-from model.operations import AnyOperation, Send, Skipped
+from model.events import Skipped
+from model.operations import AnyOperation, Send, StartSource
 
 CONFIRMATIONS = 2
 """In how many runs in a row a shorter history must break the rule to be kept."""

@@ -15,11 +15,10 @@ from conformance.brokers.settings import Base
 from conformance.files import content
 from conformance.harness_error import HarnessError
 from conformance.history.unknown_fields import unknown_field
-from conformance.history.upgrade import upgraded
+from conformance.history.upgrade import FORMAT, upgraded
 from model.cursors.cursor import Interval
-from model.operations import AnyOperation, AnyOutcome, Late
-
-FORMAT = 2
+from model.events import AnyOutcome, Late
+from model.operations import AnyOperation
 
 LARGEST_BYTES = 2**28
 """No history of one example is larger."""

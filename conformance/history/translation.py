@@ -16,54 +16,45 @@ from typing import Any, Final
 
 from conformance.history.document import Step
 from conformance.history.recorded import FIRST_OF_ALL, KILL, RESTART, UNLOAD, Kind, Outcome, Recorded, digest
-from model.cursors.vocabulary import (
-    AckById,
-    Acknowledge,
+from model.events import (
     Acknowledged,
     AllReceived,
+    Answer,
+    Created,
+    CursorRead,
+    CursorReset,
+    Delivery,
+    Done,
+    DueReceived,
+    Duplicate,
+    LogRead,
+    ReceivedMessages,
+    RedeliveryRequested,
+    Refused,
+    Sent,
+    Stored,
+    Subscribed,
+)
+from model.log import Position
+from model.operations import CreateTopic, Kill, OpenProducer, ReadLog, Restart, Send, SetDeduplication, Trim, Unload
+from model.subscription_operations import (
+    AckById,
+    Acknowledge,
     CloseConsumer,
     CrashConsumer,
     CreateSubscription,
-    CursorRead,
-    CursorReset,
     CutConnection,
     CutDuring,
     DeleteSubscription,
-    Dispatched,
     Expire,
     Nack,
-    ReceivedMessages,
-    RedeliveryRequested,
     ResetCursor,
     Seek,
     Skip,
     SkipAll,
     Subscribe,
-    Subscribed,
-    Trim,
-    partition_name,
 )
-from model.key_shared.vocabulary import Gathered
-from model.log import Position
-from model.operations import (
-    Answer,
-    Created,
-    CreateTopic,
-    Done,
-    Duplicate,
-    Entry,
-    Kill,
-    LogRead,
-    OpenProducer,
-    ReadLog,
-    Refused,
-    Restart,
-    Send,
-    Sent,
-    SetDeduplication,
-    Stored,
-    Unload,
-)
+from model.vocabulary import Entry, partition_name
 
 BEHIND_EVERYTHING: Final = Position(2**62, 0)
 """Up to where something is skipped of which is not known how far it goes: whatever it left out is excused."""
@@ -194,9 +185,9 @@ class _Example:
                     yield self._of_consumer(Kind.NACK, asked.consumer, when, **place)
             case _, ReceivedMessages(messages=messages):
                 yield from self._given(getattr(doing, "consumer"), messages, when)  # noqa: B009 - any that takes
-            case _, Gathered(shares=shares):
-                for share in shares:
-                    yield from self._given(share.consumer, share.messages, when)
+            case _, DueReceived(consumers=consumers):
+                for read in consumers:
+                    yield from self._given(read.consumer, read.messages, when)
             case _:
                 pass
         match step.operation:
@@ -231,11 +222,11 @@ class _Example:
         for message in told.messages:
             yield self._of_consumer(kind, asked.consumer, when, outcome=outcome, **_placed(message))
 
-    def _given(self, consumer: str, messages: Iterable[Dispatched], when: Mapping[str, int]) -> Iterator[Recorded]:
+    def _given(self, consumer: str, messages: Iterable[Delivery], when: Mapping[str, int]) -> Iterator[Recorded]:
         for message in messages:
             yield self._of_consumer(Kind.DISPATCH, consumer, _seen(when), **self._dispatched(message))
 
-    def _dispatched(self, message: Dispatched) -> dict[str, Any]:
+    def _dispatched(self, message: Delivery) -> dict[str, Any]:
         return {
             **_placed(message),
             "key": self.keys.get(message.business_id),
@@ -311,7 +302,7 @@ class _Example:
         if read.entries:
             yield self._event(Kind.LOG_END, topic, when, **_place(read.entries[-1].position))
 
-    def _all_taken(self, name: Name, messages: Iterable[Dispatched], when: Mapping[str, int]) -> Iterator[Recorded]:
+    def _all_taken(self, name: Name, messages: Iterable[Delivery], when: Mapping[str, int]) -> Iterator[Recorded]:
         """Whoever was connected is cut off, and one that is new gets all that is left."""
         topic, subscription = name
         for consumer, asked in self.consumers.items():
@@ -372,11 +363,11 @@ def _set_to(step: Step) -> Position:
     return Position(*FIRST_OF_ALL) if told is None else told
 
 
-def _placed(message: Dispatched) -> dict[str, int]:
+def _placed(message: Delivery) -> dict[str, int]:
     return _place(message.position, message.batch_index)
 
 
-def _of_its_entry(message: Dispatched) -> list[dict[str, int]]:
+def _of_its_entry(message: Delivery) -> list[dict[str, int]]:
     """All messages of an entry: given back is always the whole."""
     return [_place(message.position, index) for index in range(message.batch_size)] or [_placed(message)]
 

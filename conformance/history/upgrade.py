@@ -5,9 +5,10 @@ Works on plain JSON values, before they are typed, so that no type keeps an old 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
-TAGS: Final = {
+_TAGS_1: Final = {
     "Take": "Receive",
     "Taken": "ReceivedMessages",
     "TakeAll": "ReceiveAll",
@@ -29,28 +30,53 @@ TAGS: Final = {
     "UseTap": "UseProxy",
     "SetTo": "CursorReset",
 }
-"""Operations and outcomes of format 1, by their old tag."""
 
-FIELDS: Final = {"tapped": "proxied"}
-"""Fields of format 1, by their old name; none of them meant anything else elsewhere."""
+_FIELDS_1: Final = {"tapped": "proxied"}
+
+_TAGS_2: Final = {"Gather": "ReceiveDue", "Gathered": "DueReceived", "Received": "Consumed"}
+
+_FIELDS_2: Final = {"shares": "consumers"}
+
+
+class Renames(NamedTuple):
+    """What a format called operations and outcomes (``tags``) and fields, and what the next one calls them.
+
+    No old name meant anything else elsewhere. ``added``: fields that the next format has beside a field of this name.
+    """
+
+    tags: Mapping[str, str]
+    fields: Mapping[str, str]
+    added: Mapping[str, Mapping[str, Any]] = {}
+
+
+FORMATS: Final = (
+    Renames(_TAGS_1, _FIELDS_1),
+    Renames(_TAGS_2, _FIELDS_2, {"batch_index": {"batch_size": 0}}),
+)
+"""From each format to the next, format 1 first."""
+
+FORMAT: Final = 1 + len(FORMATS)
+"""The format that this suite writes."""
 
 
 def upgraded(written: Any, written_as: int) -> Any:
     """The JSON value of a history in the newest format; ``written_as``: the format that it says it has."""
-    if written_as >= 2:
-        return written
-    return _renamed(written) | {"format": 2}
+    for renames in FORMATS[written_as - 1 :]:
+        written = _renamed(written, renames)
+    return written | {"format": FORMAT}
 
 
-def _renamed(value: Any) -> Any:
+def _renamed(value: Any, renames: Renames) -> Any:
     match value:
         case dict():
-            renamed = {FIELDS.get(name, name): _renamed(part) for name, part in value.items()}
+            renamed = {renames.fields.get(name, name): _renamed(part, renames) for name, part in value.items()}
             for tag in ("op", "outcome"):
                 if isinstance(renamed.get(tag), str):
-                    renamed[tag] = TAGS.get(renamed[tag], renamed[tag])
+                    renamed[tag] = renames.tags.get(renamed[tag], renamed[tag])
+            for name in renames.added.keys() & renamed.keys():
+                renamed = {**renames.added[name], **renamed}
             return renamed
         case list():
-            return [_renamed(part) for part in value]
+            return [_renamed(part, renames) for part in value]
         case _:
             return value

@@ -16,15 +16,25 @@ import msgspec
 
 from conformance.history.document import History, Step
 from model import names
-from model.applications.vocabulary import Consume, CrashSource, FinishSource, RunReader, RunSubscriber, StartSource
 from model.catalogue import LISTED_BY, RULES
 from model.chunking.vocabulary import Crafted, CreateChunkedTopic, OpenChunking, SubscribeChunked
-from model.cursors.vocabulary import Subscribe, partition_name
+from model.events import Skipped
 from model.key_shared.hashing import STICKY_HASHES
 from model.log import Position
-from model.operations import AnyOperation, CreateTopic, OpenProducer, Skipped
+from model.operations import (
+    AnyOperation,
+    Consume,
+    CrashSource,
+    CreateTopic,
+    FinishSource,
+    OpenProducer,
+    RunReader,
+    RunSubscriber,
+    StartSource,
+)
 from model.replication.vocabulary import LABELS, CreateReplicatedTopic, GeoOperation, JoinAt
-from model.vocabulary import Entry
+from model.subscription_operations import Subscribe
+from model.vocabulary import Entry, partition_name
 
 LARGEST: Final = 2**63 - 1
 """What fits into a number of the protocol."""

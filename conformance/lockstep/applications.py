@@ -14,7 +14,8 @@ from conformance.lockstep.network import Network
 from conformance.lockstep.programs import Programs
 from conformance.lockstep.sources import Sources
 from conformance.lockstep.world import World
-from model.applications.vocabulary import (
+from model.events import AnyOutcome, Skipped, Stuck
+from model.operations import (
     ApplicationOperation,
     Consume,
     CrashSource,
@@ -24,9 +25,7 @@ from model.applications.vocabulary import (
     RunReader,
     RunSubscriber,
     StartSource,
-    Stuck,
 )
-from model.operations import AnyOutcome, Skipped
 
 
 class Applications:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from conformance.lockstep.positions import Whereabouts
-from model.cursors.vocabulary import Dispatched
+from model.events import Delivery
 from model.log import Position
 
 
@@ -19,10 +19,10 @@ class _Receipt:
     """An entry as it was delivered once."""
 
     topic: str
-    messages: dict[int, Dispatched] = field(default_factory=dict)
+    messages: dict[int, Delivery] = field(default_factory=dict)
     acknowledged: set[int] = field(default_factory=set)
 
-    def acknowledge(self, message: Dispatched, *, cumulative: bool) -> bool:
+    def acknowledge(self, message: Delivery, *, cumulative: bool) -> bool:
         """Whether the entry is acknowledged with this message."""
         self.acknowledged |= set(range(message.batch_index + 1)) if cumulative else {message.batch_index}
         return len(self.acknowledged) >= message.batch_size
@@ -34,9 +34,9 @@ class BatchAcknowledger:
     def __init__(self, whereabouts: Whereabouts) -> None:
         self._whereabouts = whereabouts
         self._latest: dict[Position, _Receipt] = {}
-        self._receipts: dict[Dispatched, _Receipt] = {}
+        self._receipts: dict[Delivery, _Receipt] = {}
 
-    def arrived(self, topic: str, message: Dispatched) -> None:
+    def arrived(self, topic: str, message: Delivery) -> None:
         """A message was delivered; the messages of a batch arrive in their order."""
         receipt = self._latest.get(message.position)
         if receipt is None or message.batch_index in receipt.messages:
@@ -44,12 +44,12 @@ class BatchAcknowledger:
         receipt.messages[message.batch_index] = message
         self._receipts[message] = receipt
 
-    def keeps(self, message: Dispatched) -> bool:
+    def keeps(self, message: Delivery) -> bool:
         """Whether a message that was acknowledged waits for the others of its batch."""
         receipt = self._receipts[message]
         return message.batch_index in receipt.acknowledged and len(receipt.acknowledged) < message.batch_size
 
-    def acknowledge(self, messages: Iterable[Dispatched]) -> tuple[Dispatched, ...]:
+    def acknowledge(self, messages: Iterable[Delivery]) -> tuple[Delivery, ...]:
         """Take individual acks; returns the messages of the entries that are acknowledged with them."""
         entries: dict[Position, _Receipt] = {}
         for message in messages:
@@ -58,7 +58,7 @@ class BatchAcknowledger:
                 entries[message.position] = receipt
         return tuple(message for receipt in entries.values() for _, message in sorted(receipt.messages.items()))
 
-    def acknowledge_up_to(self, message: Dispatched) -> tuple[Position, tuple[Dispatched, ...]]:
+    def acknowledge_up_to(self, message: Delivery) -> tuple[Position, tuple[Delivery, ...]]:
         """Take a cumulative ack; returns the entry to acknowledge up to, and its last message.
 
         There is no such message where the log has nothing before a batch of which a part is acknowledged.

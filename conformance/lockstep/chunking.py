@@ -61,8 +61,8 @@ from model.chunking.vocabulary import (
     SubscribeChunked,
     SubscriptionMoved,
 )
+from model.events import AnyOutcome, Done, Opened, Refused, Skipped
 from model.log import Position
-from model.operations import AnyOutcome, Done, Opened, Refused, Skipped
 
 GATHER_TIMEOUT_S: Final = 5.0
 """How long what must come may take."""

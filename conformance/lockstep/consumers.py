@@ -18,10 +18,10 @@ from conformance.clients.security.service import Service
 from conformance.harness_error import HarnessError
 from conformance.lockstep.seats import PREFETCH, Seat, take_seat
 from conformance.wait import Deadline, retry
-from model.applications.vocabulary import Consume, Delivered, Drain, Drained, Received, Stuck, SubscriptionKind
+from model.events import AnyOutcome, Consumed, Delivery, Drained, Refused, Skipped, Stuck
 from model.log import Position
-from model.operations import AnyOutcome, Refused, Skipped
-from model.vocabulary import Client
+from model.operations import Consume, Drain
+from model.vocabulary import Client, SubscriptionType
 
 DELIVERY_TIMEOUT_S: Final[dict[Client, float]] = {"wire": 10.0, "official": 40.0}
 """How long messages that must come may take; far beyond what was seen. pulsar-client may still be on its way back."""
@@ -34,7 +34,7 @@ class _Place:
 
     topic: str
     subscription: str
-    kind: SubscriptionKind
+    kind: SubscriptionType
     client: Client
     seat: Seat | None = None
 
@@ -47,9 +47,9 @@ class _Place:
         """Subscribe once; errors as for :func:`take_seat`."""
         self.seat = take_seat(self.client, service, self.topic, self.subscription, self.kind, deadline.left_s)
 
-    def take(self, at_most: int) -> list[Delivered]:
+    def take(self, at_most: int) -> list[Delivery]:
         """Receive what has arrived."""
-        arrived = self.seat.arrived if self.seat is not None else deque[Delivered]()
+        arrived = self.seat.arrived if self.seat is not None else deque[Delivery]()
         return [arrived.popleft() for _ in range(min(at_most, len(arrived)))]
 
     def leave(self, *, in_good_order: bool) -> None:
@@ -79,7 +79,7 @@ class Consumers:
         acknowledged = place.seat.acknowledge(chosen) if place.seat is not None else []
         if operation.then != "stays":
             self._places.pop(operation.consumer).leave(in_good_order=operation.then == "closes")
-        return Received(tuple(received), tuple(acknowledged))
+        return Consumed(tuple(received), tuple(acknowledged))
 
     def _place_of(self, operation: Consume, topic: str, deadline: Deadline) -> _Place | AnyOutcome:
         """The consumer's place, a new one if it has none; what came instead, if it could not have one."""
@@ -117,9 +117,9 @@ class Consumers:
         here = (place for place in self._places.values() if (place.topic, place.subscription) == (topic, subscription))
         return [place.seat for place in here if place.seat is not None and place.seat.is_open]
 
-    def _receive(self, place: _Place, count: int, deadline: Deadline) -> list[Delivered] | Refused | Stuck:
+    def _receive(self, place: _Place, count: int, deadline: Deadline) -> list[Delivery] | Refused | Stuck:
         """Up to ``count`` messages; fewer if the broker holds none that is not with one of the consumers already."""
-        received: list[Delivered] = []
+        received: list[Delivery] = []
         while True:
             if not place.is_seated and (failed := self._sit_down(place, deadline)) is not None:
                 return failed
@@ -141,10 +141,10 @@ class Consumers:
         self._cut_off(topic, operation.subscription)
         everything = Consume(_DRAIN, topic, operation.subscription, count=PREFETCH, kind=operation.kind)
         deadline = Deadline.after(DELIVERY_TIMEOUT_S["wire"])
-        drained: list[Delivered] = []
+        drained: list[Delivery] = []
         while True:
             received = self.consume(everything, topic)
-            if not isinstance(received, Received):
+            if not isinstance(received, Consumed):
                 return received
             drained += received.messages
             left = self._left(topic, operation.subscription)

@@ -18,7 +18,7 @@ from conformance.clients.admin.client import Admin
 from conformance.clients.admin.types import ConsumerStats, CursorStats, InternalStats, SubscriptionStats
 from conformance.lockstep.cursor_consumers import IN_ORDER, Member, WireMember
 from conformance.wait import Deadline
-from model.cursors.vocabulary import Range
+from model.events import Range
 from model.log import Position
 
 STANDSTILL_S: Final = 0.05

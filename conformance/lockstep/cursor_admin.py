@@ -13,18 +13,9 @@ from conformance.clients.admin.backlog import unacknowledged
 from conformance.clients.admin.client import Admin, AdminError
 from conformance.lockstep.cursor_accounts import PAUSE_S
 from conformance.wait import Deadline, retry
-from model.cursors.vocabulary import (
-    CreateSubscription,
-    DeleteSubscription,
-    Expired,
-    Range,
-    Skip,
-    Starved,
-    StoredCursorRead,
-    Trimmed,
-)
+from model.events import AnyOutcome, Done, Expired, Range, Refused, Skipped, Starved, StoredCursorRead, Trimmed
 from model.log import Position
-from model.operations import AnyOutcome, Done, Refused, Skipped
+from model.subscription_operations import CreateSubscription, DeleteSubscription, Skip
 
 T = TypeVar("T")
 

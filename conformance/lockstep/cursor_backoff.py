@@ -12,8 +12,7 @@ from conformance.clients.driver.client import OfficialClient, OfficialConsumer, 
 from conformance.clients.security.service import Service
 from conformance.harness_error import HarnessError
 from conformance.lockstep.cursor_official import NACK_DELAY_S
-from model.cursors.vocabulary import Dispatched, RedeliveryTimes, Starved
-from model.operations import Skipped
+from model.events import Delivery, RedeliveryTimes, Skipped, Starved
 
 LATEST_S: Final = 10.0
 """How long a message may take at most; far beyond what any schedule of these few failures asks for."""
@@ -49,7 +48,7 @@ def _measure(consumer: OfficialConsumer, times: int, *, is_alone: bool) -> Redel
         return Skipped("the topic has no message")
     after_ms: list[float] = []
     seen: set[tuple[object, int]] = set()
-    again: list[Dispatched] = []
+    again: list[Delivery] = []
     for _ in range(times):
         consumer.nack(first)
         failed_s = time.monotonic()
@@ -72,7 +71,7 @@ def _place(delivery: OfficialDelivery) -> tuple[object, int]:
     return delivery.position, delivery.batch_index
 
 
-def _dispatched(delivery: OfficialDelivery) -> Dispatched:
+def _dispatched(delivery: OfficialDelivery) -> Delivery:
     if delivery.position is None:
         raise HarnessError("pulsar-client delivered a message without a position")
-    return Dispatched(delivery.position, delivery.batch_index, 0, delivery.payload.decode(errors="replace"))
+    return Delivery(delivery.position, delivery.batch_index, 0, delivery.payload.decode(errors="replace"))

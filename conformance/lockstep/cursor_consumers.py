@@ -14,17 +14,18 @@ from typing import Final, Protocol
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.clients.security.service import Service
 from conformance.clients.wire.client import WireClient
-from conformance.clients.wire.consumer import Delivery, KeyShared, PartOfBatch
+from conformance.clients.wire.consumer import KeyShared, PartOfBatch, WireDelivery
 from conformance.lockstep.batch_acknowledger import BatchAcknowledger
 from conformance.lockstep.positions import Whereabouts
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
 from conformance.lockstep.traits import Traits
 from conformance.proxy.proxy import Proxy
-from model.cursors.vocabulary import Acknowledged, Dispatched, Kind, Subscribe
+from model.events import Acknowledged, Delivery
 from model.log import Position
-from model.vocabulary import Client
+from model.subscription_operations import Subscribe
+from model.vocabulary import Client, SubscriptionType
 
-IN_ORDER: Final[frozenset[Kind]] = frozenset({"Exclusive", "Failover"})
+IN_ORDER: Final[frozenset[SubscriptionType]] = frozenset({"Exclusive", "Failover"})
 """Kinds of subscriptions with one active consumer, where cumulative acknowledgments mean something."""
 
 
@@ -38,9 +39,9 @@ class Member(Protocol):
     topic: str
     """The real name of the topic, or of the partitioned topic, that it is subscribed to."""
     subscription: str
-    kind: Kind
+    kind: SubscriptionType
     client: Client
-    received: list[Dispatched]
+    received: list[Delivery]
     """All that it received, in order."""
     held: set[Position]
     """The entries that came and were not asked for again; acknowledged ones are among them."""
@@ -62,13 +63,13 @@ class Member(Protocol):
     def pump(self, wait_s: float = 0.0) -> None:
         """Take in what has arrived, waiting at most so long for something if there is nothing."""
 
-    def take(self, count: int) -> tuple[Dispatched, ...]:
+    def take(self, count: int) -> tuple[Delivery, ...]:
         """Receive ``count`` messages of those that are waiting, more only where the rest of a batch came unasked."""
 
-    def acknowledge(self, messages: Sequence[Dispatched], *, cumulative: bool) -> Acknowledged:
+    def acknowledge(self, messages: Sequence[Delivery], *, cumulative: bool) -> Acknowledged:
         """Acknowledge messages that were received. Raises ``ServerRefused``, ``ConnectionLost``, ``NoAnswer``."""
 
-    def redeliver(self, messages: Sequence[Dispatched] | None) -> tuple[Dispatched, ...]:
+    def redeliver(self, messages: Sequence[Delivery] | None) -> tuple[Delivery, ...]:
         """Ask for messages again, None: for all; those asked for. Errors as for :meth:`acknowledge`."""
 
     def close(self) -> None:
@@ -103,8 +104,8 @@ class WireMember:
         self.name = name
         self.topic = topic
         self.subscription = subscribe.subscription
-        self.kind: Kind = subscribe.kind
-        self.received: list[Dispatched] = []
+        self.kind: SubscriptionType = subscribe.kind
+        self.received: list[Delivery] = []
         self.held: set[Position] = set()
         self.quiet_at_s = 0.0
         self.claims_hashes = bool(subscribe.sticky)
@@ -117,7 +118,7 @@ class WireMember:
         self._taken_of_queue = 0
         self._arrived_count = 0
         self._may_be_unheard = False
-        self._waiting: deque[Dispatched] = deque()
+        self._waiting: deque[Delivery] = deque()
         self._acknowledged: defaultdict[Position, set[int]] = defaultdict(set)
         self.proxy = Proxy(service) if subscribe.proxied else None
         self._client = self._connect(service)
@@ -194,7 +195,7 @@ class WireMember:
                 if (delivery := self._consumer.receive(timeout_s=0)) is not None:
                     self._arrive(delivery)
 
-    def _arrive(self, delivery: Delivery) -> None:
+    def _arrive(self, delivery: WireDelivery) -> None:
         self._arrived_count += 1
         message = dispatched(delivery, self._traits)
         # What the broker says to be acknowledged of a batch already needs no acknowledgment of this client's.
@@ -205,7 +206,7 @@ class WireMember:
         self.held.add(message.position)
         self._waiting.append(message)
 
-    def take(self, count: int) -> tuple[Dispatched, ...]:
+    def take(self, count: int) -> tuple[Delivery, ...]:
         """Receive; without a queue, all that is there, and with one, refill it once half of it is used up."""
         number = len(self._waiting) if self._queue == 0 else min(count, len(self._waiting))
         messages = tuple(self._waiting.popleft() for _ in range(number))
@@ -217,11 +218,11 @@ class WireMember:
                 self._taken_of_queue = 0
         return messages
 
-    def collect(self) -> tuple[Dispatched, ...]:
+    def collect(self) -> tuple[Delivery, ...]:
         """Receive all that is waiting."""
         return self.take(len(self._waiting))
 
-    def acknowledge(self, messages: Sequence[Dispatched], *, cumulative: bool) -> Acknowledged:
+    def acknowledge(self, messages: Sequence[Delivery], *, cumulative: bool) -> Acknowledged:
         """Acknowledge in one command with a receipt; nothing is sent where nothing can be.
 
         The outcome has all messages that the broker counts as acknowledged by that command.
@@ -241,8 +242,8 @@ class WireMember:
         return Acknowledged(sent, receipt=True)
 
     def _ids_of(
-        self, messages: Sequence[Dispatched], *, cumulative: bool
-    ) -> tuple[list[Position | PartOfBatch], tuple[Dispatched, ...]]:
+        self, messages: Sequence[Delivery], *, cumulative: bool
+    ) -> tuple[list[Position | PartOfBatch], tuple[Delivery, ...]]:
         """What the command names, and the messages that the broker counts as acknowledged by it."""
         if self._whole is None:
             entries = {message.position: message for message in messages}
@@ -253,7 +254,7 @@ class WireMember:
         sent = self._whole.acknowledge(messages)
         return list(dict.fromkeys(message.position for message in sent)), sent
 
-    def _part(self, message: Dispatched, *, cumulative: bool) -> Position | PartOfBatch:
+    def _part(self, message: Delivery, *, cumulative: bool) -> Position | PartOfBatch:
         """What of an entry this consumer has acknowledged, as clients say it; cumulatively, all before it."""
         first = message.batch_index + 1 if cumulative else 0
         left = frozenset(range(first, message.batch_size)) - self._acknowledged[message.position]
@@ -265,12 +266,12 @@ class WireMember:
         """Acknowledge by ids. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`."""
         self._consumer.ack(ids, cumulative=cumulative, timeout_s=ANSWER_TIMEOUT_S)
 
-    def _is_acknowledged(self, message: Dispatched) -> bool:
+    def _is_acknowledged(self, message: Delivery) -> bool:
         if self._whole is not None and self._whole.keeps(message):
             return False
         return message.batch_index in self._acknowledged[message.position]
 
-    def redeliver(self, messages: Sequence[Dispatched] | None) -> tuple[Dispatched, ...]:
+    def redeliver(self, messages: Sequence[Delivery] | None) -> tuple[Delivery, ...]:
         """Ask the broker at once; asked for all, what is in the queue is dropped and made room for, as clients do."""
         if messages is None:
             unacknowledged = (m for m in self.received if not self._is_acknowledged(m))
@@ -316,10 +317,10 @@ def _sharing(subscribe: Subscribe) -> KeyShared | None:
     return KeyShared(sticky_ranges=subscribe.sticky, allow_out_of_order=subscribe.out_of_order)
 
 
-def dispatched(delivery: Delivery, traits: Traits) -> Dispatched:
+def dispatched(delivery: WireDelivery, traits: Traits) -> Delivery:
     """A delivery in the model's words; a batch of one message is a message that stands alone."""
     is_batch = delivery.batch_size > 1
-    return Dispatched(
+    return Delivery(
         delivery.position,
         delivery.batch_index if is_batch else -1,
         delivery.batch_size if is_batch else 0,
@@ -328,11 +329,11 @@ def dispatched(delivery: Delivery, traits: Traits) -> Dispatched:
     )
 
 
-def _order(message: Dispatched) -> tuple[Position, int]:
+def _order(message: Delivery) -> tuple[Position, int]:
     return message.position, message.batch_index
 
 
-def chosen(member: Member, nth: Collection[int]) -> list[Dispatched]:
+def chosen(member: Member, nth: Collection[int]) -> list[Delivery]:
     """The messages that a consumer received ``nth``, round and round, each once, in the order of naming."""
     count = len(member.received)
     return [member.received[number] for number in dict.fromkeys(n % count for n in nth)] if count else []

@@ -18,9 +18,9 @@ from conformance.lockstep.cursor_official import OfficialMember
 from conformance.lockstep.positions import Whereabouts
 from conformance.lockstep.world import World
 from conformance.wait import Deadline
-from model.cursors.vocabulary import Dispatched, Subscribe
+from model.events import Delivery, Refused
 from model.log import Position
-from model.operations import Refused
+from model.subscription_operations import Subscribe
 from model.vocabulary import Client
 
 DELIVERY_TIMEOUT_S: Final[dict[Client, float]] = {"wire": 10.0, "official": 15.0}
@@ -104,15 +104,15 @@ class Members:
 
     # -------------------------------------------------------------------------------------------------------- receiving
 
-    def take(self, member: Member, count: int) -> tuple[tuple[Dispatched, ...], str | None]:
+    def take(self, member: Member, count: int) -> tuple[tuple[Delivery, ...], str | None]:
         """Receive until there are so many, or can be no more; and why they do not come, if they must and do not."""
         return receive(member, count, [self.watch(part, member.subscription) for part in self.parts(member.topic)])
 
-    def take_while_connected(self, member: WireMember, count: int) -> tuple[Dispatched, ...]:
+    def take_while_connected(self, member: WireMember, count: int) -> tuple[Delivery, ...]:
         """Receive until there are so many, or can be no more, or the connection has ended; nothing must come."""
         watch = self.watch(member.topic, member.subscription)
         deadline = Deadline.after(DELIVERY_TIMEOUT_S["wire"])
-        taken: list[Dispatched] = []
+        taken: list[Delivery] = []
         with suppress(ConnectionLost):
             member.ask_for(count)
             while member.is_open and len(taken) < count and not deadline.passed:
@@ -206,11 +206,11 @@ class Members:
         self._there.clear()
 
 
-def receive(member: Member, count: int, watches: list[Watch]) -> tuple[tuple[Dispatched, ...], str | None]:
+def receive(member: Member, count: int, watches: list[Watch]) -> tuple[tuple[Delivery, ...], str | None]:
     """As :meth:`Members.take`, with something to look at each of the member's topics with."""
     deadline = Deadline.after(DELIVERY_TIMEOUT_S[member.client])
     member.ask_for(count)
-    taken: list[Dispatched] = []
+    taken: list[Delivery] = []
     while True:
         member.pump(ARRIVAL_S[member.client])
         came = member.take(count - len(taken))

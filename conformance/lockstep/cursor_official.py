@@ -20,9 +20,10 @@ from conformance.lockstep.positions import Whereabouts
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
 from conformance.lockstep.traits import Traits
 from conformance.proxy.proxy import Proxy
-from model.cursors.vocabulary import Acknowledged, Dispatched, Kind, Subscribe
+from model.events import Acknowledged, Delivery
 from model.log import Position
-from model.vocabulary import Client
+from model.subscription_operations import Subscribe
+from model.vocabulary import Client, SubscriptionType
 
 NACK_DELAY_S: Final = 0.3
 """How long pulsar-client waits before it asks again for a message that was failed with (60 s by default)."""
@@ -53,8 +54,8 @@ class OfficialMember:
         self.port: int | None = None
         self.topic = topic
         self.subscription = subscribe.subscription
-        self.kind: Kind = subscribe.kind
-        self.received: list[Dispatched] = []
+        self.kind: SubscriptionType = subscribe.kind
+        self.received: list[Delivery] = []
         self.held: set[Position] = set()
         self._partitions: dict[Position, str] = {}
         self.quiet_at_s = 0.0
@@ -63,8 +64,8 @@ class OfficialMember:
         self._traits = traits
         self._whole = None if traits.acknowledges_parts else BatchAcknowledger(whereabouts)
         self._wanted = 0
-        self._waiting: deque[Dispatched] = deque()
-        self._deliveries: dict[Dispatched, OfficialDelivery] = {}
+        self._waiting: deque[Delivery] = deque()
+        self._deliveries: dict[Delivery, OfficialDelivery] = {}
         self._proxy = Proxy(service)
         self._client = OfficialClient(self._proxy.service, timeout_s=ANSWER_TIMEOUT_S)
         try:
@@ -105,7 +106,7 @@ class OfficialMember:
     def _arrive(self, delivery: OfficialDelivery) -> None:
         topic = str(delivery.message.topic_name())
         size = self._batch_size_of(topic, delivery.position) if delivery.batch_index >= 0 else 0
-        message = Dispatched(
+        message = Delivery(
             delivery.position,
             delivery.batch_index if size else -1,
             size,
@@ -120,13 +121,13 @@ class OfficialMember:
         self._deliveries[message] = delivery
         self._waiting.append(message)
 
-    def take(self, count: int) -> tuple[Dispatched, ...]:
+    def take(self, count: int) -> tuple[Delivery, ...]:
         """Receive."""
         messages = tuple(self._waiting.popleft() for _ in range(min(count, len(self._waiting))))
         self.received += messages
         return messages
 
-    def acknowledge(self, messages: Sequence[Dispatched], *, cumulative: bool) -> Acknowledged:
+    def acknowledge(self, messages: Sequence[Delivery], *, cumulative: bool) -> Acknowledged:
         """Acknowledge one by one; the client sends that later, and of what it sends, the outcome has all messages."""
         for message in messages:
             acknowledge = self._consumer.ack_cumulative if cumulative else self._consumer.ack
@@ -138,7 +139,7 @@ class OfficialMember:
             return Acknowledged(self._whole.acknowledge_up_to(messages[-1])[1], receipt=False)
         return Acknowledged(self._whole.acknowledge(messages), receipt=False)
 
-    def redeliver(self, messages: Sequence[Dispatched] | None) -> tuple[Dispatched, ...]:
+    def redeliver(self, messages: Sequence[Delivery] | None) -> tuple[Delivery, ...]:
         """Fail with messages, for which the client asks later; asked for all, it does so at once."""
         if messages is None:
             asked = tuple(dict.fromkeys((*self.received, *self._waiting)))
@@ -152,7 +153,7 @@ class OfficialMember:
         self.held -= self._coming_again(asked)
         return asked
 
-    def _coming_again(self, asked: Sequence[Dispatched]) -> set[Position]:
+    def _coming_again(self, asked: Sequence[Delivery]) -> set[Position]:
         """What it had and will be given again; a single active consumer is given again all that it had of a topic."""
         positions = {message.position for message in asked}
         if self.kind not in IN_ORDER:

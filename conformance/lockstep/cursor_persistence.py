@@ -16,8 +16,7 @@ from typing import Final
 
 from conformance.clients.admin.client import Admin
 from conformance.clients.admin.types import CursorStats
-from model.cursors.vocabulary import NotPersisted, Persisted
-from model.operations import Skipped
+from model.events import NotPersisted, Persisted, Skipped
 
 LANDED_S: Final = 0.25
 """How long a write to a cursor's ledger takes at most; 1 to 5 ms were seen, and up to 60 with the making of one."""

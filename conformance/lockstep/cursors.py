@@ -24,23 +24,34 @@ from conformance.lockstep.network import fault_of
 from conformance.lockstep.positions import Whereabout, Whereabouts
 from conformance.lockstep.world import World
 from conformance.wait import Deadline
-from model.cursors.vocabulary import (
-    AckById,
-    Acknowledge,
+from model.events import (
     Acknowledged,
     AllReceived,
-    Arrived,
+    AnyOutcome,
+    ConsumerRead,
+    CursorRead,
+    CursorReset,
+    Delivery,
+    Done,
+    ReceivedMessages,
+    RedeliveryRequested,
+    Refused,
+    Skipped,
+    Starved,
+    Subscribed,
+)
+from model.log import Position
+from model.operations import CursorOperation, Terminate, Trim
+from model.subscription_operations import (
+    AckById,
+    Acknowledge,
     AwaitPersisted,
     CloseConsumer,
     CrashConsumer,
     CreateSubscription,
-    CursorOperation,
-    CursorRead,
-    CursorReset,
     CutConnection,
     CutDuring,
     DeleteSubscription,
-    Dispatched,
     Expire,
     Nack,
     NackRepeatedly,
@@ -48,20 +59,12 @@ from model.cursors.vocabulary import (
     ReadStoredCursor,
     Receive,
     ReceiveAll,
-    ReceivedMessages,
-    RedeliveryRequested,
     ResetCursor,
     Seek,
     Skip,
     SkipAll,
-    Starved,
     Subscribe,
-    Subscribed,
-    Terminate,
-    Trim,
 )
-from model.log import Position
-from model.operations import AnyOutcome, Done, Refused, Skipped
 
 EVERYTHING: Final = 10_000
 """More messages than an example has."""
@@ -309,7 +312,7 @@ class Cursors:
         sent = {part if isinstance(part, Position) else part.position for part in parts}
         return Acknowledged(
             tuple(
-                Dispatched(found.position, found.batch_index, found.batch_size, name)
+                Delivery(found.position, found.batch_index, found.batch_size, name)
                 for name, found in known.items()
                 if found.position in sent
             ),
@@ -400,7 +403,7 @@ class Cursors:
         if account is None:
             return Starved(watch.missing())
         arrived = tuple(
-            Arrived(consumer, member.collect(), _unacknowledged_at(member, account))
+            ConsumerRead(consumer, member.collect(), _unacknowledged_at(member, account))
             for consumer, member in self._members.on(topic, subscription).items()
             if isinstance(member, WireMember)
         )

@@ -20,12 +20,11 @@ from conformance.lockstep.cursor_members import Members
 from conformance.lockstep.positions import Whereabouts
 from conformance.lockstep.world import World
 from conformance.wait import Deadline
-from model.cursors.vocabulary import Starved
+from model.events import AnyOutcome, ConsumerRead, Done, DrainingHash, DueReceived, Refused, Skipped, Starved
 from model.key_shared.hashing import AUTO_SPLIT_HASHES, STICKY_HASHES, HashRange
 from model.key_shared.liveness import Open, Receiver, due
 from model.key_shared.stats import mismatches, wrong_sums
-from model.key_shared.vocabulary import DrainingHash, Gather, Gathered, KeyOperation, Permit, Share
-from model.operations import AnyOutcome, Done, Refused, Skipped
+from model.subscription_operations import KeyOperation, Permit, ReceiveDue
 
 GATHER_TIMEOUT_S: Final = 2.5
 """How long what must come may take: 250 times the unblocking interval. It never took more than 1.8 s on a busy
@@ -54,7 +53,7 @@ class KeyShares:
         match operation:
             case Permit(consumer, count):
                 return self._permit(consumer, count)
-            case Gather(topic, subscription):
+            case ReceiveDue(topic, subscription):
                 real = self._topics.get(topic)
                 return Skipped("there is no such topic") if real is None else self._gather(real, subscription)
             case _:
@@ -97,7 +96,7 @@ class KeyShares:
         return self._outcome(members, account, time.monotonic() - began, takes=True)
 
     def _missing(
-        self, gathered: Gathered, members: Mapping[str, Member], watch: Watch, account: Account
+        self, gathered: DueReceived, members: Mapping[str, Member], watch: Watch, account: Account
     ) -> set[int] | None:
         """None if nothing more must come, and the broker shows what it must show; else the hashes it shows wrongly.
 
@@ -106,7 +105,7 @@ class KeyShares:
         if not account.has_all_arrived(members.values()):
             return set()
         receivers = [
-            Receiver(one.consumer, one.permits, one.ranges) for one in gathered.shares if one.ranges is not None
+            Receiver(one.consumer, one.permits, one.ranges) for one in gathered.consumers if one.ranges is not None
         ]
         is_known = len(receivers) == len(members) and self._world.has_draining_hashes
         if not is_known or (watch.topic, watch.subscription) in self._administered:
@@ -135,15 +134,15 @@ class KeyShares:
 
     def _outcome(
         self, members: Mapping[str, Member], account: Account, waited_s: float, *, takes: bool = False
-    ) -> Gathered:
-        shares = []
+    ) -> DueReceived:
+        consumers = []
         for name, member in members.items():
             found = account_of(member, account.subscription.consumers)
             if isinstance(member, WireMember) and found is not None:
-                shares.append(_share(name, member, found, takes=takes))
+                consumers.append(_consumer(name, member, found, takes=takes))
         subscription = account.subscription
-        return Gathered(
-            tuple(shares),
+        return DueReceived(
+            tuple(consumers),
             draining=subscription.draining_hashes_count,
             unacknowledged=subscription.draining_hashes_unacked_messages,
             cleared=subscription.draining_hashes_cleared_total,
@@ -153,9 +152,9 @@ class KeyShares:
         )
 
 
-def _share(name: str, member: WireMember, found: ConsumerStats, *, takes: bool) -> Share:
+def _consumer(name: str, member: WireMember, found: ConsumerStats, *, takes: bool) -> ConsumerRead:
     ranges = found.key_hash_ranges
-    return Share(
+    return ConsumerRead(
         name,
         member.collect() if takes else (),
         permits=found.available_permits,

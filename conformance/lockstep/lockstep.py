@@ -17,28 +17,24 @@ from conformance.history.document import Step, Violation
 from conformance.lockstep.performer import Performer
 from model.applications import tracker
 from model.chunking.tracker import finishing as finishing_chunks
-from model.cursors.vocabulary import ReadCursor, ReceiveAll
 from model.deduplication.producer_state import Lane
+from model.events import AnyOutcome, Opened, Sent, Stored
 from model.example import Example, judge
 from model.judgement import Broken
-from model.network import ClearNetworkFaults
 from model.operations import (
     AnyOperation,
-    AnyOutcome,
     ClearFailpoints,
+    ClearNetworkFaults,
     CloseProducer,
     CrashProducer,
-    Entry,
-    Message,
-    Opened,
     OpenProducer,
     ReadLog,
     ReadSnapshot,
     Send,
-    Sent,
-    Stored,
 )
 from model.replication.ending import winding_up_clusters
+from model.subscription_operations import ReadCursor, ReceiveAll
+from model.vocabulary import Entry, Message
 
 MAX_STATES = 10_000
 """How many states may be possible at once. A few dozen are the most that was seen."""

@@ -13,18 +13,9 @@ from conformance.proxy import faults
 from conformance.proxy.armed import Armed
 from conformance.proxy.faults import Fault, Which
 from conformance.proxy.proxy import Proxy
-from model.network import (
-    CutAfter,
-    CutAt,
-    Delay,
-    Hold,
-    InjectNetworkFault,
-    LoseThenCut,
-    NetworkFault,
-    NetworkFaultsCleared,
-    RefuseConnections,
-)
-from model.operations import AnyOutcome, Done, Skipped
+from model.events import AnyOutcome, Done, NetworkFaultsCleared, Skipped
+from model.operations import InjectNetworkFault
+from model.vocabulary import CutAfter, CutAt, Delay, Hold, LoseThenCut, NetworkFault, RefuseConnections
 
 WITHIN_BYTES = 25
 """How much of a command's frame arrives where the connection ends within it: the command, not what it carries."""

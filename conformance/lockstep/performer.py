@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from model.operations import AnyOperation, AnyOutcome, Late
+from model.events import AnyOutcome, Late
+from model.operations import AnyOperation
 
 
 class Performed(NamedTuple):

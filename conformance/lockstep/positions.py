@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from model.cursors.log import EntryKey, key_of
-from model.cursors.vocabulary import Dispatched
+from model.events import Answer, Delivery, Stored
 from model.key_shared.hashing import HashRange, sticky_hash
 from model.log import Position
-from model.operations import Answer, Stored
 from model.vocabulary import Entry
 
 
@@ -63,16 +62,16 @@ class Whereabouts:
         """The entries of a topic that are known and stand before a position, the nearest first."""
         return sorted((at for where, at in self._batch_sizes if where == topic and at < position), reverse=True)
 
-    def last_before(self, topic: str, position: Position) -> Dispatched | None:
+    def last_before(self, topic: str, position: Position) -> Delivery | None:
         """The last message that is known to stand before a position."""
         entry = next(iter(self.entries_before(topic, position)), None)
         found = [(one, name) for name, one in self._found.items() if (one.topic, one.position) == (topic, entry)]
         if not found:
             return None
         last, name = max(found, key=lambda one: one[0].batch_index)
-        return Dispatched(last.position, last.batch_index, last.batch_size, name)
+        return Delivery(last.position, last.batch_index, last.batch_size, name)
 
-    def delivered(self, topic: str, message: Dispatched) -> None:
+    def delivered(self, topic: str, message: Delivery) -> None:
         """A message was delivered; one whose answer was lost is found by that."""
         self._batch_sizes.setdefault((topic, message.position), message.batch_size)
         self._found.setdefault(

@@ -11,8 +11,8 @@ from conformance.applications.words import CouldNotGoOn, Dying, Ended, Order, Re
 from conformance.brokers.interface import Addresses
 from conformance.clients.outcomes import NoAnswer
 from conformance.harness_error import HarnessError
-from model.applications.vocabulary import DatabaseRead, Ran, RunReader, RunSubscriber, Stuck
-from model.operations import AnyOutcome, Skipped
+from model.events import AnyOutcome, DatabaseRead, Ran, Skipped, Stuck
+from model.operations import RunReader, RunSubscriber
 
 RUN_TIMEOUT_S: Final = 10.0
 """How long a run of a program may take; far beyond what was seen."""

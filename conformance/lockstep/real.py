@@ -25,45 +25,50 @@ from conformance.lockstep.replication import GeoPerformer
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S, OfficialSession, ProducerSession, WireSession
 from conformance.lockstep.world import World
 from conformance.wait import retry, wait_until
-from model.applications.vocabulary import ApplicationOperation, StartSource
 from model.chunking.vocabulary import ChunkOperation
-from model.cursors.vocabulary import CursorOperation, Persistence, partition_name
-from model.key_shared.vocabulary import KeyOperation
-from model.log import Position
-from model.network import ClearNetworkFaults, InjectNetworkFault, NetworkOperation, UseProxy
-from model.operations import (
-    AnyOperation,
+from model.events import (
     Cleared,
-    ClearFailpoints,
-    CloseProducer,
-    CrashProducer,
     Created,
-    CreateTopic,
     DeduplicationSet,
     Done,
-    Entry,
     Fired,
-    Kill,
     Late,
     LoggedEntry,
     LogRead,
-    Message,
     Opened,
-    OpenProducer,
     PolicyIgnored,
-    ReadLog,
-    ReadSnapshot,
     Refused,
-    Restart,
-    Send,
     Sent,
-    SetDeduplication,
-    SetFailpoint,
     Skipped,
     SnapshotRead,
+)
+from model.log import Position
+from model.operations import (
+    AnyOperation,
+    ApplicationOperation,
+    ClearFailpoints,
+    ClearNetworkFaults,
+    CloseProducer,
+    CrashProducer,
+    CreateTopic,
+    CursorOperation,
+    InjectNetworkFault,
+    Kill,
+    NetworkOperation,
+    OpenProducer,
+    ReadLog,
+    ReadSnapshot,
+    Restart,
+    Send,
+    SetDeduplication,
+    SetFailpoint,
+    StartSource,
     Unload,
+    UseProxy,
 )
 from model.replication.vocabulary import GeoOperation
+from model.subscription_operations import KeyOperation
+from model.vocabulary import Entry, Message, Persistence, partition_name
 
 DEDUPLICATION_CURSOR: Final = "pulsar.dedup"
 POLICY_TIMEOUT_S: Final = 10.0

@@ -31,8 +31,8 @@ from conformance.lockstep.replication_world import (
     now_ms,
 )
 from conformance.wait import Deadline
+from model.events import AnyOutcome, Done, Refused, Skipped, Unknown
 from model.log import Position
-from model.operations import AnyOutcome, Done, Refused, Skipped, Unknown
 from model.replication.agreement import SLACK_MS
 from model.replication.vocabulary import (
     AcknowledgeAt,

@@ -18,8 +18,8 @@ from conformance.lockstep.cursor_accounts import PAUSE_S
 from conformance.lockstep.replication_reading import Reading, TooMuchToRead, message_of
 from conformance.lockstep.replication_world import now_ms
 from conformance.wait import Deadline
+from model.events import Skipped
 from model.log import Position
-from model.operations import Skipped
 from model.replication.vocabulary import AcknowledgedAt, ClustersRead, GivenMessage, ReceivedAt
 
 ANSWER_TIMEOUT_S: Final = 20.0

@@ -15,9 +15,9 @@ from conformance.clients.driver.client import OfficialClient, OfficialDelivery
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.clients.security.service import Service
 from conformance.clients.wire.client import WireClient
-from model.applications.vocabulary import Delivered, SubscriptionKind
+from model.events import Delivery
 from model.log import Position
-from model.vocabulary import Client
+from model.vocabulary import Client, SubscriptionType
 
 PREFETCH: Final = 1000
 """How many messages the broker may be ahead: more than an example has."""
@@ -28,7 +28,7 @@ _MOMENT_S: Final = 0.001
 class Seat(Protocol):
     """A consumer that is subscribed."""
 
-    arrived: deque[Delivered]
+    arrived: deque[Delivery]
     """What has arrived and was not received yet."""
     held: set[Position]
     """The entries that have arrived since it subscribed."""
@@ -40,7 +40,7 @@ class Seat(Protocol):
     def pump(self) -> None:
         """Take in what has arrived."""
 
-    def acknowledge(self, messages: list[Delivered]) -> list[Delivered]:
+    def acknowledge(self, messages: list[Delivery]) -> list[Delivery]:
         """Acknowledge some of what was received; those for which an acknowledgment was sent."""
 
     def close(self) -> None:
@@ -54,14 +54,14 @@ class _Choices:
     """Which messages are to be acknowledged: a batch is when all that came of it are, and not before."""
 
     def __init__(self) -> None:
-        self._came: defaultdict[Position, set[Delivered]] = defaultdict(set)
-        self._chosen: defaultdict[Position, set[Delivered]] = defaultdict(set)
+        self._came: defaultdict[Position, set[Delivery]] = defaultdict(set)
+        self._chosen: defaultdict[Position, set[Delivery]] = defaultdict(set)
 
-    def came(self, message: Delivered) -> None:
+    def came(self, message: Delivery) -> None:
         """A message has arrived."""
         self._came[message.position].add(message)
 
-    def choose(self, messages: list[Delivered]) -> list[Delivered]:
+    def choose(self, messages: list[Delivery]) -> list[Delivery]:
         """Choose these; all messages of the entries that can be acknowledged now."""
         for message in messages:
             self._chosen[message.position].add(message)
@@ -74,10 +74,10 @@ class WireSeat:
     """A consumer of the wire client."""
 
     def __init__(
-        self, service: Service, topic: str, subscription: str, kind: SubscriptionKind, timeout_s: float
+        self, service: Service, topic: str, subscription: str, kind: SubscriptionType, timeout_s: float
     ) -> None:
         """Connect and subscribe. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`."""
-        self.arrived: deque[Delivered] = deque()
+        self.arrived: deque[Delivery] = deque()
         self.held: set[Position] = set()
         self._client = WireClient.connect(service, timeout_s=timeout_s)
         try:
@@ -104,7 +104,7 @@ class WireSeat:
                 self.held.add(message.position)
                 self.arrived.append(message)
 
-    def acknowledge(self, messages: list[Delivered]) -> list[Delivered]:
+    def acknowledge(self, messages: list[Delivery]) -> list[Delivery]:
         """Acknowledge the entries that can be, in one command with a receipt."""
         ready = self._choices.choose(messages)
         if ready:
@@ -126,10 +126,10 @@ class OfficialSeat:
     """A consumer of pulsar-client; it subscribes again by itself, and groups its acknowledgments (100 ms)."""
 
     def __init__(
-        self, service: Service, topic: str, subscription: str, kind: SubscriptionKind, timeout_s: float
+        self, service: Service, topic: str, subscription: str, kind: SubscriptionType, timeout_s: float
     ) -> None:
         """Connect and subscribe; errors as for :class:`WireSeat`."""
-        self.arrived: deque[Delivered] = deque()
+        self.arrived: deque[Delivery] = deque()
         self.held: set[Position] = set()
         self._client = OfficialClient(service, timeout_s=max(1.0, timeout_s))
         try:
@@ -140,7 +140,7 @@ class OfficialSeat:
             self._client.abort()
             raise
         self._choices = _Choices()
-        self._deliveries: dict[Delivered, OfficialDelivery] = {}
+        self._deliveries: dict[Delivery, OfficialDelivery] = {}
 
     @property
     def is_open(self) -> bool:
@@ -150,13 +150,13 @@ class OfficialSeat:
     def pump(self) -> None:
         """Take in what has arrived, waiting a moment for it."""
         while (delivery := self._consumer.receive(timeout_s=_MOMENT_S)) is not None:
-            message = Delivered(delivery.position, delivery.batch_index, delivery.payload.decode(errors="replace"))
+            message = Delivery(delivery.position, delivery.batch_index, 0, delivery.payload.decode(errors="replace"))
             self._choices.came(message)
             self.held.add(message.position)
             self.arrived.append(message)
             self._deliveries[message] = delivery
 
-    def acknowledge(self, messages: list[Delivered]) -> list[Delivered]:
+    def acknowledge(self, messages: list[Delivery]) -> list[Delivery]:
         """Acknowledge each message of the entries that can be; the client sends that later."""
         ready = self._choices.choose(messages)
         for message in ready:
@@ -175,7 +175,7 @@ class OfficialSeat:
 
 
 def take_seat(
-    client: Client, service: Service, topic: str, subscription: str, kind: SubscriptionKind, timeout_s: float
+    client: Client, service: Service, topic: str, subscription: str, kind: SubscriptionType, timeout_s: float
 ) -> Seat:
     """Subscribe; raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`."""
     seat = WireSeat if client == "wire" else OfficialSeat

@@ -17,7 +17,8 @@ from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.producer import Keys, SendTicket, WireProducer
 from conformance.wait import Deadline
 from model.deduplication.producer_state import UNKNOWN_STATUS
-from model.operations import Answer, Duplicate, Entry, Refused, Stored, Unknown
+from model.events import Answer, Duplicate, Refused, Stored, Unknown
+from model.vocabulary import Entry
 
 ANSWER_TIMEOUT_S = 10.0
 """How long a broker that is up may take to answer; far beyond anything that was seen."""

@@ -17,17 +17,9 @@ from conformance.clients.outcomes import CLIENT_ERRORS, NoAnswer, Receipt
 from conformance.lockstep.links import Link, Ticket, open_link
 from conformance.lockstep.network import Network
 from conformance.wait import Deadline, retry
-from model.applications.vocabulary import (
-    Confirmed,
-    CrashSource,
-    FinishSource,
-    SourceEnded,
-    SourceStarted,
-    StartSource,
-    Stuck,
-)
+from model.events import AnyOutcome, Confirmed, Skipped, SourceEnded, SourceStarted, Stuck
 from model.log import Position
-from model.operations import AnyOutcome, Skipped
+from model.operations import CrashSource, FinishSource, StartSource
 from model.vocabulary import Client, Entry
 
 LIFE_TIMEOUT_S: Final[dict[Client, float]] = {"wire": 10.0, "official": 40.0}

@@ -25,8 +25,8 @@ from conformance.lockstep.traits import Traits
 from conformance.tenancy.cluster_settings import CLASSIC
 from conformance.tenancy.place import Place
 from conformance.wait import wait_until
-from model.cursors.vocabulary import PERSISTED_PER_S, Persistence
 from model.operations import Switch
+from model.vocabulary import PERSISTED_PER_S, Persistence
 
 CONNECT_TIMEOUT_S = 10.0
 ALIVE_TIMEOUT_S = 30.0

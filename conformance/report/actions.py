@@ -12,43 +12,42 @@ from conformance.report import chunking, key_shared, network, replication
 from conformance.report.consumption import deed
 from conformance.report.lists import count, joined, times
 from conformance.report.participants import BROKER, CLIENTS, SUITE, Cast
-from model.applications.vocabulary import (
-    Consume,
-    CrashSource,
-    Death,
-    Drain,
-    FinishSource,
-    GoesOn,
-    Point,
-    ReadDatabase,
-    RunReader,
-    RunSubscriber,
-    StartSource,
-    Then,
-)
 from model.chunking.vocabulary import ChunkOperation
-from model.cursors.vocabulary import CursorOperation, Persistence
-from model.key_shared.vocabulary import KeyOperation
-from model.network import NetworkOperation
 from model.operations import (
     AnyOperation,
     ClearFailpoints,
     CloseProducer,
+    Consume,
     CrashProducer,
+    CrashSource,
     CreateTopic,
+    CursorOperation,
+    Death,
+    Drain,
     FailpointKind,
+    FinishSource,
+    GoesOn,
     Kill,
+    NetworkOperation,
     OpenProducer,
+    Point,
+    ReadDatabase,
     ReadLog,
     ReadSnapshot,
     Restart,
+    RunReader,
+    RunSubscriber,
     Send,
     SetDeduplication,
     SetFailpoint,
+    StartSource,
     Switch,
+    Then,
     Unload,
 )
 from model.replication.vocabulary import GeoOperation
+from model.subscription_operations import KeyOperation
+from model.vocabulary import Persistence
 
 
 def who_did_what(operation: AnyOperation, cast: Cast) -> tuple[str, str, str]:

@@ -12,7 +12,6 @@ from typing import assert_never
 
 from conformance.history.document import Step
 from conformance.report.lists import count
-from model.applications.vocabulary import Confirmed, Delivered, Received, SourceEnded
 from model.chunking.vocabulary import (
     Acking,
     Asking,
@@ -29,17 +28,27 @@ from model.chunking.vocabulary import (
     Stream,
     SubscriptionMoved,
 )
-from model.cursors.vocabulary import (
+from model.events import (
     Acknowledged,
     AllReceived,
+    Answer,
+    Confirmed,
+    Consumed,
     CursorRead,
-    Dispatched,
+    Delivery,
+    DueReceived,
+    Duplicate,
+    Opened,
     ReceivedMessages,
     RedeliveryRequested,
+    Refused,
+    Sent,
+    SourceEnded,
+    Stored,
+    Unknown,
 )
-from model.key_shared.vocabulary import Gathered
 from model.log import Position
-from model.operations import Answer, Duplicate, Opened, OpenProducer, Refused, Send, Sent, Stored, Unknown
+from model.operations import OpenProducer, Send
 from model.replication.vocabulary import AcknowledgeAt, AcknowledgedAt, PublishAt, Published, ReceivedAt
 
 ARROWS_AT_MOST = 8
@@ -97,12 +106,12 @@ def _of_outcome(step: Step, actor: str) -> Iterable[Arrow]:
     match step.outcome:
         case ReceivedMessages(messages=messages) | AllReceived(messages=messages):
             yield from (_delivery(actor, message) for message in messages)
-        case Received(messages=delivered, acknowledged=acknowledged):
+        case Consumed(messages=delivered, acknowledged=acknowledged):
             yield from (_delivery(actor, message) for message in delivered)
             if acknowledged:
                 yield Arrow(client=actor, label=f"ack {_few([one.position for one in acknowledged])}", is_out=True)
-        case Gathered(shares=shares):
-            yield from (_delivery(share.consumer, message) for share in shares for message in share.messages)
+        case DueReceived(consumers=consumers):
+            yield from (_delivery(read.consumer, message) for read in consumers for message in read.messages)
         case CursorRead(arrived=arrived):
             yield from (_delivery(one.consumer, message) for one in arrived for message in one.messages)
         case Acknowledged(messages=messages):
@@ -181,7 +190,7 @@ def _answer(client: str, answer: Answer) -> Arrow:
             assert_never(answer)
 
 
-def _delivery(client: str, message: Dispatched | Delivered) -> Arrow:
+def _delivery(client: str, message: Delivery | Delivery) -> Arrow:
     within = f"[{message.batch_index}]" if message.batch_index >= 0 else ""
     return Arrow(client=client, label=f"{message.position}{within} {message.business_id}", is_out=False)
 

@@ -12,51 +12,51 @@ from typing import assert_never
 from conformance.report.lists import count, joined, times
 from conformance.report.network import in_words
 from conformance.report.participants import SUITE, Cast
-from model.cursors.vocabulary import (
-    AckById,
-    Acknowledge,
+from model.events import (
     Acknowledged,
     AllReceived,
-    Arrived,
+    ConsumerRead,
+    CursorOutcome,
+    CursorRead,
+    CursorReset,
+    Delivery,
+    Expired,
+    NotPersisted,
+    Persisted,
+    Range,
+    ReceivedMessages,
+    RedeliveryRequested,
+    RedeliveryTimes,
+    Starved,
+    StoredCursorRead,
+    Subscribed,
+    Trimmed,
+)
+from model.operations import CursorOperation, Terminate, Trim
+from model.subscription_operations import (
+    AckById,
+    Acknowledge,
     AwaitPersisted,
     CloseConsumer,
     CrashConsumer,
     CreateSubscription,
-    CursorOperation,
-    CursorOutcome,
-    CursorRead,
-    CursorReset,
     CutConnection,
     CutDuring,
     DeleteSubscription,
-    Dispatched,
     Expire,
-    Expired,
     Nack,
     NackRepeatedly,
-    NotPersisted,
-    Persisted,
-    Range,
     ReadCursor,
     ReadStoredCursor,
     Receive,
     ReceiveAll,
-    ReceivedMessages,
-    RedeliveryRequested,
-    RedeliveryTimes,
     ResetCursor,
     Seek,
     Skip,
     SkipAll,
-    Start,
-    Starved,
-    StoredCursorRead,
     Subscribe,
-    Subscribed,
-    Terminate,
-    Trim,
-    Trimmed,
 )
+from model.vocabulary import Start
 
 ConsumerOperation = (
     Subscribe | CloseConsumer | CrashConsumer | Receive | Acknowledge | AckById | Nack | Seek | CutConnection
@@ -251,21 +251,21 @@ def _state(read: CursorRead) -> str:
     return "; ".join(parts)
 
 
-def _arrived(one: Arrived) -> str:
+def _arrived(one: ConsumerRead) -> str:
     return f"{one.consumer} got {messages_in_words(one.messages)} more, and has {one.unacknowledged} outstanding"
 
 
-def messages_in_words(messages: Sequence[Dispatched]) -> str:
+def messages_in_words(messages: Sequence[Delivery]) -> str:
     """Messages that were delivered: how many, and which."""
     number = count(len(messages), "message", "messages")
     return f"{number} ({_listed(messages)})" if messages else number
 
 
-def _listed(messages: Sequence[Dispatched]) -> str:
+def _listed(messages: Sequence[Delivery]) -> str:
     return joined([_message(one) for one in messages]) or "nothing"
 
 
-def _message(one: Dispatched) -> str:
+def _message(one: Delivery) -> str:
     within = f"[{one.batch_index}]" if one.batch_index >= 0 else ""
     before = f" (delivered {times(one.redeliveries)} before)" if one.redeliveries else ""
     return f"{one.position}{within} {one.business_id}{before}"

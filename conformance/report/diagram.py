@@ -16,7 +16,7 @@ from conformance.report.arrows import Arrow, arrows_of
 from conformance.report.participants import BROKER, SUITE
 from conformance.report.results import Tone
 from conformance.report.words import Telling, explain
-from model.operations import Skipped
+from model.events import Skipped
 from model.replication.vocabulary import JoinAt, PublishAt
 
 STEPS_AT_MOST = 60

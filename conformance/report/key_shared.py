@@ -7,7 +7,8 @@ from typing import assert_never
 from conformance.report.consumption import messages_in_words
 from conformance.report.lists import count, joined
 from conformance.report.participants import SUITE, Cast
-from model.key_shared.vocabulary import Gather, Gathered, KeyOperation, Permit, Share
+from model.events import ConsumerRead, DueReceived
+from model.subscription_operations import KeyOperation, Permit, ReceiveDue
 
 
 def deed(operation: KeyOperation, cast: Cast) -> tuple[str, str, str]:
@@ -16,7 +17,7 @@ def deed(operation: KeyOperation, cast: Cast) -> tuple[str, str, str]:
         case Permit(consumer=consumer, count=number):
             permits = count(number, "message more", "messages more")
             return consumer, cast.consumer(consumer), f"permits the broker to send it {permits}"
-        case Gather(topic=topic, subscription=subscription):
+        case ReceiveDue(topic=topic, subscription=subscription):
             return (
                 SUITE,
                 "the suite",
@@ -26,13 +27,13 @@ def deed(operation: KeyOperation, cast: Cast) -> tuple[str, str, str]:
             assert_never(operation)
 
 
-def outcome_in_words(outcome: Gathered) -> str:
+def outcome_in_words(outcome: DueReceived) -> str:
     """What came of an operation of document 004."""
-    return "; ".join(_share(share) for share in outcome.shares) or "nobody is there"
+    return "; ".join(_consumer(read) for read in outcome.consumers) or "nobody is there"
 
 
-def _share(share: Share) -> str:
-    left = f"{count(share.permits, 'permit', 'permits')} left, {share.unacknowledged} unacknowledged"
-    waiting = joined([f"{one.hashed} for {one.unacknowledged}" for one in share.draining])
-    draining = f", draining: {waiting}" if share.draining else ""
-    return f"{share.consumer} got {messages_in_words(share.messages)} ({left}{draining})"
+def _consumer(read: ConsumerRead) -> str:
+    left = f"{count(read.permits, 'permit', 'permits')} left, {read.unacknowledged} unacknowledged"
+    waiting = joined([f"{one.hashed} for {one.unacknowledged}" for one in read.draining])
+    draining = f", draining: {waiting}" if read.draining else ""
+    return f"{read.consumer} got {messages_in_words(read.messages)} ({left}{draining})"

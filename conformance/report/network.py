@@ -5,18 +5,8 @@ from __future__ import annotations
 from typing import assert_never
 
 from conformance.report.lists import count
-from model.network import (
-    ClearNetworkFaults,
-    CutAfter,
-    CutAt,
-    Delay,
-    Hold,
-    InjectNetworkFault,
-    LoseThenCut,
-    NetworkFault,
-    RefuseConnections,
-    UseProxy,
-)
+from model.operations import ClearNetworkFaults, InjectNetworkFault, UseProxy
+from model.vocabulary import CutAfter, CutAt, Delay, Hold, LoseThenCut, NetworkFault, RefuseConnections
 
 NETWORK = "network"
 """The actor of what happens between clients and the broker."""

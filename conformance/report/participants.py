@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from model.cursors.vocabulary import Subscribe
 from model.operations import AnyOperation, OpenProducer
+from model.subscription_operations import Subscribe
 
 BROKER = "broker"
 """The actor of what is done to the broker itself, or to a topic inside it."""

@@ -11,43 +11,42 @@ from typing import assert_never
 from conformance.report import chunking, key_shared, replication
 from conformance.report.consumption import outcome_in_words
 from conformance.report.lists import count, ends, joined, times
-from model.applications.vocabulary import (
-    Confirmed,
-    DatabaseRead,
-    Delivered,
-    Drained,
-    Ran,
-    Received,
-    SourceEnded,
-    SourceStarted,
-    Stuck,
-)
 from model.chunking.vocabulary import ChunkOutcome
-from model.cursors.vocabulary import CursorOutcome, NotPersisted, Starved
-from model.key_shared.vocabulary import KeyOutcome
-from model.network import NetworkFaultsCleared
-from model.operations import (
-    AnyOperation,
+from model.events import (
     AnyOutcome,
     Cleared,
+    Confirmed,
+    Consumed,
     Created,
+    CursorOutcome,
+    DatabaseRead,
     DeduplicationSet,
+    Delivery,
     Done,
+    Drained,
+    DueReceived,
     Duplicate,
-    Entry,
     Late,
     LogRead,
+    NetworkFaultsCleared,
+    NotPersisted,
     Opened,
     PolicyIgnored,
+    Ran,
     Refused,
-    Send,
     Sent,
     Skipped,
     SnapshotRead,
+    SourceEnded,
+    SourceStarted,
+    Starved,
     Stored,
+    Stuck,
     Unknown,
 )
+from model.operations import AnyOperation, Send
 from model.replication.vocabulary import GeoOutcome
+from model.vocabulary import Entry
 
 
 class Tone(enum.Enum):
@@ -102,7 +101,7 @@ def _outcome(outcome: AnyOutcome) -> str:
         return chunking.outcome_in_words(outcome)
     if isinstance(outcome, GeoOutcome):
         return replication.outcome_in_words(outcome)
-    if isinstance(outcome, KeyOutcome):
+    if isinstance(outcome, DueReceived):
         return key_shared.outcome_in_words(outcome)
     if isinstance(outcome, CursorOutcome):
         return outcome_in_words(outcome)
@@ -143,7 +142,7 @@ def _outcome(outcome: AnyOutcome) -> str:
         case SnapshotRead(position=position, producers=producers):
             told = [f"{name} at {highest}" for name, highest in producers.items()]
             return f"taken at {position}, with " + (joined(told) or "no producer")
-        case SourceEnded() | Received() | Drained() | Ran() | DatabaseRead() | Stuck():
+        case SourceEnded() | Consumed() | Drained() | Ran() | DatabaseRead() | Stuck():
             return _of_application(outcome)
         case _:
             assert_never(outcome)
@@ -157,14 +156,14 @@ def _opened(last: int | None) -> str:
     return f"open; the broker says that its highest sequence id is {last}"
 
 
-def _of_application(outcome: SourceEnded | Received | Drained | Ran | DatabaseRead | Stuck) -> str:
+def _of_application(outcome: SourceEnded | Consumed | Drained | Ran | DatabaseRead | Stuck) -> str:
     match outcome:
         case SourceEnded(confirmed=confirmed, left=left, came_back=came_back, stalled=stalled):
             told = joined([_confirmed(one) for one in confirmed]) or "nothing"
             silent = f", {times(stalled)} because its client was silent" if stalled else ""
             open_again = f"; it had to open again {times(came_back)}{silent}" if came_back else ""
             return f"confirmed: {told}; {count(left, 'entry', 'entries')} left unconfirmed{open_again}"
-        case Received(messages=messages, acknowledged=acknowledged):
+        case Consumed(messages=messages, acknowledged=acknowledged):
             acks = joined([_message(one) for one in acknowledged]) or "nothing"
             return f"{_messages(messages)}; acknowledged: {acks}"
         case Drained(messages=messages):
@@ -184,13 +183,13 @@ def _confirmed(one: Confirmed) -> str:
     return f"{one.sequence_id} at {one.position}" if one.position is not None else f"{one.sequence_id} as a duplicate"
 
 
-def _messages(messages: Sequence[Delivered]) -> str:
+def _messages(messages: Sequence[Delivery]) -> str:
     told = [_message(one) for one in messages]
     number = count(len(messages), "message", "messages")
     return f"{number} ({joined(told)})" if told else number
 
 
-def _message(one: Delivered) -> str:
+def _message(one: Delivery) -> str:
     within = f"[{one.batch_index}]" if one.batch_index >= 0 else ""
     return f"{one.position}{within} {one.business_id}"
 

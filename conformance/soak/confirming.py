@@ -15,7 +15,7 @@ import pulsar
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.clients.security.service import Service
 from conformance.clients.wire.client import WireClient
-from conformance.clients.wire.consumer import Delivery
+from conformance.clients.wire.consumer import WireDelivery
 from conformance.soak.plan import Consume
 
 TIMEOUT_S: Final = 10.0
@@ -27,7 +27,7 @@ class ConfirmedMessage:
     """A delivery in the words of pulsar-client, its own message id."""
 
     topic: str
-    delivery: Delivery
+    delivery: WireDelivery
 
     def message_id(self) -> ConfirmedMessage:
         """Itself: it has the numbers."""

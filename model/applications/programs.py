@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from model.applications.subscriptions import messages_of
-from model.applications.vocabulary import Delivered, Ran
 from model.catalogue import carries
+from model.events import Delivery, LoggedEntry, Ran
 from model.judgement import Allowed, Broken
-from model.operations import LoggedEntry
 
 Scenario = Literal["reader", "subscriber"]
 
@@ -48,7 +47,7 @@ def _rule(program: Program) -> str:
 
 
 def database_read(
-    program: Program, name: str, applied: Sequence[Delivered], log: Sequence[LoggedEntry] | None
+    program: Program, name: str, applied: Sequence[Delivery], log: Sequence[LoggedEntry] | None
 ) -> Allowed[Program] | Broken:
     """Its database was read; it says something once the program is through, and the log (None: not known) was read."""
     if log is None or not program.is_through:
@@ -60,7 +59,7 @@ def database_read(
 
 @carries("DEDUP-17")
 def _reader_applied(
-    program: Program, name: str, applied: Sequence[Delivered], messages: Sequence[Delivered]
+    program: Program, name: str, applied: Sequence[Delivery], messages: Sequence[Delivery]
 ) -> Allowed[Program] | Broken:
     """Every message of the log was applied exactly once, in its order."""
     times = Counter(applied)
@@ -78,7 +77,7 @@ def _reader_applied(
 
 @carries("DEDUP-18")
 def _subscriber_applied(
-    program: Program, name: str, applied: Sequence[Delivered], messages: Sequence[Delivered]
+    program: Program, name: str, applied: Sequence[Delivery], messages: Sequence[Delivery]
 ) -> Allowed[Program] | Broken:
     """Every business id of the log was applied exactly once; the order, with redeliveries, is nobody's promise."""
     times = Counter(message.business_id for message in applied)

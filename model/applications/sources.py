@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from model.applications.vocabulary import Confirmed, GoesOn, SourceEnded, StartSource
 from model.catalogue import carries
 from model.deviations import (
     CLOSE_OVERTAKES_PRODUCER_SUCCESS,
@@ -27,9 +26,10 @@ from model.deviations import (
     SOURCE_RESUMES_FROM_PUSHED_ID,
     shown,
 )
+from model.events import Confirmed, LoggedEntry, SourceEnded
 from model.judgement import Allowed, Broken
 from model.log import Position
-from model.operations import LoggedEntry
+from model.operations import GoesOn, StartSource
 from model.vocabulary import Entry
 
 

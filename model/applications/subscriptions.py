@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from model.applications.vocabulary import Consume, Delivered
 from model.catalogue import carries
+from model.events import Delivery, LoggedEntry
 from model.judgement import Allowed, Broken
 from model.log import Position
-from model.operations import LoggedEntry
+from model.operations import Consume
 
-Messages = frozenset[Delivered]
+Messages = frozenset[Delivery]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Subscription:
 
 
 def received(
-    subscription: Subscription, operation: Consume, messages: Sequence[Delivered], acknowledged: Sequence[Delivered]
+    subscription: Subscription, operation: Consume, messages: Sequence[Delivery], acknowledged: Sequence[Delivery]
 ) -> Allowed[Subscription]:
     """A consumer received messages, and acknowledged some; what was once acknowledged, by anyone, is not due again."""
     got = frozenset(messages)
@@ -74,7 +74,7 @@ def starved(name: str, why: str) -> Broken:
 
 @carries("DEDUP-16")
 def drained(
-    subscription: Subscription, name: str, messages: Sequence[Delivered], log: Sequence[LoggedEntry] | None
+    subscription: Subscription, name: str, messages: Sequence[Delivery], log: Sequence[LoggedEntry] | None
 ) -> Allowed[Subscription] | Broken:
     """All consumers were cut off, and a new one received and acknowledged what was left, until the broker had no more.
 
@@ -93,19 +93,19 @@ def drained(
     return Allowed(after, ("DEDUP-16",) if again else ())
 
 
-def messages_of(log: Iterable[LoggedEntry]) -> list[Delivered]:
+def messages_of(log: Iterable[LoggedEntry]) -> list[Delivery]:
     """The messages of a log one by one, as an application that reads all of it gets them."""
     return [
-        Delivered(logged.position, index if logged.entry.is_batch else -1, message.business_id)
+        Delivery(logged.position, index if logged.entry.is_batch else -1, 0, message.business_id)
         for logged in log
         for index, message in enumerate(logged.entry.messages)
     ]
 
 
-def _place(message: Delivered) -> tuple[Position, int]:
+def _place(message: Delivery) -> tuple[Position, int]:
     return message.position, message.batch_index
 
 
-def _words(message: Delivered) -> str:
+def _words(message: Delivery) -> str:
     within = f", {message.batch_index} of its batch" if message.batch_index >= 0 else ""
     return f"message {message.business_id} (at {message.position}{within})"

@@ -16,28 +16,30 @@ from model.applications import programs, sources, subscriptions
 from model.applications.programs import Program, Scenario
 from model.applications.sources import Source
 from model.applications.subscriptions import Subscription
-from model.applications.vocabulary import (
+from model.events import (
+    AnyOutcome,
+    Consumed,
+    DatabaseRead,
+    Drained,
+    LoggedEntry,
+    Ran,
+    SourceEnded,
+    SourceStarted,
+    Stuck,
+)
+from model.judgement import Allowed, Broken
+from model.operations import (
     ApplicationOperation,
     Consume,
     CrashSource,
-    DatabaseRead,
     Drain,
-    Drained,
     FinishSource,
-    Ran,
     ReadDatabase,
-    Received,
     RunReader,
     RunSubscriber,
-    SourceEnded,
-    SourceStarted,
     StartSource,
-    Stuck,
-    SubscriptionKind,
 )
-from model.judgement import Allowed, Broken
-from model.operations import AnyOutcome, LoggedEntry
-from model.vocabulary import Entry, Message
+from model.vocabulary import Entry, Message, SubscriptionType
 
 T = TypeVar("T")
 
@@ -61,7 +63,7 @@ class Applications:
 
     sources: Mapping[str, Source] = field(default_factory=dict)
     subscriptions: Mapping[tuple[str, str], Subscription] = field(default_factory=dict)
-    kinds: Mapping[tuple[str, str], SubscriptionKind] = field(default_factory=dict)
+    kinds: Mapping[tuple[str, str], SubscriptionType] = field(default_factory=dict)
     programs: Mapping[str, Program] = field(default_factory=dict)
     logs: Mapping[str, Sequence[LoggedEntry]] = field(default_factory=dict)
     """The whole log of a topic, where nothing was sent to it since it was read."""
@@ -136,7 +138,7 @@ def _with_source(state: Applications, name: str, source: Source) -> Applications
 def _consumed(state: Applications, operation: Consume, outcome: AnyOutcome) -> Judgement:
     if isinstance(outcome, Stuck):
         return subscriptions.starved(operation.subscription, outcome.why)
-    if not isinstance(outcome, Received):
+    if not isinstance(outcome, Consumed):
         return Allowed(state)
     key = (operation.topic, operation.subscription)
     subscription = state.subscriptions.get(key, Subscription(operation.topic))

@@ -11,7 +11,7 @@ from model.cursors.consumers import Key, Message
 from model.cursors.cursor import Ack, Cursor, Interval, perhaps, sent_back
 from model.cursors.log import Place, TopicLog
 from model.cursors.state import Consumption, messages_at
-from model.cursors.vocabulary import Acknowledged, Dispatched
+from model.events import Acknowledged, Delivery
 from model.key_shared import membership as keys_seen
 from model.log import Position
 
@@ -46,7 +46,7 @@ def _acknowledge(cursor: Cursor, ack: Ack, log: TopicLog, at: Interval, tested: 
     return cursor.on_each(lambda one: ack.on(one, log), at, tested, lambda one: ack.besides(one, log))
 
 
-def _by_subscription(state: Consumption, name: str, messages: tuple[Dispatched, ...]) -> dict[Key, tuple[Place, ...]]:
+def _by_subscription(state: Consumption, name: str, messages: tuple[Delivery, ...]) -> dict[Key, tuple[Place, ...]]:
     consumer = state.consumers[name]
     places: defaultdict[Key, tuple[Place, ...]] = defaultdict(tuple)
     for dispatched in messages:

@@ -14,35 +14,37 @@ from model.cursors.consumers import SHARED, Key
 from model.cursors.cursor import SLACK_MS, Ack, Interval, Persisting
 from model.cursors.log import Place, TopicLog
 from model.cursors.state import Consumption
-from model.cursors.vocabulary import (
+from model.deviations import FLUSH_RATE_LIMITED, TERMINATED_LAST_LEDGER_NOT_SKIPPED, shown
+from model.events import (
     AllReceived,
-    AwaitPersisted,
-    CreateSubscription,
     CursorRead,
     CursorReset,
-    DeleteSubscription,
-    Expire,
+    Done,
     Expired,
     NotPersisted,
     Persisted,
+    Refused,
+    StoredCursorRead,
+    Trimmed,
+    Unknown,
+)
+from model.judgement import Allowed, Broken
+from model.key_shared import membership as keys_seen
+from model.log import Position
+from model.operations import Terminate, Trim
+from model.subscription_operations import (
+    AwaitPersisted,
+    CreateSubscription,
+    DeleteSubscription,
+    Expire,
     ReadCursor,
     ReadStoredCursor,
     ReceiveAll,
     ResetCursor,
     Skip,
     SkipAll,
-    Start,
-    StoredCursorRead,
-    Terminate,
-    Trim,
-    Trimmed,
 )
-from model.deviations import FLUSH_RATE_LIMITED, TERMINATED_LAST_LEDGER_NOT_SKIPPED, shown
-from model.judgement import Allowed, Broken
-from model.key_shared import membership as keys_seen
-from model.log import Position
-from model.operations import Done, Refused, Unknown
-from model.vocabulary import Outcome
+from model.vocabulary import Outcome, Start
 
 Judged = Allowed[Consumption] | Broken
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TypeVar
 
 from model.catalogue import carries
-from model.cursors.vocabulary import RedeliveryTimes
 from model.deviations import NACK_BACKOFF_MISSING, shown
+from model.events import RedeliveryTimes
 from model.judgement import Allowed, Broken
 
 S = TypeVar("S")

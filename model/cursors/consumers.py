@@ -14,8 +14,7 @@ from immutables import Map
 
 from model.cursors.acked import Acked
 from model.cursors.log import Place
-from model.cursors.vocabulary import Kind
-from model.vocabulary import Client
+from model.vocabulary import Client, SubscriptionType
 
 Key = tuple[str, str]
 """A subscription: its topic, and its name."""
@@ -23,7 +22,7 @@ Key = tuple[str, str]
 Message = tuple[str, Place]
 """A message: its topic, and where it stands there."""
 
-SHARED: frozenset[Kind] = frozenset({"Shared", "Key_Shared"})
+SHARED: frozenset[SubscriptionType] = frozenset({"Shared", "Key_Shared"})
 """The kinds of subscriptions whose consumers share the messages."""
 
 Freed = Literal["failed", "left", "moved"]
@@ -50,7 +49,7 @@ class Consumer:
 
     topics: tuple[str, ...]
     subscription: str
-    kind: Kind
+    kind: SubscriptionType
     client: Client
     seen: Map[str, frozenset[Acked]]
     outstanding: Map[Message, None] = Map()

@@ -18,8 +18,12 @@ from model.cursors.consumers import Consumer, Freed, Key, Message
 from model.cursors.cursor import Cursor
 from model.cursors.left import surely_left
 from model.cursors.state import Consumption
-from model.cursors.vocabulary import Dispatched
-from model.deviations import REPLAY_READ_OUTLIVES_CONSUMERS, SEND_IN_PROGRESS_CLEARED_EARLY, shown
+from model.deviations import (
+    REPLAY_READ_OUTLIVES_CONSUMERS,
+    SEND_IN_PROGRESS_CLEARED_EARLY,
+    shown,
+)
+from model.events import Delivery
 from model.judgement import Allowed, Broken
 from model.key_shared import invariant
 from model.key_shared import membership as keys_seen
@@ -28,7 +32,7 @@ EXERCISED_BY: dict[Freed, tuple[str, ...]] = {"left": ("ACK-12",), "failed": ("A
 
 
 def received(
-    state: Consumption, name: str, messages: Sequence[Dispatched], *, is_all: bool, known: frozenset[str]
+    state: Consumption, name: str, messages: Sequence[Delivery], *, is_all: bool, known: frozenset[str]
 ) -> Allowed[Consumption] | Broken:
     """A consumer was given messages; ``is_all``: nothing else was on its way to it."""
     exercised: tuple[str, ...] = ()
@@ -51,7 +55,7 @@ def _seen(state: Consumption, consumer: Consumer) -> Map[str, frozenset[Acked]]:
 
 
 def _received_one(
-    state: Consumption, name: str, dispatched: Dispatched, known: frozenset[str]
+    state: Consumption, name: str, dispatched: Delivery, known: frozenset[str]
 ) -> Allowed[Consumption] | Broken:
     consumer = state.consumers[name]
     message = state.place_of(consumer, dispatched)

@@ -15,7 +15,7 @@ from model.catalogue import carries
 from model.cursors.acked import Acked, with_entries
 from model.cursors.bits import Bits
 from model.cursors.log import TopicLog
-from model.cursors.vocabulary import Range
+from model.events import Range
 from model.log import Position
 
 

@@ -17,7 +17,6 @@ from model.cursors.info import PositionInfo, info_of, state_of
 from model.cursors.left import upper
 from model.cursors.log import Place, TopicLog
 from model.cursors.state import Consumption
-from model.cursors.vocabulary import CursorRead, Dispatched, StoredCursorRead
 from model.deviations import (
     DEVIATIONS,
     PARTIAL_BATCH_OFF_BACKLOG,
@@ -28,6 +27,7 @@ from model.deviations import (
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
     shown,
 )
+from model.events import CursorRead, Delivery, StoredCursorRead
 from model.judgement import Allowed, Broken
 
 Judged = Allowed[Consumption] | Broken
@@ -224,7 +224,7 @@ def stored(state: Consumption, key: Key, told: StoredCursorRead, known: frozense
 
 @carries("ACK-01", "ACK-09", "ACK-10")
 def taken_all(
-    state: Consumption, key: Key, messages: Sequence[Dispatched], at: Interval, known: frozenset[str]
+    state: Consumption, key: Key, messages: Sequence[Delivery], at: Interval, known: frozenset[str]
 ) -> Judged:
     """Everything that is left was delivered: all that is not acknowledged, and nothing else."""
     log, cursor = state.log(key[0]), state.cursors[key]

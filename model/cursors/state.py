@@ -10,7 +10,7 @@ from immutables import Map
 from model.cursors.consumers import Consumer, Freed, Key, Message
 from model.cursors.cursor import Cursor, Persisting
 from model.cursors.log import Place, TopicLog
-from model.cursors.vocabulary import Dispatched
+from model.events import Delivery
 from model.key_shared.liveness import NO_LIMITS, LookAhead
 from model.key_shared.state import Keyed
 from model.log import Position
@@ -143,7 +143,7 @@ class Consumption:
             left.pop(message, None)
         return replace(self, freed=self.freed.set(key, left.finish()))
 
-    def place_of(self, consumer: Consumer, dispatched: Dispatched) -> Message | None:
+    def place_of(self, consumer: Consumer, dispatched: Delivery) -> Message | None:
         """Which message of the log it is that a consumer was given; None if it is not one that was sent."""
         place = Place(dispatched.position, dispatched.batch_index)
         for topic in consumer.topics:

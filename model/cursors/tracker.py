@@ -17,37 +17,36 @@ from model.cursors.consumers import SHARED, Consumer, Key, Message
 from model.cursors.cursor import Interval, Persisting
 from model.cursors.log import TopicLog, appended, key_of
 from model.cursors.state import Consumption, Followed, messages_at
-from model.cursors.vocabulary import (
-    AckById,
-    Acknowledge,
+from model.deviations import LOST_ACK_FILTERS_REDELIVERY, shown
+from model.events import (
     Acknowledged,
-    CloseConsumer,
-    CrashConsumer,
-    CursorOperation,
     CursorReset,
-    CutConnection,
-    CutDuring,
-    Dispatched,
-    Nack,
-    NackRepeatedly,
-    Receive,
+    Delivery,
     ReceivedMessages,
     RedeliveryRequested,
     RedeliveryTimes,
-    Seek,
     Starved,
-    Subscribe,
     Subscribed,
-    Terminate,
-    Trim,
-    partition_name,
 )
-from model.deviations import LOST_ACK_FILTERS_REDELIVERY, shown
 from model.judgement import Allowed, Broken
 from model.key_shared import membership as keys_seen
 from model.key_shared.liveness import NO_LIMITS, LookAhead
 from model.log import Position
-from model.vocabulary import Entry, Outcome
+from model.operations import CursorOperation, Terminate, Trim
+from model.subscription_operations import (
+    AckById,
+    Acknowledge,
+    CloseConsumer,
+    CrashConsumer,
+    CutConnection,
+    CutDuring,
+    Nack,
+    NackRepeatedly,
+    Receive,
+    Seek,
+    Subscribe,
+)
+from model.vocabulary import Entry, Outcome, partition_name
 
 Judged = Allowed[Consumption] | Broken
 
@@ -310,7 +309,7 @@ def _starved(state: Consumption, name: str, outcome: Starved, known: frozenset[s
     return shown(LOST_ACK_FILTERS_REDELIVERY, state, known, because)
 
 
-def _failed(state: Consumption, name: str, messages: Sequence[Dispatched] | None) -> Consumption:
+def _failed(state: Consumption, name: str, messages: Sequence[Delivery] | None) -> Consumption:
     """A consumer failed with messages (None: with all that it has): they are to come again, to whomever."""
     consumer = state.consumers[name]
     mine: list[Message] = []

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from model.deduplication.producer_state import Lanes
-from model.operations import Answer, Duplicate, Entry, Refused, Stored, Unknown
+from model.events import Answer, Duplicate, Refused, Stored, Unknown
+from model.vocabulary import Entry
 
 Receive = Callable[[Lanes, Entry, Answer], Lanes]
 """What is possible after an entry was sent and answered; empty where it is not."""

@@ -13,9 +13,10 @@ from typing import assert_never
 
 from model.deduplication import observer
 from model.deduplication.producer_state import NONE, UNKNOWN_STATUS, Kept, Lane, Lanes
+from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored, Unknown
 from model.judgement import Broken
 from model.log import Position
-from model.operations import Answer, Duplicate, Entry, LoggedEntry, Refused, Stored, Unknown
+from model.vocabulary import Entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

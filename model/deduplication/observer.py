@@ -35,8 +35,9 @@ from model.deviations import (
     SECOND_RECOVERY_NOT_AWAITED,
     SNAPSHOT_POSITION_AHEAD,
 )
+from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored, Unknown
 from model.log import Position
-from model.operations import Answer, Duplicate, Entry, LoggedEntry, Refused, Stored, Unknown
+from model.vocabulary import Entry
 
 
 def send(lane: Lane, entry: Entry, answer: Answer, around: Circumstances) -> tuple[Lane, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from model.log import Position
-from model.operations import Entry
+from model.vocabulary import Entry
 
 NONE = -1
 """The sequence id of a producer of which nothing is known."""

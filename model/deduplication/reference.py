@@ -33,8 +33,9 @@ from msgspec.structs import replace
 from model.catalogue import carries
 from model.deduplication.producer_state import NONE, UNKNOWN_STATUS
 from model.deduplication.variants import DOCUMENT, Variant
+from model.events import Answer, Duplicate, LoggedEntry, Opened, Refused, Stored
 from model.log import Ledgers, Position
-from model.operations import Answer, Duplicate, Entry, LoggedEntry, Opened, Refused, Stored
+from model.vocabulary import Entry
 
 NOT_READY = "ServiceNotReady"
 """The code of a refusal while writes are failing."""

@@ -14,7 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from model.catalogue import carries
-from model.operations import Answer, Duplicate, Entry, Message, Stored
+from model.events import Answer, Duplicate, Stored
+from model.vocabulary import Entry, Message
 
 Source = tuple[Message, ...]
 """What a producer has to send, in order; sequence ids rise, not necessarily by one (DEDUP-08)."""

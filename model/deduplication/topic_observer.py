@@ -18,9 +18,10 @@ from model.deduplication import diagnosis, observer
 from model.deduplication.answers import furthest, hand_out
 from model.deduplication.producer_state import FRESH, NONE, UNKNOWN_STATUS, Circumstances, Lane, Lanes, simplest
 from model.deviations import DEVIATIONS, SNAPSHOT_POSITION_AHEAD
+from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored, Unknown
 from model.judgement import Allowed, Broken
 from model.log import Position
-from model.operations import Answer, Duplicate, Entry, LoggedEntry, Refused, Stored, Unknown
+from model.vocabulary import Entry
 
 
 @dataclass(frozen=True, slots=True)

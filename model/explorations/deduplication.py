@@ -16,7 +16,7 @@ from model.explorations.configured import Configurations
 from model.explorations.deduplication_statements import statements
 from model.explorations.deduplication_world import Setup, Step, World, good_ending, initial, kinds, merge, steps
 from model.explore import System
-from model.operations import Message
+from model.vocabulary import Message
 
 
 def source(name: str, *ids: int) -> tuple[str, tuple[Message, ...]]:

@@ -12,9 +12,10 @@ from itertools import pairwise
 from model.deduplication import reference as broker
 from model.deduplication.producer_state import NONE, UNKNOWN_STATUS
 from model.deduplication.reference import Judgement, Told, Topic
+from model.events import Duplicate, Refused, Stored
 from model.explorations.deduplication_world import Setup, Step, World
 from model.explore import Always, EveryStep
-from model.operations import Duplicate, Entry, Refused, Stored
+from model.vocabulary import Entry
 
 StateStatement = Always[World]
 StepStatement = EveryStep[World, Step]

@@ -18,8 +18,9 @@ from model.deduplication.producer_state import UNKNOWN_STATUS
 from model.deduplication.reference import Heard, Snapshot, Topic
 from model.deduplication.reference_producer import Producer, Source
 from model.deduplication.variants import DOCUMENT, Variant
+from model.events import Duplicate, LoggedEntry, Opened, Refused
 from model.log import Ledgers, Position
-from model.operations import Duplicate, Entry, LoggedEntry, Opened, Refused
+from model.vocabulary import Entry
 
 Restart = Literal["from the id it learns", "from the beginning", "with what comes next"]
 """How a producer whose process died goes on: two replayable sources, and one that is not."""

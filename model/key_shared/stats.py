@@ -15,11 +15,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from model.catalogue import carries
-from model.deviations import DEVIATIONS, DRAINING_REFCOUNT_DOUBLED, RETURNED_HASH_NOT_IN_CLEARED_TOTAL
+from model.deviations import (
+    DEVIATIONS,
+    DRAINING_REFCOUNT_DOUBLED,
+    RETURNED_HASH_NOT_IN_CLEARED_TOTAL,
+)
+from model.events import ConsumerRead, DueReceived
 from model.judgement import Broken
 from model.key_shared.hashing import AUTO_SPLIT_HASHES
 from model.key_shared.liveness import Open, Receiver, draining, owner_of
-from model.key_shared.vocabulary import Gathered, Share
 
 
 def expected(entries: Iterable[Open], receivers: Iterable[Receiver]) -> dict[str, dict[int, int]]:
@@ -61,19 +65,19 @@ class Mismatch:
 
 
 def mismatches(
-    outcome: Gathered, entries: Sequence[Open], receivers: Sequence[Receiver], before: Mapping[int, str]
+    outcome: DueReceived, entries: Sequence[Open], receivers: Sequence[Receiver], before: Mapping[int, str]
 ) -> Iterator[Mismatch]:
     """What the broker shows wrongly of single hashes.
 
     ``before``: the hashes that were shown to drain when it was last looked, and for whom.
     """
     must = expected(entries, receivers)
-    for share in outcome.shares:
-        own = must.get(share.consumer, {})
-        shown = {one.hashed: one.unacknowledged for one in share.draining}
+    for read in outcome.consumers:
+        own = must.get(read.consumer, {})
+        shown = {one.hashed: one.unacknowledged for one in read.draining}
         for hashed in sorted(own.keys() | shown.keys()):
-            if shown.get(hashed, 0) != own.get(hashed, 0) and not _may_linger(share, hashed, own, receivers, before):
-                yield Mismatch(hashed, share.consumer, own.get(hashed, 0), shown.get(hashed, 0))
+            if shown.get(hashed, 0) != own.get(hashed, 0) and not _may_linger(read, hashed, own, receivers, before):
+                yield Mismatch(hashed, read.consumer, own.get(hashed, 0), shown.get(hashed, 0))
 
 
 @carries("KEY-11")
@@ -92,37 +96,37 @@ def wrong(mismatch: Mismatch, back: Mapping[int, str], uncounted: Collection[tup
 
 
 def lingering(
-    outcome: Gathered, entries: Sequence[Open], receivers: Sequence[Receiver], before: Mapping[int, str]
+    outcome: DueReceived, entries: Sequence[Open], receivers: Sequence[Receiver], before: Mapping[int, str]
 ) -> dict[int, str]:
     """The hashes that are shown to wait for a consumer to which they came back, and for whom."""
     must = expected(entries, receivers)
     return {
-        one.hashed: share.consumer
-        for share in outcome.shares
-        for one in share.draining
-        if _may_linger(share, one.hashed, must.get(share.consumer, {}), receivers, before)
+        one.hashed: read.consumer
+        for read in outcome.consumers
+        for one in read.draining
+        if _may_linger(read, one.hashed, must.get(read.consumer, {}), receivers, before)
     }
 
 
 def _may_linger(
-    share: Share,
+    read: ConsumerRead,
     hashed: int,
     own: Mapping[int, int],
     receivers: Sequence[Receiver],
     before: Mapping[int, str],
 ) -> bool:
     owner = owner_of(hashed, receivers)
-    is_back = owner is not None and owner.name == share.consumer and before.get(hashed) == share.consumer
+    is_back = owner is not None and owner.name == read.consumer and before.get(hashed) == read.consumer
     return is_back and hashed not in own
 
 
 @carries("KEY-11")
-def wrong_sums(outcome: Gathered) -> Broken | None:
+def wrong_sums(outcome: DueReceived) -> Broken | None:
     """The subscription's numbers are the sums of its consumers'."""
     of_consumers = (
-        sum(len(share.draining) for share in outcome.shares),
-        sum(one.unacknowledged for share in outcome.shares for one in share.draining),
-        sum(share.cleared for share in outcome.shares),
+        sum(len(read.draining) for read in outcome.consumers),
+        sum(one.unacknowledged for read in outcome.consumers for one in read.draining),
+        sum(read.cleared for read in outcome.consumers),
     )
     shown = (outcome.draining, outcome.unacknowledged, outcome.cleared)
     names = ("hashes draining", "messages of them", "hashes cleared")
@@ -132,28 +136,28 @@ def wrong_sums(outcome: Gathered) -> Broken | None:
     return None
 
 
-def no_longer_shown(outcome: Gathered, before: Mapping[int, str]) -> frozenset[tuple[int, str]]:
+def no_longer_shown(outcome: DueReceived, before: Mapping[int, str]) -> frozenset[tuple[int, str]]:
     """The hashes that drained for consumers that are there, and are not shown to any more; and for whom each did."""
-    shown = {share.consumer: {one.hashed for one in share.draining} for share in outcome.shares}
+    shown = {read.consumer: {one.hashed for one in read.draining} for read in outcome.consumers}
     return frozenset((hashed, name) for hashed, name in before.items() if name in shown and hashed not in shown[name])
 
 
 @carries("KEY-11")
 def miscounted(
-    outcome: Gathered, receivers: Sequence[Receiver], before: Mapping[int, str], cleared: Mapping[str, int]
+    outcome: DueReceived, receivers: Sequence[Receiver], before: Mapping[int, str], cleared: Mapping[str, int]
 ) -> Broken | None:
     """Every hash that drained for a consumer and does so no more was cleared, and is counted."""
-    for share in outcome.shares:
-        if share.consumer not in cleared:
+    for read in outcome.consumers:
+        if read.consumer not in cleared:
             continue
-        still = {one.hashed for one in share.draining}
-        gone = [hashed for hashed, name in before.items() if name == share.consumer and hashed not in still]
-        missing = cleared[share.consumer] + len(gone) - share.cleared
+        still = {one.hashed for one in read.draining}
+        gone = [hashed for hashed, name in before.items() if name == read.consumer and hashed not in still]
+        missing = cleared[read.consumer] + len(gone) - read.cleared
         if missing > 0:
-            what = f"{len(gone)} hashes of {share.consumer} were cleared since {cleared[share.consumer]} were counted"
-            because = f"{what}, and the broker counts {share.cleared}"
+            what = f"{len(gone)} hashes of {read.consumer} were cleared since {cleared[read.consumer]} were counted"
+            because = f"{what}, and the broker counts {read.cleared}"
             owners = [owner_of(hashed, receivers) for hashed in gone]
-            back = [owner for owner in owners if owner is not None and owner.name == share.consumer]
+            back = [owner for owner in owners if owner is not None and owner.name == read.consumer]
             if missing <= len(back):
                 return DEVIATIONS[RETURNED_HASH_NOT_IN_CLEARED_TOTAL].broken(because)
             return Broken("KEY-11", because)

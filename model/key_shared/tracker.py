@@ -13,7 +13,6 @@ from model.cursors import deliveries
 from model.cursors.consumers import Key
 from model.cursors.left import surely_left
 from model.cursors.state import Consumption, messages_at
-from model.cursors.vocabulary import Dispatched
 from model.deviations import (
     LEAVE_TRIGGERS_NO_READ,
     LOOK_AHEAD_SKIPS_REPLAY,
@@ -22,12 +21,13 @@ from model.deviations import (
     REWIND_SKIPPED_AFTER_REPLAY_READ,
     shown,
 )
+from model.events import ConsumerRead, Delivery, DueReceived
 from model.judgement import Allowed, Broken
 from model.key_shared import invariant, membership, order, recently_joined, stats
 from model.key_shared.liveness import Open, Receiver, draining, due, owner_of
 from model.key_shared.state import Keyed
-from model.key_shared.vocabulary import Gather, Gathered, KeyOperation, Permit, Share
 from model.log import Position
+from model.subscription_operations import KeyOperation, Permit, ReceiveDue
 from model.vocabulary import Outcome
 
 Judged = Allowed[Consumption] | Broken
@@ -55,9 +55,9 @@ def judge(
                 return Allowed(state)
             state = state.with_consumer(name, replace(consumer, is_settled=False))
             return Allowed(membership.woken(state, name, permits=True))
-        case Gather(topic, subscription):
+        case ReceiveDue(topic, subscription):
             key = (topic, subscription)
-            if not isinstance(outcome, Gathered) or key not in state.cursors or not state.topics[topic].is_sure:
+            if not isinstance(outcome, DueReceived) or key not in state.cursors or not state.topics[topic].is_sure:
                 return Allowed(state)
             return _gathered(state, key, outcome, known, is_read_slow=topic in slow_reads)
         case _:
@@ -72,13 +72,15 @@ def in_a_race(broken: Broken, *, are_raced: bool) -> Broken:
     return broken
 
 
-def _gathered(state: Consumption, key: Key, outcome: Gathered, known: frozenset[str], *, is_read_slow: bool) -> Judged:
+def _gathered(
+    state: Consumption, key: Key, outcome: DueReceived, known: frozenset[str], *, is_read_slow: bool
+) -> Judged:
     exercised: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
-    for share in outcome.shares:
-        if share.consumer not in state.consumers:
+    for read in outcome.consumers:
+        if read.consumer not in state.consumers:
             continue
-        judged = _arrived(state, key, share, known)
+        judged = _arrived(state, key, read, known)
         if isinstance(judged, Broken):
             return judged
         state, exercised, deviations = (
@@ -89,12 +91,12 @@ def _gathered(state: Consumption, key: Key, outcome: Gathered, known: frozenset[
     accounted = _accounted(state, key, outcome, known, is_read_slow=is_read_slow)
     if isinstance(accounted, Broken):
         return accounted
-    has_come = any(share.messages for share in outcome.shares)
+    has_come = any(read.messages for read in outcome.consumers)
     state = _all_seen(accounted.state, key, outcome, has_come=has_come, is_stalled=bool(accounted.deviations))
     return Allowed(state, exercised + accounted.exercised, deviations + accounted.deviations)
 
 
-def _all_seen(state: Consumption, key: Key, outcome: Gathered, *, has_come: bool, is_stalled: bool) -> Consumption:
+def _all_seen(state: Consumption, key: Key, outcome: DueReceived, *, has_come: bool, is_stalled: bool) -> Consumption:
     """All is gathered that was on its way: what waits for replay from now on was there before anything that comes.
 
     ``is_stalled``: by a known deviation nobody looks at what waits for replay; nothing is said on what comes before it.
@@ -117,13 +119,13 @@ def _all_seen(state: Consumption, key: Key, outcome: Gathered, *, has_come: bool
     return state.with_keyed(key, after)
 
 
-def _arrived(state: Consumption, key: Key, share: Share, known: frozenset[str]) -> Judged:
+def _arrived(state: Consumption, key: Key, read: ConsumerRead, known: frozenset[str]) -> Judged:
     """A consumer was given messages, in this order."""
-    name = share.consumer
+    name = read.consumer
     exercised: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
     before: Position | None = None
-    for dispatched in share.messages:
+    for dispatched in read.messages:
         is_first = dispatched.position != before
         before = dispatched.position
         placed = _placed(state, key, name, dispatched, known, is_first=is_first)
@@ -141,7 +143,7 @@ def _arrived(state: Consumption, key: Key, share: Share, known: frozenset[str]) 
 
 
 def _placed(
-    state: Consumption, key: Key, name: str, dispatched: Dispatched, known: frozenset[str], *, is_first: bool
+    state: Consumption, key: Key, name: str, dispatched: Delivery, known: frozenset[str], *, is_first: bool
 ) -> Allowed[None] | Broken:
     """Whether a message comes in its order, and what that puts to the test; ``is_first``: of its entry."""
     message = state.place_of(state.consumers[name], dispatched)
@@ -176,7 +178,7 @@ def _moved(state: Consumption, key: Key, name: str, position: Position) -> tuple
     return ("KEY-03", "KEY-05") if hashed in keyed.held_up else ("KEY-03",)
 
 
-def _got(state: Consumption, key: Key, name: str, dispatched: Dispatched) -> Consumption:
+def _got(state: Consumption, key: Key, name: str, dispatched: Delivery) -> Consumption:
     keyed = state.keyed_of(key)
     position = dispatched.position
     replays = keyed.replays.delete(position) if position in keyed.replays else keyed.replays
@@ -186,7 +188,9 @@ def _got(state: Consumption, key: Key, name: str, dispatched: Dispatched) -> Con
 # ------------------------------------------------------------------------------------------------- what must have come
 
 
-def _accounted(state: Consumption, key: Key, outcome: Gathered, known: frozenset[str], *, is_read_slow: bool) -> Judged:
+def _accounted(
+    state: Consumption, key: Key, outcome: DueReceived, known: frozenset[str], *, is_read_slow: bool
+) -> Judged:
     """The broker's account, where it says enough: nothing is left that must have come, and its stats are right."""
     receivers = receivers_of(outcome)
     if receivers is None or not state.topics[key[0]].drains or state.keyed_of(key).is_administered:
@@ -245,7 +249,7 @@ def _late(
     return starved if deviation is None else shown(deviation, deviation, known, starved.because)
 
 
-def _may_be_passed_over(state: Consumption, key: Key, outcome: Gathered, owed: Mapping[Position, str]) -> bool:
+def _may_be_passed_over(state: Consumption, key: Key, outcome: DueReceived, owed: Mapping[Position, str]) -> bool:
     """Whether a look ahead may have passed over what is owed.
 
     Then the broker waits for a new entry, and all that is owed is in the replay queue. Before that it read something
@@ -263,7 +267,7 @@ def _share_a_hash(state: Consumption, key: Key, these: Iterable[Position], those
 
 def _counted(
     keyed: Keyed,
-    outcome: Gathered,
+    outcome: DueReceived,
     entries: Sequence[Open],
     receivers: Sequence[Receiver],
     unsure: frozenset[int],
@@ -300,7 +304,7 @@ def _counted(
         draining=Map(drains),
         back=Map(stats.lingering(outcome, entries, receivers, before)),
         held_up=frozenset(entry.hashed for entry in entries if entry.holder is None and entry.hashed in drains),
-        cleared=Map({share.consumer: share.cleared for share in outcome.shares}),
+        cleared=Map({read.consumer: read.cleared for read in outcome.consumers}),
         on_top=on_top,
         uncounted=uncounted,
     )
@@ -340,13 +344,13 @@ def _deviation(
     return None
 
 
-def receivers_of(outcome: Gathered) -> list[Receiver] | None:
+def receivers_of(outcome: DueReceived) -> list[Receiver] | None:
     """The consumers as the broker shows them; None if it does not show their ranges."""
     receivers = []
-    for share in outcome.shares:
-        if share.ranges is None:
+    for read in outcome.consumers:
+        if read.ranges is None:
             return None
-        receivers.append(Receiver(share.consumer, share.permits, tuple(sorted(share.ranges))))
+        receivers.append(Receiver(read.consumer, read.permits, tuple(sorted(read.ranges))))
     return receivers
 
 

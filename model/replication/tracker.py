@@ -12,9 +12,9 @@ from typing import assert_never
 
 from model.catalogue import carries
 from model.deviations import DEVIATIONS, REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE
+from model.events import Refused
 from model.judgement import Allowed, Broken
 from model.log import Position
-from model.operations import Refused
 from model.replication.agreement import CHECKS
 from model.replication.evidence import Deviating
 from model.replication.logs import Log

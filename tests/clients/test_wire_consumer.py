@@ -9,7 +9,7 @@ import pytest
 from conformance.clients.admin.client import Admin
 from conformance.clients.outcomes import ConnectionLost, Receipt, ServerRefused
 from conformance.clients.wire.client import WireClient
-from conformance.clients.wire.consumer import Delivery, KeyShared, Kind, PartOfBatch, WireConsumer
+from conformance.clients.wire.consumer import KeyShared, Kind, PartOfBatch, WireConsumer, WireDelivery
 from conformance.harness_error import HarnessError
 from model.log import Position
 from tests.polling import TIMEOUT_S, eventually
@@ -32,9 +32,9 @@ def subscribed(client: WireClient, topic: str, kind: Kind = "Shared", *, permits
     return consumer
 
 
-def take(consumer: WireConsumer, count: int) -> list[Delivery]:
+def take(consumer: WireConsumer, count: int) -> list[WireDelivery]:
     """The next deliveries; the test fails if they do not come."""
-    taken: list[Delivery] = []
+    taken: list[WireDelivery] = []
     while len(taken) < count:
         delivery = consumer.receive(timeout_s=TIMEOUT_S)
         assert delivery is not None, f"only {len(taken)} of {count} messages came"
@@ -42,7 +42,7 @@ def take(consumer: WireConsumer, count: int) -> list[Delivery]:
     return taken
 
 
-def payloads(deliveries: Sequence[Delivery]) -> list[bytes]:
+def payloads(deliveries: Sequence[WireDelivery]) -> list[bytes]:
     """What they carry."""
     return [delivery.payload for delivery in deliveries]
 

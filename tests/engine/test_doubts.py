@@ -20,7 +20,9 @@ from conformance.engine.minimise import FINAL_REPLAYS
 from conformance.history.document import ENOUGH_REPLAYS
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.world import World
-from model.operations import AnyOperation, CreateTopic, Entry, LogRead, Message, OpenProducer, ReadLog, Send
+from model.events import LogRead
+from model.operations import AnyOperation, CreateTopic, OpenProducer, ReadLog, Send
+from model.vocabulary import Entry, Message
 from stateful.lockstep_machine import LockstepMachine
 from tests.engine.test_budget import ALL_DECIDABLE
 from tests.lockstep.simulated import SimulatedPerformer

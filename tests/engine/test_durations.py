@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from conformance.engine.durations import BOUNCE_S, Durations
 from conformance.history.document import Step
-from model.operations import AnyOperation, CreateTopic, Done, Kill, ReadLog
+from model.events import Done
+from model.operations import AnyOperation, CreateTopic, Kill, ReadLog
 from model.replication.vocabulary import KillCluster, ReadClusters
 
 

@@ -14,17 +14,8 @@ from conformance.engine.minimise import (
     replay_on,
 )
 from conformance.history.document import ENOUGH_REPLAYS, Step, Violation
-from model.operations import (
-    AnyOperation,
-    CloseProducer,
-    CreateTopic,
-    Done,
-    OpenProducer,
-    ReadLog,
-    Send,
-    Skipped,
-    Unload,
-)
+from model.events import Done, Skipped
+from model.operations import AnyOperation, CloseProducer, CreateTopic, OpenProducer, ReadLog, Send, Unload
 from tests.report.samples import entry, step
 
 NEEDED: tuple[AnyOperation, ...] = (CreateTopic("t0"), OpenProducer("s1", "t0", "p0"), Send("s1", (entry(3),)))

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from conformance.engine.slices import topics_of
-from model.applications.vocabulary import CrashSource, Drain, FinishSource, ReadDatabase, RunReader, StartSource
-from model.network import ClearNetworkFaults, InjectNetworkFault, RefuseConnections, UseProxy
 from model.operations import (
     AnyOperation,
     ClearFailpoints,
+    ClearNetworkFaults,
     CloseProducer,
+    CrashSource,
     CreateTopic,
+    Drain,
+    FinishSource,
+    InjectNetworkFault,
     Kill,
     OpenProducer,
+    ReadDatabase,
     ReadLog,
     Restart,
+    RunReader,
     Send,
+    StartSource,
     Unload,
+    UseProxy,
 )
+from model.vocabulary import RefuseConnections
 from tests.report.samples import entry
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from model.operations import Skipped
+from model.events import Skipped
 from model.replication.logs import Log, SnapshotSeen
 from model.replication.vocabulary import AwaitTimedOut, CutLink, HealLink
 from tests.faults.replication_fixtures import SUBSCRIPTION, GeoBench

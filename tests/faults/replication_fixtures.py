@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from conformance.lockstep.replication import GeoPerformer
 from conformance.lockstep.replication_world import GeoWorld
-from model.operations import AnyOutcome
+from model.events import AnyOutcome
 from model.replication.logs import Log
 from model.replication.vocabulary import (
     AcknowledgeAt,

@@ -23,7 +23,7 @@ from conformance.lockstep.replication import GeoPerformer
 from conformance.lockstep.replication_members import ANSWER_TIMEOUT_S
 from conformance.lockstep.replication_reading import QUIET_TIMEOUT_S, Reading
 from conformance.lockstep.replication_world import CONNECT_TIMEOUT_S, PERIOD_MS, GeoWorld
-from model.operations import Skipped
+from model.events import Skipped
 from model.replication.logs import Log, is_passed
 from model.replication.vocabulary import (
     AwaitIdle,

@@ -15,45 +15,40 @@ from conformance.history.from_journal import record_journal
 from conformance.history.journal import Journal
 from conformance.history.recorded import Kind, Outcome, Recorded
 from conformance.history.translation import translated
-from model.cursors.vocabulary import (
-    Acknowledge,
+from model.events import (
     Acknowledged,
     AllReceived,
-    CreateSubscription,
+    AnyOutcome,
+    Created,
     CursorRead,
+    Delivery,
+    Done,
+    Duplicate,
+    Late,
+    LoggedEntry,
+    LogRead,
+    Opened,
+    ReceivedMessages,
+    RedeliveryRequested,
+    Sent,
+    Stored,
+    Subscribed,
+    Unknown,
+)
+from model.log import Position
+from model.operations import AnyOperation, CreateTopic, OpenProducer, ReadLog, Send
+from model.subscription_operations import (
+    Acknowledge,
+    CreateSubscription,
     DeleteSubscription,
-    Dispatched,
     Nack,
     ReadCursor,
     Receive,
     ReceiveAll,
-    ReceivedMessages,
-    RedeliveryRequested,
     SkipAll,
     Subscribe,
-    Subscribed,
 )
-from model.log import Position
-from model.operations import (
-    AnyOperation,
-    AnyOutcome,
-    Created,
-    CreateTopic,
-    Done,
-    Duplicate,
-    Entry,
-    Late,
-    LoggedEntry,
-    LogRead,
-    Message,
-    Opened,
-    OpenProducer,
-    ReadLog,
-    Send,
-    Sent,
-    Stored,
-    Unknown,
-)
+from model.vocabulary import Entry, Message
 from tests.pipeline import soup
 
 Done_ = tuple[AnyOperation, AnyOutcome]
@@ -63,8 +58,8 @@ def message(number: int, *, business_id: str | None = None, key: str | None = "k
     return Entry((Message(number, business_id or f"b{number}", key),))
 
 
-def given(entry: int, *, batch_size: int = 0, batch_index: int = -1) -> Dispatched:
-    return Dispatched(Position(1, entry), batch_index, batch_size, f"b{entry + 1}", 0)
+def given(entry: int, *, batch_size: int = 0, batch_index: int = -1) -> Delivery:
+    return Delivery(Position(1, entry), batch_index, batch_size, f"b{entry + 1}", 0)
 
 
 def steps(*done: Done_, late: Sequence[Late] = ()) -> list[Step]:

@@ -6,24 +6,23 @@ from typing import TypeVar
 
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
-from model.cursors.vocabulary import (
-    Acknowledge,
+from model.events import (
     Acknowledged,
     AllReceived,
+    AnyOutcome,
+    Created,
     CursorRead,
-    Dispatched,
-    Kind,
-    Persistence,
-    ReadCursor,
-    Receive,
-    ReceiveAll,
+    Delivery,
+    Opened,
     ReceivedMessages,
-    Subscribe,
+    Sent,
+    Stored,
     Subscribed,
 )
 from model.log import Position
-from model.operations import AnyOperation, AnyOutcome, Created, CreateTopic, Opened, OpenProducer, Send, Sent, Stored
-from model.vocabulary import Client, Entry, Message
+from model.operations import AnyOperation, CreateTopic, OpenProducer, Send
+from model.subscription_operations import Acknowledge, ReadCursor, Receive, ReceiveAll, Subscribe
+from model.vocabulary import Client, Entry, Message, Persistence, SubscriptionType
 
 T = TypeVar("T", bound=AnyOutcome)
 
@@ -65,7 +64,13 @@ class Stage:
         return Entry(tuple(Message(number, str(number)) for number in range(first, first + batch)))
 
     def subscribe(
-        self, consumer: str = "c", kind: Kind = "Shared", *, queue: int = 0, client: Client = "wire", topic: str = "t"
+        self,
+        consumer: str = "c",
+        kind: SubscriptionType = "Shared",
+        *,
+        queue: int = 0,
+        client: Client = "wire",
+        topic: str = "t",
     ) -> None:
         """Subscribe to ``s`` from the topic's beginning."""
         self.see(Subscribe(consumer, topic, "s", kind, client, queue=queue), Subscribed)
@@ -82,11 +87,11 @@ class Stage:
         """The cursor of ``s``."""
         return self.see(ReadCursor(topic, "s"), CursorRead)
 
-    def left(self, kind: Kind = "Shared") -> list[str]:
+    def left(self, kind: SubscriptionType = "Shared") -> list[str]:
         """The business ids of all that is left of ``s``."""
         return ids(self.see(ReceiveAll("t", "s", kind), AllReceived).messages)
 
 
-def ids(messages: tuple[Dispatched, ...]) -> list[str]:
+def ids(messages: tuple[Delivery, ...]) -> list[str]:
     """Their business ids."""
     return [message.business_id for message in messages]

@@ -13,52 +13,57 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from conformance.lockstep.performer import Performed
-from model.applications.vocabulary import ApplicationOperation
 from model.chunking.vocabulary import ChunkOperation
-from model.cursors.vocabulary import CursorOperation, Persistence, partition_name
 from model.deduplication.answers import could_be_for
 from model.deduplication.reference import BUSY
 from model.deduplication.variants import DOCUMENT, Variant
-from model.key_shared.variants import DOCUMENT as KEYS_AS_DOCUMENTED
-from model.key_shared.variants import KeysVariant
-from model.key_shared.vocabulary import KeyOperation
-from model.log import Position
-from model.network import ClearNetworkFaults, InjectNetworkFault, NetworkFaultsCleared, NetworkOperation, UseProxy
-from model.operations import (
+from model.events import (
     Answer,
-    AnyOperation,
     AnyOutcome,
     Cleared,
-    ClearFailpoints,
-    Client,
-    CloseProducer,
-    CrashProducer,
     Created,
-    CreateTopic,
     DeduplicationSet,
     Done,
-    Entry,
     Fired,
-    Kill,
     Late,
     LoggedEntry,
     LogRead,
+    NetworkFaultsCleared,
     Opened,
-    OpenProducer,
-    ReadLog,
-    ReadSnapshot,
     Refused,
-    Restart,
-    Send,
     Sent,
-    SetDeduplication,
-    SetFailpoint,
     Skipped,
     SnapshotRead,
     Unknown,
+)
+from model.key_shared.variants import DOCUMENT as KEYS_AS_DOCUMENTED
+from model.key_shared.variants import KeysVariant
+from model.log import Position
+from model.operations import (
+    AnyOperation,
+    ApplicationOperation,
+    ClearFailpoints,
+    ClearNetworkFaults,
+    CloseProducer,
+    CrashProducer,
+    CreateTopic,
+    CursorOperation,
+    InjectNetworkFault,
+    Kill,
+    NetworkOperation,
+    OpenProducer,
+    ReadLog,
+    ReadSnapshot,
+    Restart,
+    Send,
+    SetDeduplication,
+    SetFailpoint,
     Unload,
+    UseProxy,
 )
 from model.replication.vocabulary import GeoOperation
+from model.subscription_operations import KeyOperation
+from model.vocabulary import Client, Entry, Persistence, partition_name
 from tests.lockstep.cursor_variants import AS_DOCUMENTED, CursorVariant
 from tests.lockstep.simulated_broker import LEDGER_ROOM, Connection, SimulatedBroker
 from tests.lockstep.simulated_cursors import SimulatedCursors

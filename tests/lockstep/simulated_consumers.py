@@ -8,19 +8,20 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from model.cursors.vocabulary import Dispatched, Kind, Subscribe
+from model.events import Delivery
 from model.log import Position
-from model.vocabulary import Client
+from model.subscription_operations import Subscribe
+from model.vocabulary import Client, SubscriptionType
 from tests.lockstep.simulated_subscription import Log, Spot
 
-IN_ORDER: frozenset[Kind] = frozenset({"Exclusive", "Failover"})
+IN_ORDER: frozenset[SubscriptionType] = frozenset({"Exclusive", "Failover"})
 Key = tuple[str, str]
 """A topic, and the name of a subscription."""
-Given = tuple[str, Dispatched]
+Given = tuple[str, Delivery]
 """A message as it was delivered, and its topic."""
 
 
-def spot_of(message: Dispatched) -> Spot:
+def spot_of(message: Delivery) -> Spot:
     """Which message it is."""
     return message.position, max(0, message.batch_index)
 
@@ -40,7 +41,7 @@ class Consumer:
 
     topics: tuple[str, ...]
     subscription: str
-    kind: Kind
+    kind: SubscriptionType
     client: Client
     queue: int
     permits: int = 0
@@ -102,10 +103,10 @@ def consumer_of(operation: Subscribe, topics: tuple[str, ...]) -> Consumer:
     )
 
 
-def dispatched(log: Log, name: str, spot: Spot) -> Dispatched:
+def dispatched(log: Log, name: str, spot: Spot) -> Delivery:
     """A message of the log as a client names it."""
     size = len(log.entries[spot[0]])
-    return Dispatched(spot[0], spot[1] if size > 1 else -1, size if size > 1 else 0, name)
+    return Delivery(spot[0], spot[1] if size > 1 else -1, size if size > 1 else 0, name)
 
 
 def of_entries(logs: Mapping[str, Log], consumer: Consumer, messages: list[Given], *, cumulative: bool) -> list[Given]:

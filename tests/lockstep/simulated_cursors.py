@@ -1,8 +1,6 @@
 """Carries out the operations of document 003 on simulated subscriptions.
 
-As :mod:`conformance.lockstep.cursors` does on a real broker: it waits for what that waits for, skips what that skips,
-and says what was seen. When messages are sent, when a client sends what it holds back, what a dying connection still
-carried and what a kill leaves are the random number generator's choices; so is how much time passes.
+As :mod:`conformance.lockstep.cursors` on a real broker, but the random number generator chooses what is in flight when.
 """
 
 from __future__ import annotations
@@ -11,50 +9,53 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-from model.cursors.vocabulary import (
-    PERSISTED_PER_S,
-    AckById,
-    Acknowledge,
+from model.events import (
     Acknowledged,
     AllReceived,
-    Arrived,
-    AwaitPersisted,
-    CloseConsumer,
-    CrashConsumer,
-    CreateSubscription,
-    CursorOperation,
+    AnyOutcome,
+    ConsumerRead,
+    Created,
     CursorRead,
     CursorReset,
-    CutConnection,
-    CutDuring,
-    DeleteSubscription,
-    Expire,
+    Done,
     Expired,
-    Nack,
-    NackRepeatedly,
-    Persistence,
-    ReadCursor,
-    ReadStoredCursor,
-    Receive,
-    ReceiveAll,
+    LoggedEntry,
     ReceivedMessages,
     RedeliveryRequested,
     RedeliveryTimes,
-    ResetCursor,
-    Seek,
-    Skip,
-    SkipAll,
-    Start,
+    Refused,
+    Skipped,
     Starved,
-    Subscribe,
     Subscribed,
-    Terminate,
-    Trim,
     Trimmed,
 )
 from model.key_shared.variants import DOCUMENT, KeysVariant
 from model.log import Ledgers
-from model.operations import AnyOutcome, Created, Done, LoggedEntry, Refused, Skipped
+from model.operations import CursorOperation, Terminate, Trim
+from model.subscription_operations import (
+    AckById,
+    Acknowledge,
+    AwaitPersisted,
+    CloseConsumer,
+    CrashConsumer,
+    CreateSubscription,
+    CutConnection,
+    CutDuring,
+    DeleteSubscription,
+    Expire,
+    Nack,
+    NackRepeatedly,
+    ReadCursor,
+    ReadStoredCursor,
+    Receive,
+    ReceiveAll,
+    ResetCursor,
+    Seek,
+    Skip,
+    SkipAll,
+    Subscribe,
+)
+from model.vocabulary import PERSISTED_PER_S, Persistence, Start
 from tests.lockstep.cursor_variants import CursorVariant
 from tests.lockstep.simulated_broker import LEDGER_ROOM
 from tests.lockstep.simulated_consumers import (
@@ -500,7 +501,7 @@ class SimulatedCursors:
         self._quiet(key)
         self._dispatcher.send_all(key)
         subscription = self._subscriptions[key]
-        arrived: list[Arrived] = []
+        arrived: list[ConsumerRead] = []
         total = 0
         for name, one in self._dispatcher.on(key).items():
             outstanding = [p for topic, p in one.outstanding if topic == key[0]]
@@ -508,7 +509,7 @@ class SimulatedCursors:
             total += count
             if one.client == "wire":
                 given = one.take(len(one.waiting))
-                arrived.append(Arrived(name, tuple(message for _, message in given), count - one.undercount))
+                arrived.append(ConsumerRead(name, tuple(message for _, message in given), count - one.undercount))
         mark_delete, ranges = subscription.told_mark_delete()
         return CursorRead(
             mark_delete, ranges, subscription.backlog, total, tuple(arrived), written=subscription.written

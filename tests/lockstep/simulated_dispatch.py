@@ -13,7 +13,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from model.cursors.vocabulary import Dispatched
+from model.events import Delivery
 from model.key_shared.variants import DOCUMENT, KeysVariant
 from model.log import Position
 from tests.lockstep.cursor_variants import CursorVariant
@@ -187,7 +187,7 @@ class Dispatcher:
         spots = subscription.left_of(position) or sorted(subscription.log.spots([position]))
         for _, index in spots:
             is_batch = len(ids) > 1
-            message = Dispatched(
+            message = Delivery(
                 position,
                 index if is_batch else -1,
                 len(ids) if is_batch else 0,

@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
-from model.cursors.vocabulary import Dispatched
+from model.events import ConsumerRead, Delivery, DrainingHash
 from model.key_shared import dispatcher
 from model.key_shared.dispatcher import Outcome, Owners
 from model.key_shared.hashing import AUTO_SPLIT_HASHES, STICKY_HASHES, HashRange, sticky_hash
 from model.key_shared.ranges import Assignments, owner_of, ranges_of
 from model.key_shared.selectors import RangesRefused, Ring, assignments_of, claimed, joined, left, without
 from model.key_shared.variants import KeysVariant
-from model.key_shared.vocabulary import DrainingHash, Share
 from model.log import Position
 from model.operations import FailpointKind
 from tests.lockstep.simulated_consumers import Consumer
@@ -174,14 +173,14 @@ class KeyedSubscription:
 
     # ---------------------------------------------------------------------------------------------- what brokers count
 
-    def share(self, name: str, messages: tuple[Dispatched, ...]) -> Share:
+    def share(self, name: str, messages: tuple[Delivery, ...]) -> ConsumerRead:
         """A consumer's part, by the broker's account, with what arrived at it."""
         draining = tuple(
             DrainingHash(hashed, entry.pending, entry.blocked)
             for hashed, entry in self._state.draining.entries
             if entry.consumer == name
         )
-        return Share(
+        return ConsumerRead(
             name,
             messages,
             permits=self._consumers[name].permits,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import assert_never
 
-from model.key_shared.vocabulary import Gather, Gathered, KeyOperation, Permit
-from model.operations import AnyOutcome, Done, Skipped
+from model.events import AnyOutcome, Done, DueReceived, Skipped
+from model.subscription_operations import KeyOperation, Permit, ReceiveDue
 from tests.lockstep.simulated_consumers import Key
 from tests.lockstep.simulated_dispatch import Dispatcher
 from tests.lockstep.simulated_subscription import Subscription
@@ -40,13 +40,13 @@ class SimulatedKeyShares:
                     return Skipped("there is no such consumer of the wire client")
                 self._dispatcher.consumers[name].permits += count
                 return Done()
-            case Gather(topic, subscription):
+            case ReceiveDue(topic, subscription):
                 key = (topic, subscription)
                 return self._gather(key) if key in self._subscriptions else Skipped("there is no such subscription")
             case _:
                 assert_never(operation)
 
-    def _gather(self, key: Key) -> Gathered:
+    def _gather(self, key: Key) -> DueReceived:
         self._dispatcher.send_all(key)
         keyed = self._dispatcher.keyed(key)
         shares = [
@@ -55,7 +55,7 @@ class SimulatedKeyShares:
             if keyed is not None and one.client == "wire"
         ]
         draining = [hashed for share in shares for hashed in share.draining]
-        return Gathered(
+        return DueReceived(
             tuple(shares),
             draining=len(draining),
             unacknowledged=sum(hashed.unacknowledged for hashed in draining),

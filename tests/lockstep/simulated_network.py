@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from model.cursors.vocabulary import Acknowledge, Acknowledged, Receive, ReceivedMessages, Starved
-from model.operations import AnyOutcome, Done, Skipped
+from model.events import Acknowledged, AnyOutcome, Done, ReceivedMessages, Skipped, Starved
+from model.subscription_operations import Acknowledge, Receive
 from tests.lockstep.simulated_consumers import IN_ORDER, Consumer
 from tests.lockstep.simulated_dispatch import Dispatcher
 

@@ -13,10 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from model.cursors.vocabulary import NotPersisted, Persisted, Range, StoredCursorRead
+from model.events import LoggedEntry, NotPersisted, Persisted, Range, StoredCursorRead
 from model.key_shared.hashing import key_of_message
 from model.log import Position
-from model.operations import LoggedEntry
 from tests.lockstep.cursor_variants import CursorVariant
 
 Spot = tuple[Position, int]

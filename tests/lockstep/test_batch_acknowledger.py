@@ -6,34 +6,34 @@ import pytest
 
 from conformance.lockstep.batch_acknowledger import BatchAcknowledger
 from conformance.lockstep.positions import Whereabouts
-from model.cursors.vocabulary import Dispatched
+from model.events import Delivery
 from model.log import Position
 
 TOPIC = "t"
 
 
-def entry(number: int, size: int, *, redeliveries: int = 0) -> list[Dispatched]:
+def entry(number: int, size: int, *, redeliveries: int = 0) -> list[Delivery]:
     position = Position(7, number)
     if size == 1:
-        return [Dispatched(position, -1, 0, f"{number}", redeliveries)]
-    return [Dispatched(position, index, size, f"{number}/{index}", redeliveries) for index in range(size)]
+        return [Delivery(position, -1, 0, f"{number}", redeliveries)]
+    return [Delivery(position, index, size, f"{number}/{index}", redeliveries) for index in range(size)]
 
 
 class Client:
     """A consumer that received these entries."""
 
-    def __init__(self, *entries: list[Dispatched]) -> None:
+    def __init__(self, *entries: list[Delivery]) -> None:
         self.whereabouts = Whereabouts()
         self.acknowledger = BatchAcknowledger(self.whereabouts)
         for messages in entries:
             self.receives(messages)
 
-    def receives(self, messages: list[Dispatched]) -> None:
+    def receives(self, messages: list[Delivery]) -> None:
         for message in messages:
             self.whereabouts.delivered(TOPIC, message)
             self.acknowledger.arrived(TOPIC, message)
 
-    def acks(self, *messages: Dispatched) -> list[str]:
+    def acks(self, *messages: Delivery) -> list[str]:
         return [message.business_id for message in self.acknowledger.acknowledge(messages)]
 
 

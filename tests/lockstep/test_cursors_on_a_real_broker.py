@@ -5,35 +5,38 @@ from __future__ import annotations
 import pytest
 
 from conformance.lockstep.world import World
-from model.cursors.vocabulary import (
+from model.events import (
+    Acknowledged,
+    CursorReset,
+    Done,
+    Expired,
+    Range,
+    ReceivedMessages,
+    RedeliveryRequested,
+    Refused,
+    Skipped,
+    Subscribed,
+    Trimmed,
+)
+from model.log import Position
+from model.operations import Terminate, Trim, Unload
+from model.subscription_operations import (
     AckById,
     Acknowledge,
-    Acknowledged,
     CloseConsumer,
     CrashConsumer,
     CreateSubscription,
-    CursorReset,
     DeleteSubscription,
     Expire,
-    Expired,
     Nack,
-    Range,
     ReadCursor,
     Receive,
-    ReceivedMessages,
-    RedeliveryRequested,
     ResetCursor,
     Seek,
     Skip,
     SkipAll,
     Subscribe,
-    Subscribed,
-    Terminate,
-    Trim,
-    Trimmed,
 )
-from model.log import Position
-from model.operations import Done, Refused, Skipped, Unload
 from tests.lockstep.cursor_stage import Stage, ids
 from tests.polling import eventually
 

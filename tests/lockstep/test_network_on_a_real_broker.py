@@ -9,48 +9,49 @@ import pytest
 
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
-from model.applications.vocabulary import FinishSource, SourceEnded, SourceStarted, StartSource
-from model.cursors.vocabulary import (
-    Acknowledge,
+from model.events import (
     Acknowledged,
-    CutConnection,
-    CutDuring,
-    Receive,
-    ReceivedMessages,
-    Subscribe,
-    Subscribed,
-)
-from model.network import (
-    ClearNetworkFaults,
-    CutAfter,
-    CutAt,
-    Delay,
-    Hold,
-    InjectNetworkFault,
-    LoseThenCut,
-    NetworkFault,
-    NetworkFaultsCleared,
-    RefuseConnections,
-    UseProxy,
-)
-from model.operations import (
     Answer,
     AnyOutcome,
     Created,
-    CreateTopic,
     Done,
     LogRead,
+    NetworkFaultsCleared,
     Opened,
+    ReceivedMessages,
+    Sent,
+    Skipped,
+    SourceEnded,
+    SourceStarted,
+    Stored,
+    Subscribed,
+    Unknown,
+)
+from model.operations import (
+    ClearNetworkFaults,
+    CreateTopic,
+    FinishSource,
+    InjectNetworkFault,
     OpenProducer,
     ReadLog,
     Send,
-    Sent,
-    Skipped,
-    Stored,
-    Unknown,
+    StartSource,
     Unload,
+    UseProxy,
 )
-from model.vocabulary import Client, Entry, Message
+from model.subscription_operations import Acknowledge, CutConnection, CutDuring, Receive, Subscribe
+from model.vocabulary import (
+    Client,
+    CutAfter,
+    CutAt,
+    Delay,
+    Entry,
+    Hold,
+    LoseThenCut,
+    Message,
+    NetworkFault,
+    RefuseConnections,
+)
 from tests.lockstep.cursor_stage import Stage, ids
 
 ENTRIES = tuple(Entry((Message(number, f"b{number}"),)) for number in (1, 2, 3))

@@ -5,18 +5,9 @@ from __future__ import annotations
 import pytest
 
 from conformance.lockstep.world import World
-from model.cursors.vocabulary import (
-    AwaitPersisted,
-    CloseConsumer,
-    CrashConsumer,
-    Nack,
-    Persisted,
-    ReadCursor,
-    RedeliveryRequested,
-    Subscribe,
-    Subscribed,
-)
-from model.operations import Created, CreateTopic, Done, Skipped, Unload
+from model.events import Created, Done, Persisted, RedeliveryRequested, Skipped, Subscribed
+from model.operations import CreateTopic, Unload
+from model.subscription_operations import AwaitPersisted, CloseConsumer, CrashConsumer, Nack, ReadCursor, Subscribe
 from tests.lockstep.cursor_stage import Stage
 from tests.polling import eventually
 

@@ -11,7 +11,7 @@ from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.harness_error import HarnessError
 from conformance.lockstep.world import World
 from conformance.tenancy.place import Place
-from model.cursors.vocabulary import Range
+from model.events import Range
 from model.log import Position
 from model.vocabulary import Client
 from tests.lockstep.cursor_stage import Stage

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from model.deduplication.reference import Heard, Topic, complete_next_write, new_topic, open_producer, send
-from model.operations import Entry, Message
+from model.vocabulary import Entry, Message
 
 
 def entry(*ids: int) -> Entry:

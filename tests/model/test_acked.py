@@ -12,7 +12,7 @@ from model.cursors.acked import Acked
 from model.cursors.cursor import Ack
 from model.cursors.info import PositionInfo, info_of, state_of
 from model.cursors.log import NOWHERE, Place, TopicLog, appended
-from model.cursors.vocabulary import Range
+from model.events import Range
 from model.judgement import Broken
 from model.log import Position
 

@@ -14,39 +14,40 @@ from model.deviations import (
     SECOND_RECOVERY_NOT_AWAITED,
     SNAPSHOT_POSITION_AHEAD,
 )
-from model.example import Example, judge
-from model.judgement import Allowed, Broken
-from model.log import Position
-from model.operations import (
+from model.events import (
     Answer,
-    AnyOperation,
     AnyOutcome,
-    Client,
-    CrashProducer,
     Created,
-    CreateTopic,
     DeduplicationSet,
     Done,
     Duplicate,
-    Entry,
     Late,
     LoggedEntry,
     LogRead,
     Opened,
+    Refused,
+    Sent,
+    SnapshotRead,
+    Stored,
+    Unknown,
+)
+from model.example import Example, judge
+from model.judgement import Allowed, Broken
+from model.log import Position
+from model.operations import (
+    AnyOperation,
+    CrashProducer,
+    CreateTopic,
     OpenProducer,
     ReadLog,
     ReadSnapshot,
-    Refused,
     Send,
-    Sent,
     SetDeduplication,
     SetFailpoint,
-    SnapshotRead,
-    Stored,
     Switch,
-    Unknown,
     Unload,
 )
+from model.vocabulary import Client, Entry
 from tests.model.entries import entry
 
 Happened = tuple[AnyOperation, AnyOutcome, tuple[Late, ...]]

@@ -5,49 +5,49 @@ from __future__ import annotations
 import pytest
 
 from model.applications.tracker import settling, winding_up
-from model.applications.vocabulary import (
-    Confirmed,
-    Consume,
-    CrashSource,
-    DatabaseRead,
-    Death,
-    Delivered,
-    Drain,
-    Drained,
-    FinishSource,
-    GoesOn,
-    Ran,
-    ReadDatabase,
-    Received,
-    RunReader,
-    RunSubscriber,
-    SourceEnded,
-    SourceStarted,
-    StartSource,
-    Stuck,
-    Then,
-)
 from model.deviations import (
     CLOSE_OVERTAKES_PRODUCER_SUCCESS,
     ROLLOVER_REOPENS_CLOSED_LEDGER,
     SOURCE_RESUMES_FROM_PUSHED_ID,
+)
+from model.events import (
+    AnyOutcome,
+    Cleared,
+    Confirmed,
+    Consumed,
+    Created,
+    DatabaseRead,
+    Delivery,
+    Done,
+    Drained,
+    LoggedEntry,
+    LogRead,
+    Ran,
+    SourceEnded,
+    SourceStarted,
+    Stuck,
 )
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import (
     AnyOperation,
-    AnyOutcome,
-    Cleared,
     ClearFailpoints,
-    Created,
+    Consume,
+    CrashSource,
     CreateTopic,
-    Done,
+    Death,
+    Drain,
+    FinishSource,
+    GoesOn,
     Kill,
-    LoggedEntry,
-    LogRead,
+    ReadDatabase,
     ReadLog,
+    RunReader,
+    RunSubscriber,
     SetFailpoint,
+    StartSource,
+    Then,
     Unload,
 )
 from model.vocabulary import Entry, Message
@@ -345,7 +345,7 @@ def test_subscriptions_are_drained_and_programs_run_to_the_end() -> None:
     state = state_after(
         start(1),
         finish(_1=0),
-        (Consume("c0", "t0", "s", 1, kind="Shared"), Received((), ())),
+        (Consume("c0", "t0", "s", 1, kind="Shared"), Consumed((), ())),
         (RunReader("r", "t0", Death(1, "received")), Ran(killed=True, received=1)),
         (RunSubscriber("p", "t0"), Ran(killed=False, received=1)),
     ).applications
@@ -362,17 +362,17 @@ def test_subscriptions_are_drained_and_programs_run_to_the_end() -> None:
 
 STORED = (start(1, entry(2, 3)), finish(_1=0, _2=1), log(1, entry(2, 3)))
 M1, M2, M3 = (
-    Delivered(Position(9, 0), -1, "b1"),
-    Delivered(Position(9, 1), 0, "b2"),
-    Delivered(Position(9, 1), 1, "b3"),
+    Delivery(Position(9, 0), -1, 0, "b1"),
+    Delivery(Position(9, 1), 0, 0, "b2"),
+    Delivery(Position(9, 1), 1, 0, "b3"),
 )
 
 
-def consume(*messages: Delivered, acks: tuple[Delivered, ...] = (), then: Then = "stays", by: str = "c0") -> Step:
-    return Consume(by, "t0", "s", 5, then=then), Received(messages, acks)
+def consume(*messages: Delivery, acks: tuple[Delivery, ...] = (), then: Then = "stays", by: str = "c0") -> Step:
+    return Consume(by, "t0", "s", 5, then=then), Consumed(messages, acks)
 
 
-def drain(*messages: Delivered) -> Step:
+def drain(*messages: Delivery) -> Step:
     return Drain("t0", "s"), Drained(messages)
 
 
@@ -431,7 +431,7 @@ DEATH: Step = (RunReader("r", "t0", Death(2, "before-commit")), Ran(killed=True,
 THROUGH: Step = (RunReader("r", "t0"), Ran(killed=False, received=2))
 
 
-def database(*messages: Delivered, program: str = "r") -> Step:
+def database(*messages: Delivery, program: str = "r") -> Step:
     return ReadDatabase(program), DatabaseRead(messages)
 
 
@@ -445,10 +445,10 @@ def test_a_reader_that_was_never_killed_puts_nothing_to_the_test() -> None:
 
 @pytest.mark.parametrize(
     "applied",
-    [(M1, M2), (M1, M2, M2, M3), (M2, M1, M3), (M1, M2, M3, Delivered(Position(9, 2), -1, "b4"))],
+    [(M1, M2), (M1, M2, M2, M3), (M2, M1, M3), (M1, M2, M3, Delivery(Position(9, 2), -1, 0, "b4"))],
     ids=["lost", "twice", "out-of-order", "from-nowhere"],
 )
-def test_a_reader_that_applied_anything_else_breaks_the_rule(applied: tuple[Delivered, ...]) -> None:
+def test_a_reader_that_applied_anything_else_breaks_the_rule(applied: tuple[Delivery, ...]) -> None:
     assert broken(run(*STORED, DEATH, THROUGH, database(*applied))) == ("DEDUP-17", None)
 
 
@@ -464,7 +464,7 @@ def test_a_reader_that_does_not_get_to_the_end_breaks_the_rule() -> None:
 
 # --------------------------------------------------------------------------------- DEDUP-18: scenario 2, the subscriber
 
-X1, Y1, X2 = (Delivered(Position(9, at), -1, text) for at, text in enumerate(("x", "y", "x")))
+X1, Y1, X2 = (Delivery(Position(9, at), -1, 0, text) for at, text in enumerate(("x", "y", "x")))
 DOUBLED = (
     start(*(Entry((Message(i, text),)) for i, text in ((1, "x"), (2, "y"), (3, "x")))),
     finish(_1=0, _2=1, _3=2),
@@ -485,7 +485,7 @@ def test_without_a_death_or_without_duplicates_nothing_is_put_to_the_test() -> N
 
 
 @pytest.mark.parametrize("applied", [(X1,), (X1, Y1, X2), (X1, Y1, M1)], ids=["lost", "twice", "from-nowhere"])
-def test_a_subscriber_that_applied_anything_else_breaks_the_rule(applied: tuple[Delivered, ...]) -> None:
+def test_a_subscriber_that_applied_anything_else_breaks_the_rule(applied: tuple[Delivery, ...]) -> None:
     history = (*DOUBLED, SUBSCRIBER_DIED, SUBSCRIBER_THROUGH, database(*applied, program="p"))
     assert broken(run(*history)) == ("DEDUP-18", None)
 

@@ -13,8 +13,9 @@ from model.deduplication.reference_producer import (
     restarted,
     sent,
 )
+from model.events import Duplicate, Refused, Stored, Unknown
 from model.log import Position
-from model.operations import Duplicate, Message, Refused, Stored, Unknown
+from model.vocabulary import Message
 from tests.model.entries import entry
 
 SOURCE = tuple(Message(i, f"business {i}") for i in (1, 3, 4))

@@ -6,34 +6,6 @@ from functools import reduce
 from itertools import islice
 
 from model.cursors.cursor import Interval
-from model.cursors.vocabulary import (
-    AckById,
-    Acknowledge,
-    Acknowledged,
-    AllReceived,
-    Arrived,
-    CrashConsumer,
-    CreateSubscription,
-    CursorRead,
-    CursorReset,
-    Dispatched,
-    Kind,
-    Nack,
-    ReadCursor,
-    Receive,
-    ReceiveAll,
-    ReceivedMessages,
-    RedeliveryRequested,
-    ResetCursor,
-    Skip,
-    SkipAll,
-    Subscribe,
-    Subscribed,
-    Terminate,
-    Trim,
-    Trimmed,
-    partition_name,
-)
 from model.deviations import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     PARTIAL_BATCH_OFF_BACKLOG,
@@ -42,25 +14,46 @@ from model.deviations import (
     UNACKED_COUNT_LOWERED_BY_ANY_ACK,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
-from model.example import Example, judge
-from model.judgement import Allowed, Broken
-from model.key_shared.vocabulary import Gather, Gathered, Permit, Share
-from model.log import Position
-from model.operations import (
-    AnyOperation,
+from model.events import (
+    Acknowledged,
+    AllReceived,
     AnyOutcome,
+    ConsumerRead,
     Created,
-    CreateTopic,
+    CursorRead,
+    CursorReset,
+    Delivery,
     Done,
-    Entry,
-    Message,
+    DueReceived,
     Opened,
-    OpenProducer,
-    Send,
+    ReceivedMessages,
+    RedeliveryRequested,
     Sent,
     Stored,
-    Unload,
+    Subscribed,
+    Trimmed,
 )
+from model.example import Example, judge
+from model.judgement import Allowed, Broken
+from model.log import Position
+from model.operations import AnyOperation, CreateTopic, OpenProducer, Send, Terminate, Trim, Unload
+from model.subscription_operations import (
+    AckById,
+    Acknowledge,
+    CrashConsumer,
+    CreateSubscription,
+    Nack,
+    Permit,
+    ReadCursor,
+    Receive,
+    ReceiveAll,
+    ReceiveDue,
+    ResetCursor,
+    Skip,
+    SkipAll,
+    Subscribe,
+)
+from model.vocabulary import Entry, Message, SubscriptionType, partition_name
 
 Happened = tuple[AnyOperation, AnyOutcome]
 LEDGER_ROOM = 5
@@ -68,7 +61,7 @@ STEP_MS = 1000.0
 """How long each step takes: long enough for a cursor's ledger to open meanwhile."""
 
 
-def topic(*sizes: int, kind: Kind = "Shared") -> tuple[Happened, ...]:
+def topic(*sizes: int, kind: SubscriptionType = "Shared") -> tuple[Happened, ...]:
     """A topic with entries of so many messages, b1, b2, and so on, a subscription and a consumer c1."""
     numbers = iter(range(1, sum(sizes) + 1))
     entries = tuple(Entry(tuple(Message(n, f"b{n}") for n in islice(numbers, size))) for size in sizes)
@@ -87,29 +80,29 @@ def at(number: int) -> Position:
     return Position(1 + number // LEDGER_ROOM, number % LEDGER_ROOM)
 
 
-def subscribed(name: str, *, kind: Kind = "Shared", queue: int = 0) -> Happened:
+def subscribed(name: str, *, kind: SubscriptionType = "Shared", queue: int = 0) -> Happened:
     return Subscribe(name, "t0", "s0", kind=kind, queue=queue), Subscribed()
 
 
-def single(number: int, *, redeliveries: int = 0) -> Dispatched:
+def single(number: int, *, redeliveries: int = 0) -> Delivery:
     """The single message of the n-th entry, where all are single."""
-    return Dispatched(at(number), -1, 0, f"b{number + 1}", redeliveries)
+    return Delivery(at(number), -1, 0, f"b{number + 1}", redeliveries)
 
 
-def part(index: int, size: int) -> Dispatched:
+def part(index: int, size: int) -> Delivery:
     """A message of the batch that is the topic's first entry."""
-    return Dispatched(at(0), index, size, f"b{index + 1}", 0)
+    return Delivery(at(0), index, size, f"b{index + 1}", 0)
 
 
-def taken(*messages: Dispatched, by: str = "c1", settled: bool = True) -> Happened:
+def taken(*messages: Delivery, by: str = "c1", settled: bool = True) -> Happened:
     return Receive(by, len(messages)), ReceivedMessages(messages, settled=settled)
 
 
-def acknowledged(*messages: Dispatched, by: str = "c1", cumulative: bool = False) -> Happened:
+def acknowledged(*messages: Delivery, by: str = "c1", cumulative: bool = False) -> Happened:
     return Acknowledge(by, (0,), cumulative=cumulative), Acknowledged(messages, receipt=True)
 
 
-def failed(*messages: Dispatched, by: str = "c1", all_of_them: bool = False) -> Happened:
+def failed(*messages: Delivery, by: str = "c1", all_of_them: bool = False) -> Happened:
     return Nack(by, None if all_of_them else (0,)), RedeliveryRequested(messages)
 
 
@@ -191,7 +184,7 @@ def test_only_while_it_may_be_on_its_way() -> None:
 
 def test_a_broker_counts_at_a_consumer_what_is_outstanding_there() -> None:
     def counted(number: int) -> Happened:
-        arrived = (Arrived("c1", (), number),)
+        arrived = (ConsumerRead("c1", (), number),)
         return ReadCursor("t0", "s0"), CursorRead(BEGINNING, (), 2, number, arrived)
 
     history = (*topic(3, 1), taken(part(0, 3), part(1, 3), part(2, 3)), acknowledged(part(1, 3)))
@@ -224,7 +217,7 @@ def test_who_fails_with_a_message_of_one_partition_keeps_what_it_has_of_others()
             (OpenProducer(f"p{number}", part_of, "p"), Opened(-1)),
             (Send(f"p{number}", (Entry((Message(1, f"b{number}"),)),)), Sent((stored,))),
         ]
-    both = [Dispatched(Position(1 + number, 0), -1, 0, f"b{number}", 0) for number in (0, 1)]
+    both = [Delivery(Position(1 + number, 0), -1, 0, f"b{number}", 0) for number in (0, 1)]
     history += [subscribed("c1", kind="Exclusive"), taken(*both), failed(both[0])]
     asked_for_two: Happened = (Receive("c1", 2), ReceivedMessages((both[0],), settled=True))
     assert isinstance(judged(*history, asked_for_two), Allowed)
@@ -277,7 +270,7 @@ def test_a_move_right_after_the_first_ack_may_lose_it_where_that_is_known() -> N
 
 
 def test_such_a_move_may_lose_entries_and_parts_of_batches_at_once() -> None:
-    whole = Dispatched(at(1), -1, 0, "b4", 0)
+    whole = Delivery(at(1), -1, 0, "b4", 0)
     acks = (taken(part(0, 3), part(1, 3), part(2, 3), whole), acknowledged(part(0, 3)), acknowledged(whole))
     both_lost = (*topic(3, 1), *acks, UNLOADED, read(BEGINNING, backlog=2), subscribed("c2"))
     known = f"{UNLOAD_WHILE_CURSOR_LEDGER_OPENS} {BATCH_INDEX_ACKS_NOT_RECOVERED}"
@@ -294,7 +287,7 @@ def test_what_a_move_may_have_lost_may_be_on_its_way_when_it_is_acknowledged_ane
     came = taken(part(0, 2), part(1, 2), by="c2", settled=False)
     others = (subscribed("c3", kind="Key_Shared"), subscribed("c2", kind="Key_Shared", queue=5))
     assert isinstance(judged(*begun, *others, anew, came, known=BATCH_INDEX_ACKS_NOT_RECOVERED), Allowed)
-    nothing: Happened = (Gather("t0", "s0"), Gathered((Share("c2", (), permits=0, unacknowledged=0),)))
+    nothing: Happened = (ReceiveDue("t0", "s0"), DueReceived((ConsumerRead("c2", (), permits=0, unacknowledged=0),)))
     ready = (nothing, (Permit("c2", 5), Done()))
     assert isinstance(judged(*begun, *others, *ready, anew, came, known=BATCH_INDEX_ACKS_NOT_RECOVERED), Allowed)
 

@@ -27,8 +27,8 @@ from model.deduplication.reference import (
     switch_deduplication,
     take_snapshot,
 )
+from model.events import Duplicate, Opened, Refused, Stored
 from model.log import Position
-from model.operations import Duplicate, Opened, Refused, Stored
 from tests.model.entries import answers, entry, store, stored_ids, topic_with
 
 

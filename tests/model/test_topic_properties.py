@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from model.deduplication import reference as broker
 from model.deduplication.producer_state import NONE
 from model.deduplication.reference import Heard, Snapshot, Topic
-from model.operations import Duplicate, Entry, Stored
+from model.events import Duplicate, Stored
+from model.vocabulary import Entry
 from tests.model.entries import entry, stored_ids
 
 PRODUCERS = ("A", "B", "C")

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from model.events import Created, DeduplicationSet, Done, PolicyIgnored
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
-from model.operations import (
-    AnyOperation,
-    Created,
-    CreateTopic,
-    DeduplicationSet,
-    Done,
-    PolicyIgnored,
-    Restart,
-    SetDeduplication,
-    Switch,
-)
+from model.operations import AnyOperation, CreateTopic, Restart, SetDeduplication, Switch
 
 
 def with_topic(switch: Switch = "namespace-on") -> Example:

@@ -36,10 +36,11 @@ from model.cursors.cursor import Interval, Persisting
 from model.cursors.info import info_of
 from model.cursors.log import TopicLog, appended
 from model.cursors.state import Consumption, Followed
-from model.cursors.vocabulary import Acknowledge, Acknowledged, CursorRead, Dispatched, ReadCursor
+from model.events import Acknowledged, CursorRead, Delivery
 from model.example import Example, judge
 from model.judgement import Allowed
 from model.log import Position
+from model.subscription_operations import Acknowledge, ReadCursor
 
 TOPIC, SUBSCRIPTION, CONSUMER = "t", "s", "c"
 KEY = (TOPIC, SUBSCRIPTION)
@@ -118,7 +119,7 @@ def subscribed(log: TopicLog) -> Example:
 
 def acknowledged(state: Example, log: TopicLog, position: Position, now_ms: float) -> Example:
     """The state after one more acknowledgment."""
-    dispatched = Dispatched(position, -1, 0, log.entries[position][0])
+    dispatched = Delivery(position, -1, 0, log.entries[position][0])
     outcome = Acknowledged((dispatched,), receipt=True)
     judged = judge(state, Acknowledge(CONSUMER, (0,)), outcome, at=Interval(now_ms, now_ms + 1))
     assert isinstance(judged, Allowed), judged

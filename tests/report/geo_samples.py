@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from model.events import AnyOutcome
 from model.log import Position
-from model.operations import AnyOperation, AnyOutcome
+from model.operations import AnyOperation
 from model.replication.vocabulary import (
     AcknowledgeAt,
     AcknowledgedAt,

@@ -14,30 +14,23 @@ from conformance.events import (
 from conformance.history.document import History, Step, Violation
 from conformance.known import KnownDeviation
 from model.deviations import BATCH_WITHOUT_HIGHEST_ID, DEDUPLICATION_ENABLED_IN_FLIGHT
-from model.log import Position
-from model.operations import (
+from model.events import (
     Answer,
-    AnyOperation,
     AnyOutcome,
-    CrashProducer,
     Created,
-    CreateTopic,
     Done,
     Duplicate,
-    Entry,
-    Kill,
     Late,
     LoggedEntry,
     LogRead,
-    Message,
     Opened,
-    OpenProducer,
-    ReadLog,
-    Send,
     Sent,
     Stored,
     Unknown,
 )
+from model.log import Position
+from model.operations import AnyOperation, CrashProducer, CreateTopic, Kill, OpenProducer, ReadLog, Send
+from model.vocabulary import Entry, Message
 
 STARTED = RunStarted(
     at_s=5.0,

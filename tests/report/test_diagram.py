@@ -13,8 +13,9 @@ from conformance.known import SHIPPED
 from conformance.report.arrows import ARROWS_AT_MOST
 from conformance.report.diagram import STEPS_AT_MOST, Diagram, diagram_of
 from conformance.report.space_time import HEAD, LONGEST_GAP, TALLEST, draw
+from model.events import Stored
 from model.log import Position
-from model.operations import Kill, OpenProducer, Send, Stored
+from model.operations import Kill, OpenProducer, Send
 from tests.report.samples import VIOLATION, answers, entry, history, step
 
 DOCS = Path(__file__).parents[2] / "docs" / "histories"

@@ -19,8 +19,10 @@ from conformance.report.data import form
 from conformance.report.page import STEPS_AT_MOST, emphasised, page
 from conformance.verdicts import Deviated, verdicts
 from model.catalogue import DOCUMENTS, select
+from model.events import LoggedEntry, LogRead, Refused
 from model.log import Position
-from model.operations import CreateTopic, Entry, LoggedEntry, LogRead, Message, OpenProducer, ReadLog, Refused, Send
+from model.operations import CreateTopic, OpenProducer, ReadLog, Send
+from model.vocabulary import Entry, Message
 from tests.report.samples import FOUND, MINIMISED, OTHER_QUIRK, QUIRK, STARTED, answers, example, history, run, step
 
 WHEN = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)

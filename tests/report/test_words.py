@@ -10,119 +10,123 @@ from conformance.report.lists import LISTED_AT_MOST
 from conformance.report.participants import BROKER, SUITE
 from conformance.report.results import Tone
 from conformance.report.words import LeftOut, actors, cut, explain
-from model.applications.vocabulary import (
-    Confirmed,
-    Consume,
-    CrashSource,
-    DatabaseRead,
-    Death,
-    Delivered,
-    Drain,
-    Drained,
-    FinishSource,
-    GoesOn,
-    Point,
-    Ran,
-    ReadDatabase,
-    Received,
-    RunReader,
-    RunSubscriber,
-    SourceEnded,
-    SourceStarted,
-    StartSource,
-    Stuck,
-    Then,
-)
-from model.cursors.vocabulary import (
-    AckById,
-    Acknowledge,
+from model.events import (
     Acknowledged,
     AllReceived,
-    Arrived,
+    AnyOutcome,
+    Cleared,
+    Confirmed,
+    Consumed,
+    ConsumerRead,
+    Created,
+    CursorRead,
+    CursorReset,
+    DatabaseRead,
+    DeduplicationSet,
+    Delivery,
+    Done,
+    Drained,
+    DrainingHash,
+    DueReceived,
+    Duplicate,
+    Expired,
+    Fired,
+    Late,
+    LoggedEntry,
+    LogRead,
+    NetworkFaultsCleared,
+    NotPersisted,
+    Opened,
+    Persisted,
+    PolicyIgnored,
+    Ran,
+    Range,
+    ReceivedMessages,
+    RedeliveryRequested,
+    RedeliveryTimes,
+    Refused,
+    Sent,
+    Skipped,
+    SnapshotRead,
+    SourceEnded,
+    SourceStarted,
+    Starved,
+    Stored,
+    StoredCursorRead,
+    Stuck,
+    Subscribed,
+    Trimmed,
+    Unknown,
+)
+from model.log import Position
+from model.operations import (
+    AnyOperation,
+    ClearFailpoints,
+    ClearNetworkFaults,
+    CloseProducer,
+    Consume,
+    CrashProducer,
+    CrashSource,
+    CreateTopic,
+    Death,
+    Drain,
+    FailpointKind,
+    FinishSource,
+    GoesOn,
+    InjectNetworkFault,
+    Kill,
+    OpenProducer,
+    Point,
+    ReadDatabase,
+    ReadLog,
+    ReadSnapshot,
+    Restart,
+    RunReader,
+    RunSubscriber,
+    Send,
+    SetDeduplication,
+    SetFailpoint,
+    StartSource,
+    Switch,
+    Terminate,
+    Then,
+    Trim,
+    Unload,
+    UseProxy,
+)
+from model.subscription_operations import (
+    AckById,
+    Acknowledge,
     AwaitPersisted,
     CloseConsumer,
     CrashConsumer,
     CreateSubscription,
-    CursorRead,
-    CursorReset,
     CutConnection,
     CutDuring,
     DeleteSubscription,
-    Dispatched,
     Expire,
-    Expired,
     Nack,
     NackRepeatedly,
-    NotPersisted,
-    Persisted,
-    Persistence,
-    Range,
+    Permit,
     ReadCursor,
     ReadStoredCursor,
     Receive,
     ReceiveAll,
-    ReceivedMessages,
-    RedeliveryRequested,
-    RedeliveryTimes,
+    ReceiveDue,
     ResetCursor,
     Seek,
     Skip,
     SkipAll,
-    Start,
-    Starved,
-    StoredCursorRead,
     Subscribe,
-    Subscribed,
-    Terminate,
-    Trim,
-    Trimmed,
 )
-from model.key_shared.vocabulary import DrainingHash, Gather, Gathered, Permit, Share
-from model.log import Position
-from model.network import ClearNetworkFaults, CutAt, InjectNetworkFault, LoseThenCut, NetworkFaultsCleared, UseProxy
-from model.operations import (
-    AnyOperation,
-    AnyOutcome,
-    Cleared,
-    ClearFailpoints,
-    CloseProducer,
-    CrashProducer,
-    Created,
-    CreateTopic,
-    DeduplicationSet,
-    Done,
-    Duplicate,
-    FailpointKind,
-    Fired,
-    Kill,
-    Late,
-    LoggedEntry,
-    LogRead,
-    Opened,
-    OpenProducer,
-    PolicyIgnored,
-    ReadLog,
-    ReadSnapshot,
-    Refused,
-    Restart,
-    Send,
-    Sent,
-    SetDeduplication,
-    SetFailpoint,
-    Skipped,
-    SnapshotRead,
-    Stored,
-    Switch,
-    Unknown,
-    Unload,
-)
+from model.vocabulary import CutAt, LoseThenCut, Persistence, Start
 from tests.report import chunks_told, geo_samples
 from tests.report.samples import STEPS, answers, entry, history, step
 
 OPENED = step(OpenProducer("s1", "t0", "p0"), Opened(4))
 SUBSCRIBED = step(Subscribe("c1", "t0", "sub"), Subscribed())
-B4 = Dispatched(Position(3, 0), -1, 0, "b4", 0)
-B5 = Dispatched(Position(3, 1), 0, 2, "b5", 2)
+B4 = Delivery(Position(3, 0), -1, 0, "b4", 0)
+B5 = Delivery(Position(3, 1), 0, 2, "b5", 2)
 
 TOLD_OPERATIONS: list[tuple[AnyOperation, str]] = [
     (
@@ -224,7 +228,7 @@ TOLD_OPERATIONS: list[tuple[AnyOperation, str]] = [
         Permit("c1", 3),
         "consumer c1 (Shared, subscription sub, wire client) permits the broker to send it 3 messages more.",
     ),
-    (Gather("t0", "sub"), "the suite gathers what subscription sub of topic t0 sends to its consumers."),
+    (ReceiveDue("t0", "sub"), "the suite gathers what subscription sub of topic t0 sends to its consumers."),
     (CloseConsumer("c1"), "consumer c1 (Shared, subscription sub, wire client) closes in good order."),
     (
         CrashConsumer("c1"),
@@ -300,15 +304,15 @@ TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
         "confirmed: 3 at 3:0, 4 as a duplicate; 1 entry left unconfirmed; it had to open again 2 times",
     ),
     (
-        Received(
-            (Delivered(Position(3, 0), -1, "b1"), Delivered(Position(3, 1), 0, "b2")),
-            (Delivered(Position(3, 0), -1, "b1"),),
+        Consumed(
+            (Delivery(Position(3, 0), -1, 0, "b1"), Delivery(Position(3, 1), 0, 0, "b2")),
+            (Delivery(Position(3, 0), -1, 0, "b1"),),
         ),
         "2 messages (3:0 b1, 3:1[0] b2); acknowledged: 3:0 b1",
     ),
     (Drained(()), "0 messages; now nothing is left of it"),
     (Ran(killed=True, received=3), "it was killed, after 3 messages"),
-    (DatabaseRead((Delivered(Position(3, 0), -1, "b1"),)), "it has applied 1 message (3:0 b1)"),
+    (DatabaseRead((Delivery(Position(3, 0), -1, 0, "b1"),)), "it has applied 1 message (3:0 b1)"),
     (Stuck("nothing came in 30 s"), "stuck: nothing came in 30 s"),
     (Subscribed(), "subscribed"),
     (
@@ -318,7 +322,7 @@ TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
     (Acknowledged((B4,), receipt=True), "3:0 b4; the broker confirmed it"),
     (RedeliveryRequested((B4,)), "3:0 b4"),
     (
-        CursorRead(Position(3, 0), (Range(Position(3, 1), Position(3, 3)),), 4, 2, (Arrived("c1", (B4,), 2),)),
+        CursorRead(Position(3, 0), (Range(Position(3, 1), Position(3, 3)),), 4, 2, (ConsumerRead("c1", (B4,), 2),)),
         "mark-delete at 3:0; beyond it is acknowledged: behind 3:1 up to 3:3; "
         "4 entries not acknowledged, 2 messages at consumers; c1 got 1 message (3:0 b4) more, and has 2 outstanding",
     ),
@@ -337,9 +341,9 @@ TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
     (CursorReset(None), "it is set to the beginning"),
     (Expired(), "the broker is through with it"),
     (Trimmed((3, 7)), "left: 3, 7"),
-    (Gathered(()), "nobody is there"),
+    (DueReceived(()), "nobody is there"),
     (
-        Gathered((Share("c1", (B4,), permits=1, unacknowledged=3, draining=(DrainingHash(7, 2, 1),)),)),
+        DueReceived((ConsumerRead("c1", (B4,), permits=1, unacknowledged=3, draining=(DrainingHash(7, 2, 1),)),)),
         "c1 got 1 message (3:0 b4) (1 permit left, 3 unacknowledged, draining: 7 for 2)",
     ),
     (AllReceived((B4,)), "1 message (3:0 b4); the cursor has nothing else"),
@@ -420,7 +424,7 @@ def test_a_consumer_that_never_subscribed_is_told() -> None:
 
 
 def test_a_great_many_messages_are_told_by_their_ends() -> None:
-    messages = tuple(Dispatched(Position(3, number), -1, 0, f"b{number}") for number in range(1000))
+    messages = tuple(Delivery(Position(3, number), -1, 0, f"b{number}") for number in range(1000))
     came = explain(history(SUBSCRIBED, step(Receive("c1", 1000), ReceivedMessages(messages))))[1].results[0]
     assert came.words.startswith("1000 messages (3:0 b0, ")
     assert f"… {1000 - LISTED_AT_MOST} more …" in came.words

@@ -5,18 +5,17 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from model.cursors.vocabulary import (
+from model.operations import CreateTopic, ReadSnapshot, Send, SetDeduplication, Terminate, Unload
+from model.subscription_operations import (
     AckById,
     Acknowledge,
     AwaitPersisted,
-    Kind,
     ReadCursor,
     ReadStoredCursor,
     Receive,
     Skip,
-    Terminate,
 )
-from model.operations import CreateTopic, ReadSnapshot, Send, SetDeduplication, Unload
+from model.vocabulary import SubscriptionType
 from stateful.cursors import NTH, TOPIC, AcknowledgmentClientsMachine, AcknowledgmentMachine
 from stateful.deduplication import BURSTS, INDEXES, DeduplicationMachine
 from stateful.plan import Pick
@@ -53,7 +52,7 @@ class LostAcksMachine(AcknowledgmentClientsMachine):
     """Topics are moved while pulsar-client holds acknowledgments back, and then all is received that is there."""
 
     @initialize(kind=st.sampled_from(["Shared", "Exclusive", "Failover"]))
-    def begin(self, kind: Kind) -> None:
+    def begin(self, kind: SubscriptionType) -> None:
         """A topic with messages, and one consumer."""
         self.do(CreateTopic(topic=TOPIC, persistence="every-ack"))
         self.plan.kinds = {"s0": kind}

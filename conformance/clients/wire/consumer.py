@@ -30,7 +30,7 @@ _Type = pb.BaseCommand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
+class WireDelivery:
     """One message as the broker delivered it; a batch is as many of them as it has messages to give."""
 
     position: Position
@@ -117,7 +117,7 @@ class WireConsumer:
         self._id = consumer_id
         self._closed: str | None = None
         self._frames: deque[Frame] = deque()
-        self._arrived: deque[Delivery] = deque()
+        self._arrived: deque[WireDelivery] = deque()
         # Before the broker is asked: it may say more right behind its success.
         connection.add_consumer(consumer_id, self)
 
@@ -145,7 +145,7 @@ class WireConsumer:
         self._check_open()
         self._connection.tell(pb.CommandFlow(consumer_id=self._id, message_permits=permits))
 
-    def receive(self, *, timeout_s: float) -> Delivery | None:
+    def receive(self, *, timeout_s: float) -> WireDelivery | None:
         """Give the next message, waiting for it; None if none comes in time.
 
         Raises :class:`ConnectionLost` once the consumer is closed, by whomever, and all that had arrived is taken, and
@@ -161,7 +161,7 @@ class WireConsumer:
             self._unpack(self._frames.popleft())
         return self._arrived.popleft()
 
-    def pending(self) -> Sequence[Delivery]:
+    def pending(self) -> Sequence[WireDelivery]:
         """Look at what has arrived and was not received yet, without taking it. Errors as for :meth:`receive`."""
         self._connection.pump.turn()
         while self._frames:
@@ -272,7 +272,7 @@ class WireConsumer:
             self._connection.remove_consumer(self._id)
 
 
-def deliveries_of(message: pb.CommandMessage, metadata: pb.MessageMetadata, payload: bytes) -> Iterable[Delivery]:
+def deliveries_of(message: pb.CommandMessage, metadata: pb.MessageMetadata, payload: bytes) -> Iterable[WireDelivery]:
     """Give an entry's messages that are not acknowledged yet.
 
     Raises :class:`conformance.clients.wire.frames.MalformedFrame` if it is no batch although it says so, and
@@ -292,7 +292,7 @@ def deliveries_of(message: pb.CommandMessage, metadata: pb.MessageMetadata, payl
     else:
         inside = [(-1, None, payload)]
     return (
-        Delivery(
+        WireDelivery(
             position=position,
             batch_index=index,
             batch_size=metadata.num_messages_in_batch,

@@ -14,7 +14,7 @@ from typing import Final
 from conformance.clients import protocol_pb2 as pb
 from conformance.clients.outcomes import NoAnswer, ServerRefused
 from conformance.clients.wire.client import WireClient
-from conformance.clients.wire.consumer import Delivery, WireConsumer
+from conformance.clients.wire.consumer import WireConsumer, WireDelivery
 from conformance.wait import Deadline
 from model.log import Position
 
@@ -99,14 +99,14 @@ def _open_reader(client: WireClient, topic: str, deadline: Deadline) -> WireCons
         client.pump(for_s=_PAUSE_S)
 
 
-def _read_up_to(last: Position, reader: WireConsumer, deadline: Deadline, ahead: int) -> Iterator[list[Delivery]]:
+def _read_up_to(last: Position, reader: WireConsumer, deadline: Deadline, ahead: int) -> Iterator[list[WireDelivery]]:
     """Give the deliveries of each entry, up to the last one."""
     received = _receive_up_to(last, reader, deadline, ahead)
     for _, group in itertools.groupby(received, key=lambda delivery: delivery.position):
         yield list(group)
 
 
-def _receive_up_to(last: Position, reader: WireConsumer, deadline: Deadline, ahead: int) -> Iterator[Delivery]:
+def _receive_up_to(last: Position, reader: WireConsumer, deadline: Deadline, ahead: int) -> Iterator[WireDelivery]:
     for taken in itertools.count(1):
         delivery = reader.receive(timeout_s=deadline.left_s)
         if delivery is None:
@@ -118,7 +118,7 @@ def _receive_up_to(last: Position, reader: WireConsumer, deadline: Deadline, ahe
             reader.flow(ahead // 2)
 
 
-def _entry(deliveries: list[Delivery]) -> LoggedEntry:
+def _entry(deliveries: list[WireDelivery]) -> LoggedEntry:
     first = deliveries[0]
     return LoggedEntry(
         position=first.position,
@@ -128,7 +128,7 @@ def _entry(deliveries: list[Delivery]) -> LoggedEntry:
     )
 
 
-def _keys(delivery: Delivery) -> tuple[str | None, bytes | None]:
+def _keys(delivery: WireDelivery) -> tuple[str | None, bytes | None]:
     source = delivery.metadata if delivery.single is None else delivery.single
     key = source.partition_key if source.HasField("partition_key") else None
     return key, source.ordering_key if source.HasField("ordering_key") else None

@@ -5,9 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from model.deviations import LOOK_AHEAD_SKIPS_REPLAY
+from model.events import Cleared, Done
 from model.judgement import Broken
 from model.log import Position
-from model.operations import Cleared, ClearFailpoints, Done, SetFailpoint
+from model.operations import ClearFailpoints, SetFailpoint
 from tests.model.key_shared.test_order import (
     ALL,
     NONE,

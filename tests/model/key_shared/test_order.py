@@ -6,17 +6,6 @@ from functools import reduce
 
 import pytest
 
-from model.cursors.vocabulary import (
-    Acknowledge,
-    Acknowledged,
-    CrashConsumer,
-    CreateSubscription,
-    Dispatched,
-    Nack,
-    RedeliveryRequested,
-    Subscribe,
-    Subscribed,
-)
 from model.deviations import (
     DRAINING_REFCOUNT_DOUBLED,
     LEAVE_TRIGGERS_NO_READ,
@@ -29,26 +18,36 @@ from model.deviations import (
     REWIND_SKIPPED_AFTER_REPLAY_READ,
     SEND_IN_PROGRESS_CLEARED_EARLY,
 )
+from model.events import (
+    Acknowledged,
+    AnyOutcome,
+    ConsumerRead,
+    Created,
+    Delivery,
+    Done,
+    DrainingHash,
+    DueReceived,
+    Opened,
+    RedeliveryRequested,
+    Sent,
+    Stored,
+    Subscribed,
+)
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
 from model.key_shared.hashing import AUTO_SPLIT_HASHES, HashRange, keys_that_share_a_hash, sticky_hash
-from model.key_shared.vocabulary import DrainingHash, Gather, Gathered, Permit, Share
 from model.log import Position
-from model.operations import (
-    AnyOperation,
-    AnyOutcome,
-    Created,
-    CreateTopic,
-    Done,
-    Entry,
-    Message,
-    Opened,
-    OpenProducer,
-    Send,
-    Sent,
-    Stored,
-    Unload,
+from model.operations import AnyOperation, CreateTopic, OpenProducer, Send, Unload
+from model.subscription_operations import (
+    Acknowledge,
+    CrashConsumer,
+    CreateSubscription,
+    Nack,
+    Permit,
+    ReceiveDue,
+    Subscribe,
 )
+from model.vocabulary import Entry, Message
 
 Happened = tuple[AnyOperation, AnyOutcome]
 
@@ -75,8 +74,8 @@ def joins(*names: str, out_of_order: bool = False) -> list[Happened]:
     return [(Subscribe(name, "t", "s", kind="Key_Shared", out_of_order=out_of_order), Subscribed()) for name in names]
 
 
-def message(number: int, redeliveries: int = 0) -> Dispatched:
-    return Dispatched(Position(1, number - 1), -1, 0, str(number), redeliveries)
+def message(number: int, redeliveries: int = 0) -> Delivery:
+    return Delivery(Position(1, number - 1), -1, 0, str(number), redeliveries)
 
 
 def share(
@@ -87,18 +86,18 @@ def share(
     draining: tuple[DrainingHash, ...] = (),
     cleared: int = 0,
     again: bool = False,
-) -> Share:
+) -> ConsumerRead:
     """What a consumer got, and what the broker says of it; without ranges, only what was delivered is judged."""
-    return Share(
+    return ConsumerRead(
         name, tuple(message(n, int(again)) for n in numbers), permits, 0, ranges, draining=draining, cleared=cleared
     )
 
 
-def gathers(*shares: Share) -> Happened:
+def gathers(*shares: ConsumerRead) -> Happened:
     draining = [one for each in shares for one in each.draining]
     counted = sum(one.unacknowledged for one in draining)
     total = sum(each.cleared for each in shares)
-    return Gather("t", "s"), Gathered(shares, draining=len(draining), unacknowledged=counted, cleared=total)
+    return ReceiveDue("t", "s"), DueReceived(shares, draining=len(draining), unacknowledged=counted, cleared=total)
 
 
 def acknowledges(name: str, *numbers: int) -> Happened:

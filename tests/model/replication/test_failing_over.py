@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from model.events import Done
 from model.judgement import Allowed, Broken
 from model.log import Position
-from model.operations import Done
 from model.replication.ending import LAST, OVER, winding_up_clusters
 from model.replication.tracked import GeoTopic, Replication
 from model.replication.tracker import judge

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from model.deviations import TOO_LARGE_TO_REPLICATE
+from model.events import Unknown
 from model.judgement import Allowed, Broken
-from model.operations import Unknown
 from model.replication.tracked import REPLICATORS_ADD_BYTES, Replication
 from model.replication.tracker import judge
 from model.replication.vocabulary import GeoCreated, GeoCursor, PublishAt, Published

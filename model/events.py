@@ -1,0 +1,428 @@
+"""Every outcome that an operation of a history may have, and what was observed with it.
+
+Outcomes are plain values, as operations are (:mod:`model.operations`). They report what a client or the broker said;
+nothing is judged here.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from model.chunking.vocabulary import ChunkOutcome
+from model.key_shared.hashing import HashRange
+from model.log import Position
+from model.operations import FailpointKind
+from model.replication.vocabulary import GeoOutcome
+from model.vocabulary import Entry, Outcome
+
+# ----------------------------------------------------------------------------------------------------- any operation's
+
+
+class Done(Outcome, frozen=True):
+    """It took effect; there is nothing more to report."""
+
+
+class Skipped(Outcome, frozen=True):
+    """It was not performed, because something that it needs does not exist (its session was never opened, say)."""
+
+    why: str
+
+
+class Refused(Outcome, frozen=True):
+    """It failed: the broker or the client said so, and it did not take effect."""
+
+    code: str
+    message: str = ""
+
+
+class Unknown(Outcome, frozen=True):
+    """It may or may not have taken effect."""
+
+    why: str
+
+
+# -------------------------------------------------------------------------------------------- topics, broker, network
+
+
+class Created(Outcome, frozen=True):
+    """A topic exists; what the broker's configuration says about it.
+
+    ``snapshot_room``: how many producers its deduplication snapshot holds. ``ledger_room``: how many entries a ledger
+    takes (None: not known). Cursors: how often they may be persisted (None: without limit), how long they are dirty at
+    most, and how many ranges the metadata store takes. Key_Shared: whether it has draining hashes or the classic
+    implementation, and ``look_ahead``: how many messages may be in the replay queue for each consumer, and in all,
+    before no new ones are read (0: any).
+    """
+
+    deduplication: bool
+    snapshot_room: int
+    ledger_room: int | None = None
+    persisted_per_s: float | None = None
+    flush_s: float = 60.0
+    stored_ranges: int = 1000
+    has_draining_hashes: bool = True
+    look_ahead: tuple[int, int] = (2000, 20000)
+
+
+class DeduplicationSet(Outcome, frozen=True):
+    """A policy was set; whether deduplication is on now (the topic's own policy goes before its namespace's)."""
+
+    deduplication: bool
+
+
+class PolicyIgnored(Outcome, frozen=True):
+    """A policy was set, but by the broker's account deduplication of the topic is still something else."""
+
+    deduplication: str
+
+
+class Fired(Struct, frozen=True):
+    """How often a failpoint on a topic really made something fail."""
+
+    topic: str
+    kind: FailpointKind
+    times: int
+
+
+class Cleared(Outcome, frozen=True):
+    """No failpoint is on any more; for each topic and kind that was, how often it really fired."""
+
+    fired: tuple[Fired, ...]
+
+
+class NetworkFaultsCleared(Outcome, frozen=True):
+    """No network fault is set any more; how often those that were set fired."""
+
+    fired: int
+
+
+class Trimmed(Outcome, frozen=True):
+    """The ledgers of a topic that are left, as the broker lists them."""
+
+    ledgers: tuple[int, ...]
+
+
+class LoggedEntry(Struct, frozen=True):
+    """An entry as it was read from the log."""
+
+    position: Position
+    producer: str
+    entry: Entry
+
+
+class LogRead(Outcome, frozen=True):
+    """The whole log, in the order of positions."""
+
+    entries: tuple[LoggedEntry, ...]
+
+
+class SnapshotRead(Outcome, frozen=True):
+    """The stored deduplication snapshot: producer name to sequence id, and its position."""
+
+    position: Position
+    producers: dict[str, int]
+
+
+# ----------------------------------------------------------------------------------------------------------- producers
+
+
+class Opened(Outcome, frozen=True):
+    """A producer is open, with this last sequence id in ProducerSuccess (-1: none, None: the client hides it)."""
+
+    last_sequence_id: int | None
+
+
+class Stored(Outcome, frozen=True):
+    """A send took effect: the entry is at this position."""
+
+    position: Position
+
+
+class Duplicate(Outcome, frozen=True):
+    """A send was confirmed without a position: to the broker the entry is a duplicate."""
+
+
+Answer = Stored | Duplicate | Refused | Unknown
+"""What is known of one entry that was sent."""
+
+
+class Sent(Outcome, frozen=True):
+    """The answers to a send, one for each entry, in their order; none yet where they are not awaited."""
+
+    answers: tuple[Answer, ...]
+
+
+class Late(Struct, frozen=True):
+    """Answers to a session's earlier send that was not awaited, collected before a later operation."""
+
+    session: str
+    answers: tuple[Answer, ...]
+
+
+# ----------------------------------------------------------------------------------------------------------- consumers
+
+
+class Delivery(Struct, frozen=True):
+    """A message as it was delivered.
+
+    Its entry, its index in it (-1: no batch), the size of the batch (0: no batch, or an application, whose client may
+    not report it), its business id, and the broker's redelivery count (None: the client hides it).
+    """
+
+    position: Position
+    batch_index: int
+    batch_size: int
+    business_id: str
+    redeliveries: int | None = None
+
+
+class Subscribed(Outcome, frozen=True):
+    """A consumer is subscribed."""
+
+
+class ReceivedMessages(Outcome, frozen=True):
+    """What a consumer received. ``settled``: the broker cannot have sent it anything more."""
+
+    messages: tuple[Delivery, ...]
+    settled: bool = False
+
+
+class Acknowledged(Outcome, frozen=True):
+    """What was acknowledged. ``receipt``: the broker confirmed it; otherwise the client may still hold the ack."""
+
+    messages: tuple[Delivery, ...]
+    receipt: bool
+
+
+class RedeliveryRequested(Outcome, frozen=True):
+    """The messages whose redelivery was, or will be, requested."""
+
+    messages: tuple[Delivery, ...]
+
+
+class RedeliveryTimes(Outcome, frozen=True):
+    """How long after each nack a message was redelivered, with ``first_ms`` as the client's first delay; and what was
+    redelivered without a nack."""
+
+    message: Delivery
+    first_ms: float
+    after_ms: tuple[float, ...]
+    others: tuple[Delivery, ...] = ()
+
+
+class AllReceived(Outcome, frozen=True):
+    """All unacknowledged messages of a subscription, as they were delivered."""
+
+    messages: tuple[Delivery, ...]
+
+
+class Starved(Outcome, frozen=True):
+    """Messages that were due did not arrive in time, although the broker is up."""
+
+    why: str
+    messages: tuple[Delivery, ...] = ()
+
+
+class DrainingHash(Struct, frozen=True):
+    """A draining hash in a consumer's stats: its unacknowledged messages, and how often it blocked others."""
+
+    hashed: int
+    unacknowledged: int
+    blocked: int
+
+
+class ConsumerRead(Struct, frozen=True):
+    """What a consumer was sent since it was read last, in the broker's order, and the broker's stats about it.
+
+    Its unacknowledged messages, its permits, its hash ranges (None: the release does not show them), its draining
+    hashes, and how many of those are cleared.
+    """
+
+    consumer: str
+    messages: tuple[Delivery, ...]
+    unacknowledged: int
+    permits: int = 0
+    ranges: tuple[HashRange, ...] | None = None
+    draining: tuple[DrainingHash, ...] = ()
+    cleared: int = 0
+
+
+class DueReceived(Outcome, frozen=True):
+    """What each consumer of a subscription was sent, and the broker's stats about the whole of it.
+
+    The draining hashes, their unacknowledged messages, and how many are cleared. ``waited_ms``: the time until nothing
+    more was due. ``is_waiting``: the broker had read all entries and waited for a new one; ``in_replay``: the number of
+    entries in the replay queue then.
+    """
+
+    consumers: tuple[ConsumerRead, ...]
+    draining: int = 0
+    unacknowledged: int = 0
+    cleared: int = 0
+    waited_ms: float = 0.0
+    is_waiting: bool = False
+    in_replay: int = 0
+
+
+# ------------------------------------------------------------------------------------------------------------- cursors
+
+
+class Range(Struct, frozen=True):
+    """Individually acknowledged positions beyond mark-delete: those after ``after``, up to and including ``last``."""
+
+    after: Position
+    last: Position
+
+
+class CursorRead(Outcome, frozen=True):
+    """A subscription's state, by the broker's stats.
+
+    ``backlog`` counts entries; ``unacknowledged`` counts messages at consumers; ``arrived`` is what each consumer was
+    sent and had not received; ``written`` counts the entries that the cursor's own ledger got since its creation.
+    """
+
+    mark_delete: Position
+    ranges: tuple[Range, ...]
+    backlog: int
+    unacknowledged: int
+    arrived: tuple[ConsumerRead, ...] = ()
+    written: int = 0
+
+
+class StoredCursorRead(Outcome, frozen=True):
+    """A cursor in the metadata store: its position, or (None) only a reference to the cursor's ledger."""
+
+    mark_delete: Position | None
+    ranges: tuple[Range, ...] = ()
+
+
+class Persisted(Outcome, frozen=True):
+    """A cursor's state is persisted: after this time, with so many entries in its ledger since its creation."""
+
+    after_ms: float
+    entries: int
+
+
+class NotPersisted(Outcome, frozen=True):
+    """A cursor's state was not persisted within ``waited_ms``."""
+
+    waited_ms: float
+
+
+class CursorReset(Outcome, frozen=True):
+    """A subscription's cursor was reset to an entry, the next to be delivered; None: to the earliest.
+
+    By time, it is the first entry that was published at that time or later.
+    """
+
+    to: Position | None
+
+
+class Expired(Outcome, frozen=True):
+    """The broker has finished an expiry."""
+
+
+# -------------------------------------------------------------------------------------------------------- applications
+
+
+class Confirmed(Struct, frozen=True):
+    """An entry that was confirmed, by its lowest sequence id; without a position where it was a duplicate."""
+
+    sequence_id: int
+    position: Position | None
+
+
+class SourceStarted(Outcome, frozen=True):
+    """The source's producer is open, with this last sequence id in ProducerSuccess (-1: none)."""
+
+    told: int
+
+
+class SourceEnded(Outcome, frozen=True):
+    """A life is over: what was confirmed in it, how many entries were not, and how often it had to open again.
+
+    ``stalled``: how often it did so only because pulsar-client, which reconnects by itself, was silent for too long.
+    """
+
+    confirmed: tuple[Confirmed, ...]
+    left: int
+    came_back: int
+    stalled: int = 0
+
+
+class Consumed(Outcome, frozen=True):
+    """What a consumer received, and what of it it acknowledged: for a batch, only when all of it is."""
+
+    messages: tuple[Delivery, ...]
+    acknowledged: tuple[Delivery, ...]
+
+
+class Drained(Outcome, frozen=True):
+    """What was left of a subscription; now by the broker's account all of it is acknowledged."""
+
+    messages: tuple[Delivery, ...]
+
+
+class Ran(Outcome, frozen=True):
+    """A run of a program is over: whether it was killed, and how many messages it received."""
+
+    killed: bool
+    received: int
+
+
+class DatabaseRead(Outcome, frozen=True):
+    """What a program applied to its state, in order, as far as it was committed."""
+
+    applied: tuple[Delivery, ...]
+
+
+class Stuck(Outcome, frozen=True):
+    """An application could not go on in time, although the broker is up: a guarantee that was not kept."""
+
+    why: str
+
+
+ApplicationOutcome = SourceStarted | SourceEnded | Consumed | Drained | Ran | DatabaseRead | Stuck
+"""Every outcome that only operations of applications have."""
+
+CursorOutcome = (
+    Subscribed
+    | ReceivedMessages
+    | Acknowledged
+    | RedeliveryRequested
+    | RedeliveryTimes
+    | CursorRead
+    | StoredCursorRead
+    | Persisted
+    | NotPersisted
+    | CursorReset
+    | Expired
+    | Trimmed
+    | AllReceived
+    | Starved
+)
+"""Every outcome that only operations of document 003 have."""
+
+AnyOutcome = (
+    Created
+    | DeduplicationSet
+    | PolicyIgnored
+    | Cleared
+    | Done
+    | Skipped
+    | Refused
+    | Unknown
+    | Stored
+    | Duplicate
+    | Sent
+    | Opened
+    | LogRead
+    | SnapshotRead
+    | ApplicationOutcome
+    | CursorOutcome
+    | DueReceived
+    | GeoOutcome
+    | NetworkFaultsCleared
+    | ChunkOutcome
+)
+"""Every outcome."""

@@ -1,0 +1,259 @@
+"""What is done to subscriptions and by consumers: operations that a history may hold, as in :mod:`model.operations`."""
+
+from __future__ import annotations
+
+from model.vocabulary import Client, CutAfter, CutAt, LoseThenCut, Operation, Start, SubscriptionType
+
+# ------------------------------------------------------------------------------------------------------- subscriptions
+
+
+class CreateSubscription(Operation, frozen=True):
+    """Create a durable subscription through the admin API. Done, or Refused (it exists)."""
+
+    topic: str
+    subscription: str
+    start: Start = "earliest"
+
+
+class DeleteSubscription(Operation, frozen=True):
+    """Delete a subscription through the admin API. Done, or Refused while consumers are connected to it."""
+
+    topic: str
+    subscription: str
+
+
+class Skip(Operation, frozen=True):
+    """Skip the next ``count`` unacknowledged entries. Done."""
+
+    topic: str
+    subscription: str
+    count: int
+
+
+class SkipAll(Operation, frozen=True):
+    """Skip all entries of the log. Done."""
+
+    topic: str
+    subscription: str
+
+
+class Expire(Operation, frozen=True):
+    """Expire all messages up to one, by its business id. Expired, once the broker has finished.
+
+    The broker is asked by position (``expireMessages`` with a message id), and works in the background.
+    """
+
+    topic: str
+    subscription: str
+    up_to: str
+
+
+class ResetCursor(Operation, frozen=True):
+    """Reset a subscription's cursor to a message, which is then the next to be delivered (None: the earliest).
+
+    Through the admin API. Consumers are disconnected. ``by_time``: by the message's publish time. CursorReset.
+    """
+
+    topic: str
+    subscription: str
+    to: str | None
+    by_time: bool = False
+
+
+class ReadCursor(Operation, frozen=True):
+    """Read a subscription's state when nothing is in flight: all dispatched messages are at their consumers.
+
+    CursorRead.
+    """
+
+    topic: str
+    subscription: str
+
+
+class ReadStoredCursor(Operation, frozen=True):
+    """Read a subscription's cursor from the metadata store. StoredCursorRead."""
+
+    topic: str
+    subscription: str
+
+
+class AwaitPersisted(Operation, frozen=True):
+    """Wait until a cursor's state is persisted: at the latest after the flush interval. Persisted, or NotPersisted."""
+
+    topic: str
+    subscription: str
+
+
+class ReceiveAll(Operation, frozen=True):
+    """Disconnect all consumers; one new consumer receives what is unacknowledged, and acks nothing. AllReceived.
+
+    It ends when all entries that the broker's cursor shows as unacknowledged have arrived.
+    """
+
+    topic: str
+    subscription: str
+    kind: SubscriptionType = "Shared"
+
+
+class ReceiveDue(Operation, frozen=True):
+    """Receive what the broker sends to a subscription's consumers, until nothing more is due. DueReceived."""
+
+    topic: str
+    subscription: str
+
+
+# ----------------------------------------------------------------------------------------------------------- consumers
+
+
+class Subscribe(Operation, frozen=True):
+    """Subscribe a consumer, under a name of its own; the subscription is created if it does not exist. Subscribed.
+
+    ``queue``: the receiver queue size (0: none, and for the wire client only). ``known_as``: its consumer name at the
+    broker, which another consumer may have or have had (None: a unique one). ``proxied``: it connects through a proxy
+    of its own, where the network can fail; for the wire client only. For Key_Shared: ``sticky``, the hash ranges that
+    it claims, ends included (none: auto split), and whether it allows ``out_of_order`` delivery; both for the wire
+    client only.
+    """
+
+    consumer: str
+    topic: str
+    subscription: str
+    kind: SubscriptionType = "Shared"
+    client: Client = "wire"
+    start: Start = "earliest"
+    durable: bool = True
+    queue: int = 0
+    known_as: str | None = None
+    sticky: tuple[tuple[int, int], ...] = ()
+    out_of_order: bool = False
+    proxied: bool = False
+
+
+class CloseConsumer(Operation, frozen=True):
+    """Close a consumer; grouped acks that its client holds are sent first (ACK-11)."""
+
+    consumer: str
+
+
+class CrashConsumer(Operation, frozen=True):
+    """Cut a consumer's connection without closing it; grouped acks that its client holds are lost."""
+
+    consumer: str
+
+
+class Permit(Operation, frozen=True):
+    """A consumer of the wire client sends a FLOW with so many more permits. Done."""
+
+    consumer: str
+    count: int
+
+
+class Receive(Operation, frozen=True):
+    """A consumer receives up to ``count`` messages, fewer only if the broker has none for it. ReceivedMessages.
+
+    A batch arrives whole, so there may be more; what a queue holds beyond ``count`` is received later.
+    """
+
+    consumer: str
+    count: int
+
+
+class Acknowledge(Operation, frozen=True):
+    """A consumer acknowledges messages that it received; in one command, of the wire client with a receipt.
+
+    ``cumulative`` takes one message, and acknowledges all up to it. A message of a batch is acknowledged alone.
+    """
+
+    consumer: str
+    nth: tuple[int, ...]
+    cumulative: bool = False
+
+
+class AckById(Operation, frozen=True):
+    """A consumer of the wire client acknowledges messages by their ids, whether or not it received them."""
+
+    consumer: str
+    ids: tuple[str, ...]
+    cumulative: bool = False
+
+
+class Nack(Operation, frozen=True):
+    """A consumer negatively acknowledges messages that it received, or, with None, all its unacknowledged ones.
+
+    The wire client requests redelivery at once; pulsar-client after its delay. RedeliveryRequested.
+    """
+
+    consumer: str
+    nth: tuple[int, ...] | None = None
+
+
+class NackRepeatedly(Operation, frozen=True):
+    """A consumer of pulsar-client, on a subscription of its own, nacks a topic's first message ``times`` times.
+
+    It acknowledges all other messages, and measures when that message is redelivered. RedeliveryTimes.
+    """
+
+    topic: str
+    times: int = 3
+
+
+class Seek(Operation, frozen=True):
+    """Like :class:`ResetCursor`, requested by a consumer; the broker then disconnects all consumers. CursorReset."""
+
+    consumer: str
+    to: str | None
+    by_time: bool = False
+
+
+class CutDuring(Operation, frozen=True):
+    """A proxied consumer does this while the network fails; its connection is cut in any case, and it is gone.
+
+    The outcome is that of what it does, as far as the consumer learned it: fewer messages than were due, or an ack
+    without a receipt, which the broker may or may not have got. It never starves.
+    """
+
+    doing: Receive | Acknowledge
+    fault: CutAt | CutAfter | LoseThenCut
+
+    @property
+    def actor(self) -> str:
+        """The consumer that is cut off."""
+        return self.doing.consumer
+
+
+class CutConnection(Operation, frozen=True):
+    """Cut the connections of a consumer of pulsar-client, which reconnects by itself. Done, once it has.
+
+    Grouped acks that its client holds are lost, were sent before, or are sent after it reconnects.
+    """
+
+    consumer: str
+
+
+SubscriptionOperation = (
+    CreateSubscription
+    | DeleteSubscription
+    | Skip
+    | SkipAll
+    | Expire
+    | ResetCursor
+    | ReadCursor
+    | ReadStoredCursor
+    | AwaitPersisted
+    | ReceiveAll
+    | Subscribe
+    | CloseConsumer
+    | CrashConsumer
+    | Receive
+    | Acknowledge
+    | AckById
+    | Nack
+    | NackRepeatedly
+    | Seek
+    | CutDuring
+    | CutConnection
+)
+"""Every operation on subscriptions that any subscription type has."""
+
+KeyOperation = Permit | ReceiveDue
+"""The operations that make dispatching exact."""
