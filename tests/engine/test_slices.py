@@ -24,7 +24,8 @@ from model.operations import (
     Unload,
     UseProxy,
 )
-from model.vocabulary import RefuseConnections
+from model.subscription_operations import CutDuring, Receive, Subscribe
+from model.vocabulary import CutAt, RefuseConnections
 from tests.report.samples import entry
 
 
@@ -59,3 +60,9 @@ def test_what_is_done_to_the_whole_broker_or_by_nobody_who_came_is_about_no_topi
         topics_of([Kill(), Restart(), ClearFailpoints(), UseProxy(), ClearNetworkFaults(), Send("s9", ())])
         == [None] * 6
     )
+
+
+def test_a_consumer_that_is_cut_off_acts_on_its_own_topic() -> None:
+    subscribe = Subscribe("c", "t0", "s", proxied=True)
+    assert topics_of([subscribe, CutDuring(Receive("c", 1), CutAt("FLOW"))]) == ["t0", "t0"]
+    assert (subscribe.actor, subscribe.subscription, subscribe.cluster) == ("c", "s", None)

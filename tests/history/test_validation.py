@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from conformance.harness_error import HarnessError
 from conformance.history import document
 from conformance.history.document import History
+from conformance.history.upgrade import FORMAT
 from conformance.history.validation import nonsense
 from conformance.report.words import explain
 from tests.report import samples
@@ -109,8 +110,11 @@ def test_every_history_that_is_kept_is_accepted(path: Path) -> None:
             lambda h: h["settings"].update({"a\nb": "c"}),
             "has a setting that is no line of a configuration: 'a\\nb' = 'c'",
         ),
-        (lambda h: h.update(format=3), "has format 3; this suite reads formats 1 to 2"),
-        (lambda h: h.update(format=3, steps="of another form"), "has format 3; this suite reads formats 1 to 2"),
+        (lambda h: h.update(format=FORMAT + 1), f"has format {FORMAT + 1}; this suite reads formats 1 to {FORMAT}"),
+        (
+            lambda h: h.update(format=FORMAT + 1, steps="of another form"),
+            f"has format {FORMAT + 1}; this suite reads formats 1 to {FORMAT}",
+        ),
         (lambda h: h.update(extra=1), "is not a history of this suite: it has an unknown field, $.extra"),
         (
             lambda h: operation(h, "Send").update(wiat=True),

@@ -1,7 +1,4 @@
-"""Carries out the operations of document 003 on simulated subscriptions.
-
-As :mod:`conformance.lockstep.cursors` on a real broker, but the random number generator chooses what is in flight when.
-"""
+"""Carries out the operations of document 003 on simulated subscriptions."""
 
 from __future__ import annotations
 
@@ -511,9 +508,7 @@ class SimulatedCursors:
                 given = one.take(len(one.waiting))
                 arrived.append(ConsumerRead(name, tuple(message for _, message in given), count - one.undercount))
         mark_delete, ranges = subscription.told_mark_delete()
-        return CursorRead(
-            mark_delete, ranges, subscription.backlog, total, tuple(arrived), written=subscription.written
-        )
+        return CursorRead(mark_delete, ranges, subscription.backlog, total, tuple(arrived), subscription.written)
 
     def _take_all(self, key: Key) -> AllReceived:
         for name, one in list(self._dispatcher.on(key).items()):

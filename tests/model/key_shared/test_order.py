@@ -89,7 +89,7 @@ def share(
 ) -> ConsumerRead:
     """What a consumer got, and what the broker says of it; without ranges, only what was delivered is judged."""
     return ConsumerRead(
-        name, tuple(message(n, int(again)) for n in numbers), permits, 0, ranges, draining=draining, cleared=cleared
+        name, tuple(message(n, int(again)) for n in numbers), 0, permits, ranges, draining=draining, cleared=cleared
     )
 
 
