@@ -31,6 +31,9 @@ def left(state: Consumption, key: Key, name: str, had: Collection[Message]) -> C
         is_sure = before.is_gathered and not before.may_be_read
         return state if is_sure else state.with_keyed(key, Keyed(may_be_read=True))
     keyed = state.keyed_of(key).without(name).freed((place.position for _, place in had), is_gone=True)
+    if name in keyed.ready:
+        ready = keyed.ready - {name}
+        keyed = replace(keyed, ready=ready, is_skip_kept=not ready and not keyed.is_permitted)
     keyed = replace(keyed, is_unread=keyed.is_unread or not had, has_left=True, left_reading=True, is_woken=True)
     return state.with_keyed(key, keyed if len(rest) > 1 else replace(keyed, joined=Map()))
 

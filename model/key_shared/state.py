@@ -54,6 +54,10 @@ class Keyed:
     last look: ``is_woken``, a consumer permitted more, left, acknowledged, or asked for messages again, each of which
     has the broker read the replay queue; ``is_permitted``, one permitted more.
 
+    ``ready``: the consumers with permits at the last look, if messages were in the replay queue then. ``is_skip_kept``:
+    the last one of them left, and no consumer had permits at a look since. If the broker had set its flag to skip the
+    next replay, no read has cleared it.
+
     Since the last look: ``came``, the entries that came; and ``last``, the last entry that was there at the last look
     at which something had come. ``read_twice``: those that came beside new messages, so they may have been read for
     replay once more, and wait again.
@@ -81,6 +85,8 @@ class Keyed:
     read_to: Position | None = None
     is_woken: bool = False
     is_permitted: bool = False
+    ready: frozenset[str] = frozenset()
+    is_skip_kept: bool = False
     came: frozenset[Position] = frozenset()
     read_twice: frozenset[Position] = frozenset()
     last: Position | None = None

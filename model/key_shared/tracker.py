@@ -102,6 +102,7 @@ def _all_seen(state: Consumption, key: Key, outcome: DueReceived, *, has_come: b
     ``is_stalled``: by a known deviation nobody looks at what waits for replay; nothing is said on what comes before it.
     """
     keyed = state.keyed_of(key)
+    ready = [read.consumer for read in outcome.consumers if read.permits > 0]
     after = replace(
         keyed,
         is_gathered=True,
@@ -115,6 +116,8 @@ def _all_seen(state: Consumption, key: Key, outcome: DueReceived, *, has_come: b
         read_to=state.log(key[0]).last if outcome.is_waiting else keyed.read_to,
         is_woken=False,
         is_permitted=False,
+        ready=frozenset(ready) if outcome.in_replay else frozenset(),
+        is_skip_kept=keyed.is_skip_kept and not ready,
     )
     return state.with_keyed(key, after)
 
@@ -252,12 +255,15 @@ def _late(
 def _may_be_passed_over(state: Consumption, key: Key, outcome: DueReceived, owed: Mapping[Position, str]) -> bool:
     """Whether a look ahead may have passed over what is owed.
 
-    Then the broker waits for a new entry, and all that is owed is in the replay queue. Before that it read something
-    new, and was to read that queue for another reason as well.
+    Then the broker waits for a new entry, and everything owed is in the replay queue. Either it read a new entry, and
+    had another reason to read that queue; or it set its flag to skip a replay, the last consumer with permits left
+    before the read that clears the flag, and the next permit triggered a read that skipped the replay.
     """
     keyed = state.keyed_of(key)
     has_read_news = keyed.read_to != state.log(key[0]).last
-    return keyed.is_woken and has_read_news and outcome.is_waiting and outcome.in_replay >= len(owed)
+    is_skip_kept = keyed.is_skip_kept and not any(read.messages for read in outcome.consumers)
+    is_skipped = (keyed.is_woken and has_read_news) or (is_skip_kept and keyed.is_permitted)
+    return is_skipped and outcome.is_waiting and outcome.in_replay >= len(owed)
 
 
 def _share_a_hash(state: Consumption, key: Key, these: Iterable[Position], those: Iterable[Position]) -> bool:

@@ -13,11 +13,13 @@ from tests.model.key_shared.test_order import (
     ALL,
     NONE,
     A,
+    B,
     Happened,
     broken,
     gathers,
     joins,
     judged,
+    leaves,
     more,
     permits,
     sent,
@@ -82,3 +84,24 @@ def test_what_a_look_ahead_passed_over_comes_when_somebody_permits_more() -> Non
     assert broken(*stalled, raced, known=known) is None, "nothing ended it"
     assert broken(*stalled, permits("c"), raced, known=known) == "KEY-13"
     assert broken(*stalled, more(Position(1, 2), 3, A), permits("c"), raced, known=known) is None, "once more"
+
+
+def test_a_permit_is_passed_over_if_the_last_consumer_with_permits_left_before_the_scheduled_read() -> None:
+    """The broker set its flag to skip a replay, and no read cleared it: none finds a consumer with permits."""
+    known = frozenset({LOOK_AHEAD_SKIPS_REPLAY})
+
+    def looked(*, permits: int, in_replay: int) -> Happened:
+        return waiting(gathers(share("c"), share("d", 2, permits=permits)), in_replay=in_replay)
+
+    begin = [*sent(A, B), *joins("c", "d")]
+    stalled = waiting(gathers(share("c", ranges=ALL, permits=1)), in_replay=2)
+    blocked = looked(permits=1, in_replay=1)
+    answer = judged(*begin, blocked, leaves("d"), permits("c"), stalled)
+    assert isinstance(answer, Broken)
+    assert answer.deviation == LOOK_AHEAD_SKIPS_REPLAY
+    assert broken(*begin, blocked, leaves("d"), permits("c"), stalled, known=known) is None
+    assert broken(*begin, blocked, permits("c"), leaves("d"), stalled, known=known) == "KEY-13", "a read found permits"
+    assert broken(*begin, looked(permits=0, in_replay=1), leaves("d"), permits("c"), stalled, known=known) == "KEY-13"
+    assert broken(*begin, looked(permits=1, in_replay=0), leaves("d"), permits("c"), stalled, known=known) == "KEY-13"
+    came = waiting(gathers(share("c", 1, ranges=ALL, permits=1)), in_replay=1)
+    assert broken(*begin, blocked, leaves("d"), permits("c"), came, known=known) == "KEY-13", "a read cleared the flag"
