@@ -9,24 +9,27 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import pulsar
 
 from conformance.clients.admin.client import Admin
+from conformance.clients.driver.client import delivery_of
+from conformance.clients.handles import ConsumerHandle, Message, Subscription, message_of
 from conformance.clients.security.service import Service
 from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.consumer import Kind as SubscriptionType
 from conformance.history.about import About
 from conformance.history.recorded import Kind, Outcome, digest
 from conformance.history.recording import Recording, now_ns
 from conformance.proxy.dispatch_times import Sightings
 from conformance.reading_back import read_back, read_beginning, read_passed_on
-from model.log import Position
 
-TYPE_NAMES = {
+TYPE_NAMES: Final[Mapping[Any, SubscriptionType]] = {
     pulsar.ConsumerType.Exclusive: "Exclusive",
     pulsar.ConsumerType.Shared: "Shared",
     pulsar.ConsumerType.Failover: "Failover",
@@ -54,7 +57,7 @@ class Recorder:
         self.recording = Recording(folder, run=run, lane=lane, cluster=cluster, about=about)
         self.sightings = Sightings(on_gone=self._gone)
         self._first_ledgers: dict[str, int | None] = {}
-        self._consumers: dict[tuple[str, str], RecordedConsumer] = {}
+        self._consumers: dict[tuple[str, str], ConsumerEvents] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -74,13 +77,23 @@ class Recorder:
         ``is_confirmed``: its acknowledgments return only when the broker has confirmed them; pulsar-client's do not.
         ``is_replicated``: it was made with ``replicate_subscription_state_enabled``.
         """
-        outcome = Outcome.OK if is_confirmed else Outcome.UNKNOWN
-        type_name = TYPE_NAMES[consumer_type]
-        recorded = RecordedConsumer(
-            self.recording, self.sightings, consumer, type_name, outcome, is_replicated=is_replicated
+        subscription = Subscription(
+            topic=consumer.topic(),
+            name=consumer.subscription_name(),
+            kind=TYPE_NAMES[consumer_type],
+            consumer_name=consumer.consumer_name(),
+            is_replicated=is_replicated,
         )
-        self._consumers[recorded.topic, recorded.name] = recorded
-        return recorded
+        return RecordedConsumer(consumer, self._events(subscription, is_confirmed=is_confirmed))
+
+    def handle(self, handle: ConsumerHandle, subscription: Subscription, *, is_confirmed: bool) -> RecordedHandle:
+        """Record a consumer handle of the suite; ``is_confirmed`` as for :meth:`consumer`."""
+        return RecordedHandle(handle, self._events(subscription, is_confirmed=is_confirmed))
+
+    def _events(self, subscription: Subscription, *, is_confirmed: bool) -> ConsumerEvents:
+        events = ConsumerEvents(self.recording, self.sightings, subscription, is_confirmed=is_confirmed)
+        self._consumers[events.topic, events.name] = events
+        return events
 
     def begin(self, admin_url: Service | str, topics: Iterable[str]) -> None:
         """Record how topics and their subscriptions are, before anything is sent to them or acknowledged.
@@ -161,6 +174,14 @@ class RecordedProducer:
         chosen: int = told["sequence_id"]
         return chosen
 
+    def producer_name(self) -> str:
+        """Its name."""
+        return self._name
+
+    def last_sequence_id(self) -> int:
+        """As pulsar-client has it."""
+        return int(self._producer.last_sequence_id())
+
     def flush(self) -> None:
         """Have everything sent and wait until it is confirmed."""
         self._producer.flush()
@@ -191,110 +212,156 @@ class RecordedProducer:
         self._recording.record(Kind.SEND, **{**told, **_place(message_id), "topic": topic})
 
 
-class RecordedConsumer:
-    """A consumer whose messages and acknowledgments are recorded; for any thread."""
+class ConsumerEvents:
+    """What is recorded of one consumer; for any thread."""
 
     def __init__(
         self,
         recording: Recording,
         sightings: Sightings,
-        consumer: Any,
-        type_name: str,
-        acknowledged: Outcome,
+        subscription: Subscription,
         *,
-        is_replicated: bool,
+        is_confirmed: bool,
     ) -> None:
-        """``acknowledged``: what is known of an acknowledgment when it has returned."""
-        self._acknowledged = acknowledged
-        self._has_left = False
+        """``is_confirmed``: an ack returns only when the broker has confirmed it."""
+        self.topic = subscription.topic
+        self.name = subscription.consumer_name or ""
+        self._ack_outcome = Outcome.OK if is_confirmed else Outcome.UNKNOWN
+        self._is_closed = False
         self._recording = recording
         self._sightings = sightings
-        self._consumer = consumer
-        self.topic: str = consumer.topic()
-        self.name: str = consumer.consumer_name()
-        self._who = {
-            "subscription": consumer.subscription_name(),
-            "subscription_type": type_name,
+        self._who: dict[str, Any] = {
+            "subscription": subscription.name,
+            "subscription_type": subscription.kind,
             "consumer": self.name,
         }
-        recording.record(Kind.SUBSCRIBE, topic=self.topic, replicated=is_replicated, invoked_ns=now_ns(), **self._who)
+        replicated = subscription.is_replicated
+        recording.record(Kind.SUBSCRIBE, topic=self.topic, replicated=replicated, invoked_ns=now_ns(), **self._who)
 
-    def receive(self, timeout_millis: int | None = None) -> Any:
-        """Give the next message, of pulsar-client's own type; errors are the client's."""
-        message = self._consumer.receive(timeout_millis)
-        came_ns = now_ns()
-        message_id, topic, payload = message.message_id(), message.topic_name(), message.data()
-        position = Position(message_id.ledger_id(), message_id.entry_id())
-        seen = self._sightings.of(topic, self.name, position)
+    def dispatched(self, message: Message, topic: str) -> None:
+        """It received a message just now, of this topic or partition."""
+        received_ns = now_ns()
+        seen = self._sightings.of(topic, self.name, message.position)
         chunk = None if seen is None else seen.chunk
         self._recording.record(
             Kind.DISPATCH,
             topic=topic,
-            producer=message.producer_name() or None,
-            key=message.ordering_key() or message.partition_key() or None,
-            digest=digest(payload),
-            size_bytes=len(payload),
-            redeliveries=message.redelivery_count(),
+            producer=message.producer_name or None,
+            key=message.key,
+            digest=digest(message.payload),
+            size_bytes=len(message.payload),
+            redeliveries=message.redelivery_count,
             chunk_uuid=None if chunk is None else chunk.uuid,
             chunks=None if chunk is None else chunk.chunks,
             invoked_ns=None if seen is None else seen.sent_ns,
-            completed_ns=came_ns,
-            **_place(message_id),
+            completed_ns=received_ns,
+            **_place_of(message),
             **self._who,
         )
-        return message
 
-    def acknowledge(self, message: Any) -> None:
-        """Acknowledge a message that was received; whether the broker has learnt of it, pulsar-client does not tell."""
-        self._settle(Kind.ACK, self._acknowledged, message, self._consumer.acknowledge)
+    @contextmanager
+    def acknowledges(self, kind: Kind, place: Mapping[str, int], topic: str) -> Iterator[None]:
+        """It acknowledges a message meanwhile, positively or negatively; if that fails, the outcome is unknown."""
+        invoked_ns = now_ns()
+        outcome = Outcome.UNKNOWN
+        try:
+            yield
+            outcome = Outcome.OK if kind is Kind.NACK else self._ack_outcome
+        finally:
+            self._recording.record(kind, topic=topic, outcome=outcome, invoked_ns=invoked_ns, **place, **self._who)
 
-    def acknowledge_cumulative(self, message: Any) -> None:
-        """Acknowledge everything up to a message that was received."""
-        self._settle(Kind.ACK_CUMULATIVE, self._acknowledged, message, self._consumer.acknowledge_cumulative)
-
-    def negative_acknowledge(self, message: Any) -> None:
-        """Have a message that was received delivered again."""
-        self._settle(Kind.NACK, Outcome.OK, message, self._consumer.negative_acknowledge)
-
-    def redeliver_unacknowledged_messages(self) -> None:
-        """Have everything delivered again that is not acknowledged."""
-        self._leave(Kind.REDELIVER, self._consumer.redeliver_unacknowledged_messages)
-
-    def close(self) -> None:
-        """Close it; what it has not acknowledged goes to others."""
-        self._leave(Kind.UNSUBSCRIBE, self._consumer.close)
-        self._has_left = True
+    @contextmanager
+    def loses_all(self, kind: Kind) -> Iterator[None]:
+        """It closes, or requests the redelivery of everything, meanwhile."""
+        invoked_ns = now_ns()
+        try:
+            yield
+        finally:
+            self._recording.record(kind, topic=self.topic, invoked_ns=invoked_ns, **self._who)
+        self._is_closed = kind is Kind.UNSUBSCRIBE
 
     def is_gone(self, *, invoked_ns: int, completed_ns: int) -> None:
-        """Record that it lost its connection, or its place at the broker, within that time.
-
-        Once it has closed in good order, the end of its connection is nothing to it.
-        """
-        if self._has_left:
+        """It lost its connection, or its place at the broker, within that time; nothing once it has closed."""
+        if self._is_closed:
             return
         self._recording.record(
             Kind.UNSUBSCRIBE, topic=self.topic, invoked_ns=invoked_ns, completed_ns=completed_ns, **self._who
         )
 
-    def _settle(self, kind: Kind, outcome: Outcome, message: Any, settle: Callable[[Any], None]) -> None:
-        invoked_ns = now_ns()
-        place = _place(message.message_id())
-        is_settled = False
-        try:
-            settle(message)
-            is_settled = True
-        finally:
-            outcome = outcome if is_settled else Outcome.UNKNOWN
-            self._recording.record(
-                kind, topic=message.topic_name(), outcome=outcome, invoked_ns=invoked_ns, **place, **self._who
-            )
 
-    def _leave(self, kind: Kind, leave: Callable[[], None]) -> None:
-        invoked_ns = now_ns()
-        try:
-            leave()
-        finally:
-            self._recording.record(kind, topic=self.topic, invoked_ns=invoked_ns, **self._who)
+class RecordedConsumer:
+    """A consumer of pulsar-client whose messages and acknowledgments are recorded; for any thread."""
+
+    def __init__(self, consumer: Any, events: ConsumerEvents) -> None:
+        self._consumer = consumer
+        self._events = events
+
+    def receive(self, timeout_millis: int | None = None) -> Any:
+        """Give the next message, of pulsar-client's own type; errors are the client's."""
+        message = self._consumer.receive(timeout_millis)
+        self._events.dispatched(message_of(delivery_of(message)), message.topic_name())
+        return message
+
+    def acknowledge(self, message: Any) -> None:
+        """Acknowledge a message that was received; whether the broker has learnt of it, pulsar-client does not tell."""
+        with self._acknowledges(Kind.ACK, message):
+            self._consumer.acknowledge(message)
+
+    def acknowledge_cumulative(self, message: Any) -> None:
+        """Acknowledge everything up to a message that was received."""
+        with self._acknowledges(Kind.ACK_CUMULATIVE, message):
+            self._consumer.acknowledge_cumulative(message)
+
+    def negative_acknowledge(self, message: Any) -> None:
+        """Have a message that was received delivered again."""
+        with self._acknowledges(Kind.NACK, message):
+            self._consumer.negative_acknowledge(message)
+
+    def redeliver_unacknowledged_messages(self) -> None:
+        """Have everything delivered again that is not acknowledged."""
+        with self._events.loses_all(Kind.REDELIVER):
+            self._consumer.redeliver_unacknowledged_messages()
+
+    def close(self) -> None:
+        """Close it; what it has not acknowledged goes to others."""
+        with self._events.loses_all(Kind.UNSUBSCRIBE):
+            self._consumer.close()
+
+    def _acknowledges(self, kind: Kind, message: Any) -> AbstractContextManager[None]:
+        return self._events.acknowledges(kind, _place(message.message_id()), message.topic_name())
+
+
+class RecordedHandle:
+    """A consumer handle, of either client, whose messages and acknowledgments are recorded."""
+
+    def __init__(self, handle: ConsumerHandle, events: ConsumerEvents) -> None:
+        self._handle = handle
+        self._events = events
+
+    def receive(self, *, timeout_s: float) -> Message | None:
+        """As the handle."""
+        message = self._handle.receive(timeout_s=timeout_s)
+        if message is not None:
+            self._events.dispatched(message, self._events.topic)
+        return message
+
+    def ack(self, messages: Sequence[Message], *, cumulative: bool = False) -> None:
+        """As the handle, one message after the other."""
+        kind = Kind.ACK_CUMULATIVE if cumulative else Kind.ACK
+        for message in messages:
+            with self._events.acknowledges(kind, _place_of(message), self._events.topic):
+                self._handle.ack([message], cumulative=cumulative)
+
+    def redeliver(self, messages: Sequence[Message]) -> None:
+        """As the handle, one message after the other."""
+        for message in messages:
+            with self._events.acknowledges(Kind.NACK, _place_of(message), self._events.topic):
+                self._handle.redeliver([message])
+
+    def close(self) -> None:
+        """As the handle."""
+        with self._events.loses_all(Kind.UNSUBSCRIBE):
+            self._handle.close()
 
 
 def _with_partitions(admin: Admin, topics: Iterable[str]) -> Iterator[str]:
@@ -309,6 +376,14 @@ def _place(message_id: Any) -> dict[str, int]:
         "ledger": message_id.ledger_id(),
         "entry": message_id.entry_id(),
         "batch_index": message_id.batch_index(),
+    }
+
+
+def _place_of(message: Message) -> dict[str, int]:
+    return {
+        "ledger": message.position.ledger,
+        "entry": message.position.entry,
+        "batch_index": message.batch_index,
     }
 
 

@@ -1,9 +1,27 @@
-"""The process that applications are forked from; ``conformance.applications.starter`` starts it."""
+"""The process that applications are forked from; ``conformance.workers.starter`` starts it."""
 
 import sys
 
-from conformance.applications.run import run
-from conformance.applications.zygote import serve
+from conformance.applications.producer import produce
+from conformance.applications.reader import read
+from conformance.applications.subscriber import subscribe
+from conformance.workers.line import Line
+from conformance.workers.protocol import Order, Produce, Read, Subscribe
+from conformance.workers.zygote import serve
+
+
+def run(line: Line[Order]) -> None:
+    """Be the application that the first order names, until it ends."""
+    match order := line.receive():
+        case Produce():
+            produce(order, line)
+        case Read():
+            read(order, line)
+        case Subscribe():
+            subscribe(order, line)
+        case _:
+            raise ValueError(f"not an application: {order}")
+
 
 if __name__ == "__main__":
     serve(int(sys.argv[1]), run)

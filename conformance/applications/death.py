@@ -1,11 +1,12 @@
-"""How a program dies: by its own hand, with SIGKILL, at the message and the point that were chosen for it."""
+"""How a program dies: it kills itself with SIGKILL, at the message and the point that the operation chose."""
 
 from __future__ import annotations
 
 import os
 import signal
 
-from conformance.applications.words import Dying, Line, Order
+from conformance.workers.line import Line
+from conformance.workers.protocol import Dying, Order
 from model.operations import Death, Point
 
 
@@ -19,12 +20,12 @@ class Fate:
         self._line = line
 
     def receive(self) -> None:
-        """One message more."""
+        """Count a message."""
         self.received += 1
         self.reach("received")
 
     def reach(self, point: Point) -> None:
-        """Die here, if it is here."""
+        """Die, if this is the point."""
         if self._death is not None and (self.received, point) == (self._death.message, self._death.point):
-            self._line.say(Dying(self.received))
+            self._line.send(Dying(self.received))
             os.kill(os.getpid(), signal.SIGKILL)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 from conformance.applications.death import Fate
-from conformance.applications.deliveries import PAUSE_S, connected, keep_on, open_consumer, to_message
+from conformance.applications.deliveries import PAUSE_S, consumer, keep_on, to_delivery
 from conformance.applications.store import Store
-from conformance.applications.words import CouldNotGoOn, Ended, Line, Order, Subscribe
 from conformance.clients.admin.backlog import unacknowledged
 from conformance.clients.admin.client import Admin
-from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.clients.wire.consumer import WireDelivery
+from conformance.clients.handles import Message, Subscription
+from conformance.clients.outcomes import CLIENT_ERRORS, NoAnswer
 from conformance.wait import Deadline
-
-_PERMITS: Final = 1000
+from conformance.workers.line import Line
+from conformance.workers.protocol import Ended, GaveUp, Order, Subscribe
 
 
 def subscribe(order: Subscribe, line: Line[Order]) -> None:
@@ -24,37 +22,31 @@ def subscribe(order: Subscribe, line: Line[Order]) -> None:
     store, fate = Store(Path(order.database)), Fate(order.death, line)
     deadline = Deadline.after(order.timeout_s)
     try:
-        for delivery in keep_on(lambda: _until_nothing_is_left(order, fate, deadline), deadline):
+        for message in keep_on(lambda: _until_nothing_is_left(order, fate, deadline), deadline):
             fate.receive()
-            store.apply_once(to_message(delivery), fate.reach)
-    except (ConnectionLost, NoAnswer, ServerRefused) as error:
-        line.say(CouldNotGoOn(str(error)))
+            store.apply_once(to_delivery(message), fate.reach)
+    except CLIENT_ERRORS as error:
+        line.send(GaveUp(str(error)))
         return
     store.close()
-    line.say(Ended(fate.received))
+    line.send(Ended(fate.received))
 
 
-def _until_nothing_is_left(order: Subscribe, fate: Fate, deadline: Deadline) -> Iterator[WireDelivery]:
-    """What is delivered, acknowledged once it was taken; if nothing comes for a moment, the broker says if that is all.
+def _until_nothing_is_left(order: Subscribe, fate: Fate, deadline: Deadline) -> Iterator[Message]:
+    """What is delivered, acknowledged after it was applied, a batch as a whole after its last message.
 
-    A batch is acknowledged as a whole, behind the last message of it.
+    If nothing arrives for a moment, the broker says whether anything is left.
     """
-    with connected(order.service) as client, Admin(order.admin) as admin:
-        consumer = open_consumer(
-            lambda: client.subscribe(
-                order.topic, order.subscription, kind="Exclusive", initial="earliest", timeout_s=deadline.left_s
-            ),
-            deadline,
-        )
-        consumer.flow(_PERMITS)
+    wanted = Subscription(topic=order.topic, name=order.subscription, kind="Exclusive")
+    with Admin(order.admin) as admin, consumer(order.service, wanted, deadline) as handle:
         while True:
-            delivery = consumer.receive(timeout_s=PAUSE_S)
-            if delivery is not None:
-                yield delivery
-                if delivery.batch_index in (-1, delivery.batch_size - 1):
-                    consumer.ack([delivery.position])
+            message = handle.receive(timeout_s=PAUSE_S)
+            if message is not None:
+                yield message
+                if message.batch_index in (-1, message.batch_size - 1):
+                    handle.ack([message])
                     fate.reach("acknowledged")
             elif not (left := unacknowledged(admin.internal_stats(order.topic), order.subscription)):
                 return
             elif deadline.passed:
-                raise NoAnswer(f"{len(left)} entries are left, from {min(left)} on, and nothing more comes")
+                raise NoAnswer(f"{len(left)} entries are left, from {min(left)} on, and no message arrives")

@@ -14,13 +14,13 @@ from conformance.cli.types import DEFECT, FAULTS, LONGEST_S, Duration, Number
 from conformance.clients.security.service import Security
 
 if TYPE_CHECKING:
-    from conformance.soak.words import FaultName
+    from conformance.soak.plan import FaultName
 
 
 @click.command()
 @options.broker_option()
-@click.option("--minutes", type=Number(0, LONGEST_S / 60, min_open=True), help="How long to load it.  [default: 30]")
-@click.option("--hours", type=Number(0, LONGEST_S / 3600, min_open=True), help="The same in hours; both add up.")
+@click.option("--minutes", type=Number(0, LONGEST_S / 60, min_open=True), help="Length of the load.  [default: 30]")
+@click.option("--hours", type=Number(0, LONGEST_S / 3600, min_open=True), help="Length in hours; both add up.")
 @click.option("--clients", type=click.IntRange(1, 64), default=8, show_default=True, help="Client processes.")
 @click.option("--topics", type=click.IntRange(1, 1000), default=8, show_default=True, help="Topics.")
 @click.option("--clusters", type=click.IntRange(1, 3), default=1, show_default=True, help="Clusters that replicate.")
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     "--rate", type=Number(1, 1_000_000), default=400, show_default=True, help="Messages sent a second, in all."
 )
 @click.option("--fault-every", type=Duration(), default="20s", show_default=True, help="Between two faults.")
-@click.option("--faults", type=FAULTS, help="Which faults, or none.  [default: all that the broker can be given]")
+@click.option("--faults", type=FAULTS, help="Which faults, or none.  [default: all that this broker supports]")
 @options.seed_option("a soak")
 @options.folder_option("--history", "Folder for the history.")
 @click.option("--defect", "defects", type=DEFECT, multiple=True, help="Switch a seeded defect on; may be repeated.")
@@ -54,13 +54,13 @@ def soak(
     tenant: str | None,
     allow_cluster_settings: bool,
 ) -> int:
-    """Run many clients against a broker that is disturbed, for long, and write the history that `verify` judges."""
+    """Run many clients and faults against a broker, for long, and write the history that `verify` judges."""
     from conformance.commands import soak as soaking
-    from conformance.soak.asked import Asked
+    from conformance.soak.request import SoakRequest
 
     seed = options.seed_or_new(seed)
     length_s = 60 * (minutes or 0) + 3600 * (hours or 0) or 1800
-    asked = Asked(
+    asked = SoakRequest(
         broker=broker,
         seed=seed,
         length_s=length_s,
@@ -74,7 +74,7 @@ def soak(
         defects=defects,
         settings=settings,
         security=security,
-        # Afterwards it heals and reads back, which takes as long as there is much to deliver.
+        # The quiesce phase and reading back take as long as there is much to deliver.
         footprint=options.footprint(broker, tenant, allow_cluster_settings, at_most_s=2 * length_s + 3600),
     )
     out, err = consoles()

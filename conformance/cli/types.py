@@ -211,7 +211,7 @@ def _defects() -> list[str]:
 
 
 def _faults() -> tuple[str, ...]:
-    from conformance.soak.words import FaultName
+    from conformance.soak.plan import FaultName
 
     return get_args(FaultName)
 

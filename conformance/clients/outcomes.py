@@ -53,6 +53,8 @@ class Receipt:
     sequence_id: int
     highest_sequence_id: int
     position: Position | None
+    batch_index: int = -1
+    """The message's place in its batch, where pulsar-client names it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ from conformance.commands.on_cluster import on_cluster
 from conformance.commands.packages import demand_installed
 from conformance.harness_error import HarnessError
 from conformance.report import soak as report
-from conformance.soak.asked import Asked, State
+from conformance.soak.request import SoakRequest, State
 
 
-def soak(asked: Asked, *, out: Console, err: Console) -> int:
-    """Run a soak, show it on ``err`` and what came of it on ``out``; returns the exit status.
+def soak(asked: SoakRequest, *, out: Console, err: Console) -> int:
+    """Run a soak, show its progress on ``err`` and its result on ``out``; returns the exit status.
 
     Raises:
-        HarnessError: what histories are written with is not there, or the soak could not go on.
+        HarnessError: what writes histories is not installed, or the soak failed.
     """
     demand_installed(("pyarrow",), "soak")
     from conformance.brokers.select import demand_settings
@@ -49,4 +49,4 @@ class _Watcher:
     def end(self) -> None:
         """End the load."""
         self.wants_end = True
-        self._shown.say("Interrupted: healing and reading back (once more to stop at once)", time.monotonic())
+        self._shown.say("Interrupted: quiescing and reading back (once more to stop at once)", time.monotonic())

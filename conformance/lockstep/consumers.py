@@ -6,17 +6,18 @@ acknowledged nor with a consumer that is there; if they do not come in good time
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass
+from collections import defaultdict, deque
+from contextlib import suppress
 from itertools import cycle
 from typing import Final
 
+from conformance.applications.deliveries import to_delivery
 from conformance.clients.admin.backlog import unacknowledged
 from conformance.clients.admin.client import Admin
-from conformance.clients.outcomes import CLIENT_ERRORS, ServerRefused
+from conformance.clients.handles import ConsumerHandle, Message, Subscription, open_consumer
+from conformance.clients.outcomes import CLIENT_ERRORS, ConnectionLost, ServerRefused
 from conformance.clients.security.service import Service
 from conformance.harness_error import HarnessError
-from conformance.lockstep.seats import PREFETCH, Seat, take_seat
 from conformance.wait import Deadline, retry
 from model.events import AnyOutcome, Consumed, Delivery, Drained, Refused, Skipped, Stuck
 from model.log import Position
@@ -25,37 +26,78 @@ from model.vocabulary import Client, SubscriptionType
 
 DELIVERY_TIMEOUT_S: Final[dict[Client, float]] = {"wire": 10.0, "official": 40.0}
 """How long messages that must come may take; far beyond what was seen. pulsar-client may still be on its way back."""
+PREFETCH: Final = 1000
+"""How many messages the broker may send ahead: more than an example has."""
+_MOMENT_S: Final = 0.001
 _DRAIN: Final = "drain"
 
 
-@dataclass(slots=True)
-class _Place:
-    """Where a consumer is subscribed, and by which client; ``seat``: the one that it took last."""
+class _Consumer:
+    """A consumer of an example: what it received, and, while it is subscribed, its handle.
 
-    topic: str
-    subscription: str
-    kind: SubscriptionType
-    client: Client
-    seat: Seat | None = None
+    A batch is acknowledged once all its messages that were delivered are chosen, and not before.
+    """
+
+    def __init__(self, topic: str, operation: Consume) -> None:
+        self.topic = topic
+        self.subscription = operation.subscription
+        self.kind: SubscriptionType = operation.kind
+        self.client: Client = operation.client
+        self.handle: ConsumerHandle | None = None
+        self._reset()
+
+    def _reset(self) -> None:
+        self.held = set[Position]()
+        """The entries that were delivered since it subscribed."""
+        self._waiting = deque[Delivery]()
+        self._messages: dict[Delivery, Message] = {}
+        self._delivered: defaultdict[Position, set[Delivery]] = defaultdict(set)
+        self._chosen: defaultdict[Position, set[Delivery]] = defaultdict(set)
 
     @property
-    def is_seated(self) -> bool:
-        """Whether its seat was not closed."""
-        return self.seat is not None and self.seat.is_open
+    def is_open(self) -> bool:
+        """Whether it is subscribed."""
+        return self.handle is not None and self.handle.is_open
 
-    def take_seat(self, service: Service, deadline: Deadline) -> None:
-        """Subscribe once; errors as for :func:`take_seat`."""
-        self.seat = take_seat(self.client, service, self.topic, self.subscription, self.kind, deadline.left_s)
+    def subscribe(self, service: Service, deadline: Deadline) -> None:
+        """Subscribe once. Raises what is in ``CLIENT_ERRORS``."""
+        wanted = Subscription(topic=self.topic, name=self.subscription, kind=self.kind, prefetch=PREFETCH)
+        self.handle = open_consumer(self.client, service, wanted, timeout_s=deadline.left_s)
+        self._reset()
+
+    def pump(self) -> None:
+        """Take in what was delivered, waiting a moment for it."""
+        assert self.handle is not None
+        with suppress(ConnectionLost):
+            while (message := self.handle.receive(timeout_s=_MOMENT_S)) is not None:
+                delivered = to_delivery(message)
+                self._messages[delivered] = message
+                self._delivered[delivered.position].add(delivered)
+                self.held.add(delivered.position)
+                self._waiting.append(delivered)
 
     def take(self, at_most: int) -> list[Delivery]:
-        """Receive what has arrived."""
-        arrived = self.seat.arrived if self.seat is not None else deque[Delivery]()
-        return [arrived.popleft() for _ in range(min(at_most, len(arrived)))]
+        """Receive what was taken in."""
+        return [self._waiting.popleft() for _ in range(min(at_most, len(self._waiting)))]
 
-    def leave(self, *, in_good_order: bool) -> None:
-        """Give the seat up."""
-        if self.seat is not None:
-            (self.seat.close if in_good_order else self.seat.abort)()
+    def acknowledge(self, messages: list[Delivery]) -> list[Delivery]:
+        """Acknowledge those entries of which all messages are chosen; returns their messages."""
+        for message in messages:
+            self._chosen[message.position].add(message)
+        entries = dict.fromkeys(message.position for message in messages)
+        ready = [
+            one for entry in entries if self._chosen[entry] == self._delivered[entry] for one in self._chosen[entry]
+        ]
+        if ready and self.handle is not None:
+            # An ack without a receipt was sent, and may have taken effect.
+            with suppress(*CLIENT_ERRORS):
+                self.handle.ack([self._messages[one] for one in ready])
+        return ready
+
+    def leave(self, *, crashes: bool) -> None:
+        """Close gracefully, or cut the connection."""
+        if self.handle is not None:
+            (self.handle.abort if crashes else self.handle.close)()
 
 
 class Consumers:
@@ -64,38 +106,42 @@ class Consumers:
     def __init__(self, admin: Admin, service: Service) -> None:
         self._admin = admin
         self._service = service
-        self._places: dict[str, _Place] = {}
+        self._consumers: dict[str, _Consumer] = {}
 
     def consume(self, operation: Consume, topic: str) -> AnyOutcome:
         """Receive, acknowledge, and stay or leave; subscribe first where it has to."""
         deadline = Deadline.after(DELIVERY_TIMEOUT_S[operation.client])
-        place = self._place_of(operation, topic, deadline)
-        if not isinstance(place, _Place):
-            return place
-        received = self._receive(place, operation.count, deadline)
+        consumer = self._consumer(operation, topic, deadline)
+        if not isinstance(consumer, _Consumer):
+            return consumer
+        received = self._receive(consumer, operation.count, deadline)
         if isinstance(received, Refused | Stuck):
             return received
         chosen = [message for message, is_wanted in zip(received, cycle(operation.acks), strict=False) if is_wanted]
-        acknowledged = place.seat.acknowledge(chosen) if place.seat is not None else []
+        acknowledged = consumer.acknowledge(chosen)
         if operation.then != "stays":
-            self._places.pop(operation.consumer).leave(in_good_order=operation.then == "closes")
+            self._consumers.pop(operation.consumer).leave(crashes=operation.then != "closes")
         return Consumed(tuple(received), tuple(acknowledged))
 
-    def _place_of(self, operation: Consume, topic: str, deadline: Deadline) -> _Place | AnyOutcome:
-        """The consumer's place, a new one if it has none; what came instead, if it could not have one."""
-        place = self._places.get(operation.consumer)
-        if place is not None:
-            is_same = (place.topic, place.subscription, place.kind) == (topic, operation.subscription, operation.kind)
-            return place if is_same else Skipped("the consumer is subscribed elsewhere")
-        place = _Place(topic, operation.subscription, operation.kind, operation.client)
-        failed = self._sit_down(place, deadline)
+    def _consumer(self, operation: Consume, topic: str, deadline: Deadline) -> _Consumer | AnyOutcome:
+        """The consumer, a new one if there is none; what happened instead, if it could not subscribe."""
+        consumer = self._consumers.get(operation.consumer)
+        if consumer is not None:
+            is_same = (consumer.topic, consumer.subscription, consumer.kind) == (
+                topic,
+                operation.subscription,
+                operation.kind,
+            )
+            return consumer if is_same else Skipped("the consumer is subscribed elsewhere")
+        consumer = _Consumer(topic, operation)
+        failed = self._let_in(consumer, deadline)
         if failed is None:
-            self._places[operation.consumer] = place
-        return failed or place
+            self._consumers[operation.consumer] = consumer
+        return failed or consumer
 
-    def _sit_down(self, place: _Place, deadline: Deadline) -> Refused | Stuck | None:
-        """Subscribe, again and again until the deadline, unless others of ours are why it cannot; what came instead."""
-        is_taken = bool(self._seats(place.topic, place.subscription))
+    def _let_in(self, consumer: _Consumer, deadline: Deadline) -> Refused | Stuck | None:
+        """Subscribe; repeat that until the deadline, unless another of our consumers is in the way."""
+        is_taken = bool(self._of(consumer.topic, consumer.subscription))
 
         def may_pass(error: HarnessError) -> bool:
             if isinstance(error, ServerRefused):
@@ -103,7 +149,7 @@ class Consumers:
             return isinstance(error, CLIENT_ERRORS)
 
         try:
-            retry(lambda: place.take_seat(self._service, deadline), deadline, may_pass=may_pass)
+            retry(lambda: consumer.subscribe(self._service, deadline), deadline, may_pass=may_pass)
         except ServerRefused as refused:
             if is_taken and refused.code == "ConsumerBusy":
                 return Refused(refused.code, refused.message)
@@ -112,22 +158,22 @@ class Consumers:
             return Stuck(f"it is not let in: {error}")
         return None
 
-    def _seats(self, topic: str, subscription: str) -> list[Seat]:
-        """The seats of a subscription that nobody closed."""
-        here = (place for place in self._places.values() if (place.topic, place.subscription) == (topic, subscription))
-        return [place.seat for place in here if place.seat is not None and place.seat.is_open]
+    def _of(self, topic: str, subscription: str) -> list[_Consumer]:
+        """The consumers of a subscription that are subscribed."""
+        here = (one for one in self._consumers.values() if (one.topic, one.subscription) == (topic, subscription))
+        return [one for one in here if one.is_open]
 
-    def _receive(self, place: _Place, count: int, deadline: Deadline) -> list[Delivery] | Refused | Stuck:
+    def _receive(self, consumer: _Consumer, count: int, deadline: Deadline) -> list[Delivery] | Refused | Stuck:
         """Up to ``count`` messages; fewer if the broker holds none that is not with one of the consumers already."""
         received: list[Delivery] = []
         while True:
-            if not place.is_seated and (failed := self._sit_down(place, deadline)) is not None:
+            if not consumer.is_open and (failed := self._let_in(consumer, deadline)) is not None:
                 return failed
-            seats = self._seats(place.topic, place.subscription)
-            for seat in seats:
-                seat.pump()
-            received += place.take(count - len(received))
-            left = self._left(place.topic, place.subscription) - set().union(*(seat.held for seat in seats))
+            consumers = self._of(consumer.topic, consumer.subscription)
+            for one in consumers:
+                one.pump()
+            received += consumer.take(count - len(received))
+            left = self._left(consumer.topic, consumer.subscription) - set().union(*(one.held for one in consumers))
             if len(received) == count or not left:
                 return received
             if deadline.passed:
@@ -156,12 +202,12 @@ class Consumers:
         return Drained(tuple(drained))
 
     def _cut_off(self, topic: str, subscription: str) -> None:
-        for name, place in list(self._places.items()):
-            if (place.topic, place.subscription) == (topic, subscription):
-                self._places.pop(name).leave(in_good_order=False)
+        for name, consumer in list(self._consumers.items()):
+            if (consumer.topic, consumer.subscription) == (topic, subscription):
+                self._consumers.pop(name).leave(crashes=True)
 
     def close(self) -> None:
         """Cut all of them off."""
-        for place in self._places.values():
-            place.leave(in_good_order=False)
-        self._places.clear()
+        for consumer in self._consumers.values():
+            consumer.leave(crashes=True)
+        self._consumers.clear()

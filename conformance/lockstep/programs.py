@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from conformance.applications.starter import Starter
 from conformance.applications.store import applied
-from conformance.applications.words import CouldNotGoOn, Dying, Ended, Order, Read, Subscribe
 from conformance.brokers.interface import Addresses
 from conformance.clients.outcomes import NoAnswer
 from conformance.harness_error import HarnessError
+from conformance.workers.protocol import Dying, Ended, GaveUp, Order, Read, Subscribe
+from conformance.workers.starter import Starter
 from model.events import AnyOutcome, DatabaseRead, Ran, Skipped, Stuck
 from model.operations import RunReader, RunSubscriber
 
@@ -36,21 +36,21 @@ class Programs:
         if database is None:
             database = self._starter.folder / f"{self._example}-{operation.program}.db"
             self._databases[operation.program] = database
-        application = self._starter.run(self._order(operation, topic, database))
+        worker = self._starter.run(self._order(operation, topic, database))
         try:
-            report = application.hear(RUN_TIMEOUT_S + GRACE_S)
+            report = worker.receive(RUN_TIMEOUT_S + GRACE_S)
         except NoAnswer as silent:
             raise HarnessError("a program of the suite neither ended nor said why") from silent
-        application.await_end()
+        worker.await_end()
         match report:
             case Ended(received):
                 return Ran(killed=False, received=received)
             case Dying(received):
                 return Ran(killed=True, received=received)
-            case CouldNotGoOn(why):
+            case GaveUp(why):
                 return Stuck(why)
             case _:
-                raise HarnessError(f"a program of the suite ended, and had said: {report}")
+                raise HarnessError(f"a program of the suite ended, and its last report was: {report}")
 
     def _order(self, operation: RunReader | RunSubscriber, topic: str, database: Path) -> Order:
         service, admin = self._addresses.service, self._addresses.admin

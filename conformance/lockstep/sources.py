@@ -1,8 +1,9 @@
 """Sources on a real broker: applications that send everything they have, again and again, until it is confirmed.
 
 What survives a source's death is what an application would keep elsewhere: what there is to send, and how far it was
-confirmed. A life is single-threaded: it sends when it begins, and moves on whenever somebody waits for it. How the two
-clients differ is in :mod:`conformance.lockstep.links`.
+confirmed. A life is single-threaded: it sends when it begins, and continues whenever somebody waits for it. The wire
+client sends once, so its source notices failures and opens another producer. pulsar-client reconnects and sends again
+by itself, as the document recommends. It runs in a process of its own, which can be killed with sends in flight.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from conformance.applications.starter import Starter
-from conformance.clients.outcomes import CLIENT_ERRORS, NoAnswer, Receipt
-from conformance.lockstep.links import Link, Ticket, open_link
+from conformance.applications.remote_producer import RemoteProducerHandle
+from conformance.clients.handles import ProducerHandle, Ticket, WireProducerHandle, send_entry
+from conformance.clients.outcomes import CLIENT_ERRORS, Receipt
 from conformance.lockstep.network import Network
 from conformance.wait import Deadline, retry
+from conformance.workers.starter import Starter
 from model.events import AnyOutcome, Confirmed, Skipped, SourceEnded, SourceStarted, Stuck
 from model.log import Position
 from model.operations import CrashSource, FinishSource, StartSource
@@ -81,9 +83,11 @@ class Sources:
         life.send(source.to_send(operation, life.told))
         return SourceStarted(life.told)
 
-    def _opener(self, operation: StartSource, topic: str) -> Callable[[float], Link]:
+    def _opener(self, operation: StartSource, topic: str) -> Callable[[float], ProducerHandle]:
         place = (self._network.service, topic, operation.source)
-        return lambda timeout_s: open_link(operation.client, self._starter, *place, timeout_s)
+        if operation.client == "wire":
+            return lambda timeout_s: WireProducerHandle(*place, timeout_s=timeout_s)
+        return lambda timeout_s: RemoteProducerHandle(self._starter, *place, timeout_s=timeout_s)
 
     def end(self, operation: FinishSource | CrashSource) -> AnyOutcome:
         """Let a life go on until all, or as much as is asked for, is confirmed, and end it."""
@@ -117,10 +121,10 @@ class NotLetIn(Exception):
 class Life:
     """One life of a source: a producer that is opened again whenever something goes wrong, and what it has to send."""
 
-    def __init__(self, open_once: Callable[[float], Link], timeout_s: float, patience_s: float) -> None:
-        """``open_once`` opens a link, within so many seconds. :class:`NotLetIn` if it cannot in ``timeout_s``.
+    def __init__(self, open_once: Callable[[float], ProducerHandle], timeout_s: float, patience_s: float) -> None:
+        """``open_once`` opens a producer, within so many seconds. :class:`NotLetIn` if it cannot in ``timeout_s``.
 
-        ``patience_s``: how long an answer may take before another link is opened.
+        ``patience_s``: how long an answer may take before another producer is opened.
         """
         self.confirmed: dict[int, Position | None] = {}
         """The entries that were confirmed, by their lowest ids, and where they are; None for duplicates."""
@@ -133,8 +137,8 @@ class Life:
         self._patience_s = patience_s
         self._unconfirmed: deque[Entry] = deque()
         self._in_flight: deque[Ticket] = deque()
-        self._link: Link = self._open(Deadline.after(timeout_s))
-        self.told = self._link.last_sequence_id
+        self._producer: ProducerHandle = self._open(Deadline.after(timeout_s))
+        self.told = self._producer.last_sequence_id
         """The sequence id that the broker said it had when this life began."""
 
     @property
@@ -145,26 +149,22 @@ class Life:
     def send(self, entries: Sequence[Entry]) -> None:
         """Send entries, all in flight at once, without waiting."""
         self._unconfirmed += entries
-        self._in_flight += [self._link.send(entry) for entry in entries]
+        self._in_flight += [send_entry(self._producer, entry) for entry in entries]
 
     def go_on(self, count: int | None) -> str | None:
         """Wait, and send again, until so many entries (None: all) are confirmed; why it was not done in good time."""
         deadline = Deadline.after(self._timeout_s)
-        harness_error = "none"
+        last_error = "none"
         while self._unconfirmed and (count is None or len(self.confirmed) < count):
             if deadline.passed:
-                return f"{len(self._unconfirmed)} entries are not confirmed; the last harness error: {harness_error}"
-            try:
-                outcome = self._link.answer(self._in_flight[0], timeout_s=min(deadline.left_s, self._patience_s))
-            except NoAnswer as silence:
-                self.stalled += 1
-                harness_error = str(silence)
-            else:
-                if isinstance(outcome, Receipt):
-                    self.confirmed[self._unconfirmed.popleft().lowest] = outcome.position
-                    self._in_flight.popleft()
-                    continue
-                harness_error = str(outcome)
+                return f"{len(self._unconfirmed)} entries are not confirmed; the last error: {last_error}"
+            outcome = self._in_flight[0].wait(min(deadline.left_s, self._patience_s))
+            if isinstance(outcome, Receipt):
+                self.confirmed[self._unconfirmed.popleft().lowest] = outcome.position
+                self._in_flight.popleft()
+                continue
+            self.stalled += outcome is None
+            last_error = "no answer in time" if outcome is None else str(outcome)
             try:
                 self._come_back(deadline)
             except NotLetIn as error:
@@ -173,12 +173,12 @@ class Life:
 
     def _come_back(self, deadline: Deadline) -> None:
         """Open the producer again, and send from the first entry on that was not confirmed."""
-        self._link.abort()
-        self._link = self._open(deadline)
+        self._producer.abort()
+        self._producer = self._open(deadline)
         self.came_back += 1
-        self._in_flight = deque(self._link.send(entry) for entry in self._unconfirmed)
+        self._in_flight = deque(send_entry(self._producer, entry) for entry in self._unconfirmed)
 
-    def _open(self, deadline: Deadline) -> Link:
+    def _open(self, deadline: Deadline) -> ProducerHandle:
         try:
             return retry(
                 lambda: self._open_once(deadline.left_s),
@@ -190,8 +190,8 @@ class Life:
 
     def close(self) -> None:
         """End it in good order."""
-        self._link.close()
+        self._producer.close()
 
     def crash(self) -> None:
         """Cut its connection; what is in flight may or may not arrive."""
-        self._link.abort()
+        self._producer.abort()

@@ -9,7 +9,6 @@ import itertools
 from collections.abc import Callable
 from typing import assert_never
 
-from conformance.applications.starter import Starter
 from conformance.brokers.interface import Broker
 from conformance.clients.admin import types as admin_types
 from conformance.clients.admin.client import Admin
@@ -25,6 +24,7 @@ from conformance.lockstep.traits import Traits
 from conformance.tenancy.cluster_settings import CLASSIC
 from conformance.tenancy.place import Place
 from conformance.wait import wait_until
+from conformance.workers.starter import Starter
 from model.operations import Switch
 from model.vocabulary import PERSISTED_PER_S, Persistence
 
@@ -80,7 +80,7 @@ class World:
         self._place = place
         self._numbers = itertools.count(1)
         self._reader: WireClient | None = None
-        self.starter = Starter()
+        self.starter = Starter("conformance.applications")
         self.failpoints = Failpoints(broker.agent) if broker.agent is not None else None
         self.clients = client_versions()
         runtime = settings_in_force(self.admin)

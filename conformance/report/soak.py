@@ -18,8 +18,8 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from conformance.report.lists import count
-from conformance.soak.asked import Asked, Result, Stage, State
-from conformance.soak.words import Counts
+from conformance.soak.request import Result, SoakRequest, Stage, State
+from conformance.workers.protocol import Counts
 
 PLAIN_EVERY_S = 30.0
 """How often a plain display says how far the soak is, in seconds."""
@@ -115,7 +115,7 @@ def _lines(state: State, rates: tuple[float, float]) -> list[str]:
         f"faults: {_listed(state.faults) or 'none'}" + (f" (now: {state.fault})" if state.fault else ""),
         f"anomalies: {anomalies(counts)}",
     ]
-    if state.stage is Stage.HEALING:
+    if state.stage is Stage.QUIESCE:
         lines.append(f"{state.left} entries left, {counts.waiting} sends unanswered")
     return lines
 
@@ -130,9 +130,9 @@ def _time(seconds: float) -> str:
     return f"{minutes}:{rest:02}"
 
 
-def show(result: Result, asked: Asked, console: Console) -> None:
+def show(result: Result, asked: SoakRequest, console: Console) -> None:
     """Show what came of it, and how it is verified."""
-    counts, healed = result.counts, result.healed
+    counts, quiesced = result.counts, result.quiesced
     sent_per_s = counts.sent / result.seconds if result.seconds else 0.0
     lines = [
         f"Pulsar {result.release}, seed {asked.seed}, {_time(result.seconds)} of load, "
@@ -140,13 +140,13 @@ def show(result: Result, asked: Asked, console: Console) -> None:
         f"Sent {counts.sent} ({sent_per_s:.0f}/s): {counts.confirmed} stored, {counts.duplicates} duplicates, "
         f"{counts.unanswered} unanswered; {result.logged} in the logs",
         f"Received {counts.received}, {counts.redelivered} of them again; {counts.acknowledged} acknowledged, "
-        f"{counts.given_back} given back",
-        f"Faults: {_listed(result.faults) or 'none'}; {counts.reopened} producers and consumers came anew",
-        f"Anomalies seen: {anomalies(counts, len(healed.helped), len(healed.stuck))}",
+        f"{counts.nacked} nacked",
+        f"Faults: {_listed(result.faults) or 'none'}; {counts.reopened} producers and consumers reconnected",
+        f"Anomalies seen: {anomalies(counts, len(quiesced.helped), len(quiesced.stuck))}",
     ]
-    for (topic, subscription), how in healed.helped:
-        lines.append(f"  {subscription} of {topic} came no further until {how}")
-    for (topic, subscription), left in healed.stuck:
+    for (topic, subscription), how in quiesced.helped:
+        lines.append(f"  {subscription} of {topic} made no progress until {how}")
+    for (topic, subscription), left in quiesced.stuck:
         lines.append(
             f"  {subscription} of {topic} is stuck: {count(len(left), 'entry', 'entries')} from {min(left)} on"
         )

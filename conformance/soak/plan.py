@@ -1,7 +1,7 @@
-"""What a soak consists of: topics, subscriptions, clients, faults. All of it follows from one seed; nothing is done.
+"""What a soak consists of: topics, subscriptions, clients, faults, all derived from one seed.
 
-Topics come in turns of five kinds, so that each soak has every type of subscription. What clients do to one another
-(who is faster) is not planned, and differs from run to run.
+Topics are of five kinds in turn, so that each soak has every type of subscription. The timing between clients is not
+planned, and differs from run to run.
 """
 
 from __future__ import annotations
@@ -10,27 +10,33 @@ import enum
 import random
 from collections.abc import Iterator
 from itertools import product
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from conformance.clients.security.service import Service
 from conformance.clients.wire.consumer import Kind
 from conformance.history.about import About
-from conformance.soak.words import FaultName
+
+FaultOfBroker = Literal["kill", "restart", "pause", "unload"]
+FaultOfLinks = Literal["cut", "hold", "refuse"]
+FaultBetween = Literal["cut-link", "hold-link", "failover"]
+"""Faults of several clusters: a link in one direction is cut or holds messages; a subscription's consumers move to
+another cluster."""
+FaultName = Literal[FaultOfBroker, FaultOfLinks, FaultBetween]
 
 
 class TopicKind(enum.StrEnum):
-    """What a topic is there for."""
+    """What a topic is for."""
 
     BATCHES = "batches"
     """Messages in batches; without deduplication."""
     ORDERED = "ordered"
     """Deduplicated, with keys, from sources that replay."""
     KEYED = "keyed"
-    """Keys, and consumers that come and go; without deduplication."""
+    """Keys, and consumers that close and subscribe again; without deduplication."""
     CHUNKS = "chunks"
-    """Messages of which some are too large for an entry; without deduplication."""
+    """Some messages are too large for an entry; without deduplication."""
     PIECES = "pieces"
     """The same, deduplicated, from sources that replay."""
 
@@ -60,7 +66,7 @@ _SUBSCRIPTIONS: Final[dict[TopicKind, tuple[tuple[Kind, int], ...]]] = {
 """The types of the subscriptions of a topic, and how many consumers each has."""
 
 LATER: Final = 2
-"""How many replicated subscriptions of a topic are made later, where there are several clusters."""
+"""How many replicated subscriptions of a topic are created late, where there are several clusters."""
 LATER_TYPE: Final[Kind] = "Exclusive"
 
 PRODUCERS: Final = 2
@@ -68,7 +74,7 @@ PRODUCERS: Final = 2
 
 
 class Produce(Struct, frozen=True, kw_only=True):
-    """One producer, for the length of a soak; it comes back under the same name after it was closed."""
+    """One producer, for the length of a soak; it opens again under the same name after it was closed."""
 
     cluster: str
     topic: str
@@ -76,18 +82,18 @@ class Produce(Struct, frozen=True, kw_only=True):
     topic_kind: TopicKind
     messages_per_s: float
     largest_bytes: int
-    """How large a message may be, where some are to be nearly as large; 0 where none are."""
+    """The largest message size, where some messages are to be nearly as large; 0 where none are."""
     seed: int
 
 
 class Consume(Struct, frozen=True, kw_only=True):
-    """One consumer, for the length of a soak; it leaves and comes back under the same name."""
+    """One consumer, for the length of a soak; it closes and subscribes again under the same name."""
 
     cluster: str
-    """Where it begins; of a replicated subscription all consumers go to another one now and then."""
+    """Where it begins; the consumers of a replicated subscription move to another cluster now and then."""
     is_replicated: bool
     is_later: bool
-    """Whether its subscription is made while messages flow; it is told when to come."""
+    """Whether its subscription is created while messages flow; an order says when."""
     topic: str
     subscription: str
     kind: Kind
@@ -95,7 +101,7 @@ class Consume(Struct, frozen=True, kw_only=True):
     comes_and_goes: bool
     fails_sometimes: bool
     is_confirmed: bool
-    """Whether it is of the wire client, whose acknowledgments are confirmed, and not of pulsar-client."""
+    """Whether it is the wire client's, whose acks are confirmed, and not pulsar-client's."""
     seed: int
 
 

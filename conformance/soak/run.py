@@ -1,7 +1,7 @@
 """One soak, from the broker's start to the last event of its history.
 
-Load and faults; then nothing disturbs any more and everything must be delivered; then logs and cursors are read back.
-It judges nothing: that is for ``verify``, over the history. What can be seen at once is counted and shown.
+Load and faults; then the quiesce phase, in which everything must be delivered; then logs and cursors are read back.
+It judges nothing: ``verify`` judges the history. What can be seen at once is counted and displayed.
 """
 
 from __future__ import annotations
@@ -22,99 +22,101 @@ from conformance.history.recorded import Kind
 from conformance.history.recording import Recording, now_ns
 from conformance.reading_back import first_ledger_of, read_back, read_passed_on
 from conformance.soak import plan as planning
-from conformance.soak.asked import Asked, Result, Stage, State, Watcher
-from conformance.soak.clients import Clients
-from conformance.soak.disturbing import Disturbing, possible_on
-from conformance.soak.healing import Healing
-from conformance.soak.looking import EVERY_S, EVERY_S_OF_CLUSTERS, Looking
-from conformance.soak.plan import TopicPlan
-from conformance.soak.sites import Site, Systems
-from conformance.soak.subscribing import Subscribing
-from conformance.soak.words import FaultName
+from conformance.soak.cluster import SoakCluster, SoakClusters
+from conformance.soak.cursor_sampler import EVERY_S, EVERY_S_OF_CLUSTERS, CursorSampler
+from conformance.soak.faults import FaultInjector, possible_on
+from conformance.soak.late_subscriptions import LateSubscriptions
+from conformance.soak.plan import FaultName, TopicPlan
+from conformance.soak.quiesce import Quiesce
+from conformance.soak.request import Result, SoakRequest, Stage, State, Watcher
+from conformance.soak.workers import Clients
 from conformance.wait import wait_until
+from conformance.workers.protocol import Quiesce as QuiesceOrder
 
 READY_TIMEOUT_S: Final = 120.0
 CONNECT_TIMEOUT_S: Final = 30.0
 TICK_S: Final = 0.2
 
 
-def soak(asked: Asked, watcher: Watcher) -> Result:
-    """Run a soak; its history is in ``asked.history``.
+def soak(request: SoakRequest, watcher: Watcher) -> Result:
+    """Run a soak; its history is in ``request.history``.
 
     Raises:
-        HarnessError: broker or clients did not do their part. What was recorded until then can be read.
+        HarnessError: a broker or a client failed. What was recorded until then can be read.
     """
     with contextlib.ExitStack() as stack:
-        return _Soak(asked, watcher, Systems(asked, stack), stack).run()
+        return _Soak(request, watcher, SoakClusters(request, stack), stack).run()
 
 
 class _Soak:
     """A soak on started brokers."""
 
-    def __init__(self, asked: Asked, watcher: Watcher, systems: Systems, stack: contextlib.ExitStack) -> None:
-        self._asked = asked
+    def __init__(
+        self, request: SoakRequest, watcher: Watcher, started: SoakClusters, stack: contextlib.ExitStack
+    ) -> None:
+        self._request = request
         self._watcher = watcher
-        self._systems = systems
+        self._started = started
         self._began_s = time.monotonic()
         self._stage = Stage.STARTING
         self._first_ledgers: dict[tuple[str, str], int | None] = {}
-        run = f"soak-{asked.seed:x}-{int(time.time()):x}"
-        broker = next(iter(systems.brokers.values()))
+        run = f"soak-{request.seed:x}-{int(time.time()):x}"
+        broker = next(iter(started.brokers.values()))
         about = About(release=broker.version, clients=client_versions(), settings=dict(broker.configuration))
 
         def recording(label: str) -> Recording:
-            made = Recording(asked.history, run=run, lane="soak", cluster=label, about=about)
+            made = Recording(request.history, run=run, lane="soak", cluster=label, about=about)
             stack.callback(made.close)
             return made
 
         self._release = broker.version
-        self._sites = systems.sites(recording, stack)
+        self._clusters = started.each(recording, stack)
         self._topics = self._set_up()
-        later = planning.later(self._topics, seed=asked.seed, length_s=asked.length_s)
+        later = planning.later(self._topics, seed=request.seed, length_s=request.length_s)
         plans = planning.clients(
             self._topics,
             later,
-            asked.clients,
+            request.clients,
             run=run,
-            history=str(asked.history),
+            history=str(request.history),
             about=about,
-            services={site.label: site.service for site in self._sites},
-            rate=asked.rate,
-            seed=asked.seed,
+            services={one.label: one.service for one in self._clusters},
+            rate=request.rate,
+            seed=request.seed,
         )
-        self._clients = Clients(plans, _made(asked.history / "logs"))
+        self._clients = Clients(plans, _made(request.history / "logs"))
         stack.callback(self._clients.end)
-        self._disturbing = Disturbing(
-            self._sites,
-            systems.clusters,
+        self._faults = FaultInjector(
+            self._clusters,
+            started.clusters,
             self._clients,
             self._topics,
-            planning.faults(asked.seed, every_s=asked.fault_every_s, possible=self._possible(broker)),
-            on_start=systems.give_defects,
+            planning.faults(request.seed, every_s=request.fault_every_s, possible=self._possible(broker)),
+            on_start=started.give_defects,
         )
-        stack.callback(self._disturbing.abandon)
-        self._subscribing = Subscribing(self._sites, self._clients, later, self._disturbing.whereabouts)
-        every_s = EVERY_S if systems.clusters is None else EVERY_S_OF_CLUSTERS
-        self._looking = [Looking(site, self._topics, every_s=every_s) for site in self._sites]
-        for one in self._looking:
+        stack.callback(self._faults.abandon)
+        self._late = LateSubscriptions(self._clusters, self._clients, later, self._faults.homes)
+        every_s = EVERY_S if started.clusters is None else EVERY_S_OF_CLUSTERS
+        self._samplers = [CursorSampler(one, self._topics, every_s=every_s) for one in self._clusters]
+        for one in self._samplers:
             stack.callback(one.stop)
-        self._healing = Healing(self._sites, self._clients, self._topics, self._disturbing.whereabouts)
+        self._quiesce = Quiesce(self._clusters, self._clients, self._topics, self._faults.homes)
 
     def run(self) -> Result:
-        """Go through all stages."""
+        """Go through all phases."""
         self._await_clients()
         seconds = self._load()
-        self._stage = Stage.HEALING
-        self._clients.heal()
-        healed = self._healing.until_through(self._tick)
+        self._stage = Stage.QUIESCE
+        self._clients.send(QuiesceOrder())
+        quiesced = self._quiesce.run(self._tick)
         self._stage = Stage.READING_BACK
         logged = self._read_back()
         self._clients.end()
-        for site in self._sites:
-            site.recording.close()
+        for cluster in self._clusters:
+            cluster.recording.close()
         self._stage = Stage.COMPACTING
         self._tick()
-        compact(self._asked.history)
+        compact(self._request.history)
         self._stage = Stage.OVER
         self._tick()
         counts = self._clients.counts
@@ -122,45 +124,45 @@ class _Soak:
             release=self._release,
             seconds=seconds,
             counts=counts,
-            events=counts.events + sum(site.recording.events for site in self._sites),
-            faults=dict(self._disturbing.counted),
-            healed=healed,
+            events=counts.events + sum(cluster.recording.events for cluster in self._clusters),
+            faults=dict(self._faults.counted),
+            quiesced=quiesced,
             logged=logged,
         )
 
     def _set_up(self) -> tuple[TopicPlan, ...]:
-        """Make namespaces, topics and subscriptions, and record how they begin."""
-        namespace_of = {is_on: self._systems.create_namespace("on" if is_on else "off") for is_on in (True, False)}
-        for site in self._sites:
+        """Create namespaces, topics and subscriptions, and record how they begin."""
+        namespace_of = {is_on: self._started.create_namespace("on" if is_on else "off") for is_on in (True, False)}
+        for cluster in self._clusters:
             for is_on, namespace in namespace_of.items():
-                site.admin.set_retention(namespace)  # or what all have acknowledged would be missing in the logs
-                site.admin.set_namespace_deduplication(namespace, is_on)
-        labels = tuple(site.label for site in self._sites)
-        topics = planning.topics(namespace_of, self._asked.topics, labels)
+                cluster.admin.set_retention(namespace)  # or what all have acknowledged would be missing in the logs
+                cluster.admin.set_namespace_deduplication(namespace, is_on)
+        labels = tuple(cluster.label for cluster in self._clusters)
+        topics = planning.topics(namespace_of, self._request.topics, labels)
         for topic in topics:
-            for site in self._sites:
-                self._make(topic, site)
-        for site in self._sites:
-            site.recording.flush()
+            for cluster in self._clusters:
+                self._make(topic, cluster)
+        for cluster in self._clusters:
+            cluster.recording.flush()
         return topics
 
-    def _make(self, topic: TopicPlan, site: Site) -> None:
-        """Make a topic and the subscriptions that begin there."""
+    def _make(self, topic: TopicPlan, cluster: SoakCluster) -> None:
+        """Create a topic and the subscriptions that begin there."""
         begun_ns = now_ns()
-        site.admin.ensure_topic(topic.name)
+        cluster.admin.ensure_topic(topic.name)
         setup = {"deduplication": topic.is_deduplicated, "replicated": topic.replicated is not None}
-        site.recording.record(Kind.TOPIC, topic=topic.name, invoked_ns=begun_ns, **setup)
+        cluster.recording.record(Kind.TOPIC, topic=topic.name, invoked_ns=begun_ns, **setup)
         for name, type_ in topic.subscriptions:
-            if site.label in topic.clusters_of(name):
+            if cluster.label in topic.clusters_of(name):
                 is_replicated = name == topic.replicated
-                site.admin.create_subscription(topic.name, name, earliest=True, replicated=is_replicated)
-                site.begin(topic.name, name, type_, is_replicated=is_replicated)
-        first = first_ledger_of(site.admin.internal_stats(topic.name))
-        self._first_ledgers[site.label, topic.name] = first
+                cluster.admin.create_subscription(topic.name, name, earliest=True, replicated=is_replicated)
+                cluster.begin(topic.name, name, type_, is_replicated=is_replicated)
+        first = first_ledger_of(cluster.admin.internal_stats(topic.name))
+        self._first_ledgers[cluster.label, topic.name] = first
 
     def _possible(self, broker: Broker) -> frozenset[FaultName]:
-        possible = possible_on(broker, clusters=len(self._sites))
-        return possible if self._asked.faults is None else possible & self._asked.faults
+        possible = possible_on(broker, clusters=len(self._clusters))
+        return possible if self._request.faults is None else possible & self._request.faults
 
     def _await_clients(self) -> None:
         def are_ready() -> bool:
@@ -171,36 +173,39 @@ class _Soak:
             raise HarnessError(f"the clients could not open everything within {READY_TIMEOUT_S:g} s")
 
     def _load(self) -> float:
-        """Let clients and faults do what they do; returns the seconds that it took."""
+        """The phase of load and faults; returns its seconds."""
         self._stage = Stage.LOAD
         self._began_s = time.monotonic()
-        self._disturbing.start()
-        for one in self._looking:
+        self._faults.start()
+        for one in self._samplers:
             one.start()
-        while self._elapsed_s < self._asked.length_s and not self._watcher.wants_end:
+        while self._elapsed_s < self._request.length_s and not self._watcher.wants_end:
             self._tick()
-            self._disturbing.check()
-            self._subscribing.make_due(self._elapsed_s)
+            self._faults.check()
+            self._late.create_due(self._elapsed_s)
             time.sleep(TICK_S)
-        self._disturbing.stop()
-        for one in self._looking:
+        self._faults.stop()
+        for one in self._samplers:
             one.stop()
         return self._elapsed_s
 
     def _read_back(self) -> int:
-        for site, topic in product(self._sites, self._topics):  # before any log, so that each has what others passed on
-            read_passed_on(site.recording, site.admin, topic.name)
-        return sum(self._read_back_at(site) for site in self._sites)
+        # Before any log, so that each has what the others replicated.
+        for cluster, topic in product(self._clusters, self._topics):
+            read_passed_on(cluster.recording, cluster.admin, topic.name)
+        return sum(self._read_back_at(cluster) for cluster in self._clusters)
 
-    def _read_back_at(self, site: Site) -> int:
+    def _read_back_at(self, cluster: SoakCluster) -> int:
         logged = 0
-        client = WireClient.connect(site.broker.addresses.service, timeout_s=CONNECT_TIMEOUT_S)
-        labels = self._systems.labels_by_name
+        client = WireClient.connect(cluster.broker.addresses.service, timeout_s=CONNECT_TIMEOUT_S)
+        labels = self._started.labels_by_name
         try:
             for topic in self._topics:
                 self._tick()
-                first = self._first_ledgers[site.label, topic.name]
-                logged += read_back(site.recording, client, site.admin, topic.name, first_ledger=first, labels=labels)
+                first = self._first_ledgers[cluster.label, topic.name]
+                logged += read_back(
+                    cluster.recording, client, cluster.admin, topic.name, first_ledger=first, labels=labels
+                )
         finally:
             client.abort()
         return logged
@@ -215,11 +220,11 @@ class _Soak:
             State(
                 stage=self._stage,
                 elapsed_s=self._elapsed_s,
-                length_s=self._asked.length_s,
+                length_s=self._request.length_s,
                 counts=self._clients.counts,
-                faults=dict(self._disturbing.counted),
-                fault=self._disturbing.current,
-                left=self._healing.left,
+                faults=dict(self._faults.counted),
+                fault=self._faults.current,
+                left=self._quiesce.left,
             )
         )
 

@@ -10,10 +10,10 @@ import pytest
 
 from conformance.clients.security.service import Service
 from conformance.history.about import About
-from conformance.soak.payloads import is_whole, payload_of
 from conformance.soak.plan import (
     LATER,
     ClientPlan,
+    FaultName,
     ScheduledFault,
     TopicKind,
     TopicPlan,
@@ -22,7 +22,7 @@ from conformance.soak.plan import (
     later,
     topics,
 )
-from conformance.soak.words import FaultName
+from conformance.soak.worker.payloads import is_whole, payload_of
 
 NAMESPACES = {True: "public/on", False: "public/off"}
 LENGTH_S = 100.0

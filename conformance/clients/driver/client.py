@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -266,10 +266,14 @@ class OfficialClient:
         batching: bool = False,
         chunking: bool = False,
         compression: Literal["none", "lz4", "zlib"] = "none",
+        batch_delay_ms: int = _NEVER_MS,
+        batch_messages: int = 1000,
+        wrap: Callable[[Any], Any] = lambda producer: producer,
     ) -> OfficialProducer:
-        """Open a producer. With ``batching``, messages wait until a batch is asked for; otherwise each goes alone.
+        """Open a producer. With ``batching``, messages wait until a batch is requested, full or old enough.
 
-        With ``chunking``, what is too large for an entry is split; ``compression`` comes before that.
+        With ``chunking``, what is too large for an entry is split, after ``compression``. ``wrap`` may put a recorder
+        around pulsar-client's own producer.
 
         Raises :class:`ServerRefused`, e.g. ``ProducerBusy``, :class:`ConnectionLost`, :class:`NoAnswer`.
         """
@@ -281,11 +285,12 @@ class OfficialClient:
             initial_sequence_id=initial_sequence_id,
             send_timeout_millis=math.ceil(send_timeout_s * 1000),
             batching_enabled=batching,
-            batching_max_publish_delay_ms=_NEVER_MS,
+            batching_max_publish_delay_ms=batch_delay_ms,
+            batching_max_messages=batch_messages,
             chunking_enabled=chunking,
             compression_type=_COMPRESSIONS[compression],
         )
-        producer = OfficialProducer(opened)
+        producer = OfficialProducer(wrap(opened))
         self._producers.append(producer)
         return producer
 
@@ -302,6 +307,7 @@ class OfficialClient:
         acknowledges_parts: bool = False,
         pending_chunked: int = 10,
         acknowledges_discarded: bool = False,
+        replicated: bool = False,
     ) -> OfficialConsumer:
         """Subscribe; up to ``prefetch`` messages are fetched ahead. Errors as for :meth:`open_producer`.
 
@@ -322,6 +328,7 @@ class OfficialClient:
             batch_index_ack_enabled=acknowledges_parts,
             max_pending_chunked_message=pending_chunked,
             auto_ack_oldest_chunked_message_on_queue_full=acknowledges_discarded,
+            replicate_subscription_state_enabled=replicated,
         )
         return OfficialConsumer(consumer)
 
@@ -397,7 +404,8 @@ _GONE: Final = (
 def _send_outcome(sequence_id: int, result: Any, message_id: Any) -> SendOutcome:
     if result == pulsar.Result.Ok:
         ledger, entry = message_id.ledger_id(), message_id.entry_id()
-        return Receipt(sequence_id, 0, None if ledger < 0 and entry < 0 else Position(ledger, entry))
+        position = None if ledger < 0 and entry < 0 else Position(ledger, entry)
+        return Receipt(sequence_id, 0, position, message_id.batch_index())
     name = result.name
     if name in _UNKNOWN_FATE:
         return Lost(f"pulsar-client gave up: {name}")
@@ -422,6 +430,11 @@ def _receive(receive: Any, timeout_s: float) -> OfficialDelivery | None:
         message = _call("a message", receive, timeout_millis=math.ceil(timeout_s * 1000))
     except NoAnswer:
         return None
+    return delivery_of(message)
+
+
+def delivery_of(message: Any) -> OfficialDelivery:
+    """A delivery by pulsar-client's own message."""
     message_id = message.message_id()
     return OfficialDelivery(
         position=Position(message_id.ledger_id(), message_id.entry_id()),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +25,7 @@ from conformance.clients.outcomes import (
 )
 from conformance.clients.wire.connection import Connection, command_of
 from conformance.clients.wire.frames import Frame, encode_batch, encode_frame
+from conformance.clients.wire.pump import Pump
 from conformance.harness_error import HarnessError
 from conformance.wait import Deadline
 
@@ -31,17 +33,24 @@ _Type = pb.BaseCommand
 
 
 class SendTicket:
-    """One entry on its way: ask the producer for its answer."""
+    """One entry on its way."""
 
-    __slots__ = ("highest_sequence_id", "outcome", "sequence_id")
+    __slots__ = ("_pump", "highest_sequence_id", "outcome", "sequence_id")
 
-    def __init__(self, sequence_id: int, highest_sequence_id: int) -> None:
+    def __init__(self, sequence_id: int, highest_sequence_id: int, pump: Pump) -> None:
+        self._pump = pump
         self.sequence_id: Final = sequence_id
         """The sequence id it was sent with; of a batch, the first one."""
         self.highest_sequence_id: Final = highest_sequence_id
         """The same; of a batch, the last one."""
         self.outcome: SendOutcome | None = None
         """What is known of it; None while it is in flight."""
+
+    def wait(self, timeout_s: float) -> SendOutcome | None:
+        """Give what became of it, waiting for that; None if nothing is known in time."""
+        with suppress(NoAnswer):
+            self._pump.wait(lambda: self.outcome is not None, Deadline.after(timeout_s), what="an answer to a send")
+        return self.outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +168,10 @@ class WireProducer:
 
         Raises :class:`conformance.clients.outcomes.NoAnswer` if nothing is known in time; it may be asked again.
         """
-        pump = self._connection.pump
-        what = f"the answer to sequence id {ticket.sequence_id} of producer {self.name}"
-        pump.wait(lambda: ticket.outcome is not None, Deadline.after(timeout_s), what=what)
-        assert ticket.outcome is not None
-        return ticket.outcome
+        outcome = ticket.wait(timeout_s)
+        if outcome is None:
+            raise NoAnswer(f"no answer in time: sequence id {ticket.sequence_id} of producer {self.name}")
+        return outcome
 
     def close(self, *, timeout_s: float) -> None:
         """Close it in good order; nothing to do if it is closed already. What is unanswered then is lost.
@@ -201,7 +209,9 @@ class WireProducer:
             send.num_messages = metadata.num_messages_in_batch
         if metadata.num_chunks_from_msg > 1:
             send.is_chunk = True
-        ticket = SendTicket(metadata.sequence_id, max(metadata.sequence_id, metadata.highest_sequence_id))
+        ticket = SendTicket(
+            metadata.sequence_id, max(metadata.sequence_id, metadata.highest_sequence_id), self._connection.pump
+        )
         frame = encode_frame(command_of(send), metadata, payload)
         with self._connection.pump.lock:
             if self._closed is not None:

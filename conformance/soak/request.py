@@ -1,4 +1,4 @@
-"""What a soak is asked to be, how far it is, and what came of it: values for those who start one and look on."""
+"""What a soak is requested to be, its progress, and its result: values for those who start and display one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Protocol
 
 from conformance.clients.security.service import NO_SECURITY, Security
-from conformance.soak.words import Counts, FaultName
+from conformance.soak.plan import FaultName
 from conformance.tenancy.footprint import Footprint
+from conformance.workers.protocol import Counts
 from model.log import Position
 
 Subscription = tuple[str, str]
@@ -18,22 +19,22 @@ Subscription = tuple[str, str]
 
 
 class Stage(enum.Enum):
-    """Where a soak is."""
+    """The phase of a soak."""
 
     STARTING = "starting"
     LOAD = "load and faults"
-    HEALING = "healing: nothing disturbs, everything must be delivered"
+    QUIESCE = "quiesce phase: no faults, everything must be delivered"
     READING_BACK = "reading back logs and cursors"
     COMPACTING = "compacting the history"
     OVER = "over"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class SoakRequest:
     """What a soak is to be.
 
-    ``rate``: messages sent by all clients together, a second; ``fault_every_s``: between two faults, in the mean;
-    ``faults``: which, None for all that the broker can be given; ``defects``: names of seeded defects.
+    ``rate``: messages sent by all clients together, a second; ``fault_every_s``: the mean time between two faults;
+    ``faults``: which, None for all that this kind of broker supports; ``defects``: names of seeded defects.
     """
 
     broker: str
@@ -56,7 +57,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """How far a soak is. ``length_s``: of the load; ``fault``: the one that goes on; ``left``: entries to deliver."""
+    """The progress of a soak. ``length_s``: of the load; ``fault``: the current one; ``left``: entries to deliver."""
 
     stage: Stage
     elapsed_s: float
@@ -68,10 +69,10 @@ class State:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Healed:
-    """What the healing came to.
+class QuiesceResult:
+    """The result of the quiesce phase.
 
-    ``helped``: how each subscription that came no further was helped; ``stuck``: what is left where nothing helped.
+    ``helped``: what made each subscription progress that had stopped; ``stuck``: what is left where nothing helped.
     """
 
     helped: tuple[tuple[Subscription, str], ...]
@@ -80,22 +81,22 @@ class Healed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What came of it; ``logged``: messages read back from the logs, ``seconds`` of the load."""
+    """``logged``: messages read back from the logs; ``seconds`` of the load."""
 
     release: str
     seconds: float
     counts: Counts
     events: int
     faults: Mapping[str, int]
-    healed: Healed
+    quiesced: QuiesceResult
     logged: int
 
 
 class Watcher(Protocol):
-    """Whoever looks on, and may end the load early."""
+    """Displays the progress, and may end the load early."""
 
     def show(self, state: State) -> None:
-        """This is how far it is."""
+        """Display it."""
 
     @property
     def wants_end(self) -> bool:

@@ -1,7 +1,7 @@
-"""Forks a process for each application that is asked for, and leaves nothing behind when the suite is gone.
+"""Forks a worker process for each line that the suite hands it, and leaves no process behind.
 
-For each it is handed one end of a line, over a control socket; the rest is between that line's two ends. When the
-control socket ends, the suite has ended, however it did: then the folder goes, and this process with all it forked.
+Each fork gets one end of a line, over a control socket. When the control socket ends, the suite has ended, however it
+did. Then the folder is removed, and this process is killed with all its forks.
 """
 
 from __future__ import annotations
@@ -13,20 +13,23 @@ import socket
 import tempfile
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
-from conformance.applications.words import Broke, Line, Order, read_order
+from conformance.workers.line import Line
+from conformance.workers.protocol import Crashed, Order, read_order
 
 Run = Callable[[Line[Order]], None]
 """What a forked process does with its line."""
 
-FOLDER_PREFIX: Final = "pulsar-conformance-applications-"
+FOLDER_PREFIX: Final = "pulsar-conformance-workers-"
 
 
-def serve(descriptor: int, run: Run) -> None:
+def serve(descriptor: int, run: Run, *, grace_s: float = 0.0) -> None:
     """Serve the control socket with this descriptor; it never returns.
 
-    The first thing said over it is the name of the folder that the applications may keep their databases in.
+    It first sends the name of a folder for the workers. ``grace_s``: how long the workers may take to end by themselves
+    once the suite is gone.
     """
     control = socket.socket(fileno=descriptor)
     folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX)
@@ -36,8 +39,10 @@ def serve(descriptor: int, run: Run) -> None:
         while (line := _next_line(control)) is not None:
             if os.fork() == 0:
                 control.close()
-                _be_an_application(line, run)
+                _work(line, run)
             line.close()
+        if grace_s:
+            _await_workers(grace_s)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         os.killpg(0, signal.SIGKILL)
@@ -48,7 +53,17 @@ def _next_line(control: socket.socket) -> socket.socket | None:
     return socket.socket(fileno=descriptors[0]) if data and descriptors else None
 
 
-def _be_an_application(sock: socket.socket, run: Run) -> None:
+def _await_workers(grace_s: float) -> None:
+    def give_up(_number: int, _frame: object) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, grace_s)
+    with suppress(ChildProcessError, TimeoutError):  # with SIGCHLD ignored, it returns once all of them have ended
+        os.wait()
+
+
+def _work(sock: socket.socket, run: Run) -> None:
     """Run in this process, which was forked, and end it; nothing of what it was forked from may be touched any more."""
     status = 1
     try:
@@ -58,6 +73,6 @@ def _be_an_application(sock: socket.socket, run: Run) -> None:
             run(line)
             status = 0
         except Exception:  # noqa: BLE001 - whatever it is, the suite has to learn of it
-            line.say(Broke(traceback.format_exc()))
+            line.send(Crashed(traceback.format_exc()))
     finally:
         os._exit(status)

@@ -1,7 +1,7 @@
-"""Carries out the faults of a soak, one after the other, in a thread of its own.
+"""Injects the faults of a soak, one after the other, in a thread of its own.
 
-Each fault of the broker is in the history twice: that it began, before anything is done, and that it is over. So a
-history whose writer was killed in the middle of one says so.
+The history has each fault of a broker twice: when it begins, and when it is over. So it shows a fault even if its
+writer was killed meanwhile.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from conformance.brokers.interface import Broker, Capability
 from conformance.clusters import Clusters as Linked
 from conformance.harness_error import HarnessError
 from conformance.history.recording import now_ns
-from conformance.soak.asked import Subscription
-from conformance.soak.clients import Clients
-from conformance.soak.plan import ScheduledFault, TopicPlan
-from conformance.soak.sites import UNANSWERED, Site
-from conformance.soak.words import FaultBetween, FaultName, FaultOfBroker, InjectNetworkFault, Renew
+from conformance.soak.cluster import UNANSWERED, SoakCluster
+from conformance.soak.plan import FaultBetween, FaultName, FaultOfBroker, ScheduledFault, TopicPlan
+from conformance.soak.request import Subscription
+from conformance.soak.workers import Clients
+from conformance.workers.protocol import InjectNetworkFault
 
 ABANDONED_S: Final = 60.0
-"""How long at most the end of a soak that failed waits for a fault."""
+"""How long a soak that failed waits for a fault at its end."""
 
 _NEEDS: Final[dict[FaultName, Capability | None]] = {
     "kill": Capability.KILL,
@@ -47,31 +47,31 @@ def possible_on(broker: Broker, *, clusters: int = 1) -> frozenset[FaultName]:
     return possible if clusters > 1 else possible - _OF_CLUSTERS
 
 
-class Disturbing(threading.Thread):
-    """Disturbs from when it is started until it is stopped; a fault that has begun is brought to its end."""
+class FaultInjector(threading.Thread):
+    """Injects faults from its start until it is stopped; a fault that has begun is completed."""
 
     def __init__(
         self,
-        sites: Sequence[Site],
-        clusters: Linked | None,
+        clusters: Sequence[SoakCluster],
+        links: Linked | None,
         clients: Clients,
         topics: Sequence[TopicPlan],
         schedule: Iterator[ScheduledFault],
         *,
         on_start: Callable[[Broker], None],
     ) -> None:
-        """``clusters``: the links between the sites, where there are several; ``on_start`` is done to a broker after
-        each of its starts."""
-        super().__init__(name="disturbing", daemon=True)
+        """``links``: between the clusters, where there are several; ``on_start`` is called after each start of a
+        broker."""
+        super().__init__(name="fault-injector", daemon=True)
         self.counted: Counter[str] = Counter()
         self.current: str | None = None
         self.failure: HarnessError | None = None
-        self.whereabouts: dict[Subscription, str] = {
+        self.homes: dict[Subscription, str] = {
             (topic.name, topic.replicated): topic.home for topic in topics if topic.replicated
         }
-        """In which cluster the consumers of each replicated subscription are; those made at the beginning fail over."""
-        self._sites = tuple(sites)
-        self._clusters = clusters
+        """The cluster of the consumers of each replicated subscription; those created at the beginning fail over."""
+        self._clusters = tuple(clusters)
+        self._links = links
         self._clients = clients
         self._topics = topics
         self._schedule = schedule
@@ -79,30 +79,29 @@ class Disturbing(threading.Thread):
         self._stopping = threading.Event()
 
     def stop(self) -> None:
-        """Begin no other fault, and wait until the one that goes on is over; HarnessError if one failed."""
+        """Begin no other fault, and wait for the current one; HarnessError if one failed."""
         self._stopping.set()
         self.join()
         self.check()
 
     def abandon(self) -> None:
-        """Begin no other fault, and wait a while for the one that goes on: the broker is about to be stopped."""
+        """Begin no other fault, and wait a while for the current one: the broker is about to be stopped."""
         self._stopping.set()
         if self.is_alive():
             self.join(ABANDONED_S)
 
     def check(self) -> None:
-        """Raise HarnessError if a fault could not be brought to its end."""
+        """Raise HarnessError if a fault failed."""
         if self.failure is not None:
             raise self.failure
 
     def run(self) -> None:
-        """Carry out the schedule."""
         began_s = time.monotonic()
         try:
             for fault in self._schedule:
                 if not self._wait_until(began_s + fault.at_s):
                     return
-                self._disturb(fault)
+                self._inject(fault)
             self._stopping.wait()
         except HarnessError as harness_error:
             self.failure = harness_error
@@ -111,81 +110,81 @@ class Disturbing(threading.Thread):
         """Wait until it is time; False when there is to be no other fault."""
         return not self._stopping.wait(max(0.0, at_s - time.monotonic()))
 
-    def _disturb(self, fault: ScheduledFault) -> None:
+    def _inject(self, fault: ScheduledFault) -> None:
         self.current = fault.name
         match fault.name:
-            case "cut" | "hold" | "refuse":  # which the client records, whose links they are
-                self._clients.tell(InjectNetworkFault(how=fault.name, lasts_s=fault.lasts_s), number=fault.choice)
+            case "cut" | "hold" | "refuse":  # recorded by the client whose links these are
+                self._clients.send(InjectNetworkFault(how=fault.name, lasts_s=fault.lasts_s), number=fault.choice)
             case "cut-link" | "hold-link":
-                self._disturb_link(fault.name, fault)
+                self._inject_into_link(fault.name, fault)
             case "failover":
                 self._fail_over(fault)
             case name:
-                self._disturb_broker(name, fault)
+                self._inject_into_broker(name, fault)
         self.counted[fault.name] += 1
         self.current = None
 
-    def _disturb_broker(self, name: FaultOfBroker, fault: ScheduledFault) -> None:
-        site = self._sites[_further(fault) % len(self._sites)]
+    def _inject_into_broker(self, name: FaultOfBroker, fault: ScheduledFault) -> None:
+        cluster = self._clusters[_further(fault) % len(self._clusters)]
         topic = self._topics[fault.choice % len(self._topics)].name if name == "unload" else None
         begun_ns = now_ns()
-        site.recording.fault(name, invoked_ns=begun_ns, topic=topic)
-        self._carry_out(name, site, topic, lasts_s=fault.lasts_s)
-        site.recording.fault(name, invoked_ns=begun_ns, completed_ns=now_ns(), topic=topic)
+        cluster.recording.fault(name, invoked_ns=begun_ns, topic=topic)
+        self._carry_out(name, cluster, topic, lasts_s=fault.lasts_s)
+        cluster.recording.fault(name, invoked_ns=begun_ns, completed_ns=now_ns(), topic=topic)
 
-    def _carry_out(self, name: FaultOfBroker, site: Site, topic: str | None, *, lasts_s: float) -> None:
+    def _carry_out(self, name: FaultOfBroker, cluster: SoakCluster, topic: str | None, *, lasts_s: float) -> None:
         match name:
             case "kill":
-                site.broker.kill()
-                site.broker.start()
-                self._on_start(site.broker)
+                cluster.broker.kill()
+                cluster.broker.start()
+                self._on_start(cluster.broker)
             case "restart":
-                site.broker.restart()
-                self._on_start(site.broker)
+                cluster.broker.restart()
+                self._on_start(cluster.broker)
             case "pause":
-                site.broker.pause()
+                cluster.broker.pause()
                 self._stopping.wait(lasts_s)
-                site.broker.resume()
+                cluster.broker.resume()
             case "unload":
                 assert topic is not None
-                _unload(site, topic)
+                _unload(cluster, topic)
             case _:
                 assert_never(name)
 
-    def _disturb_link(self, name: Literal["cut-link", "hold-link"], fault: ScheduledFault) -> None:
-        """Have nothing come from one cluster to another for a while; it is told of the one that sends."""
-        clusters = self._clusters
-        assert clusters is not None
-        links = list(permutations(self._sites, 2))
+    def _inject_into_link(self, name: Literal["cut-link", "hold-link"], fault: ScheduledFault) -> None:
+        """Cut or hold a link from one cluster to another for a while; the sender's recording has it."""
+        control = self._links
+        assert control is not None
+        links = list(permutations(self._clusters, 2))
         source, target = links[_further(fault) % len(links)]
         begun_ns = now_ns()
         if name == "cut-link":
-            clusters.cut(source.label, target.label)
+            control.cut(source.label, target.label)
         else:
-            clusters.hold(source.label, target.label, "messages")
+            control.hold(source.label, target.label, "messages")
         self._stopping.wait(fault.lasts_s)
-        clusters.heal(source.label, target.label)
-        clusters.release(source.label, target.label)
+        control.heal(source.label, target.label)
+        control.release(source.label, target.label)
         source.recording.fault(name, invoked_ns=begun_ns, completed_ns=now_ns())
 
     def _fail_over(self, fault: ScheduledFault) -> None:
-        """Have the consumers of a replicated subscription go to another cluster."""
+        """Move the consumers of a replicated subscription to another cluster."""
         topic = self._topics[fault.choice % len(self._topics)]
         assert topic.replicated is not None
-        at = self.whereabouts[topic.name, topic.replicated]
+        at = self.homes[topic.name, topic.replicated]
         others = [label for label in topic.clusters if label != at]
         to = others[_further(fault) % len(others)]
-        self.whereabouts[topic.name, topic.replicated] = to
-        self._clients.tell(Renew(topic=topic.name, subscription=topic.replicated, cluster=to))
+        self.homes[topic.name, topic.replicated] = to
+        self._clients.reconnect(topic.name, topic.replicated, cluster=to)
 
 
 def _further(fault: ScheduledFault) -> int:
-    """What else a fault picks, besides a topic or a client."""
+    """A second choice of a fault, besides a topic or a client."""
     return fault.choice >> 8
 
 
-def _unload(site: Site, topic: str) -> None:
+def _unload(cluster: SoakCluster, topic: str) -> None:
     try:
-        site.admin.unload(topic)
+        cluster.admin.unload(topic)
     except UNANSWERED:
         return  # it may have been unloaded all the same

@@ -1,4 +1,4 @@
-"""The clusters of a soak: one, or two or three that replicate to one another, each with what is recorded of it."""
+"""The clusters of a soak: one, or two or three that replicate to one another, each with its recording."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from conformance.harness_error import HarnessError
 from conformance.history.recorded import FIRST_OF_ALL, Kind
 from conformance.history.recording import Recording, now_ns
 from conformance.reading_back import read_cursors
-from conformance.soak.asked import Asked
+from conformance.soak.request import SoakRequest
 from conformance.tenancy.place import Place
 from model.replication.vocabulary import LABELS
 
 ALONE: Final = ""
-"""What the only cluster is called."""
+"""The label of the only cluster."""
 
 UNANSWERED: Final = (AdminError, ConnectionLost, NoAnswer)
-"""What is raised where a broker is away, or a topic that is just being moved cannot say."""
+"""What is raised while a broker is away, or a topic is being loaded."""
 
 SETTINGS: Final = {
     "managedLedgerMaxEntriesPerLedger": "2000",
@@ -39,34 +39,34 @@ SETTINGS: Final = {
     "brokerDeduplicationEntriesInterval": "500",
     "brokerDeduplicationSnapshotIntervalSeconds": "5",
 }
-"""What a soak's broker is started with besides the suite's settings: ledgers and snapshots for many messages, and
-acknowledgments that are persisted soon, so that a kill may undo little (``pipeline.persisting``)."""
+"""A soak's broker has these besides the suite's settings: ledgers and snapshots for many messages, and acks that are
+persisted soon, so that a kill undoes little (``pipeline.persisting``)."""
 
 SETTINGS_OF_CLUSTERS: Final = {
     "enableReplicatedSubscriptions": "true",
     "replicatedSubscriptionsSnapshotTimeoutSeconds": "5",
     "brokerClient_keepAliveIntervalSeconds": "5",
 }
-"""The same where there are several: a snapshot a second, as shipped, given up soon, and a hung peer noticed soon."""
+"""And these where there are several: a snapshot a second, as shipped, times out soon; a hung peer is noticed soon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
-    """One of the clusters: what the history calls it, the broker, and the soak's own lane there."""
+class SoakCluster:
+    """One cluster: its label in the history, its broker, and the soak's own recording."""
 
     label: str
     broker: Broker
     service: Service
-    """Where clients find it, past no proxy of theirs."""
+    """What clients, or their proxies, connect to."""
     admin: Admin
     recording: Recording
 
     def begin(self, topic: str, name: str, type_: Type, *, is_replicated: bool) -> None:
         """Record that a subscription begins at its topic's beginning."""
         ledger, entry = FIRST_OF_ALL
-        told: dict[str, Any] = {"topic": topic, "subscription": name, "subscription_type": type_}
-        told |= {"replicated": is_replicated, "ledger": ledger, "entry": entry}
-        self.recording.record(Kind.BEGIN, invoked_ns=now_ns(), **told)
+        fields: dict[str, Any] = {"topic": topic, "subscription": name, "subscription_type": type_}
+        fields |= {"replicated": is_replicated, "ledger": ledger, "entry": entry}
+        self.recording.record(Kind.BEGIN, invoked_ns=now_ns(), **fields)
 
     def read_cursors(self, topic: str) -> None:
         """Record how far the subscriptions of a topic are, if that can be asked just now."""
@@ -75,29 +75,29 @@ class Site:
                 pass
 
 
-class Systems:
-    """What a soak runs on, started: brokers with the defects that they were asked to have."""
+class SoakClusters:
+    """The started brokers of a soak, with the requested defects."""
 
-    def __init__(self, asked: Asked, stack: contextlib.ExitStack) -> None:
+    def __init__(self, request: SoakRequest, stack: contextlib.ExitStack) -> None:
         """Start all of them; ``stack`` ends them. Raises :class:`HarnessError` where one does not start."""
-        own = {name: value for defect in asked.defects for name, value in catalogue.find(defect).settings}
-        several = SETTINGS_OF_CLUSTERS if asked.clusters > 1 else {}
-        settings = {**SETTINGS, **several, **own, **dict(asked.settings)}
+        own = {name: value for defect in request.defects for name, value in catalogue.find(defect).settings}
+        several = SETTINGS_OF_CLUSTERS if request.clusters > 1 else {}
+        settings = {**SETTINGS, **several, **own, **dict(request.settings)}
         brokers = [
-            parse_broker(asked.broker, settings=settings, security=asked.security) for _ in range(asked.clusters)
+            parse_broker(request.broker, settings=settings, security=request.security) for _ in range(request.clusters)
         ]
-        self.clusters: Final = _clusters(brokers) if asked.clusters > 1 else None
+        self.clusters: Final = _clusters(brokers) if request.clusters > 1 else None
         if self.clusters is None:
             stack.callback(brokers[0].stop)
             brokers[0].start()
-            self._place = stack.enter_context(Place(brokers[0], asked.footprint))
+            self._place = stack.enter_context(Place(brokers[0], request.footprint))
         else:
             stack.enter_context(self.clusters)
         self.brokers: Final[Mapping[str, Broker]] = dict(
             zip([ALONE] if self.clusters is None else LABELS, brokers, strict=False)
         )
         self._seeded: list[SeededDefect] = []
-        for name in asked.defects:
+        for name in request.defects:
             seeded = seed_defect(brokers[0], name)
             assert seeded is not None
             stack.callback(seeded.close)
@@ -105,10 +105,10 @@ class Systems:
             for broker in brokers[1:]:
                 seeded.give(broker)
 
-    def sites(self, recording: Callable[[str], Recording], stack: contextlib.ExitStack) -> tuple[Site, ...]:
-        """Each cluster with a recording, which is made for its label."""
+    def each(self, recording: Callable[[str], Recording], stack: contextlib.ExitStack) -> tuple[SoakCluster, ...]:
+        """Each cluster, with a recording for its label."""
         return tuple(
-            Site(
+            SoakCluster(
                 label=label,
                 broker=broker,
                 service=self._service(number, broker),
@@ -119,25 +119,25 @@ class Systems:
         )
 
     def give_defects(self, broker: Broker) -> None:
-        """Switch the defects on in a broker that was started again."""
+        """Switch the defects on in a broker that was restarted."""
         for one in self._seeded:
             one.give(broker)
 
     @property
     def labels_by_name(self) -> Mapping[str, str]:
-        """What the history calls each cluster, by the name that brokers have for it."""
+        """The labels of the history by the clusters' own names."""
         if self.clusters is None:
             return {}
         return {self.clusters.cluster(label).name: label for label in self.clusters.labels}
 
     def create_namespace(self, name: str) -> str:
-        """Make a namespace, in all clusters that there are, which replicate it; gives its full name."""
+        """Create a namespace, replicated among all clusters; returns its full name."""
         if self.clusters is not None:
             return self.clusters.create_namespace(name)
         return self._place.tenant.create_namespace(name)
 
     def _service(self, number: int, broker: Broker) -> Service:
-        """Where clients come to: a defect of the wire is in front of the first broker."""
+        """What clients connect to: a defect of the wire is in front of the first broker."""
         is_behind_defect = bool(self._seeded) and number == 0
         return self._seeded[-1].service if is_behind_defect else broker.addresses.service
 

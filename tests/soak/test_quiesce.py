@@ -1,4 +1,4 @@
-"""What is left of subscriptions is waited for, helped, and told when nothing helps."""
+"""Subscriptions are waited for, helped, and reported when nothing helps."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from conformance.clients.admin.types import InternalStats, LedgerStats
 from conformance.clients.wire.client import WireClient
 from conformance.history.recorded import UNLOAD
 from conformance.history.recording import Recording
-from conformance.soak import healing
-from conformance.soak.asked import Healed
-from conformance.soak.clients import Clients
-from conformance.soak.healing import Healing
+from conformance.soak import quiesce
+from conformance.soak.cluster import ALONE, SoakCluster
 from conformance.soak.plan import TopicKind, TopicPlan
-from conformance.soak.sites import ALONE, Site
-from conformance.soak.words import Order, Renew
+from conformance.soak.quiesce import Quiesce
+from conformance.soak.request import QuiesceResult
+from conformance.soak.workers import Clients
 from model.log import Position
 from tests.polling import TIMEOUT_S, eventually
 
@@ -36,16 +35,16 @@ class Listening:
     are_quiet = True
 
     def __init__(self) -> None:
-        self.told: list[Order] = []
+        self.reconnected: list[tuple[str, str, str | None]] = []
 
-    def tell(self, order: Order) -> None:
-        self.told.append(order)
+    def reconnect(self, topic: str, subscription: str, *, cluster: str | None = None) -> None:
+        self.reconnected.append((topic, subscription, cluster))
 
 
 @pytest.fixture
 def topic(admin: Admin, client: WireClient) -> TopicPlan:
     """A topic with three messages, of which one subscription has acknowledged all and another one two."""
-    name = f"persistent://public/default/healing-{uuid.uuid4().hex}"
+    name = f"persistent://public/default/quiesce-{uuid.uuid4().hex}"
     admin.create_topic(name)
     consumers = [client.subscribe(name, one, kind="Shared", initial="earliest", timeout_s=TIMEOUT_S) for one in "ab"]
     producer = client.open_producer(name, name="p", timeout_s=TIMEOUT_S)
@@ -62,7 +61,7 @@ def topic(admin: Admin, client: WireClient) -> TopicPlan:
     return TopicPlan(name=name, kind=TopicKind.KEYED, subscriptions=(("a", "Shared"), ("b", "Shared")))
 
 
-def healed(
+def quiesced(
     broker: Broker,
     admin: Admin,
     topic: TopicPlan,
@@ -71,22 +70,24 @@ def healed(
     *,
     labels: Sequence[str] = (ALONE,),
     tick: Callable[[], None] = lambda: None,
-) -> Healed:
-    """Heal a topic of the broker, which stands for each cluster that has a label."""
+) -> QuiesceResult:
+    """Quiesce a topic of the broker, which stands for each cluster that has a label."""
     with closing(Recording(folder, run="r", lane="w")) as recording:
         service = broker.addresses.service
-        sites = [Site(label=one, broker=broker, service=service, admin=admin, recording=recording) for one in labels]
-        return Healing(sites, cast(Clients, listening), [topic], {}).until_through(tick)
+        clusters = [
+            SoakCluster(label=one, broker=broker, service=service, admin=admin, recording=recording) for one in labels
+        ]
+        return Quiesce(clusters, cast(Clients, listening), [topic], {}).run(tick)
 
 
 def test_what_nobody_acknowledges_is_helped_twice_and_then_stuck(
     broker: Broker, admin: Admin, topic: TopicPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(healing, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(quiesce, "PATIENCE_S", 0.2)
     listening = Listening()
-    found = healed(broker, admin, topic, listening, tmp_path)
+    found = quiesced(broker, admin, topic, listening, tmp_path)
     assert [one for one, _ in found.helped] == [(topic.name, "b")] * 2
-    assert listening.told == [Renew(topic=topic.name, subscription="b")]
+    assert listening.reconnected == [(topic.name, "b", None)]
     ((stuck, left),) = found.stuck
     assert stuck == (topic.name, "b")
     assert len(left) == 1
@@ -98,14 +99,14 @@ def test_what_is_acknowledged_in_time_is_through(
     broker: Broker, admin: Admin, topic: TopicPlan, tmp_path: Path
 ) -> None:
     admin.skip_all(topic.name, "b")
-    assert healed(broker, admin, topic, Listening(), tmp_path) == Healed(helped=(), stuck=())
+    assert quiesced(broker, admin, topic, Listening(), tmp_path) == QuiesceResult(helped=(), stuck=())
 
 
 def test_who_has_all_that_is_there_and_waits_for_a_replicator_is_not_helped_soon(
     broker: Broker, admin: Admin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The replicator of the topic goes to a cluster that is away."""
-    monkeypatch.setattr(healing, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(quiesce, "PATIENCE_S", 0.0)
     away = f"away-{uuid.uuid4().hex}"
     admin.create_cluster(away, admin_url="http://127.0.0.1:1", service_url="pulsar://127.0.0.1:1")
     here = admin.runtime_configuration()["clusterName"]
@@ -127,9 +128,9 @@ def test_who_has_all_that_is_there_and_waits_for_a_replicator_is_not_helped_soon
             raise EnoughError
 
     with pytest.raises(EnoughError):
-        healed(broker, admin, topic, listening, tmp_path, labels=("A", "B"), tick=tick)
+        quiesced(broker, admin, topic, listening, tmp_path, labels=("A", "B"), tick=tick)
     admin.set_replication_clusters(f"{away}/n", [here])
-    assert listening.told == []
+    assert listening.reconnected == []
 
 
 @pytest.mark.parametrize(

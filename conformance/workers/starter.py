@@ -1,4 +1,4 @@
-"""The suite's side: starts the process that applications are forked from, and talks to each of them."""
+"""The suite's side: starts the process that workers are forked from, and the workers."""
 
 from __future__ import annotations
 
@@ -9,76 +9,75 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from conformance.applications.words import Broke, Line, Order, Report, read_report
 from conformance.clients.outcomes import NoAnswer
 from conformance.harness_error import HarnessError
+from conformance.workers.line import Line
+from conformance.workers.protocol import Crashed, Order, Report, read_report
 
 START_TIMEOUT_S: Final = 60.0
 """How long a process of Python may take to start on a machine that is busy."""
 END_TIMEOUT_S: Final = 10.0
 
-MODULE: Final = "conformance.applications"
 
-
-class Application:
-    """An application's process."""
+class Worker:
+    """A worker's process."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._line = Line(sock, read_report)
 
-    def tell(self, order: Order) -> None:
-        """Say what it is to do."""
-        self._line.say(order)
+    def send(self, order: Order) -> None:
+        """Send an order. Does nothing if the worker is gone."""
+        self._line.send(order)
 
-    def hear(self, timeout_s: float) -> Report | None:
-        """What it says next; None if it is gone. Raises ``NoAnswer``, and ``HarnessError`` if it has a bug."""
-        report = self._line.hear(timeout_s)
-        if isinstance(report, Broke):
-            raise HarnessError(f"an application of the suite has a bug: {report.traceback}")
+    def receive(self, timeout_s: float | None) -> Report | None:
+        """Its next report; None if it is gone. Raises ``NoAnswer``, and ``HarnessError`` if it has a bug."""
+        report = self._line.receive(timeout_s)
+        if isinstance(report, Crashed):
+            raise HarnessError(f"a worker of the suite has a bug: {report.traceback}")
         return report
 
-    def await_end(self) -> None:
-        """Wait until its process is gone, and with it its connections. Raises :class:`HarnessError` if it does not
-        go."""
+    def await_end(self, timeout_s: float = END_TIMEOUT_S) -> None:
+        """Wait until its process is gone, and with it its connections; HarnessError if it does not end."""
         try:
-            while self.hear(END_TIMEOUT_S) is not None:
+            while self.receive(timeout_s) is not None:
                 pass
         except NoAnswer:
-            raise HarnessError(f"an application of the suite did not end within {END_TIMEOUT_S:g} s") from None
+            raise HarnessError(f"a worker of the suite did not end within {timeout_s:g} s") from None
         finally:
             self._line.close()
 
 
 class Starter:
-    """Starts applications; its own process is started with the first of them."""
+    """Starts workers; the process that they are forked from is started with the first of them."""
 
-    def __init__(self, module: str = MODULE) -> None:
-        """``module`` is what Python runs for the process that is forked."""
+    def __init__(self, module: str, *, end_timeout_s: float = END_TIMEOUT_S) -> None:
+        """``module``: what Python runs; it calls :func:`conformance.workers.zygote.serve`."""
         self._module = module
+        self._end_timeout_s = end_timeout_s
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._folder: Path | None = None
 
     @property
     def folder(self) -> Path:
-        """Where applications keep their databases; it is gone when the suite is."""
+        """Where workers keep their files; it is removed when the suite ends."""
         self._start()
         assert self._folder is not None
         return self._folder
 
-    def run(self, order: Order) -> Application:
-        """Start an application and tell it what to be."""
+    def run(self, order: Order) -> Worker:
+        """Start a worker with its first order."""
         control = self._start()
         mine, its = socket.socketpair()
         try:
             socket.send_fds(control, [b"."], [its.fileno()])
         except OSError as error:
-            raise HarnessError(f"the process that applications are forked from is gone: {error}") from error
+            raise HarnessError(f"the process that workers are forked from is gone: {error}") from error
         finally:
             its.close()
-        application = Application(mine)
-        application.tell(order)
-        return application
+        worker = Worker(mine)
+        worker.send(order)
+        return worker
 
     def close(self) -> None:
         """End the process and all that it forked, and remove the folder; safe to call twice."""
@@ -87,7 +86,7 @@ class Starter:
             self._control = None
         if self._process is not None:
             with suppress(subprocess.TimeoutExpired):
-                self._process.wait(END_TIMEOUT_S)
+                self._process.wait(self._end_timeout_s)
             self._process.kill()
             self._process.wait()
             self._process = None
@@ -105,18 +104,18 @@ class Starter:
         )
         its.close()
         self._control = mine
-        self._folder = Path(self._first_words(mine))
+        self._folder = Path(self._first_line(mine))
         return mine
 
-    def _first_words(self, control: socket.socket) -> str:
+    def _first_line(self, control: socket.socket) -> str:
         control.settimeout(START_TIMEOUT_S)
         try:
-            with control.makefile("r") as words:
-                folder = words.readline().strip()
+            with control.makefile("r") as lines:
+                folder = lines.readline().strip()
         except TimeoutError:
             folder = ""
         control.settimeout(None)
         if not folder:
             self.close()
-            raise HarnessError("the process that applications are forked from did not start")
+            raise HarnessError("the process that workers are forked from did not start")
         return folder
