@@ -13,8 +13,8 @@ import msgspec
 
 from conformance.clients.security.service import Service
 from conformance.soak.plan import ClientPlan, FaultOfLinks
-from model.operations import Death
 from model.log import Position
+from model.operations import Death
 
 
 class Message(msgspec.Struct, frozen=True, tag=True):
