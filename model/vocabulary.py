@@ -11,6 +11,8 @@ Client = Literal["wire", "official"]
 
 SubscriptionType = Literal["Exclusive", "Failover", "Shared", "Key_Shared"]
 """The subscription types of Pulsar."""
+IN_ORDER: frozenset[SubscriptionType] = frozenset({"Exclusive", "Failover"})
+"""Those whose messages are sent in order, to one consumer."""
 
 Start = Literal["earliest", "latest"]
 """The initial position of a new subscription."""

@@ -111,8 +111,8 @@ def exploration_page(variants: Sequence[NamedVariant[Any]]) -> str:
         "fail. Each state has the highest id pushed, the highest id persisted, and the ids in the log.\n\n"
         f"```mermaid\n{_drawing()}\n```",
         "## What breaks without a sentence of the documents\n\nEach variant of a reference does one thing differently. "
-        "Those of replication are named `repl-…`, of chunking `chunk-…`, of Key_Shared `key-…`. Each has a shortest "
-        "counterexample here. `--variant NAME` explores one.",
+        "Those of replication are named `repl-…`, of chunking `chunk-…`, of cursors `ack-…`, of Key_Shared "
+        "`key-…`. Each has a shortest counterexample here. `--variant NAME` explores one.",
         *sections,
     )
 

@@ -15,13 +15,18 @@ EARLY_MS = 20.0
 """How much too early a message may seem to come again: clocks of two processes."""
 
 
+def delay(first: float, times: int) -> float:
+    """How long to wait before a redelivery, after so many others of the same message."""
+    return first * (1 << times)
+
+
 @carries("ACK-13")
 def came_back(state: S, told: RedeliveryTimes, known: frozenset[str]) -> Allowed[S] | Broken:
     """A message came again after these delays, and only that message may."""
     if told.others:
         other = told.others[0]
         return Broken("ACK-13", f"{other.business_id} came again, though only {told.message.business_id} had failed")
-    due_ms = [told.first_ms * 2**number for number in range(len(told.after_ms))]
+    due_ms = [delay(told.first_ms, number) for number in range(len(told.after_ms))]
     if all(after >= due - EARLY_MS for after, due in zip(told.after_ms, due_ms, strict=True)):
         return Allowed(state, ("ACK-13",))
     delays = ", ".join(f"{after:.0f}" for after in told.after_ms)

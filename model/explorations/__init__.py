@@ -6,14 +6,15 @@ from typing import Any
 
 from model import names
 from model.chunking.variants import VARIANTS as OF_CHUNKS
+from model.cursors.variants import VARIANTS as OF_CURSORS
 from model.deduplication.variants import VARIANTS as OF_DEDUP
 from model.deduplication.variants import NamedVariant
-from model.explorations import chunking, chunking_shared, deduplication, key_shared, replication
+from model.explorations import chunking, chunking_shared, cursors, deduplication, key_shared, replication
 from model.explore import NamedExploration
 from model.key_shared.variants import VARIANTS as OF_KEYS
 from model.replication.variants import VARIANTS as OF_REPLICATION
 
-VARIANTS: tuple[NamedVariant[Any], ...] = (*OF_DEDUP, *OF_REPLICATION, *OF_CHUNKS, *OF_KEYS)
+VARIANTS: tuple[NamedVariant[Any], ...] = (*OF_DEDUP, *OF_REPLICATION, *OF_CHUNKS, *OF_CURSORS, *OF_KEYS)
 """The variants of all documents that are explored."""
 
 EXPLORED = (
@@ -21,6 +22,7 @@ EXPLORED = (
     replication.EXPLORED,
     chunking.EXPLORED,
     chunking_shared.EXPLORED,
+    cursors.EXPLORED,
     key_shared.EXPLORED,
 )
 """What is explored, by reference."""

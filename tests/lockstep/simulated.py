@@ -64,7 +64,7 @@ from model.operations import (
 from model.replication.vocabulary import GeoOperation
 from model.subscription_operations import KeyOperation
 from model.vocabulary import Client, Entry, Persistence, partition_name
-from tests.lockstep.cursor_variants import AS_DOCUMENTED, CursorVariant
+from tests.lockstep.cursor_variants import AS_DOCUMENTED, SimulatedVariant
 from tests.lockstep.simulated_broker import LEDGER_ROOM, Connection, SimulatedBroker
 from tests.lockstep.simulated_cursors import SimulatedCursors
 from tests.lockstep.simulated_subscription import Clock
@@ -118,7 +118,7 @@ class SimulatedPerformer:
         ends_of_batches: bool = True,
         heeds_settings: bool = True,
         snapshot_room: int = 5,
-        cursors: CursorVariant = AS_DOCUMENTED,
+        cursors: SimulatedVariant = AS_DOCUMENTED,
         keys: KeysVariant = KEYS_AS_DOCUMENTED,
     ) -> None:
         self.clock = Clock()

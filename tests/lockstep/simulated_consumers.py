@@ -14,7 +14,6 @@ from model.subscription_operations import Subscribe
 from model.vocabulary import Client, SubscriptionType
 from tests.lockstep.simulated_subscription import Log, Spot
 
-IN_ORDER: frozenset[SubscriptionType] = frozenset({"Exclusive", "Failover"})
 Key = tuple[str, str]
 """A topic, and the name of a subscription."""
 Given = tuple[str, Delivery]
@@ -48,7 +47,6 @@ class Consumer:
     taken_of_queue: int = 0
     waiting: deque[Given] = field(default_factory=deque)
     received: list[Given] = field(default_factory=list)
-    outstanding: set[tuple[str, Position]] = field(default_factory=set)
     acknowledged: set[tuple[str, Spot]] = field(default_factory=set)
     held_back: list[HeldBack] = field(default_factory=list)
     failed: list[tuple[str, Position]] = field(default_factory=list)

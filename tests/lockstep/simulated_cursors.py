@@ -6,6 +6,8 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
+from model.cursors import backoff, reference
+from model.cursors.acked import Acked, everything
 from model.events import (
     Acknowledged,
     AllReceived,
@@ -52,11 +54,10 @@ from model.subscription_operations import (
     SkipAll,
     Subscribe,
 )
-from model.vocabulary import PERSISTED_PER_S, Persistence, Start
-from tests.lockstep.cursor_variants import CursorVariant
+from model.vocabulary import IN_ORDER, PERSISTED_PER_S, Persistence, Start
+from tests.lockstep.cursor_variants import SimulatedVariant
 from tests.lockstep.simulated_broker import LEDGER_ROOM
 from tests.lockstep.simulated_consumers import (
-    IN_ORDER,
     Consumer,
     Given,
     HeldBack,
@@ -104,7 +105,7 @@ class SimulatedCursors:
         self,
         chance: random.Random,
         clock: Clock,
-        variant: CursorVariant,
+        variant: SimulatedVariant,
         keys: KeysVariant = DOCUMENT,
         *,
         fires: Fires = never,
@@ -176,7 +177,7 @@ class SimulatedCursors:
             elif killed:
                 self._subscriptions[key].killed()
             else:
-                self._subscriptions[key].moved()
+                self._subscriptions[key].unloaded()
             self._dispatcher.disconnect(key)
 
     def _cut_off(self, consumer: Consumer, topic: str) -> None:
@@ -243,6 +244,8 @@ class SimulatedCursors:
             case CloseConsumer():
                 return self._leave(name, 0 if self._variant.close_loses_acks else None)
             case CrashConsumer():
+                if self._variant.crash_acknowledges:
+                    self._dispatcher.acknowledge_pending(name)
                 return self._leave(name, self._chance.randint(0, len(consumer.held_back)))
             case Receive(count=count):
                 return self._take(name, consumer, count)
@@ -358,7 +361,7 @@ class SimulatedCursors:
                 self._dispatcher.send_failed(name)
             taken += consumer.take(count - len(taken))
         messages = tuple(message for _, message in taken)
-        if len(taken) < count and (missing := self._dispatcher.missing_for(consumer)):
+        if len(taken) < count and (missing := self._dispatcher.missing_for(name)):
             return Starved(f"{missing} entries that nobody has are not delivered", messages)
         is_settled = consumer.client == "wire" and consumer.permits <= 0 and not consumer.waiting
         return ReceivedMessages(messages, settled=is_settled)
@@ -398,7 +401,8 @@ class SimulatedCursors:
         if not known:
             return NO_MESSAGE
         if self._variant.unacked_count_lowered_by_any_ack:
-            consumer.undercount += sum((topic, position) not in consumer.outstanding for position, _ in known.values())
+            pending = self._dispatcher.pending(operation.consumer)
+            consumer.undercount += sum((topic, position) not in pending for position, _ in known.values())
         key = (topic, consumer.subscription)
         self._dispatcher.acknowledge(key, list(known.values()), cumulative=operation.cumulative)
         return Acknowledged(tuple(dispatched(log, name, spot) for name, spot in known.items()), receipt=True)
@@ -427,7 +431,7 @@ class SimulatedCursors:
         log = self._logs[operation.topic]
         if not log.entries:
             return Skipped("the topic has no message")
-        delays_s = [NACK_DELAY_S * 2**number for number in range(operation.times)]
+        delays_s = [backoff.delay(NACK_DELAY_S, number) for number in range(operation.times)]
         if self._variant.nack_backoff_missing:
             delays_s = [NACK_DELAY_S] * operation.times
         if self._variant.back_off_too_short:
@@ -448,9 +452,9 @@ class SimulatedCursors:
         if (topic, name) in self._subscriptions:
             return Refused("409", "it exists")
         log = self._logs[topic]
-        acked = log.spots(log.entries) if start == "latest" else set()
+        state = reference.created(everything(log.of_model) if start == "latest" else Acked(), self._variant)
         self._subscriptions[topic, name] = Subscription(
-            log, self._clock, self._chance, self._limits[topic], self._variant, acked, durable
+            log, self._clock, self._chance, self._limits[topic], self._variant, state, durable
         )
         return Done()
 
@@ -501,14 +505,15 @@ class SimulatedCursors:
         arrived: list[ConsumerRead] = []
         total = 0
         for name, one in self._dispatcher.on(key).items():
-            outstanding = [p for topic, p in one.outstanding if topic == key[0]]
-            count = sum(len(subscription.left_of(position)) for position in outstanding)
+            count = sum(len(subscription.left_of(position)) for position in self._dispatcher.pending_of(key, name))
             total += count
             if one.client == "wire":
                 given = one.take(len(one.waiting))
                 arrived.append(ConsumerRead(name, tuple(message for _, message in given), count - one.undercount))
-        mark_delete, ranges = subscription.told_mark_delete()
-        return CursorRead(mark_delete, ranges, subscription.backlog, total, tuple(arrived), subscription.written)
+        info = subscription.shown()
+        return CursorRead(
+            info.mark_delete, info.ranges, subscription.backlog, total, tuple(arrived), written=subscription.written
+        )
 
     def _take_all(self, key: Key) -> AllReceived:
         for name, one in list(self._dispatcher.on(key).items()):
@@ -526,11 +531,5 @@ class SimulatedCursors:
         is_full = current.used >= current.room and self._chance.random() < 0.5
         closed = [ledger for ledger in ledgers if ledger < current.current or is_full]
         here = [one for (where, _), one in self._subscriptions.items() if where == topic and one.durable]
-        for ledger in closed:
-            entries = [position for position in log.entries if position.ledger == ledger]
-            if not all(one.has(position) for one in here for position in entries):
-                if self._variant.trims_unacknowledged:
-                    self._trimmed[topic].add(ledger)
-                break
-            self._trimmed[topic].add(ledger)
+        self._trimmed[topic].update(reference.deletable(log.of_model, closed, tuple(one.state for one in here)))
         return Trimmed(tuple(sorted({*ledgers, current.current} - self._trimmed[topic])))

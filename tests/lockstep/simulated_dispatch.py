@@ -7,16 +7,18 @@ keys is :mod:`tests.lockstep.simulated_key_shared`'s business.
 from __future__ import annotations
 
 import random
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Sequence
 from functools import partial
 
 from msgspec.structs import replace
 
+from model.cursors import dispatch as reference
+from model.cursors.dispatch import Dispatch
 from model.events import Delivery
 from model.key_shared.variants import DOCUMENT, KeysVariant
 from model.log import Position
-from tests.lockstep.cursor_variants import CursorVariant
+from tests.lockstep.cursor_variants import SimulatedVariant
 from tests.lockstep.simulated_consumers import Consumer, Key
 from tests.lockstep.simulated_key_shared import Claims, Fires, KeyedSubscription, never
 from tests.lockstep.simulated_subscription import Spot, Subscription
@@ -29,7 +31,7 @@ class Dispatcher:
         self,
         chance: random.Random,
         subscriptions: dict[Key, Subscription],
-        variant: CursorVariant,
+        variant: SimulatedVariant,
         keys: KeysVariant = DOCUMENT,
         *,
         fires: Fires = never,
@@ -40,9 +42,7 @@ class Dispatcher:
         self._keys = keys
         self._fires = fires
         self.consumers: dict[str, Consumer] = {}
-        self._active: dict[Key, str] = {}
-        self._forgotten: set[tuple[Key, Position]] = set()
-        self._asked_again: Counter[tuple[Key, Position]] = Counter()
+        self._dispatches: dict[Key, Dispatch] = {}
         self._replayed: dict[Key, list[Position]] = {}
         self._keyed: dict[Key, KeyedSubscription] = {}
         self.classic: dict[str, bool] = {}
@@ -55,10 +55,26 @@ class Dispatcher:
     # --------------------------------------------------------------------------------------------- coming and going
 
     def join(self, name: str, consumer: Consumer) -> None:
-        """A consumer comes."""
+        """A consumer joins."""
         self.consumers[name] = consumer
+        for key in consumer.keys:
+            self._join_one(key, name, consumer)
         self._elect(consumer)
         self._join_keyed(name, consumer)
+
+    def _join_one(self, key: Key, name: str, consumer: Consumer) -> None:
+        before = self._dispatches.get(key, Dispatch(variant=self._variant))
+        self._dispatches[key] = reference.join(replace(before, kind=consumer.kind), name)
+
+    def pending(self, name: str) -> set[tuple[str, Position]]:
+        """The entries that are pending at a consumer, with their topics."""
+        keys = self.consumers[name].keys
+        return {(key[0], position) for key in keys for position in self.pending_of(key, name)}
+
+    def pending_of(self, key: Key, name: str) -> frozenset[Position]:
+        """The entries of one subscription that are pending at a consumer."""
+        keyed = self.keyed(key)
+        return self._dispatches[key].consumer(name).pending if keyed is None else keyed.pending_of(name)
 
     def keyed(self, key: Key) -> KeyedSubscription | None:
         """A subscription that goes by keys, if it is one and consumers are there."""
@@ -85,62 +101,42 @@ class Dispatcher:
             self._keyed[key].join(name, consumer)
 
     def leave(self, name: str) -> Consumer:
-        """A consumer is gone; what it had is free."""
+        """A consumer leaves."""
+        pending = self.pending(name)
         consumer = self.consumers.pop(name)
-        if self._variant.left_forgotten:
-            self._forgotten |= {((topic, consumer.subscription), where) for topic, where in consumer.outstanding}
-        self._elect(consumer)
         for key in consumer.keys:
+            self._dispatches[key] = reference.leave(self._dispatches[key], name)
             if consumer.kind == "Key_Shared":
                 self._keyed[key].leave(name)
-            self._forget_counts(key)
             if self._variant.replay_read_outlives_consumers and consumer.kind == "Shared" and not self.on(key):
-                self._replayed[key] = sorted(where for topic, where in consumer.outstanding if topic == key[0])
+                self._replayed[key] = sorted(where for topic, where in pending if topic == key[0])
+        self._elect(consumer)
         return consumer
 
-    def _forget_counts(self, key: Key) -> None:
-        """With its last consumer a subscription forgets how often it was asked for what again."""
-        if not self.on(key):
-            for place in [place for place in self._asked_again if place[0] == key]:
-                del self._asked_again[place]
-
     def _elect(self, changed: Consumer) -> None:
-        """Of a Failover subscription, any consumer may be the active one from now on, which then begins anew."""
-        for topic in changed.topics if changed.kind == "Failover" else ():
-            key = (topic, changed.subscription)
-            names = list(self.on(key))
-            active = self._chance.choice(names) if names else ""
-            if active != self._active.get(key):
-                self._active[key] = active
-                self.free(key)
-
-    def free(self, key: Key) -> None:
-        """Nobody has anything of a subscription any more."""
-        for one in self.on(key).values():
-            one.outstanding = {place for place in one.outstanding if place[0] != key[0]}
+        """Any consumer of a Failover subscription may be the active one from now on."""
+        for key in changed.keys if changed.kind == "Failover" else ():
+            if names := list(self.on(key)):
+                self._dispatches[key] = reference.elect(self._dispatches[key], self._chance.choice(names))
 
     def disconnect(self, key: Key) -> None:
         """The broker disconnects a subscription's consumers: the wire client's are gone, pulsar-client's come back."""
-        self.free(key)
         self._keyed.pop(key, None)
         self._replayed.pop(key, None)
-        self._forgotten = {place for place in self._forgotten if place[0] != key}
+        self._dispatches.pop(key, None)
         for name, one in self.on(key).items():
             if one.client == "wire":
                 del self.consumers[name]
             else:
                 self._come_back(one, key[0])
+                self._join_one(key, name, one)
                 self._join_keyed(name, one)
-        self._active.pop(key, None)
-        for place in [place for place in self._asked_again if place[0] == key]:
-            del self._asked_again[place]
         for one in list(self.on(key).values())[:1]:
             self._elect(one)
 
     def reconnect(self, name: str) -> None:
         """A consumer of pulsar-client is gone for a moment, and comes back."""
         consumer = self.leave(name)
-        consumer.outstanding.clear()
         self.join(name, consumer)
         for topic in consumer.topics:
             self._come_back(consumer, topic)
@@ -158,18 +154,18 @@ class Dispatcher:
         keyed = self.keyed(key)
         if keyed is not None:
             return keyed.step() if receiver is None else self._send_by_key(keyed, receiver)
-        able = [one for one in self._receivers(key) if one.permits > 0]
-        if not able or (receiver is not None and receiver not in able):
+        able = [name for name, one in self._receivers(key).items() if one.permits > 0]
+        if not able or (receiver is not None and all(self.consumers[name] is not receiver for name in able)):
             return False
-        consumer = self._chance.choice(able)
-        position = self._next(key, consumer)
+        name = self._chance.choice(able)
+        position = self._next(key, name)
         if position is None:
             return False
-        self._give(key, consumer, position)
+        self._give(key, self.consumers[name], position)
         if position in self._replayed.get(key, ()):
             self._replayed[key].remove(position)
         else:
-            consumer.outstanding.add((key[0], position))
+            self._dispatches[key] = reference.send(self._dispatches[key], name, position)
         return True
 
     @staticmethod
@@ -192,45 +188,38 @@ class Dispatcher:
                 index if is_batch else -1,
                 len(ids) if is_batch else 0,
                 ids[index],
-                0 if self._variant.nack_uncounted else self._asked_again[key, position],
+                self._dispatches[key].redeliveries(position),
             )
             if (key[0], (position, index)) not in consumer.hidden:
                 consumer.waiting.append((key[0], message))
                 consumer.permits -= 1
 
-    def _receivers(self, key: Key) -> list[Consumer]:
-        here = self.on(key)
-        if any(one.kind == "Failover" for one in here.values()):
-            return [one for name, one in here.items() if name == self._active.get(key)]
-        return list(here.values())
+    def _receivers(self, key: Key) -> dict[str, Consumer]:
+        there = self._dispatches.get(key, Dispatch()).receivers
+        return {one.name: self.consumers[one.name] for one in there}
 
-    def _next(self, key: Key, consumer: Consumer) -> Position | None:
-        """The first entry that is not acknowledged and that nobody has."""
+    def _next(self, key: Key, name: str) -> Position | None:
         subscription = self._subscriptions[key]
-        held = {position for one in self.on(key).values() for topic, position in one.outstanding if topic == key[0]}
-        if self._variant.delivered_to_two:
-            held = {position for topic, position in consumer.outstanding if topic == key[0]}
         if replayed := [one for one in self._replayed.get(key, ()) if not subscription.has(one)]:
             return replayed[0]
-        free = [
-            position
-            for position in subscription.left()
-            if position not in held and (key, position) not in self._forgotten
-        ]
-        if self._variant.acknowledged_delivered and len(passed := subscription.passed()) > 1 and passed[-1] not in held:
-            return passed[-1]
-        return free[0] if free else None
+        state, log = subscription.state.acked, subscription.log.of_model
+        return reference.next_entry(self._dispatches[key], state, log, name)
 
     def send_all(self, key: Key) -> None:
         """Send all that can be sent."""
-        while self.send_one(key) if self.keyed(key) else any(self.send_one(key, one) for one in self._receivers(key)):
+        while (
+            self.send_one(key)
+            if self.keyed(key)
+            else any(self.send_one(key, one) for one in self._receivers(key).values())
+        ):
             pass
 
-    def missing_for(self, consumer: Consumer) -> int:
+    def missing_for(self, name: str) -> int:
         """How many entries of what it has are kept from it by its own client, and nobody else is there to get them."""
-        if any(len(self.on((topic, consumer.subscription))) > 1 for topic in consumer.topics):
+        consumer, pending = self.consumers[name], self.pending(name)
+        if any(len(self.on(key)) > 1 for key in consumer.keys):
             return 0
-        return len({(topic, spot[0]) for topic, spot in consumer.hidden if (topic, spot[0]) in consumer.outstanding})
+        return len({(topic, spot[0]) for topic, spot in consumer.hidden} & pending)
 
     # ------------------------------------------------------------------------------------------ what consumers ask
 
@@ -246,42 +235,38 @@ class Dispatcher:
                 self._subscriptions[one].acknowledge(spots)
             self.released(one)
 
+    def acknowledge_pending(self, name: str) -> None:
+        """What is pending at a consumer is acknowledged."""
+        for key in self.consumers[name].keys:
+            for position in self.pending_of(key, name):
+                self.acknowledge(key, self._subscriptions[key].left_of(position), cumulative=False)
+
     def released(self, key: Key) -> None:
-        """What is acknowledged nobody has any more."""
-        subscription = self._subscriptions[key]
-        for one in self.on(key).values():
-            one.outstanding = {
-                (topic, position)
-                for topic, position in one.outstanding
-                if topic != key[0] or not subscription.has(position)
-            }
+        """What is acknowledged is pending nowhere."""
+        if key in self._dispatches:
+            self._dispatches[key] = reference.released(self._dispatches[key], self._subscriptions[key].state.acked)
         if (keyed := self.keyed(key)) is not None:
             keyed.released()
 
     def redeliver(self, name: str, places: Iterable[tuple[str, Position]] | None) -> None:
-        """A consumer asks for entries again, None: for all that it has; of one that is active, it is always all."""
-        consumer = self.consumers[name]
-        if self._variant.nack_ignored:
+        """A consumer asks for entries again (None: for all that is pending)."""
+        named = None if places is None else tuple(places)
+        for key in self.consumers[name].keys:
+            positions = None if named is None else [where for topic, where in named if topic == key[0]]
+            if positions != []:
+                self._redeliver(key, name, positions)
+
+    def _redeliver(self, key: Key, name: str, positions: list[Position] | None) -> None:
+        before, keyed = self._dispatches[key], self.keyed(key)
+        if keyed is None:
+            self._dispatches[key] = reference.redeliver(before, name, positions)
             return
-        before = set(consumer.outstanding)
-        if consumer.kind == "Failover":
-            named = consumer.topics if places is None else {topic for topic, _ in places}
-            topics = {t for t in named if self._active.get((t, consumer.subscription)) == name}
-            consumer.outstanding = {place for place in consumer.outstanding if place[0] not in topics}
-        elif places is None or self._variant.nack_redelivers_all:
-            consumer.outstanding.clear()
-        elif consumer.kind == "Exclusive":
-            topics = {topic for topic, _ in places}
-            consumer.outstanding = {place for place in consumer.outstanding if place[0] not in topics}
-        else:
-            consumer.outstanding -= set(places)
-        for key in consumer.keys if consumer.kind == "Key_Shared" else ():
-            self._keyed[key].give_back(
-                name, [where for topic, where in before - consumer.outstanding if topic == key[0]]
-            )
-        self._asked_again.update(
-            ((topic, consumer.subscription), where) for topic, where in before - consumer.outstanding
-        )
+        pending = keyed.pending_of(name)
+        for position in pending:
+            before = reference.send(before, name, position)
+        after = reference.redeliver(before, name, positions)
+        keyed.give_back(name, pending - after.consumer(name).pending)
+        self._dispatches[key] = replace(self._dispatches[key], redelivered=after.redelivered)
 
     def send_held_back(self, consumer: Consumer, count: int | None = None) -> None:
         """A client sends the first of the acknowledgments that it holds back, None: all of them."""

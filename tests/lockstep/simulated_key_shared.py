@@ -133,6 +133,11 @@ class KeyedSubscription:
             waits = tuple(one for one in self._state.replay if one != index)
             self._becomes(replace(self._state, acknowledged=acknowledged, replay=waits))
 
+    def pending_of(self, name: str) -> frozenset[Position]:
+        """The entries that are pending at a consumer."""
+        known = self._state.consumer(name)
+        return frozenset(() if known is None else (self._positions[index] for index in known.pending))
+
     def give_back(self, name: str, positions: Iterable[Position]) -> None:
         """A consumer fails with some of what it has."""
         indexes = [self._positions.index(position) for position in positions]
@@ -184,7 +189,7 @@ class KeyedSubscription:
             name,
             messages,
             permits=self._consumers[name].permits,
-            unacknowledged=len(self._consumers[name].outstanding),
+            unacknowledged=len(self.pending_of(name)),
             ranges=ranges_of(self._assignments, name),
             draining=draining,
             cleared=self._cleared[name],
@@ -199,7 +204,7 @@ class KeyedSubscription:
         if not new:
             return
         within = STICKY_HASHES if self._claims else AUTO_SPLIT_HASHES
-        hashes = tuple(sticky_hash(log.hashed_by[position], within) for position in new)
+        hashes = tuple(sticky_hash(log.of_model.keys[position].hashed_by, within) for position in new)
         first = len(self._positions)
         self._positions += new
         has = {first + number for number, position in enumerate(new) if self._subscription.has(position)}
@@ -224,15 +229,11 @@ class KeyedSubscription:
                 self._state = replace(self._state, consumers=tuple(others))
 
     def _becomes(self, after: dispatcher.Subscription) -> None:
-        """The reference goes on: what has drained is counted, and consumers have what is pending."""
+        """The reference goes on: what has drained is counted."""
         before, self._state = self._state, after
         for hashed, entry in before.draining.entries:
             if after.draining.of(hashed) is None:
                 self._cleared[entry.consumer] += 1
-        for one in after.consumers:
-            consumer = self._consumers[one.name]
-            elsewhere = {place for place in consumer.outstanding if place[0] != self._topic}
-            consumer.outstanding = elsewhere | {(self._topic, self._positions[index]) for index in one.pending}
 
 
 def _ranges(claims: Claims) -> tuple[HashRange, ...]:

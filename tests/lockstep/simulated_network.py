@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from model.events import Acknowledged, AnyOutcome, Done, ReceivedMessages, Skipped, Starved
 from model.subscription_operations import Acknowledge, Receive
-from tests.lockstep.simulated_consumers import IN_ORDER, Consumer
+from model.vocabulary import IN_ORDER
+from tests.lockstep.simulated_consumers import Consumer
 from tests.lockstep.simulated_dispatch import Dispatcher
 
 NOTHING_RECEIVED = Skipped("the consumer has received nothing")

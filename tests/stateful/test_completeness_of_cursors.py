@@ -29,7 +29,7 @@ from model.deviations import (
 )
 from stateful.test_cursors import MACHINES
 from tests.lockstep.campaigns import Campaign, play_in_rounds
-from tests.lockstep.cursor_variants import CursorVariant
+from tests.lockstep.cursor_variants import SimulatedVariant
 from tests.lockstep.simulated import SimulatedPerformer
 from tests.stateful.machines import LostAcksMachine, ManyRangesMachine, TerminatedMachine
 
@@ -78,6 +78,8 @@ FOUND = {
     "expires_one_too_many": (ACKNOWLEDGMENT, {"ACK-04"}),
     "close_loses_acks": (CLIENTS, {"ACK-01", "ACK-11"}),
     "back_off_too_short": (CLIENTS, {"ACK-13"}),
+    "range_start_included": (ACKNOWLEDGMENT, {"ACK-10"}),
+    "crash_acknowledges": (ACKNOWLEDGMENT, OF_ACKS | {"ACK-11"}),
 }
 """For each variant the machine that is to find it, and the rules that are a sensible name for what it does."""
 
@@ -107,7 +109,7 @@ done."""
 
 
 def variant(switch: str) -> partial[SimulatedPerformer]:
-    return partial(SimulatedPerformer, cursors=CursorVariant(**{switch.replace("-", "_"): True}))
+    return partial(SimulatedPerformer, cursors=SimulatedVariant(**{switch.replace("-", "_"): True}))
 
 
 def in_rounds(machine: Machine, switch: str, known: frozenset[str], *, to_be_met: str = "") -> Campaign:
@@ -121,8 +123,8 @@ def in_rounds(machine: Machine, switch: str, known: frozenset[str], *, to_be_met
 
 def test_every_variant_is_looked_for() -> None:
     of_releases = {name.replace("-", "_") for name in DEVIATING}
-    allowed = {"acknowledges_entries"}
-    assert set(FOUND) | of_releases | allowed == set(CursorVariant.__struct_fields__)
+    allowed, of_the_log = {"acknowledges_entries"}, {"entries_go_on", "ledger_reopened"}
+    assert set(FOUND) | of_releases | allowed | of_the_log == set(SimulatedVariant.__struct_fields__)
 
 
 @pytest.mark.parametrize("name", FOUND)

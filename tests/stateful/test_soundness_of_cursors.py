@@ -1,7 +1,7 @@
 """No false alarms of document 003: on a broker that does what it says no rule is broken, in whatever order it works.
 
-The broker is a simulated one, whose subscriptions are plain sets (:mod:`tests.lockstep.simulated_subscription`) and
-whose time passes as it likes. Nor on one that deviates in every known way at once, as releases do. The same runs show
+The broker is a simulated one, whose subscriptions are the model's reference (:mod:`model.cursors.reference`) and whose
+time passes as it likes. Nor on one that deviates in every known way at once, as releases do. The same runs show
 that judging a history again comes to the same.
 """
 
@@ -18,12 +18,12 @@ from model.judgement import Allowed
 from stateful.test_cursors import MACHINES
 from tests.judging_again import judged_again
 from tests.lockstep.campaigns import Campaign, play, refused
-from tests.lockstep.cursor_variants import AS_RELEASES, CursorVariant
+from tests.lockstep.cursor_variants import AS_RELEASES, SimulatedVariant
 from tests.lockstep.simulated import SimulatedPerformer
 
 SEEDS, MORE_SEEDS, EXAMPLES = range(4), range(4, 20), 75
 AS_RELEASES_DO = partial(SimulatedPerformer, cursors=AS_RELEASES)
-BY_ENTRIES = partial(SimulatedPerformer, cursors=CursorVariant(acknowledges_entries=True))
+BY_ENTRIES = partial(SimulatedPerformer, cursors=SimulatedVariant(acknowledges_entries=True))
 machines = pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
 
 

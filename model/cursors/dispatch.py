@@ -1,0 +1,138 @@
+"""To whom a subscription's messages are sent: which are pending at which consumer, and which are redelivered (ACK-12).
+
+Entries are sent one by one, each to any consumer that may have it. Key_Shared subscriptions have a reference of their
+own, :mod:`model.key_shared.dispatcher`; what is acknowledged is :mod:`model.cursors.reference`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from model.catalogue import carries
+from model.cursors.acked import Acked
+from model.cursors.log import NOWHERE, TopicLog
+from model.cursors.variants import DOCUMENT, CursorVariant
+from model.log import Position
+from model.vocabulary import IN_ORDER, SubscriptionType
+
+
+class Consumer(Struct, frozen=True, gc=False):
+    """A consumer and the entries that are pending at it: sent and not acknowledged."""
+
+    name: str
+    pending: frozenset[Position] = frozenset()
+
+
+class Dispatch(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
+    """The consumers of a subscription, in the order in which they joined.
+
+    ``active`` is the one of a Failover subscription that gets messages. ``redelivered`` is how often an entry was asked
+    for again, and ``forgotten`` what nobody gets any more, in a variant.
+    """
+
+    variant: CursorVariant = DOCUMENT
+    kind: SubscriptionType = "Shared"
+    consumers: tuple[Consumer, ...] = ()
+    active: str = ""
+    redelivered: tuple[tuple[Position, int], ...] = ()
+    forgotten: frozenset[Position] = frozenset()
+
+    def consumer(self, name: str) -> Consumer:
+        """The consumer of this name."""
+        return next(consumer for consumer in self.consumers if consumer.name == name)
+
+    @property
+    def pending(self) -> frozenset[Position]:
+        """What is pending anywhere."""
+        return frozenset[Position]().union(*(consumer.pending for consumer in self.consumers))
+
+    @property
+    def receivers(self) -> tuple[Consumer, ...]:
+        """The consumers that may be sent something."""
+        if self.kind == "Failover":
+            return tuple(consumer for consumer in self.consumers if consumer.name == self.active)
+        return self.consumers
+
+    def redeliveries(self, position: Position) -> int:
+        """How often an entry was redelivered, as its messages say."""
+        return 0 if self.variant.nack_uncounted else dict(self.redelivered).get(position, 0)
+
+
+def join(dispatch: Dispatch, name: str) -> Dispatch:
+    """A consumer joins."""
+    return replace(dispatch, consumers=(*dispatch.consumers, Consumer(name)))
+
+
+@carries("ACK-12")
+def leave(dispatch: Dispatch, name: str) -> Dispatch:
+    """A consumer leaves: what was pending at it goes to the others. With the last one the counts are gone."""
+    leaver = dispatch.consumer(name)
+    others = tuple(consumer for consumer in dispatch.consumers if consumer.name != name)
+    return replace(
+        dispatch,
+        consumers=others,
+        active="" if dispatch.active == name else dispatch.active,
+        redelivered=dispatch.redelivered if others else (),
+        forgotten=dispatch.forgotten | leaver.pending if dispatch.variant.left_forgotten else dispatch.forgotten,
+    )
+
+
+def elect(dispatch: Dispatch, name: str) -> Dispatch:
+    """Another consumer of a Failover subscription becomes the active one, and all that is pending is sent again."""
+    if name == dispatch.active:
+        return dispatch
+    return replace(dispatch, active=name, consumers=tuple(Consumer(one.name) for one in dispatch.consumers))
+
+
+@carries("ACK-12")
+def next_entry(dispatch: Dispatch, state: Acked, log: TopicLog, name: str) -> Position | None:
+    """What this consumer is sent next: the first entry that is neither acknowledged nor pending."""
+    held = dispatch.consumer(name).pending if dispatch.variant.delivered_to_two else dispatch.pending
+    if dispatch.variant.acknowledged_delivered:
+        last = state.mark_delete
+        if last != NOWHERE and log.at_or_before(Position(last.ledger, last.entry - 1)) != NOWHERE and last not in held:
+            return last
+    return next(_free(dispatch, state, log, held), None)
+
+
+def _free(dispatch: Dispatch, state: Acked, log: TopicLog, held: frozenset[Position]) -> Iterator[Position]:
+    entries = state.unacknowledged(log)
+    return (position for position in entries if position not in held and position not in dispatch.forgotten)
+
+
+def send(dispatch: Dispatch, name: str, position: Position) -> Dispatch:
+    """An entry is sent to a consumer."""
+    return _with_pending(dispatch, name, dispatch.consumer(name).pending | {position})
+
+
+def released(dispatch: Dispatch, state: Acked) -> Dispatch:
+    """What is acknowledged, by whomever, is pending nowhere."""
+    consumers = tuple(
+        Consumer(one.name, frozenset(position for position in one.pending if not state.has(position)))
+        for one in dispatch.consumers
+    )
+    return replace(dispatch, consumers=consumers)
+
+
+@carries("ACK-13")
+def redeliver(dispatch: Dispatch, name: str, positions: Iterable[Position] | None) -> Dispatch:
+    """A consumer asks for entries again (None: for all that is pending), and they are pending no more.
+
+    Those of an Exclusive or a Failover subscription are sent in order, so that all are sent again.
+    """
+    consumer = dispatch.consumer(name)
+    if dispatch.variant.nack_ignored or consumer not in dispatch.receivers:
+        return dispatch
+    is_about_all = positions is None or dispatch.variant.nack_redelivers_all or dispatch.kind in IN_ORDER
+    again = consumer.pending if is_about_all else consumer.pending.intersection(positions or ())
+    counts = dict(dispatch.redelivered)
+    counts.update({position: counts.get(position, 0) + 1 for position in again})
+    return _with_pending(replace(dispatch, redelivered=tuple(sorted(counts.items()))), name, consumer.pending - again)
+
+
+def _with_pending(dispatch: Dispatch, name: str, pending: frozenset[Position]) -> Dispatch:
+    consumers = (Consumer(name, pending) if one.name == name else one for one in dispatch.consumers)
+    return replace(dispatch, consumers=tuple(consumers))
