@@ -84,16 +84,16 @@ def who_did_what(operation: AnyOperation, cast: Cast) -> tuple[str, str, str]:
 def _deed_of_producer(operation: OpenProducer | CloseProducer | CrashProducer | Send) -> str:
     match operation:
         case OpenProducer(topic=topic):
-            return f"opens on topic {topic}"
+            return f"is created on topic {topic}"
         case CloseProducer():
-            return "closes in good order"
+            return "closes"
         case CrashProducer():
-            return "crashes: its connection is cut without a goodbye"
+            return "crashes: its connection closes without CloseProducer"
         case Send(entries=(entry,), wait=wait):
-            return f"sends {entry}" + ("" if wait else " and does not wait for the answer")
+            return f"sends {entry}" + ("" if wait else " and does not wait for the receipt")
         case Send(entries=entries, wait=wait):
             listed = joined([str(entry) for entry in entries])
-            return f"sends {listed}, all in flight at once" + ("" if wait else ", and does not wait for the answers")
+            return f"sends {listed}, all in flight at once" + ("" if wait else ", and does not wait for the receipts")
         case _:
             assert_never(operation)
 
@@ -102,14 +102,14 @@ def _deed_of_source(operation: StartSource | FinishSource | CrashSource) -> str:
     match operation:
         case StartSource(topic=topic, entries=entries, goes_on=goes_on, back=back, client=client):
             last = "its last confirmed entry" if back == 1 else f"its last {back} confirmed entries"
-            again = f", sending {last} again," if back else ""
+            again = f", sends {last} again" if back else ""
             new = joined([str(entry) for entry in entries]) or "nothing new"
-            return f"begins a life on topic {topic} ({CLIENTS[client]}), goes on {_from(goes_on)}{again} with {new}"
+            return f"starts on topic {topic} ({CLIENTS[client]}), resumes {_from(goes_on)}{again}, and sends {new}"
         case FinishSource():
-            return "sends again until all is confirmed, and ends in good order"
+            return "sends again until everything is confirmed, and closes"
         case CrashSource(confirmed=confirmed):
-            entries_confirmed = count(confirmed, "entry of this life is", "entries of this life are")
-            return f"dies, its connection cut, once {entries_confirmed} confirmed to it"
+            entries_confirmed = count(confirmed, "entry of this run is", "entries of this run are")
+            return f"crashes once {entries_confirmed} confirmed"
         case _:
             assert_never(operation)
 
@@ -117,11 +117,11 @@ def _deed_of_source(operation: StartSource | FinishSource | CrashSource) -> str:
 def _from(goes_on: GoesOn) -> str:
     match goes_on:
         case "from-checkpoint":
-            return "behind what was confirmed to it"
+            return "after its last confirmed message"
         case "from-told-id":
-            return "behind the sequence id that the broker tells it"
+            return "after the last sequence id"
         case "with-new-only":
-            return "without what it had sent before"
+            return "with new messages only"
         case _:
             assert_never(goes_on)
 
@@ -146,9 +146,9 @@ def _then(then: Then) -> str:
         case "stays":
             return ""
         case "closes":
-            return ", then closes in good order"
+            return ", then closes"
         case "crashes":
-            return ", then dies with its connection cut"
+            return ", then crashes"
         case _:
             assert_never(then)
 
@@ -171,7 +171,7 @@ def _dying(death: Death) -> str:
 def _at(point: Point) -> str:
     match point:
         case "received":
-            return "before it does anything about it"
+            return "before it processes it"
         case "state-changed":
             return "with the state changed and the id not stored"
         case "before-commit":
@@ -179,7 +179,7 @@ def _at(point: Point) -> str:
         case "committed":
             return "right after the commit"
         case "acknowledged":
-            return "right after the acknowledgment"
+            return "right after the ack"
         case _:
             assert_never(point)
 
@@ -187,20 +187,20 @@ def _at(point: Point) -> str:
 def _done_to_broker(operation: Unload | Restart | Kill | SetFailpoint | ClearFailpoints) -> str:
     match operation:
         case Unload(topic=topic, classic=classic):
-            return f"unloads topic {topic}, to load it again for whoever asks for it next{_implemented(classic)}"
+            return f"unloads topic {topic}; the next look-up reloads it{_implemented(classic)}"
         case Restart(deduplication=None):
-            return "is stopped gracefully and started again on the same data"
+            return "restarts gracefully on the same data"
         case Restart(deduplication=on):
             setting = f"deduplication {'on' if on else 'off'} for topics without a policy"
-            return f"is stopped gracefully and started again on the same data, with {setting}"
+            return f"restarts gracefully on the same data, with {setting}"
         case Kill():
-            return "is killed (SIGKILL) and started again on the same data"
+            return "is killed (SIGKILL) and restarts on the same data"
         case SetFailpoint(topic=topic, kind=kind, count=number, delay_ms=delay_ms, spared=spared):
             delay = f", by {delay_ms} ms" if delay_ms else ""
-            behind = f", behind {count(spared, 'write', 'writes')} that it lets through" if spared else ""
-            return f"is made to fail on topic {topic}, {times(number)}{behind}: {_failpoint(kind)}{delay} ({kind})"
+            after = f", after {count(spared, 'write', 'writes')} that succeed" if spared else ""
+            return f"has a failpoint on topic {topic}, {times(number)}{after}: {_failpoint(kind)}{delay} ({kind})"
         case ClearFailpoints():
-            return "is no longer made to fail"
+            return "clears its failpoints"
         case _:
             assert_never(operation)
 
@@ -222,25 +222,25 @@ def _failpoint(kind: FailpointKind) -> str:
         case "write-fails-late":
             return "a write fails late"
         case "write-slow":
-            return "an entry is stored, but the broker learns of it late"
+            return "an entry is stored, but its write completes late"
         case "snapshot-write-fails":
             return "a deduplication snapshot cannot be written"
         case "snapshot-slow":
             return "a deduplication snapshot is taken, but written late"
         case "confirmation-lost":
-            return "an entry is stored, but its confirmation is lost with the connection"
+            return "an entry is stored, but its receipt is lost with the connection"
         case "ledger-close-slow":
-            return "a full ledger is slow to close"
+            return "a full ledger closes late"
         case "replay-slow":
-            return "what a recovery reads of the log is slow to reach deduplication"
+            return "entries that recovery reads reach deduplication late"
         case "read-slow":
-            return "what was read is slow to reach the dispatcher"
+            return "entries that were read reach the dispatcher late"
         case "dispatch-slow":
-            return "consumers are chosen for messages, but sent to late"
+            return "consumers are chosen for messages, which are dispatched late"
         case "join-slow":
-            return "consumers have new hashes, but those that drain are registered late"
+            return "hashes move to other consumers, but draining hashes are registered late"
         case "leave-slow":
-            return "a consumer that is gone is taken out late"
+            return "a consumer leaves, but is removed late"
         case _:
             assert_never(kind)
 
@@ -252,18 +252,18 @@ def _deed_of_suite(
         case CreateTopic():
             return _creates(operation)
         case SetDeduplication(topic=topic, scope=scope, on=on, in_flight=in_flight):
-            meanwhile = ", whatever is in flight" if on and in_flight else ""
+            meanwhile = ", with messages in flight" if on and in_flight else ""
             return (
-                f"switches deduplication of topic {topic} {'on' if on else 'off'}, "
+                f"{'enables' if on else 'disables'} deduplication of topic {topic}, "
                 f"by a policy of the {scope}{meanwhile}"
             )
         case ReadSnapshot(topic=topic):
             return f"reads the stored deduplication snapshot of topic {topic}"
         case ReadLog(topic=topic):
-            return f"reads the log of topic {topic} back"
+            return f"reads the log of topic {topic}"
         case Drain(topic=topic, subscription=subscription, kind=kind):
-            left = f"all that is left of subscription {subscription} ({kind}) of topic {topic}"
-            return f"cuts off whoever is connected, and receives and acknowledges {left}"
+            left = f"the backlog of subscription {subscription} ({kind}) of topic {topic}"
+            return f"disconnects all consumers, and receives and acknowledges {left}"
         case ReadDatabase(program=program):
             return f"reads the database of program {program}"
         case _:
@@ -275,21 +275,21 @@ def _creates(operation: CreateTopic) -> str:
     partitions = f" of {count(number, 'partition', 'partitions')}" if number else ""
     if operation.persistence is None:
         return f"creates topic {operation.topic}{partitions}, {_switched(operation.deduplication)}"
-    kept = "deleted" if operation.is_trimmed else "kept"
+    retention = "without" if operation.is_trimmed else "with"
     return (
         f"creates topic {operation.topic}{partitions}, without deduplication, its cursors persisted "
-        f"{_persisted(operation.persistence)}, what all subscriptions acknowledged {kept}"
+        f"{_persisted(operation.persistence)}, {retention} retention"
     )
 
 
 def _persisted(persistence: Persistence) -> str:
     match persistence:
         case "shipped":
-            return "as the release ships it"
+            return "at the shipped rate"
         case "once-a-second":
             return "at most once a second"
         case "every-ack":
-            return "with every acknowledgment"
+            return "with every ack"
         case _:
             assert_never(persistence)
 
@@ -297,13 +297,16 @@ def _persisted(persistence: Persistence) -> str:
 def _switched(switch: Switch) -> str:
     match switch:
         case "broker":
-            return "with deduplication as is the broker's default"
+            return "with the broker's default for deduplication"
         case "namespace-on" | "namespace-off":
-            return f"in a namespace that switches deduplication {switch.removeprefix('namespace-')}"
+            return f"in a namespace that {_enables(switch)} deduplication"
         case "own-namespace-on" | "own-namespace-off":
-            on = switch.removeprefix("own-namespace-")
-            return f"in a namespace of its own, which switches deduplication {on}"
+            return f"in a namespace of its own that {_enables(switch)} deduplication"
         case "topic-on" | "topic-off":
-            return f"with deduplication switched {switch.removeprefix('topic-')} by a policy of the topic"
+            return f"with a topic policy that {_enables(switch)} deduplication"
         case _:
             assert_never(switch)
+
+
+def _enables(switch: Switch) -> str:
+    return "enables" if switch.endswith("-on") else "disables"

@@ -85,18 +85,18 @@ def deed(operation: CursorOperation, cast: Cast) -> tuple[str, str, str]:
         case Nack() | Seek() | CutConnection():
             return operation.consumer, cast.consumer(operation.consumer), _deed_of_consumer(operation)
         case CutDuring(doing, fault):
-            does = f"{_deed_of_consumer(doing)} while the network is to {in_words(fault)}, and is cut off then"
+            does = f"{_deed_of_consumer(doing)} while the network is to {in_words(fault)}, and then disconnects"
             return doing.consumer, cast.consumer(doing.consumer), does
         case ReceiveAll(topic=topic, subscription=subscription, kind=kind):
-            left = f"all that is left of subscription {subscription} ({kind}) of topic {topic}"
-            return SUITE, "the suite", f"cuts off whoever is connected, and receives {left}, acknowledging nothing"
+            left = f"the backlog of subscription {subscription} ({kind}) of topic {topic}"
+            return SUITE, "the suite", f"disconnects all consumers, and receives {left} without acks"
         case NackRepeatedly(topic=topic, times=number):
             what = f"a subscription of topic {topic} of its own, {times(number)} with its first message"
-            return SUITE, "a consumer of pulsar-client", f"fails on {what}, acknowledging all others"
+            return SUITE, "a consumer of pulsar-client", f"nacks on {what}, and acknowledges all others"
         case Terminate(topic=topic):
-            return SUITE, "the suite", f"terminates topic {topic}: nothing more can be written to it"
+            return SUITE, "the suite", f"terminates topic {topic}"
         case Trim(topic=topic):
-            return SUITE, "the suite", f"has the ledgers of topic {topic} deleted that may be deleted"
+            return SUITE, "the suite", f"trims topic {topic}"
         case _:
             return SUITE, "the suite", _asked_of_cursor(operation)
 
@@ -106,29 +106,29 @@ def _deed_of_consumer(operation: ConsumerOperation) -> str:
         case Subscribe():
             return _subscribes(operation)
         case CloseConsumer():
-            return "closes in good order"
+            return "closes"
         case CrashConsumer():
-            return "crashes: its connection is cut without a goodbye"
+            return "crashes: its connection closes without CloseConsumer"
         case CutConnection():
-            return "is cut off by the network, and comes back by itself"
+            return "loses its connection, and reconnects"
         case Receive(count=number):
             return f"receives up to {count(number, 'message', 'messages')}"
         case Acknowledge(nth=nth, cumulative=cumulative):
             return f"acknowledges {_up_to(cumulative)}what it received as {_numbers(nth)}"
         case AckById(ids=ids, cumulative=cumulative):
-            return f"acknowledges {_up_to(cumulative)}{joined(ids)}, whether or not it received that"
+            return f"acknowledges {_up_to(cumulative)}{joined(ids)}, received or not"
         case Nack(nth=nth):
             return _asks_again(nth)
         case Seek(to=to, by_time=by_time):
-            return f"sets its subscription {_to(to, by_time)}"
+            return f"seeks {_to(to, by_time)}"
         case _:
             assert_never(operation)
 
 
 def _subscribes(operation: Subscribe) -> str:
-    durable = "" if operation.durable else ", without a cursor that lasts"
-    queue = f", with a queue for {count(operation.queue, 'message', 'messages')}" if operation.queue else ""
-    name = f", known to the broker as {operation.known_as}" if operation.known_as is not None else ""
+    durable = "" if operation.durable else ", non-durable"
+    queue = f", with a receiver queue of {count(operation.queue, 'message', 'messages')}" if operation.queue else ""
+    name = f", with the consumer name {operation.known_as}" if operation.known_as is not None else ""
     proxy = ", through a proxy of its own" if operation.proxied else ""
     begins = f"subscribes to topic {operation.topic}{_beginning(operation.start)}"
     return f"{begins}{durable}{queue}{name}{_sharing(operation)}{proxy}"
@@ -137,7 +137,7 @@ def _subscribes(operation: Subscribe) -> str:
 def _sharing(operation: Subscribe) -> str:
     hashes = joined([f"{first} to {last}" for first, last in operation.sticky])
     sticky = f", for hashes {hashes}" if operation.sticky else ""
-    return sticky + (", allowing messages of a key out of order" if operation.out_of_order else "")
+    return sticky + (", with out-of-order delivery" if operation.out_of_order else "")
 
 
 def _beginning(start: Start) -> str:
@@ -145,7 +145,7 @@ def _beginning(start: Start) -> str:
         case "earliest":
             return ""
         case "latest":
-            return ", to begin behind what is there, if it is the first"
+            return ", at the latest position if it is the first"
         case _:
             assert_never(start)
 
@@ -154,22 +154,22 @@ def _asked_of_cursor(operation: CursorRequest) -> str:
     cursor = f"subscription {operation.subscription} of topic {operation.topic}"
     match operation:
         case CreateSubscription(start=start):
-            at = "the earliest message" if start == "earliest" else "the end of the log"
+            at = "the earliest position" if start == "earliest" else "the latest position"
             return f"creates {cursor}, at {at}"
         case DeleteSubscription():
             return f"deletes {cursor}"
         case Skip(count=number):
             return f"skips the next {count(number, 'entry', 'entries')} of {cursor}"
         case SkipAll():
-            return f"skips all that is in the log for {cursor}"
+            return f"clears the backlog of {cursor}"
         case Expire(up_to=up_to):
-            return f"has everything up to {up_to} expire for {cursor}"
+            return f"expires everything up to {up_to} of {cursor}"
         case ResetCursor(to=to, by_time=by_time):
-            return f"sets {cursor} {_to(to, by_time)}"
+            return f"resets {cursor} {_to(to, by_time)}"
         case ReadCursor():
             return f"reads the state of {cursor}"
         case ReadStoredCursor():
-            return f"reads what the metadata store has of {cursor}"
+            return f"reads {cursor} in the metadata store"
         case AwaitPersisted():
             return f"waits until the state of {cursor} is persisted"
         case _:
@@ -178,8 +178,8 @@ def _asked_of_cursor(operation: CursorRequest) -> str:
 
 def _asks_again(nth: tuple[int, ...] | None) -> str:
     if nth is None:
-        return "asks for everything again that it has outstanding"
-    return f"failed with what it received as {_numbers(nth)}, and asks for it again"
+        return "requests redelivery of all its unacknowledged messages"
+    return f"nacks what it received as {_numbers(nth)}"
 
 
 def _up_to(cumulative: bool) -> str:
@@ -192,8 +192,8 @@ def _numbers(nth: tuple[int, ...]) -> str:
 
 def _to(business_id: str | None, by_time: bool) -> str:
     if business_id is None:
-        return "back to the beginning"
-    return f"to {business_id}" + (", by the time when that was published" if by_time else "")
+        return "to the earliest position"
+    return f"to {business_id}" + (", by its publish time" if by_time else "")
 
 
 def outcome_in_words(outcome: CursorOutcome) -> str:
@@ -202,41 +202,42 @@ def outcome_in_words(outcome: CursorOutcome) -> str:
         case Subscribed():
             return "subscribed"
         case ReceivedMessages(messages=messages, settled=settled):
-            return messages_in_words(messages) + ("; the broker has sent it nothing more" if settled else "")
+            return messages_in_words(messages) + ("; the broker dispatched nothing more" if settled else "")
         case Acknowledged(messages=messages, receipt=receipt):
             return f"{_listed(messages)}; {'the broker confirmed it' if receipt else 'without a receipt'}"
         case RedeliveryRequested(messages=messages):
             return _listed(messages)
         case RedeliveryTimes(message=message, first_ms=first_ms, after_ms=after_ms, others=others):
             delays = ", ".join(f"{after:.0f}" for after in after_ms)
-            besides = f"; {_listed(others)} came again too" if others else ""
-            return f"{message.business_id} came again after {delays} ms ({first_ms:.0f} asked for at first){besides}"
+            besides = f"; {_listed(others)} too" if others else ""
+            first = f"the first delay is {first_ms:.0f} ms"
+            return f"{message.business_id} was redelivered after {delays} ms ({first}){besides}"
         case CursorRead():
             return _state(outcome)
         case StoredCursorRead(mark_delete=None):
-            return "only where the cursor's ledger is"
+            return "only the ledger of the cursor"
         case StoredCursorRead(mark_delete=mark_delete, ranges=ranges):
             return f"mark-delete at {mark_delete}; {_beyond(ranges)}"
         case Persisted(after_ms=after_ms, entries=entries):
-            return f"persisted after {after_ms:.0f} ms, {count(entries, 'entry', 'entries')} written in all"
+            return f"persisted after {after_ms:.0f} ms, {count(entries, 'entry', 'entries')} written in total"
         case NotPersisted(waited_ms=waited_ms):
             return f"not persisted within {waited_ms:.0f} ms"
         case Expired():
-            return "the broker is through with it"
+            return "done"
         case CursorReset(to=to):
-            return f"it is set to {to}" if to is not None else "it is set to the beginning"
+            return f"reset to {to}" if to is not None else "reset to the earliest position"
         case Trimmed(ledgers=ledgers):
-            return "left: " + (joined([str(ledger) for ledger in ledgers]) or "no ledger")
+            return "ledgers left: " + (joined([str(ledger) for ledger in ledgers]) or "none")
         case AllReceived(messages=messages):
-            return f"{messages_in_words(messages)}; the cursor has nothing else"
+            return f"{messages_in_words(messages)}; the cursor has no other message"
         case Starved(why=why, messages=messages):
-            return f"starved: {why}; only {messages_in_words(messages)} came"
+            return f"starved: {why}; only {messages_in_words(messages)} arrived"
         case _:
             assert_never(outcome)
 
 
 def _beyond(ranges: Sequence[Range]) -> str:
-    return f"beyond it is acknowledged: {joined([f'behind {r.after} up to {r.last}' for r in ranges]) or 'nothing'}"
+    return f"ranges: {joined([f'({r.after}..{r.last}]' for r in ranges]) or 'none'}"
 
 
 def _state(read: CursorRead) -> str:
@@ -245,14 +246,14 @@ def _state(read: CursorRead) -> str:
     parts = [
         f"mark-delete at {read.mark_delete}",
         _beyond(read.ranges),
-        f"{waiting} not acknowledged, {held} at consumers",
+        f"{waiting} in the backlog, {held} unacknowledged at consumers",
         *(_arrived(one) for one in read.arrived),
     ]
     return "; ".join(parts)
 
 
 def _arrived(one: ConsumerRead) -> str:
-    return f"{one.consumer} got {messages_in_words(one.messages)} more, and has {one.unacknowledged} outstanding"
+    return f"{one.consumer} received {messages_in_words(one.messages)}, and has {one.unacknowledged} unacknowledged"
 
 
 def messages_in_words(messages: Sequence[Delivery]) -> str:

@@ -20,7 +20,7 @@ def deed(operation: UseProxy | InjectNetworkFault | ClearNetworkFaults) -> tuple
         case InjectNetworkFault(topic, fault):
             did = f"will {in_words(fault)}, for producers of topic {topic}"
         case ClearNetworkFaults():
-            did = "is in order again"
+            did = "has no faults any more"
         case _:
             assert_never(operation)
     return NETWORK, "the network", did
@@ -35,12 +35,12 @@ def in_words(fault: NetworkFault) -> str:
             side = "broker" if to_broker else "client"
             return f"cut the first connection that has carried {count(size_bytes, 'byte', 'bytes')} more to the {side}"
         case LoseThenCut(kind, nth, number):
-            return f"lose {count(number, kind, kind)} from number {nth} on, and cut the connection then"
+            return f"lose {count(number, kind, kind)} from number {nth} on, and then cut the connection"
         case Delay(kind, nth, delay_ms):
-            return f"hold {kind} number {nth} and all behind it up for {delay_ms} ms"
+            return f"delay {kind} number {nth} and all after it by {delay_ms} ms"
         case Hold(kind, nth):
-            return f"hold {kind} number {nth} and all behind it until an answer is waited for"
+            return f"hold {kind} number {nth} and all after it until the suite waits for an answer"
         case RefuseConnections(for_ms):
-            return f"turn away whoever connects, for {for_ms} ms"
+            return f"refuse connections for {for_ms} ms"
         case _:
             assert_never(fault)

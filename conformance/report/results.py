@@ -73,13 +73,13 @@ def results(operation: AnyOperation, outcome: AnyOutcome) -> tuple[Result, ...]:
         words = _outcome(outcome)
         return (Result(words, _tone(outcome)),) if words else ()
     if not outcome.answers:
-        return (Result("no answer came"),) if operation.wait else ()
+        return (Result("no answer"),) if operation.wait else ()
     if len(operation.entries) == 1:
         return tuple(Result(_outcome(answer), _tone(answer)) for answer in outcome.answers)
     answered = zip(operation.entries, outcome.answers, strict=False)
     told = [Result(f"{_ids(entry)}, {_outcome(answer)}", _tone(answer)) for entry, answer in answered]
     missing = len(operation.entries) - len(outcome.answers)
-    silence = [Result(f"no answer came for the other {missing}")] if missing > 0 else []
+    silence = [Result(f"no answer for the other {missing}")] if missing > 0 else []
     return (*ends(told, Result), *silence)
 
 
@@ -89,7 +89,7 @@ def told_late(late: Late) -> str:
         f"{_outcome(answer)}{f' ({number} times)' if (number := len(list(alike))) > 1 else ''}"
         for answer, alike in groupby(late.answers)
     ]
-    return f"answers to session {late.session} that it had not waited for: {'; '.join(answers) or 'none'}"
+    return f"session {late.session} received {'; '.join(answers) or 'nothing'}"
 
 
 def _ids(entry: Entry) -> str:
@@ -113,13 +113,13 @@ def _outcome(outcome: AnyOutcome) -> str:
         case DeduplicationSet(deduplication=on):
             return f"deduplication is {'on' if on else 'off'} now"
         case PolicyIgnored(deduplication=status):
-            return f"the broker says that deduplication is {status} still"
+            return f"the broker still reports deduplication as {status}"
         case Cleared(fired=()):
-            return "none was on"
+            return "there were none"
         case Cleared(fired=fired):
             return "; ".join(f"{one.kind} on topic {one.topic} fired {times(one.times)}" for one in fired)
         case NetworkFaultsCleared(fired=fired):
-            return f"the network did something {times(fired)}"
+            return f"network faults fired {times(fired)}"
         case Skipped(why=why):
             return f"not performed, because {why}"
         case Refused(code=code, message=message):
@@ -150,26 +150,24 @@ def _outcome(outcome: AnyOutcome) -> str:
 
 def _opened(last: int | None) -> str:
     if last is None:
-        return "open; this client does not tell the highest sequence id"
-    if last == -1:
-        return "open; the broker says that it has no sequence id of this name"
-    return f"open; the broker says that its highest sequence id is {last}"
+        return "this client does not report the last sequence id"
+    return f"last sequence id {last}"
 
 
 def _of_application(outcome: SourceEnded | Consumed | Drained | Ran | DatabaseRead | Stuck) -> str:
     match outcome:
         case SourceEnded(confirmed=confirmed, left=left, came_back=came_back, stalled=stalled):
             told = joined([_confirmed(one) for one in confirmed]) or "nothing"
-            silent = f", {times(stalled)} because its client was silent" if stalled else ""
-            open_again = f"; it had to open again {times(came_back)}{silent}" if came_back else ""
-            return f"confirmed: {told}; {count(left, 'entry', 'entries')} left unconfirmed{open_again}"
+            silent = f", {times(stalled)} because its client did not respond" if stalled else ""
+            reconnected = f"; it reconnected {times(came_back)}{silent}" if came_back else ""
+            return f"confirmed: {told}; {count(left, 'entry', 'entries')} left unconfirmed{reconnected}"
         case Consumed(messages=messages, acknowledged=acknowledged):
             acks = joined([_message(one) for one in acknowledged]) or "nothing"
             return f"{_messages(messages)}; acknowledged: {acks}"
         case Drained(messages=messages):
-            return f"{_messages(messages)}; now nothing is left of it"
+            return f"{_messages(messages)}; the subscription is drained"
         case Ran(killed=killed, received=received):
-            how = "it was killed" if killed else "it ended by itself"
+            how = "killed" if killed else "ended by itself"
             return f"{how}, after {count(received, 'message', 'messages')}"
         case DatabaseRead(applied=applied):
             return f"it has applied {_messages(applied)}"

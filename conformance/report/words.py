@@ -40,7 +40,7 @@ class Telling:
 
     def __str__(self) -> str:
         came = "; ".join(result.words for result in self.results)
-        late = f" Before that came {self.late}." if self.late else ""
+        late = f" Before that, {self.late}." if self.late else ""
         return f"{self.step}. {self.subject} {self.did}{': ' if came else ''}{came}.{late}"
 
 
@@ -52,7 +52,7 @@ class LeftOut:
     last: int
 
     def __str__(self) -> str:
-        return f"… {self.last - self.first + 1} steps, {self.first} to {self.last}, are left out here …"
+        return f"… {self.last - self.first + 1} steps, {self.first} to {self.last}, are left out …"
 
 
 def explain(history: History) -> tuple[Telling, ...]:

@@ -55,7 +55,7 @@ def _for_stored(lane: Lane, entry: Entry, what: str, background: Background) -> 
     highest = f"{lane.written} is stored already" if lane.written != NONE else "nothing counted is stored"
     if entry.highest <= lane.written:
         if lane.moved:
-            return Broken("DEDUP-12", f"{what} once more after the topic was loaded again, though {highest}")
+            return Broken("DEDUP-12", f"{what} once more after the topic was reloaded, though {highest}")
         if background.snapshot_failed:
             return Broken("DEDUP-11", f"{what} once more after a snapshot had failed, though {highest}")
         return Broken("DEDUP-03", f"{what}, though {highest}")
@@ -71,7 +71,7 @@ def _for_duplicate(lane: Lane, entry: Entry, background: Background) -> Broken:
     if background.others >= entry.highest:
         return Broken("DEDUP-07", f"{what} (another producer, or another topic, has {background.others})")
     if lane.moved:
-        return Broken("DEDUP-12", f"{what}; the topic was loaded again just before")
+        return Broken("DEDUP-12", f"{what}; the topic was reloaded just before")
     if background.lost >= entry.lowest:
         return Broken("DEDUP-06", f"{what}; a write up to {background.lost} had failed before")
     if observer.is_about_something_old(lane, entry):
@@ -87,7 +87,7 @@ def _for_refusal(lane: Lane, entry: Entry, code: str, error: str, background: Ba
         return Broken("DEDUP-06", f"{entry} was refused ({error}) after an earlier write had failed and was over")
     what = f"{entry} is new (the highest id stored is {lane.written}) and was refused ({error})"
     if lane.moved:
-        return Broken("DEDUP-12", f"{what} after the topic was loaded again")
+        return Broken("DEDUP-12", f"{what} after the topic was reloaded")
     if NONE < lane.written < entry.lowest - 1:
         return Broken("DEDUP-08", f"{what}; there is a gap between the two")
     if code == UNKNOWN_STATUS:
@@ -110,15 +110,15 @@ def for_opening(lanes: Lanes, last_sequence_id: int, background: Background) -> 
     """The rule that is broken when a reopened producer is told an id that no state of its lane has."""
     lane = _likeliest(lanes)
     possible = " or ".join(str(n) for n in sorted({lane.written for lane in lanes}))
-    what = f"the reopened producer was told {last_sequence_id}, the highest id stored for it is {possible}"
+    what = f"the reopened producer got last sequence id {last_sequence_id}, but the highest stored id is {possible}"
     if background.others == last_sequence_id and all(lane.written < last_sequence_id for lane in lanes):
         return Broken("DEDUP-07", f"{what}; {last_sequence_id} is of another producer, or on another topic")
     if lane.moved:
-        return Broken("DEDUP-12", f"{what}; the topic was loaded again just before")
+        return Broken("DEDUP-12", f"{what}; the topic was reloaded just before")
     if last_sequence_id < lane.written <= lane.persisted and lane.kept[-1].position is None:
         return Broken("DEDUP-04", f"{what}, because that was confirmed as a duplicate")
     if any(k.told for k in lane.kept) and last_sequence_id < lane.written:
-        return Broken("DEDUP-09", f"{what}, as it was told itself before")
+        return Broken("DEDUP-09", f"{what}, as it got before")
     if background.snapshot_failed and last_sequence_id < lane.written:
         return Broken("DEDUP-11", f"{what}; a snapshot had failed before")
     return Broken("DEDUP-09", what)
@@ -151,7 +151,7 @@ def for_log(lanes: Lanes, producer: str, found: Sequence[LoggedEntry], *, moves:
 
 def _for_missing(producer: str, kept: Kept, *, moves: int) -> Broken:
     if kept.told:
-        because = f"{producer} was told on opening that {kept.entry.highest} is stored, but the log does not have it"
+        because = f"{producer} got last sequence id {kept.entry.highest}, but the log does not have it"
         return Broken("DEDUP-09", because)
     rule = "DEDUP-12" if moves else "DEDUP-02"
     where = f"at {kept.position} " if kept.position is not None else ""
@@ -167,7 +167,7 @@ def _for_extra(
     if sum(entry.entry == logged.entry for entry in found) > 1:
         return Broken("DEDUP-03", what)
     if moves:
-        return Broken("DEDUP-12", f"{what}, nor known after the topic was loaded again")
+        return Broken("DEDUP-12", f"{what}, nor known after the topic was reloaded")
     stored_already = any(k.highest >= logged.entry.highest for k in lane.kept[lane.since :])
     return Broken("DEDUP-03" if stored_already else "DEDUP-04", what)
 
@@ -193,7 +193,7 @@ def _words(answer: Answer) -> str:
         case Refused(code, message):
             return f"it was refused ({code}: {message})"
         case Unknown(why):
-            return f"no answer came ({why})"
+            return f"no answer ({why})"
         case _:
             assert_never(answer)
 

@@ -40,7 +40,7 @@ def test_a_history_is_wrapped_on_a_terminal_and_in_whole_lines_elsewhere(tmp_pat
     on_terminal, elsewhere = (
         printed(lambda console: table.show(made, console), terminal=terminal) for terminal in (True, False)
     )
-    step = "    5. producer p0 (session s1, wire client) crashes: its connection is cut without a goodbye. Before"
+    step = "    5. producer p0 (session s1, wire client) crashes: its connection closes without CloseProducer. Before"
     assert any(line.startswith(step) for line in elsewhere)
     assert not any(line.startswith(step) for line in on_terminal)
     assert " ".join(" ".join(on_terminal[21:]).split()) == " ".join(" ".join(elsewhere[21:]).split())

@@ -245,7 +245,7 @@ def long_history(steps: int) -> History:
 def test_a_long_history_is_cut_and_says_so(tmp_path: Path) -> None:
     written(tmp_path, long_history(300))
     text = read(account(tmp_path, run(FOUND, MINIMISED)), tmp_path).text
-    assert f"… {300 - STEPS_AT_MOST} steps, 34 to 233, are left out here …" in text
+    assert f"… {300 - STEPS_AT_MOST} steps, 34 to 233, are left out …" in text
     assert "characters more)" in text
 
 
