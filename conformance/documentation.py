@@ -11,12 +11,14 @@ from pathlib import Path
 from conformance.faults import catalogue
 from conformance.harness_error import HarnessError
 from conformance.report import hunts
+from conformance.report.deviations import deviations_page
 from conformance.report.forms import json_schema
 from conformance.report.markdown import buffers_page, defects_page, draining_page, exploration_page, rules_page
 from conformance.report.rounds import rounds_page
 from conformance.report.settings import settings_page
 from model.catalogue import CATALOGUE
 from model.chunking import assembly
+from model.deviations import BY_DOCUMENT
 from model.explorations import VARIANTS
 from model.key_shared import draining
 
@@ -30,6 +32,7 @@ def pages(folder: Path) -> dict[str, str]:
     return {
         "verdicts.schema.json": json_schema().decode(),
         "rules.md": rules_page(CATALOGUE),
+        "deviations.md": deviations_page(BY_DOCUMENT),
         "defects.md": defects_page(catalogue.defects(), [hunts.read(path) for path in kept]),
         "exploration.md": exploration_page(VARIANTS),
         "second-round.md": rounds_page(),

@@ -1,4 +1,4 @@
-"""Histories in older formats: renames what older releases of this suite called operations, outcomes and fields.
+"""Histories in older formats: renames operations, outcomes, fields and deviations that had other names.
 
 Works on plain JSON values, before they are typed, so that no type keeps an old name.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
+
+from model.deviations import current_name
 
 _TAGS_1: Final = {
     "Take": "Receive",
@@ -63,7 +65,15 @@ def upgraded(written: Any, written_as: int) -> Any:
     """The JSON value of a history in the newest format; ``written_as``: the format that it says it has."""
     for renames in FORMATS[written_as - 1 :]:
         written = _renamed(written, renames)
-    return written | {"format": FORMAT}
+    return _with_current_name(written | {"format": FORMAT})
+
+
+def _with_current_name(history: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The history, its deviation by the name that it has now: names change without another format."""
+    violation = history.get("violation")
+    if not (isinstance(violation, dict) and isinstance(violation.get("deviation"), str)):
+        return history
+    return {**history, "violation": violation | {"deviation": current_name(violation["deviation"])}}
 
 
 def _renamed(value: Any, renames: Renames) -> Any:

@@ -1,10 +1,8 @@
-"""Known deviations: where a release is known to differ from a document, as data.
+"""Known deviations: which of them concern a release, its clients and its settings.
 
-The files beside this module are shipped; ``--known FILE`` reads another one of the same form. Each entry names the
-deviation, the rule that it breaks, the releases (and clients), what is seen, the cause in the broker's or client's
-code, the upstream issue where there is one, and a minimal history that replays, in a file beside the list. Whether a
-deviation was met is the verdicts' business, and its switch is the model's. Nothing stands on such a list that the suite
-itself did.
+The suite's own follow from :mod:`model.deviations`, with a minimal history each in the folder ``histories`` beside this
+module. ``--known FILE`` reads another list: JSON, an object for each deviation, which names the deviation and its
+releases, and takes what it leaves out from the suite's entry. Nothing that the suite itself did wrong is a deviation.
 """
 
 from __future__ import annotations
@@ -19,10 +17,11 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from conformance.files import content
 from conformance.harness_error import HarnessError
 from model import names
-from model.deviations import DEVIATIONS
+from model.deviation import Deviation
+from model.deviations import DEVIATIONS, current_name
 
-SHIPPED = Path(__file__).parent
-"""Where the files are that the suite ships."""
+HISTORIES = Path(__file__).parent / "histories"
+"""The minimal history of each deviation that has one, by its name."""
 
 _RELEASE = re.compile(r"\d+(\.\d+)+")
 
@@ -30,21 +29,18 @@ _RELEASE = re.compile(r"\d+(\.\d+)+")
 class KnownDeviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One deviation.
 
-    ``releases`` are version specifiers (``">=2.5,<4.1"``), and one that matches is enough. ``switched_on``: the same
-    for releases that have it only where they are given a setting, by that (``"name=value"``). ``seldom``: the same for
-    releases on which it was seen, but does not come back when its history is replayed. ``clients``: the same, one
-    each, for the clients whose deviation it is, by the names that a run tells of them (``official``: pulsar-client).
-    ``history``: the path of a history that shows it; in the file, relative to that.
+    ``releases``, ``switched_on``, ``seldom`` and ``clients`` are those of :class:`model.deviation.Deviation`, and
+    ``summary`` is its statement. ``history``: the path of a history that shows it; in a file, relative to that file.
     """
 
     name: str = msgspec.field(name="deviation")
-    rule: str
+    rule: str = ""
     releases: tuple[str, ...] = ()
     switched_on: dict[str, tuple[str, ...]] = {}
     seldom: tuple[str, ...] = ()
     clients: dict[str, str] = {}
-    summary: str
-    cause: str
+    summary: str = ""
+    cause: str = ""
     upstream: str | None = None
     history: str | None = None
 
@@ -79,8 +75,29 @@ class KnownDeviation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 def shipped() -> tuple[KnownDeviation, ...]:
-    """All deviations that the suite ships. HarnessError when its files are broken."""
-    return tuple(deviation for path in sorted(SHIPPED.glob("*.json")) for deviation in read(path))
+    """All deviations of the suite."""
+    return tuple(map(_shipped, DEVIATIONS.values()))
+
+
+def _shipped(deviation: Deviation) -> KnownDeviation:
+    return KnownDeviation(
+        name=deviation.name,
+        rule=deviation.rule,
+        releases=deviation.releases,
+        switched_on=deviation.switched_on,
+        seldom=deviation.seldom,
+        clients=deviation.clients,
+        summary=deviation.statement,
+        cause=deviation.cause,
+        upstream=" ".join(map(address, deviation.upstream)) or None,
+        history=str(HISTORIES / f"{deviation.name}.json") if deviation.has_history else None,
+    )
+
+
+def address(reference: str) -> str:
+    """The web address of an issue or pull request (GitHub leads from one to the other)."""
+    repository, _, number = reference.partition("#")
+    return f"https://github.com/{repository}/issues/{number}"
 
 
 def read(path: Path) -> tuple[KnownDeviation, ...]:
@@ -89,9 +106,26 @@ def read(path: Path) -> tuple[KnownDeviation, ...]:
         deviations = msgspec.json.decode(content(path), type=tuple[KnownDeviation, ...])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise HarnessError(f"{path} is not a list of known deviations: {error}") from error
-    for deviation in deviations:
-        _validate(deviation, path)
-    return tuple(_with_whole_path(deviation, path.parent) for deviation in deviations)
+    return tuple(_completed(deviation, path) for deviation in deviations)
+
+
+def _completed(written: KnownDeviation, path: Path) -> KnownDeviation:
+    """An entry of a file, with all that the file leaves to the suite's own entry."""
+    name = current_name(written.name)
+    if name not in DEVIATIONS:
+        raise HarnessError(f"{path}: {names.unknown('deviation in the model', name, DEVIATIONS)}")
+    entry = _shipped(DEVIATIONS[name])
+    completed = msgspec.structs.replace(
+        written,
+        name=name,
+        rule=written.rule or entry.rule,
+        summary=written.summary or entry.summary,
+        cause=written.cause or entry.cause,
+        upstream=written.upstream or entry.upstream,
+        history=str(path.parent / written.history) if written.history is not None else entry.history,
+    )
+    _validate(completed, entry, path)
+    return completed
 
 
 def known_of(deviations: Iterable[KnownDeviation], release: str | None) -> tuple[KnownDeviation, ...]:
@@ -99,26 +133,18 @@ def known_of(deviations: Iterable[KnownDeviation], release: str | None) -> tuple
     return tuple(deviation for deviation in deviations if release is None or deviation.concerns(release))
 
 
-def _with_whole_path(deviation: KnownDeviation, folder: Path) -> KnownDeviation:
-    history = str(folder / deviation.history) if deviation.history is not None else None
-    return msgspec.structs.replace(deviation, history=history)
-
-
 def _is_among(specifier: str, version: str) -> bool:
     number = _RELEASE.search(version)
     return number is not None and SpecifierSet(specifier).contains(number[0])
 
 
-def _validate(deviation: KnownDeviation, path: Path) -> None:
-    modelled = DEVIATIONS.get(deviation.name)
-    if modelled is None:
-        raise HarnessError(f"{path}: {names.unknown('deviation in the model', deviation.name, DEVIATIONS)}")
-    if deviation.rule != modelled.rule:
-        raise HarnessError(f"{path}: the deviation {deviation.name} breaks {modelled.rule}, not {deviation.rule!r}")
+def _validate(deviation: KnownDeviation, entry: KnownDeviation, path: Path) -> None:
+    if deviation.rule != entry.rule:
+        raise HarnessError(f"{path}: the deviation {deviation.name} breaks {entry.rule}, not {deviation.rule!r}")
     if not (deviation.releases or deviation.switched_on):
         raise HarnessError(f"{path}: the deviation {deviation.name} names no release")
-    if deviation.history is not None and not (path.parent / deviation.history).is_file():
-        raise HarnessError(f"{path}: the history {deviation.history} of the deviation {deviation.name} is not there")
+    if deviation.history is not None and not Path(deviation.history).is_file():
+        raise HarnessError(f"{path}: the deviation {deviation.name} has no history {deviation.history}")
     switched_on = (specifier for releases in deviation.switched_on.values() for specifier in releases)
     for specifier in (*deviation.releases, *deviation.seldom, *switched_on, *deviation.clients.values()):
         if not _specifies_releases(specifier):

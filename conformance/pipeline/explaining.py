@@ -22,7 +22,30 @@ from conformance.pipeline.clusters import Replicated
 from conformance.pipeline.order import starts
 from conformance.pipeline.outstanding import ends
 from conformance.pipeline.topic import NEVER, Case, Flags, Ints, Topic
-from model import deviations
+from model.deviations.chunking import (
+    CHUNK_EACH_DEDUPLICATED,
+    CHUNK_ONLY_LAST_DEDUPLICATED,
+    CHUNK_RECOVERY_COUNTS_UNFINISHED,
+)
+from model.deviations.cursors import (
+    BATCH_INDEX_ACKS_NOT_RECOVERED,
+    BATCH_INDEX_ACKS_OVERWRITTEN,
+    REPLAY_READ_OUTLIVES_CONSUMERS,
+    SEND_IN_PROGRESS_CLEARED_EARLY,
+    UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
+)
+from model.deviations.deduplication import (
+    BATCH_WITHOUT_HIGHEST_ID,
+    SECOND_RECOVERY_NOT_AWAITED,
+    SNAPSHOT_POSITION_AHEAD,
+)
+from model.deviations.key_shared import (
+    LEAVE_TRIGGERS_NO_READ,
+    PENDING_READ_OUTLIVES_CONSUMERS,
+    RECENTLY_JOINED_RECEIVES_REPLAY,
+    REPLAY_HASH_KEPT_AFTER_ACK,
+)
+from model.deviations.replication import RECOVERY_IGNORES_REPLICATOR_POSITIONS, TOO_LARGE_TO_REPLICATE
 from model.replication.tracked import REPLICATORS_ADD_BYTES
 
 CURSOR_OPENS_NS = 5_000_000_000
@@ -403,28 +426,22 @@ AGAIN = ("delivered again",)
 STUCK = ("keys stuck",)
 
 EXPLANATIONS = (
-    Explanation(deviations.SNAPSHOT_POSITION_AHEAD, ("stored twice", "forgotten"), _last_of_its_ledger),
-    Explanation(deviations.SECOND_RECOVERY_NOT_AWAITED, ("stored twice", "forgotten"), _sent_while_recovering),
-    Explanation(deviations.BATCH_WITHOUT_HIGHEST_ID, ("stored twice",), _forgotten_of_a_batch),
-    Explanation(deviations.RECOVERY_IGNORES_REPLICATOR_POSITIONS, ("replicated twice",), _loaded_anew_there),
-    Explanation(
-        deviations.TOO_LARGE_TO_REPLICATE, ("not replicated", "ahead", "missed everywhere"), _too_large_to_replicate
-    ),
-    Explanation(deviations.CHUNK_EACH_DEDUPLICATED, ("stored whole",), _only_its_first),
-    Explanation(
-        deviations.CHUNK_RECOVERY_COUNTS_UNFINISHED, ("stored once in order", "stored whole"), _moved_while_sent
-    ),
-    Explanation(deviations.CHUNK_ONLY_LAST_DEDUPLICATED, ("stored once in order",), _sent_again_without_its_last),
-    Explanation(deviations.UNLOAD_WHILE_CURSOR_LEDGER_OPENS, (*AGAIN, "mark delete back"), _moved_as_ledger_opened),
-    Explanation(deviations.BATCH_INDEX_ACKS_NOT_RECOVERED, AGAIN, _moved_with_a_part_of_the_batch),
-    Explanation(deviations.BATCH_INDEX_ACKS_OVERWRITTEN, AGAIN, _overwritten_within_the_batch),
-    Explanation(
-        deviations.REPLAY_READ_OUTLIVES_CONSUMERS, (*AGAIN, "shared one at a time"), _replayed_to_who_came_next
-    ),
-    Explanation(deviations.SEND_IN_PROGRESS_CLEARED_EARLY, ("shared one at a time",), _replayed_beside_news),
-    Explanation(deviations.RECENTLY_JOINED_RECEIVES_REPLAY, ("one consumer at a time",), _joined_before_the_second),
-    Explanation(deviations.PENDING_READ_OUTLIVES_CONSUMERS, ("keys in order",), _read_for_those_who_left),
-    Explanation(deviations.LEAVE_TRIGGERS_NO_READ, STUCK, _left_with_nothing),
-    Explanation(deviations.REPLAY_HASH_KEPT_AFTER_ACK, STUCK, _acknowledged_while_waiting),
+    Explanation(SNAPSHOT_POSITION_AHEAD, ("stored twice", "forgotten"), _last_of_its_ledger),
+    Explanation(SECOND_RECOVERY_NOT_AWAITED, ("stored twice", "forgotten"), _sent_while_recovering),
+    Explanation(BATCH_WITHOUT_HIGHEST_ID, ("stored twice",), _forgotten_of_a_batch),
+    Explanation(RECOVERY_IGNORES_REPLICATOR_POSITIONS, ("replicated twice",), _loaded_anew_there),
+    Explanation(TOO_LARGE_TO_REPLICATE, ("not replicated", "ahead", "missed everywhere"), _too_large_to_replicate),
+    Explanation(CHUNK_EACH_DEDUPLICATED, ("stored whole",), _only_its_first),
+    Explanation(CHUNK_RECOVERY_COUNTS_UNFINISHED, ("stored once in order", "stored whole"), _moved_while_sent),
+    Explanation(CHUNK_ONLY_LAST_DEDUPLICATED, ("stored once in order",), _sent_again_without_its_last),
+    Explanation(UNLOAD_WHILE_CURSOR_LEDGER_OPENS, (*AGAIN, "mark delete back"), _moved_as_ledger_opened),
+    Explanation(BATCH_INDEX_ACKS_NOT_RECOVERED, AGAIN, _moved_with_a_part_of_the_batch),
+    Explanation(BATCH_INDEX_ACKS_OVERWRITTEN, AGAIN, _overwritten_within_the_batch),
+    Explanation(REPLAY_READ_OUTLIVES_CONSUMERS, (*AGAIN, "shared one at a time"), _replayed_to_who_came_next),
+    Explanation(SEND_IN_PROGRESS_CLEARED_EARLY, ("shared one at a time",), _replayed_beside_news),
+    Explanation(RECENTLY_JOINED_RECEIVES_REPLAY, ("one consumer at a time",), _joined_before_the_second),
+    Explanation(PENDING_READ_OUTLIVES_CONSUMERS, ("keys in order",), _read_for_those_who_left),
+    Explanation(LEAVE_TRIGGERS_NO_READ, STUCK, _left_with_nothing),
+    Explanation(REPLAY_HASH_KEPT_AFTER_ACK, STUCK, _acknowledged_while_waiting),
 )
 """What may explain what, more demanding ones first."""

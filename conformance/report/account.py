@@ -186,4 +186,5 @@ def because(verdict: Contradicted, account: Account) -> str:
 
 def _met(name: str, times: int, account: Account) -> str:
     deviation = account.deviation(name)
-    return f"{deviation.summary if deviation else name} (deviation {name}, met {times} times)"
+    summary = deviation.summary.removesuffix(".") if deviation else name
+    return f"{summary} (deviation {name}, met {times} times)"

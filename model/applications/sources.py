@@ -19,12 +19,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from model.catalogue import carries
-from model.deviations import (
+from model.deviations import DEVIATIONS, shown
+from model.deviations.deduplication import (
     CLOSE_OVERTAKES_PRODUCER_SUCCESS,
-    DEVIATIONS,
     ROLLOVER_REOPENS_CLOSED_LEDGER,
     SOURCE_RESUMES_FROM_PUSHED_ID,
-    shown,
 )
 from model.events import Confirmed, LoggedEntry, SourceEnded
 from model.judgement import Allowed, Broken

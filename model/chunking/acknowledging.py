@@ -21,7 +21,8 @@ from model.chunking.vocabulary import (
     Stream,
     SubscriptionMoved,
 )
-from model.deviations import CHUNK_DUPLICATES_NOT_ACKED, CHUNK_NACK_RETURNS_LAST_ONLY, DEVIATIONS
+from model.deviations import DEVIATIONS
+from model.deviations.chunking import CHUNK_DUPLICATES_NOT_ACKED, CHUNK_NACK_RETURNS_LAST_ONLY
 from model.judgement import Allowed, Broken
 from model.log import Position
 

@@ -8,7 +8,8 @@ from model.catalogue import carries
 from model.chunking import dispatching, receiving
 from model.chunking.state import Chunking, Consumer, Key, Message, Subscription, Topic
 from model.chunking.vocabulary import Acking, ChunkedGathered, Given, Stream
-from model.deviations import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, CHUNK_DISCARDED_NOT_REDELIVERED, DEVIATIONS
+from model.deviations import DEVIATIONS
+from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, CHUNK_DISCARDED_NOT_REDELIVERED
 from model.judgement import Allowed, Broken
 
 Judged = Allowed[Chunking] | Broken

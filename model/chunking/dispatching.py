@@ -17,7 +17,8 @@ from model.catalogue import carries
 from model.chunking.state import START, Consumer, Subscription, Topic
 from model.chunking.storing import wholes
 from model.chunking.vocabulary import Acking, Asking, Came, Joined, Kind, LoggedPart, Passed
-from model.deviations import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, DEVIATIONS, REDELIVERY_READS_IN_PARALLEL
+from model.deviations import DEVIATIONS
+from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, REDELIVERY_READS_IN_PARALLEL
 from model.judgement import Broken
 from model.log import Position
 

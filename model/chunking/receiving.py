@@ -17,7 +17,7 @@ from model.chunking.state import Consumer, Lane, Message
 from model.chunking.storing import chunk_of
 from model.chunking.variants import DOCUMENT, ChunksVariant
 from model.chunking.vocabulary import Acking, Asking, Came, Given, Joined, Passed
-from model.deviations import CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE, CHUNK_REPEATED_DISCARDS_BUFFER
+from model.deviations.chunking import CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE, CHUNK_REPEATED_DISCARDS_BUFFER
 from model.judgement import Broken
 from model.log import Position
 

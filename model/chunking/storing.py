@@ -20,11 +20,11 @@ from model.chunking.splitting import Chunk
 from model.chunking.state import Act, Moved, Producer, Topic
 from model.chunking.variants import DOCUMENT, ChunksVariant
 from model.chunking.vocabulary import Life, LoggedPart, Part
-from model.deviations import (
+from model.deviations import DEVIATIONS
+from model.deviations.chunking import (
     CHUNK_EACH_DEDUPLICATED,
     CHUNK_ONLY_LAST_DEDUPLICATED,
     CHUNK_RECOVERY_COUNTS_UNFINISHED,
-    DEVIATIONS,
 )
 from model.judgement import Broken
 from model.log import Position

@@ -14,7 +14,8 @@ from model.cursors.consumers import SHARED, Key
 from model.cursors.cursor import SLACK_MS, Ack, Interval, Persisting
 from model.cursors.log import Place, TopicLog
 from model.cursors.state import Consumption
-from model.deviations import FLUSH_RATE_LIMITED, TERMINATED_LAST_LEDGER_NOT_SKIPPED, shown
+from model.deviations import shown
+from model.deviations.cursors import FLUSH_RATE_LIMITED, TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.events import (
     AllReceived,
     CursorRead,

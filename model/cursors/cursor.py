@@ -18,10 +18,10 @@ from model.cursors.acked import Acked, Word, acknowledge_all, acknowledge_up_to,
 from model.cursors.bits import Bits
 from model.cursors.log import Place, TopicLog
 from model.cursors.row import Row
-from model.deviations import (
+from model.deviations import DEVIATIONS
+from model.deviations.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     BATCH_INDEX_ACKS_OVERWRITTEN,
-    DEVIATIONS,
     TERMINATED_LAST_LEDGER_NOT_SKIPPED,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )

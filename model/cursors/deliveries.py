@@ -18,11 +18,8 @@ from model.cursors.consumers import Consumer, Freed, Key, Message
 from model.cursors.cursor import Cursor
 from model.cursors.left import surely_left
 from model.cursors.state import Consumption
-from model.deviations import (
-    REPLAY_READ_OUTLIVES_CONSUMERS,
-    SEND_IN_PROGRESS_CLEARED_EARLY,
-    shown,
-)
+from model.deviations import shown
+from model.deviations.cursors import REPLAY_READ_OUTLIVES_CONSUMERS, SEND_IN_PROGRESS_CLEARED_EARLY
 from model.events import Delivery
 from model.judgement import Allowed, Broken
 from model.key_shared import invariant

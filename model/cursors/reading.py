@@ -17,15 +17,14 @@ from model.cursors.info import PositionInfo, info_of, state_of
 from model.cursors.left import upper
 from model.cursors.log import Place, TopicLog
 from model.cursors.state import Consumption
-from model.deviations import (
-    DEVIATIONS,
+from model.deviations import DEVIATIONS, shown
+from model.deviations.cursors import (
     PARTIAL_BATCH_OFF_BACKLOG,
     RANGE_LIMIT_IGNORED_ON_UNLOAD,
     REPLAY_READ_OUTLIVES_CONSUMERS,
     RESET_MISCOUNTS_BACKLOG,
     UNACKED_COUNT_LOWERED_BY_ANY_ACK,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
-    shown,
 )
 from model.events import CursorRead, Delivery, StoredCursorRead
 from model.judgement import Allowed, Broken
@@ -206,15 +205,15 @@ def stored(state: Consumption, key: Key, told: StoredCursorRead, known: frozense
     limit = followed.persisting.stored_ranges
     if told.mark_delete is None:
         if ranges < limit:
-            because = f"{key[1]} was moved with {ranges} ranges, of which the metadata store takes {limit}"
-            return Broken("ACK-10", f"{because}, and is not in it")
+            because = f"{key[1]} was unloaded with {ranges} ranges, below the limit of {limit}"
+            return Broken("ACK-10", f"{because}, and is not in the metadata store")
         return Allowed(state, ("ACK-10",))
     deviations: tuple[str, ...] = ()
     if ranges > limit:
         name = None if cursor.had_ledger else RANGE_LIMIT_IGNORED_ON_UNLOAD
         if name is None or name not in known:
-            because = f"{key[1]} was moved with {ranges} ranges, of which the metadata store takes {limit}"
-            return Broken("ACK-10", f"{because}, and is in it", name)
+            because = f"{key[1]} was unloaded with {ranges} ranges, above the limit of {limit}, into the metadata store"
+            return DEVIATIONS[name].broken(because) if name is not None else Broken("ACK-10", because)
         deviations = (name,)
     actual = state_of(PositionInfo(told.mark_delete, told.ranges), followed.log)
     if (actual.mark_delete, actual.words) != (expected.mark_delete, expected.words):

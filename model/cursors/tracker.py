@@ -17,7 +17,8 @@ from model.cursors.consumers import SHARED, Consumer, Key, Message
 from model.cursors.cursor import Interval, Persisting
 from model.cursors.log import TopicLog, appended, key_of
 from model.cursors.state import Consumption, Followed, messages_at
-from model.deviations import LOST_ACK_FILTERS_REDELIVERY, shown
+from model.deviations import shown
+from model.deviations.cursors import LOST_ACK_FILTERS_REDELIVERY
 from model.events import (
     Acknowledged,
     CursorReset,

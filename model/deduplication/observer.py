@@ -27,7 +27,7 @@ from typing import assert_never
 
 from model.catalogue import carries
 from model.deduplication.producer_state import NONE, UNKNOWN_STATUS, Circumstances, Kept, Lane
-from model.deviations import (
+from model.deviations.deduplication import (
     BATCH_WITHOUT_HIGHEST_ID,
     DEDUPLICATION_ENABLED_IN_FLIGHT,
     OVERLAPPING_BATCH_DROPPED,

@@ -17,7 +17,8 @@ from model.catalogue import carries
 from model.deduplication import diagnosis, observer
 from model.deduplication.answers import furthest, hand_out
 from model.deduplication.producer_state import FRESH, NONE, UNKNOWN_STATUS, Circumstances, Lane, Lanes, simplest
-from model.deviations import DEVIATIONS, SNAPSHOT_POSITION_AHEAD
+from model.deviations import DEVIATIONS
+from model.deviations.deduplication import SNAPSHOT_POSITION_AHEAD
 from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored, Unknown
 from model.judgement import Allowed, Broken
 from model.log import Position

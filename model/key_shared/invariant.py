@@ -16,7 +16,8 @@ from model.catalogue import carries
 from model.cursors.consumers import Key, Message
 from model.cursors.left import is_surely_left
 from model.cursors.state import Consumption
-from model.deviations import DEVIATIONS, RECENTLY_JOINED_RECEIVES_REPLAY
+from model.deviations import DEVIATIONS
+from model.deviations.key_shared import RECENTLY_JOINED_RECEIVES_REPLAY
 from model.judgement import Broken
 from model.key_shared.hashing import AUTO_SPLIT_HASHES, CLASSIC_HASHES, STICKY_HASHES, sticky_hash
 from model.log import Position

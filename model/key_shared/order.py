@@ -15,8 +15,8 @@ from model.cursors.consumers import Freed, Key, Message
 from model.cursors.left import surely_left
 from model.cursors.log import EntryKey
 from model.cursors.state import Consumption
-from model.deviations import (
-    DEVIATIONS,
+from model.deviations import DEVIATIONS
+from model.deviations.key_shared import (
     NEW_MESSAGE_OVERTAKES_REPLAY,
     PENDING_ACKS_WITHOUT_HASH,
     PENDING_READ_OUTLIVES_CONSUMERS,

@@ -15,11 +15,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from model.catalogue import carries
-from model.deviations import (
-    DEVIATIONS,
-    DRAINING_REFCOUNT_DOUBLED,
-    RETURNED_HASH_NOT_IN_CLEARED_TOTAL,
-)
+from model.deviations import DEVIATIONS
+from model.deviations.key_shared import DRAINING_REFCOUNT_DOUBLED, RETURNED_HASH_NOT_IN_CLEARED_TOTAL
 from model.events import ConsumerRead, DueReceived
 from model.judgement import Broken
 from model.key_shared.hashing import AUTO_SPLIT_HASHES

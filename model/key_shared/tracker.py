@@ -13,13 +13,13 @@ from model.cursors import deliveries
 from model.cursors.consumers import Key
 from model.cursors.left import surely_left
 from model.cursors.state import Consumption, messages_at
-from model.deviations import (
+from model.deviations import shown
+from model.deviations.key_shared import (
     LEAVE_TRIGGERS_NO_READ,
     LOOK_AHEAD_SKIPS_REPLAY,
     REPLAY_HASH_KEPT_AFTER_ACK,
     REPLAY_HEAD_OF_LINE_BLOCKING,
     REWIND_SKIPPED_AFTER_REPLAY_READ,
-    shown,
 )
 from model.events import ConsumerRead, Delivery, DueReceived
 from model.judgement import Allowed, Broken

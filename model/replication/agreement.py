@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 from model.catalogue import carries
-from model.deviations import (
+from model.deviations.replication import (
     CLOSED_REPLICATOR_READS_NO_REQUEST,
     FIRST_ROUND_RESPONSE_COUNTS_TWICE,
     RECOVERY_IGNORES_REPLICATOR_POSITIONS,

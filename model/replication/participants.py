@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from model.catalogue import carries
-from model.deviations import REQUEST_WITHOUT_REMOTE_CLUSTER, UPDATE_OF_UNREPLICATED_SUBSCRIPTION
+from model.deviations.replication import REQUEST_WITHOUT_REMOTE_CLUSTER, UPDATE_OF_UNREPLICATED_SUBSCRIPTION
 from model.replication.evidence import Deviating, Shown
 from model.replication.logs import Logs
 from model.replication.tracked import GeoTopic

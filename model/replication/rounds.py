@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from model.deviations import FIRST_ROUND_RESPONSE_COUNTS_TWICE, SNAPSHOT_NOT_AT_HIGHEST_RESPONSE
+from model.deviations.replication import FIRST_ROUND_RESPONSE_COUNTS_TWICE, SNAPSHOT_NOT_AT_HIGHEST_RESPONSE
 from model.log import Position
 from model.replication.logs import Answer, Log, Logs, SnapshotSeen
 from model.replication.vocabulary import SnapshotTaken, SubscriptionUpdated

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import assert_never
 
 from model.catalogue import carries
-from model.deviations import DEVIATIONS, REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE
+from model.deviations import DEVIATIONS
+from model.deviations.replication import REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE
 from model.events import Refused
 from model.judgement import Allowed, Broken
 from model.log import Position

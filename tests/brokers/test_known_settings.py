@@ -15,10 +15,10 @@ from conformance.brokers.select import demand_settings, has_settings
 from conformance.brokers.settings import MACHINES, NEAR, QUICK, STEADY
 from conformance.brokers.swarm import SWARM, drawn
 from conformance.harness_error import HarnessError
-from conformance.known import SHIPPED
+from conformance.known import HISTORIES
 
 RELEASE = "4.0.8"
-HISTORY = next((SHIPPED / "histories").glob("*.json"))
+HISTORY = next(HISTORIES.glob("*.json"))
 
 
 @pytest.fixture(scope="module")

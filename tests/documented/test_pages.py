@@ -1,4 +1,4 @@
-"""What the pages say of one another and of data: links lead somewhere, and each known deviation has its one entry."""
+"""What the pages say of one another and of data: links lead somewhere, and deviations have their present names."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import ast
 import importlib
 import re
 import subprocess
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from conformance import known
+from conformance.faults.catalogue import defects
+from model.deviations import DEVIATIONS
 from tests.documented.found import ROOT
 
-DOCUMENTS = ("deduplication", "replication", "chunking", "cursors", "key_shared")
 _LINK = re.compile(r"\]\((?!https?:)(?P<page>[^)#\s]*)(?:#(?P<heading>[^)\s]+))?\)")
-_ENTRY = re.compile(r"^\| `(?P<name>[a-z0-9-]+)` \|", re.MULTILINE)
 
 
 def pages() -> list[Path]:
@@ -51,11 +49,19 @@ def test_a_link_to_a_missing_page_or_heading_is_noticed(tmp_path: Path) -> None:
     assert broken_links(page) == ["](#there)", "](gone.md)"]
 
 
-def test_each_known_deviation_has_one_entry_on_the_page_of_a_document() -> None:
-    text = "\n".join((ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in DOCUMENTS)
-    entries = Counter(_ENTRY.findall(text))
-    names = {deviation.name for deviation in known.shipped()}
-    assert {name: entries[name] for name in names} == dict.fromkeys(names, 1)
+def test_each_deviation_has_one_section() -> None:
+    sections = re.findall(r"^### (.*)$", (ROOT / "docs" / "deviations.md").read_text("utf-8"), re.MULTILINE)
+    assert sorted(sections) == sorted(DEVIATIONS)
+
+
+GENERATED = {"deviations.md"}
+FORMER = re.compile("|".join(rf"`{alias}`" for one in DEVIATIONS.values() for alias in one.aliases))
+DEFECTS = {f"`{defect.name}`" for defect in defects()}
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if page.name not in GENERATED], ids=lambda page: page.name)
+def test_no_page_has_a_former_name_of_a_deviation(page: Path) -> None:
+    assert set(FORMER.findall(page.read_text("utf-8"))) <= DEFECTS
 
 
 def test_the_readme_is_short() -> None:

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from conformance.history import document
 from conformance.history.document import Step
-from conformance.known import shipped
 from model.chunking.vocabulary import (
     Acking,
     AcknowledgeChunked,
@@ -37,7 +36,6 @@ from model.chunking.vocabulary import (
     SendPayloads,
     Stream,
 )
-from model.deviations import DEVIATIONS
 from model.judgement import Allowed, Broken
 from model.log import Position
 from tests.judging_again import judged_again
@@ -222,19 +220,3 @@ def test_a_change_breaks_its_rule_on_its_side(name: str) -> None:
     broken = judged_again(with_outcome(operation, change))
     assert isinstance(broken, Broken)
     assert (broken.rule, broken.side, broken.deviation) == (rule, side, None)
-
-
-OF_CHUNKS = [one for one in shipped() if one.rule.startswith("CHUNK")]
-
-
-@pytest.mark.parametrize("deviation", OF_CHUNKS, ids=lambda one: one.name)
-def test_a_shipped_history_comes_to_the_same_when_it_is_judged_again(deviation: Any) -> None:
-    steps = document.read(Path(deviation.history)).steps
-    broken = judged_again(steps, DEVIATIONS.keys() - {deviation.name})
-    assert isinstance(broken, Broken)
-    assert (broken.rule, broken.deviation, broken.side) == (
-        deviation.rule,
-        deviation.name,
-        DEVIATIONS[deviation.name].side,
-    )
-    assert isinstance(judged_again(steps, DEVIATIONS), Allowed)

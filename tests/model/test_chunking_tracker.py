@@ -10,7 +10,7 @@ from model.chunking import dispatching, receiving, sending, storing
 from model.chunking.receiving import fresh_lanes, held_against, met
 from model.chunking.state import Asked, Consumer, Moved, Producer, Subscription, Topic
 from model.chunking.vocabulary import Acking, Asking, Came, Joined, LoggedPart, Part, Passed
-from model.deviations import (
+from model.deviations.chunking import (
     CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE,
     CHUNK_EACH_DEDUPLICATED,
     CHUNK_ONLY_LAST_DEDUPLICATED,

@@ -11,7 +11,7 @@ from model.cursors.acked import Acked, acknowledge_all
 from model.cursors.bits import Bits
 from model.cursors.cursor import Cursor, Interval
 from model.cursors.log import Place, TopicLog, appended
-from model.deviations import BATCH_INDEX_ACKS_NOT_RECOVERED, UNLOAD_WHILE_CURSOR_LEDGER_OPENS
+from model.deviations.cursors import BATCH_INDEX_ACKS_NOT_RECOVERED, UNLOAD_WHILE_CURSOR_LEDGER_OPENS
 from model.judgement import Allowed, Broken
 from model.log import Position
 

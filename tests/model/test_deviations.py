@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import reduce
 
 from model.deduplication.producer_state import UNKNOWN_STATUS
-from model.deviations import (
+from model.deviations import DEVIATIONS
+from model.deviations.deduplication import (
     BATCH_WITHOUT_HIGHEST_ID,
     DEDUPLICATION_ENABLED_IN_FLIGHT,
-    DEVIATIONS,
     OVERLAPPING_BATCH_DROPPED,
     PUSHED_ID_IN_PRODUCER_SUCCESS,
     SECOND_RECOVERY_NOT_AWAITED,

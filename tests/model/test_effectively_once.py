@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from model.applications.tracker import settling, winding_up
-from model.deviations import (
+from model.deviations.deduplication import (
     CLOSE_OVERTAKES_PRODUCER_SUCCESS,
     ROLLOVER_REOPENS_CLOSED_LEDGER,
     SOURCE_RESUMES_FROM_PUSHED_ID,

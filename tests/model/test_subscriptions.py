@@ -6,7 +6,7 @@ from functools import reduce
 from itertools import islice
 
 from model.cursors.cursor import Interval
-from model.deviations import (
+from model.deviations.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     PARTIAL_BATCH_OFF_BACKLOG,
     REPLAY_READ_OUTLIVES_CONSUMERS,

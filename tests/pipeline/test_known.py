@@ -22,8 +22,9 @@ from conformance.pipeline.invariants import BY_NAME
 from conformance.pipeline.topic import Setting
 from conformance.pipeline.verdict import NO_RELEASE, Broken, Verification, verify
 from conformance.report import verification
-from model import deviations
 from model.deviations import DEVIATIONS
+from model.deviations.deduplication import BATCH_WITHOUT_HIGHEST_ID, SECOND_RECOVERY_NOT_AWAITED
+from model.deviations.key_shared import RECENTLY_JOINED_RECEIVES_REPLAY
 from tests.history.samples import event
 from tests.pipeline import soup
 
@@ -398,7 +399,7 @@ def test_a_message_whose_last_chunk_is_stored_twice_is_explained_by_nothing() ->
 
 
 def test_what_a_run_ran_against_says_which_deviations_are_known_of_it() -> None:
-    server, client = deviations.SECOND_RECOVERY_NOT_AWAITED, deviations.BATCH_WITHOUT_HIGHEST_ID
+    server, client = SECOND_RECOVERY_NOT_AWAITED, BATCH_WITHOUT_HIGHEST_ID
     about = {
         "bare": (About(release="4.0.8"),),
         "whole": (About(release="4.0.8", clients={"official": "3.13.0"}),),
@@ -411,7 +412,7 @@ def test_what_a_run_ran_against_says_which_deviations_are_known_of_it() -> None:
     assert {run for run, names in known.items() if client in names} == {"whole"}
     classic = {"subscriptionKeySharedUseClassicPersistentImplementation": "true"}
     switched = known_of_runs(shipped(), {"r": (About(release="4.0.8", settings=classic),)})
-    assert deviations.RECENTLY_JOINED_RECEIVES_REPLAY in switched["r"] - known["whole"]
+    assert RECENTLY_JOINED_RECEIVES_REPLAY in switched["r"] - known["whole"]
 
 
 def verified(spark: SparkSession, folder: Path, release: str | None = None) -> Verification:

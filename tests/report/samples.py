@@ -13,7 +13,7 @@ from conformance.events import (
 )
 from conformance.history.document import History, Step, Violation
 from conformance.known import KnownDeviation
-from model.deviations import BATCH_WITHOUT_HIGHEST_ID, DEDUPLICATION_ENABLED_IN_FLIGHT
+from model.deviations.deduplication import BATCH_WITHOUT_HIGHEST_ID, DEDUPLICATION_ENABLED_IN_FLIGHT
 from model.events import (
     Answer,
     AnyOutcome,

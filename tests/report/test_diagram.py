@@ -9,7 +9,7 @@ import pytest
 
 from conformance.history import document
 from conformance.history.document import History, Step
-from conformance.known import SHIPPED
+from conformance.known import HISTORIES as SHIPPED
 from conformance.report.arrows import ARROWS_AT_MOST
 from conformance.report.diagram import STEPS_AT_MOST, Diagram, diagram_of
 from conformance.report.space_time import HEAD, LONGEST_GAP, TALLEST, draw
@@ -19,7 +19,7 @@ from model.operations import Kill, OpenProducer, Send
 from tests.report.samples import VIOLATION, answers, entry, history, step
 
 DOCS = Path(__file__).parents[2] / "docs" / "histories"
-HISTORIES = sorted([*(SHIPPED / "histories").glob("*.json"), *DOCS.glob("*.json")])
+HISTORIES = sorted([*SHIPPED.glob("*.json"), *DOCS.glob("*.json")])
 
 
 def made(told: History) -> Diagram:
@@ -67,7 +67,7 @@ def test_what_nobody_knows_the_arrival_of_ends_in_a_cross() -> None:
 
 
 def test_frames_that_the_proxy_saw_are_told_apart() -> None:
-    chunked = made(document.read(SHIPPED / "histories" / "chunk-discarded-not-redelivered.json"))
+    chunked = made(document.read(SHIPPED / "chunk-discarded-not-redelivered.json"))
     assert chunked.has_seen
     assert 'class="arrow seen"' in draw(chunked, name="d")
     assert not made(history()).has_seen

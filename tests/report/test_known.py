@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from conformance.harness_error import HarnessError
 from conformance.known import known_of, read, shipped
-from model.deviations import BATCH_WITHOUT_HIGHEST_ID
+from model.deviations.deduplication import BATCH_WITHOUT_HIGHEST_ID
 from tests.report.samples import QUIRK
 
 ENTRY = {
@@ -78,6 +79,17 @@ def test_a_history_is_named_relative_to_its_list(tmp_path: Path) -> None:
     assert deviation.history == str(tmp_path / "one.json")
 
 
+def test_what_an_entry_leaves_out_is_that_of_the_suite(tmp_path: Path) -> None:
+    (deviation,) = read(written(tmp_path, {"deviation": BATCH_WITHOUT_HIGHEST_ID, "releases": ["==2.5.0"]}))
+    (entry,) = (one for one in shipped() if one.name == BATCH_WITHOUT_HIGHEST_ID)
+    assert deviation == replace(entry, releases=("==2.5.0",), clients={})
+
+
+def test_an_entry_may_have_a_former_name(tmp_path: Path) -> None:
+    (deviation,) = read(written(tmp_path, ENTRY | {"deviation": "batch-end-unsent"}))
+    assert deviation.name == BATCH_WITHOUT_HIGHEST_ID
+
+
 def test_while_the_release_is_not_known_all_may_concern_it() -> None:
     assert known_of([QUIRK], None) == (QUIRK,)
     assert known_of([QUIRK], "2.11.0") == ()
@@ -95,7 +107,7 @@ def test_while_the_release_is_not_known_all_may_concern_it() -> None:
         ({"releases": [""]}, "does not specify releases"),
         ({"releases": ["four"]}, "'four'"),
         ({"clients": {"official": "newest"}}, "'newest'"),
-        ({"history": "missing.json"}, "the history missing.json of the deviation .* is not there"),
+        ({"history": "missing.json"}, "the deviation .* has no history .*missing.json"),
         ({"sumary": "a slip"}, "sumary"),
         ({"cause": None}, "is not a list of known deviations"),
     ],

@@ -13,10 +13,10 @@ import pytest
 
 from conformance.engine.machines import Machine
 from model.deduplication.variants import VARIANTS, Origin, Variant, named
-from model.deviations import (
+from model.deviations import DEVIATIONS
+from model.deviations.deduplication import (
     BATCH_WITHOUT_HIGHEST_ID,
     DEDUPLICATION_ENABLED_IN_FLIGHT,
-    DEVIATIONS,
     OVERLAPPING_BATCH_DROPPED,
     PUSHED_ID_IN_PRODUCER_SUCCESS,
     SECOND_RECOVERY_NOT_AWAITED,

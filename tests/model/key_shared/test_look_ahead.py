@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from model.deviations import LOOK_AHEAD_SKIPS_REPLAY
+from model.deviations.key_shared import LOOK_AHEAD_SKIPS_REPLAY
 from model.events import Cleared, Done
 from model.judgement import Broken
 from model.log import Position

@@ -6,7 +6,8 @@ from functools import reduce
 
 import pytest
 
-from model.deviations import (
+from model.deviations.cursors import SEND_IN_PROGRESS_CLEARED_EARLY
+from model.deviations.key_shared import (
     DRAINING_REFCOUNT_DOUBLED,
     LEAVE_TRIGGERS_NO_READ,
     NEW_MESSAGE_OVERTAKES_REPLAY,
@@ -16,7 +17,6 @@ from model.deviations import (
     REPLAY_HEAD_OF_LINE_BLOCKING,
     RETURNED_HASH_NOT_IN_CLEARED_TOTAL,
     REWIND_SKIPPED_AFTER_REPLAY_READ,
-    SEND_IN_PROGRESS_CLEARED_EARLY,
 )
 from model.events import (
     Acknowledged,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.deviations import UPDATE_CREATES_AT_LATEST
+from model.deviations.replication import UPDATE_CREATES_AT_LATEST
 from model.judgement import Broken
 from model.replication.vocabulary import (
     GeoCursor,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.deviations import SNAPSHOT_NOT_AT_HIGHEST_RESPONSE
+from model.deviations.replication import SNAPSHOT_NOT_AT_HIGHEST_RESPONSE
 from model.judgement import Allowed, Broken
 from model.replication.vocabulary import GeoCursor
 from tests.model.replication.test_rounds import NOBODY, taken, updated_with

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from model.deviations import REQUEST_WITHOUT_REMOTE_CLUSTER
+from model.deviations.replication import REQUEST_WITHOUT_REMOTE_CLUSTER
 from model.judgement import Allowed, Broken
 from model.replication.vocabulary import Marker, SnapshotRequest, SnapshotTaken, SubscriptionUpdated
 from tests.model.replication.test_small_logs import TOPIC, Told, at, deviates, judged

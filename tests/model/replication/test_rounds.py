@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from model.deviations import FIRST_ROUND_RESPONSE_COUNTS_TWICE
+from model.deviations.replication import FIRST_ROUND_RESPONSE_COUNTS_TWICE
 from model.judgement import Allowed, Broken
 from model.replication.vocabulary import GeoCursor, SnapshotResponse, SnapshotTaken, SubscriptionUpdated
 from tests.model.replication.test_small_logs import THREE, TOPIC, Told, at, judged, with_entry

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from model.deviations import (
+from model.deviations.replication import (
     CLOSED_REPLICATOR_READS_NO_REQUEST,
     RECOVERY_IGNORES_REPLICATOR_POSITIONS,
     REQUEST_BEFORE_REPLICATOR_EXISTS,

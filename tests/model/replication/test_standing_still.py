@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from model.deviations import REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE
+from model.deviations.replication import REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE
 from model.judgement import Allowed, Broken
 from model.replication.tracked import GeoConsumer, Replication
 from model.replication.tracker import Judged, judge

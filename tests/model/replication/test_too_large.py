@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from model.deviations import TOO_LARGE_TO_REPLICATE
+from model.deviations.replication import TOO_LARGE_TO_REPLICATE
 from model.events import Unknown
 from model.judgement import Allowed, Broken
 from model.replication.tracked import REPLICATORS_ADD_BYTES, Replication

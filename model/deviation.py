@@ -1,0 +1,55 @@
+"""A deviation: where a release, or its client, differs from a document, as one entry of data.
+
+The entries are in :mod:`model.deviations`, a module for each document. An entry's name is a switch of the model: the
+states that it makes possible are marked with the name and held beside the others. All else that anybody says of a
+deviation follows from its entry: the lists of known deviations (``conformance/known``), the reports and
+``docs/deviations.md``.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from model.judgement import Broken, Side
+
+MAX_STATEMENT = 420
+"""A statement is quoted with every violation, so it is short."""
+
+
+class Deviation(Struct, frozen=True, kw_only=True):
+    """One deviation.
+
+    ``aliases``: names that it had before; files that have one of them are still read. ``rule``: what it breaks;
+    ``also``: what else breaks with it. ``statement``: what happens. ``cause``: why, in the code of broker or client.
+    ``upstream``: issues and pull requests, as ``apache/pulsar#23845``.
+
+    ``releases``: version specifiers (``">=2.11,<=5.0.0"``) of the releases that count as having it; one that matches is
+    enough. ``switched_on``: the same by setting (``"name=value"``), for releases that have it only with that setting.
+    ``seldom``: the same for releases that show it too seldom for a replay. ``clients``: whose deviation it is, with
+    versions (``official``: pulsar-client).
+
+    ``seen``, ``gone``: the releases that were seen with it, and without it. ``occurrence``: how often it occurs, and in
+    which circumstances. ``has_history``: whether ``conformance/known/histories`` has a history of its name.
+    """
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    rule: str
+    also: tuple[str, ...] = ()
+    statement: str
+    cause: str
+    upstream: tuple[str, ...] = ()
+    side: Side
+    releases: tuple[str, ...] = ()
+    switched_on: dict[str, tuple[str, ...]] = {}
+    seldom: tuple[str, ...] = ()
+    clients: dict[str, str] = {}
+    seen: tuple[str, ...]
+    gone: tuple[str, ...] = ()
+    occurrence: str = ""
+    has_history: bool = True
+
+    def broken(self, because: str | None = None) -> Broken:
+        """The answer where it is not known: ``because``, what was seen, in a sentence, if there is more to say."""
+        statement = self.statement.removesuffix(".")
+        return Broken(self.rule, statement if because is None else f"{because}. {statement}", self.name, self.side)

@@ -1,0 +1,43 @@
+"""All deviations that the model knows, a module for each document; an entry is :class:`model.deviation.Deviation`."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from model.deviation import Deviation
+from model.deviations import chunking, cursors, deduplication, key_shared, replication
+from model.judgement import Allowed, Broken
+
+S = TypeVar("S")
+
+BY_DOCUMENT: dict[str, tuple[Deviation, ...]] = {
+    "deduplication": deduplication.DEVIATIONS,
+    "replication": replication.DEVIATIONS,
+    "chunking": chunking.DEVIATIONS,
+    "cursors": cursors.DEVIATIONS,
+    "key_shared": key_shared.DEVIATIONS,
+}
+
+DEVIATIONS: dict[str, Deviation] = {
+    deviation.name: deviation for entries in BY_DOCUMENT.values() for deviation in entries
+}
+"""All of them, by name."""
+
+_FORMER = {alias: name for name, deviation in DEVIATIONS.items() for alias in deviation.aliases}
+
+
+def current_name(name: str) -> str:
+    """The name that a deviation has now, where ``name`` is one that it had before; any other name as it is."""
+    return _FORMER.get(name, name)
+
+
+def shown(
+    name: str, after: S, known: frozenset[str], because: str, *, exercised: tuple[str, ...] = ()
+) -> Allowed[S] | Broken:
+    """The answer where only this deviation explains what was seen: ``after`` if it is known, else the broken rule.
+
+    ``because``: what was seen, in a sentence; ``exercised``: the rules that it exercised all the same.
+    """
+    if name not in known:
+        return DEVIATIONS[name].broken(because)
+    return Allowed(after, exercised, (name,))

@@ -1,0 +1,128 @@
+"""The deviations from document 002: chunking."""
+
+from __future__ import annotations
+
+from model.deviation import Deviation
+
+CHUNK_EACH_DEDUPLICATED = "chunk-each-deduplicated"
+CHUNK_ONLY_LAST_DEDUPLICATED = "chunk-only-last-deduplicated"
+CHUNK_RECOVERY_COUNTS_UNFINISHED = "chunk-recovery-counts-unfinished"
+REDELIVERY_READS_IN_PARALLEL = "redelivery-reads-in-parallel"
+CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER = "chunk-assignment-outlives-consumer"
+CHUNK_REPEATED_DISCARDS_BUFFER = "chunk-repeated-discards-buffer"
+CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE = "chunk-buffers-survive-resubscribe"
+CHUNK_DISCARDED_NOT_REDELIVERED = "chunk-discarded-not-redelivered"
+CHUNK_NACK_RETURNS_LAST_ONLY = "chunk-nack-returns-last-only"
+CHUNK_DUPLICATES_NOT_ACKED = "chunk-duplicates-not-acked"
+
+DEVIATIONS = (
+    Deviation(
+        name=CHUNK_EACH_DEDUPLICATED,
+        aliases=("chunk-each-judged",),
+        rule="CHUNK-13",
+        statement="With deduplication every chunked message is lost. All chunks have the sequence id of the message, so those after the first are confirmed as duplicates.",
+        cause="MessageDeduplication.isDuplicate compares the sequence id of every entry, chunk or not (2.11.0). apache/pulsar#20948 changed that for all chunks but the last.",
+        upstream=("apache/pulsar#20948",),
+        side="broker",
+        releases=(">=2.10,<=2.11.0",),
+        seen=("2.11.0",),
+        gone=("3.3.6", "4.0.8"),
+    ),
+    Deviation(
+        name=CHUNK_ONLY_LAST_DEDUPLICATED,
+        aliases=("chunk-last-judged",),
+        rule="CHUNK-13",
+        statement="With deduplication only the last chunk of a message is deduplicated. The other chunks are stored again whenever they are sent again.",
+        cause="MessageDeduplication compares and records an entry only if it is the last chunk of its message (4.0.8, line 447), and does not remember which chunks the log has. If a producer loses its connection between two chunks and sends both again, the log has them twice. If it sends a complete message again, all chunks but the last stay in the backlog of every subscription. Since apache/pulsar#20948.",
+        upstream=("apache/pulsar#20948",),
+        side="broker",
+        releases=(">=3.0.1,<=5.0.0",),
+        seen=("4.0.8", "3.3.6"),
+        gone=("2.11.0",),
+    ),
+    Deviation(
+        name=CHUNK_RECOVERY_COUNTS_UNFINISHED,
+        rule="CHUNK-13",
+        statement="With deduplication, a chunked message that is in flight during an unload is confirmed and lost. Recovery counts its first chunks as the message, so the last chunk is a duplicate.",
+        cause="MessageDeduplication.replayCursor takes the sequence id of every entry, also of chunks that are not the last (4.0.8, line 254). Recording a persisted entry checks that (line 531). It needs a recovery without a snapshot after the chunks.",
+        side="broker",
+        releases=(">=3.0.1,<=5.0.0",),
+        seen=("4.0.8", "3.3.6"),
+    ),
+    Deviation(
+        name=REDELIVERY_READS_IN_PARALLEL,
+        rule="CHUNK-05",
+        statement="If a consumer of an Exclusive or Failover subscription requests redelivery while the broker reads, the broker starts a second read beside the first, and dispatches messages twice.",
+        cause="PersistentDispatcherSingleActiveConsumer.internalRedeliverUnacknowledgedMessages sets havePendingRead to false, although cancelPendingReadRequest cannot cancel a read in progress. The completion of that read then clears the flag of the new one (4.0.8).",
+        upstream=("apache/pulsar#26174",),
+        side="broker",
+        releases=("==3.3.6", "==4.0.8"),
+        seen=("4.0.8", "3.3.6"),
+    ),
+    Deviation(
+        name=CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER,
+        aliases=("chunk-shared-stalls",),
+        rule="CHUNK-09",
+        statement="A Shared subscription is starved after a consumer left with some chunks of a message, or after some chunks were acknowledged, skipped or returned without the others. It recovers when the topic is reloaded.",
+        cause="The dispatcher remembers which consumer has the first chunk of a message until it dispatches the last chunk (AbstractPersistentDispatcherMultipleConsumers, assignChunk). It does not forget a consumer that left, and reads the entries that it cannot dispatch again and again.",
+        upstream=("apache/pulsar#26395", "apache/pulsar#25120"),
+        side="broker",
+        releases=(">=2.10,<=5.0.0",),
+        seen=("4.0.8", "3.3.6", "2.11.0"),
+    ),
+    Deviation(
+        name=CHUNK_REPEATED_DISCARDS_BUFFER,
+        aliases=("chunk-repetition-destroys",),
+        rule="CHUNK-04",
+        statement="A consumer of pulsar-client that receives a repeated chunk discards the message's buffer and that chunk. No consumer ever delivers the message, although the log has all its chunks.",
+        cause="processMessageChunk of ConsumerImpl discards the buffer and the received chunk if it is not the next one. It starts no message after its first chunk (pulsar-client 3.13.0).",
+        side="client",
+        releases=(">=2.10,<=5.0.0",),
+        clients={"official": "<=3.13.0"},
+        seen=("pulsar-client 3.13.0",),
+    ),
+    Deviation(
+        name=CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE,
+        aliases=("chunk-buffers-survive",),
+        rule="CHUNK-04",
+        statement="A consumer of pulsar-client that resubscribes, or requests redelivery of everything, keeps its chunk buffers. The redelivered first chunks count as repeated, and the consumer does not deliver their messages.",
+        cause="ConsumerImpl clears its queue of messages when it resubscribes or requests redelivery of everything, but not chunkedMessageCache_ (pulsar-client 3.13.0). It matters only together with chunk-repeated-discards-buffer.",
+        side="client",
+        releases=(">=2.10,<=5.0.0",),
+        clients={"official": "<=3.13.0"},
+        seen=("pulsar-client 3.13.0",),
+    ),
+    Deviation(
+        name=CHUNK_DISCARDED_NOT_REDELIVERED,
+        aliases=("chunk-discarded-forgotten",),
+        rule="CHUNK-08",
+        statement="pulsar-client does not request redelivery of a chunked message that it discarded past the pending limit. Another consumer receives it, or the same one after a redelivery of everything.",
+        cause="discardChunkMessages of ConsumerImpl leaves what it does not acknowledge to the tracker of unacknowledged messages. That tracker is off unless unacked_messages_timeout_ms is set (pulsar-client 3.13.0).",
+        side="client",
+        releases=(">=2.10,<=5.0.0",),
+        clients={"official": "<=3.13.0"},
+        seen=("pulsar-client 3.13.0",),
+    ),
+    Deviation(
+        name=CHUNK_NACK_RETURNS_LAST_ONLY,
+        aliases=("chunk-last-given-back",),
+        rule="CHUNK-07",
+        statement="For a nacked chunked message of a Shared or Key_Shared subscription, pulsar-client requests redelivery of the last chunk only. The message is not redelivered until the consumer leaves.",
+        cause="The negative acknowledgment uses the message id of a chunked message, which is the id of its last chunk (pulsar-client 3.13.0).",
+        side="client",
+        releases=(">=2.10,<=5.0.0",),
+        clients={"official": "<=3.13.0"},
+        seen=("pulsar-client 3.13.0",),
+    ),
+    Deviation(
+        name=CHUNK_DUPLICATES_NOT_ACKED,
+        aliases=("chunk-repeated-unacknowledged",),
+        rule="CHUNK-07",
+        statement="pulsar-client acknowledges chunks that are stored twice only once. The other copies stay in the backlog, and mark-delete does not pass them.",
+        cause="The id of a chunked message contains only the ids of the chunks that it was assembled from (ChunkMessageIdImpl, pulsar-client 3.13.0).",
+        side="client",
+        releases=(">=2.10,<=5.0.0",),
+        clients={"official": "<=3.13.0"},
+        seen=("pulsar-client 3.13.0",),
+    ),
+)

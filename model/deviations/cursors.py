@@ -1,0 +1,164 @@
+"""The deviations from document 003: acknowledgment and cursors."""
+
+from __future__ import annotations
+
+from model.deviation import Deviation
+
+RESET_MISCOUNTS_BACKLOG = "reset-miscounts-backlog"
+BATCH_INDEX_ACKS_NOT_RECOVERED = "batch-index-acks-not-recovered"
+BATCH_INDEX_ACKS_OVERWRITTEN = "batch-index-acks-overwritten"
+FLUSH_RATE_LIMITED = "flush-rate-limited"
+LOST_ACK_FILTERS_REDELIVERY = "lost-ack-filters-redelivery"
+NACK_BACKOFF_MISSING = "nack-backoff-missing"
+RANGE_LIMIT_IGNORED_ON_UNLOAD = "range-limit-ignored-on-unload"
+UNLOAD_WHILE_CURSOR_LEDGER_OPENS = "unload-while-cursor-ledger-opens"
+UNACKED_COUNT_LOWERED_BY_ANY_ACK = "unacked-count-lowered-by-any-ack"
+PARTIAL_BATCH_OFF_BACKLOG = "partial-batch-off-backlog"
+TERMINATED_LAST_LEDGER_NOT_SKIPPED = "terminated-last-ledger-not-skipped"
+REPLAY_READ_OUTLIVES_CONSUMERS = "replay-read-outlives-consumers"
+SEND_IN_PROGRESS_CLEARED_EARLY = "send-in-progress-cleared-early"
+
+DEVIATIONS = (
+    Deviation(
+        name=RESET_MISCOUNTS_BACKLOG,
+        aliases=("backlog-miscounted",),
+        rule="ACK-01",
+        statement="After a seek or reset to an earlier position the backlog is too low: it leaves out messages that were individually acknowledged after that position. They are dispatched again. Reloading the topic corrects the count.",
+        cause="ManagedCursorImpl.internalResetCursor changes the counter of consumed entries by all entries between the two mark-delete positions (4.0.8, lines 1491 to 1501). It then drops the ranges, which the counter had counted already. After a reset to a later position, ranges in between are counted twice. apache/pulsar#25047 corrects the ranges after the new position; 4.2.4 and 5.0.0-M1 have it.",
+        upstream=("apache/pulsar#25047",),
+        side="broker",
+        releases=(">=2.10,<=5.0.0",),
+        seen=("4.0.8", "3.3.6", "2.11.0", "2.10.1"),
+    ),
+    Deviation(
+        name=BATCH_INDEX_ACKS_NOT_RECOVERED,
+        aliases=("batch-acks-lost",),
+        rule="ACK-10",
+        statement="After a graceful unload, the batch index acks of a partly acknowledged batch are lost, and the broker dispatches these messages again.",
+        cause="A cursor that closes writes its batch index acks to the metadata store. If there is no cursor ledger, ManagedCursorImpl.recover restores mark-delete and the ranges, and does not read the batch index acks. Recovery from a cursor ledger reads them, so they survive a kill. Also reported as apache/pulsar#20585 and apache/pulsar#14982; fixed by apache/pulsar#26474, after 5.0.0-M1. In addition, batch index acks alone are not persisted at all, because asyncDelete returns early while there is no range of whole entries (apache/pulsar#26498). 3.0.7, 4.2.4 and 5.0.0-M1 have the same code.",
+        upstream=("apache/pulsar#26475",),
+        side="broker",
+        releases=(">=2.10,<=5.0.0",),
+        seen=("4.0.8", "3.3.6", "2.11.0", "2.10.1"),
+    ),
+    Deviation(
+        name=BATCH_INDEX_ACKS_OVERWRITTEN,
+        aliases=("batch-acks-overwritten",),
+        rule="ACK-04",
+        statement="A cumulative ack that ends within a batch undoes the individual acks of the rest of this batch, and the broker dispatches these messages again.",
+        cause="ManagedCursorImpl.asyncMarkDelete (ackBatchPosition) replaces the bit set of the entry if the first message left is a later one than before. An individual ack combines both bit sets (4.0.8, line 2194; before apache/pulsar#18042 it always replaced them). It needs two consumers of a Failover subscription, or a client that does not combine the acks itself. 2.11.0, 3.0.7, 3.3.6, 4.2.4 and 5.0.0-M1 have the same code.",
+        side="broker",
+        releases=(">=2.10,<=5.0.0",),
+        seen=("4.0.8",),
+    ),
+    Deviation(
+        name=FLUSH_RATE_LIMITED,
+        rule="ACK-08",
+        statement="The periodic flush shares the acks' rate limiter. If the limiter rejects it, a dirty cursor is not persisted until a later flush.",
+        cause="ManagedCursorImpl.flush calls asyncMarkDelete, which asks the same rate limiter as every ack (4.0.8, line 2173) and leaves the cursor dirty if that rejects. The flush came with apache/pulsar#8634. The limiter also answers an ack as if the broker had stored it (apache/pulsar#26484). 2.11.0, 3.0.7, 3.3.6, 4.2.4 and 5.0.0-M1 have the same code.",
+        side="broker",
+        releases=(">=2.10,<=5.0.0",),
+        seen=("4.0.8",),
+    ),
+    Deviation(
+        name=LOST_ACK_FILTERS_REDELIVERY,
+        aliases=("lost-ack-hides-message",),
+        rule="ACK-11",
+        statement="If a topic is unloaded while pulsar-client holds a grouped ack, that ack is lost. The client counts the message as acked, so on redelivery it neither delivers the message nor acks it again.",
+        cause="The client's tracker of grouped acks filters redelivered messages by what the application acknowledged, even if the connection for that ack is gone. Seen for cumulative acks. The Java client had the same fault (apache/pulsar#7683).",
+        side="client",
+        releases=(">=2.10,<=5.0.0",),
+        clients={"official": "<=3.13.0"},
+        seen=("pulsar-client 3.13.0",),
+    ),
+    Deviation(
+        name=NACK_BACKOFF_MISSING,
+        aliases=("back-off-constant",),
+        rule="ACK-13",
+        statement="pulsar-client requests redelivery of a nacked message after the same delay each time. Document 003 promises a delay that doubles.",
+        cause="Consumers of pulsar-client have one delay (negative_ack_redelivery_delay_ms) and no schedule. The Java client has one (negativeAckRedeliveryBackoff).",
+        upstream=("apache/pulsar-client-cpp#92",),
+        side="client",
+        releases=(">=2.10,<=5.0.0",),
+        clients={"official": "<=3.13.0"},
+        seen=("pulsar-client 3.13.0",),
+    ),
+    Deviation(
+        name=RANGE_LIMIT_IGNORED_ON_UNLOAD,
+        aliases=("many-ranges-stored",),
+        rule="ACK-10",
+        statement="After a second unload without an ack in between, the metadata store has the cursor, even if it has more ranges than managedLedgerMaxUnackedRangesToPersistInMetadataStore. Nothing is lost.",
+        cause="ManagedCursorImpl.shouldPersistUnackRangesToLedger needs a cursor ledger that is open for writing. The ledger that the cursor recovered from is read-only until the next ack opens another one (4.0.8, line 2826). 2.11.0, 3.0.7, 3.3.6, 4.2.4 and 5.0.0-M1 have the same code.",
+        side="broker",
+        releases=(">=2.10,<=5.0.0",),
+        seen=("4.0.8",),
+    ),
+    Deviation(
+        name=UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
+        aliases=("moved-as-ledger-opens",),
+        rule="ACK-10",
+        statement="A graceful unload within about 10 ms of the first ack after a topic was loaded loses this ack, although the broker confirmed it.",
+        cause="The first ack after a load opens a cursor ledger and waits for it as a pending operation. ManagedCursorImpl.asyncClose does not wait. It persists the mark-delete position of the last completed operation (lastMarkDeleteEntry), and the ranges from after the ack, which no longer contain what mark-delete passed. Flaky tests upstream show the race between closing and opening (apache/pulsar#18310, apache/pulsar#18362), but not this loss.",
+        side="broker",
+        releases=(">=2.10,<=5.0.0",),
+        seen=("4.0.8", "3.3.6"),
+    ),
+    Deviation(
+        name=UNACKED_COUNT_LOWERED_BY_ANY_ACK,
+        aliases=("outstanding-undercounted",),
+        rule="ACK-12",
+        statement="If a consumer acknowledges a message that is not pending at it, its count of unacknowledged messages falls, even below zero.",
+        cause="Every individual ack of a consumer lowers its count, whether or not the message is pending there. 3.3.6 and 4.0.8 lower it only for pending messages.",
+        side="broker",
+        releases=(">=2.10,<3.0",),
+        seen=("2.11.0",),
+        gone=("3.3.6", "4.0.8"),
+    ),
+    Deviation(
+        name=PARTIAL_BATCH_OFF_BACKLOG,
+        aliases=("part-off-backlog",),
+        rule="ACK-04",
+        statement="A cumulative ack that ends within a batch takes the whole batch off the backlog of a non-durable subscription, although mark-delete stays before it.",
+        cause="A non-durable cursor counts the entry as consumed, whatever is left of its batch. The source of 2.11.0 was not read.",
+        side="broker",
+        releases=(">=2.10,<3.0",),
+        seen=("2.11.0",),
+        gone=("3.3.6", "4.0.8"),
+    ),
+    Deviation(
+        name=TERMINATED_LAST_LEDGER_NOT_SKIPPED,
+        aliases=("terminated-not-skipped",),
+        rule="ACK-04",
+        statement="After a terminated topic is reloaded, a skip leaves the messages of its last ledger, and still answers success.",
+        cause="ManagedLedgerImpl.initialize makes the last ledger of a terminated topic the current one, with an entry counter (currentLedgerEntries) of 0. getPositionAfterN, which computes the end of a skip, then considers the current ledger empty (4.0.8, lines 3802 to 3808). Other topics have a new ledger as the current one, and the counter is right. 2.11.0 has no current ledger for a terminated topic and skips correctly, but getLastMessageId fails there with a NullPointerException.",
+        side="broker",
+        releases=(">=3.0,<=5.0.0",),
+        seen=("4.0.8", "3.3.6"),
+        gone=("2.11.0",),
+    ),
+    Deviation(
+        name=REPLAY_READ_OUTLIVES_CONSUMERS,
+        aliases=("replay-outlives-consumers",),
+        rule="ACK-12",
+        statement="If the last consumer of a Shared or Key_Shared subscription leaves during a replay read, the next consumers receive these messages twice.",
+        cause="For the first consumer of an empty dispatcher, PersistentDispatcherMultipleConsumers.addConsumer clears the replay queue and rewinds the cursor, or does so after a pending read. readEntriesComplete (4.0.8, line 695) drops the result and rewinds only for a normal read. The result of a replay read goes to the new consumer, who receives the same messages again from the cursor. apache/pulsar#10662 proposed a fix in 2021 and was not merged; apache/pulsar#23803 is about the same race in Key_Shared.",
+        upstream=("apache/pulsar#10662", "apache/pulsar#23803"),
+        side="broker",
+        releases=(">=2.10,<=5.0.0",),
+        seen=("4.0.8",),
+        occurrence="Rare; every time with the failpoint `read-slow`.",
+    ),
+    Deviation(
+        name=SEND_IN_PROGRESS_CLEARED_EARLY,
+        aliases=("replayed-beside-news",),
+        rule="ACK-12",
+        statement="Messages that are replayed while the broker dispatches new messages of a Shared or Key_Shared subscription are read and dispatched twice, the second time at once or when there are permits again.",
+        cause="PersistentDispatcherMultipleConsumers (of 4.0 both implementations) marks a dispatch in progress with one flag (sendInProgress). The end of one dispatch clears it although the result of another read still waits (readEntriesComplete). The next read then replays messages that are about to be dispatched, which are in the replay queue until then. Without permits they return to that queue once more.",
+        side="broker",
+        releases=("<4.0",),
+        switched_on={"subscriptionKeySharedUseClassicPersistentImplementation=true": ("==4.0.8",)},
+        seldom=("==4.0.4", "==4.0.8"),
+        seen=("3.3.6", "4.0.8 classic", "4.0.4", "4.0.8"),
+        occurrence="On 4.0.8 classic in 7 of 12 plays: `pulsar-conformance replay docs/histories/ACK-12-on-4.0.8-classic.json --broker 4.0.8 --setting subscriptionKeySharedUseClassicPersistentImplementation=true`. Rarely on 4.0.8 (a soak of half an hour shows it once or not at all), once on 4.0.4.",
+    ),
+)

@@ -1,0 +1,116 @@
+"""The deviations from document 000: deduplication."""
+
+from __future__ import annotations
+
+from model.deviation import Deviation
+
+OVERLAPPING_BATCH_DROPPED = "overlapping-batch-dropped"
+PUSHED_ID_IN_PRODUCER_SUCCESS = "pushed-id-in-producer-success"
+SOURCE_RESUMES_FROM_PUSHED_ID = "source-resumes-from-pushed-id"
+BATCH_WITHOUT_HIGHEST_ID = "batch-without-highest-id"
+SECOND_RECOVERY_NOT_AWAITED = "second-recovery-not-awaited"
+SNAPSHOT_POSITION_AHEAD = "snapshot-position-ahead"
+DEDUPLICATION_ENABLED_IN_FLIGHT = "deduplication-enabled-in-flight"
+CLOSE_OVERTAKES_PRODUCER_SUCCESS = "close-overtakes-producer-success"
+ROLLOVER_REOPENS_CLOSED_LEDGER = "rollover-reopens-closed-ledger"
+
+DEVIATIONS = (
+    Deviation(
+        name=OVERLAPPING_BATCH_DROPPED,
+        rule="DEDUP-02",
+        statement="A batch that starts with a stored message is confirmed and dropped, including its new messages.",
+        cause="MessageDeduplication compares only the lowest id of a batch (4.0.8, lines 455 and 468). Upstream changed the Java client instead, which no longer builds such batches (apache/pulsar#6326). Other clients still do (apache/pulsar-client-go#1395). 3.0.7, 4.2.4 and 5.0.0-M1 have the same code.",
+        upstream=("apache/pulsar#6273",),
+        side="broker",
+        releases=(">=2.11,<=5.0.0",),
+        seen=("4.0.8", "3.3.6", "2.11.0"),
+    ),
+    Deviation(
+        name=PUSHED_ID_IN_PRODUCER_SUCCESS,
+        aliases=("pending-id-told",),
+        rule="DEDUP-09",
+        statement="A reopened producer gets the sequence id of a write in flight as its last sequence id. The write fails afterwards, or is lost with its topic.",
+        cause="MessageDeduplication.getLastPublishedSequenceId returns the highest id pushed, not the highest id persisted (4.0.8, lines 657 and 658). 3.0.7, 4.2.4 and 5.0.0-M1 have the same code.",
+        side="broker",
+        releases=(">=2.11,<=5.0.0",),
+        seen=("4.0.8", "3.3.6", "2.11.0"),
+    ),
+    Deviation(
+        name=SOURCE_RESUMES_FROM_PUSHED_ID,
+        aliases=("pending-id-trusted",),
+        rule="DEDUP-13",
+        statement="A source that resumes from the last sequence id in ProducerSuccess loses a message, because the write with that id failed afterwards.",
+        cause="The consequence of pushed-id-in-producer-success. A source that resumes from its own last confirmed message is safe.",
+        side="broker",
+        releases=(">=2.11,<=5.0.0",),
+        seen=("4.0.8", "3.3.6", "2.11.0"),
+    ),
+    Deviation(
+        name=BATCH_WITHOUT_HIGHEST_ID,
+        aliases=("batch-end-unsent",),
+        rule="DEDUP-03",
+        statement="pulsar-client sends no highest sequence id with a batch. The broker counts only the lowest, and stores the other messages again if they are sent again individually.",
+        cause="The client sets highest_sequence_id neither in CommandSend nor in the metadata of the batch. The broker then takes the lowest id instead (4.0.8: MessageDeduplication, lines 432 and 533, and 253 in the replay).",
+        side="client",
+        releases=(">=2.11,<=5.0.0",),
+        clients={"official": "<=3.13.0"},
+        seen=("pulsar-client 3.13.0", "pulsar-client 3.12.0"),
+    ),
+    Deviation(
+        name=SECOND_RECOVERY_NOT_AWAITED,
+        aliases=("recovery-race",),
+        rule="DEDUP-12",
+        statement="A topic with its own policy accepts producers before its deduplication state has recovered. Messages that they send again are stored again.",
+        cause="Nothing sets the status to Recovering, so MessageDeduplication.checkStatus starts a second replay with the same cursor when a topic with policies is loaded. Producers wait for only one of the two (4.0.8, lines 156 to 217). In 4.0.8 the second replay finds the cursor at its end and completes, while another thread still applies what the first one read (ManagedLedgerReplayTask, in 4.0.6 but not in 4.0.0). Before that, both replays end on one thread, but the one that nobody waits for may complete last and restore older ids for a moment. 5.0.0-M1 sets the status.",
+        upstream=("apache/pulsar#25954",),
+        side="broker",
+        releases=(">=2.11,<5",),
+        seen=("4.0.8", "3.3.6"),
+        occurrence="On 4.0.8 in about one of twenty first unloads, and every time with the failpoint `replay-slow`. On 3.3.6 once in some hundred unloads.",
+    ),
+    Deviation(
+        name=SNAPSHOT_POSITION_AHEAD,
+        rule="DEDUP-12",
+        statement="A snapshot that is taken while a full ledger closes has the position of the ledger's last entry, but not its sequence id. After an unload that message is stored twice.",
+        cause="The timer takes the last confirmed entry as the snapshot's position (4.0.8: MessageDeduplication, line 673). The last entry of a ledger is confirmed before the ledger closes (OpAddEntry, line 273), and its sequence id is recorded afterwards (lines 279 and 312). 3.0.7, 4.2.4 and 5.0.0-M1 have the same code.",
+        side="broker",
+        releases=(">=2.11,<=5.0.0",),
+        seen=("4.0.8", "3.3.6", "2.11.0"),
+    ),
+    Deviation(
+        name=DEDUPLICATION_ENABLED_IN_FLIGHT,
+        aliases=("switched-on-in-flight",),
+        rule="DEDUP-03",
+        statement="A message that is in flight while deduplication is enabled is stored again if it is sent again.",
+        cause="MessageDeduplication.recordMessagePersisted raises only the highest id persisted (4.0.8, line 533), and isDuplicate compares with the highest id pushed first (line 454). 3.0.7, 4.2.4 and 5.0.0-M1 have the same code.",
+        side="broker",
+        releases=(">=2.11,<=5.0.0",),
+        seen=("4.0.8", "3.3.6", "2.11.0"),
+    ),
+    Deviation(
+        name=CLOSE_OVERTAKES_PRODUCER_SUCCESS,
+        aliases=("closed-before-opened",),
+        rule="DEDUP-13",
+        statement="If the broker closes a producer while creating it, CloseProducer can reach the client before ProducerSuccess. The broker ignores what the producer then sends, and pulsar-client waits forever.",
+        cause="When a write fails, ServerCnx sends CloseProducer from the thread of that write. Meanwhile buildProducerAndAddTopic has added the producer to the topic, but not completed its future (4.0.8, lines 1863 to 1871 and 3323). For the keep-alive interval the broker then ignores sends of a recently closed producer (line 1962, since apache/pulsar#19446). pulsar-client plans to reconnect, and drops that plan on ProducerSuccess. 3.3.6 has the same code.",
+        side="broker",
+        releases=(">=2.11.1,<=5.0.0",),
+        clients={"official": "<=3.13.0"},
+        seen=("4.0.8",),
+        occurrence="With pulsar-client 3.13.0, about once in 200 such attempts.",
+        has_history=False,
+    ),
+    Deviation(
+        name=ROLLOVER_REOPENS_CLOSED_LEDGER,
+        aliases=("unloaded-in-rollover",),
+        rule="DEDUP-13",
+        statement="If a topic is unloaded while it rolls over to a new ledger, some writes in flight fail and later ones are stored. The log has a gap, and the missing messages count as duplicates when they are sent again.",
+        cause="ManagedLedgerImpl.asyncClose sets the state to Closed while a new ledger is being created, so the next entries fail. When the ledger exists, updateLedgersIdsComplete sets the state back to LedgerOpened, and the closed managed ledger stores the entries after them.",
+        side="broker",
+        releases=("==2.11.0",),
+        seen=("2.11.0",),
+        gone=("3.3.6", "4.0.8"),
+        occurrence="Without a failpoint, in about one of thirty unloads with messages in flight.",
+        has_history=False,
+    ),
+)

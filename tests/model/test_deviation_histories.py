@@ -1,0 +1,38 @@
+"""The stored history of each deviation, judged again without a broker: it breaks its rule unless it is known."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from conformance.history import document
+from conformance.history.document import History
+from conformance.known import HISTORIES
+from model.deviation import Deviation
+from model.deviations import DEVIATIONS
+from model.judgement import Allowed, Broken
+from tests.judging_again import judged_again
+
+each = pytest.mark.parametrize(
+    "deviation", [one for one in DEVIATIONS.values() if one.has_history], ids=lambda one: one.name
+)
+
+
+@cache
+def history_of(name: str) -> History:
+    return document.read(HISTORIES / f"{name}.json")
+
+
+@each
+def test_its_rule_breaks_by_its_name_where_all_others_are_known(deviation: Deviation) -> None:
+    broken = judged_again(history_of(deviation.name).steps, DEVIATIONS.keys() - {deviation.name})
+    assert isinstance(broken, Broken)
+    assert (broken.rule, broken.deviation, broken.side) == (deviation.rule, deviation.name, deviation.side)
+
+
+@each
+def test_nothing_breaks_where_it_is_known(deviation: Deviation) -> None:
+    allowed = judged_again(history_of(deviation.name).steps, DEVIATIONS)
+    assert isinstance(allowed, Allowed)
+    assert deviation.name in allowed.deviations
