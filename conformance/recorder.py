@@ -175,15 +175,12 @@ class RecordedProducer:
         return chosen
 
     def producer_name(self) -> str:
-        """Its name."""
         return self._name
 
     def last_sequence_id(self) -> int:
-        """As pulsar-client has it."""
         return int(self._producer.last_sequence_id())
 
     def flush(self) -> None:
-        """Have everything sent and wait until it is confirmed."""
         self._producer.flush()
 
     def close(self) -> None:
@@ -235,7 +232,7 @@ class ConsumerEvents:
             "subscription_type": subscription.kind,
             "consumer": self.name,
         }
-        replicated = subscription.is_replicated
+        replicated = bool(subscription.is_replicated)
         recording.record(Kind.SUBSCRIBE, topic=self.topic, replicated=replicated, invoked_ns=now_ns(), **self._who)
 
     def dispatched(self, message: Message, topic: str) -> None:

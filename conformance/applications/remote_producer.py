@@ -59,7 +59,6 @@ class RemoteProducerHandle:
     def send(
         self, sequence_id: int, payload: bytes, *, partition_key: str | None = None, ordering_key: str | None = None
     ) -> Ticket:
-        """Have it send one message, without a key."""
         assert partition_key is None
         assert ordering_key is None
         self._worker.send(Send(sequence_id, payload))
@@ -70,11 +69,9 @@ class RemoteProducerHandle:
         raise HarnessError(f"a source of pulsar-client sends single messages only, and not {len(messages)} as a batch")
 
     def close(self) -> None:
-        """Have it close gracefully."""
         self._worker.send(Close())
         self._worker.await_end()
 
     def abort(self) -> None:
-        """Have it kill itself."""
         self._worker.send(Die())
         self._worker.await_end()

@@ -78,7 +78,6 @@ class Store:
         self._database.execute("INSERT OR REPLACE INTO last_message VALUES (1, ?, ?, ?)", place)
 
     def close(self) -> None:
-        """Close it."""
         self._database.close()
 
 

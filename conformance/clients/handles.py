@@ -76,20 +76,26 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """What a consumer subscribes to, and how. A new subscription begins at the earliest message."""
+    """What a consumer subscribes to, and how."""
 
     topic: str
     name: str
     kind: Kind
     consumer_name: str | None = None
+    initial: Literal["earliest", "latest"] = "earliest"
+    """Where a new subscription begins."""
     prefetch: int = 1000
-    is_replicated: bool = False
+    """How many messages the broker may send ahead; the wire client's handle gives no permits with 0."""
+    is_replicated: bool | None = None
+    """Whether the subscription is replicated; None leaves it to the broker."""
     is_durable: bool = True
     start_after: Position | None = None
-    """Where one that is not durable begins: after this entry, None: at the earliest."""
+    """Where one that is not durable begins: after this entry; None: at ``initial``."""
     key_shared: KeyShared | None = None
     nack_delay_s: float = 60.0
-    """How long pulsar-client waits before it asks for a redelivery."""
+    """How long pulsar-client waits before it requests a redelivery."""
+    acks_parts: bool = False
+    """Whether pulsar-client acknowledges the messages of a batch one by one."""
 
 
 class ConsumerHandle(Protocol):
@@ -120,7 +126,8 @@ class ConsumerHandle(Protocol):
 
 
 @contextmanager
-def _aborted_on_error(abort: Callable[[], None]) -> Iterator[None]:
+def aborted_on_error(abort: Callable[[], None]) -> Iterator[None]:
+    """Abort what is left of a client if what it is to do raises."""
     try:
         yield
     except BaseException:
@@ -134,27 +141,23 @@ class WireProducerHandle:
     def __init__(self, service: Service, topic: str, name: str | None, *, timeout_s: float) -> None:
         """Connect and open. Raises what is in ``CLIENT_ERRORS``."""
         self._client = WireClient.connect(service, timeout_s=timeout_s)
-        with _aborted_on_error(self.abort):
+        with aborted_on_error(self.abort):
             self.producer: Final = self._client.open_producer(topic, name=name, timeout_s=timeout_s)
         self.last_sequence_id = self.producer.last_sequence_id
 
     def send(
         self, sequence_id: int, payload: bytes, *, partition_key: str | None = None, ordering_key: str | None = None
     ) -> Ticket:
-        """Send it in a frame of its own."""
         ordering = None if ordering_key is None else ordering_key.encode()
         return self.producer.send(sequence_id, payload, partition_key=partition_key, ordering_key=ordering)
 
     def send_batch(self, messages: Sequence[tuple[int, bytes]], *, keys: Sequence[Keys] | None = None) -> Ticket:
-        """Send them in one frame."""
         return self.producer.send_batch(messages, keys=keys)
 
     def close(self) -> None:
-        """Close the producer, then the connection."""
         self._client.close(timeout_s=CLOSE_TIMEOUT_S)
 
     def abort(self) -> None:
-        """Reset the connection."""
         self._client.abort()
 
 
@@ -174,14 +177,13 @@ class OfficialProducerHandle:
         """Connect and open, with ``options`` of :meth:`OfficialClient.open_producer`. Raises ``CLIENT_ERRORS``."""
         self._is_alone = client is None
         self._client = client or OfficialClient(service, timeout_s=max(1.0, timeout_s))
-        with _aborted_on_error(self.abort):
+        with aborted_on_error(self.abort):
             self.producer: Final = self._client.open_producer(topic, name=name, **options)
         self.last_sequence_id = self.producer.last_sequence_id
 
     def send(
         self, sequence_id: int, payload: bytes, *, partition_key: str | None = None, ordering_key: str | None = None
     ) -> Ticket:
-        """Give it to the client."""
         return self.producer.send(sequence_id, payload, partition_key=partition_key, ordering_key=ordering_key)
 
     def send_batch(self, messages: Sequence[tuple[int, bytes]]) -> Ticket:
@@ -189,13 +191,11 @@ class OfficialProducerHandle:
         return self.producer.send_batch(messages)[0]
 
     def close(self) -> None:
-        """Close the producer, and the client unless it is shared."""
         with suppress(*CLIENT_ERRORS):
             self.producer.close()
         self.abort()
 
     def abort(self) -> None:
-        """Cut the client's connections, unless it is shared."""
         if self._is_alone:
             self._client.abort()
 
@@ -208,25 +208,30 @@ class WireConsumerHandle:
         self._prefetch = wanted.prefetch
         self._taken = 0
         self._client = WireClient.connect(service, timeout_s=timeout_s)
-        with _aborted_on_error(self.abort):
+        with aborted_on_error(self.abort):
             self.consumer: Final = self._client.subscribe(
                 wanted.topic,
                 wanted.name,
                 kind=wanted.kind,
                 durable=wanted.is_durable,
-                initial="earliest",
+                initial=wanted.initial,
                 start_after=wanted.start_after,
                 consumer_name=wanted.consumer_name,
                 key_shared=wanted.key_shared,
-                replicated=wanted.is_replicated or None,
+                replicated=wanted.is_replicated,
                 timeout_s=timeout_s,
             )
-            self.consumer.flow(wanted.prefetch)
+            if wanted.prefetch:
+                self.consumer.flow(wanted.prefetch)
 
     @property
     def is_open(self) -> bool:
-        """Whether neither side closed it."""
         return self.consumer.is_open
+
+    @property
+    def port(self) -> int | None:
+        """The port that it connects from."""
+        return self._client.port
 
     def receive(self, *, timeout_s: float) -> Message | None:
         """The next message. Half of the permits are given again once they are used."""
@@ -234,7 +239,7 @@ class WireConsumerHandle:
         if delivery is None:
             return None
         self._taken += 1
-        if self._taken * 2 >= self._prefetch:
+        if self._prefetch and self._taken * 2 >= self._prefetch:
             with suppress(*CLIENT_ERRORS):  # what arrived before the consumer was closed is still received
                 self.consumer.flow(self._taken)
             self._taken = 0
@@ -257,11 +262,9 @@ class WireConsumerHandle:
         self.consumer.redeliver(None if messages is None else {message.position for message in messages})
 
     def close(self) -> None:
-        """Close the consumer, then the connection."""
         self._client.close(timeout_s=CLOSE_TIMEOUT_S)
 
     def abort(self) -> None:
-        """Reset the connection."""
         self._client.abort()
 
 
@@ -276,16 +279,17 @@ class OfficialConsumerHandle:
         """Connect and subscribe. Raises what is in ``CLIENT_ERRORS``."""
         self._is_alone = client is None
         self._client = client or OfficialClient(service, timeout_s=max(1.0, timeout_s))
-        with _aborted_on_error(self.abort):
+        with aborted_on_error(self.abort):
             self.consumer: Final = self._client.subscribe(
                 wanted.topic,
                 wanted.name,
                 kind=wanted.kind,
-                initial="earliest",
+                initial=wanted.initial,
                 consumer_name=wanted.consumer_name,
                 prefetch=wanted.prefetch,
                 nack_delay_s=wanted.nack_delay_s,
-                replicated=wanted.is_replicated,
+                acknowledges_parts=wanted.acks_parts,
+                replicated=bool(wanted.is_replicated),
             )
 
     def receive(self, *, timeout_s: float) -> Message | None:
@@ -313,7 +317,6 @@ class OfficialConsumerHandle:
         self.abort()
 
     def abort(self) -> None:
-        """Cut the client's connections, unless it is shared."""
         if self._is_alone:
             self._client.abort()
 

@@ -56,7 +56,6 @@ class _Consumer:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is subscribed."""
         return self.handle is not None and self.handle.is_open
 
     def subscribe(self, service: Service, deadline: Deadline) -> None:

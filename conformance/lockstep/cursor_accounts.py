@@ -17,7 +17,7 @@ from conformance.clients.admin.backlog import unacknowledged
 from conformance.clients.admin.client import Admin
 from conformance.clients.admin.types import ConsumerStats, CursorStats, InternalStats, SubscriptionStats
 from conformance.lockstep.cursor_consumers import IN_ORDER, Member, WireMember
-from conformance.wait import Deadline
+from conformance.wait import Deadline, wait_until
 from model.events import Range
 from model.log import Position
 
@@ -181,18 +181,19 @@ class Watch:
         """
         before: object = None
         self.await_quiet()
-        while not deadline.passed:
+
+        def settled() -> Account | None:
+            nonlocal before
             account = self.look()
             if account is None:
                 raise KeyError(self.subscription)
-            if self._is_settled(account):
-                if account.standing == before:
-                    return account
-                before = account.standing
-            else:
+            if not self._is_settled(account):
                 before = None
-                time.sleep(PAUSE_S)
-        return None
+                return None
+            is_same, before = account.standing == before, account.standing
+            return account if is_same else None
+
+        return wait_until(settled, deadline)
 
     def _is_settled(self, account: Account) -> bool:
         if not account.has_all_arrived(self.members):

@@ -5,14 +5,12 @@ What the broker answers at once and does in the background is waited for, by its
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
 from conformance.clients.admin.backlog import unacknowledged
 from conformance.clients.admin.client import Admin, AdminError
-from conformance.lockstep.cursor_accounts import PAUSE_S
-from conformance.wait import Deadline, retry
+from conformance.wait import retry, wait_until
 from model.events import AnyOutcome, Done, Expired, Range, Refused, Skipped, Starved, StoredCursorRead, Trimmed
 from model.log import Position
 from model.subscription_operations import CreateSubscription, DeleteSubscription, Skip
@@ -101,12 +99,10 @@ class CursorAdmin:
                 if answer.code not in NO_SUCH_REQUEST
                 else Skipped("no such subscription, or not on this release")
             )
-        deadline = Deadline.after(WORK_TIMEOUT_S)
-        while left := self._left_up_to(topic, subscription, up_to):
-            if deadline.passed:
-                return Starved(f"{len(left)} entries up to {up_to} do not expire, from {min(left)} on")
-            time.sleep(PAUSE_S)
-        return Expired()
+        if wait_until(lambda: not self._left_up_to(topic, subscription, up_to), WORK_TIMEOUT_S):
+            return Expired()
+        left = self._left_up_to(topic, subscription, up_to)
+        return Starved(f"{len(left)} entries up to {up_to} do not expire") if left else Expired()
 
     def _left_up_to(self, topic: str, subscription: str, up_to: Position) -> list[Position]:
         left = unacknowledged(self._admin.internal_stats(topic), subscription)

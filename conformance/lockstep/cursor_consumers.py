@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
-from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
+from conformance.clients.handles import Subscription, WireConsumerHandle, aborted_on_error
+from conformance.clients.outcomes import ConnectionLost
 from conformance.clients.security.service import Service
-from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.consumer import KeyShared, PartOfBatch, WireDelivery
 from conformance.lockstep.batch_acknowledger import BatchAcknowledger
 from conformance.lockstep.positions import Whereabouts
@@ -121,30 +121,23 @@ class WireMember:
         self._waiting: deque[Delivery] = deque()
         self._acknowledged: defaultdict[Position, set[int]] = defaultdict(set)
         self.proxy = Proxy(service) if subscribe.proxied else None
-        self._client = self._connect(service)
-        try:
-            self._consumer = self._client.subscribe(
-                topic,
-                subscribe.subscription,
-                kind=subscribe.kind,
-                durable=subscribe.durable,
-                initial=subscribe.start,
-                consumer_name=name,
-                key_shared=_sharing(subscribe),
-                timeout_s=ANSWER_TIMEOUT_S,
-            )
-            self.port = self._client.port if self.proxy is None else self.proxy.ports[-1]
+        wanted = Subscription(
+            topic=topic,
+            name=subscribe.subscription,
+            kind=subscribe.kind,
+            consumer_name=name,
+            initial=subscribe.start,
+            prefetch=0,  # permits are counted here
+            is_durable=subscribe.durable,
+            key_shared=_sharing(subscribe),
+        )
+        with aborted_on_error(self._stop_proxy):
+            at = service if self.proxy is None else self.proxy.service
+            self._handle = WireConsumerHandle(at, wanted, timeout_s=ANSWER_TIMEOUT_S)
+        self._consumer = self._handle.consumer
+        with aborted_on_error(self.crash):
+            self.port = self._handle.port if self.proxy is None else self.proxy.ports[-1]
             self._flow(self._queue)
-        except BaseException:
-            self.crash()
-            raise
-
-    def _connect(self, service: Service) -> WireClient:
-        try:
-            return WireClient.connect(service if self.proxy is None else self.proxy.service, timeout_s=ANSWER_TIMEOUT_S)
-        except BaseException:
-            self._stop_proxy()
-            raise
 
     @property
     def is_open(self) -> bool:
@@ -296,14 +289,12 @@ class WireMember:
 
     def close(self) -> None:
         """Close the consumer, then the connection."""
-        with suppress(ConnectionLost, NoAnswer, ServerRefused):
-            self._consumer.close(timeout_s=ANSWER_TIMEOUT_S)
-        self._client.close(timeout_s=ANSWER_TIMEOUT_S)
+        self._handle.close()
         self._stop_proxy()
 
     def crash(self) -> None:
         """Reset the connection."""
-        self._client.abort()
+        self._handle.abort()
         self._stop_proxy()
 
     def _stop_proxy(self) -> None:

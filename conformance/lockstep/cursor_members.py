@@ -5,19 +5,19 @@ When one went, the broker has noticed before anything else is done, so that the 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from conformance.clients.outcomes import ConnectionLost, ServerRefused
 from conformance.harness_error import HarnessError
-from conformance.lockstep.cursor_accounts import PAUSE_S, Watch, account_of, port_of
+from conformance.lockstep.cursor_accounts import Watch, account_of, port_of
 from conformance.lockstep.cursor_consumers import Member, WireMember
 from conformance.lockstep.cursor_official import OfficialMember
 from conformance.lockstep.positions import Whereabouts
 from conformance.lockstep.world import World
-from conformance.wait import Deadline
+from conformance.wait import Deadline, retry, wait_until
 from model.events import Delivery, Refused
 from model.log import Position
 from model.subscription_operations import Subscribe
@@ -79,15 +79,15 @@ class Members:
     def new(self, operation: Subscribe, topic: str) -> Member | Refused:
         """A consumer that is subscribed and known to nobody yet; tried again while it can only be a matter of time."""
         is_taken = any(self.on(part, operation.subscription) for part in self.parts(topic))
-        deadline = Deadline.after(LET_IN_TIMEOUT_S)
-        while True:
-            try:
-                return self._connect(operation, topic)
-            except ServerRefused as refused:
-                may_pass = refused.may_pass or (refused.code == "ConsumerBusy" and not is_taken)
-                if not may_pass or deadline.passed:
-                    return Refused(refused.code, refused.message)
-            time.sleep(PAUSE_S)
+
+        def may_pass(error: HarnessError) -> bool:
+            is_busy = isinstance(error, ServerRefused) and error.code == "ConsumerBusy"
+            return error.may_pass or (is_busy and not is_taken)
+
+        try:
+            return retry(lambda: self._connect(operation, topic), LET_IN_TIMEOUT_S, may_pass=may_pass)
+        except ServerRefused as refused:
+            return Refused(refused.code, refused.message)
 
     def _connect(self, operation: Subscribe, topic: str) -> Member:
         # Its name in the history, because who gets which hashes goes by names: a replay is to come to the same.
@@ -157,10 +157,8 @@ class Members:
         member.cut_off()
         deadline = Deadline.after(LET_IN_TIMEOUT_S)
         for topic in self.parts(member.topic):
-            while not self._is_back(member, topic, before):
-                if deadline.passed:
-                    raise HarnessError(f"in {LET_IN_TIMEOUT_S:g} s pulsar-client did not come back")
-                time.sleep(PAUSE_S)
+            if not wait_until(partial(self._is_back, member, topic, before), deadline):
+                raise HarnessError(f"in {LET_IN_TIMEOUT_S:g} s pulsar-client did not reconnect")
 
     def _is_back(self, member: Member, topic: str, before: Sequence[int]) -> bool:
         found = self._world.admin.stats(topic).subscriptions.get(member.subscription)
@@ -171,14 +169,12 @@ class Members:
         """Wait until the broker has noticed that a consumer is gone."""
         deadline = Deadline.after(GONE_TIMEOUT_S)
         for topic in self.parts(member.topic):
-            while self._is_connected(member, topic):
-                if deadline.passed:
-                    raise HarnessError(f"in {GONE_TIMEOUT_S:g} s the broker did not notice that a consumer was cut off")
-                time.sleep(PAUSE_S)
+            if not wait_until(partial(self._is_gone, member, topic), deadline):
+                raise HarnessError(f"in {GONE_TIMEOUT_S:g} s the broker did not notice that a consumer was cut off")
 
-    def _is_connected(self, member: Member, topic: str) -> bool:
+    def _is_gone(self, member: Member, topic: str) -> bool:
         found = self._world.admin.stats(topic).subscriptions.get(member.subscription)
-        return found is not None and account_of(member, found.consumers) is not None
+        return found is None or account_of(member, found.consumers) is None
 
     def lost(self, topic: str | None = None, subscription: str | None = None) -> list[Member]:
         """The broker closed the consumers of a topic, or of a subscription of it, or, with None, all.

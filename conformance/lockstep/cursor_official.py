@@ -8,11 +8,10 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from typing import Final
 
-from conformance.clients.driver.client import OfficialClient, OfficialDelivery
-from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
+from conformance.clients.driver.client import OfficialDelivery
+from conformance.clients.handles import OfficialConsumerHandle, Subscription, aborted_on_error
 from conformance.clients.security.service import Service
 from conformance.lockstep.batch_acknowledger import BatchAcknowledger
 from conformance.lockstep.cursor_consumers import IN_ORDER
@@ -67,21 +66,19 @@ class OfficialMember:
         self._waiting: deque[Delivery] = deque()
         self._deliveries: dict[Delivery, OfficialDelivery] = {}
         self._proxy = Proxy(service)
-        self._client = OfficialClient(self._proxy.service, timeout_s=ANSWER_TIMEOUT_S)
-        try:
-            self._consumer = self._client.subscribe(
-                topic,
-                subscribe.subscription,
-                kind=subscribe.kind,
-                initial=subscribe.start,
-                consumer_name=name,
-                prefetch=max(1, subscribe.queue),
-                nack_delay_s=NACK_DELAY_S,
-                acknowledges_parts=traits.acknowledges_parts,
-            )
-        except BaseException:
-            self.crash()
-            raise
+        wanted = Subscription(
+            topic=topic,
+            name=subscribe.subscription,
+            kind=subscribe.kind,
+            consumer_name=name,
+            initial=subscribe.start,
+            prefetch=max(1, subscribe.queue),
+            nack_delay_s=NACK_DELAY_S,
+            acks_parts=traits.acknowledges_parts,
+        )
+        with aborted_on_error(self._proxy.stop):
+            self._handle = OfficialConsumerHandle(self._proxy.service, wanted, timeout_s=ANSWER_TIMEOUT_S)
+        self._consumer = self._handle.consumer
 
     @property
     def is_open(self) -> bool:
@@ -185,12 +182,10 @@ class OfficialMember:
 
     def close(self) -> None:
         """Close the consumer, which sends what is held back, then the client."""
-        with suppress(ConnectionLost, NoAnswer, ServerRefused):
-            self._consumer.close()
-        self._client.abort()
+        self._handle.close()
         self._proxy.stop()
 
     def crash(self) -> None:
         """Cut the connections, with whatever the client holds back, and end it."""
         self._proxy.stop()
-        self._client.abort()
+        self._handle.abort()

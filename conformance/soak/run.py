@@ -179,11 +179,14 @@ class _Soak:
         self._faults.start()
         for one in self._samplers:
             one.start()
-        while self._elapsed_s < self._request.length_s and not self._watcher.wants_end:
+
+        def is_ended() -> bool:
             self._tick()
             self._faults.check()
             self._late.create_due(self._elapsed_s)
-            time.sleep(TICK_S)
+            return self._watcher.wants_end
+
+        wait_until(is_ended, self._request.length_s, pause_s=TICK_S)
         self._faults.stop()
         for one in self._samplers:
             one.stop()

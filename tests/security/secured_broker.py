@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from conformance.brokers.runs import GuardedProcess
 from conformance.clients.admin.client import Admin
 from conformance.clients.security.service import Secret, Security, Service
 from conformance.harness_error import HarnessError
+from conformance.wait import retry
 from tests.security.certificates import Authority
 from tests.security.tokens import KEY, token
 
@@ -130,14 +130,11 @@ def _settings(broker: SecuredBroker) -> dict[str, str]:
 
 
 def _await(broker: SecuredBroker, process: GuardedProcess) -> None:
-    end = time.monotonic() + START_TIMEOUT_S
+    def await_namespace() -> None:
+        if process.exit_status() is not None:
+            raise HarnessError(f"the broker with TLS ended:\n{process.log.read_text()[-4000:]}")
+        if "public/default" not in admin.namespaces("public"):
+            raise HarnessError("the broker with TLS has no namespace public/default")
+
     with Admin(broker.admin, timeout_s=2) as admin:
-        while True:
-            try:
-                if "public/default" in admin.namespaces("public"):
-                    return
-            except HarnessError as harness_error:
-                why = str(harness_error)
-            if process.exit_status() is not None or time.monotonic() > end:
-                raise HarnessError(f"the broker with TLS does not start: {why}\n{process.log.read_text()[-4000:]}")
-            time.sleep(0.1)
+        retry(await_namespace, START_TIMEOUT_S, may_pass=lambda _: process.exit_status() is None, pause_s=0.1)

@@ -101,7 +101,6 @@ class Admin:
         return self._http.get(f"{topic_path(topic)}/partitions", PartitionedMetadata).partitions
 
     def stats(self, topic: str) -> TopicStats:
-        """Give a topic's stats."""
         return self._http.get(f"{topic_path(topic)}/stats", TopicStats)
 
     def internal_stats(self, topic: str) -> InternalStats:
@@ -193,7 +192,6 @@ class Admin:
         self._http.request("DELETE", f"namespaces/{namespace}", query={"force": str(force).lower()})
 
     def namespaces(self, tenant: str) -> Sequence[str]:
-        """Name a tenant's namespaces."""
         return self._http.get(f"namespaces/{tenant}", list[str])
 
     def topics(self, namespace: str, *, domain: Domain = "persistent", with_system: bool = False) -> Sequence[str]:
@@ -252,7 +250,6 @@ class Admin:
         self._http.request("DELETE", f"tenants/{tenant}")
 
     def tenants(self) -> Sequence[str]:
-        """Name the tenants."""
         return self._http.get("tenants", list[str])
 
     def create_cluster(self, cluster: str, *, admin_url: str, service_url: str) -> None:

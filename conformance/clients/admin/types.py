@@ -251,7 +251,6 @@ class RestEntry(Struct, frozen=True, kw_only=True):
 
     @property
     def producer_name(self) -> str | None:
-        """Who sent it."""
         return self.headers.get("producer-name")
 
     @property
@@ -271,7 +270,6 @@ class RestEntry(Struct, frozen=True, kw_only=True):
 
     @property
     def partition_key(self) -> str | None:
-        """Its key."""
         return self.headers.get("partition-key")
 
     @property
@@ -281,12 +279,10 @@ class RestEntry(Struct, frozen=True, kw_only=True):
 
     @property
     def chunk_id(self) -> int | None:
-        """Which chunk it is, from 0."""
         return self._number("chunk-id")
 
     @property
     def num_chunks(self) -> int | None:
-        """How many chunks its message has."""
         return self._number("num-chunks-from-msg")
 
     @property
@@ -296,7 +292,6 @@ class RestEntry(Struct, frozen=True, kw_only=True):
 
     @property
     def replicated_from(self) -> str | None:
-        """The cluster that it came from."""
         return self.headers.get("replicated-from")
 
     @property

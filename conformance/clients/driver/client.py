@@ -197,11 +197,10 @@ class OfficialConsumer:
         _call("asking for redelivery", self._consumer.redeliver_unacknowledged_messages)
 
     def unsubscribe(self) -> None:
-        """Remove the subscription."""
         _call("unsubscribing", self._consumer.unsubscribe)
 
     def close(self) -> None:
-        """Close it in good order; acknowledgments that are held back are sent."""
+        """Close it gracefully; acks that are held back are sent."""
         _call("closing a consumer", self._consumer.close)
 
 
@@ -220,7 +219,6 @@ class OfficialReader:
         return bool(_call("asking for more", self._reader.has_message_available))
 
     def close(self) -> None:
-        """Close it."""
         _call("closing a reader", self._reader.close)
 
 
@@ -349,7 +347,7 @@ class OfficialClient:
         return OfficialReader(reader)
 
     def close(self) -> None:
-        """Close everything in good order. Errors as for :meth:`open_producer`."""
+        """Close everything gracefully. Errors as for :meth:`open_producer`."""
         _call("closing a client", self._client.close)
         self._give_up("this client was closed")
 

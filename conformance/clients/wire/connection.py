@@ -182,7 +182,6 @@ class Connection:
         self._producers[producer_id] = producer
 
     def remove_producer(self, producer_id: int) -> None:
-        """Hand it no more."""
         self._producers.pop(producer_id, None)
 
     def add_consumer(self, consumer_id: int, consumer: Endpoint) -> None:
@@ -190,7 +189,6 @@ class Connection:
         self._consumers[consumer_id] = consumer
 
     def remove_consumer(self, consumer_id: int) -> None:
-        """Hand it no more."""
         self._consumers.pop(consumer_id, None)
 
     def close(self) -> None:

@@ -55,7 +55,6 @@ class WireDelivery:
 
     @property
     def producer_name(self) -> str:
-        """Who sent it."""
         return self.metadata.producer_name
 
     @property
@@ -251,7 +250,6 @@ class WireConsumer:
             self._end("the broker closed the consumer")
 
     def on_lost(self, reason: str) -> None:
-        """Learn that the connection is gone; the connection calls it."""
         self._end(reason)
 
     def _ask(self, body: Request, timeout_s: float, *, what: str) -> pb.BaseCommand:

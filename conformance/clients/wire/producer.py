@@ -198,7 +198,6 @@ class WireProducer:
             self._end("the broker closed the producer")
 
     def on_lost(self, reason: str) -> None:
-        """Learn that the connection is gone; the connection calls it."""
         self._end(reason)
 
     def _send(self, metadata: pb.MessageMetadata, payload: bytes) -> SendTicket:

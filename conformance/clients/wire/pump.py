@@ -46,7 +46,6 @@ class Pump:
         self._malformed: MalformedFrame | None = None
 
     def add(self, descriptor: int, connection: Pumped) -> None:
-        """Poll this socket from now on."""
         with self.lock:
             self._connections[descriptor] = connection
             self._poll.register(descriptor, _READ)
@@ -55,7 +54,6 @@ class Pump:
                 self._keeper.start()
 
     def remove(self, descriptor: int) -> None:
-        """Poll it no longer."""
         with self.lock:
             del self._connections[descriptor]
             self._poll.unregister(descriptor)

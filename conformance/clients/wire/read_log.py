@@ -38,7 +38,6 @@ class LoggedEntry:
 
     @property
     def producer_name(self) -> str:
-        """Who sent it."""
         return self.metadata.producer_name
 
     @property

@@ -81,7 +81,7 @@ class ConsumerThread(threading.Thread):
             kind=plan.kind,
             consumer_name=plan.name,
             prefetch=PREFETCH,
-            is_replicated=plan.is_replicated,
+            is_replicated=plan.is_replicated or None,
             nack_delay_s=1.0,
         )
         try:

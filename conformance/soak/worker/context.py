@@ -42,7 +42,6 @@ class Counters:
         self.total = Counts()
 
     def add(self, **more: int) -> None:
-        """Add to these counts."""
         with self._lock:
             changed = {name: getattr(self.total, name) + number for name, number in more.items()}
             self.total = msgspec.structs.replace(self.total, **changed)
