@@ -268,6 +268,7 @@ def test_names_are_quoted_in_paths() -> None:
 
 def test_acknowledged_ranges_are_read_as_the_broker_writes_them() -> None:
     assert parse_ranges("[]") == ()
+    assert parse_ranges("[(3:-1..3:2], (4:1..5:0]]") == parse_ranges("[(3:-1..3:2],(4:1..5:0]]")
     assert parse_ranges("[(3:-1..3:2],(4:1..5:0]]") == (
         AcknowledgedRange(Position(3, -1), Position(3, 2)),
         AcknowledgedRange(Position(4, 1), Position(5, 0)),

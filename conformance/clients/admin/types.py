@@ -347,9 +347,12 @@ _RANGE: Final = re.compile(r"\((-?\d+):(-?\d+)\.\.(-?\d+):(-?\d+)\]")
 
 
 def parse_ranges(text: str) -> tuple[AcknowledgedRange, ...]:
-    """Read ``[(3:0..3:2],(4:1..4:5]]``; raise ValueError for what is not of that form."""
+    """Read ``[(3:0..3:2],(4:1..4:5]]``; raise ValueError for what is not of that form.
+
+    With ``managedLedgerUnackedRangesOpenCacheSetEnabled=false`` brokers write a blank after each comma.
+    """
     ranges = tuple(_ranges(text))
-    if text != "[" + ",".join(f"({r.after}..{r.last}]" for r in ranges) + "]":
+    if text.replace(", ", ",") != "[" + ",".join(f"({r.after}..{r.last}]" for r in ranges) + "]":
         raise ValueError(f"not a list of acknowledged ranges: {text}")
     return ranges
 
