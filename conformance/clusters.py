@@ -23,7 +23,7 @@ from conformance.proxy.events import Direction, Event
 from conformance.proxy.faults import Delay, Hold, Refuse, Which
 from conformance.proxy.proxy import Proxy
 from conformance.tenancy.run_name import UNLIMITED_S, RunName
-from model.replication.vocabulary import LABELS
+from model.cluster_operations import LABELS
 
 QUICK: Final[Mapping[str, str]] = {
     "enableReplicatedSubscriptions": "true",

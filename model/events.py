@@ -9,10 +9,10 @@ from __future__ import annotations
 from msgspec import Struct
 
 from model.chunking.vocabulary import ChunkOutcome
+from model.cluster_events import ReplicationOutcome, ReplicationSettings
 from model.key_shared.hashing import HashRange
 from model.log import Position
 from model.operations import FailpointKind
-from model.replication.vocabulary import GeoOutcome
 from model.vocabulary import Entry, Outcome
 
 # ----------------------------------------------------------------------------------------------------- any operation's
@@ -51,7 +51,7 @@ class Created(Outcome, frozen=True):
     takes (None: not known). Cursors: how often they may be persisted (None: without limit), how long they are dirty at
     most, and how many ranges the metadata store takes. Key_Shared: whether it has draining hashes or the classic
     implementation, and ``look_ahead``: how many messages may be in the replay queue for each consumer, and in all,
-    before no new ones are read (0: any).
+    before no new ones are read (0: any). ``replication``: of a topic that several clusters have.
     """
 
     deduplication: bool
@@ -62,6 +62,7 @@ class Created(Outcome, frozen=True):
     stored_ranges: int = 1000
     has_draining_hashes: bool = True
     look_ahead: tuple[int, int] = (2000, 20000)
+    replication: ReplicationSettings | None = None
 
 
 class DeduplicationSet(Outcome, frozen=True):
@@ -188,10 +189,14 @@ class ReceivedMessages(Outcome, frozen=True):
 
 
 class Acknowledged(Outcome, frozen=True):
-    """What was acknowledged. ``receipt``: the broker confirmed it; otherwise the client may still hold the ack."""
+    """What was acknowledged. ``receipt``: the broker confirmed it; otherwise the client may still hold the ack.
+
+    ``begun_ms``: when it was sent, in ms since 1970, as publish times are; 0 where that was not recorded.
+    """
 
     messages: tuple[Delivery, ...]
     receipt: bool
+    begun_ms: int = 0
 
 
 class RedeliveryRequested(Outcome, frozen=True):
@@ -421,7 +426,7 @@ AnyOutcome = (
     | ApplicationOutcome
     | CursorOutcome
     | DueReceived
-    | GeoOutcome
+    | ReplicationOutcome
     | NetworkFaultsCleared
     | ChunkOutcome
 )

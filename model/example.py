@@ -16,6 +16,7 @@ from model.applications.tracker import Applications, Around
 from model.chunking import tracker as chunking_tracker
 from model.chunking.state import Chunking
 from model.chunking.vocabulary import ChunkOperation
+from model.cluster_operations import ReplicationOperation
 from model.cursors import tracker as cursors
 from model.cursors.cursor import Interval, Persisting
 from model.cursors.state import Consumption
@@ -68,7 +69,6 @@ from model.operations import (
 )
 from model.replication import tracker as replication
 from model.replication.tracked import Replication
-from model.replication.vocabulary import GeoOperation
 from model.subscription_operations import KeyOperation, ReceiveDue
 from model.vocabulary import Client, Entry
 
@@ -186,6 +186,8 @@ def _late_step(late: Late, *, may_fail: bool) -> Callable[[Example], Judgement]:
 def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at: Interval) -> Judgement:
     if isinstance(outcome, Skipped):
         return Allowed(state)
+    if state.replication.follows(operation) or isinstance(operation, ReplicationOperation):
+        return _on_clusters(state, replication.judge(state.replication, operation, outcome, state.known))
     if isinstance(operation, ApplicationOperation):
         return _by_application(state, operation, outcome)
     if isinstance(operation, CursorOperation):
@@ -202,8 +204,6 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
         return Allowed(_network_changed(state, operation))
     if isinstance(operation, ChunkOperation):
         return _on_chunks(state, chunking_tracker.judge(state.chunking, operation, outcome, state.known))
-    if isinstance(operation, GeoOperation):
-        return _on_clusters(state, replication.judge(state.replication, operation, outcome, state.known))
     match operation:
         case CreateTopic():
             return _created(state, operation, outcome)

@@ -15,7 +15,7 @@ from typing import Literal
 from msgspec import Struct
 
 from model.chunking.vocabulary import ChunkOperation
-from model.replication.vocabulary import GeoOperation
+from model.cluster_operations import ReplicationOperation
 from model.subscription_operations import KeyOperation, SubscriptionOperation
 from model.vocabulary import Client, Entry, NetworkFault, Operation, Persistence, SubscriptionType
 
@@ -53,6 +53,7 @@ class CreateTopic(Operation, frozen=True):
     the topic is in a namespace for document 003: deduplication is off, and that is how often its cursors are persisted.
     ``is_trimmed``: entries that all subscriptions acknowledged are deleted, as by default; otherwise they are retained.
     ``partitions``: those of a partitioned topic ``t`` are topics of their own, ``t-partition-0`` and so on.
+    ``clusters``: how many have it. With more than one, it is replicated between them unless ``is_replicated`` is false.
     """
 
     topic: str
@@ -60,6 +61,8 @@ class CreateTopic(Operation, frozen=True):
     persistence: Persistence | None = None
     is_trimmed: bool = False
     partitions: int = 0
+    clusters: int = 1
+    is_replicated: bool = True
 
 
 class SetDeduplication(Operation, frozen=True):
@@ -78,11 +81,12 @@ class Unload(Operation, frozen=True):
     """Unload a topic; the next client that asks for it has it loaded again.
 
     With ``classic``, its Key_Shared subscriptions have the classic dispatcher from then on, or the one with draining
-    hashes. Only for brokers whose setting can change while they run.
+    hashes. Only for brokers whose setting can change while they run. At one ``cluster``, where several have the topic.
     """
 
     topic: str
     classic: bool | None = None
+    cluster: str | None = None
 
 
 class Terminate(Operation, frozen=True):
@@ -113,12 +117,13 @@ class ReadLog(Operation, frozen=True):
 
 
 class OpenProducer(Operation, frozen=True):
-    """Open a producer of a fixed name on a topic, as ``session``. Opened."""
+    """Open a producer of a fixed name on a topic, as ``session``; at a cluster, if several have it. Opened."""
 
     session: str
     topic: str
     producer: str
     client: Client = "wire"
+    cluster: str | None = None
 
 
 class CloseProducer(Operation, frozen=True):
@@ -152,13 +157,17 @@ class Restart(Operation, frozen=True):
 
     With ``deduplication``, the broker's default for topics without a policy changes: only a start reads that setting.
     It keeps this value until the end of the example. Then the outcome is that of :class:`SetDeduplication`.
+    ``cluster``: of several, the one whose broker it is.
     """
 
     deduplication: bool | None = None
+    cluster: str | None = None
 
 
 class Kill(Operation, frozen=True):
-    """Kill the broker with SIGKILL and start it again on the same data."""
+    """Kill the broker, of several clusters that of ``cluster``, with SIGKILL and start it again on the same data."""
+
+    cluster: str | None = None
 
 
 class SetFailpoint(Operation, frozen=True):
@@ -328,7 +337,7 @@ AnyOperation = (
     | ApplicationOperation
     | CursorOperation
     | KeyOperation
-    | GeoOperation
+    | ReplicationOperation
     | NetworkOperation
     | ChunkOperation
 )

@@ -112,7 +112,8 @@ class Subscribe(Operation, frozen=True):
     broker, which another consumer may have or have had (None: a unique one). ``proxied``: it connects through a proxy
     of its own, where the network can fail; for the wire client only. For Key_Shared: ``sticky``, the hash ranges that
     it claims, ends included (none: auto split), and whether it allows ``out_of_order`` delivery; both for the wire
-    client only.
+    client only. Where several clusters have the topic: at one ``cluster``, and whether it asks for a replicated
+    subscription.
     """
 
     consumer: str
@@ -127,6 +128,8 @@ class Subscribe(Operation, frozen=True):
     sticky: tuple[tuple[int, int], ...] = ()
     out_of_order: bool = False
     proxied: bool = False
+    cluster: str | None = None
+    is_replicated: bool = False
 
 
 class CloseConsumer(Operation, frozen=True):
@@ -170,7 +173,11 @@ class Acknowledge(Operation, frozen=True):
 
 
 class AckById(Operation, frozen=True):
-    """A consumer of the wire client acknowledges messages by their ids, whether or not it received them."""
+    """A consumer of the wire client acknowledges messages by their ids, whether or not it received them.
+
+    Where several clusters have the topic: only those that it received and did not acknowledge, at each position, as a
+    replicator that reconnected may have stored some twice.
+    """
 
     consumer: str
     ids: tuple[str, ...]

@@ -61,12 +61,16 @@ class Outcome(Struct, frozen=True, tag_field="outcome", tag=True):
 
 
 class Message(Struct, frozen=True):
-    """One message: its sequence id, the business id that its payload carries, and its keys if it has any."""
+    """One message: its sequence id, the business id that its payload carries, and its keys if it has any.
+
+    ``size_bytes``: the least size of the payload, which has spaces after the business id then.
+    """
 
     sequence_id: int
     business_id: str
     key: str | None = None
     ordering_key: str | None = None
+    size_bytes: int = 0
 
     @property
     def sticky_key(self) -> str | None:

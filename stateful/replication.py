@@ -12,29 +12,23 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from conformance.engine.example import RunningExample
-from model.replication.tracked import REPLICATORS_ADD_BYTES
-from model.replication.vocabulary import (
-    AcknowledgeAt,
+from model.cluster_operations import (
     AwaitAnswered,
     AwaitIdle,
     AwaitMessage,
     AwaitTimedOut,
     CatchUp,
-    CreateReplicatedTopic,
     CutLink,
     HealLink,
     HoldLink,
-    JoinAt,
-    KillCluster,
-    LeaveAt,
-    PublishAt,
     ReadClusters,
-    ReceiveAt,
     ReleaseLink,
-    RestartCluster,
     SlowLink,
-    UnloadAt,
 )
+from model.operations import CreateTopic, Kill, OpenProducer, Restart, Send, Unload
+from model.replication.tracked import REPLICATORS_ADD_BYTES
+from model.subscription_operations import AckById, CloseConsumer, Receive, Subscribe
+from model.vocabulary import Entry, Message
 from stateful.chunking_plan import ROOM_BYTES
 from stateful.lockstep_machine import LockstepMachine
 
@@ -56,8 +50,10 @@ class ClustersMachine(LockstepMachine):
         super().__init__(example)
         self.clusters = CLUSTERS
         self.published: list[str] = []
+        self.sessions: dict[str, str] = {}
+        self.opened = 0
         self.consumers: dict[tuple[str, str], str] = {}
-        self.joined = 0
+        self.subscribed = 0
         self.are_subscriptions_replicated = True
 
     @initialize(
@@ -73,7 +69,7 @@ class ClustersMachine(LockstepMachine):
         """A topic in two or three clusters, and a consumer of it at the first one."""
         self.are_subscriptions_replicated = are_subscriptions
         self.create(clusters, deduplication=deduplication, is_replicated=is_replicated)
-        self.join("A", "s0")
+        self.subscribe("A", "s0")
         self.publish_at("A", first)
 
     @rule(place=PLACES, count=COUNTS)
@@ -90,47 +86,47 @@ class ClustersMachine(LockstepMachine):
     @rule(subscription=SUBSCRIPTIONS, place=PLACES, count=COUNTS)
     def receive(self, subscription: str, place: int, count: int) -> None:
         """A consumer takes some messages, and keeps them."""
-        self.do(ReceiveAt(self.consumer(subscription, place), count))
+        self.do(Receive(self.consumer(subscription, place), count))
 
     @rule(subscription=SUBSCRIPTIONS, place=PLACES, last=LAST, is_cumulative=st.sampled_from([False, False, True]))
     def acknowledge(self, subscription: str, place: int, last: tuple[int, ...], is_cumulative: bool) -> None:
         """A consumer takes all that there is, and acknowledges some of it: with holes, or up to one."""
         consumer = self.consumer(subscription, place)
-        self.do(ReceiveAt(consumer, 100))
+        self.do(Receive(consumer, 100))
         picked = last[:1] if is_cumulative else last
         messages = tuple(self.published[-1 - nth] for nth in picked if nth < len(self.published))
         if messages:
-            self.do(AcknowledgeAt(consumer, messages, is_cumulative=is_cumulative))
+            self.do(AckById(consumer, messages, cumulative=is_cumulative))
 
     @rule(subscription=SUBSCRIPTIONS, place=PLACES)
     def acknowledge_all(self, subscription: str, place: int) -> None:
         """A consumer takes all that there is, and acknowledges all that it has."""
         consumer = self.consumer(subscription, place)
-        self.do(ReceiveAt(consumer, 100))
-        self.do(AcknowledgeAt(consumer, tuple(self.published)))
+        self.do(Receive(consumer, 100))
+        self.do(AckById(consumer, tuple(self.published)))
 
     @rule(here=PLACES, there=PLACES, count=COUNTS, is_read_first=st.booleans())
     def fail_over(self, here: int, there: int, count: int, is_read_first: bool) -> None:
         """A consumer acknowledges some of what there is, leaves, and goes on at another cluster, with what is left."""
         consumer = self.consumer("s0", here)
-        self.do(ReceiveAt(consumer, 100))
+        self.do(Receive(consumer, 100))
         if is_read_first:
             self.do(ReadClusters(TOPIC))
         first = len(self.published)
         self.publish_at(self.at(here), count + 1)
-        self.do(ReceiveAt(consumer, 100))
-        self.do(AcknowledgeAt(consumer, tuple(self.published[first : first + count]), is_cumulative=True))
+        self.do(Receive(consumer, 100))
+        self.do(AckById(consumer, tuple(self.published[first : first + count]), cumulative=True))
         self.leave("s0", here)
         self.leave("s0", there)
         self.do(ReadClusters(TOPIC))
-        self.do(ReceiveAt(self.consumer("s0", there), 100))
+        self.do(Receive(self.consumer("s0", there), 100))
 
     @rule(place=PLACES)
     def consume_what_is_not_replicated(self, place: int) -> None:
         """A subscription that no other cluster is to have."""
         if ("own", self.at(place)) not in self.consumers:
-            self.join(self.at(place), "own", is_replicated=False)
-        self.do(ReceiveAt(self.consumers["own", self.at(place)], 100))
+            self.subscribe(self.at(place), "own", is_replicated=False)
+        self.do(Receive(self.consumers["own", self.at(place)], 100))
 
     @rule(here=PLACES, there=PLACES, count=COUNTS)
     def share_a_name(self, here: int, there: int, count: int) -> None:
@@ -138,13 +134,13 @@ class ClustersMachine(LockstepMachine):
         if self.at(here) == self.at(there):
             return
         if ("shared", self.at(there)) not in self.consumers:
-            self.join(self.at(there), "shared", is_replicated=False)
+            self.subscribe(self.at(there), "shared", is_replicated=False)
         consumer = self.consumer("shared", here)
-        self.do(ReceiveAt(consumer, 100))
+        self.do(Receive(consumer, 100))
         self.do(ReadClusters(TOPIC))
         self.publish_at(self.at(here), count)
-        self.do(ReceiveAt(consumer, 100))
-        self.do(AcknowledgeAt(consumer, tuple(self.published)))
+        self.do(Receive(consumer, 100))
+        self.do(AckById(consumer, tuple(self.published)))
         self.do(ReadClusters(TOPIC))
 
     @rule(here=PLACES, there=PLACES)
@@ -183,14 +179,14 @@ class ClustersMachine(LockstepMachine):
         first = len(self.published)
         for _ in range(6):
             self.publish_at(self.at(place), 1)
-            self.do(ReceiveAt(consumer, 100))
-        self.do(AcknowledgeAt(consumer, tuple(self.published[first : first + count]), is_cumulative=True))
+            self.do(Receive(consumer, 100))
+        self.do(AckById(consumer, tuple(self.published[first : first + count]), cumulative=True))
         self.do(ReadClusters(TOPIC))
 
     @rule(place=PLACES)
     def unload(self, place: int) -> None:
         """The topic moves within a cluster."""
-        self.do(UnloadAt(self.at(place), TOPIC))
+        self.do(Unload(TOPIC, cluster=self.at(place)))
         self.gone(self.at(place))
 
     @precondition(lambda self: len(self.clusters) == len(CLUSTERS))
@@ -206,20 +202,20 @@ class ClustersMachine(LockstepMachine):
         self.do(HoldLink(early, asking, "receipts"))
         self.publish_at(asking, 1)
         asked = self.published[-1]
-        self.do(ReceiveAt(consumer, 100))
-        self.do(AwaitAnswered(asking, TOPIC, (early,), behind=asked))
+        self.do(Receive(consumer, 100))
+        self.do(AwaitAnswered(asking, TOPIC, (early,), after=asked))
         self.do(CutLink(early, asking))
         self.do(HoldLink(asking, early))  # without its answers, no other snapshot drives this one out of the cache
         self.publish_at(early, 1)
         unseen = self.published[-1]
         self.do(AwaitMessage(late, TOPIC, unseen))
         self.do(ReleaseLink(asking, late))
-        self.do(AwaitAnswered(asking, TOPIC, (early, late, late), behind=asked))
+        self.do(AwaitAnswered(asking, TOPIC, (early, late, late), after=asked))
         self.do(HealLink(early, asking, is_awaited=True))
-        self.do(AwaitAnswered(asking, TOPIC, (early, early, late, late), behind=asked))
+        self.do(AwaitAnswered(asking, TOPIC, (early, early, late, late), after=asked))
         self.do(AwaitMessage(asking, TOPIC, unseen))
-        self.do(ReceiveAt(consumer, 100))
-        self.do(AcknowledgeAt(consumer, tuple(self.published[:-1])))
+        self.do(Receive(consumer, 100))
+        self.do(AckById(consumer, tuple(self.published[:-1])))
         self.do(ReleaseLink(asking, early))
         self.do(ReadClusters(TOPIC))
 
@@ -248,8 +244,11 @@ class ClustersMachine(LockstepMachine):
         """The topic of this example."""
         self.clusters = CLUSTERS[:clusters]
         self.do(
-            CreateReplicatedTopic(
-                topic=TOPIC, clusters=clusters, is_replicated=is_replicated, deduplication=deduplication
+            CreateTopic(
+                TOPIC,
+                deduplication="namespace-on" if deduplication else "namespace-off",
+                clusters=clusters,
+                is_replicated=is_replicated,
             )
         )
 
@@ -262,32 +261,41 @@ class ClustersMachine(LockstepMachine):
         first = len(self.published)
         messages = tuple(f"{cluster.lower()}{number}" for number in range(first, first + count))
         self.published += messages
-        self.do(PublishAt(cluster, TOPIC, messages, size_bytes))
+        session = self.sessions.get(cluster) or self.open_producer(cluster)
+        numbered = enumerate(messages, start=first)
+        entries = tuple(Entry((Message(number, name, size_bytes=size_bytes),)) for number, name in numbered)
+        self.do(Send(session, entries))
 
-    def join(self, cluster: str, subscription: str, *, is_replicated: bool = True) -> str:
+    def open_producer(self, cluster: str) -> str:
+        """A producer at a cluster: always one of the same name, for which the sequence ids of the example rise."""
+        self.opened += 1
+        session = self.sessions[cluster] = f"p{self.opened}"
+        self.do(OpenProducer(session, TOPIC, f"producer-{cluster}", cluster=cluster))
+        return session
+
+    def subscribe(self, cluster: str, subscription: str, *, is_replicated: bool = True) -> str:
         """A consumer connects at a cluster."""
-        name = f"k{self.joined}"
-        self.joined += 1
+        name = f"k{self.subscribed}"
+        self.subscribed += 1
         self.consumers[subscription, cluster] = name
         is_replicated = is_replicated and self.are_subscriptions_replicated
-        self.do(
-            JoinAt(consumer=name, cluster=cluster, topic=TOPIC, subscription=subscription, is_replicated=is_replicated)
-        )
+        self.do(Subscribe(name, TOPIC, subscription, kind="Exclusive", cluster=cluster, is_replicated=is_replicated))
         return name
 
     def consumer(self, subscription: str, place: int) -> str:
         """The consumer of a subscription at a cluster; a new one where there is none."""
         cluster = self.at(place)
-        return self.consumers.get((subscription, cluster)) or self.join(cluster, subscription)
+        return self.consumers.get((subscription, cluster)) or self.subscribe(cluster, subscription)
 
     def leave(self, subscription: str, place: int) -> None:
         """The consumer of a subscription at a cluster leaves, if there is one."""
         name = self.consumers.pop((subscription, self.at(place)), None)
         if name is not None:
-            self.do(LeaveAt(name))
+            self.do(CloseConsumer(name))
 
     def gone(self, cluster: str) -> None:
-        """The consumers at a cluster were disconnected."""
+        """The clients at a cluster were disconnected."""
+        self.sessions.pop(cluster, None)
         self.consumers = {at: name for at, name in self.consumers.items() if at[1] != cluster}
 
 
@@ -298,7 +306,7 @@ class ClustersKillsMachine(ClustersMachine):
     def bounce(self, place: int, is_kill: bool) -> None:
         """A cluster's broker is killed, or stopped, and started again."""
         cluster = self.at(place)
-        self.do(KillCluster(cluster) if is_kill else RestartCluster(cluster))
+        self.do(Kill(cluster=cluster) if is_kill else Restart(cluster=cluster))
         self.gone(cluster)
 
 
@@ -320,7 +328,7 @@ class ClustersIdleMachine(ClustersMachine):
         self.create(clusters, deduplication=deduplication, is_replicated=is_replicated)
         for cluster in self.clusters[1:]:
             self.do(AwaitIdle(cluster, TOPIC))
-        self.join("A", "s0")
+        self.subscribe("A", "s0")
         self.publish_at("A", first)
         self.do(AwaitAnswered("A", TOPIC, tuple(self.clusters[1:])))
         self.do(ReadClusters(TOPIC))

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from conformance.history.document import Step
+from model.cluster_operations import CatchUp, ReadClusters
 from model.operations import AnyOperation, Kill, Restart
-from model.replication.vocabulary import CatchUp, KillCluster, ReadClusters, RestartCluster
 
 BOUNCE_S: Final = 8.0
 """How long it takes at least until a broker that was taken away has come back, and what follows is done."""
@@ -15,8 +15,6 @@ BOUNCE_S: Final = 8.0
 AT_LEAST_S: Final[dict[type, float]] = {
     Kill: BOUNCE_S,
     Restart: BOUNCE_S,
-    KillCluster: BOUNCE_S,
-    RestartCluster: BOUNCE_S,
     ReadClusters: 0.0,
     CatchUp: 0.0,
 }

@@ -5,9 +5,13 @@ Works on plain JSON values, before they are typed, so that no type keeps an old 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
 
+import msgspec
+
+from conformance.history import upgrade_replication
 from model.deviations import current_name
 
 _TAGS_1: Final = {
@@ -40,7 +44,8 @@ _TAGS_2: Final = {"Gather": "ReceiveDue", "Gathered": "DueReceived", "Received":
 _FIELDS_2: Final = {"shares": "consumers"}
 
 
-class Renames(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Renames:
     """What a format called operations and outcomes (``tags``) and fields, and what the next one calls them.
 
     No old name meant anything else elsewhere. ``added``: fields that the next format has beside a field of this name.
@@ -48,12 +53,17 @@ class Renames(NamedTuple):
 
     tags: Mapping[str, str]
     fields: Mapping[str, str]
-    added: Mapping[str, Mapping[str, Any]] = {}
+    added: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def __call__(self, value: Any) -> Any:
+        """The value in the next format."""
+        return _renamed(value, self)
 
 
-FORMATS: Final = (
+FORMATS: Final[tuple[Callable[[Any], Any], ...]] = (
     Renames(_TAGS_1, _FIELDS_1),
     Renames(_TAGS_2, _FIELDS_2, {"batch_index": {"batch_size": 0}}),
+    upgrade_replication.upgraded,
 )
 """From each format to the next, format 1 first."""
 
@@ -63,8 +73,11 @@ FORMAT: Final = 1 + len(FORMATS)
 
 def upgraded(written: Any, written_as: int) -> Any:
     """The JSON value of a history in the newest format; ``written_as``: the format that it says it has."""
-    for renames in FORMATS[written_as - 1 :]:
-        written = _renamed(written, renames)
+    try:
+        for upgrade in FORMATS[written_as - 1 :]:
+            written = upgrade(written)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise msgspec.ValidationError(f"it has not the form of format {written_as} ({error!r})") from error
     return _with_current_name(written | {"format": FORMAT})
 
 

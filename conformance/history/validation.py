@@ -18,6 +18,7 @@ from conformance.history.document import History, Step
 from model import names
 from model.catalogue import LISTED_BY, RULES
 from model.chunking.vocabulary import Crafted, CreateChunkedTopic, OpenChunking, SubscribeChunked
+from model.cluster_operations import LABELS
 from model.events import Skipped
 from model.key_shared.hashing import STICKY_HASHES
 from model.log import Position
@@ -32,7 +33,6 @@ from model.operations import (
     RunSubscriber,
     StartSource,
 )
-from model.replication.vocabulary import LABELS, CreateReplicatedTopic, GeoOperation, JoinAt
 from model.subscription_operations import Subscribe
 from model.vocabulary import Entry, partition_name
 
@@ -58,8 +58,8 @@ OF_POSITIONS: Final = {field.name for field in fields(Position)}
 NAMED: Final = {**{kind: kind for kind in ("topic", "session", "consumer", "program")}, "other": "session"}
 """What the names in operations are names of, by field."""
 
-OF_CLUSTERS: Final = {"cluster", "source", "target", "by"}
-"""The fields of operations on clusters that have the labels of clusters."""
+OF_CLUSTERS: Final = {"cluster", "target", "by"}
+"""The fields of operations that have the labels of clusters; the source of a link is one as well."""
 
 Name = tuple[str, str]
 """A kind, and a name of it."""
@@ -146,13 +146,13 @@ def _made(operation: AnyOperation) -> Iterator[Name]:
             yield "topic", topic
             for number in range(min(partitions, MOST["partitions"])):
                 yield "topic", partition_name(topic, number)
-        case CreateChunkedTopic(topic=topic) | CreateReplicatedTopic(topic=topic):
+        case CreateChunkedTopic(topic=topic):
             yield "topic", topic
         case OpenProducer(session=session) | OpenChunking(session=session):
             yield "session", session
         case Subscribe(consumer=consumer) | SubscribeChunked(consumer=consumer):
             yield "consumer", consumer
-        case Consume(consumer=consumer) | JoinAt(consumer=consumer):
+        case Consume(consumer=consumer):
             yield "consumer", consumer
         case RunReader(program=program) | RunSubscriber(program=program):
             yield "program", program
@@ -173,10 +173,9 @@ def _used(operation: AnyOperation) -> Iterator[Name]:
 
 
 def _clusters(operation: AnyOperation) -> Iterator[str]:
-    if isinstance(operation, GeoOperation):
-        for field, content in _fields(operation):
-            if field in OF_CLUSTERS:
-                yield from content if isinstance(content, tuple) else (content,)
+    for field, content in _fields(operation):
+        if (field in OF_CLUSTERS and content is not None) or (field == "source" and hasattr(operation, "target")):
+            yield from content if isinstance(content, tuple) else (content,)
 
 
 def _numbers(value: Any) -> Iterator[tuple[str, int]]:

@@ -16,6 +16,7 @@ from conformance.clients.outcomes import ConnectionLost
 from conformance.clients.security.service import Service
 from conformance.clients.wire.consumer import KeyShared, PartOfBatch, WireDelivery
 from conformance.lockstep.batch_acknowledger import BatchAcknowledger
+from conformance.lockstep.payloads import business_id_of
 from conformance.lockstep.positions import Whereabouts
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
 from conformance.lockstep.traits import Traits
@@ -129,6 +130,7 @@ class WireMember:
             initial=subscribe.start,
             prefetch=0,  # permits are counted here
             is_durable=subscribe.durable,
+            is_replicated=None if subscribe.cluster is None else subscribe.is_replicated,
             key_shared=_sharing(subscribe),
         )
         with aborted_on_error(self._stop_proxy):
@@ -259,6 +261,11 @@ class WireMember:
         """Acknowledge by ids. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`."""
         self._consumer.ack(ids, cumulative=cumulative, timeout_s=ANSWER_TIMEOUT_S)
 
+    @property
+    def unacknowledged(self) -> list[Delivery]:
+        """What it received and did not acknowledge, in order."""
+        return [message for message in self.received if not self._is_acknowledged(message)]
+
     def _is_acknowledged(self, message: Delivery) -> bool:
         if self._whole is not None and self._whole.keeps(message):
             return False
@@ -267,8 +274,7 @@ class WireMember:
     def redeliver(self, messages: Sequence[Delivery] | None) -> tuple[Delivery, ...]:
         """Ask the broker at once; asked for all, what is in the queue is dropped and made room for, as clients do."""
         if messages is None:
-            unacknowledged = (m for m in self.received if not self._is_acknowledged(m))
-            asked = tuple(dict.fromkeys((*unacknowledged, *self._waiting)))
+            asked = tuple(dict.fromkeys((*self.unacknowledged, *self._waiting)))
             dropped = len(self._waiting)
             self._waiting.clear()
             self._consumer.redeliver()
@@ -315,7 +321,7 @@ def dispatched(delivery: WireDelivery, traits: Traits) -> Delivery:
         delivery.position,
         delivery.batch_index if is_batch else -1,
         delivery.batch_size if is_batch else 0,
-        delivery.payload.decode(errors="replace"),
+        business_id_of(delivery.payload),
         delivery.redelivery_count if traits.counts_redeliveries else None,
     )
 

@@ -21,11 +21,12 @@ from conformance.lockstep.cursors import Cursors
 from conformance.lockstep.network import Network
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.positions import Whereabouts
-from conformance.lockstep.replication import GeoPerformer
+from conformance.lockstep.replication import ReplicationPerformer
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S, OfficialSession, ProducerSession, WireSession
 from conformance.lockstep.world import World
 from conformance.wait import retry, wait_until
 from model.chunking.vocabulary import ChunkOperation
+from model.cluster_operations import ReplicationOperation
 from model.events import (
     Cleared,
     Created,
@@ -66,7 +67,6 @@ from model.operations import (
     Unload,
     UseProxy,
 )
-from model.replication.vocabulary import GeoOperation
 from model.subscription_operations import KeyOperation
 from model.vocabulary import Entry, Message, Persistence, partition_name
 
@@ -98,14 +98,22 @@ class RealPerformer:
         self._whereabouts = Whereabouts()
         self._cursors = Cursors(world, self._topics, self._whereabouts)
         self._chunks = Chunks(world, self._example, self._topics, self._unload)
-        self._geo_performer: GeoPerformer | None = None
+        self._replication_performer: ReplicationPerformer | None = None
 
     @property
-    def _geo(self) -> GeoPerformer:
+    def _replication(self) -> ReplicationPerformer:
         """What is done at several clusters; they are started when first asked for."""
-        if self._geo_performer is None:
-            self._geo_performer = GeoPerformer(self._world.geo, example=self._example)
-        return self._geo_performer
+        if self._replication_performer is None:
+            self._replication_performer = ReplicationPerformer(self._world.replication, example=self._example)
+        return self._replication_performer
+
+    def _is_at_clusters(self, operation: AnyOperation) -> bool:
+        """Whether an operation is about a topic that several clusters have."""
+        if operation.cluster is not None:
+            return True
+        if isinstance(operation, CreateTopic):
+            return operation.clusters > 1
+        return self._replication_performer is not None and self._replication_performer.performs(operation)
 
     def perform(self, operation: AnyOperation) -> Performed:
         """Carry out one operation and say what was seen."""
@@ -118,6 +126,8 @@ class RealPerformer:
     def _perform(self, operation: AnyOperation) -> Performed:
         if not isinstance(operation, UNHURRIED) and not (isinstance(operation, Send) and not operation.wait):
             self._network.release()
+        if isinstance(operation, ReplicationOperation) or self._is_at_clusters(operation):
+            return Performed(self._replication.perform(operation))
         if isinstance(operation, ApplicationOperation):
             return Performed(self._applications.perform(operation))
         if isinstance(operation, CursorOperation):
@@ -131,8 +141,6 @@ class RealPerformer:
             return self._on_network(operation)
         if isinstance(operation, ChunkOperation):
             return Performed(self._chunks.perform(operation))
-        if isinstance(operation, GeoOperation):
-            return Performed(self._geo.perform(operation))
         match operation:
             case CreateTopic():
                 return self._create_topic(operation)
@@ -482,8 +490,8 @@ class RealPerformer:
         self._cursors.close()
         self._network.close()
         self._chunks.close()
-        if self._geo_performer is not None:
-            self._geo_performer.close()
+        if self._replication_performer is not None:
+            self._replication_performer.close()
 
 
 def _entry(logged: logs.LoggedEntry) -> Entry:

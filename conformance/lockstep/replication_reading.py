@@ -21,11 +21,12 @@ from conformance.clients.admin.types import InternalStats, ReplicationStats, Res
 from conformance.clients.wire.markers import read_marker
 from conformance.clusters import Cluster
 from conformance.harness_error import HarnessError
-from conformance.lockstep.replication_world import PERIOD_MS, GeoWorld, Link, now_ms
+from conformance.lockstep.payloads import business_id_of
+from conformance.lockstep.replication_world import PERIOD_MS, Link, ReplicationWorld, now_ms
 from conformance.wait import Deadline, retry
+from model.cluster_events import ClusterCursor, ClusterEntry, ClusterRead, ClustersRead
 from model.log import Position
 from model.replication.logs import Log, SnapshotSeen
-from model.replication.vocabulary import ClusterRead, ClustersRead, GeoCursor, GeoEntry
 
 STILL_PERIODS: Final = 5
 """For how many snapshot periods nothing may change until a reading counts as quiet."""
@@ -63,16 +64,6 @@ class _Look:
         return all(one is not None and one.is_through for one in told)
 
 
-def payload_of(message: str, size_bytes: int = 0) -> bytes:
-    """What is sent for a message, as large as asked for."""
-    return message.encode().ljust(size_bytes)
-
-
-def message_of(payload: bytes) -> str:
-    """The message that :func:`payload_of` made this of."""
-    return payload.decode(errors="replace").rstrip()
-
-
 class TooMuchToRead(HarnessError):
     """A cluster has more of a topic than can be read in time; what was read of it is not read again."""
 
@@ -80,25 +71,25 @@ class TooMuchToRead(HarnessError):
 class Reading:
     """Reads one topic, any number of times."""
 
-    def __init__(self, world: GeoWorld, labels: Sequence[str], topic: str, *, is_replicated: bool) -> None:
+    def __init__(self, world: ReplicationWorld, labels: Sequence[str], topic: str, *, is_replicated: bool) -> None:
         """``topic`` by its real name, which is the same in all clusters."""
         self._world = world
         self._labels = tuple(labels)
         self._topic = topic
         self._links: tuple[Link, ...] = tuple(permutations(labels, 2)) if is_replicated else ()
-        self._entries: dict[tuple[str, Position], GeoEntry] = {}
+        self._entries: dict[tuple[str, Position], ClusterEntry] = {}
 
-    def quiet(self, *, asleep: Set[str] = frozenset()) -> ClustersRead:
+    def quiet(self, *, closed: Set[str] = frozenset()) -> ClustersRead:
         """Read everything, once nothing changes any more.
 
         Where a link is cut or held, that is not to be had: clusters go on beginning snapshots that nobody answers. Nor
-        where clusters are ``asleep``: they closed their replicators, because the topic was idle there, and need not
+        where clusters are ``closed``: they closed their replicators, because the topic was idle there, and need not
         open them again. A link that was healed is waited for: its replicator tries again when it sees fit.
         """
         clusters = self._world.clusters
         if any(clusters.is_cut(*link) or clusters.is_held(*link) for link in self._links):
             return self._now(is_quiet=False)
-        awaited = [link for link in self._links if link[0] not in asleep]
+        awaited = [link for link in self._links if link[0] not in closed]
         deadline = Deadline.after(QUIET_TIMEOUT_S if self._links else ALONE_TIMEOUT_S)
         last, stands_since = self._look(), time.monotonic()
 
@@ -137,12 +128,12 @@ class Reading:
                 found.setdefault(entry.message, entry.position)
         return found
 
-    def snapshots(self, label: str, *, behind: str | None = None) -> tuple[SnapshotSeen, ...]:
-        """The snapshots that a cluster began, all or those behind a message, with what its log has of them."""
+    def snapshots(self, label: str, *, after: str | None = None) -> tuple[SnapshotSeen, ...]:
+        """The snapshots that a cluster began, all or those after a message, with what its log has of them."""
         entries = self._log(label)
-        first = next((index for index, one in enumerate(entries) if one.message == behind), len(entries))
+        first = next((index for index, one in enumerate(entries) if one.message == after), len(entries))
         found = Log(label, ClusterRead(entries=tuple(entries), cursors=())).snapshots
-        return tuple(one for one in found if behind is None or one.requests[0] > first)
+        return tuple(one for one in found if after is None or one.requests[0] > first)
 
     def began_ms(self, label: str, snapshot: SnapshotSeen) -> int:
         """When a cluster began a snapshot, by its own clock, in milliseconds since 1970."""
@@ -164,7 +155,7 @@ class Reading:
         passed = {link: self.mark_delete(link[0], name) or none for link, name in replicators.items()}
         return {link: at for link, at in passed.items() if at < ends.get(link[0], none)}
 
-    def not_passed_on(self, link: Link) -> tuple[str, ...]:
+    def not_replicated(self, link: Link) -> tuple[str, ...]:
         """The messages published where a link begins, behind the last one of them that is there where it ends."""
         source, target = link
         there = self.messages(target)
@@ -203,11 +194,11 @@ class Reading:
         cursors = self._cursors(label)
         return ClusterRead(entries=tuple(self._log(label)), cursors=cursors)
 
-    def _cursors(self, label: str) -> tuple[GeoCursor, ...]:
+    def _cursors(self, label: str) -> tuple[ClusterCursor, ...]:
         internal = self._internal(label)
         stats = self._cluster_of(label).admin.stats(self._topic).subscriptions
         return tuple(
-            GeoCursor(
+            ClusterCursor(
                 subscription=name,
                 mark_delete=Position.parse(cursor.mark_delete_position),
                 acknowledged=tuple((one.after, one.last) for one in cursor.acknowledged_ranges),
@@ -218,7 +209,7 @@ class Reading:
             if name in stats
         )
 
-    def _log(self, label: str) -> list[GeoEntry]:
+    def _log(self, label: str) -> list[ClusterEntry]:
         positions = list(stored_positions(self._internal(label)))
         admin = self._cluster_of(label).admin
         deadline = Deadline.after(READ_TIMEOUT_S)
@@ -231,14 +222,14 @@ class Reading:
                     raise TooMuchToRead(f"cluster {label} has more of {self._topic} than can be read in time")
         return [self._entries[label, position] for position in positions]
 
-    def _told(self, label: str, read: RestEntry) -> GeoEntry:
+    def _told(self, label: str, read: RestEntry) -> ClusterEntry:
         labels = self._world.labels_by_name
         marker = read_marker(read, labels)
         is_message = read.marker_type is None
-        return GeoEntry(
+        return ClusterEntry(
             position=read.position,
             origin=label if read.replicated_from is None else labels[read.replicated_from],
             published_ms=read.publish_time_ms,
-            message=message_of(read.payload) if is_message else None,
+            message=business_id_of(read.payload) if is_message else None,
             marker=marker,
         )

@@ -16,12 +16,14 @@ from typing import Final
 from conformance.brokers.interface import Broker
 from conformance.clients.admin.http import AdminError
 from conformance.clients.admin.types import ReplicationStats
+from conformance.clients.security.service import Service
 from conformance.clusters import QUICK, Clusters
 from conformance.harness_error import HarnessError
 from conformance.lockstep.cursor_accounts import PAUSE_S
+from conformance.lockstep.traits import Traits
 from conformance.proxy.events import Command, Event
 from conformance.wait import Deadline, retry
-from model.replication.vocabulary import LABELS
+from model.cluster_operations import LABELS
 
 Link = tuple[str, str]
 """The labels of the cluster that sends and of the one that it sends to."""
@@ -38,7 +40,7 @@ NEVER_IDLE_S: Final = int(QUICK["brokerDeleteInactiveTopicsMaxInactiveDurationSe
 CACHED: Final = int(QUICK["replicatedSubscriptionsSnapshotMaxCachedPerSubscription"])
 
 
-class GeoWorld:
+class ReplicationWorld:
     """Three started clusters. Not for use by several threads at once."""
 
     def __init__(self, make: Callable[[], Broker], *, tenant: str, on_start: Callable[[Broker], None]) -> None:
@@ -55,7 +57,13 @@ class GeoWorld:
             on_start(self.clusters.cluster(label).broker)
         configuration = self.clusters.cluster(LABELS[0]).admin.runtime_configuration()
         self.largest_bytes: Final = int(configuration["maxMessageSize"])
+        self.snapshot_room: Final = int(configuration["brokerDeduplicationMaxNumberOfProducers"])
+        self.traits: Final = Traits.of(configuration)
         self.labels_by_name: Final = {self.clusters.cluster(label).name: label for label in LABELS}
+
+    def service(self, cluster: str) -> Service:
+        """Where clients find a cluster."""
+        return self.clusters.cluster(cluster).broker.addresses.service
 
     def _recorder(self, source: str, target: str) -> Callable[[Event], None]:
         """Count how often a replicator of each topic came over a link."""

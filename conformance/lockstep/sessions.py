@@ -15,6 +15,7 @@ from conformance.clients.outcomes import ConnectionLost, Lost, NoAnswer, Receipt
 from conformance.clients.security.service import Service
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.producer import Keys, SendTicket, WireProducer
+from conformance.lockstep.payloads import payload_of
 from conformance.wait import Deadline
 from model.deduplication.producer_state import UNKNOWN_STATUS
 from model.events import Answer, Duplicate, Refused, Stored, Unknown
@@ -94,12 +95,12 @@ class WireSession:
         if not entry.is_batch:
             return self._producer.send(
                 entry.lowest,
-                entry.messages[0].business_id.encode(),
+                payload_of(entry.messages[0]),
                 partition_key=entry.messages[0].key,
                 ordering_key=_bytes(entry.messages[0].ordering_key),
             )
         return self._producer.send_batch(
-            [(m.sequence_id, m.business_id.encode()) for m in entry.messages],
+            [(m.sequence_id, payload_of(m)) for m in entry.messages],
             keys=[Keys(m.key, _bytes(m.ordering_key)) for m in entry.messages],
         )
 
@@ -161,7 +162,7 @@ class OfficialSession:
         self._pending.append([self._send_one(entry) for entry in entries])
 
     def _send_one(self, entry: Entry) -> Sequence[OfficialTicket]:
-        batch = [(m.sequence_id, m.business_id.encode()) for m in entry.messages]
+        batch = [(m.sequence_id, payload_of(m)) for m in entry.messages]
         return self._producer.send_batch(batch, keys=[(m.key, m.ordering_key) for m in entry.messages])
 
     def collect(self) -> tuple[Answer, ...]:

@@ -18,7 +18,7 @@ from conformance.clients.versions import client_versions
 from conformance.clients.wire.client import WireClient
 from conformance.harness_error import HarnessError
 from conformance.lockstep.failpoints import Failpoints
-from conformance.lockstep.replication_world import GeoWorld
+from conformance.lockstep.replication_world import ReplicationWorld
 from conformance.lockstep.settings_in_force import settings_in_force, shipped_settings
 from conformance.lockstep.traits import Traits
 from conformance.tenancy.cluster_settings import CLASSIC
@@ -72,7 +72,7 @@ class World:
         broker of the same kind, not started yet, where several clusters are needed.
         """
         self._another = another
-        self._geo: GeoWorld | None = None
+        self._replication: ReplicationWorld | None = None
         self.broker = broker
         self.service = service or broker.addresses.service
         self._on_start: Callable[[Broker], None] = on_start or (lambda _: None)
@@ -177,13 +177,15 @@ class World:
         return self.broker_default if switch == "broker" else switch.endswith("-on")
 
     @property
-    def geo(self) -> GeoWorld:
+    def replication(self) -> ReplicationWorld:
         """Three clusters of the same kind of broker, started when they are first asked for."""
-        if self._geo is None:
+        if self._replication is None:
             if self._another is None:
                 raise HarnessError("this broker is one cluster only, and there are no others")
-            self._geo = GeoWorld(self._another, tenant=self._place.tenant.tenant, on_start=self._on_start)
-        return self._geo
+            self._replication = ReplicationWorld(
+                self._another, tenant=self._place.tenant.tenant, on_start=self._on_start
+            )
+        return self._replication
 
     @property
     def reader(self) -> WireClient:
@@ -281,7 +283,7 @@ class World:
     def close(self) -> None:
         """Close the world's own connections."""
         self.forget_connections()
-        if self._geo is not None:
-            self._geo.close()
+        if self._replication is not None:
+            self._replication.close()
         self.starter.close()
         self.admin.close()

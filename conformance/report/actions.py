@@ -11,8 +11,9 @@ from typing import assert_never
 from conformance.report import chunking, key_shared, network, replication
 from conformance.report.consumption import deed
 from conformance.report.lists import count, joined, times
-from conformance.report.participants import BROKER, CLIENTS, SUITE, Cast
+from conformance.report.participants import BROKER, CLIENTS, SUITE, Cast, at_cluster
 from model.chunking.vocabulary import ChunkOperation
+from model.cluster_operations import ReplicationOperation
 from model.operations import (
     AnyOperation,
     ClearFailpoints,
@@ -45,7 +46,6 @@ from model.operations import (
     Then,
     Unload,
 )
-from model.replication.vocabulary import GeoOperation
 from model.subscription_operations import KeyOperation
 from model.vocabulary import Persistence
 
@@ -60,7 +60,7 @@ def who_did_what(operation: AnyOperation, cast: Cast) -> tuple[str, str, str]:
         return network.deed(operation)
     if isinstance(operation, ChunkOperation):
         return chunking.deed(operation)
-    if isinstance(operation, GeoOperation):
+    if isinstance(operation, ReplicationOperation):
         return replication.deed(operation)
     match operation:
         case OpenProducer(session=session) | CloseProducer(session=session) | CrashProducer(session=session):
@@ -73,6 +73,8 @@ def who_did_what(operation: AnyOperation, cast: Cast) -> tuple[str, str, str]:
             return f"consumer {consumer}", f"consumer {consumer}", _consumes(operation)
         case RunReader(program=program) | RunSubscriber(program=program):
             return f"program {program}", f"program {program}", _runs(operation)
+        case Unload(cluster=str(cluster)) | Restart(cluster=str(cluster)) | Kill(cluster=str(cluster)):
+            return cluster, f"cluster {cluster}", _done_to_broker(operation)
         case Unload() | Restart() | Kill() | SetFailpoint() | ClearFailpoints():
             return BROKER, "the broker", _done_to_broker(operation)
         case CreateTopic() | SetDeduplication() | ReadSnapshot() | ReadLog() | Drain() | ReadDatabase():
@@ -83,8 +85,8 @@ def who_did_what(operation: AnyOperation, cast: Cast) -> tuple[str, str, str]:
 
 def _deed_of_producer(operation: OpenProducer | CloseProducer | CrashProducer | Send) -> str:
     match operation:
-        case OpenProducer(topic=topic):
-            return f"is created on topic {topic}"
+        case OpenProducer(topic=topic, cluster=cluster):
+            return f"is created on topic {topic}{at_cluster(cluster)}"
         case CloseProducer():
             return "closes"
         case CrashProducer():
@@ -273,6 +275,9 @@ def _deed_of_suite(
 def _creates(operation: CreateTopic) -> str:
     number = operation.partitions
     partitions = f" of {count(number, 'partition', 'partitions')}" if number else ""
+    if operation.clusters > 1:
+        replicated = "replicated" if operation.is_replicated else "not replicated"
+        partitions += f" in {operation.clusters} clusters, {replicated}"
     if operation.persistence is None:
         return f"creates topic {operation.topic}{partitions}, {_switched(operation.deduplication)}"
     retention = "without" if operation.is_trimmed else "with"

@@ -49,7 +49,6 @@ from model.events import (
 )
 from model.log import Position
 from model.operations import OpenProducer, Send
-from model.replication.vocabulary import AcknowledgeAt, AcknowledgedAt, PublishAt, Published, ReceivedAt
 
 ARROWS_AT_MOST = 8
 """How many arrows of one step are drawn; of more, the first and the last."""
@@ -93,11 +92,6 @@ def _arrows(step: Step, actor: str) -> Iterable[Arrow]:
         case OpenProducer(), Opened(last_sequence_id=last):
             yield Arrow(client=actor, label="open", is_out=True)
             yield Arrow(client=actor, label="open" if last is None else f"last sequence id {last}", is_out=False)
-        case PublishAt(messages=messages), Published(positions=positions):
-            yield from (Arrow(client=actor, label=f"send {message}", is_out=True) for message in messages)
-            yield from (Arrow(client=actor, label=f"stored at {position}", is_out=False) for position in positions)
-        case AcknowledgeAt(messages=messages), AcknowledgedAt():
-            yield Arrow(client=actor, label=f"ack {_few(messages)}", is_out=True)
         case _:
             yield from _of_outcome(step, actor)
 
@@ -120,8 +114,6 @@ def _of_outcome(step: Step, actor: str) -> Iterable[Arrow]:
             yield Arrow(client=actor, label=f"redeliver {_few([one.position for one in messages])}", is_out=True)
         case SourceEnded(confirmed=confirmed):
             yield from (Arrow(client=actor, label=_confirmed(one), is_out=False) for one in confirmed)
-        case ReceivedAt(messages=given):
-            yield from (Arrow(client=actor, label=f"{one.position} {one.message}", is_out=False) for one in given)
         case Refused(code=code):
             yield Arrow(client=actor, label=f"refused: {code}", is_out=False)
         case Unknown():

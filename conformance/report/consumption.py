@@ -116,7 +116,7 @@ def _deed_of_consumer(operation: ConsumerOperation) -> str:
         case Acknowledge(nth=nth, cumulative=cumulative):
             return f"acknowledges {_up_to(cumulative)}what it received as {_numbers(nth)}"
         case AckById(ids=ids, cumulative=cumulative):
-            return f"acknowledges {_up_to(cumulative)}{joined(ids)}, received or not"
+            return f"acknowledges {_up_to(cumulative)}{joined(ids)} by message id"
         case Nack(nth=nth):
             return _asks_again(nth)
         case Seek(to=to, by_time=by_time):
@@ -130,8 +130,9 @@ def _subscribes(operation: Subscribe) -> str:
     queue = f", with a receiver queue of {count(operation.queue, 'message', 'messages')}" if operation.queue else ""
     name = f", with the consumer name {operation.known_as}" if operation.known_as is not None else ""
     proxy = ", through a proxy of its own" if operation.proxied else ""
+    replicated = ", replicated" if operation.is_replicated else ""
     begins = f"subscribes to topic {operation.topic}{_beginning(operation.start)}"
-    return f"{begins}{durable}{queue}{name}{_sharing(operation)}{proxy}"
+    return f"{begins}{durable}{queue}{name}{_sharing(operation)}{proxy}{replicated}"
 
 
 def _sharing(operation: Subscribe) -> str:

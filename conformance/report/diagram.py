@@ -17,7 +17,6 @@ from conformance.report.participants import BROKER, SUITE
 from conformance.report.results import Tone
 from conformance.report.words import Telling, explain
 from model.events import Skipped
-from model.replication.vocabulary import JoinAt, PublishAt
 
 STEPS_AT_MOST = 60
 """How many steps a diagram has."""
@@ -99,15 +98,14 @@ def _chosen(history: History) -> list[int]:
 
 
 def _homes(steps: Iterable[Step]) -> dict[str, str]:
-    """The lane of the broker that each consumer of several clusters is connected to."""
-    return {step.operation.consumer: step.operation.cluster for step in steps if isinstance(step.operation, JoinAt)}
+    """The lane of the broker that each session and consumer of several clusters is connected to."""
+    operations = [step.operation for step in steps]
+    return {one.actor: one.cluster for one in operations if one.actor is not None and one.cluster is not None}
 
 
 def _band(at: int, history: History, telling: Telling, homes: dict[str, str]) -> Band:
     step, violation = history.steps[at], history.violation
     lane, broker = telling.actor, homes.get(telling.actor, BROKER)
-    if isinstance(step.operation, PublishAt):
-        lane, broker = _producer_at(step.operation.cluster), step.operation.cluster
     return Band(
         step=telling.step,
         lane=lane,
@@ -120,10 +118,6 @@ def _band(at: int, history: History, telling: Telling, homes: dict[str, str]) ->
         arrows=arrows_of(step, lane),
         breaks=violation.rule if violation is not None and violation.step == telling.step else None,
     )
-
-
-def _producer_at(cluster: str) -> str:
-    return f"producer at {cluster}"
 
 
 def _lanes(bands: Sequence[Band], tellings: Sequence[Telling]) -> Iterable[Lane]:

@@ -20,6 +20,11 @@ CLIENTS = {"wire": "wire client", "official": "pulsar-client"}
 """How the two clients are called."""
 
 
+def at_cluster(cluster: str | None) -> str:
+    """Where something is done, if there are several clusters."""
+    return "" if cluster is None else f" at cluster {cluster}"
+
+
 @dataclass(frozen=True, slots=True)
 class Cast:
     """How each session was opened, and each consumer subscribed, so far in a history that is told step by step."""
@@ -42,13 +47,12 @@ class Cast:
         opened = self.sessions.get(session)
         if opened is None:
             return f"session {session}, which was never opened,"
-        return f"producer {opened.producer} (session {session}, {CLIENTS[opened.client]})"
+        return f"producer {opened.producer} (session {session}, {CLIENTS[opened.client]}{at_cluster(opened.cluster)})"
 
     def consumer(self, name: str) -> str:
         """A consumer as the subject of a sentence."""
         subscribed = self.consumers.get(name)
         if subscribed is None:
             return f"consumer {name}, which never subscribed,"
-        return (
-            f"consumer {name} ({subscribed.kind}, subscription {subscribed.subscription}, {CLIENTS[subscribed.client]})"
-        )
+        how = f"{subscribed.kind}, subscription {subscribed.subscription}, {CLIENTS[subscribed.client]}"
+        return f"consumer {name} ({how}{at_cluster(subscribed.cluster)})"

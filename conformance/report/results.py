@@ -12,6 +12,7 @@ from conformance.report import chunking, key_shared, replication
 from conformance.report.consumption import outcome_in_words
 from conformance.report.lists import count, ends, joined, times
 from model.chunking.vocabulary import ChunkOutcome
+from model.cluster_events import ReplicationOutcome
 from model.events import (
     AnyOutcome,
     Cleared,
@@ -45,7 +46,6 @@ from model.events import (
     Unknown,
 )
 from model.operations import AnyOperation, Send
-from model.replication.vocabulary import GeoOutcome
 from model.vocabulary import Entry
 
 
@@ -99,7 +99,7 @@ def _ids(entry: Entry) -> str:
 def _outcome(outcome: AnyOutcome) -> str:
     if isinstance(outcome, ChunkOutcome):
         return chunking.outcome_in_words(outcome)
-    if isinstance(outcome, GeoOutcome):
+    if isinstance(outcome, ReplicationOutcome):
         return replication.outcome_in_words(outcome)
     if isinstance(outcome, DueReceived):
         return key_shared.outcome_in_words(outcome)
@@ -108,8 +108,10 @@ def _outcome(outcome: AnyOutcome) -> str:
     match outcome:
         case Done():
             return ""
-        case Created(deduplication=on, snapshot_room=room):
-            return f"deduplication is {'on' if on else 'off'}, a snapshot holds {count(room, 'producer', 'producers')}"
+        case Created(deduplication=on, snapshot_room=room, replication=settings):
+            where = "" if settings is None else f"{replication.settings_in_words(settings)}; "
+            holds = f"a snapshot holds {count(room, 'producer', 'producers')}"
+            return f"{where}deduplication is {'on' if on else 'off'}, {holds}"
         case DeduplicationSet(deduplication=on):
             return f"deduplication is {'on' if on else 'off'} now"
         case PolicyIgnored(deduplication=status):

@@ -23,7 +23,7 @@ from conformance.history.recording import Recording, now_ns
 from conformance.reading_back import read_cursors
 from conformance.soak.request import SoakRequest
 from conformance.tenancy.place import Place
-from model.replication.vocabulary import LABELS
+from model.cluster_operations import LABELS
 
 ALONE: Final = ""
 """The label of the only cluster."""

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 from model.catalogue import carries
+from model.cluster_events import ClusterCursor, SnapshotRequest, SnapshotResponse
 from model.deviations.replication import (
     CLOSED_REPLICATOR_READS_NO_REQUEST,
     FIRST_ROUND_RESPONSE_COUNTS_TWICE,
@@ -29,15 +30,14 @@ from model.replication.evidence import Deviating, Shown
 from model.replication.logs import Log, Logs, SnapshotSeen, is_passed, skipped_where_created
 from model.replication.participants import only_what_takes_part
 from model.replication.rounds import answered_again, complete, is_too_early, misled, repeated
-from model.replication.tracked import GeoTopic
-from model.replication.vocabulary import GeoCursor, SnapshotRequest, SnapshotResponse
+from model.replication.tracked import ReplicatedTopic
 
 SLACK_MS = 2000
 """How much later than its date a message may have been stored, or a timer may have run out, on a busy machine."""
 
 
 @carries("REPL-01")
-def replicated_in_order(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+def replicated_in_order(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
     """Every cluster has the messages of each in the order of that one's own log, and once.
 
     Where a replicator came back, what was on its way may have been sent twice, unless the topic is deduplicated.
@@ -58,7 +58,7 @@ def replicated_in_order(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
 
 
 def _as_there(
-    topic: GeoTopic, source: str, target: str, own: tuple[str, ...], first: tuple[str, ...]
+    topic: ReplicatedTopic, source: str, target: str, own: tuple[str, ...], first: tuple[str, ...]
 ) -> Iterator[Shown]:
     """What came first to a cluster is what another one had first; and once all has come through, that is everything."""
     small = tuple(message for message in own if message in first or message not in topic.nearly_full)
@@ -75,7 +75,7 @@ def _as_there(
 
 
 @carries("REPL-02")
-def none_without_news(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+def none_without_news(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
     """Between the beginning of a snapshot that was completed and that of the next one, something is published.
 
     A consumer whose subscription is not replicated may end the snapshots of a cluster where none is (yet). What begins
@@ -107,7 +107,7 @@ def _completed_before(log: Log, snapshot: SnapshotSeen) -> SnapshotSeen | None:
 
 
 @carries("REPL-03")
-def none_while_disconnected(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+def none_while_disconnected(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
     """While a replicator is not connected, its cluster begins no snapshot.
 
     A topic that is not replicated has none; whatever is marked there is REPL-18's matter.
@@ -132,7 +132,7 @@ def none_while_disconnected(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
 
 
 @carries("REPL-04")
-def answered_with_the_last_position(_: GeoTopic, logs: Logs) -> Iterator[Shown]:
+def answered_with_the_last_position(_: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
     """An answer stands behind the request that it is for, and tells the position of an entry between the two."""
     for cluster, log in logs.items():
         asked: dict[str, int] = {}
@@ -156,7 +156,7 @@ def answered_with_the_last_position(_: GeoTopic, logs: Logs) -> Iterator[Shown]:
 
 
 @carries("REPL-05")
-def answered_once(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+def answered_once(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
     """A request is answered once by each cluster, however many replicators it has."""
     read = topic.read
     for cluster, log in logs.items():
@@ -181,7 +181,7 @@ def answered_once(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
 
 
 @carries("REPL-06")
-def made_of_first_answers(_: GeoTopic, logs: Logs) -> Iterator[Shown]:
+def made_of_first_answers(_: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
     """Of a cluster that answered more than once, a snapshot has the first answer."""
     for log, snapshot, taken, answers in complete(logs):
         first = {answer.cluster: answer.position for answer in reversed(answers)}
@@ -197,7 +197,7 @@ def made_of_first_answers(_: GeoTopic, logs: Logs) -> Iterator[Shown]:
 
 
 @carries("REPL-09")
-def made_of_answers(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+def made_of_answers(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
     """A snapshot has an answer of each other cluster, and for its own position that where the last answer stands."""
     for log, snapshot, taken, answers in complete(logs):
         told = {(answer.cluster, answer.position) for answer in answers}
@@ -220,7 +220,7 @@ def made_of_answers(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
 
 
 @carries("REPL-07")
-def made_in_two_rounds(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+def made_in_two_rounds(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
     """With more than one other cluster, each answers the second request as well before a snapshot is complete."""
     if len(topic.clusters) < 3:
         return
@@ -241,7 +241,7 @@ def made_in_two_rounds(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
 
 
 @carries("REPL-08")
-def none_too_late(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+def none_too_late(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
     """What took longer than the timeout is not completed, whoever answers later."""
     longest_ms = topic.made.timeout_ms + topic.made.period_ms + SLACK_MS
     for log in logs.values():
@@ -261,7 +261,7 @@ def none_too_late(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
 
 
 @carries("REPL-12")
-def updates_are_snapshots_that_were_passed(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+def updates_are_snapshots_that_were_passed(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
     """An update has the positions of a snapshot that mark-delete has passed, each time of a later one.
 
     A broker that is killed may forget what it had passed, and pass it again. Cursors are read before their log: of an
@@ -274,7 +274,7 @@ def updates_are_snapshots_that_were_passed(topic: GeoTopic, logs: Logs) -> Itera
             yield from _updates_of(log, cursor, known_until_ms)
 
 
-def _updates_of(log: Log, cursor: GeoCursor, known_until_ms: float) -> Iterator[Shown]:
+def _updates_of(log: Log, cursor: ClusterCursor, known_until_ms: float) -> Iterator[Shown]:
     latest = -1
     for index, update in log.updates(cursor.subscription):
         at = log.entries[index].position
@@ -301,7 +301,7 @@ def _updates_of(log: Log, cursor: GeoCursor, known_until_ms: float) -> Iterator[
 
 
 @carries("REPL-12")
-def the_latest_is_published(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+def the_latest_is_published(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
     """A snapshot that was cached before mark-delete passed it has been published since, or a later one instead.
 
     Said only of subscriptions that one cluster's consumers move, and of the last snapshots, which no later ones drove
@@ -335,7 +335,7 @@ def the_latest_is_published(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
                 yield None
 
 
-def _is_older_than_load(topic: GeoTopic, log: Log, index: int) -> bool:
+def _is_older_than_load(topic: ReplicatedTopic, log: Log, index: int) -> bool:
     """Whether an entry may stand there since before its cluster loaded the topic anew: nothing newer is before it."""
     had = topic.moved.get(log.cluster)
     messages = (entry.message for entry in log.entries[:index] if entry.message is not None)
@@ -343,7 +343,7 @@ def _is_older_than_load(topic: GeoTopic, log: Log, index: int) -> bool:
 
 
 @carries("REPL-11")
-def updates_are_cached_snapshots(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+def updates_are_cached_snapshots(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
     """An update is never to a snapshot behind which the dispatcher had read as many others as are kept."""
     for (subscription, cluster), reads in topic.reads.items():
         log = logs[cluster]
@@ -368,7 +368,7 @@ def updates_are_cached_snapshots(topic: GeoTopic, logs: Logs) -> Iterator[Shown]
 
 
 @carries("REPL-13")
-def updates_take_effect(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+def updates_take_effect(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
     """Once all has come through, each cluster has the subscription, replicated, and has passed its position."""
     if not topic.is_settled:
         return
@@ -393,7 +393,7 @@ def updates_take_effect(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
 
 
 @carries("REPL-14")
-def never_ahead(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+def never_ahead(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
     """What a cluster holds for acknowledged, a consumer acknowledged somewhere: who fails over misses nothing."""
     by_snapshots = misled(logs)
     everywhere = frozenset.intersection(*(frozenset(log.messages()) for log in logs.values()))
@@ -420,7 +420,7 @@ def never_ahead(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
 
 
 @carries("REPL-17")
-def answered_though_closed(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+def answered_though_closed(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
     """A cluster whose replicators were closed answers what it is asked from then on.
 
     It does not where the asking cluster has given up and begun another snapshot, and the replicator is closed still.
@@ -450,7 +450,7 @@ def answered_though_closed(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
 
 
 @carries("REPL-10")
-def markers_hold_nothing_up(topic: GeoTopic, logs: Logs) -> Iterator[Shown]:
+def markers_hold_nothing_up(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
     """Where a consumer has acknowledged everything there is no backlog, whatever markers there are."""
     read = topic.read
     for log in logs.values():
@@ -471,7 +471,7 @@ def _told(positions: Mapping[str, Position]) -> str:
     return ", ".join(f"{cluster} {position}" for cluster, position in sorted(positions.items()))
 
 
-CHECKS: tuple[tuple[str, Callable[[GeoTopic, Logs], Iterator[Shown]]], ...] = (
+CHECKS: tuple[tuple[str, Callable[[ReplicatedTopic, Logs], Iterator[Shown]]], ...] = (
     ("REPL-14", never_ahead),
     ("REPL-01", replicated_in_order),
     ("REPL-18", only_what_takes_part),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from model.replication.tracked import GeoTopic, Replication
-from model.replication.vocabulary import CatchUp, GeoOperation, HealLink, JoinAt, LeaveAt, ReadClusters, ReceiveAt
+from model.cluster_operations import CatchUp, HealLink, ReadClusters
+from model.operations import AnyOperation
+from model.replication.tracked import ReplicatedTopic, Replication
+from model.subscription_operations import CloseConsumer, Receive, Subscribe
 
 OVER = "over"
 """The consumer that fails over first, if all is quiet."""
@@ -14,7 +16,7 @@ LAST = "last"
 """The consumer with which a topic's clusters catch up."""
 
 
-def winding_up_clusters(state: Callable[[], Replication], name: str) -> Iterator[GeoOperation]:
+def winding_up_clusters(state: Callable[[], Replication], name: str) -> Iterator[AnyOperation]:
     """The operations that end a topic, each chosen when the one before it is done.
 
     What is read before anything catches up shows whether a cluster was ahead; what is read after it, that none stays
@@ -31,25 +33,29 @@ def winding_up_clusters(state: Callable[[], Replication], name: str) -> Iterator
     subscription, cluster = place
     for consumer, one in list(state().consumers.items()):
         if (one.topic, one.subscription) == (name, subscription):
-            yield LeaveAt(consumer)
+            yield CloseConsumer(consumer)
     if topic.is_quiet:
         yield from _failing_over(topic, name, subscription, cluster)
     last = f"{LAST}-{name}"
-    yield JoinAt(consumer=last, cluster=cluster, topic=name, subscription=subscription)
+    yield _subscribing(last, name, subscription, cluster)
     yield CatchUp(consumer=last, prefix=f"{name}-last-")
     yield ReadClusters(name)
 
 
-def _replicated(topic: GeoTopic) -> tuple[str, str] | None:
+def _replicated(topic: ReplicatedTopic) -> tuple[str, str] | None:
     """A subscription that consumers made replicated, and a cluster where they did."""
     return next((at for at, is_replicated in topic.own.items() if is_replicated), None)
 
 
-def _failing_over(topic: GeoTopic, name: str, subscription: str, cluster: str) -> Iterator[GeoOperation]:
+def _failing_over(topic: ReplicatedTopic, name: str, subscription: str, cluster: str) -> Iterator[AnyOperation]:
     """A consumer goes on at another cluster, and is given what is left there; it acknowledges nothing."""
     for there in topic.clusters:
         if there != cluster and topic.own.get((subscription, there), True):
             over = f"{OVER}-{name}-{there}"
-            yield JoinAt(consumer=over, cluster=there, topic=name, subscription=subscription)
-            yield ReceiveAt(over, 100)
-            yield LeaveAt(over)
+            yield _subscribing(over, name, subscription, there)
+            yield Receive(over, 100)
+            yield CloseConsumer(over)
+
+
+def _subscribing(consumer: str, topic: str, subscription: str, cluster: str) -> Subscribe:
+    return Subscribe(consumer, topic, subscription, kind="Exclusive", cluster=cluster, is_replicated=True)

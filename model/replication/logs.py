@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
 
-from model.log import Position
-from model.replication.vocabulary import (
+from model.cluster_events import (
+    ClusterCursor,
+    ClusterEntry,
     ClusterRead,
-    GeoCursor,
-    GeoEntry,
     SnapshotRequest,
     SnapshotResponse,
     SnapshotTaken,
     SubscriptionUpdated,
 )
+from model.log import Position
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Log:
     read: ClusterRead
 
     @property
-    def entries(self) -> tuple[GeoEntry, ...]:
+    def entries(self) -> tuple[ClusterEntry, ...]:
         """Everything that is stored, in its order."""
         return self.read.entries
 
@@ -68,13 +68,13 @@ class Log:
             if entry.message is not None and (origin is None or entry.origin == origin)
         )
 
-    def passed(self, cursor: GeoCursor) -> frozenset[str]:
+    def passed(self, cursor: ClusterCursor) -> frozenset[str]:
         """The messages that a subscription holds for acknowledged."""
         return frozenset(
             entry.message for entry in self.entries if entry.message is not None and is_passed(cursor, entry.position)
         )
 
-    def cursor(self, subscription: str) -> GeoCursor | None:
+    def cursor(self, subscription: str) -> ClusterCursor | None:
         """The subscription of this name, if this cluster has it."""
         return next((one for one in self.read.cursors if one.subscription == subscription), None)
 
@@ -137,7 +137,7 @@ Logs = Mapping[str, Log]
 """The logs by the clusters' labels."""
 
 
-def is_passed(cursor: GeoCursor, position: Position) -> bool:
+def is_passed(cursor: ClusterCursor, position: Position) -> bool:
     """Whether a subscription holds a position for acknowledged."""
     return position <= cursor.mark_delete or any(after < position <= last for after, last in cursor.acknowledged)
 

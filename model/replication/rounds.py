@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from model.cluster_events import SnapshotTaken, SubscriptionUpdated
 from model.deviations.replication import FIRST_ROUND_RESPONSE_COUNTS_TWICE, SNAPSHOT_NOT_AT_HIGHEST_RESPONSE
 from model.log import Position
 from model.replication.logs import Answer, Log, Logs, SnapshotSeen
-from model.replication.vocabulary import SnapshotTaken, SubscriptionUpdated
 
 
 def complete(logs: Logs) -> Iterator[tuple[Log, SnapshotSeen, SnapshotTaken, tuple[Answer, ...]]]:

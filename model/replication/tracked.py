@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from model.cluster_events import ClustersRead, ReplicationSettings
+from model.cluster_operations import ReplicationOperation
 from model.log import Position
+from model.operations import CreateTopic
 from model.replication.logs import Log, updated_to
-from model.replication.vocabulary import ClustersRead, GeoCreated
+from model.vocabulary import Operation
 
 REPLICATORS_ADD_BYTES: Final = 256
 """A message is nearly as large as may be where less than this is left: for headers of its own (sequence id, producer),
@@ -35,7 +38,7 @@ Cuts = tuple[tuple[int, int | None], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GeoTopic:
+class ReplicatedTopic:
     """One topic in all clusters.
 
     ``published``: at each cluster, the business ids that are stored there, in their order; ``perhaps``: those of which
@@ -52,7 +55,7 @@ class GeoTopic:
     through when it was read, and nothing was done since but at consumers. ``read``: what was read last.
     """
 
-    made: GeoCreated
+    made: ReplicationSettings
     is_replicated: bool
     deduplication: bool
     published: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -85,29 +88,29 @@ class GeoTopic:
         of_each = (messages for (name, _), messages in self.acknowledged_at.items() if name == subscription)
         return frozenset[str]().union(*of_each)
 
-    def with_published(self, cluster: str, messages: tuple[str, ...]) -> GeoTopic:
+    def with_published(self, cluster: str, messages: tuple[str, ...]) -> ReplicatedTopic:
         """More messages are stored at a cluster."""
         return replace(self, published={**self.published, cluster: (*self.published.get(cluster, ()), *messages)})
 
-    def opened_at(self, cluster: str) -> GeoTopic:
+    def opened_at(self, cluster: str) -> ReplicatedTopic:
         """A producer came to a cluster, or the topic was loaded anew: replicators that were closed are opened."""
         return replace(self, closed={label: since for label, since in self.closed.items() if label != cluster})
 
-    def with_acknowledged(self, subscription: str, cluster: str, messages: frozenset[str]) -> GeoTopic:
+    def with_acknowledged(self, subscription: str, cluster: str, messages: frozenset[str]) -> ReplicatedTopic:
         """A consumer acknowledged messages at a cluster, or may have."""
         at = (subscription, cluster)
         here = self.acknowledged_at.get(at, frozenset())
         return replace(self, acknowledged_at={**self.acknowledged_at, at: here | messages})
 
-    def stirred(self) -> GeoTopic:
+    def disturbed(self) -> ReplicatedTopic:
         """Something was done: what was read is no longer all there is."""
         return replace(self, is_settled=False, is_quiet=False)
 
-    def moved_at(self, cluster: str) -> GeoTopic:
+    def unloaded_at(self, cluster: str) -> ReplicatedTopic:
         """The topic is loaded anew at a cluster: its dispatchers begin behind mark-delete, with empty caches."""
         reads = {at: reads for at, reads in self.reads.items() if at[1] != cluster}
         moved = {**self.moved, cluster: self.all_published}
-        return replace(self.stirred().opened_at(cluster), reads=reads, moved=moved)
+        return replace(self.disturbed().opened_at(cluster), reads=reads, moved=moved)
 
     def updated_to(self, subscription: str, cluster: str) -> Position | None:
         """The position at a cluster that others said, when all was read last, that a subscription has passed."""
@@ -121,7 +124,7 @@ class GeoTopic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GeoConsumer:
+class ClusterConsumer:
     """A consumer: of which subscription, where, and what it was given and did not acknowledge, each where it stands.
 
     ``passed``: up to where updates had said that its subscription was, when it came and they had all taken effect.
@@ -136,16 +139,29 @@ class GeoConsumer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replication:
-    """All of it in one example."""
+    """All of it in one example. ``producers``: of each session its topic and cluster."""
 
-    topics: Mapping[str, GeoTopic] = field(default_factory=dict)
-    consumers: Mapping[str, GeoConsumer] = field(default_factory=dict)
+    topics: Mapping[str, ReplicatedTopic] = field(default_factory=dict)
+    producers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    consumers: Mapping[str, ClusterConsumer] = field(default_factory=dict)
 
-    def with_topic(self, name: str, topic: GeoTopic) -> Replication:
+    def follows(self, operation: Operation) -> bool:
+        """Whether an operation is about several clusters: by its topic, by who acts, or because it names a cluster."""
+        if isinstance(operation, ReplicationOperation) or operation.cluster is not None:
+            return True
+        if isinstance(operation, CreateTopic):
+            return operation.clusters > 1
+        return operation.topic in self.topics or operation.actor in self.producers.keys() | self.consumers.keys()
+
+    def with_producer(self, session: str, topic: str, cluster: str) -> Replication:
+        """The same with one producer more."""
+        return replace(self, producers={**self.producers, session: (topic, cluster)})
+
+    def with_topic(self, name: str, topic: ReplicatedTopic) -> Replication:
         """The same with another view of one topic."""
         return replace(self, topics={**self.topics, name: topic})
 
-    def with_consumer(self, name: str, consumer: GeoConsumer) -> Replication:
+    def with_consumer(self, name: str, consumer: ClusterConsumer) -> Replication:
         """The same with one consumer more, or another view of it."""
         return replace(self, consumers={**self.consumers, name: consumer})
 

@@ -8,185 +8,193 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import assert_never
 
 from model.catalogue import carries
+from model.cluster_events import (
+    CaughtUp,
+    ClustersRead,
+    Lagging,
+    LinkCut,
+    LinkHealed,
+    ReplicatorsClosed,
+    ReplicatorStalled,
+)
+from model.cluster_operations import AwaitIdle, CatchUp, CutLink, HealLink, ReadClusters
 from model.deviations import DEVIATIONS
 from model.deviations.replication import REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE
-from model.events import Refused
+from model.events import Acknowledged, Created, ReceivedMessages, Sent, Stored, Subscribed
 from model.judgement import Allowed, Broken
 from model.log import Position
+from model.operations import AnyOperation, CreateTopic, Kill, OpenProducer, Restart, Send, Unload
 from model.replication.agreement import CHECKS
 from model.replication.evidence import Deviating
 from model.replication.logs import Log
-from model.replication.tracked import REPLICATORS_ADD_BYTES, Cuts, GeoConsumer, GeoTopic, ReadAhead, Replication
-from model.replication.vocabulary import (
-    AcknowledgeAt,
-    AcknowledgedAt,
-    AwaitAnswered,
-    AwaitIdle,
-    AwaitMessage,
-    AwaitTimedOut,
-    Behind,
-    CatchUp,
-    CaughtUp,
-    ClustersRead,
-    CreateReplicatedTopic,
-    CutLink,
-    GeoCreated,
-    GeoOperation,
-    HealLink,
-    HoldLink,
-    JoinAt,
-    KillCluster,
-    LeaveAt,
-    LinkCut,
-    LinkHealed,
-    NotPassedOn,
-    PublishAt,
-    Published,
-    ReadClusters,
-    ReceiveAt,
-    ReceivedAt,
-    ReleaseLink,
-    ReplicatorsClosed,
-    RestartCluster,
-    SlowLink,
-    UnloadAt,
+from model.replication.tracked import (
+    REPLICATORS_ADD_BYTES,
+    ClusterConsumer,
+    Cuts,
+    ReadAhead,
+    ReplicatedTopic,
+    Replication,
 )
+from model.subscription_operations import AckById, CloseConsumer, Receive, Subscribe
 from model.vocabulary import Outcome
 
 Judged = Allowed[Replication] | Broken
 
 
-def judge(state: Replication, operation: GeoOperation, outcome: Outcome, known: frozenset[str]) -> Judged:
+def judge(state: Replication, operation: AnyOperation, outcome: Outcome, known: frozenset[str]) -> Judged:
     """What this operation with this outcome leaves possible."""
     match operation:
-        case CreateReplicatedTopic():
-            return Allowed(_created(state, operation, outcome))
-        case PublishAt():
-            return Allowed(_published(state, operation, outcome))
-        case JoinAt():
-            return Allowed(state if isinstance(outcome, Refused) else _joined(state, operation))
-        case ReceiveAt(consumer):
+        case Receive(consumer):
             return _received(state, consumer, outcome)
-        case AcknowledgeAt():
-            return Allowed(_acknowledged(state, operation, outcome))
-        case LeaveAt(consumer):
-            return Allowed(state.without_consumers(frozenset({consumer})))
-        case CutLink(source, target):
-            return Allowed(_link_cut(state, (source, target), outcome))
-        case HealLink(source, target):
-            return Allowed(_link_healed(state, (source, target), outcome))
-        case HoldLink() | SlowLink() | ReleaseLink() | AwaitMessage() | AwaitAnswered() | AwaitTimedOut():
-            return Allowed(state)
-        case AwaitIdle(cluster, topic):
-            return Allowed(_closed(state, topic, cluster, outcome))
-        case UnloadAt(cluster, topic):
-            return Allowed(_moved(state, topic, cluster))
-        case RestartCluster(cluster):
-            return Allowed(_restarted(state, cluster))
-        case KillCluster(cluster):
-            return Allowed(_killed(_restarted(state, cluster), cluster))
         case CatchUp(consumer):
             return _caught_up(state, consumer, outcome, known)
         case ReadClusters(topic):
             return _read(state, topic, outcome, known)
         case _:
-            assert_never(operation)
+            return Allowed(_changed(state, operation, outcome))
 
 
-def _created(state: Replication, operation: CreateReplicatedTopic, outcome: Outcome) -> Replication:
-    if not isinstance(outcome, GeoCreated):
+def _changed(state: Replication, operation: AnyOperation, outcome: Outcome) -> Replication:
+    """The state after an operation that puts no rule to the test."""
+    match operation:
+        case CreateTopic():
+            return _created(state, operation, outcome)
+        case OpenProducer():
+            return _opened(state, operation)
+        case Send():
+            return _sent(state, operation, outcome)
+        case Subscribe():
+            return _subscribed(state, operation) if isinstance(outcome, Subscribed) else state
+        case AckById():
+            return _acknowledged(state, operation, outcome)
+        case CloseConsumer(consumer):
+            return state.without_consumers(frozenset({consumer}))
+        case CutLink(source, target):
+            return _link_cut(state, (source, target), outcome)
+        case HealLink(source, target):
+            return _link_healed(state, (source, target), outcome)
+        case AwaitIdle(cluster, topic):
+            return _closed(state, topic, cluster, outcome)
+        case Unload(topic, cluster=str(cluster)):
+            return _unloaded(state, topic, cluster)
+        case Restart(cluster=str(cluster)):
+            return _restarted(state, cluster)
+        case Kill(cluster=str(cluster)):
+            return _killed(_restarted(state, cluster), cluster)
+        case _:
+            return state
+
+
+def _created(state: Replication, operation: CreateTopic, outcome: Outcome) -> Replication:
+    if not isinstance(outcome, Created) or outcome.replication is None:
         return state
-    topic = GeoTopic(made=outcome, is_replicated=operation.is_replicated, deduplication=operation.deduplication)
+    topic = ReplicatedTopic(
+        made=outcome.replication, is_replicated=operation.is_replicated, deduplication=outcome.deduplication
+    )
     return state.with_topic(operation.topic, topic)
 
 
-def _published(state: Replication, operation: PublishAt, outcome: Outcome) -> Replication:
+def _opened(state: Replication, operation: OpenProducer) -> Replication:
+    """A producer was opened, or may have been."""
     topic = state.topics.get(operation.topic)
-    if topic is None:
+    if topic is None or operation.cluster is None:
         return state
-    topic = topic.stirred().opened_at(operation.cluster)
-    if operation.size_bytes > topic.made.largest_bytes - REPLICATORS_ADD_BYTES > 0:
-        topic = replace(topic, nearly_full=topic.nearly_full.union(operation.messages))
-    if isinstance(outcome, Published):
-        return state.with_topic(operation.topic, topic.with_published(operation.cluster, operation.messages))
-    return state.with_topic(operation.topic, replace(topic, perhaps=topic.perhaps.union(operation.messages)))
+    state = state.with_producer(operation.session, operation.topic, operation.cluster)
+    return state.with_topic(operation.topic, topic.opened_at(operation.cluster))
 
 
-def _joined(state: Replication, operation: JoinAt) -> Replication:
-    topic = state.topics.get(operation.topic)
-    if topic is None:
+def _sent(state: Replication, operation: Send, outcome: Outcome) -> Replication:
+    name, cluster = state.producers[operation.session]
+    topic = state.topics[name].disturbed()
+    answers = outcome.answers if isinstance(outcome, Sent) else ()
+    for number, entry in enumerate(operation.entries):
+        messages = tuple(message.business_id for message in entry.messages)
+        size_bytes = max(message.size_bytes for message in entry.messages)
+        if size_bytes > topic.made.largest_bytes - REPLICATORS_ADD_BYTES > 0:
+            topic = replace(topic, nearly_full=topic.nearly_full.union(messages))
+        if number < len(answers) and isinstance(answers[number], Stored):
+            topic = topic.with_published(cluster, messages)
+        else:
+            topic = replace(topic, perhaps=topic.perhaps.union(messages))
+    return state.with_topic(name, topic)
+
+
+def _subscribed(state: Replication, operation: Subscribe) -> Replication:
+    topic, cluster = state.topics.get(operation.topic), operation.cluster
+    if topic is None or cluster is None:
         return state
-    at = (operation.subscription, operation.cluster)
+    at = (operation.subscription, cluster)
     own = {**topic.own, at: operation.is_replicated or topic.own.get(at, False)}
-    came = {} if operation.is_replicated else {operation.cluster: topic.unreplicated.get(operation.cluster, 0) + 1}
+    came = {} if operation.is_replicated else {cluster: topic.unreplicated.get(cluster, 0) + 1}
     unreplicated = {**topic.unreplicated, **came}
     state = state.with_topic(operation.topic, replace(topic, own=own, unreplicated=unreplicated, is_settled=False))
-    consumer = GeoConsumer(
-        cluster=operation.cluster,
+    consumer = ClusterConsumer(
+        cluster=cluster,
         topic=operation.topic,
         subscription=operation.subscription,
-        passed=_passed(topic, operation),
+        passed=_passed(topic, operation, cluster),
     )
     return state.with_consumer(operation.consumer, consumer)
 
 
-def _passed(topic: GeoTopic, operation: JoinAt) -> Position | None:
+def _passed(topic: ReplicatedTopic, operation: Subscribe, cluster: str) -> Position | None:
     """How far updates have brought a subscription, if all have taken effect in a cluster, and it has not forgotten."""
-    takes_updates = operation.is_replicated and topic.own.get((operation.subscription, operation.cluster), True)
-    if not (takes_updates and topic.is_quiet) or operation.cluster in topic.killed:
+    takes_updates = operation.is_replicated and topic.own.get((operation.subscription, cluster), True)
+    if not (takes_updates and topic.is_quiet) or cluster in topic.killed:
         return None
-    return topic.updated_to(operation.subscription, operation.cluster)
+    return topic.updated_to(operation.subscription, cluster)
 
 
 @carries("REPL-10")
 def _received(state: Replication, name: str, outcome: Outcome) -> Judged:
     """What a consumer is given was published; it is never a marker."""
     consumer = state.consumers.get(name)
-    if consumer is None or not isinstance(outcome, ReceivedAt):
+    if consumer is None or not isinstance(outcome, ReceivedMessages):
         return Allowed(state)
     topic = state.topics[consumer.topic]
     for given in outcome.messages:
-        if given.message not in topic.all_published:
+        if given.business_id not in topic.all_published:
             return Broken("REPL-10", f"{name} was given what stands at {given.position}, which nobody published")
     exercised: tuple[str, ...] = ("REPL-10",) if outcome.messages else ()
     if consumer.passed is not None and outcome.messages:
         if (because := _given_again(topic, consumer, consumer.passed, outcome)) is not None:
             return Broken("REPL-15", because)
         exercised = (*exercised, "REPL-15")
-    outstanding = {**dict(consumer.outstanding), **{given.message: given.position for given in outcome.messages}}
+    outstanding = {**dict(consumer.outstanding), **{given.business_id: given.position for given in outcome.messages}}
     consumer = replace(consumer, outstanding=tuple(outstanding.items()))
     return Allowed(state.with_consumer(name, consumer), exercised)
 
 
 @carries("REPL-15")
-def _given_again(topic: GeoTopic, consumer: GeoConsumer, passed: Position, outcome: ReceivedAt) -> str | None:
+def _given_again(
+    topic: ReplicatedTopic, consumer: ClusterConsumer, passed: Position, outcome: ReceivedMessages
+) -> str | None:
     """What was acknowledged elsewhere is given here again only behind the last snapshot that was passed there."""
     acknowledged = topic.acknowledged(consumer.subscription)
-    again = next((one for one in outcome.messages if one.message in acknowledged and one.position <= passed), None)
+    again = next((one for one in outcome.messages if one.business_id in acknowledged and one.position <= passed), None)
     if again is None:
         return None
     return (
-        f"{again.message} was given again at {again.position} of {consumer.cluster}, although an update said that "
+        f"{again.business_id} was given again at {again.position} of {consumer.cluster}, although an update said that "
         f"{consumer.subscription} has passed {passed}"
     )
 
 
-def _acknowledged(state: Replication, operation: AcknowledgeAt, outcome: Outcome) -> Replication:
+def _acknowledged(state: Replication, operation: AckById, outcome: Outcome) -> Replication:
     consumer = state.consumers.get(operation.consumer)
     if consumer is None:
         return state
     has = dict(consumer.outstanding)
-    named = [has[message] for message in operation.messages if message in has]
-    last = max(named, default=None) if operation.is_cumulative else None
+    named = [has[message] for message in operation.ids if message in has]
+    last = max(named, default=None) if operation.cumulative else None
     done = {message for message, at in has.items() if at in named or (last is not None and at <= last)}
     left = tuple((message, at) for message, at in has.items() if message not in done)
     state = state.with_consumer(operation.consumer, replace(consumer, outstanding=left))
-    topic = state.topics[consumer.topic].stirred()
+    topic = state.topics[consumer.topic].disturbed()
     topic = topic.with_acknowledged(consumer.subscription, consumer.cluster, frozenset(done))
-    if isinstance(outcome, AcknowledgedAt) and has:
+    if isinstance(outcome, Acknowledged) and has:
         at = (consumer.subscription, consumer.cluster)
         ahead = ReadAhead(begun_ms=outcome.begun_ms, first=min(has.values()), last=max(has.values()))
         topic = replace(topic, reads={**topic.reads, at: (*topic.reads.get(at, ()), ahead)})
@@ -208,12 +216,12 @@ def _link_healed(state: Replication, link: tuple[str, str], outcome: Outcome) ->
 
 def _on_each(
     state: Replication,
-    cuts: Callable[[GeoTopic], Cuts],
+    cuts: Callable[[ReplicatedTopic], Cuts],
     link: tuple[str, str],
 ) -> Replication:
     """All topics share the links, and none is settled while one changes."""
     for name, topic in state.topics.items():
-        state = state.with_topic(name, replace(topic, cut={**topic.cut, link: cuts(topic)}).stirred())
+        state = state.with_topic(name, replace(topic, cut={**topic.cut, link: cuts(topic)}).disturbed())
     return state
 
 
@@ -224,17 +232,17 @@ def _closed(state: Replication, name: str, cluster: str, outcome: Outcome) -> Re
     return state.with_topic(name, replace(topic, closed={**topic.closed, cluster: outcome.since_ms}))
 
 
-def _moved(state: Replication, name: str, cluster: str) -> Replication:
+def _unloaded(state: Replication, name: str, cluster: str) -> Replication:
     """A topic is loaded anew at a cluster: its dispatchers begin behind mark-delete, with empty caches."""
     topic = state.topics.get(name)
-    return state if topic is None else state.with_topic(name, topic.moved_at(cluster))
+    return state if topic is None else state.with_topic(name, topic.unloaded_at(cluster))
 
 
 def _restarted(state: Replication, cluster: str) -> Replication:
     """A cluster's process was away: its consumers are gone, and so are the moments of cuts that only it could tell."""
     gone = frozenset(name for name, consumer in state.consumers.items() if consumer.cluster == cluster)
     for name in state.topics:
-        state = _moved(state, name, cluster)
+        state = _unloaded(state, name, cluster)
     return state.without_consumers(gone)
 
 
@@ -253,15 +261,15 @@ def _caught_up(state: Replication, name: str, outcome: Outcome, known: frozenset
         return Allowed(state)
     topic = state.topics[consumer.topic]
     match outcome:
-        case Behind(cluster, mark_delete, periods):
+        case Lagging(cluster, mark_delete, periods):
             because = (
                 f"{consumer.subscription} is still at {mark_delete} of {cluster} {periods:.0f} snapshot periods after "
                 f"all links were healed, while messages were published and acknowledged at {consumer.cluster}"
             )
             return Broken("REPL-13", because)
-        case NotPassedOn():
-            topic = replace(topic.stirred(), cut=_over(topic.cut))
-            return _not_passed_on(state.with_topic(consumer.topic, topic), topic, outcome, known)
+        case ReplicatorStalled():
+            topic = replace(topic.disturbed(), cut=_over(topic.cut))
+            return _stalled(state.with_topic(consumer.topic, topic), topic, outcome, known)
         case CaughtUp(messages=messages):
             topic = topic.with_published(consumer.cluster, messages)
             everything = topic.all_published
@@ -274,12 +282,12 @@ def _caught_up(state: Replication, name: str, outcome: Outcome, known: frozenset
 
 
 @carries("REPL-01")
-def _not_passed_on(state: Replication, topic: GeoTopic, seen: NotPassedOn, known: frozenset[str]) -> Judged:
+def _stalled(state: Replication, topic: ReplicatedTopic, seen: ReplicatorStalled, known: frozenset[str]) -> Judged:
     """A replicator that is connected passes on what there is."""
     first = f"from {seen.messages[0]} on" if seen.messages else "but markers"
     because = (
         f"the replicator of {seen.source} to {seen.target} was connected, and passed on nothing for "
-        f"{seen.seconds:.0f} s, though it had something left: {first}"
+        f"{seen.stalled_s:.0f} s, though it had something left: {first}"
     )
     if seen.messages and seen.messages[0] in topic.nearly_full:
         if REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE in known:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from conformance.engine.durations import BOUNCE_S, Durations
 from conformance.history.document import Step
+from model.cluster_operations import ReadClusters
 from model.events import Done
-from model.operations import AnyOperation, CreateTopic, Kill, ReadLog
-from model.replication.vocabulary import KillCluster, ReadClusters
+from model.operations import AnyOperation, CreateTopic, Kill, ReadLog, Restart
 
 
 def steps(*took: tuple[AnyOperation, float]) -> list[Step]:
@@ -29,9 +29,9 @@ def test_what_takes_long_takes_as_long_as_it_ever_did() -> None:
 
 def test_a_broker_that_was_taken_away_takes_some_time_before_any_was() -> None:
     durations = Durations()
-    assert durations.of(KillCluster("A")) == BOUNCE_S
+    assert durations.of(Kill(cluster="A")) == BOUNCE_S
     durations.learn("kills", steps((Kill(), 2 * BOUNCE_S)), 1)
-    assert (durations.of(Kill()), durations.of(KillCluster("A"))) == (2 * BOUNCE_S, BOUNCE_S)
+    assert (durations.of(Kill(cluster="A")), durations.of(Restart())) == (2 * BOUNCE_S, BOUNCE_S)
 
 
 def test_what_does_not_take_long_takes_no_time() -> None:

@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from model.cluster_operations import AwaitTimedOut, CutLink, HealLink
 from model.events import Skipped
 from model.replication.logs import Log, SnapshotSeen
-from model.replication.vocabulary import AwaitTimedOut, CutLink, HealLink
-from tests.faults.replication_fixtures import SUBSCRIPTION, GeoBench
+from tests.faults.replication_fixtures import SUBSCRIPTION, Fixture
 from tests.polling import becomes
 
 Observation = object
 
 
 @dataclass(frozen=True, slots=True)
-class GeoEffect:
+class ReplicationEffect:
     """An experiment with so many clusters, and what comes of it without and with the defect."""
 
-    experiment: Callable[[GeoBench], Observation]
+    experiment: Callable[[Fixture], Observation]
     sound: Observation
     defective: Observation
     clusters: int = 2
     is_replicated: bool = True
 
 
-def first_snapshot(bench: GeoBench) -> tuple[Log, SnapshotSeen]:
+def first_snapshot(bench: Fixture) -> tuple[Log, SnapshotSeen]:
     """The first snapshot that cluster A completes, once a message is there."""
     bench.publish("m0")
     bench.await_snapshot_behind("m0")
@@ -33,13 +33,13 @@ def first_snapshot(bench: GeoBench) -> tuple[Log, SnapshotSeen]:
     return log, next(snapshot for snapshot in log.snapshots if snapshot.taken is not None)
 
 
-def its_requests(bench: GeoBench) -> Observation:
+def its_requests(bench: Fixture) -> Observation:
     """In how many rounds a snapshot is made."""
     _, snapshot = first_snapshot(bench)
     return len(snapshot.requests)
 
 
-def its_own_position(bench: GeoBench) -> Observation:
+def its_own_position(bench: Fixture) -> Observation:
     """Where a snapshot's own position is, seen from the last answer."""
     log, snapshot = first_snapshot(bench)
     assert snapshot.taken is not None
@@ -47,7 +47,7 @@ def its_own_position(bench: GeoBench) -> Observation:
     return "at" if snapshot.taken.local == answer else "before" if snapshot.taken.local < answer else "behind"
 
 
-def the_others_positions(bench: GeoBench) -> Observation:
+def the_others_positions(bench: Fixture) -> Observation:
     """Of which of its answers the positions in a snapshot are: the first or the last."""
     _, snapshot = first_snapshot(bench)
     assert snapshot.taken is not None
@@ -56,13 +56,13 @@ def the_others_positions(bench: GeoBench) -> Observation:
     return answers.index(snapshot.taken.positions["B"])
 
 
-def its_answers(bench: GeoBench) -> Observation:
+def its_answers(bench: Fixture) -> Observation:
     """How often each cluster answers a request."""
     _, snapshot = first_snapshot(bench)
     return len(snapshot.answers) / len(snapshot.requests)
 
 
-def answering(bench: GeoBench) -> Observation:
+def answering(bench: Fixture) -> Observation:
     """Whether the position in an answer is one before its own."""
     _, snapshot = first_snapshot(bench)
     log = bench.logs()[snapshot.answers[0].cluster]
@@ -70,7 +70,7 @@ def answering(bench: GeoBench) -> Observation:
     return snapshot.answers[0].position < own[0]
 
 
-def answering_late(bench: GeoBench) -> Observation:
+def answering_late(bench: Fixture) -> Observation:
     """Let answers come after the timeout: whether the snapshot is given up, and whether one is completed late."""
     first_snapshot(bench)
     bench.do(CutLink("B", "A"))
@@ -90,21 +90,21 @@ def _is_completed_late(log: Log) -> bool:
     return max(took_ms) > 2500  # given up after 2000, by the next period at the latest
 
 
-def beginning_again(bench: GeoBench) -> Observation:
+def beginning_again(bench: Fixture) -> Observation:
     """Publish one message: whether snapshots go on beginning."""
     bench.publish("m0")
     bench.await_snapshot_behind("m0")
     return becomes(lambda: len(bench.reading.snapshots("A")) > 6, within_s=5)
 
 
-def beginning_while_cut(bench: GeoBench) -> Observation:
+def beginning_while_cut(bench: Fixture) -> Observation:
     """Cut the link from a cluster, and publish there: whether a snapshot begins."""
     bench.do(CutLink("A", "B"))
     bench.publish("m0")
     return becomes(lambda: bool(bench.reading.snapshots("A")), within_s=5)
 
 
-def beginning_for_nobody(bench: GeoBench) -> Observation:
+def beginning_for_nobody(bench: Fixture) -> Observation:
     """Publish where no subscription is replicated: whether there is a marker."""
     bench.publish("m0")
     return any(entry.marker is not None for entry in bench.logs()["A"].entries)
@@ -116,19 +116,19 @@ def updates(log: Log) -> list[int]:
     return [taken.index(update.positions) for _, update in log.updates(SUBSCRIPTION)]
 
 
-def acknowledging(count: int, *acknowledged: str) -> Callable[[GeoBench], Observation]:
+def acknowledging(count: int, *acknowledged: str) -> Callable[[Fixture], Observation]:
     """Acknowledge some of the messages that have a snapshot behind each: whether there is an update."""
 
-    def experiment(bench: GeoBench) -> Observation:
+    def experiment(bench: Fixture) -> Observation:
         return bool(updates(bench.pass_snapshots(count, acknowledged)["A"]))
 
     return experiment
 
 
-def acknowledging_all(count: int) -> Callable[[GeoBench], Observation]:
+def acknowledging_all(count: int) -> Callable[[Fixture], Observation]:
     """Acknowledge all messages that have a snapshot behind each: how many snapshots stand behind that of the update."""
 
-    def experiment(bench: GeoBench) -> Observation:
+    def experiment(bench: Fixture) -> Observation:
         log = bench.pass_snapshots(count, [f"m{number}" for number in range(count)])["A"]
         taken = [snapshot for snapshot in log.snapshots if snapshot.taken is not None]
         return len(taken) - 1 - updates(log)[0]
@@ -136,7 +136,7 @@ def acknowledging_all(count: int) -> Callable[[GeoBench], Observation]:
     return experiment
 
 
-def publishing(bench: GeoBench) -> Observation:
+def publishing(bench: Fixture) -> Observation:
     """Acknowledge one of two messages: whether the first update is to a snapshot that stands before the other one."""
     log = bench.pass_snapshots(2, ["m0"])["A"]
     taken = [snapshot.taken for snapshot in log.snapshots if snapshot.taken is not None]
@@ -144,38 +144,38 @@ def publishing(bench: GeoBench) -> Observation:
     return taken[updates(log)[0]].local < other
 
 
-def updating(bench: GeoBench) -> Observation:
+def updating(bench: Fixture) -> Observation:
     """Acknowledge one of two messages at A: what B has of the subscription then."""
     log = bench.pass_snapshots(2, ["m0"])["B"]
     cursor = log.cursor(SUBSCRIPTION)
     return None if cursor is None else (cursor.is_replicated, sorted(log.passed(cursor)))
 
 
-def updating_two(bench: GeoBench) -> Observation:
+def updating_two(bench: Fixture) -> Observation:
     """Acknowledge a message at A: at how many of B and C it is."""
     logs = bench.pass_snapshots(1, ["m0"])
     cursors = {label: logs[label].cursor(SUBSCRIPTION) for label in "BC"}
     return sum(cursor is not None and bool(logs[label].passed(cursor)) for label, cursor in cursors.items())
 
 
-def delivering(bench: GeoBench) -> Observation:
+def delivering(bench: Fixture) -> Observation:
     """Publish a message, and wait for its snapshot: whether the consumer is given something else."""
     bench.publish("m0")
     bench.await_snapshot_behind("m0")
     return bench.take() != ["m0"]
 
 
-def counting(bench: GeoBench) -> Observation:
+def counting(bench: Fixture) -> Observation:
     """Acknowledge all: whether there is a backlog."""
     cursor = bench.pass_snapshots(1, ["m0"])["A"].cursor(SUBSCRIPTION)
     assert cursor is not None
     return cursor.backlog > 0
 
 
-def replicating(count: int) -> Callable[[GeoBench], Observation]:
+def replicating(count: int) -> Callable[[Fixture], Observation]:
     """Have so many messages come over a link at once: how many B has from A, and whether they are in its order."""
 
-    def experiment(bench: GeoBench) -> Observation:
+    def experiment(bench: Fixture) -> Observation:
         bench.do(CutLink("A", "B"))
         bench.publish(*(f"m{number}" for number in range(count)))
         bench.do(HealLink("A", "B"))
@@ -186,33 +186,33 @@ def replicating(count: int) -> Callable[[GeoBench], Observation]:
     return experiment
 
 
-GEO_EFFECTS: dict[str, GeoEffect] = {
-    "answer-too-far": GeoEffect(answering, True, False),
-    "cache-unbounded": GeoEffect(acknowledging(5, "m0"), False, True),
-    "created-at-latest": GeoEffect(updating, (True, ["m0"]), (True, ["m0", "m1"])),
-    "created-unreplicated": GeoEffect(updating, (True, ["m0"]), (False, ["m0"])),
-    "full-cache-keeps-the-oldest": GeoEffect(acknowledging(5, "m0"), False, True),
-    "handled-by-every-replicator": GeoEffect(its_answers, 2, 4, clusters=3),
-    "individual-ack-publishes": GeoEffect(acknowledging(2, "m1"), False, True),
-    "late-answer-accepted": GeoEffect(answering_late, (True, False), (True, True)),
-    "marker-delivered": GeoEffect(delivering, False, True),
-    "markers-unacknowledged": GeoEffect(counting, False, True),
-    "missing-not-created": GeoEffect(updating, (True, ["m0"]), None),
-    "next-snapshot-published": GeoEffect(publishing, True, False),
-    "oldest-snapshot-published": GeoEffect(acknowledging_all(3), 0, 2),
-    "replicated-as-its-own": GeoEffect(replicating(5), (5, True), (0, True)),
-    "replicated-not-at-all": GeoEffect(replicating(5), (5, True), (4, True)),
-    "replicated-out-of-order": GeoEffect(replicating(5), (5, True), (5, False)),
-    "second-round-skipped": GeoEffect(its_requests, 2, 1, clusters=3),
-    "snapshot-for-nobody": GeoEffect(beginning_for_nobody, False, True, is_replicated=False),
-    "snapshot-never-given-up": GeoEffect(answering_late, (True, False), (False, True)),
-    "snapshot-of-last-answers": GeoEffect(the_others_positions, 0, 1, clusters=3),
-    "snapshot-too-early": GeoEffect(its_own_position, "at", "before"),
-    "snapshot-too-late": GeoEffect(its_own_position, "at", "behind"),
-    "snapshot-while-disconnected": GeoEffect(beginning_while_cut, False, True),
-    "snapshot-without-news": GeoEffect(beginning_again, False, True),
-    "update-of-another-cluster": GeoEffect(updating_two, 2, 1, clusters=3),
-    "update-takes-all": GeoEffect(updating, (True, ["m0"]), (True, ["m0", "m1"])),
-    "update-unpublished": GeoEffect(acknowledging(1, "m0"), True, False),
+REPLICATION_EFFECTS: dict[str, ReplicationEffect] = {
+    "answer-too-far": ReplicationEffect(answering, True, False),
+    "cache-unbounded": ReplicationEffect(acknowledging(5, "m0"), False, True),
+    "created-at-latest": ReplicationEffect(updating, (True, ["m0"]), (True, ["m0", "m1"])),
+    "created-unreplicated": ReplicationEffect(updating, (True, ["m0"]), (False, ["m0"])),
+    "full-cache-keeps-the-oldest": ReplicationEffect(acknowledging(5, "m0"), False, True),
+    "handled-by-every-replicator": ReplicationEffect(its_answers, 2, 4, clusters=3),
+    "individual-ack-publishes": ReplicationEffect(acknowledging(2, "m1"), False, True),
+    "late-answer-accepted": ReplicationEffect(answering_late, (True, False), (True, True)),
+    "marker-delivered": ReplicationEffect(delivering, False, True),
+    "markers-unacknowledged": ReplicationEffect(counting, False, True),
+    "missing-not-created": ReplicationEffect(updating, (True, ["m0"]), None),
+    "next-snapshot-published": ReplicationEffect(publishing, True, False),
+    "oldest-snapshot-published": ReplicationEffect(acknowledging_all(3), 0, 2),
+    "replicated-as-its-own": ReplicationEffect(replicating(5), (5, True), (0, True)),
+    "replicated-not-at-all": ReplicationEffect(replicating(5), (5, True), (4, True)),
+    "replicated-out-of-order": ReplicationEffect(replicating(5), (5, True), (5, False)),
+    "second-round-skipped": ReplicationEffect(its_requests, 2, 1, clusters=3),
+    "snapshot-for-nobody": ReplicationEffect(beginning_for_nobody, False, True, is_replicated=False),
+    "snapshot-never-given-up": ReplicationEffect(answering_late, (True, False), (False, True)),
+    "snapshot-of-last-answers": ReplicationEffect(the_others_positions, 0, 1, clusters=3),
+    "snapshot-too-early": ReplicationEffect(its_own_position, "at", "before"),
+    "snapshot-too-late": ReplicationEffect(its_own_position, "at", "behind"),
+    "snapshot-while-disconnected": ReplicationEffect(beginning_while_cut, False, True),
+    "snapshot-without-news": ReplicationEffect(beginning_again, False, True),
+    "update-of-another-cluster": ReplicationEffect(updating_two, 2, 1, clusters=3),
+    "update-takes-all": ReplicationEffect(updating, (True, ["m0"]), (True, ["m0", "m1"])),
+    "update-unpublished": ReplicationEffect(acknowledging(1, "m0"), True, False),
 }
 """For each of these defects, by its name, how its effect is seen."""

@@ -5,55 +5,55 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from conformance.lockstep.replication import GeoPerformer
-from conformance.lockstep.replication_world import GeoWorld
-from model.events import AnyOutcome
+from conformance.lockstep.replication import ReplicationPerformer
+from conformance.lockstep.replication_world import ReplicationWorld
+from model.cluster_events import ClustersRead
+from model.cluster_operations import ReadClusters
+from model.events import AnyOutcome, ReceivedMessages
+from model.operations import AnyOperation, CreateTopic, OpenProducer, Send
 from model.replication.logs import Log
-from model.replication.vocabulary import (
-    AcknowledgeAt,
-    ClustersRead,
-    CreateReplicatedTopic,
-    GeoOperation,
-    JoinAt,
-    PublishAt,
-    ReadClusters,
-    ReceiveAt,
-    ReceivedAt,
-)
+from model.subscription_operations import AckById, Receive, Subscribe
+from model.vocabulary import Entry, Message
 from tests.polling import eventually
 
-TOPIC, CONSUMER, SUBSCRIPTION = "t", "k", "s"
+TOPIC, SESSION, CONSUMER, SUBSCRIPTION = "t", "p", "k", "s"
 _EXAMPLES = itertools.count(1)
 
 
-class GeoBench:
+class Fixture:
     """A topic of its own, and a consumer of its replicated subscription at cluster A."""
 
-    def __init__(self, world: GeoWorld, *, clusters: int = 2, is_replicated: bool = True) -> None:
-        self._performer = GeoPerformer(world, example=next(_EXAMPLES))
-        join = JoinAt(
-            consumer=CONSUMER, cluster="A", topic=TOPIC, subscription=SUBSCRIPTION, is_replicated=is_replicated
+    def __init__(self, world: ReplicationWorld, *, clusters: int = 2, is_replicated: bool = True) -> None:
+        self._performer = ReplicationPerformer(world, example=next(_EXAMPLES))
+        self._sent = 0
+        self.do(
+            CreateTopic(TOPIC, deduplication="namespace-off", clusters=clusters),
+            Subscribe(CONSUMER, TOPIC, SUBSCRIPTION, kind="Exclusive", cluster="A", is_replicated=is_replicated),
+            OpenProducer(SESSION, TOPIC, "p", cluster="A"),
         )
-        self.do(CreateReplicatedTopic(topic=TOPIC, clusters=clusters), join)
         self.reading = self._performer.reading(TOPIC)
 
-    def do(self, *operations: GeoOperation) -> AnyOutcome:
+    def do(self, *operations: AnyOperation) -> AnyOutcome:
         """Carry out some operations, and give what came of the last one."""
         return [self._performer.perform(operation) for operation in operations][-1]
 
     def publish(self, *messages: str) -> None:
         """Publish messages at cluster A."""
-        self.do(PublishAt("A", TOPIC, messages))
+        self.do(Send(SESSION, tuple(Entry((Message(self._next(), name),)) for name in messages)))
+
+    def _next(self) -> int:
+        self._sent += 1
+        return self._sent
 
     def take(self) -> list[str]:
         """Have the consumer given all that there is for it."""
-        given = self.do(ReceiveAt(CONSUMER, 100))
-        assert isinstance(given, ReceivedAt)
-        return [one.message for one in given.messages]
+        received = self.do(Receive(CONSUMER, 100))
+        assert isinstance(received, ReceivedMessages)
+        return [one.business_id for one in received.messages]
 
     def acknowledge(self, *messages: str) -> None:
         """Acknowledge messages that the consumer was given, each by itself."""
-        self.do(AcknowledgeAt(CONSUMER, messages))
+        self.do(AckById(CONSUMER, messages))
 
     def logs(self) -> dict[str, Log]:
         """What all clusters have, by label, once nothing changes any more."""
@@ -74,7 +74,7 @@ class GeoBench:
     def await_snapshot_behind(self, message: str) -> None:
         """Wait until A has completed a snapshot that it began behind a message."""
 
-        eventually(lambda: any(one.taken for one in self.reading.snapshots("A", behind=message)), deadline_s=60)
+        eventually(lambda: any(one.taken for one in self.reading.snapshots("A", after=message)), deadline_s=60)
 
     def await_back(self, source: str, target: str) -> None:
         """Wait until a replicator has come over its link again."""

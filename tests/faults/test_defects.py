@@ -18,7 +18,7 @@ from tests.faults.cursor_effects import CURSOR_EFFECTS
 from tests.faults.effect_fixtures import Bench
 from tests.faults.effects import EFFECTS, Experiment, Observation, seen
 from tests.faults.key_shared_effects import KEY_EFFECTS
-from tests.faults.replication_effects import GEO_EFFECTS
+from tests.faults.replication_effects import REPLICATION_EFFECTS
 
 
 def broker_defect(name: str) -> BrokerDefect:
@@ -74,7 +74,7 @@ def nothing_left_on(broker: Broker) -> Iterator[None]:
 
 
 def test_every_defect_has_its_experiment() -> None:
-    assert sorted([*ALL_EFFECTS, *GEO_EFFECTS]) == [defect.name for defect in broker_defects()]
+    assert sorted([*ALL_EFFECTS, *REPLICATION_EFFECTS]) == [defect.name for defect in broker_defects()]
 
 
 @pytest.mark.parametrize(

@@ -19,27 +19,18 @@ from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.faults.catalogue import BrokerDefect, find
 from conformance.faults.defects import switched, was_reached
 from conformance.lockstep import replication_reading
-from conformance.lockstep.replication import GeoPerformer
-from conformance.lockstep.replication_members import ANSWER_TIMEOUT_S
+from conformance.lockstep.replication import ReplicationPerformer
 from conformance.lockstep.replication_reading import QUIET_TIMEOUT_S, Reading
-from conformance.lockstep.replication_world import CONNECT_TIMEOUT_S, PERIOD_MS, GeoWorld
+from conformance.lockstep.replication_sessions import ANSWER_TIMEOUT_S
+from conformance.lockstep.replication_world import CONNECT_TIMEOUT_S, PERIOD_MS, ReplicationWorld
+from model.cluster_events import ClustersRead, LinkCut, LinkHealed, ReplicatorsClosed
+from model.cluster_operations import AwaitIdle, AwaitTimedOut, CutLink, HealLink, ReadClusters
 from model.events import Skipped
+from model.operations import CreateTopic
 from model.replication.logs import Log, is_passed
-from model.replication.vocabulary import (
-    AwaitIdle,
-    AwaitTimedOut,
-    ClustersRead,
-    CreateReplicatedTopic,
-    CutLink,
-    HealLink,
-    LinkCut,
-    LinkHealed,
-    ReadClusters,
-    ReplicatorsClosed,
-)
 from tests.faults.effects import seen
-from tests.faults.replication_effects import GEO_EFFECTS, GeoEffect, Observation
-from tests.faults.replication_fixtures import SUBSCRIPTION, TOPIC, GeoBench
+from tests.faults.replication_effects import REPLICATION_EFFECTS, Observation, ReplicationEffect
+from tests.faults.replication_fixtures import SUBSCRIPTION, TOPIC, Fixture
 from tests.polling import eventually
 
 
@@ -50,20 +41,20 @@ def started() -> list[Broker]:
 
 
 @pytest.fixture(scope="module")
-def world(request: pytest.FixtureRequest, started: list[Broker]) -> Iterator[GeoWorld]:
+def world(request: pytest.FixtureRequest, started: list[Broker]) -> Iterator[ReplicationWorld]:
     """Three clusters, shared by the tests of this module."""
     text: str = request.config.getoption("--broker")
     if text.startswith("pulsar:"):
         pytest.skip("--broker names a cluster that is not ours to wire")
     settings = {**QUICK, **SUITE_SETTINGS}
-    made = GeoWorld(lambda: parse_broker(text, settings=settings), tenant="geo", on_start=started.append)
+    made = ReplicationWorld(lambda: parse_broker(text, settings=settings), tenant="replicated", on_start=started.append)
     yield made
     made.close()
 
 
-def observe(world: GeoWorld, effect: GeoEffect) -> Observation:
+def observe(world: ReplicationWorld, effect: ReplicationEffect) -> Observation:
     """Make an experiment on a topic of its own."""
-    bench = GeoBench(world, clusters=effect.clusters, is_replicated=effect.is_replicated)
+    bench = Fixture(world, clusters=effect.clusters, is_replicated=effect.is_replicated)
     try:
         return effect.experiment(bench)
     finally:
@@ -71,12 +62,12 @@ def observe(world: GeoWorld, effect: GeoEffect) -> Observation:
 
 
 def test_every_effect_can_be_seen() -> None:
-    assert [name for name, effect in GEO_EFFECTS.items() if effect.sound == effect.defective] == []
+    assert [name for name, effect in REPLICATION_EFFECTS.items() if effect.sound == effect.defective] == []
 
 
-@pytest.mark.parametrize("name", GEO_EFFECTS)
-def test_a_defect_of_clusters_has_its_effect_while_it_is_on_and_only_then(world: GeoWorld, name: str) -> None:
-    effect, defect = GEO_EFFECTS[name], find(name)
+@pytest.mark.parametrize("name", REPLICATION_EFFECTS)
+def test_a_defect_of_clusters_has_its_effect_while_it_is_on_and_only_then(world: ReplicationWorld, name: str) -> None:
+    effect, defect = REPLICATION_EFFECTS[name], find(name)
     assert isinstance(defect, BrokerDefect)
     brokers = [world.clusters.cluster(label).broker for label in world.clusters.labels]
     agents = [broker.agent for broker in brokers if broker.agent is not None]
@@ -88,16 +79,16 @@ def test_a_defect_of_clusters_has_its_effect_while_it_is_on_and_only_then(world:
     assert seen(effect.sound, lambda: observe(world, effect)) == effect.sound
 
 
-def test_a_link_heals_though_a_topic_is_not_replicated_over_it(world: GeoWorld) -> None:
-    performer = GeoPerformer(world, example=0)
-    performer.perform(CreateReplicatedTopic(topic="t", clusters=2, is_replicated=False))
+def test_a_link_heals_though_a_topic_is_not_replicated_over_it(world: ReplicationWorld) -> None:
+    performer = ReplicationPerformer(world, example=0)
+    performer.perform(CreateTopic("t", deduplication="namespace-off", clusters=2, is_replicated=False))
     assert isinstance(performer.perform(CutLink("A", "B")), LinkCut)
     assert isinstance(performer.perform(HealLink("A", "B")), LinkHealed)
     performer.close()
 
 
-def test_a_reading_is_quiet_only_once_what_waited_for_a_healed_link_has_come_through(world: GeoWorld) -> None:
-    bench = GeoBench(world)
+def test_a_reading_is_quiet_only_once_what_waited_for_a_healed_link_has_come_through(world: ReplicationWorld) -> None:
+    bench = Fixture(world)
     bench.do(CutLink("A", "B"))
     bench.publish("m0")
     bench.do(AwaitTimedOut("A"))  # nothing is: but the replicator tries ever more seldom meanwhile
@@ -108,8 +99,8 @@ def test_a_reading_is_quiet_only_once_what_waited_for_a_healed_link_has_come_thr
     assert (read.is_quiet, read.closed, Log("B", read.clusters["B"]).messages()) == (True, (), ("m0",))
 
 
-def test_what_is_stored_later_does_not_count_for_what_was_to_be_passed_on(world: GeoWorld) -> None:
-    bench = GeoBench(world)
+def test_what_is_stored_later_does_not_count_for_what_was_to_be_passed_on(world: ReplicationWorld) -> None:
+    bench = Fixture(world)
     reading = bench.reading
     bench.publish("m0")
     ends = reading.ends()
@@ -119,17 +110,17 @@ def test_what_is_stored_later_does_not_count_for_what_was_to_be_passed_on(world:
     assert not reading.left(ends)
     ends = reading.ends()
     assert list(reading.left(ends)) == [("A", "B")]
-    assert reading.not_passed_on(("A", "B")) == ("m1",)
+    assert reading.not_replicated(("A", "B")) == ("m1",)
     bench.do(HealLink("A", "B"))
     eventually(lambda: not reading.left(ends), deadline_s=CONNECT_TIMEOUT_S)
-    assert reading.not_passed_on(("A", "B")) == ()
+    assert reading.not_replicated(("A", "B")) == ()
     bench.close()
 
 
 def test_a_reading_does_not_wait_for_replicators_that_were_closed_with_an_idle_topic_and_is_not_quiet(
-    world: GeoWorld,
+    world: ReplicationWorld,
 ) -> None:
-    bench = GeoBench(world)
+    bench = Fixture(world)
     idle = bench.do(AwaitIdle("B", TOPIC))
     begun_ms = time.time() * 1000
     read = bench.do(ReadClusters(TOPIC))
@@ -141,7 +132,7 @@ def test_a_reading_does_not_wait_for_replicators_that_were_closed_with_an_idle_t
 
 
 def test_a_reading_of_a_topic_that_is_not_replicated_does_not_wait_long_until_nothing_more_comes(
-    world: GeoWorld,
+    world: ReplicationWorld,
 ) -> None:
     name = f"persistent://{world.namespace(('A', 'B'), is_replicated=False, deduplication=False)}/never-still"
     for label in "AB":
@@ -155,9 +146,9 @@ def test_a_reading_of_a_topic_that_is_not_replicated_does_not_wait_long_until_no
 
 
 def test_a_reading_that_takes_too_long_is_left_and_the_next_one_goes_on(
-    world: GeoWorld, monkeypatch: pytest.MonkeyPatch
+    world: ReplicationWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench = GeoBench(world)
+    bench = Fixture(world)
     bench.publish("m0", "m1")
     bench.await_at_b("m1")
     with monkeypatch.context() as hurried:
@@ -167,8 +158,8 @@ def test_a_reading_that_takes_too_long_is_left_and_the_next_one_goes_on(
     bench.close()
 
 
-def test_of_a_message_that_a_cluster_has_twice_both_are_acknowledged(world: GeoWorld) -> None:
-    bench = GeoBench(world)
+def test_of_a_message_that_a_cluster_has_twice_both_are_acknowledged(world: ReplicationWorld) -> None:
+    bench = Fixture(world)
     bench.publish("m0", "m0")
     given: list[str] = []
 
@@ -208,7 +199,7 @@ def publishing(broker: Broker, topic: str) -> Iterator[None]:
 
 
 def test_every_start_of_a_cluster_is_told_so_that_it_can_be_given_its_defect_again(
-    world: GeoWorld, started: list[Broker]
+    world: ReplicationWorld, started: list[Broker]
 ) -> None:
     brokers = [world.clusters.cluster(label).broker for label in world.clusters.labels]
     assert started == brokers

@@ -14,6 +14,7 @@ from typing import assert_never
 
 from conformance.lockstep.performer import Performed
 from model.chunking.vocabulary import ChunkOperation
+from model.cluster_operations import ReplicationOperation
 from model.deduplication.answers import could_be_for
 from model.deduplication.reference import BUSY
 from model.deduplication.variants import DOCUMENT, Variant
@@ -61,7 +62,6 @@ from model.operations import (
     Unload,
     UseProxy,
 )
-from model.replication.vocabulary import GeoOperation
 from model.subscription_operations import KeyOperation
 from model.vocabulary import Client, Entry, Persistence, partition_name
 from tests.lockstep.cursor_variants import AS_DOCUMENTED, SimulatedVariant
@@ -150,7 +150,7 @@ class SimulatedPerformer:
             return Performed(Skipped("there are no applications here"))
         if isinstance(operation, KeyOperation):
             return Performed(self._cursors.keys.perform(operation), self._collect(list(self._sessions)))
-        if isinstance(operation, GeoOperation):
+        if isinstance(operation, ReplicationOperation):
             return Performed(Skipped("there is one cluster here"))
         if isinstance(operation, NetworkOperation):
             return Performed(self._on_network(operation))

@@ -11,12 +11,12 @@ import pytest
 
 from conformance.clients.admin.types import ReplicationStats
 from conformance.harness_error import HarnessError
-from conformance.lockstep import replication
-from conformance.lockstep.replication_members import Topic
+from conformance.lockstep import replication_catch_up
 from conformance.lockstep.replication_reading import Reading
-from conformance.lockstep.replication_world import GeoWorld, Link
+from conformance.lockstep.replication_sessions import Sessions, Topic
+from conformance.lockstep.replication_world import Link, ReplicationWorld
+from model.cluster_events import ReplicatorStalled
 from model.log import Position
-from model.replication.vocabulary import NotPassedOn
 
 AB: Link = ("A", "B")
 Left = Callable[[], dict[Link, Position]]
@@ -35,7 +35,7 @@ class Told:
         assert ends == self.ends()
         return self._left()
 
-    def not_passed_on(self, link: Link) -> tuple[str, ...]:
+    def not_replicated(self, link: Link) -> tuple[str, ...]:
         assert link == AB
         return ("a1",)
 
@@ -43,35 +43,36 @@ class Told:
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for long."""
-    monkeypatch.setattr(replication, "STANDSTILL_S", 0.1)
-    monkeypatch.setattr(replication, "CONNECT_TIMEOUT_S", 0.4)
+    monkeypatch.setattr(replication_catch_up, "STALLED_S", 0.1)
+    monkeypatch.setattr(replication_catch_up, "CONNECT_TIMEOUT_S", 0.4)
 
 
-def passed_on(left: Left, *, connected: bool = True) -> NotPassedOn | None:
+def replicated(left: Left, *, connected: bool = True) -> ReplicatorStalled | None:
     """What comes of waiting until all is passed on."""
     stats = {AB: ReplicationStats(connected=connected, backlog=1)}
-    performer = replication.GeoPerformer(cast(GeoWorld, SimpleNamespace(replicators=lambda *_: stats)), example=1)
-    return performer._pass_on(Topic("t", ("A", "B"), cast(Reading, Told(left)), is_replicated=True))
+    world = cast(ReplicationWorld, SimpleNamespace(replicators=lambda *_: stats))
+    catch_ups = replication_catch_up.CatchUps(world, cast(Sessions, None))
+    return catch_ups.await_replicated(Topic("t", ("A", "B"), cast(Reading, Told(left)), is_replicated=True))
 
 
 def test_one_that_does_not_move_stands_still() -> None:
-    found = passed_on(lambda: {AB: Position(1, 3)})
+    found = replicated(lambda: {AB: Position(1, 3)})
     assert found is not None
     assert (found.source, found.target, found.messages) == ("A", "B", ("a1",))
-    assert found.seconds >= 0.1
+    assert found.stalled_s >= 0.1
 
 
 def test_one_that_goes_on_does_not_however_long_it_takes() -> None:
     entry = itertools.count()
-    with pytest.raises(HarnessError, match="not passed on within"):
-        passed_on(lambda: {AB: Position(1, next(entry))})
+    with pytest.raises(HarnessError, match="not replicated within"):
+        replicated(lambda: {AB: Position(1, next(entry))})
 
 
 def test_one_that_is_not_connected_does_not() -> None:
-    with pytest.raises(HarnessError, match="not passed on within"):
-        passed_on(lambda: {AB: Position(1, 3)}, connected=False)
+    with pytest.raises(HarnessError, match="not replicated within"):
+        replicated(lambda: {AB: Position(1, 3)}, connected=False)
 
 
 def test_nothing_is_left_once_all_was_passed_on() -> None:
     looks = iter([{AB: Position(1, 3)}, {AB: Position(1, 7)}, {}])
-    assert passed_on(lambda: next(looks)) is None
+    assert replicated(lambda: next(looks)) is None

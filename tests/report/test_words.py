@@ -120,7 +120,7 @@ from model.subscription_operations import (
     Subscribe,
 )
 from model.vocabulary import CutAt, LoseThenCut, Persistence, Start
-from tests.report import chunks_told, geo_samples
+from tests.report import chunks_told, replication_samples
 from tests.report.samples import STEPS, answers, entry, history, step
 
 OPENED = step(OpenProducer("s1", "t0", "p0"), Opened(4))
@@ -250,7 +250,7 @@ TOLD_OPERATIONS: list[tuple[AnyOperation, str]] = [
     ),
     (
         AckById("c1", ("b4",), cumulative=True),
-        "consumer c1 (Shared, subscription sub, wire client) acknowledges everything up to b4, received or not.",
+        "consumer c1 (Shared, subscription sub, wire client) acknowledges everything up to b4 by message id.",
     ),
     (
         Nack("c1", (1,)),
@@ -273,7 +273,7 @@ TOLD_OPERATIONS: list[tuple[AnyOperation, str]] = [
     (ClearNetworkFaults(), "the network has no faults any more."),
     (Terminate("t0"), "the suite terminates topic t0."),
     (Trim("t0"), "the suite trims topic t0."),
-    *geo_samples.OPERATIONS,
+    *replication_samples.OPERATIONS,
 ]
 
 TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
@@ -345,7 +345,7 @@ TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
     (AllReceived((B4,)), "1 message (3:0 b4); the cursor has no other message"),
     (NetworkFaultsCleared(2), "network faults fired 2 times"),
     (Starved("nothing came in 10 s", (B4,)), "starved: nothing came in 10 s; only 1 message (3:0 b4) arrived"),
-    *geo_samples.OUTCOMES,
+    *replication_samples.OUTCOMES,
 ]
 
 
@@ -369,11 +369,11 @@ def test_an_outcome_is_told(outcome: AnyOutcome, told: str) -> None:
 
 def test_every_operation_and_every_outcome_is_told() -> None:
     assert {type(operation) for operation, _ in TOLD_OPERATIONS} == set(get_args(AnyOperation))
-    silent = {type(outcome) for outcome in geo_samples.SILENT}
+    silent = {type(outcome) for outcome in replication_samples.SILENT}
     assert {type(outcome) for outcome, _ in TOLD_OUTCOMES} | silent == set(get_args(AnyOutcome))
 
 
-@pytest.mark.parametrize("outcome", geo_samples.SILENT)
+@pytest.mark.parametrize("outcome", replication_samples.SILENT)
 def test_what_came_of_it_is_not_told_where_it_is_what_was_asked_for(outcome: AnyOutcome) -> None:
     assert sentence(Kill(), outcome) == sentence(Kill())
 

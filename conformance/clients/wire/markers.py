@@ -15,8 +15,8 @@ from conformance.clients import protocol_pb2 as pb
 from conformance.clients.admin.types import RestEntry
 from conformance.clients.outcomes import signed
 from conformance.harness_error import HarnessError
+from model.cluster_events import Marker, SnapshotRequest, SnapshotResponse, SnapshotTaken, SubscriptionUpdated
 from model.log import Position
-from model.replication.vocabulary import Marker, SnapshotRequest, SnapshotResponse, SnapshotTaken, SubscriptionUpdated
 
 
 class MarkerType(enum.IntEnum):

@@ -5,6 +5,18 @@ Dates follow each cluster's own log, one entry every ten seconds, so that none i
 
 from __future__ import annotations
 
+from model.cluster_events import (
+    ClusterCursor,
+    ClusterEntry,
+    ClusterRead,
+    ClustersRead,
+    Marker,
+    ReplicationSettings,
+    SnapshotRequest,
+    SnapshotResponse,
+    SnapshotTaken,
+    SubscriptionUpdated,
+)
 from model.explorations.replication_statements import is_quiet
 from model.explorations.replication_world import Setup, World
 from model.log import Position
@@ -12,25 +24,13 @@ from model.replication import entries as reference
 from model.replication.cluster import Cluster
 from model.replication.logs import Log, Logs
 from model.replication.subscription import Subscription
-from model.replication.tracked import At, GeoTopic
-from model.replication.vocabulary import (
-    ClusterRead,
-    ClustersRead,
-    GeoCreated,
-    GeoCursor,
-    GeoEntry,
-    Marker,
-    SnapshotRequest,
-    SnapshotResponse,
-    SnapshotTaken,
-    SubscriptionUpdated,
-)
+from model.replication.tracked import At, ReplicatedTopic
 
 STEP_MS = 10_000
 NEVER_MS = 10**12
 
 
-def as_read(setup: Setup, world: World) -> tuple[GeoTopic, Logs]:
+def as_read(setup: Setup, world: World) -> tuple[ReplicatedTopic, Logs]:
     """What an observer knows of a state, and the logs that it reads."""
     clusters = {cluster.name: _cluster(cluster) for cluster in world.clusters}
     cut = [link for link in setup.cuts if link not in world.cuts]
@@ -46,8 +46,8 @@ def as_read(setup: Setup, world: World) -> tuple[GeoTopic, Logs]:
             if one.connected and one.read > cluster.last
         ),
     )
-    topic = GeoTopic(
-        made=GeoCreated(tuple(setup.clusters), period_ms=STEP_MS, timeout_ms=NEVER_MS, cached=setup.cached),
+    topic = ReplicatedTopic(
+        made=ReplicationSettings(tuple(setup.clusters), period_ms=STEP_MS, timeout_ms=NEVER_MS, cached=setup.cached),
         is_replicated=True,
         deduplication=False,
         published={cluster.name: _published(cluster) for cluster in world.clusters},
@@ -81,10 +81,10 @@ def _cluster(cluster: Cluster) -> ClusterRead:
     )
 
 
-def _entry(cluster: Cluster, position: int) -> GeoEntry:
+def _entry(cluster: Cluster, position: int) -> ClusterEntry:
     entry = cluster.log[position]
     message = str(entry.item) if entry.is_message else None
-    return GeoEntry(
+    return ClusterEntry(
         position=_position(cluster.name, position),
         origin=entry.origin,
         published_ms=entry.source * STEP_MS,
@@ -107,11 +107,11 @@ def _marker(entry: reference.Entry, here: str) -> Marker | None:
             return SubscriptionUpdated(subscription, _positions(positions))
 
 
-def _cursor(cluster: Cluster, subscription: Subscription) -> GeoCursor:
+def _cursor(cluster: Cluster, subscription: Subscription) -> ClusterCursor:
     unacknowledged = [
         p for p in range(subscription.mark_delete + 1, len(cluster.log)) if not subscription.is_acknowledged(p)
     ]
-    return GeoCursor(
+    return ClusterCursor(
         subscription=subscription.name,
         mark_delete=_position(cluster.name, subscription.mark_delete),
         acknowledged=tuple(

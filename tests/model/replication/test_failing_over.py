@@ -6,31 +6,25 @@ from dataclasses import replace
 
 import pytest
 
-from model.events import Done
+from model.cluster_events import ClusterRead, ClustersRead
+from model.cluster_operations import ReadClusters
+from model.events import Delivery, ReceivedMessages, Subscribed
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.replication.ending import LAST, OVER, winding_up_clusters
-from model.replication.tracked import GeoTopic, Replication
+from model.replication.tracked import ReplicatedTopic, Replication
 from model.replication.tracker import judge
-from model.replication.vocabulary import (
-    ClusterRead,
-    ClustersRead,
-    GivenMessage,
-    JoinAt,
-    ReadClusters,
-    ReceiveAt,
-    ReceivedAt,
-)
+from model.subscription_operations import Receive, Subscribe
 from tests.model.replication.test_small_logs import CURSORS, TOPIC, TWO, Told, at, log
 
-JOIN = JoinAt(consumer="k1", cluster="B", topic="t", subscription="sub")
+JOIN = Subscribe("k1", "t", "sub", kind="Exclusive", cluster="B", is_replicated=True)
 BEHIND: Told = ("A", "a1")
 LOGS = {"A": [*TWO["A"], BEHIND], "B": [*TWO["B"], BEHIND]}
 """Message a1 comes behind the snapshot whose update said that B is at entry 1; it is acknowledged at A, like a0."""
 ALL = replace(TOPIC, published={"A": ("a0", "a1")}, acknowledged_at={("sub", "A"): frozenset({"a0", "a1"})})
 
 
-def read_back(topic: GeoTopic, *, is_quiet: bool = True) -> Replication:
+def read_back(topic: ReplicatedTopic, *, is_quiet: bool = True) -> Replication:
     """What is known when all of it was read."""
     clusters = {
         label: ClusterRead(entries=log(label, entries, times_ms={}), cursors=(CURSORS[label],))
@@ -46,10 +40,10 @@ _NONE: frozenset[str] = frozenset()
 
 def given(state: Replication, *messages: tuple[str, Position]) -> Allowed[Replication] | Broken:
     """A consumer comes to B, and is given these messages."""
-    joined = judge(state, JOIN, Done(), _NONE)
+    joined = judge(state, JOIN, Subscribed(), _NONE)
     assert isinstance(joined, Allowed)
-    outcome = ReceivedAt(tuple(GivenMessage(message, position) for message, position in messages))
-    return judge(joined.state, ReceiveAt("k1", 100), outcome, _NONE)
+    outcome = ReceivedMessages(tuple(Delivery(position, -1, 0, message) for message, position in messages))
+    return judge(joined.state, Receive("k1", 100), outcome, _NONE)
 
 
 def test_what_stands_behind_the_last_update_may_come_again() -> None:
@@ -76,7 +70,7 @@ def test_what_stands_before_it_may_not() -> None:
     ],
     ids=["before the update has taken effect", "that a cluster forgot", "that is not replicated there"],
 )
-def test_nothing_is_said_of_an_update(topic: GeoTopic, is_quiet: bool) -> None:
+def test_nothing_is_said_of_an_update(topic: ReplicatedTopic, is_quiet: bool) -> None:
     found = given(read_back(topic, is_quiet=is_quiet), ("a0", at("B", 0)))
     assert isinstance(found, Allowed)
     assert "REPL-15" not in found.exercised
@@ -84,24 +78,24 @@ def test_nothing_is_said_of_an_update(topic: GeoTopic, is_quiet: bool) -> None:
 
 def test_what_was_given_before_it_is_not_given_again() -> None:
     """A consumer that was there already may have been given it, and takes it only now."""
-    before = judge(read_back(ALL, is_quiet=False), JOIN, Done(), _NONE)
+    before = judge(read_back(ALL, is_quiet=False), JOIN, Subscribed(), _NONE)
     assert isinstance(before, Allowed)
     quiet = judge(before.state, ReadClusters("t"), read_of(before.state), _NONE)
     assert isinstance(quiet, Allowed)
-    taken = judge(quiet.state, ReceiveAt("k1", 1), ReceivedAt((GivenMessage("a0", at("B", 0)),)), _NONE)
+    taken = judge(quiet.state, Receive("k1", 1), ReceivedMessages((Delivery(at("B", 0), -1, 0, "a0"),)), _NONE)
     assert isinstance(taken, Allowed)
 
 
 def test_an_example_that_ends_quietly_fails_over_to_every_other_cluster() -> None:
     ended = list(winding_up_clusters(lambda: read_back(ALL), "t"))
-    over = [one for one in ended if isinstance(one, JoinAt) and one.consumer.startswith(OVER)]
+    over = [one for one in ended if isinstance(one, Subscribe) and one.consumer.startswith(OVER)]
     assert [(one.cluster, one.subscription) for one in over] == [("B", "sub")]
-    assert ended.index(ReceiveAt(over[0].consumer, 100)) == ended.index(over[0]) + 1
+    assert ended.index(Receive(over[0].consumer, 100)) == ended.index(over[0]) + 1
 
 
 def test_one_that_does_not_end_quietly_only_catches_up() -> None:
     ended = list(winding_up_clusters(lambda: read_back(ALL, is_quiet=False), "t"))
-    assert [one.consumer for one in ended if isinstance(one, JoinAt)] == [f"{LAST}-t"]
+    assert [one.consumer for one in ended if isinstance(one, Subscribe)] == [f"{LAST}-t"]
 
 
 def read_of(state: Replication) -> ClustersRead:

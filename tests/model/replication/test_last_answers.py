@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from model.cluster_events import ClusterCursor
 from model.deviations.replication import SNAPSHOT_NOT_AT_HIGHEST_RESPONSE
 from model.judgement import Allowed, Broken
-from model.replication.vocabulary import GeoCursor
 from tests.model.replication.test_rounds import NOBODY, taken, updated_with
 from tests.model.replication.test_small_logs import THREE, TOPIC, at, judged, with_entry
 
@@ -36,7 +36,7 @@ def test_one_for_where_the_last_answer_stands_is_right() -> None:
 
 def test_who_is_ahead_by_such_a_snapshot_is_so_by_the_deviation() -> None:
     topic = replace(TOPIC, acknowledged_at={}, is_settled=False)
-    cursors = {"B": GeoCursor(subscription="sub", mark_delete=at("B", 1))}
+    cursors = {"B": ClusterCursor(subscription="sub", mark_delete=at("B", 1))}
     found = judged(updated_with(OVERTAKEN), cursors=cursors, topic=topic)
     assert isinstance(found, Broken)
     assert (found.rule, found.deviation) == ("REPL-09", SNAPSHOT_NOT_AT_HIGHEST_RESPONSE)

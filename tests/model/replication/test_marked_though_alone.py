@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from model.cluster_events import Marker, SnapshotRequest, SnapshotTaken, SubscriptionUpdated
 from model.deviations.replication import REQUEST_WITHOUT_REMOTE_CLUSTER
 from model.judgement import Allowed, Broken
-from model.replication.vocabulary import Marker, SnapshotRequest, SnapshotTaken, SubscriptionUpdated
 from tests.model.replication.test_small_logs import TOPIC, Told, at, deviates, judged
 
 ALONE = replace(TOPIC, is_replicated=False, is_settled=False)

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from model.cluster_events import ClusterCursor, SnapshotResponse, SnapshotTaken, SubscriptionUpdated
 from model.deviations.replication import FIRST_ROUND_RESPONSE_COUNTS_TWICE
 from model.judgement import Allowed, Broken
-from model.replication.vocabulary import GeoCursor, SnapshotResponse, SnapshotTaken, SubscriptionUpdated
 from tests.model.replication.test_small_logs import THREE, TOPIC, Told, at, judged, with_entry
 
 NOBODY = replace(TOPIC, own={})
@@ -60,7 +60,7 @@ def test_who_does_not_answer_at_all_is_no_known_deviation() -> None:
 @pytest.mark.parametrize("logs", [REPEATED, THREE], ids=["half a round", "two rounds"])
 def test_who_is_ahead_by_such_a_snapshot_is_so_by_the_deviation(logs: dict[str, list[Told]]) -> None:
     topic = replace(TOPIC, acknowledged_at={}, is_settled=False)
-    cursors = {"B": GeoCursor(subscription="sub", mark_delete=at("B", 1))}
+    cursors = {"B": ClusterCursor(subscription="sub", mark_delete=at("B", 1))}
     found = judged(updated_with(logs), cursors=cursors, topic=topic)
     assert isinstance(found, Broken)
     assert "B holds a0 for acknowledged by sub" in found.because

@@ -7,6 +7,20 @@ from dataclasses import replace
 
 import pytest
 
+from model.cluster_events import (
+    CaughtUp,
+    ClusterCursor,
+    ClusterEntry,
+    ClusterRead,
+    ClustersRead,
+    Marker,
+    ReplicationSettings,
+    SnapshotRequest,
+    SnapshotResponse,
+    SnapshotTaken,
+    SubscriptionUpdated,
+)
+from model.cluster_operations import CatchUp, ReadClusters
 from model.deviations.replication import (
     CLOSED_REPLICATOR_READS_NO_REQUEST,
     RECOVERY_IGNORES_REPLICATOR_POSITIONS,
@@ -16,23 +30,8 @@ from model.deviations.replication import (
 )
 from model.judgement import Allowed, Broken
 from model.log import Position
-from model.replication.tracked import GeoConsumer, GeoTopic, ReadAhead, Replication
+from model.replication.tracked import ClusterConsumer, ReadAhead, ReplicatedTopic, Replication
 from model.replication.tracker import judge
-from model.replication.vocabulary import (
-    CatchUp,
-    CaughtUp,
-    ClusterRead,
-    ClustersRead,
-    GeoCreated,
-    GeoCursor,
-    GeoEntry,
-    Marker,
-    ReadClusters,
-    SnapshotRequest,
-    SnapshotResponse,
-    SnapshotTaken,
-    SubscriptionUpdated,
-)
 
 Told = tuple[str, str | Marker]
 """An entry: where it was written first, and its message or marker."""
@@ -45,10 +44,10 @@ def at(cluster: str, entry: int) -> Position:
     return Position(LEDGERS[cluster], entry)
 
 
-def log(cluster: str, entries: Sequence[Told], *, times_ms: Mapping[int, int]) -> tuple[GeoEntry, ...]:
+def log(cluster: str, entries: Sequence[Told], *, times_ms: Mapping[int, int]) -> tuple[ClusterEntry, ...]:
     """A log whose entries are 300 ms apart, but for those whose times are given."""
     return tuple(
-        GeoEntry(
+        ClusterEntry(
             position=at(cluster, index),
             origin=origin,
             published_ms=times_ms.get(index, 300 * index),
@@ -101,11 +100,11 @@ THREE: dict[str, list[Told]] = {
 """Three clusters: a message at A, and a snapshot of A in two rounds."""
 
 CURSORS = {
-    "A": GeoCursor(subscription="sub", mark_delete=at("A", 4)),
-    "B": GeoCursor(subscription="sub", mark_delete=at("B", 1)),
+    "A": ClusterCursor(subscription="sub", mark_delete=at("A", 4)),
+    "B": ClusterCursor(subscription="sub", mark_delete=at("B", 1)),
 }
-TOPIC = GeoTopic(
-    made=GeoCreated(("A", "B"), PERIOD_MS, TIMEOUT_MS, 1),
+TOPIC = ReplicatedTopic(
+    made=ReplicationSettings(("A", "B"), PERIOD_MS, TIMEOUT_MS, 1),
     is_replicated=True,
     deduplication=False,
     published={"A": ("a0",)},
@@ -118,8 +117,8 @@ TOPIC = GeoTopic(
 def judged(
     logs: Mapping[str, Sequence[Told]],
     *,
-    topic: GeoTopic = TOPIC,
-    cursors: Mapping[str, GeoCursor] = CURSORS,
+    topic: ReplicatedTopic = TOPIC,
+    cursors: Mapping[str, ClusterCursor] = CURSORS,
     times_ms: Mapping[int, int] | None = None,
     all_times_ms: Mapping[str, Mapping[int, int]] | None = None,
     known: frozenset[str] = frozenset(),
@@ -149,8 +148,8 @@ def judged(
     return judge(Replication(topics={"t": topic}), ReadClusters("t"), read, known)
 
 
-def replace_clusters(topic: GeoTopic, clusters: tuple[str, ...]) -> GeoCreated:
-    return GeoCreated(clusters, topic.made.period_ms, topic.made.timeout_ms, topic.made.cached)
+def replace_clusters(topic: ReplicatedTopic, clusters: tuple[str, ...]) -> ReplicationSettings:
+    return ReplicationSettings(clusters, topic.made.period_ms, topic.made.timeout_ms, topic.made.cached)
 
 
 def broken(found: Allowed[Replication] | Broken) -> tuple[str, str]:
@@ -163,8 +162,8 @@ def deviates(
     deviation: str,
     logs: Mapping[str, Sequence[Told]],
     *,
-    topic: GeoTopic,
-    cursors: Mapping[str, GeoCursor] = CURSORS,
+    topic: ReplicatedTopic,
+    cursors: Mapping[str, ClusterCursor] = CURSORS,
     reconnected: tuple[tuple[str, str], ...] = (),
 ) -> str:
     """That these logs break the rule by the deviation, and nothing where that is known; why they do."""
@@ -237,11 +236,11 @@ def test_a_subscription_that_is_not_replicated_appears_nowhere_else() -> None:
 def test_a_subscription_that_is_not_replicated_here_is_not_moved_by_one_of_its_name() -> None:
     own = {("sub", "A"): True, ("sub", "B"): False}
     topic = replace(TOPIC, own=own, is_settled=False)
-    moved = {**CURSORS, "B": GeoCursor(subscription="sub", mark_delete=at("B", 1), is_replicated=False)}
+    moved = {**CURSORS, "B": ClusterCursor(subscription="sub", mark_delete=at("B", 1), is_replicated=False)}
     found = judged(TWO, topic=topic, cursors=moved)
     assert isinstance(found, Broken)
     assert (found.rule, found.deviation) == ("REPL-18", UPDATE_OF_UNREPLICATED_SUBSCRIPTION)
-    stays = {**CURSORS, "B": GeoCursor(subscription="sub", mark_delete=at("B", -1), is_replicated=False)}
+    stays = {**CURSORS, "B": ClusterCursor(subscription="sub", mark_delete=at("B", -1), is_replicated=False)}
     for here, cursors in ((replace(topic, acknowledged_at={("sub", "B"): frozenset({"a0"})}), moved), (topic, stays)):
         allowed = judged(TWO, topic=here, cursors=cursors)
         assert isinstance(allowed, Allowed)
@@ -293,7 +292,7 @@ def test_a_link_that_is_not_healed_yet_was_cut_until_everything_was_read() -> No
 
 def test_of_a_link_that_a_catching_up_healed_nobody_knows_until_when_it_was_cut() -> None:
     cut = replace(TOPIC, cut={("A", "B"): ((0, 50), (100, None))})
-    consumer = GeoConsumer(cluster="A", topic="t", subscription="sub", passed=None)
+    consumer = ClusterConsumer(cluster="A", topic="t", subscription="sub", passed=None)
     state = Replication(topics={"t": cut}, consumers={"k": consumer})
     caught_up = judge(state, CatchUp("k", prefix="c"), CaughtUp(1.0, ()), frozenset())
     assert isinstance(caught_up, Allowed)
@@ -355,7 +354,7 @@ def test_what_took_longer_than_the_timeout_is_not_completed() -> None:
 
 
 def test_an_update_is_to_a_snapshot_that_mark_delete_has_passed() -> None:
-    behind = {**CURSORS, "A": GeoCursor(subscription="sub", mark_delete=at("A", 1))}
+    behind = {**CURSORS, "A": ClusterCursor(subscription="sub", mark_delete=at("A", 1))}
     assert broken(judged(TWO, cursors=behind))[0] == "REPL-12"
     assert broken(judged(TWO, cursors=behind, times_ms={4: 800}, at_ms=801))[0] == "REPL-12"
     came_since = judged(TWO, cursors=behind, times_ms={4: 800}, at_ms=800)
@@ -379,15 +378,15 @@ def test_of_two_snapshots_with_the_same_positions_the_one_that_was_complete_is_m
     ]
     logs = {"A": [*asked, answers[0], taken[0], update, answers[1], taken[1]], "B": [*asked, *answers, update]}
     cursors = {
-        "A": GeoCursor(subscription="sub", mark_delete=at("A", 5)),
-        "B": GeoCursor(subscription="sub", mark_delete=at("B", 2)),
+        "A": ClusterCursor(subscription="sub", mark_delete=at("A", 5)),
+        "B": ClusterCursor(subscription="sub", mark_delete=at("B", 2)),
     }
     right = judged(logs, cursors=cursors)
     assert isinstance(right, Allowed)
     assert "REPL-12" in right.exercised
 
 
-def two_snapshots() -> tuple[dict[str, list[Told]], GeoTopic]:
+def two_snapshots() -> tuple[dict[str, list[Told]], ReplicatedTopic]:
     """The dispatcher had read two snapshots when something was acknowledged, and one of them is kept."""
     second: list[Told] = [
         ("A", "a1"),
@@ -420,8 +419,8 @@ def test_an_update_is_to_a_snapshot_that_is_still_kept() -> None:
 
 def test_of_the_snapshots_that_mark_delete_passed_the_last_one_is_published() -> None:
     logs, topic = two_snapshots()
-    both_kept = replace(topic, made=GeoCreated(("A", "B"), PERIOD_MS, TIMEOUT_MS, 2))
-    passed = {**CURSORS, "A": GeoCursor(subscription="sub", mark_delete=at("A", 8))}
+    both_kept = replace(topic, made=ReplicationSettings(("A", "B"), PERIOD_MS, TIMEOUT_MS, 2))
+    passed = {**CURSORS, "A": ClusterCursor(subscription="sub", mark_delete=at("A", 8))}
     wrong = broken(judged(logs, topic=both_kept, cursors=passed, is_quiet=True))
     assert wrong == (
         "REPL-12",
@@ -448,16 +447,18 @@ def test_of_the_snapshots_that_mark_delete_passed_the_last_one_is_published() ->
 def test_of_a_snapshot_that_need_not_be_published_nothing_is_said(is_quiet: bool, first: int, mark_delete: int) -> None:
     logs, topic = two_snapshots()
     ahead = ReadAhead(begun_ms=2600, first=at("A", first), last=at("A", 8))
-    both_kept = replace(topic, made=GeoCreated(("A", "B"), PERIOD_MS, TIMEOUT_MS, 2), reads={("sub", "A"): (ahead,)})
-    passed = {**CURSORS, "A": GeoCursor(subscription="sub", mark_delete=at("A", mark_delete))}
+    both_kept = replace(
+        topic, made=ReplicationSettings(("A", "B"), PERIOD_MS, TIMEOUT_MS, 2), reads={("sub", "A"): (ahead,)}
+    )
+    passed = {**CURSORS, "A": ClusterCursor(subscription="sub", mark_delete=at("A", mark_delete))}
     assert isinstance(judged(logs, topic=both_kept, cursors=passed, is_quiet=is_quiet), Allowed)
 
 
 def test_an_update_takes_effect_at_the_other_cluster() -> None:
-    left = {**CURSORS, "B": GeoCursor(subscription="sub", mark_delete=at("B", -1))}
+    left = {**CURSORS, "B": ClusterCursor(subscription="sub", mark_delete=at("B", -1))}
     assert broken(judged(TWO, cursors=left))[0] == "REPL-13"
     assert broken(judged(TWO, cursors={"A": CURSORS["A"]}))[0] == "REPL-13"
-    plain = {**CURSORS, "B": GeoCursor(subscription="sub", mark_delete=at("B", 1), is_replicated=False)}
+    plain = {**CURSORS, "B": ClusterCursor(subscription="sub", mark_delete=at("B", 1), is_replicated=False)}
     assert broken(judged(TWO, cursors=plain))[0] == "REPL-13"
 
 
@@ -479,7 +480,7 @@ def test_a_snapshot_that_leaves_out_a_cluster_is_a_deviation_where_the_topic_was
 
 
 def test_a_backlog_of_markers_is_none() -> None:
-    counted = {**CURSORS, "A": GeoCursor(subscription="sub", mark_delete=at("A", 4), backlog=2)}
+    counted = {**CURSORS, "A": ClusterCursor(subscription="sub", mark_delete=at("A", 4), backlog=2)}
     assert broken(judged(TWO, cursors=counted))[0] == "REPL-10"
 
 
@@ -519,7 +520,7 @@ def test_that_it_sleeps_until_the_other_one_gives_up_is_a_deviation() -> None:
     ids=["it is waited for still", "it was opened", "it was never closed", "it was asked before"],
 )
 def test_nothing_is_said_of_an_answer_that_may_come(
-    topic: GeoTopic, closed: tuple[tuple[str, str], ...], second_ms: int
+    topic: ReplicatedTopic, closed: tuple[tuple[str, str], ...], second_ms: int
 ) -> None:
     found = judged(ASLEEP, topic=topic, cursors={}, closed=closed, all_times_ms=times_of_both(second_ms))
     assert isinstance(found, Allowed)

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from model.cluster_events import ReplicatorStalled
+from model.cluster_operations import CatchUp
 from model.deviations.replication import REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE
 from model.judgement import Allowed, Broken
-from model.replication.tracked import GeoConsumer, Replication
+from model.replication.tracked import ClusterConsumer, Replication
 from model.replication.tracker import Judged, judge
-from model.replication.vocabulary import CatchUp, NotPassedOn
 from tests.model.replication.test_small_logs import TOPIC
 
 LARGE = replace(
@@ -24,9 +25,9 @@ LARGE = replace(
 
 def judged(*messages: str, known: frozenset[str] = frozenset()) -> Judged:
     """What is left possible once a replicator stood still before these messages."""
-    consumer = GeoConsumer(cluster="A", topic="t", subscription="sub")
+    consumer = ClusterConsumer(cluster="A", topic="t", subscription="sub")
     state = Replication(topics={"t": LARGE}, consumers={"k": consumer})
-    return judge(state, CatchUp("k", prefix="c"), NotPassedOn("A", "B", 30.0, messages), known)
+    return judge(state, CatchUp("k", prefix="c"), ReplicatorStalled("A", "B", 30.0, messages), known)
 
 
 @pytest.mark.parametrize("messages", [("a1",), ("a0", "big"), ()], ids=["behind it", "before it", "markers alone"])

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from model.cluster_events import ClusterCursor, ReplicationSettings
 from model.deviations.replication import TOO_LARGE_TO_REPLICATE
-from model.events import Unknown
+from model.events import Sent, Stored, Unknown
 from model.judgement import Allowed, Broken
+from model.operations import Send
 from model.replication.tracked import REPLICATORS_ADD_BYTES, Replication
 from model.replication.tracker import judge
-from model.replication.vocabulary import GeoCreated, GeoCursor, PublishAt, Published
-from model.vocabulary import Outcome
+from model.vocabulary import Entry, Message, Outcome
 from tests.model.replication.test_small_logs import (
     CURSORS,
     PERIOD_MS,
@@ -67,7 +68,7 @@ def test_what_is_lacking_at_the_end_beside_a_large_one_is_told() -> None:
 def test_its_own_cluster_may_then_hold_it_for_acknowledged_though_nobody_was_given_it() -> None:
     """An update from where it never came says that everything is acknowledged."""
     logs = {**TWO, "B": TWO["B"][1:]}
-    cursors = {"A": GeoCursor(subscription="sub", mark_delete=at("A", 4))}
+    cursors = {"A": ClusterCursor(subscription="sub", mark_delete=at("A", 4))}
     topic = replace(TOPIC, acknowledged_at={}, is_settled=False)
     plain = judged(logs, topic=topic, cursors=cursors)
     assert isinstance(plain, Broken)
@@ -80,7 +81,7 @@ def test_its_own_cluster_may_then_hold_it_for_acknowledged_though_nobody_was_giv
     assert (there.rule, there.deviation) == ("REPL-14", None)
 
 
-@pytest.mark.parametrize("outcome", [Published((at("A", 0),)), Unknown("cut")])
+@pytest.mark.parametrize("outcome", [Sent((Stored(at("A", 0)),)), Unknown("cut")])
 @pytest.mark.parametrize(
     ("size_bytes", "largest_bytes", "is_it"),
     [
@@ -93,8 +94,9 @@ def test_its_own_cluster_may_then_hold_it_for_acknowledged_though_nobody_was_giv
 def test_large_is_what_leaves_no_room_for_what_replicators_add(
     outcome: Outcome, size_bytes: int, largest_bytes: int, is_it: bool
 ) -> None:
-    made = GeoCreated(("A", "B"), PERIOD_MS, TIMEOUT_MS, 1, largest_bytes)
-    state = Replication(topics={"t": replace(TOPIC, made=made)})
-    found = judge(state, PublishAt("A", "t", ("a1",), size_bytes), outcome, frozenset())
+    made = ReplicationSettings(("A", "B"), PERIOD_MS, TIMEOUT_MS, 1, largest_bytes)
+    state = Replication(topics={"t": replace(TOPIC, made=made)}, producers={"p": ("t", "A")})
+    sent = Send("p", (Entry((Message(1, "a1", size_bytes=size_bytes),)),))
+    found = judge(state, sent, outcome, frozenset())
     assert isinstance(found, Allowed)
     assert found.state.topics["t"].nearly_full == (frozenset({"a1"}) if is_it else frozenset())
