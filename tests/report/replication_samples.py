@@ -37,15 +37,15 @@ from model.subscription_operations import Subscribe
 OPERATIONS: list[tuple[AnyOperation, str]] = [
     (
         CreateTopic("t0", clusters=3),
-        "the suite creates topic t0 in 3 clusters, replicated, in a namespace that switches deduplication on.",
+        "the suite creates topic t0 in 3 clusters, replicated, in a namespace that enables deduplication.",
     ),
     (
         CreateTopic("t0", "namespace-off", clusters=2, is_replicated=False),
-        "the suite creates topic t0 in 2 clusters, not replicated, in a namespace that switches deduplication off.",
+        "the suite creates topic t0 in 2 clusters, not replicated, in a namespace that disables deduplication.",
     ),
     (
         OpenProducer("p1", "t0", "p", cluster="A"),
-        "producer p (session p1, wire client at cluster A) opens on topic t0 at cluster A.",
+        "producer p (session p1, wire client at cluster A) is created on topic t0 at cluster A.",
     ),
     (
         Subscribe("k0", "t0", "s", "Exclusive", cluster="B", is_replicated=True),
@@ -65,10 +65,10 @@ OPERATIONS: list[tuple[AnyOperation, str]] = [
     (AwaitIdle("A", "t0"), "cluster A closes its replicators of topic t0, which is idle there."),
     (
         Unload("t0", cluster="A"),
-        "cluster A unloads topic t0, to load it again for whoever asks for it next.",
+        "cluster A unloads topic t0; the next look-up reloads it.",
     ),
-    (Restart(cluster="A"), "cluster A is stopped gracefully and started again on the same data."),
-    (Kill(cluster="A"), "cluster A is killed (SIGKILL) and started again on the same data."),
+    (Restart(cluster="A"), "cluster A restarts gracefully on the same data."),
+    (Kill(cluster="A"), "cluster A is killed (SIGKILL) and restarts on the same data."),
     (
         CatchUp("k0", "c"),
         "the suite heals all links, and publishes and has k0 acknowledge everything until the others catch up.",
