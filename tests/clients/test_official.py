@@ -71,7 +71,7 @@ def test_messages_that_are_handed_over_as_a_batch_are_one_entry(
     tickets = producer.send_batch([(5, b"a"), (6, b"b"), (9, b"c")])
     outcomes = [producer.answer(ticket, timeout_s=TIMEOUT_S) for ticket in tickets]
     (entry,) = read_log(client, topic, timeout_s=TIMEOUT_S)
-    assert outcomes == [Receipt(i, 0, entry.position) for i in (5, 6, 9)]
+    assert outcomes == [Receipt(i, 0, entry.position, index) for index, i in enumerate((5, 6, 9))]
     assert entry.messages == ((5, b"a"), (6, b"b"), (9, b"c"))
 
 

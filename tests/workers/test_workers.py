@@ -1,0 +1,92 @@
+"""Workers: what they report arrives, and none outlives the suite, whatever it does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from conformance.clients.outcomes import NoAnswer
+from conformance.clients.security.service import Service
+from conformance.harness_error import HarnessError
+from conformance.workers.protocol import Close, Ended, GaveUp, Produce
+from conformance.workers.starter import Starter, Worker
+from tests.polling import eventually
+
+MODULE = "tests.workers.scripted_worker"
+ROOT = Path(__file__).parents[2]
+WAITING = GaveUp("waiting")
+TIMEOUT_S = 30.0
+
+
+@pytest.fixture
+def starter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Starter]:
+    monkeypatch.chdir(ROOT)
+    starter = Starter(MODULE)
+    yield starter
+    starter.close()
+
+
+def started(starter: Starter, what: str, name: str = "") -> Worker:
+    return starter.run(Produce(Service.of("pulsar://localhost"), what, name, 1.0))
+
+
+def processes_of(pid: int) -> list[psutil.Process]:
+    return [one for one in psutil.Process(pid).children(recursive=True) if MODULE in one.cmdline()]
+
+
+def test_reports_and_orders_arrive_and_a_worker_ends_when_it_is_told_to(starter: Starter) -> None:
+    worker = started(starter, "close")
+    assert worker.receive(TIMEOUT_S) == WAITING
+    worker.send(Close())
+    assert worker.receive(TIMEOUT_S) == Ended(0)
+    worker.await_end()
+
+
+def test_a_worker_with_a_bug_is_a_harness_error_that_has_its_traceback(starter: Starter) -> None:
+    with pytest.raises(HarnessError, match="ValueError: a bug"):
+        started(starter, "crash").receive(TIMEOUT_S)
+
+
+def test_silence_is_no_answer_and_a_worker_that_does_not_end_is_a_harness_error(starter: Starter) -> None:
+    worker = started(starter, "never")
+    assert worker.receive(TIMEOUT_S) == WAITING
+    with pytest.raises(NoAnswer):
+        worker.receive(0.01)
+    with pytest.raises(HarnessError, match="did not end"):
+        worker.await_end(0.01)
+
+
+def test_closing_leaves_no_process_and_no_folder(starter: Starter) -> None:
+    assert started(starter, "never").receive(TIMEOUT_S) == WAITING
+    folder, processes = starter.folder, processes_of(os.getpid())
+    assert folder.is_dir()
+    assert len(processes) == 2, "the one that is forked, and the worker"
+    starter.close()
+    eventually(lambda: not folder.exists() and not any(one.is_running() for one in processes))
+
+
+def test_workers_may_write_after_the_suite_was_killed_and_then_none_is_left(tmp_path: Path) -> None:
+    written = tmp_path / "written"
+    script = (
+        "import threading\n"
+        "from tests.workers.test_workers import *\n"
+        "starter = Starter(MODULE)\n"
+        f"workers = [started(starter, 'late', {str(written)!r}), started(starter, 'never')]\n"
+        "[worker.receive(TIMEOUT_S) for worker in workers]\nprint('ready', flush=True)\nthreading.Event().wait()\n"
+    )
+    suite = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert suite.stdout is not None
+    assert suite.stdout.readline() == "ready\n"
+    processes = processes_of(suite.pid)
+    assert len(processes) == 3
+    suite.send_signal(signal.SIGKILL)
+    suite.wait()
+    eventually(lambda: not any(one.is_running() for one in processes))
+    assert written.read_text() == "written"
