@@ -117,7 +117,7 @@ class Example:
     @property
     def size(self) -> int:
         """The number of states held as possible, over all topics and subscriptions."""
-        return sum(view.size for view in self.topics.values()) + self.consumption.size
+        return sum(view.size for view in self.topics.values()) + self.consumption.size + self.replication.size
 
     def with_topic(self, name: str, view: TopicView) -> Example:
         """The same example with another view of one topic."""

@@ -8,6 +8,7 @@ from typing import Final
 
 from model.cluster_events import ClustersRead, ReplicationSettings
 from model.cluster_operations import ReplicationOperation
+from model.deduplication.topic_observer import TopicView
 from model.log import Position
 from model.operations import CreateTopic
 from model.replication.logs import Log, updated_to
@@ -137,13 +138,27 @@ class ClusterConsumer:
     passed: Position | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterProducer:
+    """A producer: of which topic, at which cluster, and its name there."""
+
+    topic: str
+    cluster: str
+    name: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replication:
-    """All of it in one example. ``producers``: of each session its topic and cluster."""
+    """All of it in one example.
+
+    ``producers``: those that were opened, by session. ``views``: what each cluster knows of its own producers, by topic
+    and cluster.
+    """
 
     topics: Mapping[str, ReplicatedTopic] = field(default_factory=dict)
-    producers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    producers: Mapping[str, ClusterProducer] = field(default_factory=dict)
     consumers: Mapping[str, ClusterConsumer] = field(default_factory=dict)
+    views: Mapping[tuple[str, str], TopicView] = field(default_factory=dict)
 
     def follows(self, operation: Operation) -> bool:
         """Whether an operation is about several clusters: by its topic, by who acts, or because it names a cluster."""
@@ -153,9 +168,14 @@ class Replication:
             return operation.clusters > 1
         return operation.topic in self.topics or operation.actor in self.producers.keys() | self.consumers.keys()
 
-    def with_producer(self, session: str, topic: str, cluster: str) -> Replication:
+    @property
+    def size(self) -> int:
+        """The number of states held as possible."""
+        return sum(view.size for view in self.views.values())
+
+    def with_producer(self, session: str, producer: ClusterProducer) -> Replication:
         """The same with one producer more."""
-        return replace(self, producers={**self.producers, session: (topic, cluster)})
+        return replace(self, producers={**self.producers, session: producer})
 
     def with_topic(self, name: str, topic: ReplicatedTopic) -> Replication:
         """The same with another view of one topic."""

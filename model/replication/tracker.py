@@ -26,12 +26,14 @@ from model.events import Acknowledged, Created, ReceivedMessages, Sent, Stored, 
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import AnyOperation, CreateTopic, Kill, OpenProducer, Restart, Send, Unload
+from model.replication import producers
 from model.replication.agreement import CHECKS
 from model.replication.evidence import Deviating
 from model.replication.logs import Log
 from model.replication.tracked import (
     REPLICATORS_ADD_BYTES,
     ClusterConsumer,
+    ClusterProducer,
     Cuts,
     ReadAhead,
     ReplicatedTopic,
@@ -44,7 +46,18 @@ Judged = Allowed[Replication] | Broken
 
 
 def judge(state: Replication, operation: AnyOperation, outcome: Outcome, known: frozenset[str]) -> Judged:
-    """What this operation with this outcome leaves possible."""
+    """What this operation with this outcome leaves possible: between the clusters, and of producers at each of them."""
+    between = _judge(state, operation, outcome, known)
+    if isinstance(between, Broken):
+        return between
+    at_each = producers.judge(between.state, operation, outcome, known)
+    if isinstance(at_each, Broken):
+        return at_each
+    exercised = between.exercised + at_each.exercised
+    return Allowed(at_each.state, exercised, between.deviations + at_each.deviations)
+
+
+def _judge(state: Replication, operation: AnyOperation, outcome: Outcome, known: frozenset[str]) -> Judged:
     match operation:
         case Receive(consumer):
             return _received(state, consumer, outcome)
@@ -101,12 +114,13 @@ def _opened(state: Replication, operation: OpenProducer) -> Replication:
     topic = state.topics.get(operation.topic)
     if topic is None or operation.cluster is None:
         return state
-    state = state.with_producer(operation.session, operation.topic, operation.cluster)
+    producer = ClusterProducer(operation.topic, operation.cluster, operation.producer)
+    state = state.with_producer(operation.session, producer)
     return state.with_topic(operation.topic, topic.opened_at(operation.cluster))
 
 
 def _sent(state: Replication, operation: Send, outcome: Outcome) -> Replication:
-    name, cluster = state.producers[operation.session]
+    name, cluster = state.producers[operation.session].topic, state.producers[operation.session].cluster
     topic = state.topics[name].disturbed()
     answers = outcome.answers if isinstance(outcome, Sent) else ()
     for number, entry in enumerate(operation.entries):

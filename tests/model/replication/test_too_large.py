@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from model.cluster_events import ClusterCursor, ReplicationSettings
+from model.deduplication.topic_observer import TopicView
 from model.deviations.replication import TOO_LARGE_TO_REPLICATE
 from model.events import Sent, Stored, Unknown
 from model.judgement import Allowed, Broken
 from model.operations import Send
-from model.replication.tracked import REPLICATORS_ADD_BYTES, Replication
+from model.replication.tracked import REPLICATORS_ADD_BYTES, ClusterProducer, Replication
 from model.replication.tracker import judge
 from model.vocabulary import Entry, Message, Outcome
 from tests.model.replication.test_small_logs import (
@@ -95,7 +96,11 @@ def test_large_is_what_leaves_no_room_for_what_replicators_add(
     outcome: Outcome, size_bytes: int, largest_bytes: int, is_it: bool
 ) -> None:
     made = ReplicationSettings(("A", "B"), PERIOD_MS, TIMEOUT_MS, 1, largest_bytes)
-    state = Replication(topics={"t": replace(TOPIC, made=made)}, producers={"p": ("t", "A")})
+    state = Replication(
+        topics={"t": replace(TOPIC, made=made)},
+        producers={"p": ClusterProducer("t", "A", "p")},
+        views={("t", "A"): TopicView(False, 0)},
+    )
     sent = Send("p", (Entry((Message(1, "a1", size_bytes=size_bytes),)),))
     found = judge(state, sent, outcome, frozenset())
     assert isinstance(found, Allowed)
