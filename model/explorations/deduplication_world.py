@@ -199,13 +199,13 @@ def connections(setup: Setup, world: World, producer: Producer) -> Next:
     learned = opened.last_sequence_id
     assert learned is not None
     after = replace(world, topic=topic, reconnects=reconnects)
-    told = f"{producer.name} {{}} and is told {learned if learned >= 0 else 'of no id'}"
+    told = f"{producer.name} {{}}: last sequence id {learned}"
     if not producer.connected or producer.kept:
         verb = "reconnects" if producer.connected else "connects"
         step = Step("connect", told.format(verb), producer=producer.name, learned=learned)
         yield step, after.with_producer(client.reconnected(producer))
     if setup.restart is not None and producer.taken:
-        step = Step("restart", told.format("dies, starts anew"), producer=producer.name, learned=learned)
+        step = Step("restart", told.format("crashes and restarts"), producer=producer.name, learned=learned)
         yield step, after.with_producer(new_process(setup, producer, learned))
 
 
@@ -237,7 +237,7 @@ def completion(world: World, complete: Callable[[Topic], tuple[Topic, Heard]], a
     """The oldest write completes in this way."""
     write = world.topic.in_flight[0]
     topic, told = complete(world.topic)
-    heard = "confirmed" if told else "nobody hears of it"
+    heard = "confirmed" if told else "not confirmed"
     words = f"{write.producer}'s {write.entry} is stored, {heard}{aside}"
     step = Step("stored" if told else "stored unheard", words, producer=write.producer, entry=write.entry, told=told)
     return step, _after_writes(world, topic, told)
@@ -251,7 +251,7 @@ def failures(world: World) -> Next:
     topic, told = broker.fail_next_write(world.topic)
     step = Step(
         "write fails",
-        f"{write.producer}'s {write.entry} fails to be written",
+        f"{write.producer}'s {write.entry}: the write fails",
         producer=write.producer,
         entry=write.entry,
         told=told,

@@ -82,7 +82,7 @@ def test_what_a_snapshot_has_no_room_for_is_forgotten_in_a_crash_and_stored_twic
     assert words("room-for-one", ONCE)[-5:] == [
         "a snapshot is taken behind entry 2: A 1",
         "the broker crashes and recovers",
-        "B dies, starts anew and is told of no id",
+        "B crashes and restarts: last sequence id -1",
         "B sends 1 (b0): it is new",
         "B's 1 (b0) is stored, confirmed",
     ]
@@ -94,19 +94,19 @@ def test_a_source_that_is_replayed_in_other_batches_loses_messages() -> None:
 
 def test_persisted_raised_before_the_write_confirms_what_is_not_stored() -> None:
     assert words("persisted-before-write", KEPT) == [
-        "A connects and is told of no id",
+        "A connects: last sequence id -1",
         "A sends 1 (a0): it is new",
-        "A reconnects and is told 1",
+        "A reconnects: last sequence id 1",
         "A sends 1 (a0) again: confirmed as a duplicate",
     ]
 
 
 def test_recovery_without_replay_stores_a_message_twice() -> None:
     assert words("recovery-without-replay", ONCE) == [
-        "A connects and is told of no id",
+        "A connects: last sequence id -1",
         "A sends 1 (a0): it is new",
         "the broker crashes and recovers; of 1 in flight 1 reached the log",
-        "A connects and is told of no id",
+        "A connects: last sequence id -1",
         "A sends 1 (a0) again: it is new",
         "A's 1 (a0) is stored, confirmed",
     ]

@@ -93,9 +93,9 @@ def test_a_variant_of_the_document_is_told_with_its_shortest_counterexample() ->
     assert lines[0].startswith("overlapping-batch-dropped: A batch is judged by its lowest id")
     start = lines.index("  Broken: what is confirmed is stored (DEDUP-13, DEDUP-15)")
     assert lines[start + 1 : start + 6] == [
-        "     1. A connects and is told of no id",
+        "     1. A connects: last sequence id -1",
         "     2. A sends 1 (a0): it is new",
-        "     3. A dies, starts anew and is told of no id",
-        "     4. A's 1 (a0) is stored, nobody hears of it",
+        "     3. A crashes and restarts: last sequence id -1",
+        "     4. A's 1 (a0) is stored, not confirmed",
         "     5. A sends batch 1..3 (a0, a1): confirmed as a duplicate",
     ]
