@@ -12,14 +12,14 @@ from model.vocabulary import Outcome
 
 
 class SnapshotRequest(Struct, frozen=True, tag="request"):
-    """A cluster asks all others how far they are (REPL-04)."""
+    """A cluster requests the last position of all others (REPL-04)."""
 
     snapshot: str
     cluster: str
 
 
 class SnapshotResponse(Struct, frozen=True, tag="response"):
-    """A cluster answers one that asked: its last position when it did (REPL-04)."""
+    """A cluster responds to a request with its last position (REPL-04)."""
 
     snapshot: str
     cluster: str
@@ -42,12 +42,14 @@ class SubscriptionUpdated(Struct, frozen=True, tag="update"):
 
 
 Marker = SnapshotRequest | SnapshotResponse | SnapshotTaken | SubscriptionUpdated
-"""What clusters write into a topic's log for one another, and no consumer sees."""
+"""The entries of a log that clusters write for one another; no consumer receives them."""
 
 
 class ClusterEntry(Struct, frozen=True, kw_only=True):
-    """An entry of one cluster's log: a message, by its business id, or a marker; the cluster that wrote it first, and
-    when that was, by the clock of the broker or client that did, in milliseconds since 1970."""
+    """An entry of one cluster's log: a message, by its business id, or a marker.
+
+    ``origin``: the cluster that it was first written in. ``published_ms``: its publish time, in ms since 1970.
+    """
 
     position: Position
     origin: str
@@ -57,26 +59,26 @@ class ClusterEntry(Struct, frozen=True, kw_only=True):
 
 
 class ClusterCursor(Struct, frozen=True, kw_only=True):
-    """A subscription in one cluster: its mark-delete position, what is acknowledged behind that, and its backlog."""
+    """A subscription in one cluster: its mark-delete position, ranges acknowledged after that, and its backlog."""
 
     subscription: str
     mark_delete: Position
     acknowledged: tuple[tuple[Position, Position], ...] = ()
-    """Ranges of positions, the first one left out and the last one included, as brokers have them."""
+    """Ranges of positions as brokers have them: after the first one, up to the last one."""
     backlog: int = 0
     is_replicated: bool = True
 
 
 class ClusterRead(Struct, frozen=True, kw_only=True):
-    """What one cluster has of a topic."""
+    """A topic's log and cursors in one cluster."""
 
     entries: tuple[ClusterEntry, ...]
     cursors: tuple[ClusterCursor, ...]
 
 
 class ReplicationSettings(Struct, frozen=True):
-    """The clusters that have a topic, and how they make snapshots: how often at most, how long one may take, and how
-    many a subscription keeps. ``largest_bytes``: how large a message may be; 0 where that is not noted."""
+    """The clusters that have a topic, and their settings: the snapshot period and timeout, the size of the snapshot
+    cache, and ``maxMessageSize`` (0 if that was not recorded)."""
 
     clusters: tuple[str, ...]
     period_ms: int
@@ -86,38 +88,40 @@ class ReplicationSettings(Struct, frozen=True):
 
 
 class LinkCut(Outcome, frozen=True):
-    """The cluster itself says that its replicator is not connected, since this moment at the latest; ms since 1970."""
+    """The replicator is disconnected according to its cluster's stats, at the latest since then; in ms since 1970."""
 
     since_ms: int
 
 
 class LinkHealed(Outcome, frozen=True):
-    """Up to this moment at least the replicator was not connected; milliseconds since 1970."""
+    """The replicator was disconnected at least until then; in ms since 1970."""
 
     until_ms: int
 
 
 class ReplicatorsClosed(Outcome, frozen=True):
-    """The cluster itself says that its replicators are not connected, since this moment at the latest; in ms."""
+    """The replicators are closed according to their cluster's stats, at the latest since then; in ms since 1970."""
 
     since_ms: int
 
 
 class CaughtUp(Outcome, frozen=True):
-    """Every cluster's subscription passed it, in so many snapshot periods since the links were healed; these messages
-    were published meanwhile. All that any cluster has is everywhere, and acknowledged at the consumer's."""
+    """Every cluster's subscription followed within so many snapshot periods; these messages were published meanwhile.
+
+    All messages are in every cluster, and acknowledged at the consumer's."""
 
     periods: float
     messages: tuple[str, ...]
 
 
 class ClustersRead(Outcome, frozen=True):
-    """What every cluster has, by label; the links over which a replicator came back since the topic was made, by
-    source and target; and the subscriptions, each with its cluster, that a consumer has read to the end.
+    """What was read from every cluster, by label.
 
-    ``is_quiet``: every replicator was connected and had sent all that there was, and nothing had changed for some time.
-    ``closed``: the links whose replicator is not connected, as the cluster says that it sends from. ``at_ms``: when the
-    reading began, in milliseconds since 1970; 0 where that was not written down.
+    ``reconnected``: the links, by source and target, whose replicator reconnected since the topic was created.
+    ``consumed``: the subscriptions, each with its cluster, that a consumer has read to the end. ``is_quiet``: every
+    replicator was connected and without backlog, and nothing had changed for some time. ``closed``: the links whose
+    replicator is disconnected, according to the source's stats. ``at_ms``: when the reading began, in ms since 1970; 0
+    if that was not recorded.
     """
 
     clusters: dict[str, ClusterRead]
@@ -129,9 +133,9 @@ class ClustersRead(Outcome, frozen=True):
 
 
 class Lagging(Outcome, frozen=True):
-    """A cluster's subscription did not pass it in so many periods: which cluster, and where it is.
+    """The subscription of this cluster did not follow within so many snapshot periods; its mark-delete position.
 
-    ``read``: what all clusters had then, to see what came in between.
+    ``read``: what was read from all clusters then, as evidence.
     """
 
     cluster: str
@@ -141,10 +145,9 @@ class Lagging(Outcome, frozen=True):
 
 
 class ReplicatorStalled(Outcome, frozen=True):
-    """A replicator, connected all the while, passed nothing on for so many seconds, though it had something left.
+    """A replicator was connected, had a backlog, and replicated nothing for so long.
 
-    ``messages``: those that were published where it sends from, in the log's order, behind the last one of them that
-    the other cluster has.
+    ``messages``: those published at the source after the last one that the target has, in the order of the log.
     """
 
     source: str
@@ -154,4 +157,4 @@ class ReplicatorStalled(Outcome, frozen=True):
 
 
 ReplicationOutcome = LinkCut | LinkHealed | ReplicatorsClosed | CaughtUp | Lagging | ReplicatorStalled | ClustersRead
-"""Every outcome that only these have."""
+"""Every outcome of these operations alone."""

@@ -1,7 +1,7 @@
-"""What is done to several clusters: operations that a history may hold, as in :mod:`model.operations`.
+"""Operations on the links between clusters, and on a topic in all of them, as in :mod:`model.operations`.
 
-Clusters go by their labels in a history (``A``, ``B``, ``C``), because the names of real ones differ from run to run.
-Messages go by their business ids, which are the same in every cluster.
+A history names clusters by label (``A``, ``B``, ``C``), because the names of real ones differ from run to run. Messages
+go by their business ids, which are the same in every cluster.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from typing import Final, Literal
 from model.vocabulary import Operation
 
 LABELS: Final = ("A", "B", "C")
-"""What clusters are called in histories, where the names that their brokers have differ from run to run."""
+"""The labels of clusters in histories."""
 
 
 class CutLink(Operation, frozen=True):
-    """From now on nothing comes from one cluster to another. LinkCut."""
+    """Cut the link from one cluster to another, in this direction. LinkCut, once the replicator is disconnected."""
 
     source: str
     target: str
 
 
 class HealLink(Operation, frozen=True):
-    """What comes from one cluster to another does so again, once its replicator has tried. LinkHealed.
+    """Heal a link that was cut; its replicator reconnects when it retries. LinkHealed.
 
-    ``is_awaited``: wait until it has.
+    ``is_awaited``: wait until it has reconnected.
     """
 
     source: str
@@ -33,10 +33,7 @@ class HealLink(Operation, frozen=True):
 
 
 class HoldLink(Operation, frozen=True):
-    """From now on messages from one cluster to another, or the receipts for them, are held up on their way.
-
-    The link stays connected. Done.
-    """
+    """Hold messages from one cluster to another, or their receipts, from now on. The link stays connected. Done."""
 
     source: str
     target: str
@@ -44,7 +41,7 @@ class HoldLink(Operation, frozen=True):
 
 
 class SlowLink(Operation, frozen=True):
-    """From now on every message from one cluster to another takes so many milliseconds longer. Done."""
+    """Delay every message from one cluster to another from now on. Done."""
 
     source: str
     target: str
@@ -52,14 +49,14 @@ class SlowLink(Operation, frozen=True):
 
 
 class ReleaseLink(Operation, frozen=True):
-    """What was held up on a link goes on, in its order, and nothing is slow; if it was cut since, it is lost. Done."""
+    """End the holds and delays of a link; held messages go on in order, unless the link was cut since. Done."""
 
     source: str
     target: str
 
 
 class AwaitMessage(Operation, frozen=True):
-    """Wait until a cluster has a message. Done, or Skipped if it does not come in time."""
+    """Wait until a message is in a cluster's log. Done, or Skipped if it is not in time."""
 
     cluster: str
     topic: str
@@ -67,10 +64,10 @@ class AwaitMessage(Operation, frozen=True):
 
 
 class AwaitAnswered(Operation, frozen=True):
-    """Wait until a cluster has these clusters' answers to one of its snapshots, or has begun another in its place.
+    """Wait until these clusters responded to one of a cluster's snapshots, or it gave that up and started another.
 
-    Who is named twice is to have answered twice. ``after``: only snapshots that it began after this message.
-    Done, or Skipped if neither comes in time.
+    A cluster that is named twice must respond twice. ``after``: only snapshots that start after this message in the
+    log. Done, or Skipped if neither happens in time.
     """
 
     cluster: str
@@ -80,17 +77,18 @@ class AwaitAnswered(Operation, frozen=True):
 
 
 class AwaitTimedOut(Operation, frozen=True):
-    """Wait until a cluster has given up a snapshot, by its own count, and so long that nobody can doubt that what
-    answers to it comes too late. Done, or Skipped if it gives up none in time.
+    """Wait until a snapshot of a cluster has timed out, according to its metrics, and any response would be too late.
+
+    Done, or Skipped if none times out in time.
     """
 
     cluster: str
 
 
 class AwaitIdle(Operation, frozen=True):
-    """Wait until a cluster has closed its replicators of a topic, which was idle there for long enough.
+    """Wait until a cluster closes its replicators of a topic because the topic is inactive there.
 
-    Only where it has no message, producer or subscription there yet. ReplicatorsClosed, or Skipped.
+    Only if the topic has no message, producer or subscription there yet. ReplicatorsClosed, or Skipped.
     """
 
     cluster: str
@@ -98,10 +96,10 @@ class AwaitIdle(Operation, frozen=True):
 
 
 class CatchUp(Operation, frozen=True):
-    """All links heal; a consumer is given all that there is at its cluster and acknowledges it; then messages go on
-    being published and acknowledged there, until every other cluster's subscription has passed what was there before.
+    """Heal all links; a consumer receives and acknowledges all messages of its cluster; then publish and acknowledge
+    there until every other cluster's subscription has passed what was there before.
 
-    The messages for that are called ``prefix`` and a number. CaughtUp, or Lagging after so many periods, or
+    The business ids of these messages are ``prefix`` and a number. CaughtUp, Lagging after so many snapshot periods, or
     ReplicatorStalled.
     """
 
@@ -111,9 +109,9 @@ class CatchUp(Operation, frozen=True):
 
 
 class ReadClusters(Operation, frozen=True):
-    """Read back what every cluster has of a topic: its log, markers included, and its subscriptions.
+    """Read a topic's log, with its markers, and its subscriptions in every cluster.
 
-    ClustersRead, or Skipped where there is more than can be read in time.
+    ClustersRead, or Skipped if the logs are too long to be read in time.
     """
 
     topic: str
@@ -132,4 +130,4 @@ ReplicationOperation = (
     | CatchUp
     | ReadClusters
 )
-"""Every operation that only document 001 has."""
+"""Every operation of document 001 alone."""

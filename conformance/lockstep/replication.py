@@ -16,7 +16,7 @@ from conformance.clients.admin.client import Admin
 from conformance.clients.admin.http import AdminError
 from conformance.lockstep.replication_catch_up import CatchUps
 from conformance.lockstep.replication_reading import Reading
-from conformance.lockstep.replication_sessions import NO_CONSUMER, Consumer, Sessions, Topic
+from conformance.lockstep.replication_sessions import NO_CONSUMER, ConsumerAtCluster, Sessions, TopicInClusters
 from conformance.lockstep.replication_world import CACHED, PERIOD_MS, TIMEOUT_MS, ReplicationWorld, now_ms
 from conformance.wait import PAUSE_S, Deadline, wait_until
 from model.cluster_events import LinkCut, LinkHealed, ReplicationSettings, ReplicatorsClosed
@@ -60,7 +60,7 @@ class ReplicationPerformer:
     def __init__(self, world: ReplicationWorld, *, example: int) -> None:
         self._world = world
         self._example = example
-        self._topics: dict[str, Topic] = {}
+        self._topics: dict[str, TopicInClusters] = {}
         self._sessions = Sessions(world)
         self._catch_ups = CatchUps(world, self._sessions)
 
@@ -168,11 +168,11 @@ class ReplicationPerformer:
         if operation.is_replicated:
             self._world.await_connected(labels, name)
         reading = Reading(self._world, labels, name, is_replicated=operation.is_replicated)
-        self._topics[operation.topic] = Topic(name, labels, reading, operation.is_replicated)
+        self._topics[operation.topic] = TopicInClusters(name, labels, reading, operation.is_replicated)
         settings = ReplicationSettings(labels, PERIOD_MS, TIMEOUT_MS, CACHED, self._world.largest_bytes)
         return Created(deduplication, self._world.snapshot_room, replication=settings)
 
-    def _catch_up(self, operation: CatchUp, consumer: Consumer | None) -> AnyOutcome:
+    def _catch_up(self, operation: CatchUp, consumer: ConsumerAtCluster | None) -> AnyOutcome:
         if consumer is None:
             return NO_CONSUMER
         if not (consumer.is_replicated and consumer.topic.is_replicated):
@@ -228,7 +228,7 @@ class ReplicationPerformer:
         time.sleep(long_ago.left_s)
         return waited
 
-    def _await_idle(self, topic: Topic, cluster: str) -> AnyOutcome:
+    def _await_idle(self, topic: TopicInClusters, cluster: str) -> AnyOutcome:
         told = self._world.clusters.cluster(cluster).admin.stats(topic.name)
         others = [label for label in topic.labels if label != cluster]
         is_held = any(self._world.is_connected((other, cluster), topic.name) for other in others)
@@ -238,7 +238,7 @@ class ReplicationPerformer:
         topic.closed.add(cluster)
         return ReplicatorsClosed(now_ms())
 
-    def _unload(self, topic: Topic, cluster: str) -> AnyOutcome:
+    def _unload(self, topic: TopicInClusters, cluster: str) -> AnyOutcome:
         self._world.clusters.cluster(cluster).admin.unload(topic.name)
         self._sessions.drop(cluster, topic)
         topic.closed.discard(cluster)
@@ -259,7 +259,7 @@ def _awaited(condition: Callable[[], bool], otherwise: str, *, pause_s: float = 
     return Done() if wait_until(condition, 2 * TIMEOUT_MS / 1000, pause_s=pause_s) else Skipped(otherwise)
 
 
-def _is_stored(topic: Topic, operation: AwaitMessage | AwaitAnswered) -> bool:
+def _is_stored(topic: TopicInClusters, operation: AwaitMessage | AwaitAnswered) -> bool:
     """Whether a cluster has a message; or answers to a snapshot, or has given it up and begun another."""
     if isinstance(operation, AwaitMessage):
         return operation.message in topic.reading.messages(operation.cluster)

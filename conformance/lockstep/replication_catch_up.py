@@ -13,7 +13,7 @@ from typing import Final
 from conformance.clients.outcomes import ConnectionLost, NoAnswer
 from conformance.harness_error import HarnessError
 from conformance.lockstep.cursor_accounts import PAUSE_S
-from conformance.lockstep.replication_sessions import Consumer, Sessions, Topic, acknowledge_all
+from conformance.lockstep.replication_sessions import ConsumerAtCluster, Sessions, TopicInClusters, acknowledge_all
 from conformance.lockstep.replication_world import CONNECT_TIMEOUT_S, PERIOD_MS, Link, ReplicationWorld
 from conformance.lockstep.sessions import WireSession
 from conformance.wait import Deadline
@@ -35,7 +35,7 @@ class CatchUps:
         self._sessions = sessions
         self._sent = 0
 
-    def perform(self, operation: CatchUp, consumer: Consumer) -> AnyOutcome:
+    def perform(self, operation: CatchUp, consumer: ConsumerAtCluster) -> AnyOutcome:
         """Heal all links, and publish and acknowledge at a consumer's cluster until the others follow."""
         self._world.clusters.heal_all()
         with ExitStack() as producers:
@@ -44,7 +44,7 @@ class CatchUps:
             stalled = self.await_replicated(consumer.topic)
             return stalled or self._published_until_followed(operation, consumer, live[consumer.cluster])
 
-    def _producer(self, cluster: str, topic: Topic, producers: ExitStack) -> WireSession:
+    def _producer(self, cluster: str, topic: TopicInClusters, producers: ExitStack) -> WireSession:
         """A producer of its own: with it, a cluster opens the replicators that it closed while the topic was idle."""
         self._sent += 1
         topic.closed.discard(cluster)
@@ -52,7 +52,9 @@ class CatchUps:
         producers.callback(live.close)
         return live
 
-    def _published_until_followed(self, operation: CatchUp, consumer: Consumer, producer: WireSession) -> AnyOutcome:
+    def _published_until_followed(
+        self, operation: CatchUp, consumer: ConsumerAtCluster, producer: WireSession
+    ) -> AnyOutcome:
         topic, subscription = consumer.topic, consumer.handle.subscription
         others = [one for one in topic.labels if one != consumer.cluster and self._follows(one, topic, subscription)]
         wanted = topic.reading.messages(consumer.cluster)
@@ -81,12 +83,12 @@ class CatchUps:
         except (ConnectionLost, NoAnswer):
             return ()
 
-    def _follows(self, label: str, topic: Topic, subscription: str) -> bool:
+    def _follows(self, label: str, topic: TopicInClusters, subscription: str) -> bool:
         """Whether a cluster is to follow the others: not if it says that its subscription is not replicated."""
         told = self._world.clusters.cluster(label).admin.stats(topic.name).subscriptions.get(subscription)
         return told is None or told.replicated
 
-    def await_replicated(self, topic: Topic) -> ReplicatorStalled | None:
+    def await_replicated(self, topic: TopicInClusters) -> ReplicatorStalled | None:
         """Wait until all that the clusters have by now is replicated, or a connected replicator has stalled."""
         ends, deadline = topic.reading.ends(), Deadline.after(CONNECT_TIMEOUT_S)
         positions: dict[Link, Position] = {}
@@ -107,7 +109,7 @@ class CatchUps:
 
 
 def _lagging(
-    topic: Topic, subscription: str, others: Sequence[str], wanted: dict[str, Position]
+    topic: TopicInClusters, subscription: str, others: Sequence[str], wanted: dict[str, Position]
 ) -> tuple[str, Position] | None:
     """The first of the clusters whose subscription has not passed all of these messages, and where it is."""
     for label in others:

@@ -50,7 +50,7 @@ NO_CONSUMER: Final = Skipped("there is no such consumer")
 
 
 @dataclass(slots=True)
-class Topic:
+class TopicInClusters:
     """A topic of the example: its real name, which is the same everywhere, and the clusters that have it.
 
     ``closed``: those that closed their replicators while it was idle, and have not opened it to a producer since.
@@ -70,11 +70,11 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class Consumer:
+class ConsumerAtCluster:
     """A consumer: at which cluster, of which topic, whether it asked for a replicated subscription, and its handle."""
 
     cluster: str
-    topic: Topic
+    topic: TopicInClusters
     is_replicated: bool
     handle: WireMember
 
@@ -86,19 +86,19 @@ class Sessions:
         self._world = world
         self._positions: dict[str, Whereabouts] = {}
         self._producers: dict[str, tuple[str, WireSession]] = {}
-        self._consumers: dict[str, Consumer] = {}
+        self._consumers: dict[str, ConsumerAtCluster] = {}
 
     def has(self, name: str | None) -> bool:
         """Whether there is a session or a consumer of this name."""
         return name in self._producers or name in self._consumers
 
-    def consumer(self, name: str) -> Consumer | None:
+    def consumer(self, name: str) -> ConsumerAtCluster | None:
         """A consumer that is connected."""
         return self._consumers.get(name)
 
     # ------------------------------------------------------------------------------------------------------- producers
 
-    def open(self, operation: OpenProducer, topic: Topic, cluster: str) -> AnyOutcome:
+    def open(self, operation: OpenProducer, topic: TopicInClusters, cluster: str) -> AnyOutcome:
         """Open a producer at a cluster, instead of the one that had the session."""
         self.leave_producer(operation.session, lambda live: live.close())
         topic.closed.discard(cluster)
@@ -111,7 +111,7 @@ class Sessions:
         self._producers[operation.session] = (cluster, live)
         return Opened(live.last_sequence_id)
 
-    def producer(self, producer: str, topic: Topic, cluster: str) -> WireSession:
+    def producer(self, producer: str, topic: TopicInClusters, cluster: str) -> WireSession:
         """A producer that is no session of the history. Errors as for :class:`WireSession`."""
         return WireSession(self._world.service(cluster), topic.name, producer)
 
@@ -141,7 +141,7 @@ class Sessions:
 
     # ------------------------------------------------------------------------------------------------------- consumers
 
-    def subscribe(self, operation: Subscribe, topic: Topic, cluster: str) -> AnyOutcome:
+    def subscribe(self, operation: Subscribe, topic: TopicInClusters, cluster: str) -> AnyOutcome:
         """Have a consumer subscribe at a cluster."""
         if operation.consumer in self._consumers:
             return Skipped("a consumer of this name is subscribed")
@@ -149,10 +149,10 @@ class Sessions:
             handle = retry(lambda: self._handle(operation, topic, cluster), ANSWER_TIMEOUT_S)
         except ServerRefused as refused:
             return Refused(refused.code, refused.message)
-        self._consumers[operation.consumer] = Consumer(cluster, topic, operation.is_replicated, handle)
+        self._consumers[operation.consumer] = ConsumerAtCluster(cluster, topic, operation.is_replicated, handle)
         return Subscribed()
 
-    def _handle(self, operation: Subscribe, topic: Topic, cluster: str) -> WireMember:
+    def _handle(self, operation: Subscribe, topic: TopicInClusters, cluster: str) -> WireMember:
         positions = self._positions.setdefault(cluster, Whereabouts())
         service, traits = self._world.service(cluster), self._world.traits
         return WireMember(service, operation, topic.name, operation.consumer, positions, traits)
@@ -176,7 +176,7 @@ class Sessions:
 
     # ------------------------------------------------------------------------------------------------------------- all
 
-    def drop(self, cluster: str, topic: Topic | None = None) -> None:
+    def drop(self, cluster: str, topic: TopicInClusters | None = None) -> None:
         """The broker of a cluster closed all sessions, or those of a topic: none of them comes back by itself."""
         for name, (label, live) in list(self._producers.items()):
             if label == cluster and (topic is None or live.topic == topic.name):
@@ -191,7 +191,7 @@ class Sessions:
             self.drop(label)
 
 
-def _if_open(consumer: Consumer, act: Callable[[], AnyOutcome]) -> AnyOutcome:
+def _if_open(consumer: ConsumerAtCluster, act: Callable[[], AnyOutcome]) -> AnyOutcome:
     if not consumer.handle.is_open:
         return Skipped("the consumer was closed from the other side")
     try:
@@ -222,7 +222,7 @@ def acknowledged(handle: WireMember, operation: AckById) -> AnyOutcome:
     return Acknowledged(sent.messages, sent.receipt, begun_ms)
 
 
-def acknowledge_all(consumer: Consumer, world: ReplicationWorld) -> None:
+def acknowledge_all(consumer: ConsumerAtCluster, world: ReplicationWorld) -> None:
     """Receive and acknowledge all that a cluster has; HarnessError if some of it stays unacknowledged."""
     admin, handle = world.clusters.cluster(consumer.cluster).admin, consumer.handle
     deadline = Deadline.after(ANSWER_TIMEOUT_S)

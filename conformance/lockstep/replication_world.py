@@ -19,10 +19,9 @@ from conformance.clients.admin.types import ReplicationStats
 from conformance.clients.security.service import Service
 from conformance.clusters import QUICK, Clusters
 from conformance.harness_error import HarnessError
-from conformance.lockstep.cursor_accounts import PAUSE_S
 from conformance.lockstep.traits import Traits
 from conformance.proxy.events import Command, Event
-from conformance.wait import Deadline, retry
+from conformance.wait import Deadline, retry, wait_until
 from model.cluster_operations import LABELS
 
 Link = tuple[str, str]
@@ -147,11 +146,8 @@ class ReplicationWorld:
     @staticmethod
     def await_all(condition: Callable[[], bool], otherwise: str) -> None:
         """Wait for something that must come, whatever the rules say; else :class:`HarnessError`."""
-        deadline = Deadline.after(CONNECT_TIMEOUT_S)
-        while not condition():
-            if deadline.passed:
-                raise HarnessError(f"{otherwise} within {CONNECT_TIMEOUT_S:g} s")
-            time.sleep(PAUSE_S)
+        if not wait_until(condition, CONNECT_TIMEOUT_S):
+            raise HarnessError(f"{otherwise} within {CONNECT_TIMEOUT_S:g} s")
 
     def bounce(self, label: str, *, is_kill: bool) -> None:
         """Kill a cluster's broker, or stop it, and start it again."""

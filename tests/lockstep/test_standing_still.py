@@ -13,7 +13,7 @@ from conformance.clients.admin.types import ReplicationStats
 from conformance.harness_error import HarnessError
 from conformance.lockstep import replication_catch_up
 from conformance.lockstep.replication_reading import Reading
-from conformance.lockstep.replication_sessions import Sessions, Topic
+from conformance.lockstep.replication_sessions import Sessions, TopicInClusters
 from conformance.lockstep.replication_world import Link, ReplicationWorld
 from model.cluster_events import ReplicatorStalled
 from model.log import Position
@@ -52,7 +52,7 @@ def replicated(left: Left, *, connected: bool = True) -> ReplicatorStalled | Non
     stats = {AB: ReplicationStats(connected=connected, backlog=1)}
     world = cast(ReplicationWorld, SimpleNamespace(replicators=lambda *_: stats))
     catch_ups = replication_catch_up.CatchUps(world, cast(Sessions, None))
-    return catch_ups.await_replicated(Topic("t", ("A", "B"), cast(Reading, Told(left)), is_replicated=True))
+    return catch_ups.await_replicated(TopicInClusters("t", ("A", "B"), cast(Reading, Told(left)), is_replicated=True))
 
 
 def test_one_that_does_not_move_stands_still() -> None:
