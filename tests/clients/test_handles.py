@@ -54,8 +54,12 @@ def consumer(client: Client, broker: Broker, topic: str, **options: object) -> C
 
 
 def received(handle: ConsumerHandle, count: int) -> list[Message]:
-    messages = [handle.receive(timeout_s=TIMEOUT_S) for _ in range(count)]
-    return [message for message in messages if message is not None]
+    messages = list[Message]()
+    while len(messages) < count:
+        message = handle.receive(timeout_s=TIMEOUT_S)
+        assert message is not None, f"no message after {messages}"
+        messages.append(message)
+    return messages
 
 
 def send(broker: Broker, topic: str, count: int) -> None:

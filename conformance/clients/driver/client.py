@@ -204,24 +204,6 @@ class OfficialConsumer:
         _call("closing a consumer", self._consumer.close)
 
 
-class OfficialReader:
-    """A reader of pulsar-client; made by :meth:`OfficialClient.open_reader`."""
-
-    def __init__(self, reader: Any) -> None:
-        self._reader = reader
-
-    def receive(self, *, timeout_s: float) -> OfficialDelivery | None:
-        """Give the next message, waiting for it; None if none comes in time. Raises :class:`ConnectionLost`."""
-        return _receive(self._reader.read_next, timeout_s)
-
-    def has_more(self) -> bool:
-        """Whether there is something to read right now."""
-        return bool(_call("asking for more", self._reader.has_message_available))
-
-    def close(self) -> None:
-        _call("closing a reader", self._reader.close)
-
-
 class OfficialClient:
     """One client process, as a broker sees it."""
 
@@ -329,22 +311,6 @@ class OfficialClient:
             replicate_subscription_state_enabled=replicated,
         )
         return OfficialConsumer(consumer)
-
-    def open_reader(
-        self, topic: str, *, start_after: tuple[Position, int] | None = None, prefetch: int = 1000
-    ) -> OfficialReader:
-        """Open a reader behind a message, named by position and batch index (-1 for none), or at the beginning.
-
-        Errors as for :meth:`open_producer`.
-        """
-        start = pulsar.MessageId.earliest
-        if start_after is not None:
-            position, batch_index = start_after
-            start = pulsar.MessageId(-1, position.ledger, position.entry, batch_index)
-        reader = _call(
-            f"opening a reader on {topic}", self._client.create_reader, topic, start, receiver_queue_size=prefetch
-        )
-        return OfficialReader(reader)
 
     def close(self) -> None:
         """Close everything gracefully. Errors as for :meth:`open_producer`."""
