@@ -7,15 +7,18 @@ of them. So the answers to one send are a bag, and every way to hand them out th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from model.deduplication.producer_state import Lanes
 from model.events import Answer, Duplicate, Refused, Stored, Unknown
 from model.vocabulary import Entry
 
-Receive = Callable[[Lanes, Entry, Answer], Lanes]
+P = TypeVar("P", bound=Collection[object])
+"""States of a producer that are possible, of whatever kind."""
+
+Receive = Callable[[P, Entry, Answer], P]
 """What is possible after an entry was sent and answered; empty where it is not."""
 
 
@@ -33,19 +36,19 @@ def could_be_for(answer: Answer, named: Entry, entry: Entry) -> bool:
 
 
 def hand_out(
-    lanes: Lanes, entries: Sequence[Entry], answers: Sequence[Answer], take: Receive
-) -> Iterator[tuple[Lanes, tuple[Answer, ...]]]:
+    lanes: P, entries: Sequence[Entry], answers: Sequence[Answer], take: Receive[P]
+) -> Iterator[tuple[P, tuple[Answer, ...]]]:
     """Every way of handing out the answers that leaves something possible: what is possible then, and the way."""
     yield from _hand_out(lanes, entries, tuple(zip(entries, answers, strict=True)), take, ())
 
 
 def _hand_out(
-    lanes: Lanes,
+    lanes: P,
     entries: Sequence[Entry],
     bag: tuple[tuple[Entry, Answer], ...],
-    take: Receive,
+    take: Receive[P],
     way: tuple[Answer, ...],
-) -> Iterator[tuple[Lanes, tuple[Answer, ...]]]:
+) -> Iterator[tuple[P, tuple[Answer, ...]]]:
     if not entries:
         yield lanes, way
         return
@@ -61,7 +64,7 @@ def _hand_out(
 
 
 def furthest(
-    lanes: Lanes, entries: Sequence[Entry], answers: Sequence[Answer], take: Receive
+    lanes: Lanes, entries: Sequence[Entry], answers: Sequence[Answer], take: Receive[Lanes]
 ) -> tuple[Lanes, Entry, Answer]:
     """Where no way of handing out the answers is possible: the first impossible answer on the way that gets furthest.
 
@@ -81,7 +84,7 @@ class _DeadEnd:
 
 
 def _dead_end(
-    lanes: Lanes, entries: Sequence[Entry], bag: tuple[tuple[Entry, Answer], ...], take: Receive
+    lanes: Lanes, entries: Sequence[Entry], bag: tuple[tuple[Entry, Answer], ...], take: Receive[Lanes]
 ) -> _DeadEnd | None:
     """The dead end that is furthest from here; of several the one whose answers were handed out most as they came."""
     entry, rest = entries[0], entries[1:]
