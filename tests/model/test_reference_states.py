@@ -19,8 +19,7 @@ from tests.model.beside import Beside, watched
 
 _, DEDUPLICATION, FAILURES, NETWORK, KILLS = MACHINES
 ENOUGH = 60
-"""How many states may be possible. In 60 examples of each machine the present observer held up to 26, and the reference's
-states were up to 37 (ARCHITECTURE has the numbers)."""
+"""How many states may be possible; ARCHITECTURE has the numbers of a longer campaign."""
 
 
 @pytest.fixture
