@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from model.chunking.vocabulary import ChunkOutcome
 from model.cluster_events import ReplicationOutcome, ReplicationSettings
 from model.key_shared.hashing import HashRange
 from model.log import Position
 from model.operations import FailpointKind
+from model.traffic import Delivery as Delivery
+from model.traffic import Life, LoggedPart, Traffic
 from model.vocabulary import Entry, Outcome
 
 # ----------------------------------------------------------------------------------------------------- any operation's
 
 
-class Done(Outcome, frozen=True):
-    """It took effect; there is nothing more to report."""
+class Done(Outcome, frozen=True, omit_defaults=True):
+    """It took effect; there is nothing more to report, except what passed a proxy until then."""
+
+    traffic: tuple[Traffic, ...] = ()
 
 
 class Skipped(Outcome, frozen=True):
@@ -51,7 +54,8 @@ class Created(Outcome, frozen=True):
     takes (None: not known). Cursors: how often they may be persisted (None: without limit), how long they are dirty at
     most, and how many ranges the metadata store takes. Key_Shared: whether it has draining hashes or the classic
     implementation, and ``look_ahead``: how many messages may be in the replay queue for each consumer, and in all,
-    before no new ones are read (0: any). ``replication``: of a topic that several clusters have.
+    before no new ones are read (0: any). ``replication``: of a topic that several clusters have. ``limit_bytes``: the
+    largest entry of a chunked topic, as clients learn it.
     """
 
     deduplication: bool
@@ -63,6 +67,7 @@ class Created(Outcome, frozen=True):
     has_draining_hashes: bool = True
     look_ahead: tuple[int, int] = (2000, 20000)
     replication: ReplicationSettings | None = None
+    limit_bytes: int | None = None
 
 
 class DeduplicationSet(Outcome, frozen=True):
@@ -111,10 +116,11 @@ class LoggedEntry(Struct, frozen=True):
     entry: Entry
 
 
-class LogRead(Outcome, frozen=True):
-    """The whole log, in the order of positions."""
+class LogRead(Outcome, frozen=True, omit_defaults=True):
+    """The whole log, in the order of positions; of a chunked topic as ``parts`` of messages."""
 
-    entries: tuple[LoggedEntry, ...]
+    entries: tuple[LoggedEntry, ...] = ()
+    parts: tuple[LoggedPart, ...] = ()
 
 
 class SnapshotRead(Outcome, frozen=True):
@@ -147,10 +153,28 @@ Answer = Stored | Duplicate | Refused | Unknown
 """What is known of one entry that was sent."""
 
 
-class Sent(Outcome, frozen=True):
-    """The answers to a send, one for each entry, in their order; none yet where they are not awaited."""
+class Sent(Outcome, frozen=True, omit_defaults=True):
+    """The answers to a send, one for each entry, in their order; none yet where they are not awaited.
+
+    On a chunked topic, also the producer's lives on the wire. ``unloaded_after``: the topic was unloaded after so many
+    of them (0: it was not). ``other``: the outcome of the entries that another session sent in between.
+    """
 
     answers: tuple[Answer, ...]
+    lives: tuple[Life, ...] = ()
+    unloaded_after: int = 0
+    other: Sent | None = None
+
+
+class ChunkRate(Outcome, frozen=True):
+    """The highest rate of chunks a second that was seen while messages were sent, and the outcome of sending them.
+
+    ``is_chunked``: the broker's stats say that chunks were published.
+    """
+
+    rate: float
+    is_chunked: bool
+    sent: Sent
 
 
 class Late(Struct, frozen=True):
@@ -161,20 +185,6 @@ class Late(Struct, frozen=True):
 
 
 # ----------------------------------------------------------------------------------------------------------- consumers
-
-
-class Delivery(Struct, frozen=True):
-    """A message as it was delivered.
-
-    Its entry, its index in it (-1: no batch), the size of the batch (0: no batch, or an application, whose client may
-    not report it), its business id, and the broker's redelivery count (None: the client hides it).
-    """
-
-    position: Position
-    batch_index: int
-    batch_size: int
-    business_id: str
-    redeliveries: int | None = None
 
 
 class Subscribed(Outcome, frozen=True):
@@ -188,21 +198,23 @@ class ReceivedMessages(Outcome, frozen=True):
     settled: bool = False
 
 
-class Acknowledged(Outcome, frozen=True):
+class Acknowledged(Outcome, frozen=True, omit_defaults=True):
     """What was acknowledged. ``receipt``: the broker confirmed it; otherwise the client may still hold the ack.
 
     ``begun_ms``: when it was sent, in ms since 1970, as publish times are; 0 where that was not recorded.
     """
 
     messages: tuple[Delivery, ...]
-    receipt: bool
+    receipt: bool = False
     begun_ms: int = 0
+    traffic: tuple[Traffic, ...] = ()
 
 
-class RedeliveryRequested(Outcome, frozen=True):
+class RedeliveryRequested(Outcome, frozen=True, omit_defaults=True):
     """The messages whose redelivery was, or will be, requested."""
 
     messages: tuple[Delivery, ...]
+    traffic: tuple[Traffic, ...] = ()
 
 
 class RedeliveryTimes(Outcome, frozen=True):
@@ -252,21 +264,23 @@ class ConsumerRead(Struct, frozen=True):
     cleared: int = 0
 
 
-class DueReceived(Outcome, frozen=True):
+class DueReceived(Outcome, frozen=True, omit_defaults=True):
     """What each consumer of a subscription was sent, and the broker's stats about the whole of it.
 
     The draining hashes, their unacknowledged messages, and how many are cleared. ``waited_ms``: the time until nothing
     more was due. ``is_waiting``: the broker had read all entries and waited for a new one; ``in_replay``: the number of
-    entries in the replay queue then.
+    entries in the replay queue then. On a chunked topic: what passed to each consumer, and the log, read after that.
     """
 
-    consumers: tuple[ConsumerRead, ...]
+    consumers: tuple[ConsumerRead, ...] = ()
     draining: int = 0
     unacknowledged: int = 0
     cleared: int = 0
     waited_ms: float = 0.0
     is_waiting: bool = False
     in_replay: int = 0
+    traffic: tuple[Traffic, ...] = ()
+    log: tuple[LoggedPart, ...] = ()
 
 
 # ------------------------------------------------------------------------------------------------------------- cursors
@@ -325,6 +339,24 @@ class CursorReset(Outcome, frozen=True):
 
 class Expired(Outcome, frozen=True):
     """The broker has finished an expiry."""
+
+
+class UnacknowledgedRead(Outcome, frozen=True, omit_defaults=True):
+    """A subscription's unacknowledged entries, by the broker's stats, and what passed to its consumers until then."""
+
+    positions: tuple[Position, ...]
+    traffic: tuple[Traffic, ...] = ()
+
+
+class CursorMoved(Outcome, frozen=True, omit_defaults=True):
+    """The admin API skipped, expired or reset: the unacknowledged entries before and after, by the broker's stats.
+
+    ``traffic``: what passed to the subscription's consumers before that.
+    """
+
+    before: tuple[Position, ...]
+    after: tuple[Position, ...]
+    traffic: tuple[Traffic, ...] = ()
 
 
 # -------------------------------------------------------------------------------------------------------- applications
@@ -428,6 +460,8 @@ AnyOutcome = (
     | DueReceived
     | ReplicationOutcome
     | NetworkFaultsCleared
-    | ChunkOutcome
+    | CursorMoved
+    | UnacknowledgedRead
+    | ChunkRate
 )
 """Every outcome."""

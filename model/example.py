@@ -15,7 +15,6 @@ from model.applications import tracker as applications_tracker
 from model.applications.tracker import Applications, Around
 from model.chunking import tracker as chunking_tracker
 from model.chunking.state import Chunking
-from model.chunking.vocabulary import ChunkOperation
 from model.cluster_operations import ReplicationOperation
 from model.cursors import tracker as cursors
 from model.cursors.cursor import Interval, Persisting
@@ -42,7 +41,6 @@ from model.judgement import Allowed, Broken
 from model.key_shared import membership
 from model.key_shared import tracker as key_shared
 from model.key_shared.liveness import LookAhead
-from model.log import Position
 from model.operations import (
     AnyOperation,
     ApplicationOperation,
@@ -57,6 +55,7 @@ from model.operations import (
     Kill,
     NetworkOperation,
     OpenProducer,
+    ReadChunkRate,
     ReadLog,
     ReadSnapshot,
     Restart,
@@ -69,30 +68,9 @@ from model.operations import (
 )
 from model.replication import tracker as replication
 from model.replication.tracked import Replication
+from model.sessions import Pending, Session
 from model.subscription_operations import KeyOperation, ReceiveDue
-from model.vocabulary import Client, Entry
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """Entries that were sent and not awaited.
-
-    Before that, ``behind`` was the last position confirmed on the topic, and ``deduplication`` on or off.
-    """
-
-    entries: tuple[Entry, ...]
-    behind: Position | None
-    deduplication: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """A producer session: on which topic, under which name, by which client, and what it sent without waiting."""
-
-    topic: str
-    producer: str
-    client: Client
-    pending: tuple[Pending, ...] = ()
+from model.vocabulary import Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +166,8 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
         return Allowed(state)
     if state.replication.follows(operation) or isinstance(operation, ReplicationOperation):
         return _on_clusters(state, replication.judge(state.replication, operation, outcome, state.known))
+    if _is_chunked(state, operation):
+        return _of_chunked_topic(state, operation, outcome)
     if isinstance(operation, ApplicationOperation):
         return _by_application(state, operation, outcome)
     if isinstance(operation, CursorOperation):
@@ -202,14 +182,12 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
         return _on_cursors(state, judged)
     if isinstance(operation, NetworkOperation):
         return Allowed(_network_changed(state, operation))
-    if isinstance(operation, ChunkOperation):
-        return _on_chunks(state, chunking_tracker.judge(state.chunking, operation, outcome, state.known))
     match operation:
         case CreateTopic():
             return _created(state, operation, outcome)
         case OpenProducer():
             return _opened(state, operation, outcome)
-        case CloseProducer() | CrashProducer():
+        case CloseProducer() | CrashProducer() | ReadChunkRate():
             return Allowed(state)
         case Send():
             return _sent(state, operation, outcome)
@@ -316,10 +294,19 @@ def _setting_changed(state: Example, outcome: AnyOutcome) -> Judgement:
 def _opened(state: Example, operation: OpenProducer, outcome: AnyOutcome) -> Judgement:
     if not isinstance(outcome, Opened):
         return Allowed(state)
-    session = Session(operation.topic, operation.producer, operation.client)
-    state = state.with_session(operation.session, session)
+    state = state.with_session(operation.session, _session_of(operation))
     judged = topic_observer.opened(state.topics[operation.topic], operation.producer, outcome.last_sequence_id)
     return _on_topic(state, operation.topic, judged)
+
+
+def _session_of(operation: OpenProducer) -> Session:
+    return Session(
+        operation.topic,
+        operation.producer,
+        operation.client,
+        is_chunking=operation.is_chunking,
+        compression=operation.compression,
+    )
 
 
 def _sent(state: Example, operation: Send, outcome: AnyOutcome) -> Judgement:
@@ -393,7 +380,25 @@ def _on_cursors(state: Example, judged: Allowed[Consumption] | Broken) -> Judgem
     return Allowed(replace(state, consumption=judged.state), judged.exercised, judged.deviations)
 
 
-def _on_chunks(state: Example, judged: Allowed[Chunking] | Broken) -> Judgement:
+def _is_chunked(state: Example, operation: AnyOperation) -> bool:
+    """Whether an operation is about a chunked topic; what unloads it concerns others, too."""
+    match operation:
+        case CreateTopic(is_chunked=is_chunked):
+            return is_chunked
+        case Unload():
+            return False
+        case _ if operation.topic is not None:
+            return operation.topic in state.chunking.topics
+        case _:
+            session = state.sessions.get(operation.actor or "")
+            topic = None if session is None else session.topic
+            return topic in state.chunking.topics or operation.actor in state.chunking.consumers
+
+
+def _of_chunked_topic(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Judgement:
+    if isinstance(operation, OpenProducer) and isinstance(outcome, Opened):
+        state = state.with_session(operation.session, _session_of(operation))
+    judged = chunking_tracker.judge(state.chunking, state.sessions, operation, outcome, state.known)
     if isinstance(judged, Broken):
         return judged
     return Allowed(replace(state, chunking=judged.state), judged.exercised, judged.deviations)

@@ -14,10 +14,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from model.chunking.vocabulary import ChunkOperation
 from model.cluster_operations import ReplicationOperation
 from model.subscription_operations import KeyOperation, SubscriptionOperation
-from model.vocabulary import Client, Entry, NetworkFault, Operation, Persistence, SubscriptionType
+from model.vocabulary import Client, Compression, Entry, Message, NetworkFault, Operation, Persistence, SubscriptionType
 
 Scope = Literal["namespace", "topic"]
 """The level at which a policy is set."""
@@ -54,6 +53,7 @@ class CreateTopic(Operation, frozen=True):
     ``is_trimmed``: entries that all subscriptions acknowledged are deleted, as by default; otherwise they are retained.
     ``partitions``: those of a partitioned topic ``t`` are topics of their own, ``t-partition-0`` and so on.
     ``clusters``: how many have it. With more than one, it is replicated between them unless ``is_replicated`` is false.
+    ``is_chunked``: it is for document 002, which watches its clients through proxies, and has chunks as entries.
     """
 
     topic: str
@@ -63,6 +63,7 @@ class CreateTopic(Operation, frozen=True):
     partitions: int = 0
     clusters: int = 1
     is_replicated: bool = True
+    is_chunked: bool = False
 
 
 class SetDeduplication(Operation, frozen=True):
@@ -107,6 +108,17 @@ class ReadSnapshot(Operation, frozen=True):
     topic: str
 
 
+class ReadChunkRate(Operation, frozen=True):
+    """Read the rate of chunks in the topic's stats until it was refreshed. ChunkRate.
+
+    Meanwhile a session sends ``message`` again and again, under rising sequence ids.
+    """
+
+    topic: str
+    session: str
+    message: Message
+
+
 class ReadLog(Operation, frozen=True):
     """Read the topic's log, entry by entry, from its beginning to its end. LogRead."""
 
@@ -116,14 +128,19 @@ class ReadLog(Operation, frozen=True):
 # ----------------------------------------------------------------------------------------------------------- producers
 
 
-class OpenProducer(Operation, frozen=True):
-    """Open a producer of a fixed name on a topic, as ``session``; at a cluster, if several have it. Opened."""
+class OpenProducer(Operation, frozen=True, omit_defaults=True):
+    """Open a producer of a fixed name on a topic, as ``session``; at a cluster, if several have it. Opened.
+
+    pulsar-client's may chunk and compress on a chunked topic.
+    """
 
     session: str
     topic: str
     producer: str
     client: Client = "wire"
     cluster: str | None = None
+    is_chunking: bool = False
+    compression: Compression = "none"
 
 
 class CloseProducer(Operation, frozen=True):
@@ -138,15 +155,40 @@ class CrashProducer(Operation, frozen=True):
     session: str
 
 
-class Send(Operation, frozen=True):
+Meanwhile = Literal["dies", "reconnects", "unload"]
+"""What a producer does after its connection was cut: it dies, or reconnects, maybe after its topic was unloaded."""
+
+
+class CutAfterSends(Struct, frozen=True, tag="cut"):
+    """The producer's connection is cut after so many SENDs."""
+
+    sends: int
+    meanwhile: Meanwhile = "reconnects"
+
+
+class HoldAfterSends(Struct, frozen=True, tag="hold"):
+    """After so many SENDs, the producer's next one is held until another session has sent its entries."""
+
+    sends: int
+    session: str
+    entries: tuple[Entry, ...]
+
+
+Interruption = CutAfterSends | HoldAfterSends
+"""What can happen between the chunks that a producer sends."""
+
+
+class Send(Operation, frozen=True, omit_defaults=True):
     """Send entries in sequence, all in flight at once; ``wait``: await the answers here. Sent.
 
-    Answers that are not awaited are collected before the session's next operation, or lost with the session.
+    Answers that are not awaited are collected before the session's next operation, or lost with the session. On a
+    chunked topic all answers are awaited, and an ``interruption`` may happen on the way.
     """
 
     session: str
     entries: tuple[Entry, ...]
     wait: bool = True
+    interruption: Interruption | None = None
 
 
 # -------------------------------------------------------------------------------------------------------------- broker
@@ -333,12 +375,12 @@ AnyOperation = (
     | SetFailpoint
     | ClearFailpoints
     | ReadSnapshot
+    | ReadChunkRate
     | ReadLog
     | ApplicationOperation
     | CursorOperation
     | KeyOperation
     | ReplicationOperation
     | NetworkOperation
-    | ChunkOperation
 )
 """Every operation."""

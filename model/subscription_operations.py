@@ -40,23 +40,25 @@ class SkipAll(Operation, frozen=True):
 class Expire(Operation, frozen=True):
     """Expire all messages up to one, by its business id. Expired, once the broker has finished.
 
+    On a chunked topic ``up_to`` is the number of an entry in the log, round and round; the outcome is CursorMoved.
     The broker is asked by position (``expireMessages`` with a message id), and works in the background.
     """
 
     topic: str
     subscription: str
-    up_to: str
+    up_to: str | int
 
 
 class ResetCursor(Operation, frozen=True):
     """Reset a subscription's cursor to a message, which is then the next to be delivered (None: the earliest).
 
-    Through the admin API. Consumers are disconnected. ``by_time``: by the message's publish time. CursorReset.
+    Through the admin API. Consumers are disconnected. ``by_time``: by the message's publish time. CursorReset. On a
+    chunked topic ``to`` is the number of an entry in the log, round and round; the outcome is CursorMoved.
     """
 
     topic: str
     subscription: str
-    to: str | None
+    to: str | int | None
     by_time: bool = False
 
 
@@ -113,7 +115,8 @@ class Subscribe(Operation, frozen=True):
     of its own, where the network can fail; for the wire client only. For Key_Shared: ``sticky``, the hash ranges that
     it claims, ends included (none: auto split), and whether it allows ``out_of_order`` delivery; both for the wire
     client only. Where several clusters have the topic: at one ``cluster``, and whether it asks for a replicated
-    subscription.
+    subscription. On a chunked topic: how many chunked messages pulsar-client assembles at a time (0: any number);
+    beyond that it discards the oldest, or, with ``acks_oldest_chunked``, acknowledges it.
     """
 
     consumer: str
@@ -130,6 +133,8 @@ class Subscribe(Operation, frozen=True):
     proxied: bool = False
     cluster: str | None = None
     is_replicated: bool = False
+    max_pending_chunked: int = 10
+    acks_oldest_chunked: bool = False
 
 
 class CloseConsumer(Operation, frozen=True):

@@ -60,10 +60,25 @@ class Outcome(Struct, frozen=True, tag_field="outcome", tag=True):
     """The outcome of an operation, as the client or the broker reported it."""
 
 
-class Message(Struct, frozen=True):
+Compression = Literal["none", "lz4", "zlib"]
+"""The compression of a producer."""
+
+Content = Literal["text", "noise", "pattern"]
+"""The payload of a message: its business id, with spaces up to its size; or bytes that follow from its business id,
+which do not compress, or do."""
+
+
+class ChunkNumber(Struct, frozen=True):
+    """The chunk that the wire client sends of a message; the message's business id is its uuid."""
+
+    chunk_id: int
+    chunks: int
+
+
+class Message(Struct, frozen=True, omit_defaults=True):
     """One message: its sequence id, the business id that its payload carries, and its keys if it has any.
 
-    ``size_bytes``: the least size of the payload, which has spaces after the business id then.
+    ``size_bytes``: the least size of the payload. With ``chunk``, only that chunk of the message is sent.
     """
 
     sequence_id: int
@@ -71,11 +86,22 @@ class Message(Struct, frozen=True):
     key: str | None = None
     ordering_key: str | None = None
     size_bytes: int = 0
+    content: Content = "text"
+    chunk: ChunkNumber | None = None
 
     @property
     def sticky_key(self) -> str | None:
         """The key that Key_Shared subscriptions use: the ordering key where there is one, otherwise the key."""
         return self.key if self.ordering_key is None else self.ordering_key
+
+    def __str__(self) -> str:
+        """Its business id, and its size where it has one."""
+        if self.chunk is not None:
+            return f"chunk {self.chunk.chunk_id} of {self.chunk.chunks} of {self.business_id}"
+        if not self.size_bytes:
+            return self.business_id
+        content = "" if self.content == "text" else f" of {self.content}"
+        return f"{self.business_id}, {self.size_bytes} bytes{content}"
 
 
 class Entry(Struct, frozen=True):
@@ -106,7 +132,7 @@ class Entry(Struct, frozen=True):
     def __str__(self) -> str:
         ids = str(self.lowest) if not self.is_batch else f"batch {self.lowest}..{self.highest}"
         key = f", key {self.sticky_key}" if self.sticky_key is not None else ""
-        return f"{ids} ({', '.join(m.business_id for m in self.messages)}{key})"
+        return f"{ids} ({', '.join(map(str, self.messages))}{key})"
 
 
 def partition_name(topic: str, number: int) -> str:

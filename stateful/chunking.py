@@ -9,24 +9,28 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from conformance.engine.example import RunningExample
-from model.chunking.vocabulary import (
-    AcknowledgeChunked,
-    Compression,
-    CreateChunkedTopic,
-    GatherChunked,
-    GiveBack,
-    Kind,
-    LeaveChunked,
-    LeaveChunking,
+from model.operations import (
+    CrashProducer,
+    CreateTopic,
+    CutAfterSends,
+    HoldAfterSends,
     Meanwhile,
-    MoveSubscription,
-    Moving,
-    OpenChunking,
-    SendInterleaved,
-    SendPayloads,
-    SubscribeChunked,
+    OpenProducer,
+    Send,
+    Unload,
 )
-from model.operations import Unload
+from model.subscription_operations import (
+    Acknowledge,
+    CloseConsumer,
+    CrashConsumer,
+    Expire,
+    Nack,
+    ReceiveDue,
+    ResetCursor,
+    Skip,
+    Subscribe,
+)
+from model.vocabulary import Compression, SubscriptionType
 from stateful.chunking_plan import ChunkPlan, Pick, Source
 from stateful.lockstep_machine import LockstepMachine
 
@@ -63,72 +67,99 @@ class OnChunks(LockstepMachine):
         if source.session is None:
             source.session = self.plan.fresh("p")
             self.do(
-                OpenChunking(
+                OpenProducer(
                     source.session,
                     TOPIC,
                     source.name,
+                    client="official",
                     is_chunking=source.is_chunking,
                     compression=source.compression,
                 )
             )
         return source
 
+    def create(self, *, deduplication: bool = False) -> None:
+        """The topic of the example."""
+        self.do(CreateTopic(TOPIC, "namespace-on" if deduplication else "namespace-off", is_chunked=True))
+
     def send(self, source: Source, picks: list[Pick]) -> None:
         """New payloads of a source."""
         assert source.session is not None
-        self.do(SendPayloads(source.session, self.plan.payloads(source, picks)))
+        self.do(Send(source.session, self.plan.entries(source, picks)))
 
     def interrupt(self, source: Source, picks: list[Pick], cut_after: int, meanwhile: Meanwhile) -> None:
         """New payloads of a source that is cut off meanwhile; if it dies, it comes back and sends them again."""
         assert source.session is not None
-        payloads = self.plan.payloads(source, picks)
-        self.do(SendPayloads(source.session, payloads, cut_after, meanwhile))
         if meanwhile == "dies":
-            self.do(LeaveChunking(source.session, crashes=True))
-            source.session = None
+            self.die_with(source, picks, cut_after)
             self.send_again(self.source(source.name))
+        else:
+            cut = CutAfterSends(cut_after, meanwhile)
+            self.do(Send(source.session, self.plan.entries(source, picks), interruption=cut))
 
     def send_again(self, source: Source) -> None:
         """A source sends once more what it sent last."""
         assert source.session is not None
-        self.do(SendPayloads(source.session, source.last))
+        self.do(Send(source.session, source.last))
 
     def die_with(self, source: Source, picks: list[Pick], cut_after: int) -> None:
         """A source dies between two chunks, and lets go of what it was sending."""
         assert source.session is not None
-        self.do(SendPayloads(source.session, self.plan.payloads(source, picks), cut_after, "dies"))
-        self.do(LeaveChunking(source.session, crashes=True))
+        cut = CutAfterSends(cut_after, "dies")
+        self.do(Send(source.session, self.plan.entries(source, picks), interruption=cut))
+        self.do(CrashProducer(source.session))
         source.session = None
 
     def interleaved(self, source: Source, picks: list[Pick], other: Source, others: list[Pick], after: int) -> None:
         """New payloads of two sources, those of the second one behind some chunks of the first."""
         assert source.session is not None
         assert other.session is not None
-        payloads, more = self.plan.payloads(source, picks), self.plan.payloads(other, others)
-        self.do(SendInterleaved(source.session, payloads, after, other.session, more))
+        entries, more = self.plan.entries(source, picks), self.plan.entries(other, others)
+        self.do(Send(source.session, entries, interruption=HoldAfterSends(after, other.session, more)))
 
     def subscribe(
-        self, kind: Kind, *, subscription: str = SUBSCRIPTION, queue: int = 1000, pending: int = 0, acks: bool = False
+        self,
+        kind: SubscriptionType,
+        *,
+        subscription: str = SUBSCRIPTION,
+        queue: int = 1000,
+        pending: int = 0,
+        acks: bool = False,
     ) -> str:
         """A consumer subscribes."""
         name = self.plan.fresh("c")
         self.plan.consumers.setdefault(subscription, []).append(name)
-        self.do(SubscribeChunked(name, TOPIC, subscription, kind, queue, pending, acks))
+        self.do(
+            Subscribe(
+                name,
+                TOPIC,
+                subscription,
+                kind,
+                client="official",
+                queue=queue,
+                max_pending_chunked=pending,
+                acks_oldest_chunked=acks,
+            )
+        )
         return name
+
+    def leave(self, name: str, *, crashes: bool) -> None:
+        """A consumer closes or crashes."""
+        self.do(CrashConsumer(name) if crashes else CloseConsumer(name))
 
     def gather(self, subscription: str = SUBSCRIPTION) -> None:
         """All that must come."""
-        self.do(GatherChunked(TOPIC, subscription))
+        self.do(ReceiveDue(TOPIC, subscription))
 
 
 class ChunksMachine(OnChunks):
     """Two producers, one ordered subscription; payloads around the limit, acknowledged in any order."""
 
     @initialize(picks=PICKS, kind=KINDS, queue=QUEUES, compression=COMPRESSIONS)
-    def begin(self, picks: list[Pick], kind: Kind, queue: int, compression: Compression) -> None:
+    def begin(self, picks: list[Pick], kind: SubscriptionType, queue: int, compression: Compression) -> None:
         """A topic with messages, and a consumer."""
         self.kind, self.queue = kind, queue
-        self.do(CreateChunkedTopic(TOPIC))
+        self.create()
         self.send(self.source("a", compression=compression), picks)
         self.subscribe(kind, queue=queue)
         self.gather()
@@ -153,19 +184,19 @@ class ChunksMachine(OnChunks):
     @rule(nth=NTH)
     def acknowledge(self, nth: tuple[int, ...]) -> None:
         """A consumer acknowledges some of what it has."""
-        self.do(AcknowledgeChunked(self.consumer(), nth))
+        self.do(Acknowledge(self.consumer(), nth))
 
     @rule(nth=st.none() | NTH)
     def fail(self, nth: tuple[int, ...] | None) -> None:
         """A consumer fails with some of what it has."""
-        self.do(GiveBack(self.consumer(), nth))
+        self.do(Nack(self.consumer(), nth))
         self.gather()
 
     @rule(crashes=st.booleans())
     def next_one(self, crashes: bool) -> None:
         """The consumer leaves, and another one takes its place."""
         for name in self.plan.consumers.pop(SUBSCRIPTION, []):
-            self.do(LeaveChunked(name, crashes))
+            self.leave(name, crashes=crashes)
         self.subscribe(self.kind, queue=self.queue)
         self.gather()
 
@@ -175,10 +206,10 @@ class ChunksMachine(OnChunks):
         self.do(Unload(TOPIC))
         self.gather()
 
-    @rule(how=st.sampled_from(["skip", "expire", "reset"]), entries=st.integers(0, 6))
-    def administer(self, how: Moving, entries: int) -> None:
-        """The subscription is moved, maybe into the middle of a message."""
-        self.do(MoveSubscription(TOPIC, SUBSCRIPTION, how, entries))
+    @rule(move=st.sampled_from([Skip, Expire, ResetCursor]), entries=st.integers(0, 6))
+    def administer(self, move: type[Skip | Expire | ResetCursor], entries: int) -> None:
+        """The subscription's cursor moves, maybe into the middle of a message."""
+        self.do(move(TOPIC, SUBSCRIPTION, entries))
         self.gather()
 
     def consumer(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from model.chunking.vocabulary import Compression, Payload
+from model.vocabulary import Compression, Content, Entry, Message
 
 LIMIT_BYTES = 10240
 """The limit of the test brokers; on another one payloads are split elsewhere."""
@@ -34,7 +34,7 @@ class Source:
     compression: Compression = "none"
     is_chunking: bool = True
     sequence_id: int = 0
-    last: tuple[Payload, ...] = ()
+    last: tuple[Entry, ...] = ()
     session: str | None = None
 
 
@@ -51,12 +51,14 @@ class ChunkPlan:
         self._names += 1
         return f"{letter}{self._names}"
 
-    def payloads(self, source: Source, picks: list[Pick], key: str | None = None) -> tuple[Payload, ...]:
-        """New payloads of a source."""
+    def entries(self, source: Source, picks: list[Pick]) -> tuple[Entry, ...]:
+        """New messages of a source."""
         made = []
         for pick in picks:
             source.sequence_id += 1
             name = f"{source.name}{source.sequence_id}"
-            made.append(Payload(source.sequence_id, name, pick.size_bytes, pick.is_compressible, key))
+            content: Content = "pattern" if pick.is_compressible else "noise"
+            message = Message(source.sequence_id, name, size_bytes=pick.size_bytes, content=content)
+            made.append(Entry((message,)))
         source.last = tuple(made)
         return source.last

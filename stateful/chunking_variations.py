@@ -7,23 +7,9 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from model.chunking.vocabulary import (
-    AcknowledgeChunked,
-    Compression,
-    Crafted,
-    CreateChunkedTopic,
-    GiveBack,
-    Kind,
-    LeaveChunked,
-    LeaveChunking,
-    Meanwhile,
-    OpenChunking,
-    Payload,
-    ReadChunkedLog,
-    ReadChunkRate,
-    SendCrafted,
-)
-from model.operations import Kill, Restart, Unload
+from model.operations import CloseProducer, Kill, Meanwhile, OpenProducer, ReadChunkRate, ReadLog, Restart, Send, Unload
+from model.subscription_operations import Acknowledge, Nack
+from model.vocabulary import ChunkNumber, Compression, Entry, Message, SubscriptionType
 from stateful.chunking import COMPRESSIONS, CUTS, KINDS, NAMES, NTH, PICKS, QUEUES, SUBSCRIPTION, TOPIC, OnChunks
 from stateful.chunking_plan import ROOM_BYTES, Pick
 
@@ -39,10 +25,10 @@ class ChunksInterruptedMachine(OnChunks):
 
     @initialize(deduplication=st.booleans(), picks=PICKS, compression=COMPRESSIONS, is_there=st.booleans(), kind=KINDS)
     def begin(
-        self, deduplication: bool, picks: list[Pick], compression: Compression, is_there: bool, kind: Kind
+        self, deduplication: bool, picks: list[Pick], compression: Compression, is_there: bool, kind: SubscriptionType
     ) -> None:
         """A topic with messages, and in half of the examples a consumer from the beginning."""
-        self.do(CreateChunkedTopic(TOPIC, deduplication))
+        self.create(deduplication=deduplication)
         self.send(self.source("a", compression=compression), picks)
         self.is_there, self.kind = is_there, kind
         if is_there:
@@ -78,7 +64,7 @@ class ChunksInterruptedMachine(OnChunks):
     def next_one(self, crashes: bool) -> None:
         """The consumer leaves, and another one takes its place."""
         for consumer in self.plan.consumers.pop(SUBSCRIPTION, []):
-            self.do(LeaveChunked(consumer, crashes))
+            self.leave(consumer, crashes=crashes)
         self.is_there = True
         self.subscribe(self.kind)
         self.gather()
@@ -87,14 +73,14 @@ class ChunksInterruptedMachine(OnChunks):
     def acknowledge(self, nth: tuple[int, ...]) -> None:
         """A consumer acknowledges some of what it has."""
         for consumer in self.plan.consumers.get(SUBSCRIPTION, [])[-1:]:
-            self.do(AcknowledgeChunked(consumer, nth))
+            self.do(Acknowledge(consumer, nth))
 
     def look(self) -> None:
         """Whatever must come, or else what is in the log."""
         if self.is_there:
             self.gather()
         else:
-            self.do(ReadChunkedLog(TOPIC))
+            self.do(ReadLog(TOPIC))
 
 
 class ChunksKillsMachine(OnChunks):
@@ -103,7 +89,7 @@ class ChunksKillsMachine(OnChunks):
     @initialize(deduplication=st.sampled_from([True, True, False]))
     def begin(self, deduplication: bool) -> None:
         """An empty topic."""
-        self.do(CreateChunkedTopic(TOPIC, deduplication))
+        self.create(deduplication=deduplication)
 
     @rule(before=PICKS, picks=LARGE, cut_after=CUTS, is_killed=st.booleans(), after=PICKS)
     def bounce(self, before: list[Pick], picks: list[Pick], cut_after: int, is_killed: bool, after: list[Pick]) -> None:
@@ -113,7 +99,7 @@ class ChunksKillsMachine(OnChunks):
         self.do(Kill() if is_killed else Restart())
         self.send_again(self.source("a"))
         self.send(self.source("a"), after)
-        self.do(ReadChunkedLog(TOPIC))
+        self.do(ReadLog(TOPIC))
         subscription = self.plan.fresh("s")
         self.subscribe("Exclusive", subscription=subscription)
         self.gather(subscription)
@@ -146,12 +132,12 @@ class ChunksCraftedMachine(OnChunks):
         pieces=PIECES,
         queue=QUEUES,
     )
-    def begin(self, kind: Kind, pending: int, acks: bool, pieces: list[Piece], queue: int) -> None:
+    def begin(self, kind: SubscriptionType, pending: int, acks: bool, pieces: list[Piece], queue: int) -> None:
         """A topic with chunks, and a consumer."""
         self.kind, self.pending, self.acks, self.queue = kind, pending, acks, queue
         self.numbers: dict[int, int] = {}
         self.number = 0
-        self.do(CreateChunkedTopic(TOPIC))
+        self.create()
         self.craft(pieces)
         self.join()
 
@@ -176,18 +162,18 @@ class ChunksCraftedMachine(OnChunks):
     @rule(nth=NTH, is_cumulative=st.sampled_from([False, False, True]))
     def acknowledge(self, nth: tuple[int, ...], is_cumulative: bool) -> None:
         """A consumer acknowledges some of what it has."""
-        self.do(AcknowledgeChunked(self.plan.consumers[SUBSCRIPTION][-1], nth, is_cumulative))
+        self.do(Acknowledge(self.plan.consumers[SUBSCRIPTION][-1], nth, is_cumulative))
 
     @rule(nth=st.none() | NTH)
     def fail(self, nth: tuple[int, ...] | None) -> None:
         """A consumer fails with some of what it has."""
-        self.do(GiveBack(self.plan.consumers[SUBSCRIPTION][-1], nth))
+        self.do(Nack(self.plan.consumers[SUBSCRIPTION][-1], nth))
         self.gather()
 
     @rule(crashes=st.booleans())
     def next_one(self, crashes: bool) -> None:
         """The consumer leaves, maybe with half a message, and another one takes its place."""
-        self.do(LeaveChunked(self.plan.consumers[SUBSCRIPTION][-1], crashes))
+        self.leave(self.plan.consumers[SUBSCRIPTION][-1], crashes=crashes)
         self.join()
 
     @rule()
@@ -204,31 +190,31 @@ class ChunksCraftedMachine(OnChunks):
     def craft(self, pieces: list[Piece]) -> None:
         """Send chunks, of messages with a number each, in a session of their own."""
         session = self.plan.fresh("p")
-        self.do(OpenChunking(session, TOPIC, "w", "wire"))
-        self.do(SendCrafted(session, tuple(self.chunk(piece) for piece in pieces)))
-        self.do(LeaveChunking(session))
+        self.do(OpenProducer(session, TOPIC, "w"))
+        self.do(Send(session, tuple(Entry((self.chunk(piece),)) for piece in pieces)))
+        self.do(CloseProducer(session))
 
-    def chunk(self, piece: Piece) -> Crafted:
+    def chunk(self, piece: Piece) -> Message:
         """A chunk of the message that has this number now."""
         if piece.message is None:
             self.number += 1
-            return Crafted(self.number, "", 0, 1)
+            return Message(self.number, f"m{self.number}")
         if piece.message not in self.numbers:
             self.number += 1
             self.numbers[piece.message] = self.number
         number = self.numbers[piece.message]
         chunks = 2 if piece.message == 1 else 3
-        return Crafted(number, f"u{number}", piece.chunk_id % chunks, chunks)
+        return Message(number, f"u{number}", chunk=ChunkNumber(piece.chunk_id % chunks, chunks))
 
 
 class ChunksSharedMachine(OnChunks):
     """Several consumers share a subscription; they come, leave with parts of messages, and fail."""
 
     @initialize(picks=PICKS, kind=st.sampled_from(["Shared", "Shared", "Key_Shared"]), queue=QUEUES)
-    def begin(self, picks: list[Pick], kind: Kind, queue: int) -> None:
+    def begin(self, picks: list[Pick], kind: SubscriptionType, queue: int) -> None:
         """A topic with messages, and a consumer."""
         self.kind, self.queue = kind, queue
-        self.do(CreateChunkedTopic(TOPIC))
+        self.create()
         self.send(self.source("a"), picks)
         self.join()
 
@@ -254,20 +240,20 @@ class ChunksSharedMachine(OnChunks):
     def acknowledge(self, index: int, nth: tuple[int, ...]) -> None:
         """A consumer acknowledges some of what it has."""
         if there := self.plan.consumers[SUBSCRIPTION]:
-            self.do(AcknowledgeChunked(there[index % len(there)], nth))
+            self.do(Acknowledge(there[index % len(there)], nth))
 
     @rule(index=st.integers(0, 3), nth=st.none() | NTH)
     def fail(self, index: int, nth: tuple[int, ...] | None) -> None:
         """A consumer fails with some of what it has."""
         if there := self.plan.consumers[SUBSCRIPTION]:
-            self.do(GiveBack(there[index % len(there)], nth))
+            self.do(Nack(there[index % len(there)], nth))
             self.gather()
 
     @rule(index=st.integers(0, 3), crashes=st.booleans())
-    def leave(self, index: int, crashes: bool) -> None:
+    def lose(self, index: int, crashes: bool) -> None:
         """A consumer leaves with whatever it has."""
         if there := self.plan.consumers[SUBSCRIPTION]:
-            self.do(LeaveChunked(there.pop(index % len(there)), crashes))
+            self.leave(there.pop(index % len(there)), crashes=crashes)
             self.gather()
 
     @rule()
@@ -283,7 +269,7 @@ class ChunksStatsMachine(OnChunks):
     @initialize()
     def begin(self) -> None:
         """An empty topic, without deduplication: what is not stored is not counted either."""
-        self.do(CreateChunkedTopic(TOPIC))
+        self.create()
 
     @rule(rooms=st.integers(1, 3), small_first=st.booleans())
     def publish(self, rooms: int, small_first: bool) -> None:
@@ -296,4 +282,6 @@ class ChunksStatsMachine(OnChunks):
         """Send payloads of this size for a while, by a producer of its own."""
         source = self.source(self.plan.fresh("n"))
         assert source.session is not None
-        self.do(ReadChunkRate(TOPIC, source.session, Payload(1, f"{source.name}-1", size_bytes)))
+        self.do(
+            ReadChunkRate(TOPIC, source.session, Message(1, f"{source.name}-1", size_bytes=size_bytes, content="noise"))
+        )

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from conformance.history import upgrade_replication
+from conformance.history import upgrade_chunking, upgrade_replication
 from model.deviations import current_name
 
 _TAGS_1: Final = {
@@ -64,6 +64,7 @@ FORMATS: Final[tuple[Callable[[Any], Any], ...]] = (
     Renames(_TAGS_1, _FIELDS_1),
     Renames(_TAGS_2, _FIELDS_2, {"batch_index": {"batch_size": 0}}),
     upgrade_replication.upgraded,
+    upgrade_chunking.upgraded,
 )
 """From each format to the next, format 1 first."""
 

@@ -17,7 +17,6 @@ import msgspec
 from conformance.history.document import History, Step
 from model import names
 from model.catalogue import LISTED_BY, RULES
-from model.chunking.vocabulary import Crafted, CreateChunkedTopic, OpenChunking, SubscribeChunked
 from model.cluster_operations import LABELS
 from model.events import Skipped
 from model.key_shared.hashing import STICKY_HASHES
@@ -34,7 +33,7 @@ from model.operations import (
     StartSource,
 )
 from model.subscription_operations import Subscribe
-from model.vocabulary import Entry, partition_name
+from model.vocabulary import ChunkNumber, Entry, partition_name
 
 LARGEST: Final = 2**63 - 1
 """What fits into a number of the protocol."""
@@ -55,7 +54,7 @@ FROM_EITHER_END: Final = {"nth"}
 OF_POSITIONS: Final = {field.name for field in fields(Position)}
 """The numbers of positions: -1 stands before the first one."""
 
-NAMED: Final = {**{kind: kind for kind in ("topic", "session", "consumer", "program")}, "other": "session"}
+NAMED: Final = {kind: kind for kind in ("topic", "session", "consumer", "program")}
 """What the names in operations are names of, by field."""
 
 OF_CLUSTERS: Final = {"cluster", "target", "by"}
@@ -125,7 +124,7 @@ def _of_a_value(value: Any) -> Iterator[str]:
     match value:
         case Entry(messages=()):
             yield "an entry has no message"
-        case Crafted(chunk_id=chunk_id, chunks=chunks) if chunk_id >= chunks:
+        case ChunkNumber(chunk_id=chunk_id, chunks=chunks) if chunk_id >= chunks:
             yield f"chunk_id is {chunk_id}, of {chunks} chunks"
         case Subscribe(sticky=sticky):
             for first, last in sticky:
@@ -146,11 +145,10 @@ def _made(operation: AnyOperation) -> Iterator[Name]:
             yield "topic", topic
             for number in range(min(partitions, MOST["partitions"])):
                 yield "topic", partition_name(topic, number)
-        case CreateChunkedTopic(topic=topic):
             yield "topic", topic
-        case OpenProducer(session=session) | OpenChunking(session=session):
+        case OpenProducer(session=session):
             yield "session", session
-        case Subscribe(consumer=consumer) | SubscribeChunked(consumer=consumer):
+        case Subscribe(consumer=consumer):
             yield "consumer", consumer
         case Consume(consumer=consumer):
             yield "consumer", consumer

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import Final, TypeVar, assert_never
 
+from msgspec.structs import replace
+
 from conformance.clients import protocol_pb2 as pb
 from conformance.clients.admin.backlog import unacknowledged
 from conformance.clients.admin.http import AdminError
@@ -18,51 +20,58 @@ from conformance.clients.outcomes import ServerRefused
 from conformance.clients.security.service import Service
 from conformance.clients.wire import read_log as logs
 from conformance.lockstep.chunking_consumers import ChunkConsumer
-from conformance.lockstep.chunking_producers import (
-    ChunkProducer,
-    OfficialChunkProducer,
-    WireChunkProducer,
-    payload_named,
-)
+from conformance.lockstep.chunking_producers import CraftingSession, WatchedSession
 from conformance.lockstep.proxied import LIMIT_BYTES
 from conformance.lockstep.world import World
 from conformance.wait import Deadline
 from model.chunking import dispatching
-from model.chunking.payloads import digest
-from model.chunking.vocabulary import (
-    AcknowledgeChunked,
-    ChunkedAsked,
-    ChunkedBacklog,
-    ChunkedGathered,
-    ChunkedLeft,
-    ChunkedLog,
-    ChunkedSubscribed,
-    ChunkedTopic,
-    ChunkOperation,
+from model.chunking.producing import numbered
+from model.events import (
+    Acknowledged,
+    AnyOutcome,
     ChunkRate,
-    Compression,
-    CreateChunkedTopic,
-    GatherChunked,
-    GiveBack,
-    LeaveChunked,
-    LeaveChunking,
-    LoggedPart,
-    MoveSubscription,
-    OpenChunking,
-    Part,
-    PayloadsInterleaved,
-    PayloadsSent,
-    ReadChunkedBacklog,
-    ReadChunkedLog,
-    ReadChunkRate,
-    SendCrafted,
-    SendInterleaved,
-    SendPayloads,
-    SubscribeChunked,
-    SubscriptionMoved,
+    Created,
+    CursorMoved,
+    Done,
+    DueReceived,
+    LogRead,
+    Opened,
+    RedeliveryRequested,
+    Refused,
+    Sent,
+    Skipped,
+    Subscribed,
+    UnacknowledgedRead,
 )
-from model.events import AnyOutcome, Done, Opened, Refused, Skipped
 from model.log import Position
+from model.operations import (
+    AnyOperation,
+    CloseProducer,
+    CrashProducer,
+    CreateTopic,
+    CutAfterSends,
+    HoldAfterSends,
+    OpenProducer,
+    ReadChunkRate,
+    ReadLog,
+    Send,
+    Unload,
+)
+from model.payloads import digest
+from model.subscription_operations import (
+    Acknowledge,
+    CloseConsumer,
+    CrashConsumer,
+    Expire,
+    Nack,
+    ReadCursor,
+    ReceiveDue,
+    ResetCursor,
+    Skip,
+    Subscribe,
+)
+from model.traffic import LoggedPart, Part
+from model.vocabulary import Compression
 
 GATHER_TIMEOUT_S: Final = 5.0
 """How long what must come may take."""
@@ -83,133 +92,156 @@ _COMPRESSIONS: Final[dict[int, Compression]] = {pb.NONE: "none", pb.LZ4: "lz4", 
 
 T = TypeVar("T")
 
-Unload = Callable[[str], object]
-"""Unloads a topic, by its name in the history."""
-
 
 class Chunks:
     """The part of document 002 in one example."""
 
-    def __init__(self, world: World, example: int, topics: MutableMapping[str, str], unload: Unload) -> None:
+    def __init__(
+        self, world: World, example: int, topics: MutableMapping[str, str], unload: Callable[[str], object]
+    ) -> None:
+        """``unload`` unloads a topic, by its name in the history."""
         self._world = world
         self._example = example
         self._topics = topics
         self._unload = unload
-        self._producers: dict[str, ChunkProducer] = {}
+        self._chunked: set[str] = set()
+        self._producers: dict[str, WatchedSession | CraftingSession] = {}
+        self._names: dict[str, tuple[str, str]] = {}
         self._consumers: dict[str, ChunkConsumer] = {}
         self._stalled: set[tuple[str, str]] = set()
 
-    def perform(self, operation: ChunkOperation) -> AnyOutcome:
+    def concerns(self, operation: AnyOperation) -> bool:
+        """Whether an operation is about a chunked topic, or makes one; what unloads it concerns others, too."""
+        match operation:
+            case CreateTopic(is_chunked=is_chunked):
+                return is_chunked
+            case Unload():
+                return False
+            case _ if operation.topic is not None:
+                return self._topics.get(operation.topic) in self._chunked
+            case _:
+                return operation.actor in self._consumers or operation.actor in self._producers
+
+    def perform(self, operation: AnyOperation) -> AnyOutcome:
         """Carry out one operation and say what was seen."""
         match operation:
-            case CreateChunkedTopic():
+            case CreateTopic():
                 return self._create(operation)
-            case OpenChunking():
-                return self._open(operation)
-            case SendPayloads():
+            case OpenProducer():
+                return self._open(operation, self._topics[operation.topic])
+            case Send():
                 return self._send(operation)
-            case SendInterleaved():
-                return self._interleave(operation)
-            case SendCrafted():
-                return self._send_crafted(operation)
-            case LeaveChunking(session, crashes):
-                producer = self._producers.pop(session, None)
-                if producer is None:
-                    return Skipped("there is no such session")
-                producer.leave(crashes=crashes)
+            case CloseProducer(session):
+                self._producers.pop(session).close()
                 return Done()
-            case SubscribeChunked():
-                return self._subscribe(operation)
-            case AcknowledgeChunked() | GiveBack():
-                return self._ask(operation)
-            case LeaveChunked(name, crashes):
-                return self._leave(name, crashes=crashes)
-            case GatherChunked() | MoveSubscription() | ReadChunkedLog() | ReadChunkedBacklog() | ReadChunkRate():
-                return self._on_topic(operation)
+            case CrashProducer(session):
+                self._producers.pop(session).crash()
+                return Done()
+            case Subscribe():
+                return self._subscribe(operation, self._topics[operation.topic])
+            case Acknowledge() | Nack():
+                return self._ask(operation, self._consumers[operation.consumer])
+            case CloseConsumer(name):
+                return self._leave(name, crashes=False)
+            case CrashConsumer(name):
+                return self._leave(name, crashes=True)
+            case ReceiveDue() | Skip() | Expire() | ResetCursor() | ReadLog() | ReadCursor() | ReadChunkRate():
+                return self._on_topic(operation, self._topics[operation.topic])
             case _:
-                assert_never(operation)
+                return Skipped("the topic is chunked")
 
     def _on_topic(
-        self, operation: GatherChunked | MoveSubscription | ReadChunkedLog | ReadChunkedBacklog | ReadChunkRate
+        self, operation: ReceiveDue | Skip | Expire | ResetCursor | ReadLog | ReadCursor | ReadChunkRate, topic: str
     ) -> AnyOutcome:
-        topic = self._topics.get(operation.topic)
-        if topic is None:
-            return Skipped("there is no such topic")
         match operation:
-            case GatherChunked(_, subscription):
+            case ReceiveDue(_, subscription):
                 return self._gather(topic, subscription)
-            case MoveSubscription():
-                return self._move_subscription(topic, operation)
-            case ReadChunkedLog():
-                return ChunkedLog(tuple(self._log(topic)))
-            case ReadChunkedBacklog(_, subscription):
+            case Skip() | Expire() | ResetCursor():
+                return self._move_cursor(topic, operation)
+            case ReadLog():
+                return LogRead(parts=tuple(self._log(topic)))
+            case ReadCursor(_, subscription):
                 return self._backlog(topic, subscription)
             case ReadChunkRate():
                 return self._rate(topic, operation)
             case _:
                 assert_never(operation)
 
-    def _create(self, operation: CreateChunkedTopic) -> AnyOutcome:
-        namespace = self._world.namespace_for("namespace-on" if operation.deduplication else "namespace-off")
-        name = f"persistent://{namespace}/e{self._example}-{operation.topic}"
+    def _create(self, operation: CreateTopic) -> AnyOutcome:
+        if operation.deduplication not in ("namespace-on", "namespace-off"):
+            return Skipped("deduplication of chunked topics is that of a namespace")
+        name = f"persistent://{self._world.namespace_for(operation.deduplication)}/e{self._example}-{operation.topic}"
         self._world.admin.create_topic(name)
         self._topics[operation.topic] = name
-        return ChunkedTopic(min(LIMIT_BYTES, self._world.max_message_bytes), operation.deduplication)
+        self._chunked.add(name)
+        return Created(
+            deduplication=self._world.is_on(operation.deduplication),
+            snapshot_room=self._world.snapshot_room,
+            limit_bytes=min(LIMIT_BYTES, self._world.max_message_bytes),
+        )
 
     # ----------------------------------------------------------------------------------------------------- producers
 
-    def _open(self, operation: OpenChunking) -> AnyOutcome:
-        topic = self._topics.get(operation.topic)
-        if topic is None:
-            return Skipped("there is no such topic")
-        kind = WireChunkProducer if operation.client == "wire" else OfficialChunkProducer
+    def _open(self, operation: OpenProducer, topic: str) -> AnyOutcome:
         if (before := self._producers.pop(operation.session, None)) is not None:
-            before.leave(crashes=False)
-        if any((one.topic, one.name) == (topic, operation.producer) for one in self._producers.values()):
+            before.close()
+        if (topic, operation.producer) in {self._names[session] for session in self._producers}:
             return Skipped("another session has the name")
-        opened = _patiently(lambda: kind(self._service, topic, operation))
+        opened = _patiently(lambda: self._new_session(operation, topic))
         if isinstance(opened, Refused):
             return opened
         self._producers[operation.session] = opened
+        self._names[operation.session] = (topic, operation.producer)
         return Opened(opened.last_sequence_id)
 
-    def _send(self, operation: SendPayloads) -> AnyOutcome:
-        producer = self._producers.get(operation.session)
-        if not isinstance(producer, OfficialChunkProducer):
-            return Skipped("there is no such session of pulsar-client")
-        names = {real: name for name, real in self._topics.items()}
-        sent = producer.send(operation, lambda: self._unload(names[producer.topic]))
-        if sent.died:
-            del self._producers[operation.session]
+    def _new_session(self, operation: OpenProducer, topic: str) -> WatchedSession | CraftingSession:
+        if operation.client == "wire":
+            return CraftingSession(self._service, topic, operation.producer)
+        return WatchedSession(self._service, topic, operation)
+
+    def _send(self, operation: Send) -> AnyOutcome:
+        session = self._producers[operation.session]
+        if not session.is_open:
+            return Skipped("the session was closed")
+        if any(entry.is_batch for entry in operation.entries) or not operation.wait:
+            return Skipped("on a chunked topic there are no batches, and answers are awaited")
+        if isinstance(session, CraftingSession):
+            return session.sent(operation.entries)
+        match operation.interruption:
+            case None:
+                session.send(operation.entries)
+                sent = session.sent()
+            case CutAfterSends() as cut:
+                names = {real: name for name, real in self._topics.items()}
+                sent = session.send_and_cut(operation.entries, cut, lambda: self._unload(names[session.topic]))
+            case HoldAfterSends() as others:
+                return self._interleave(session, operation, others)
+            case _:
+                assert_never(operation.interruption)
+        self._drop_ended()
         return sent
 
-    def _interleave(self, operation: SendInterleaved) -> AnyOutcome:
-        first, second = self._producers.get(operation.session), self._producers.get(operation.other)
-        if not isinstance(first, OfficialChunkProducer) or not isinstance(second, OfficialChunkProducer):
-            return Skipped("there are no such sessions of pulsar-client")
-        if first is second:
-            return Skipped("it takes two producers")
-        held = first.held_behind(operation.after)
-        tickets = first.start(operation.payloads)
-        first.await_held(held, operation.after, tickets)
-        other = second.finish(second.start(operation.others))
-        held.lift()
-        return PayloadsInterleaved(first.finish(tickets), other)
+    def _drop_ended(self) -> None:
+        """Drop the sessions of pulsar-client that this side ended."""
+        for name, session in list(self._producers.items()):
+            if isinstance(session, WatchedSession) and not session.is_open:
+                del self._producers[name]
 
-    def _send_crafted(self, operation: SendCrafted) -> AnyOutcome:
-        producer = self._producers.get(operation.session)
-        if not isinstance(producer, WireChunkProducer):
-            return Skipped("there is no such session of the wire client")
-        if not producer.is_open:
-            return Skipped("the session was closed from the other side")
-        return producer.send(operation.chunks)
+    def _interleave(self, first: WatchedSession, operation: Send, others: HoldAfterSends) -> AnyOutcome:
+        second = self._producers.get(others.session)
+        if not isinstance(second, WatchedSession) or second is first:
+            return Skipped("there is no other session of pulsar-client")
+        held = first.send_and_hold(operation.entries, others.sends)
+        second.send(others.entries)
+        other = second.sent()
+        held.lift()
+        return replace(first.sent(), other=other)
 
     # ----------------------------------------------------------------------------------------------------- consumers
 
-    def _subscribe(self, operation: SubscribeChunked) -> AnyOutcome:
-        topic = self._topics.get(operation.topic)
-        if topic is None:
-            return Skipped("there is no such topic")
+    def _subscribe(self, operation: Subscribe, topic: str) -> AnyOutcome:
+        if operation.client == "wire":
+            return Skipped("the wire client does not assemble chunks")
         if operation.consumer in self._consumers:
             return Skipped("there is a consumer of that name")
         others = self._on(topic, operation.subscription)
@@ -221,7 +253,7 @@ class Chunks:
         if isinstance(opened, Refused):
             return opened
         self._consumers[operation.consumer] = opened
-        return ChunkedSubscribed()
+        return Subscribed()
 
     def _on(self, topic: str, subscription: str) -> list[ChunkConsumer]:
         return [one for one in self._consumers.values() if (one.topic, one.subscription) == (topic, subscription)]
@@ -229,7 +261,7 @@ class Chunks:
     def _gather(self, topic: str, subscription: str) -> AnyOutcome:
         consumers = self._on(topic, subscription)
         if not consumers:
-            return Skipped("nobody is there")
+            return Skipped("no consumer is subscribed")
         key = (topic, subscription)
         deadline = Deadline.after(STALLED_TIMEOUT_S if key in self._stalled else GATHER_TIMEOUT_S)
         log = tuple(self._log(topic))
@@ -241,7 +273,7 @@ class Chunks:
                 break
         if self._due(topic, subscription, log):
             self._stalled.add(key)
-        return ChunkedGathered(log, tuple(consumer.tell() for consumer in consumers))
+        return DueReceived(traffic=tuple(consumer.tell() for consumer in consumers), log=log)
 
     def _receive(self, topic: str, subscription: str, log: tuple[LoggedPart, ...], deadline: Deadline) -> None:
         """Receive until all has come that must come of this log, or the deadline has passed."""
@@ -266,65 +298,60 @@ class Chunks:
         left = [entry for entry in log if entry.position in open_]
         return dispatching.due(consumers[0].kind, left, [consumer.holds for consumer in consumers])
 
-    def _ask(self, operation: AcknowledgeChunked | GiveBack) -> AnyOutcome:
-        consumer = self._consumers.get(operation.consumer)
-        if consumer is None:
-            return Skipped("there is no such consumer")
+    def _ask(self, operation: Acknowledge | Nack, consumer: ChunkConsumer) -> AnyOutcome:
         if operation.nth is None:
-            assert isinstance(operation, GiveBack)
+            messages = tuple(consumer.held)
             consumer.give_back(None)
-            return ChunkedAsked(None, consumer.tell_passed())
+            return RedeliveryRequested(messages, (consumer.tell_passed(),))
         chosen = consumer.pick(operation.nth)
         if not chosen:
             return Skipped("it has no message")
-        if isinstance(operation, GiveBack):
-            consumer.give_back(chosen)
-        else:
-            consumer.acknowledge(chosen, is_cumulative=operation.is_cumulative)
         self._stalled.discard((consumer.topic, consumer.subscription))
-        return ChunkedAsked(tuple(chosen), consumer.tell_passed())
+        if isinstance(operation, Nack):
+            consumer.give_back(chosen)
+            return RedeliveryRequested(tuple(chosen), (consumer.tell_passed(),))
+        consumer.acknowledge(chosen, is_cumulative=operation.cumulative)
+        return Acknowledged(tuple(chosen), traffic=(consumer.tell_passed(),))
 
     def _leave(self, name: str, *, crashes: bool) -> AnyOutcome:
-        consumer = self._consumers.pop(name, None)
-        if consumer is None:
-            return Skipped("there is no such consumer")
-        stream = consumer.leave(crashes=crashes)
+        consumer = self._consumers.pop(name)
+        traffic = consumer.leave(crashes=crashes)
         deadline = Deadline.after(ANSWER_TIMEOUT_S)
         while not deadline.passed:
             subscription = self._world.admin.stats(consumer.topic).subscriptions.get(consumer.subscription)
             if subscription is None or all(one.consumer_name != name for one in subscription.consumers):
                 break
             time.sleep(_PAUSE_S)
-        return ChunkedLeft(stream)
+        return Done((traffic,))
 
     # ------------------------------------------------------------------------------------------------ administration
 
-    def _move_subscription(self, topic: str, operation: MoveSubscription) -> AnyOutcome:
+    def _move_cursor(self, topic: str, operation: Skip | Expire | ResetCursor) -> AnyOutcome:
         admin, subscription = self._world.admin, operation.subscription
         log = list(self._log(topic))
         if subscription not in admin.internal_stats(topic).cursors or not log:
             return Skipped("there is no such subscription, or nothing in the log")
         before = unacknowledged(admin.internal_stats(topic), subscription)
-        streams = tuple(consumer.tell_passed() for consumer in self._on(topic, subscription))
-        place = log[operation.entries % len(log)].position
+        traffic = tuple(consumer.tell_passed() for consumer in self._on(topic, subscription))
         try:
-            match operation.how:
-                case "skip":
-                    admin.skip(topic, subscription, max(1, min(operation.entries, len(before))))
-                case "expire":
+            match operation:
+                case Skip(count=count):
+                    admin.skip(topic, subscription, max(1, min(count, len(before))))
+                case Expire(up_to=int() as number):
+                    place = log[number % len(log)].position
                     admin.expire_up_to(topic, subscription, place)
                     self._await_expired(topic, subscription, place)
-                case "reset":
-                    admin.reset_cursor(topic, subscription, place)
+                case ResetCursor(to=int() as number, by_time=False):
+                    admin.reset_cursor(topic, subscription, log[number % len(log)].position)
                     for consumer in self._on(topic, subscription):
                         consumer.forget()
                 case _:
-                    assert_never(operation.how)
+                    return Skipped("on a chunked topic, entries go by their number in the log")
         except AdminError as error:
             return Refused(str(error.status), str(error))
         self._stalled.discard((topic, subscription))
         after = unacknowledged(admin.internal_stats(topic), subscription)
-        return SubscriptionMoved(tuple(sorted(before)), tuple(sorted(after)), streams)
+        return CursorMoved(tuple(sorted(before)), tuple(sorted(after)), traffic)
 
     def _await_expired(self, topic: str, subscription: str, place: Position) -> None:
         """Wait until nothing is left up to a place."""
@@ -355,8 +382,8 @@ class Chunks:
             if topic in (None, consumer.topic):
                 consumer.forget()
         for session, producer in list(self._producers.items()):
-            if topic in (None, producer.topic) and isinstance(producer, WireChunkProducer):
-                producer.leave(crashes=True)
+            if topic in (None, producer.topic) and isinstance(producer, CraftingSession):
+                producer.crash()
                 del self._producers[session]
         self._stalled = {key for key in self._stalled if topic is not None and key[0] != topic}
 
@@ -369,7 +396,7 @@ class Chunks:
 
     def _backlog(self, topic: str, subscription: str) -> AnyOutcome:
         consumers = self._on(topic, subscription)
-        streams = tuple(consumer.tell_passed() for consumer in consumers)
+        traffic = tuple(consumer.tell_passed() for consumer in consumers)
         acknowledged = {position for consumer in consumers for position in consumer.acknowledged}
         deadline = Deadline.after(GATHER_TIMEOUT_S)
         while True:
@@ -378,24 +405,24 @@ class Chunks:
                 return Skipped("there is no such subscription")
             left = unacknowledged(stats, subscription)
             if not left & acknowledged or deadline.passed:
-                return ChunkedBacklog(tuple(sorted(left)), streams)
+                return UnacknowledgedRead(tuple(sorted(left)), traffic)
             time.sleep(_PAUSE_S)
 
     def _rate(self, topic: str, operation: ReadChunkRate) -> AnyOutcome:
         producer = self._producers.get(operation.session)
-        if not isinstance(producer, OfficialChunkProducer):
+        if not isinstance(producer, WatchedSession):
             return Skipped("there is no such session of pulsar-client")
         period_s = self._world.stats_period_s
         if period_s > MOST_PERIOD_S:
             return Skipped(f"rates are refreshed only every {period_s:g} s")
         deadline, patience = Deadline.after(2.5 * period_s), Deadline.after(10 * period_s)
-        sent: list[PayloadsSent] = []
+        sent: list[Sent] = []
         rate, is_chunked = 0.0, False
         # Where chunks were published there must be a rate, which a busy broker may be late with. One refresh of the
         # stats sets the rate first and the flag later, and a look may fall between.
         while (rate <= 0 or not is_chunked) and not (patience if is_chunked else deadline).passed:
-            payload = payload_named(operation.payload, len(sent))
-            sent.append(producer.send(SendPayloads(operation.session, (payload,)), lambda: None))
+            producer.send((numbered(operation.message, len(sent)),))
+            sent.append(producer.sent())
             stats = self._world.admin.stats(topic)
             is_chunked = stats.chunk_published
             rate = max(rate, *(publisher.chunked_message_rate for publisher in stats.publishers))
@@ -408,19 +435,16 @@ class Chunks:
     def close(self) -> None:
         """End all producers and consumers."""
         for producer in self._producers.values():
-            producer.leave(crashes=True)
+            producer.crash()
         for consumer in self._consumers.values():
             consumer.leave(crashes=True)
         self._producers.clear()
         self._consumers.clear()
 
 
-def _together(sent: list[PayloadsSent]) -> PayloadsSent:
-    return PayloadsSent(
-        confirmed=tuple(one for each in sent for one in each.confirmed),
-        errors=tuple(one for each in sent for one in each.errors),
-        lives=tuple(life for each in sent for life in each.lives),
-    )
+def _together(sent: list[Sent]) -> Sent:
+    answers = tuple(answer for each in sent for answer in each.answers)
+    return Sent(answers, lives=tuple(life for each in sent for life in each.lives))
 
 
 def _patiently(open_: Callable[[], T]) -> T | Refused:

@@ -19,10 +19,19 @@ from conformance.lockstep.proxied import Tapped
 from conformance.proxy.events import Command
 from conformance.wait import Deadline
 from model.chunking.dispatching import ORDERED
-from model.chunking.payloads import digest
 from model.chunking.receiving import fresh_lanes, is_explained, met, settled
-from model.chunking.vocabulary import Acking, Asking, Came, Given, Joined, Passed, Stream, SubscribeChunked
 from model.log import Position
+from model.payloads import digest
+from model.subscription_operations import Subscribe
+from model.traffic import (
+    CommandAck,
+    CommandMessage,
+    CommandRedeliver,
+    CommandSubscribe,
+    ConsumerCommand,
+    Delivery,
+    Traffic,
+)
 
 NACK_DELAY_S: Final = 0.05
 """After which pulsar-client gives back what its application failed with."""
@@ -35,7 +44,7 @@ _PAUSE_S: Final = 0.002
 class ChunkConsumer:
     """A consumer, and what is known of it."""
 
-    def __init__(self, service: Service, topic: str, operation: SubscribeChunked) -> None:
+    def __init__(self, service: Service, topic: str, operation: Subscribe) -> None:
         """Subscribe; errors as :meth:`OfficialClient.subscribe` has them."""
         self.topic = topic
         self.name = operation.consumer
@@ -51,8 +60,8 @@ class ChunkConsumer:
                 consumer_name=operation.consumer,
                 prefetch=operation.queue,
                 nack_delay_s=NACK_DELAY_S,
-                pending_chunked=operation.pending,
-                acknowledges_discarded=operation.acks_discarded,
+                pending_chunked=operation.max_pending_chunked,
+                acknowledges_discarded=operation.acks_oldest_chunked,
             )
         except BaseException:
             self._proxied.end()
@@ -61,13 +70,15 @@ class ChunkConsumer:
         """What it was sent, did not acknowledge, and did not ask for again."""
         self.acknowledged: set[Position] = set()
         """What acknowledgments that passed to the broker named."""
-        self._lanes = fresh_lanes(pending=operation.pending, acks_discarded=operation.acks_discarded)
-        self._passed: list[Passed] = []
-        self._given: list[Given] = []
-        self._held: list[tuple[Given, OfficialDelivery]] = []
+        self._lanes = fresh_lanes(pending=operation.max_pending_chunked, acks_discarded=operation.acks_oldest_chunked)
+        self._passed: list[ConsumerCommand] = []
+        self._given: list[Delivery] = []
+        self.received: list[Delivery] = []
+        """All that its application received, in order."""
+        self._held: list[tuple[Delivery, OfficialDelivery]] = []
 
     @property
-    def held(self) -> Sequence[Given]:
+    def held(self) -> Sequence[Delivery]:
         """What its application received and neither acknowledged nor gave back."""
         return [given for given, _ in self._held]
 
@@ -81,25 +92,26 @@ class ChunkConsumer:
         received = False
         with suppress(ConnectionLost):
             while (delivery := self._consumer.receive(timeout_s=_MOMENT_S)) is not None:
-                given = Given(delivery.position, len(delivery.payload), digest(delivery.payload))
+                given = Delivery(delivery.position, size_bytes=len(delivery.payload), digest=digest(delivery.payload))
                 self._given.append(given)
+                self.received.append(given)
                 self._held.append((given, delivery.without_payload()))
                 received = True
         return received or bool(news)
 
-    def _look(self) -> list[Passed]:
+    def _look(self) -> list[ConsumerCommand]:
         news = list(_passed(self._proxied.news()))
         for one in news:
             match one:
-                case Came(position):
+                case CommandMessage(position):
                     self.holds.add(position)
-                case Acking(positions):
+                case CommandAck(positions):
                     self.acknowledged |= set(positions)
                     self.holds -= set(positions)
-                case Asking(positions):
+                case CommandRedeliver(positions):
                     named = set(positions) if positions and self.kind not in ORDERED else set(self.holds)
                     self.holds -= named
-                case Joined():
+                case CommandSubscribe():
                     self.holds.clear()
         self._lanes = met(self._lanes, news)
         self._passed += news
@@ -115,31 +127,35 @@ class ChunkConsumer:
         """Whether it has exactly what it should, by the document or by anything that is known of clients."""
         return any(is_explained(lane, self._given) for lane in self._lanes)
 
-    def tell(self) -> Stream:
+    def tell(self) -> Traffic:
         """What passed and was received since the last time; all that must be received was."""
         self._lanes = settled(self._lanes, self._given) or self._lanes
-        stream = Stream(self.name, tuple(self._passed), tuple(self._given))
+        traffic = Traffic(self.name, tuple(self._passed), tuple(self._given))
         self._passed, self._given = [], []
-        return stream
+        return traffic
 
-    def tell_passed(self) -> Stream:
+    def tell_passed(self) -> Traffic:
         """What passed since the last time; what was received is told with the next gathering."""
         self._look()
-        stream = Stream(self.name, tuple(self._passed))
+        traffic = Traffic(self.name, tuple(self._passed))
         self._passed = []
-        return stream
+        return traffic
 
     def forget(self) -> None:
         """The broker was away, or its topic was moved: everything comes again."""
         self._look()
         self.holds.clear()
 
-    def pick(self, nth: Sequence[int]) -> list[Given]:
-        """Of what it holds, these."""
-        held = self.held
-        return [held[number] for number in sorted({n % len(held) for n in nth})] if held else []
+    def pick(self, nth: Sequence[int]) -> list[Delivery]:
+        """Of all that it received, round and round, these; for one that it no longer has, the next that it has."""
+        picked: list[Delivery] = []
+        for number in nth if self._held else ():
+            start = number % len(self.received)
+            left = (one for one in (*self.received[start:], *self.received[:start]) if one in self.held)
+            picked += [one for one in left if one not in picked][:1]
+        return picked
 
-    def acknowledge(self, chosen: Sequence[Given], *, is_cumulative: bool) -> None:
+    def acknowledge(self, chosen: Sequence[Delivery], *, is_cumulative: bool) -> None:
         """Acknowledge messages, and wait until that has passed to the broker."""
         self._look()
         seen = len(self._passed)
@@ -152,7 +168,7 @@ class ChunkConsumer:
         wanted = {delivery.position for delivery in (deliveries[-1:] if is_cumulative else deliveries)}
         self._await(lambda: wanted <= _acknowledged(self._passed[seen:]))
 
-    def give_back(self, chosen: Sequence[Given] | None) -> None:
+    def give_back(self, chosen: Sequence[Delivery] | None) -> None:
         """Fail with messages, or ask for everything again, and wait until that has passed to the broker."""
         before = self._asked()
         if chosen is None:
@@ -173,12 +189,12 @@ class ChunkConsumer:
             self._await(lambda: wanted <= self._named())
 
     def _asked(self) -> int:
-        return sum(isinstance(one, Asking) for one in self._passed)
+        return sum(isinstance(one, CommandRedeliver) for one in self._passed)
 
     def _named(self) -> set[Position]:
-        return {position for one in self._passed if isinstance(one, Asking) for position in one.positions}
+        return {position for one in self._passed if isinstance(one, CommandRedeliver) for position in one.positions}
 
-    def _take(self, chosen: Sequence[Given]) -> list[OfficialDelivery]:
+    def _take(self, chosen: Sequence[Delivery]) -> list[OfficialDelivery]:
         taken = [delivery for given, delivery in self._held if given in chosen]
         self._held = [pair for pair in self._held if pair[0] not in chosen]
         return taken
@@ -191,7 +207,7 @@ class ChunkConsumer:
                 return
             time.sleep(_PAUSE_S)
 
-    def leave(self, *, crashes: bool) -> Stream:
+    def leave(self, *, crashes: bool) -> Traffic:
         """Close it in good order, or cut its connection; what passed until then."""
         if not crashes:
             with suppress(ConnectionLost, NoAnswer, ServerRefused):
@@ -200,24 +216,24 @@ class ChunkConsumer:
         return self.tell_passed()
 
 
-def _acknowledged(passed: Iterable[Passed]) -> set[Position]:
-    return {position for one in passed if isinstance(one, Acking) for position in one.positions}
+def _acknowledged(passed: Iterable[ConsumerCommand]) -> set[Position]:
+    return {position for one in passed if isinstance(one, CommandAck) for position in one.positions}
 
 
-def _passed(commands: Iterable[Command]) -> Iterable[Passed]:
+def _passed(commands: Iterable[Command]) -> Iterable[ConsumerCommand]:
     for command in commands:
         if command.passed_at_s is None:
             continue
         positions = tuple(position for position in command.positions if position is not None)
         match command.kind:
             case "SUBSCRIBE":
-                yield Joined()
+                yield CommandSubscribe()
             case "MESSAGE":
                 producer = command.producer or ""
-                yield Came(positions[0], producer, part_passed(command), command.redelivery_count or 0)
+                yield CommandMessage(positions[0], producer, part_passed(command), command.redelivery_count or 0)
             case "ACK":
-                yield Acking(positions, bool(command.is_cumulative))
+                yield CommandAck(positions, bool(command.is_cumulative))
             case "REDELIVER_UNACKNOWLEDGED_MESSAGES":
-                yield Asking(positions)
+                yield CommandRedeliver(positions)
             case _:
                 pass

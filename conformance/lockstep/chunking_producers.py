@@ -1,221 +1,146 @@
-"""Producers of chunked messages on a real broker: pulsar-client's through a proxy, the wire client's with crafted
-chunks.
+"""Producers on chunked topics: pulsar-client's session through a proxy, and what sessions sent, as lives.
 
-What passed to the broker is told as lives: from when the broker let the producer in until it closed it. Nothing is
-judged here.
+Nothing is judged here.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from typing import Final, Protocol
+from typing import ClassVar, Final
 
 from msgspec.structs import replace
 
-from conformance.clients import protocol_pb2 as pb
-from conformance.clients.driver.client import OfficialTicket
-from conformance.clients.outcomes import ConnectionLost, NoAnswer, Receipt, SendError, ServerRefused
+from conformance.clients.driver.client import OfficialProducer, OfficialTicket
 from conformance.clients.security.service import Service
-from conformance.clients.wire.client import WireClient
 from conformance.lockstep.proxied import ASK_TIMEOUT_S, Tapped
+from conformance.lockstep.sessions import NO_ANSWER, OfficialSession, WireSession, chunk_metadata
 from conformance.proxy.armed import Armed
 from conformance.proxy.events import Command
 from conformance.proxy.faults import Cut, Hold, Refuse, Which
 from conformance.wait import Deadline
-from model.chunking.payloads import digest, part_of, payload_of
-from model.chunking.vocabulary import Crafted, Life, OpenChunking, Part, Payload, PayloadsSent, SendPayloads
+from model.events import Answer, Duplicate, Refused, Sent, Stored
 from model.log import Position
+from model.operations import CutAfterSends, OpenProducer
+from model.payloads import digest, payload_of
+from model.traffic import Life, Part
+from model.vocabulary import Entry
 
-SENT_TIMEOUT_S: Final = 30.0
-"""How long pulsar-client may take until a message is confirmed: it waits ever longer between its tries to come back."""
 _PAUSE_S: Final = 0.002
 
 
-class ChunkProducer(Protocol):
-    """A producer that was opened."""
+class WatchedSession(OfficialSession):
+    """A session of pulsar-client through a proxy of its own, which sends each message alone and may chunk."""
 
-    topic: str
-    name: str
-    last_sequence_id: int | None
+    timeout_s: ClassVar = 30.0
+    """It waits ever longer between its tries to come back."""
 
-    @property
-    def is_open(self) -> bool:
-        """Whether it can still send."""
-
-    def leave(self, *, crashes: bool) -> None:
-        """Close it, or cut its connection."""
-
-
-class OfficialChunkProducer:
-    """A producer of pulsar-client with a client and a proxy of its own."""
-
-    def __init__(self, service: Service, topic: str, operation: OpenChunking) -> None:
+    def __init__(self, service: Service, topic: str, operation: OpenProducer) -> None:
         """Open it; errors as :meth:`OfficialClient.open_producer` has them."""
-        self.topic = topic
-        self.name = operation.producer
         self._proxied = Tapped(service)
-        try:
-            self._producer = self._proxied.client.open_producer(
-                topic, name=operation.producer, chunking=operation.is_chunking, compression=operation.compression
-            )
-        except BaseException:
-            self._proxied.end()
-            raise
-        self.last_sequence_id: int | None = self._producer.last_sequence_id
-        self._is_open = True
+        self._operation = operation
+        super().__init__(service, topic, operation.producer, self._proxied.client)
 
-    @property
-    def is_open(self) -> bool:
-        """Whether this side closed it: whatever the broker does, the client comes back."""
-        return self._is_open
+    def _open(self, producer: str) -> OfficialProducer:
+        wanted = self._operation
+        return self._client.open_producer(
+            self.topic, name=producer, chunking=wanted.is_chunking, compression=wanted.compression
+        )
 
-    def send(self, operation: SendPayloads, unload: Callable[[], object]) -> PayloadsSent:
-        """Send payloads, with the fault that was asked for; ``unload`` unloads the topic if that says so."""
-        faults = self._inject(operation)
-        tickets = self.start(operation.payloads)
-        lives: list[Life] = []
-        moved_behind = 0
-        if faults and self._await_cut(faults[0], lambda: all(ticket.outcome is not None for ticket in tickets)):
-            if operation.meanwhile == "dies":
-                self._end()
-            elif operation.meanwhile == "unload":
-                lives += lives_of(self._proxied.news())
-                moved_behind = len(lives)
+    def _send_one(self, entry: Entry) -> Sequence[OfficialTicket]:
+        message = entry.messages[0]
+        return [self._producer.send(message.sequence_id, payload_of(message), partition_key=message.key)]
+
+    def sent(self) -> Sent:
+        """Wait for the answers to the oldest send; what passed meanwhile."""
+        answers = self.collect()
+        return Sent(answers, lives=tuple(lives_of(self._proxied.news())))
+
+    def send_and_cut(self, entries: Sequence[Entry], cut: CutAfterSends, unload: Callable[[], object]) -> Sent:
+        """Send entries, with the connection cut on the way; ``unload`` unloads the topic if that is wanted."""
+        armed = self._proxied.proxy.inject(Cut(which=Which(kind="SEND", nth=cut.sends), where="after"))
+        # Unless the client may come back at once, it is turned away.
+        refused = None if cut.meanwhile == "reconnects" else self._proxied.proxy.inject(Refuse())
+        self.send(entries)
+        before: list[Life] = []
+        if self._awaited(lambda: bool(armed.fired)):
+            if cut.meanwhile == "dies":
+                self.crash()
+            elif cut.meanwhile == "unload":
+                before += lives_of(self._proxied.news())
                 unload()
-        for fault in faults if self._is_open else ():
-            fault.lift()
-        sent = self.finish(tickets)
-        return replace(sent, lives=(*lives, *sent.lives), moved_behind=moved_behind)
+        for fault in (armed, refused):
+            if fault is not None and self.is_open:
+                fault.lift()
+        sent = self.sent()
+        return replace(sent, lives=(*before, *sent.lives), unloaded_after=len(before))
 
-    def finish(self, tickets: Sequence[OfficialTicket]) -> PayloadsSent:
-        """Wait for the answers; what passed meanwhile."""
-        deadline = Deadline.after(SENT_TIMEOUT_S)
-        for ticket in tickets:
-            with suppress(NoAnswer):
-                self._producer.answer(ticket, timeout_s=deadline.left_s)
-        outcomes = [ticket.outcome for ticket in tickets]
-        return PayloadsSent(
-            confirmed=tuple(isinstance(outcome, Receipt) for outcome in outcomes),
-            errors=tuple(outcome.code if isinstance(outcome, SendError) else "" for outcome in outcomes),
-            lives=tuple(lives_of(self._proxied.news())),
-            died=not self._is_open,
-        )
+    def send_and_hold(self, entries: Sequence[Entry], sends: int) -> Armed:
+        """Send entries, of which so many SENDs pass; the next one stays in the proxy until that is lifted.
 
-    def held_behind(self, sends: int) -> Armed:
-        """From now on, so many SENDs pass; what comes behind them stays in the proxy until that is lifted."""
-        return self._proxied.proxy.inject(Hold(which=Which(kind="SEND", nth=sends + 1)))
+        Waits until those are answered, or all are, because there are no more.
+        """
+        held = self._proxied.proxy.inject(Hold(which=Which(kind="SEND", nth=sends + 1)))
+        self.send(entries)
+        self._awaited(lambda: bool(held.fired) and self._proxied.count("SEND_RECEIPT") >= sends)
+        return held
 
-    def start(self, payloads: Sequence[Payload]) -> list[OfficialTicket]:
-        """Send payloads without waiting."""
-        return [self._producer.send(one.sequence_id, payload_of(one), partition_key=one.key) for one in payloads]
-
-    def _inject(self, operation: SendPayloads) -> list[Armed]:
-        """Set the cut, and, unless the client may come back at once, that it is turned away."""
-        if not operation.cut_after:
-            return []
-        cut = Cut(which=Which(kind="SEND", nth=operation.cut_after), where="after")
-        faults = [self._proxied.proxy.inject(cut)]
-        if operation.meanwhile != "reconnects":
-            faults.append(self._proxied.proxy.inject(Refuse()))
-        return faults
-
-    def await_held(self, held: Armed, sends: int, tickets: Sequence[OfficialTicket]) -> None:
-        """Wait until so many SENDs are answered and the next one is held, or all are, because there are no more."""
+    def _awaited(self, is_so: Callable[[], bool]) -> bool:
+        """Wait until it is so, or all is answered; whether it is."""
         deadline = Deadline.after(ASK_TIMEOUT_S)
-        while not deadline.passed and any(ticket.outcome is None for ticket in tickets):
-            if held.fired and self._proxied.count("SEND_RECEIPT") >= sends:
-                return
+        while not is_so() and not deadline.passed:
+            if all(ticket.outcome is not None for tickets in self._pending[-1] for ticket in tickets):
+                break
             time.sleep(_PAUSE_S)
+        return is_so()
 
-    def _await_cut(self, cut: Armed, is_answered: Callable[[], bool]) -> bool:
-        """Wait until the connection is cut, or all is answered, because so much was never sent."""
-        deadline = Deadline.after(ASK_TIMEOUT_S)
-        while not cut.fired and not is_answered() and not deadline.passed:
-            time.sleep(_PAUSE_S)
-        return bool(cut.fired)
-
-    def leave(self, *, crashes: bool) -> None:
-        """Close it in good order, which a broker that does not take part does not hinder, or cut its connection."""
-        if not crashes:
-            with suppress(ConnectionLost, NoAnswer, ServerRefused):
-                self._producer.close()
-        self._end()
-
-    def _end(self) -> None:
-        self._is_open = False
-        self._proxied.end()
+    def crash(self) -> None:
+        """Cut the client's connections; what passed until then can still be collected."""
+        self._proxied.proxy.stop()
+        super().crash()
 
 
-class WireChunkProducer:
-    """A producer of the wire client on a connection of its own: what is sent is what was asked for."""
+class CraftingSession(WireSession):
+    """A session of the wire client, which sends the chunks that it is told to send."""
 
-    def __init__(self, service: Service, topic: str, operation: OpenChunking) -> None:
-        """Open it; errors as :meth:`WireClient.open_producer` has them."""
-        self.topic = topic
-        self.name = operation.producer
-        self._client = WireClient.connect(service, timeout_s=ASK_TIMEOUT_S)
-        try:
-            self._producer = self._client.open_producer(topic, name=operation.producer, timeout_s=ASK_TIMEOUT_S)
-        except BaseException:
-            self._client.abort()
-            raise
-        self.last_sequence_id: int | None = self._producer.last_sequence_id
-        self._is_new = True
+    _was_seen = False
 
-    @property
-    def is_open(self) -> bool:
-        """Whether neither side closed it."""
-        return self._producer.is_open
-
-    def send(self, chunks: Sequence[Crafted]) -> PayloadsSent:
-        """Send crafted chunks, all in flight at once."""
-        tickets = [
-            self._producer.send(chunk.sequence_id, part_of(chunk), metadata=_metadata_of(chunk)) for chunk in chunks
-        ]
-        deadline = Deadline.after(ASK_TIMEOUT_S)
-        for ticket in tickets:
-            with suppress(NoAnswer):
-                self._producer.answer(ticket, timeout_s=deadline.left_s)
-        outcomes = [ticket.outcome for ticket in tickets]
-        receipts = tuple((one.sequence_id, one.position) for one in outcomes if isinstance(one, Receipt))
-        life = Life(
-            sends=tuple(_part_of(chunk) for chunk in chunks),
-            receipts=receipts,
-            refused=sum(isinstance(one, SendError) for one in outcomes),
-            told=self.last_sequence_id if self._is_new else None,
-        )
-        self._is_new = False
-        return PayloadsSent(
-            confirmed=tuple(isinstance(one, Receipt) for one in outcomes),
-            errors=tuple(one.code if isinstance(one, SendError) else "" for one in outcomes),
-            lives=(life,),
-        )
-
-    def leave(self, *, crashes: bool) -> None:
-        """Close producer and connection, or cut it."""
-        if crashes:
-            self._client.abort()
-        else:
-            self._client.close(timeout_s=ASK_TIMEOUT_S)
+    def sent(self, entries: Sequence[Entry]) -> Sent:
+        """Send entries, and wait for the answers."""
+        self.send(entries)
+        answers = self.collect()
+        life = _life_of(entries, answers, None if self._was_seen else self.last_sequence_id)
+        self._was_seen = True
+        return Sent(answers, lives=(life,))
 
 
-def _metadata_of(chunk: Crafted) -> pb.MessageMetadata:
-    if chunk.chunks == 1 and not chunk.uuid:
-        return pb.MessageMetadata()
-    total = chunk.chunks * len(part_of(chunk))
-    return pb.MessageMetadata(
-        uuid=chunk.uuid, chunk_id=chunk.chunk_id, num_chunks_from_msg=chunk.chunks, total_chunk_msg_size=total
+def _life_of(entries: Sequence[Entry], answers: Sequence[Answer], last_sequence_id: int | None) -> Life:
+    """The life of a session of the wire client, which sends what it was asked to."""
+    return Life(
+        sends=tuple(_part_of(entry) for entry in entries),
+        receipts=tuple(
+            (entry.lowest, answer.position if isinstance(answer, Stored) else None)
+            for entry, answer in zip(entries, answers, strict=True)
+            if isinstance(answer, Stored | Duplicate)
+        ),
+        refused=sum(isinstance(answer, Refused) and answer != NO_ANSWER for answer in answers),
+        last_sequence_id=last_sequence_id,
     )
 
 
-def _part_of(chunk: Crafted) -> Part:
-    payload = part_of(chunk)
-    if chunk.chunks == 1 and not chunk.uuid:
-        return Part(chunk.sequence_id, digest(payload))
-    total = chunk.chunks * len(payload)
-    return Part(chunk.sequence_id, digest(payload), chunk.uuid, chunk.chunk_id, chunk.chunks, total)
+def _part_of(entry: Entry) -> Part:
+    message = entry.messages[0]
+    part = Part(message.sequence_id, digest(payload_of(message)))
+    if message.chunk is None:
+        return part
+    said = chunk_metadata(message)
+    return replace(
+        part,
+        uuid=said.uuid,
+        chunk_id=said.chunk_id,
+        chunks=said.num_chunks_from_msg,
+        total_bytes=said.total_chunk_msg_size,
+    )
 
 
 def part_passed(command: Command) -> Part:
@@ -229,14 +154,14 @@ def part_passed(command: Command) -> Part:
 
 
 class _Life:
-    def __init__(self, told: int | None) -> None:
-        self.told = told
+    def __init__(self, last_sequence_id: int | None) -> None:
+        self.last_sequence_id = last_sequence_id
         self.sends: list[Part] = []
         self.receipts: list[tuple[int, Position | None]] = []
         self.refused = 0
 
     def value(self) -> Life:
-        return Life(tuple(self.sends), tuple(self.receipts), self.refused, self.told)
+        return Life(tuple(self.sends), tuple(self.receipts), self.refused, self.last_sequence_id)
 
 
 def lives_of(commands: Iterable[Command]) -> Iterable[Life]:
@@ -250,8 +175,8 @@ def lives_of(commands: Iterable[Command]) -> Iterable[Life]:
         if command.kind not in ("PRODUCER_SUCCESS", "SEND", "SEND_RECEIPT", "SEND_ERROR"):
             continue
         if command.kind == "PRODUCER_SUCCESS" or command.connection not in current:
-            told = command.sequence_id if command.kind == "PRODUCER_SUCCESS" else None
-            current[command.connection] = _Life(told)
+            last = command.sequence_id if command.kind == "PRODUCER_SUCCESS" else None
+            current[command.connection] = _Life(last)
             lives.append(current[command.connection])
         life = current[command.connection]
         if command.kind == "SEND" and command.passed_at_s is not None:
@@ -262,8 +187,3 @@ def lives_of(commands: Iterable[Command]) -> Iterable[Life]:
         elif command.kind == "SEND_ERROR":
             life.refused += 1
     return [life.value() for life in lives]
-
-
-def payload_named(payload: Payload, number: int) -> Payload:
-    """The same payload under a later sequence id."""
-    return Payload(payload.sequence_id + number, payload.name, payload.size_bytes)

@@ -16,13 +16,13 @@ from conformance.clients.outcomes import ConnectionLost
 from conformance.clients.security.service import Service
 from conformance.clients.wire.consumer import KeyShared, PartOfBatch, WireDelivery
 from conformance.lockstep.batch_acknowledger import BatchAcknowledger
-from conformance.lockstep.payloads import business_id_of
 from conformance.lockstep.positions import Whereabouts
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
 from conformance.lockstep.traits import Traits
 from conformance.proxy.proxy import Proxy
 from model.events import Acknowledged, Delivery
 from model.log import Position
+from model.payloads import business_id_of
 from model.subscription_operations import Subscribe
 from model.vocabulary import Client, SubscriptionType
 

@@ -349,7 +349,7 @@ class Cursors:
         return self._was_reset(member.topic, member.subscription, target)
 
     def _reset(self, operation: ResetCursor, topic: str) -> AnyOutcome:
-        target = self._target(topic, operation.to, by_time=operation.by_time)
+        target = self._target(topic, None if operation.to is None else str(operation.to), by_time=operation.by_time)
         if not isinstance(target, Target):
             return target
         self._persisted.changing(topic, operation.subscription)
@@ -387,7 +387,7 @@ class Cursors:
         return CursorReset(target.to)
 
     def _expire(self, operation: Expire, topic: str) -> AnyOutcome:
-        found = self._whereabouts.find(operation.up_to, topic=topic)
+        found = self._whereabouts.find(str(operation.up_to), topic=topic)
         if found is None:
             return _NO_MESSAGE
         self._persisted.changing(topic, operation.subscription)

@@ -138,7 +138,8 @@ def finishing(lockstep: Lockstep) -> Iterator[AnyOperation]:
     if lockstep.state.failpoints:
         yield ClearFailpoints()
     for topic in list(lockstep.state.chunking.topics):
-        yield from finishing_chunks(lambda: lockstep.state.chunking, topic)
+        sessions = [name for name, session in lockstep.state.sessions.items() if session.topic == topic]
+        yield from finishing_chunks(lambda: lockstep.state.chunking, topic, sessions)
     for topic in list(lockstep.state.replication.topics):
         yield from winding_up_clusters(lambda: lockstep.state.replication, topic)
     for topic in list(lockstep.state.topics):

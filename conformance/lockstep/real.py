@@ -25,7 +25,6 @@ from conformance.lockstep.replication import ReplicationPerformer
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S, OfficialSession, ProducerSession, WireSession
 from conformance.lockstep.world import World
 from conformance.wait import retry, wait_until
-from model.chunking.vocabulary import ChunkOperation
 from model.cluster_operations import ReplicationOperation
 from model.events import (
     Cleared,
@@ -57,6 +56,7 @@ from model.operations import (
     Kill,
     NetworkOperation,
     OpenProducer,
+    ReadChunkRate,
     ReadLog,
     ReadSnapshot,
     Restart,
@@ -126,6 +126,8 @@ class RealPerformer:
     def _perform(self, operation: AnyOperation) -> Performed:
         if not isinstance(operation, UNHURRIED) and not (isinstance(operation, Send) and not operation.wait):
             self._network.release()
+        if self._chunks.concerns(operation):
+            return Performed(self._chunks.perform(operation))
         if isinstance(operation, ReplicationOperation) or self._is_at_clusters(operation):
             return Performed(self._replication.perform(operation))
         if isinstance(operation, ApplicationOperation):
@@ -139,8 +141,6 @@ class RealPerformer:
             return Performed(self._cursors.keys.perform(operation), late)
         if isinstance(operation, NetworkOperation):
             return self._on_network(operation)
-        if isinstance(operation, ChunkOperation):
-            return Performed(self._chunks.perform(operation))
         match operation:
             case CreateTopic():
                 return self._create_topic(operation)
@@ -168,6 +168,8 @@ class RealPerformer:
                 return self._read_snapshot(topic)
             case ReadLog(topic):
                 return self._read_log(topic)
+            case ReadChunkRate():
+                return Performed(Skipped("there is no such chunked topic"))
             case _:
                 assert_never(operation)
 

@@ -21,11 +21,11 @@ from conformance.clients.admin.types import InternalStats, ReplicationStats, Res
 from conformance.clients.wire.markers import read_marker
 from conformance.clusters import Cluster
 from conformance.harness_error import HarnessError
-from conformance.lockstep.payloads import business_id_of
 from conformance.lockstep.replication_world import PERIOD_MS, Link, ReplicationWorld, now_ms
 from conformance.wait import Deadline, retry
 from model.cluster_events import ClusterCursor, ClusterEntry, ClusterRead, ClustersRead
 from model.log import Position
+from model.payloads import business_id_of
 from model.replication.logs import Log, SnapshotSeen
 
 STILL_PERIODS: Final = 5

@@ -8,18 +8,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import ClassVar, Protocol
 
-from conformance.clients.driver.client import OfficialClient, OfficialTicket
+from conformance.clients import protocol_pb2 as pb
+from conformance.clients.driver.client import OfficialClient, OfficialProducer, OfficialTicket
 from conformance.clients.outcomes import ConnectionLost, Lost, NoAnswer, Receipt, SendError, SendOutcome, ServerRefused
 from conformance.clients.security.service import Service
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.producer import Keys, SendTicket, WireProducer
-from conformance.lockstep.payloads import payload_of
 from conformance.wait import Deadline
 from model.deduplication.producer_state import UNKNOWN_STATUS
 from model.events import Answer, Duplicate, Refused, Stored, Unknown
-from model.vocabulary import Entry
+from model.payloads import CHUNK_BYTES, payload_of
+from model.vocabulary import Entry, Message
 
 ANSWER_TIMEOUT_S = 10.0
 """How long a broker that is up may take to answer; far beyond anything that was seen."""
@@ -98,6 +99,7 @@ class WireSession:
                 payload_of(entry.messages[0]),
                 partition_key=entry.messages[0].key,
                 ordering_key=_bytes(entry.messages[0].ordering_key),
+                metadata=chunk_metadata(entry.messages[0]),
             )
         return self._producer.send_batch(
             [(m.sequence_id, payload_of(m)) for m in entry.messages],
@@ -130,17 +132,22 @@ class WireSession:
 class OfficialSession:
     """A session of pulsar-client, with a client of its own. It reconnects, and sends again, by itself."""
 
-    def __init__(self, service: Service, topic: str, producer: str) -> None:
+    timeout_s: ClassVar = ANSWER_TIMEOUT_S
+
+    def __init__(self, service: Service, topic: str, producer: str, client: OfficialClient | None = None) -> None:
         """Connect and open; errors as :meth:`OfficialClient.open_producer` has them."""
         self.topic = topic
-        self._client = OfficialClient(service, timeout_s=ANSWER_TIMEOUT_S)
-        try:
-            self._producer = self._client.open_producer(topic, name=producer, batching=True)
-        except BaseException:
-            self._client.abort()
-            raise
+        self._client = client or OfficialClient(service, timeout_s=ANSWER_TIMEOUT_S)
         self._pending: deque[list[Sequence[OfficialTicket]]] = deque()
         self._is_open = True
+        try:
+            self._producer = self._open(producer)
+        except BaseException:
+            self.crash()
+            raise
+
+    def _open(self, producer: str) -> OfficialProducer:
+        return self._client.open_producer(self.topic, name=producer, batching=True)
 
     @property
     def is_open(self) -> bool:
@@ -170,7 +177,7 @@ class OfficialSession:
 
         A client that was cut off tells nothing more of what it had in flight.
         """
-        deadline = Deadline.after(ANSWER_TIMEOUT_S if self._is_open else 0.0)
+        deadline = Deadline.after(self.timeout_s if self._is_open else 0.0)
         return tuple(self._answer(tickets[0], deadline) for tickets in self._pending.popleft())
 
     def _answer(self, ticket: OfficialTicket, deadline: Deadline) -> Answer:
@@ -181,19 +188,31 @@ class OfficialSession:
                 return Unknown("this client cut the connection")
             # It waits ever longer between its tries to come back, and would send this behind what comes next.
             self.crash()
-            return Unknown(f"pulsar-client had no answer in {ANSWER_TIMEOUT_S:g} s, and was ended")
+            return Unknown(f"pulsar-client had no answer in {self.timeout_s:g} s, and was ended")
 
     def close(self) -> None:
         """Close producer and client; a broker that does not take part is no hindrance."""
         self._is_open = False
         with suppress(ConnectionLost, NoAnswer, ServerRefused):
             self._producer.close()
-        self._client.abort()
+        self.crash()
 
     def crash(self) -> None:
         """Cut the client's connections; what is in flight is then lost."""
         self._is_open = False
         self._client.abort()
+
+
+def chunk_metadata(message: Message) -> pb.MessageMetadata:
+    """What the wire client's chunk of a message says of itself; nothing where the message is not one."""
+    if message.chunk is None:
+        return pb.MessageMetadata()
+    return pb.MessageMetadata(
+        uuid=message.business_id,
+        chunk_id=message.chunk.chunk_id,
+        num_chunks_from_msg=message.chunk.chunks,
+        total_chunk_msg_size=message.chunk.chunks * CHUNK_BYTES,
+    )
 
 
 def answer_of(outcome: SendOutcome) -> Answer:

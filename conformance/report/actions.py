@@ -6,13 +6,13 @@ A sentence about an operation is put together from its subject ("producer p0 (se
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import assert_never
 
-from conformance.report import chunking, key_shared, network, replication
+from conformance.report import key_shared, network, replication
 from conformance.report.consumption import deed
 from conformance.report.lists import count, joined, times
 from conformance.report.participants import BROKER, CLIENTS, SUITE, Cast, at_cluster
-from model.chunking.vocabulary import ChunkOperation
 from model.cluster_operations import ReplicationOperation
 from model.operations import (
     AnyOperation,
@@ -23,15 +23,20 @@ from model.operations import (
     CrashSource,
     CreateTopic,
     CursorOperation,
+    CutAfterSends,
     Death,
     Drain,
     FailpointKind,
     FinishSource,
     GoesOn,
+    HoldAfterSends,
+    Interruption,
     Kill,
+    Meanwhile,
     NetworkOperation,
     OpenProducer,
     Point,
+    ReadChunkRate,
     ReadDatabase,
     ReadLog,
     ReadSnapshot,
@@ -47,7 +52,13 @@ from model.operations import (
     Unload,
 )
 from model.subscription_operations import KeyOperation
-from model.vocabulary import Persistence
+from model.vocabulary import Entry, Persistence
+
+_MEANWHILE: dict[Meanwhile, str] = {
+    "dies": "and it dies",
+    "reconnects": "and it reconnects",
+    "unload": "the topic is unloaded, and it reconnects",
+}
 
 
 def who_did_what(operation: AnyOperation, cast: Cast) -> tuple[str, str, str]:
@@ -58,8 +69,6 @@ def who_did_what(operation: AnyOperation, cast: Cast) -> tuple[str, str, str]:
         return key_shared.deed(operation, cast)
     if isinstance(operation, NetworkOperation):
         return network.deed(operation)
-    if isinstance(operation, ChunkOperation):
-        return chunking.deed(operation)
     if isinstance(operation, ReplicationOperation):
         return replication.deed(operation)
     match operation:
@@ -77,7 +86,9 @@ def who_did_what(operation: AnyOperation, cast: Cast) -> tuple[str, str, str]:
             return cluster, f"cluster {cluster}", _done_to_broker(operation)
         case Unload() | Restart() | Kill() | SetFailpoint() | ClearFailpoints():
             return BROKER, "the broker", _done_to_broker(operation)
-        case CreateTopic() | SetDeduplication() | ReadSnapshot() | ReadLog() | Drain() | ReadDatabase():
+        case CreateTopic() | SetDeduplication() | ReadSnapshot() | ReadLog() | ReadChunkRate():
+            return SUITE, "the suite", _deed_of_suite(operation)
+        case Drain() | ReadDatabase():
             return SUITE, "the suite", _deed_of_suite(operation)
         case _:
             assert_never(operation)
@@ -85,19 +96,37 @@ def who_did_what(operation: AnyOperation, cast: Cast) -> tuple[str, str, str]:
 
 def _deed_of_producer(operation: OpenProducer | CloseProducer | CrashProducer | Send) -> str:
     match operation:
-        case OpenProducer(topic=topic, cluster=cluster):
-            return f"is created on topic {topic}{at_cluster(cluster)}"
+        case OpenProducer(topic=topic, cluster=cluster, is_chunking=is_chunking, compression=compression):
+            chunks = ", with chunking" if is_chunking else ""
+            packed = "" if compression == "none" else f", compressing with {compression}"
+            return f"is created on topic {topic}{at_cluster(cluster)}{chunks}{packed}"
         case CloseProducer():
             return "closes"
         case CrashProducer():
             return "crashes: its connection closes without CloseProducer"
-        case Send(entries=(entry,), wait=wait):
-            return f"sends {entry}" + ("" if wait else " and does not wait for the receipt")
-        case Send(entries=entries, wait=wait):
-            listed = joined([str(entry) for entry in entries])
-            return f"sends {listed}, all in flight at once" + ("" if wait else ", and does not wait for the receipts")
+        case Send(entries=(entry,), wait=wait, interruption=interruption):
+            return f"sends {entry}{_interrupted(interruption)}" + ("" if wait else " and does not wait for the receipt")
+        case Send(entries=entries, wait=wait, interruption=interruption):
+            sends = f"sends {_entries(entries)}, all in flight at once{_interrupted(interruption)}"
+            return sends + ("" if wait else ", and does not wait for the receipts")
         case _:
             assert_never(operation)
+
+
+def _entries(entries: Sequence[Entry]) -> str:
+    return joined([str(entry) for entry in entries])
+
+
+def _interrupted(interruption: Interruption | None) -> str:
+    match interruption:
+        case None:
+            return ""
+        case CutAfterSends(sends, meanwhile):
+            return f"; after SEND {sends} its connection is cut, {_MEANWHILE[meanwhile]}"
+        case HoldAfterSends(sends, session, entries):
+            return f"; after SEND {sends} it is held until session {session} has sent {_entries(entries)}"
+        case _:
+            assert_never(interruption)
 
 
 def _deed_of_source(operation: StartSource | FinishSource | CrashSource) -> str:
@@ -248,7 +277,7 @@ def _failpoint(kind: FailpointKind) -> str:
 
 
 def _deed_of_suite(
-    operation: CreateTopic | SetDeduplication | ReadSnapshot | ReadLog | Drain | ReadDatabase,
+    operation: CreateTopic | SetDeduplication | ReadSnapshot | ReadLog | ReadChunkRate | Drain | ReadDatabase,
 ) -> str:
     match operation:
         case CreateTopic():
@@ -263,6 +292,8 @@ def _deed_of_suite(
             return f"reads the stored deduplication snapshot of topic {topic}"
         case ReadLog(topic=topic):
             return f"reads the log of topic {topic}"
+        case ReadChunkRate(topic=topic, session=session, message=message):
+            return f"reads the rate of chunks of topic {topic} while session {session} sends {message} again and again"
         case Drain(topic=topic, subscription=subscription, kind=kind):
             left = f"the backlog of subscription {subscription} ({kind}) of topic {topic}"
             return f"disconnects all consumers, and receives and acknowledges {left}"
@@ -279,7 +310,8 @@ def _creates(operation: CreateTopic) -> str:
         replicated = "replicated" if operation.is_replicated else "not replicated"
         partitions += f" in {operation.clusters} clusters, {replicated}"
     if operation.persistence is None:
-        return f"creates topic {operation.topic}{partitions}, {_switched(operation.deduplication)}"
+        chunked = ", its clients through a proxy" if operation.is_chunked else ""
+        return f"creates topic {operation.topic}{partitions}, {_switched(operation.deduplication)}{chunked}"
     retention = "without" if operation.is_trimmed else "with"
     return (
         f"creates topic {operation.topic}{partitions}, without deduplication, its cursors persisted "

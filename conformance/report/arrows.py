@@ -12,22 +12,6 @@ from typing import assert_never
 
 from conformance.history.document import Step
 from conformance.report.lists import count
-from model.chunking.vocabulary import (
-    Acking,
-    Asking,
-    Came,
-    ChunkedAsked,
-    ChunkedBacklog,
-    ChunkedGathered,
-    ChunkedLeft,
-    Joined,
-    Life,
-    Passed,
-    PayloadsInterleaved,
-    PayloadsSent,
-    Stream,
-    SubscriptionMoved,
-)
 from model.events import (
     Acknowledged,
     AllReceived,
@@ -35,7 +19,6 @@ from model.events import (
     Confirmed,
     Consumed,
     CursorRead,
-    Delivery,
     DueReceived,
     Duplicate,
     Opened,
@@ -48,7 +31,16 @@ from model.events import (
     Unknown,
 )
 from model.log import Position
-from model.operations import OpenProducer, Send
+from model.operations import HoldAfterSends, OpenProducer, Send
+from model.traffic import (
+    CommandAck,
+    CommandMessage,
+    CommandRedeliver,
+    CommandSubscribe,
+    ConsumerCommand,
+    Delivery,
+    Life,
+)
 
 ARROWS_AT_MOST = 8
 """How many arrows of one step are drawn; of more, the first and the last."""
@@ -83,6 +75,9 @@ def arrows_of(step: Step, actor: str) -> tuple[Arrow, ...]:
 
 
 def _arrows(step: Step, actor: str) -> Iterable[Arrow]:
+    if seen := list(_seen(step, actor)):
+        yield from seen
+        return
     match step.operation, step.outcome:
         case Send(entries=entries), Sent(answers=answers):
             for at, entry in enumerate(entries):
@@ -119,23 +114,19 @@ def _of_outcome(step: Step, actor: str) -> Iterable[Arrow]:
         case Unknown():
             yield Arrow(client=actor, label="no answer", is_out=True, is_lost=True)
         case _:
-            yield from _seen(step, actor)
+            return
 
 
 def _seen(step: Step, actor: str) -> Iterable[Arrow]:
     """What the proxy saw, where the outcome has it."""
-    match step.outcome:
-        case PayloadsSent(lives=lives):
+    match step.operation, step.outcome:
+        case Send(interruption=interruption), Sent(lives=lives, other=other):
             yield from _lives(lives, actor)
-        case PayloadsInterleaved(sent=sent, other=other):
-            yield from _lives(sent.lives, actor)
-            yield from _lives(other.lives, getattr(step.operation, "other", actor))
-        case ChunkedGathered(streams=streams) | SubscriptionMoved(streams=streams) | ChunkedBacklog(streams=streams):
-            yield from _streams(streams)
-        case ChunkedAsked(stream=stream) | ChunkedLeft(stream=stream):
-            yield from _streams((stream,))
-        case _:
-            return
+            if other is not None and isinstance(interruption, HoldAfterSends):
+                yield from _lives(other.lives, interruption.session)
+        case _, outcome:
+            for traffic in getattr(outcome, "traffic", ()):
+                yield from (_command(traffic.consumer, command) for command in traffic.commands)
 
 
 def _lives(lives: Sequence[Life], actor: str) -> Iterable[Arrow]:
@@ -147,22 +138,18 @@ def _lives(lives: Sequence[Life], actor: str) -> Iterable[Arrow]:
             yield Arrow(client=actor, label=f"{sequence_id} {where}", is_out=False, is_seen=True)
 
 
-def _streams(streams: Sequence[Stream]) -> Iterable[Arrow]:
-    return (_passed(stream.consumer, passed) for stream in streams for passed in stream.passed)
-
-
-def _passed(consumer: str, passed: Passed) -> Arrow:
+def _command(consumer: str, passed: ConsumerCommand) -> Arrow:
     match passed:
-        case Came(position=position, part=part, redelivered=redelivered):
+        case CommandMessage(position=position, part=part, redelivered=redelivered):
             again = f", delivered {count(redelivered, 'time', 'times')} before" if redelivered else ""
             return Arrow(client=consumer, label=f"{position} {part}{again}", is_out=False, is_seen=True)
-        case Acking(positions=positions, is_cumulative=is_cumulative):
+        case CommandAck(positions=positions, is_cumulative=is_cumulative):
             up_to = "ack up to" if is_cumulative else "ack"
             return Arrow(client=consumer, label=f"{up_to} {_few(positions)}", is_out=True, is_seen=True)
-        case Asking(positions=positions):
+        case CommandRedeliver(positions=positions):
             what = _few(positions) if positions else "everything"
             return Arrow(client=consumer, label=f"redeliver {what}", is_out=True, is_seen=True)
-        case Joined():
+        case CommandSubscribe():
             return Arrow(client=consumer, label="subscribe", is_out=True, is_seen=True)
         case _:
             assert_never(passed)

@@ -19,7 +19,6 @@ from model.events import (
     CursorOutcome,
     CursorRead,
     CursorReset,
-    Delivery,
     Expired,
     NotPersisted,
     Persisted,
@@ -56,6 +55,7 @@ from model.subscription_operations import (
     SkipAll,
     Subscribe,
 )
+from model.traffic import Delivery
 from model.vocabulary import Start
 
 ConsumerOperation = (
@@ -132,7 +132,15 @@ def _subscribes(operation: Subscribe) -> str:
     proxy = ", through a proxy of its own" if operation.proxied else ""
     replicated = ", replicated" if operation.is_replicated else ""
     begins = f"subscribes to topic {operation.topic}{_beginning(operation.start)}"
-    return f"{begins}{durable}{queue}{name}{_sharing(operation)}{proxy}{replicated}"
+    return f"{begins}{durable}{queue}{name}{_sharing(operation)}{_assembling(operation)}{proxy}{replicated}"
+
+
+def _assembling(operation: Subscribe) -> str:
+    limit, oldest = operation.max_pending_chunked, operation.acks_oldest_chunked
+    if (limit, oldest) == (10, False):
+        return ""
+    number = f"at most {limit}" if limit else "any number of"
+    return f", assembling {number} chunked messages{', and acknowledging the oldest beyond that' if oldest else ''}"
 
 
 def _sharing(operation: Subscribe) -> str:
@@ -164,7 +172,7 @@ def _asked_of_cursor(operation: CursorRequest) -> str:
         case SkipAll():
             return f"clears the backlog of {cursor}"
         case Expire(up_to=up_to):
-            return f"expires everything up to {up_to} of {cursor}"
+            return f"expires everything up to {_message_named(up_to)} of {cursor}"
         case ResetCursor(to=to, by_time=by_time):
             return f"resets {cursor} {_to(to, by_time)}"
         case ReadCursor():
@@ -191,10 +199,14 @@ def _numbers(nth: tuple[int, ...]) -> str:
     return f"no. {joined([str(number) for number in nth])} (counted from 0)"
 
 
-def _to(business_id: str | None, by_time: bool) -> str:
-    if business_id is None:
+def _to(to: str | int | None, by_time: bool) -> str:
+    if to is None:
         return "to the earliest position"
-    return f"to {business_id}" + (", by its publish time" if by_time else "")
+    return f"to {_message_named(to)}" + (", by its publish time" if by_time else "")
+
+
+def _message_named(name: str | int) -> str:
+    return f"entry {name} of the log" if isinstance(name, int) else name
 
 
 def outcome_in_words(outcome: CursorOutcome) -> str:

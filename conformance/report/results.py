@@ -8,21 +8,23 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import assert_never
 
+from msgspec import structs
+
 from conformance.report import chunking, key_shared, replication
 from conformance.report.consumption import outcome_in_words
 from conformance.report.lists import count, ends, joined, times
-from model.chunking.vocabulary import ChunkOutcome
 from model.cluster_events import ReplicationOutcome
 from model.events import (
     AnyOutcome,
+    ChunkRate,
     Cleared,
     Confirmed,
     Consumed,
     Created,
+    CursorMoved,
     CursorOutcome,
     DatabaseRead,
     DeduplicationSet,
-    Delivery,
     Done,
     Drained,
     DueReceived,
@@ -43,9 +45,11 @@ from model.events import (
     Starved,
     Stored,
     Stuck,
+    UnacknowledgedRead,
     Unknown,
 )
 from model.operations import AnyOperation, Send
+from model.traffic import Delivery
 from model.vocabulary import Entry
 
 
@@ -74,13 +78,14 @@ def results(operation: AnyOperation, outcome: AnyOutcome) -> tuple[Result, ...]:
         return (Result(words, _tone(outcome)),) if words else ()
     if not outcome.answers:
         return (Result("no answer"),) if operation.wait else ()
-    if len(operation.entries) == 1:
+    if len(operation.entries) == 1 and not outcome.lives:
         return tuple(Result(_outcome(answer), _tone(answer)) for answer in outcome.answers)
     answered = zip(operation.entries, outcome.answers, strict=False)
     told = [Result(f"{_ids(entry)}, {_outcome(answer)}", _tone(answer)) for entry, answer in answered]
+    seen = map(Result, chunking.lives_in_words(outcome))
     missing = len(operation.entries) - len(outcome.answers)
     silence = [Result(f"no answer for the other {missing}")] if missing > 0 else []
-    return (*ends(told, Result), *silence)
+    return (*ends(told, Result), *silence, *seen)
 
 
 def told_late(late: Late) -> str:
@@ -97,8 +102,16 @@ def _ids(entry: Entry) -> str:
 
 
 def _outcome(outcome: AnyOutcome) -> str:
-    if isinstance(outcome, ChunkOutcome):
-        return chunking.outcome_in_words(outcome)
+    if traffic := getattr(outcome, "traffic", ()):
+        plain = "" if isinstance(outcome, DueReceived) else _plain(structs.replace(outcome, traffic=()))
+        return "; ".join(filter(None, (plain, chunking.traffic_in_words(traffic))))
+    return _plain(outcome)
+
+
+def _plain(outcome: AnyOutcome) -> str:
+    """An outcome without what passed a proxy."""
+    if isinstance(outcome, CursorMoved | UnacknowledgedRead | ChunkRate):
+        return chunking.read_in_words(outcome)
     if isinstance(outcome, ReplicationOutcome):
         return replication.outcome_in_words(outcome)
     if isinstance(outcome, DueReceived):
@@ -136,6 +149,8 @@ def _outcome(outcome: AnyOutcome) -> str:
             return "; ".join(_outcome(answer) for answer in answers) or "no answer"
         case Opened(last_sequence_id=last) | SourceStarted(told=last):
             return _opened(last)
+        case LogRead(parts=(_, *_) as parts):
+            return chunking.log_in_words(parts)
         case LogRead(entries=()):
             return "it is empty"
         case LogRead(entries=entries):

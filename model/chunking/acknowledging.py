@@ -7,47 +7,42 @@ from dataclasses import replace
 
 from model.catalogue import carries
 from model.chunking import dispatching
-from model.chunking.consuming import passed
+from model.chunking.consuming import all_passed
 from model.chunking.state import Chunking, Consumer, Key, Message
-from model.chunking.vocabulary import (
-    Acking,
-    AcknowledgeChunked,
-    Asking,
-    ChunkedAsked,
-    ChunkedBacklog,
-    GiveBack,
-    Given,
-    Joined,
-    Stream,
-    SubscriptionMoved,
-)
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import CHUNK_DUPLICATES_NOT_ACKED, CHUNK_NACK_RETURNS_LAST_ONLY
+from model.events import Acknowledged, CursorMoved, RedeliveryRequested, UnacknowledgedRead
 from model.judgement import Allowed, Broken
 from model.log import Position
+from model.subscription_operations import Acknowledge, Nack
+from model.traffic import CommandAck, CommandRedeliver, CommandSubscribe, ConsumerCommand, Delivery
 
 Judged = Allowed[Chunking] | Broken
-Pair = tuple[Given, Message]
+Pair = tuple[Delivery, Message]
 
 
 def asked(
-    state: Chunking, operation: AcknowledgeChunked | GiveBack, outcome: ChunkedAsked, known: frozenset[str]
+    state: Chunking,
+    operation: Acknowledge | Nack,
+    outcome: Acknowledged | RedeliveryRequested,
+    known: frozenset[str],
 ) -> Judged:
     """An application acknowledged messages or failed with them; what its client made of that passed the proxy."""
     name = operation.consumer
     consumer = state.consumers[name]
-    chosen = [pair for pair in consumer.held if outcome.messages is None or pair[0] in outcome.messages]
+    chosen = [pair for pair in consumer.held if operation.nth is None or pair[0] in outcome.messages]
     messages = [message for _, message in chosen]
-    if isinstance(operation, GiveBack):
-        broken = _given_back(name, consumer, messages, outcome)
+    commands = [command for traffic in outcome.traffic for command in traffic.commands]
+    if isinstance(operation, Nack):
+        broken = _given_back(name, consumer, messages, commands)
         rest = consumer.held if consumer.kind in dispatching.ORDERED else _without(consumer, chosen)
     else:
-        broken = _acknowledged(name, state, consumer, messages, outcome, is_cumulative=operation.is_cumulative)
+        broken = _acknowledged(name, state, consumer, messages, commands, is_cumulative=operation.cumulative)
         rest = _without(consumer, chosen)
     if broken is not None and broken.deviation not in known:
         return broken
     deviations = () if broken is None or broken.deviation is None else (broken.deviation,)
-    judged = passed(state, outcome.stream, known)
+    judged = all_passed(state, outcome.traffic, known)
     if isinstance(judged, Broken):
         return judged
     after = judged.state.with_consumer(name, replace(judged.state.consumers[name], held=rest))
@@ -65,12 +60,12 @@ def _acknowledged(
     state: Chunking,
     consumer: Consumer,
     messages: list[Message],
-    outcome: ChunkedAsked,
+    commands: Sequence[ConsumerCommand],
     *,
     is_cumulative: bool,
 ) -> Broken | None:
     """All chunks of a message are acknowledged with it, and nothing else is."""
-    acking = [one for one in outcome.stream.passed if isinstance(one, Acking)]
+    acking = [one for one in commands if isinstance(one, CommandAck)]
     done = {position for one in acking for position in one.positions}
     log = state.topics[consumer.topic].log
     for one in acking:
@@ -95,10 +90,12 @@ def _acknowledged(
 
 
 @carries("CHUNK-07")
-def _given_back(name: str, consumer: Consumer, messages: list[Message], outcome: ChunkedAsked) -> Broken | None:
+def _given_back(
+    name: str, consumer: Consumer, messages: list[Message], commands: Sequence[ConsumerCommand]
+) -> Broken | None:
     """A message is asked for whole. An ordered consumer is sent everything again, whatever it names."""
-    asking = [one for one in outcome.stream.passed if isinstance(one, Asking)]
-    if any(isinstance(one, Joined) for one in outcome.stream.passed):
+    asking = [one for one in commands if isinstance(one, CommandRedeliver)]
+    if any(isinstance(one, CommandSubscribe) for one in commands):
         return None  # it subscribed anew, and is sent everything
     if not asking and messages:
         return Broken(
@@ -124,14 +121,14 @@ def _by_client(name: str, message: Message, what: str, lacking: list[Position]) 
 
 
 @carries("CHUNK-07")
-def backlog_read(state: Chunking, key: Key, outcome: ChunkedBacklog, known: frozenset[str]) -> Judged:
+def backlog_read(state: Chunking, key: Key, outcome: UnacknowledgedRead, known: frozenset[str]) -> Judged:
     """By the broker's account exactly that is acknowledged which was; where a topic was moved, some may be lost."""
-    followed = _passed(state, outcome.streams, known)
+    followed = all_passed(state, outcome.traffic, known)
     if isinstance(followed, Broken):
         return followed
     state = followed.state
     subscription = state.subscriptions[key]
-    unacknowledged = frozenset(outcome.unacknowledged)
+    unacknowledged = frozenset(outcome.positions)
     log = [entry.position for entry in state.topics[key[0]].log]
     lost = [at for at in log if at in subscription.acknowledged and at in unacknowledged]
     if lost and not subscription.was_moved:
@@ -150,20 +147,9 @@ def backlog_read(state: Chunking, key: Key, outcome: ChunkedBacklog, known: froz
     return Allowed(state.with_subscription(key, after), exercised, followed.deviations)
 
 
-def _passed(state: Chunking, streams: Sequence[Stream], known: frozenset[str]) -> Judged:
-    deviations: tuple[str, ...] = ()
-    for stream in streams:
-        if stream.consumer in state.consumers:
-            followed = passed(state, stream, known)
-            if isinstance(followed, Broken):
-                return followed
-            state, deviations = followed.state, deviations + followed.deviations
-    return Allowed(state, (), deviations)
-
-
-def subscription_moved(state: Chunking, key: Key, outcome: SubscriptionMoved, known: frozenset[str]) -> Judged:
+def subscription_moved(state: Chunking, key: Key, outcome: CursorMoved, known: frozenset[str]) -> Judged:
     """An administrator moved a subscription: what he may do to it is document 003's, and taken as it is."""
-    followed = _passed(state, outcome.streams, known)
+    followed = all_passed(state, outcome.traffic, known)
     if isinstance(followed, Broken):
         return followed
     state = followed.state

@@ -2,43 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from model.catalogue import carries
 from model.chunking import dispatching, receiving
 from model.chunking.state import Chunking, Consumer, Key, Message, Subscription, Topic
-from model.chunking.vocabulary import Acking, ChunkedGathered, Given, Stream
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, CHUNK_DISCARDED_NOT_REDELIVERED
 from model.judgement import Allowed, Broken
+from model.traffic import CommandAck, Delivery, Traffic
 
 Judged = Allowed[Chunking] | Broken
-Pairs = list[tuple[Given, Message]]
+Pairs = list[tuple[Delivery, Message]]
 
 
-def passed(state: Chunking, stream: Stream, known: frozenset[str], *, is_read: bool = False) -> Judged:
+def passed(state: Chunking, traffic: Traffic, known: frozenset[str], *, is_read: bool = False) -> Judged:
     """What passed between the broker and a consumer, on both sides; what its application received is judged apart."""
-    consumer = state.consumers[stream.consumer]
+    consumer = state.consumers[traffic.consumer]
     key = (consumer.topic, consumer.subscription)
     met = dispatching.met(
-        state.topics[key[0]], state.subscriptions[key], stream.consumer, consumer, stream.passed, known, is_read=is_read
+        state.topics[key[0]],
+        state.subscriptions[key],
+        traffic.consumer,
+        consumer,
+        traffic.commands,
+        known,
+        is_read=is_read,
     )
     if isinstance(met, Broken):
         return met
     subscription, consumer, deviations = met
-    consumer = replace(consumer, lanes=receiving.met(consumer.lanes, stream.passed))
-    state = state.with_subscription(key, subscription).with_consumer(stream.consumer, consumer)
+    consumer = replace(consumer, lanes=receiving.met(consumer.lanes, traffic.commands))
+    state = state.with_subscription(key, subscription).with_consumer(traffic.consumer, consumer)
     return Allowed(state, (), deviations)
 
 
-def gathered(state: Chunking, key: Key, outcome: ChunkedGathered, known: frozenset[str]) -> Judged:
+def all_passed(state: Chunking, traffic: Sequence[Traffic], known: frozenset[str]) -> Judged:
+    """The same of several consumers."""
+    deviations: tuple[str, ...] = ()
+    for one in traffic:
+        if one.consumer in state.consumers:
+            judged = passed(state, one, known)
+            if isinstance(judged, Broken):
+                return judged
+            state, deviations = judged.state, deviations + judged.deviations
+    return Allowed(state, (), deviations)
+
+
+def gathered(state: Chunking, key: Key, traffic: Sequence[Traffic], known: frozenset[str]) -> Judged:
     """All that must come was received; the log was read behind it."""
     exercised: set[str] = set()
     deviations: list[str] = []
-    for stream in outcome.streams:
-        if stream.consumer not in state.consumers:
+    for one in traffic:
+        if one.consumer not in state.consumers:
             continue
-        judged = _received(state, key, stream, known)
+        judged = _received(state, key, one, known)
         if isinstance(judged, Broken):
             return judged
         state = judged.state
@@ -47,22 +66,22 @@ def gathered(state: Chunking, key: Key, outcome: ChunkedGathered, known: frozens
     return _all_came(state, key, exercised, deviations, known)
 
 
-def _received(state: Chunking, key: Key, stream: Stream, known: frozenset[str]) -> Judged:
-    name = stream.consumer
-    judged = passed(state, stream, known, is_read=True)
+def _received(state: Chunking, key: Key, traffic: Traffic, known: frozenset[str]) -> Judged:
+    name = traffic.consumer
+    judged = passed(state, traffic, known, is_read=True)
     if isinstance(judged, Broken):
         return judged
     after = judged.state
     before = after.consumers[name]
     if state.consumers[name].asked_after is not None and not judged.deviations:
         before = replace(before, asked_after=None)
-    if (unasked := _acknowledged_unasked(before, state.subscriptions[key], stream)) is not None:
+    if (unasked := _acknowledged_unasked(before, state.subscriptions[key], traffic)) is not None:
         return unasked
-    held = receiving.held_against(name, before, stream.given, _digests(after.topics[key[0]]))
+    held = receiving.held_against(name, before, traffic.received, _digests(after.topics[key[0]]))
     if isinstance(held, Broken):
         return held
     consumer, pairs = held
-    rules = receiving.lane_of(before, stream.given).rules
+    rules = receiving.lane_of(before, traffic.received).rules
     needed = consumer.lanes[0].deviations
     is_new = needed != before.lanes[0].deviations
     unknown = [deviation for deviation in needed if deviation not in known]
@@ -77,13 +96,13 @@ def _received(state: Chunking, key: Key, stream: Stream, known: frozenset[str]) 
 
 
 @carries("CHUNK-08")
-def _acknowledged_unasked(consumer: Consumer, subscription: Subscription, stream: Stream) -> Broken | None:
+def _acknowledged_unasked(consumer: Consumer, subscription: Subscription, traffic: Traffic) -> Broken | None:
     """Without being asked a consumer acknowledges what it discards, where so configured, and nothing else."""
     allowed = subscription.acknowledged.union(*(lane.acknowledged for lane in consumer.lanes))
-    unasked = {at for one in stream.passed if isinstance(one, Acking) for at in one.positions} - allowed
+    unasked = {at for one in traffic.commands if isinstance(one, CommandAck) for at in one.positions} - allowed
     if not unasked:
         return None
-    what = f"{stream.consumer} acknowledged {', '.join(map(str, sorted(unasked)))}"
+    what = f"{traffic.consumer} acknowledged {', '.join(map(str, sorted(unasked)))}"
     return Broken("CHUNK-08", f"{what}, which its application did not, and which it did not discard", None, "client")
 
 
@@ -172,9 +191,9 @@ def _all_came(state: Chunking, key: Key, exercised: set[str], deviations: list[s
     return Allowed(state, tuple(sorted(exercised)), tuple(deviations))
 
 
-def left(state: Chunking, name: str, stream: Stream, known: frozenset[str]) -> Judged:
+def left(state: Chunking, name: str, traffic: Sequence[Traffic], known: frozenset[str]) -> Judged:
     """A consumer is gone; what it was sent and did not acknowledge is the broker's again."""
-    judged = passed(state, stream, known)
+    judged = all_passed(state, traffic, known)
     if isinstance(judged, Broken):
         return judged
     after = judged.state

@@ -16,13 +16,14 @@ from dataclasses import replace
 from model.catalogue import carries
 from model.chunking.state import START, Consumer, Subscription, Topic
 from model.chunking.storing import wholes
-from model.chunking.vocabulary import Acking, Asking, Came, Joined, Kind, LoggedPart, Passed
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, REDELIVERY_READS_IN_PARALLEL
 from model.judgement import Broken
 from model.log import Position
+from model.traffic import CommandAck, CommandMessage, CommandRedeliver, CommandSubscribe, ConsumerCommand, LoggedPart
+from model.vocabulary import SubscriptionType
 
-ORDERED: frozenset[Kind] = frozenset({"Exclusive", "Failover"})
+ORDERED: frozenset[SubscriptionType] = frozenset({"Exclusive", "Failover"})
 """The kinds of subscriptions of which one consumer has all messages, in order."""
 
 
@@ -31,7 +32,7 @@ def met(
     subscription: Subscription,
     name: str,
     consumer: Consumer,
-    passed: Iterable[Passed],
+    passed: Iterable[ConsumerCommand],
     known: Collection[str],
     *,
     is_read: bool,
@@ -45,7 +46,7 @@ def met(
     stored = {entry.position: entry for entry in topic.log}
     for one in passed:
         match one:
-            case Came():
+            case CommandMessage():
                 broken = _is_of_the_log(name, one, stored) if is_read else None
                 judged = broken or _sent(topic, subscription, name, consumer, one)
                 if isinstance(judged, Broken) and judged.deviation in known and judged.deviation is not None:
@@ -54,13 +55,13 @@ def met(
                 if isinstance(judged, Broken):
                     return judged
                 consumer = judged
-            case Acking(positions, is_cumulative):
+            case CommandAck(positions, is_cumulative):
                 acknowledged = _acknowledged(topic, positions, is_cumulative=is_cumulative)
                 subscription = replace(subscription, acknowledged=subscription.acknowledged | acknowledged)
                 consumer = replace(consumer, holds=consumer.holds - acknowledged)
-            case Asking(positions):
+            case CommandRedeliver(positions):
                 subscription, consumer = _asked(topic, subscription, consumer, positions)
-            case Joined():
+            case CommandSubscribe():
                 consumer = replace(consumer, is_rewound=True, asked_after=None, last=None, holds=frozenset())
     return subscription, consumer, tuple(deviations)
 
@@ -91,7 +92,7 @@ def has_part_of_a_message(topic: Topic, positions: Collection[Position]) -> bool
 
 
 @carries("CHUNK-03")
-def _is_of_the_log(name: str, came: Came, stored: Mapping[Position, LoggedPart]) -> Broken | None:
+def _is_of_the_log(name: str, came: CommandMessage, stored: Mapping[Position, LoggedPart]) -> Broken | None:
     entry = stored.get(came.position)
     if entry is None:
         return _by_broker("CHUNK-03", f"{name} was sent {came.part} from {came.position}, where the log has nothing")
@@ -102,7 +103,9 @@ def _is_of_the_log(name: str, came: Came, stored: Mapping[Position, LoggedPart])
 
 
 @carries("CHUNK-05", "CHUNK-07")
-def _sent(topic: Topic, subscription: Subscription, name: str, consumer: Consumer, came: Came) -> Consumer | Broken:
+def _sent(
+    topic: Topic, subscription: Subscription, name: str, consumer: Consumer, came: CommandMessage
+) -> Consumer | Broken:
     """An entry is sent: to an ordered consumer the next one that is not acknowledged, or the first one of these."""
     held = replace(consumer, holds=consumer.holds | {came.position})
     if consumer.kind not in ORDERED:
@@ -137,7 +140,7 @@ def _between(topic: Topic, subscription: Subscription, after: Position | None, b
     ]
 
 
-def due(kind: Kind, left: Sequence[LoggedPart], holds: Sequence[Collection[Position]]) -> list[Position]:
+def due(kind: SubscriptionType, left: Sequence[LoggedPart], holds: Sequence[Collection[Position]]) -> list[Position]:
     """Of what is not acknowledged, what must be sent and was not; ``holds``: what each consumer was sent.
 
     An ordered consumer gets everything. Of a shared subscription what is whole must come; who else has a hash is not

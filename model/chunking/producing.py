@@ -7,30 +7,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from msgspec import structs
+
 from model.catalogue import carries
 from model.chunking import sending, storing
-from model.chunking.payloads import digest_of, digest_of_crafted
 from model.chunking.sending import TOO_LARGE
-from model.chunking.state import Act, Asked, Chunking, Moved, Producer, Session, Topic
-from model.chunking.vocabulary import (
-    ChunkRate,
-    Life,
-    LoggedPart,
-    Part,
-    PayloadsSent,
-    ReadChunkRate,
-    SendCrafted,
-    SendPayloads,
-)
+from model.chunking.state import Act, Asked, Chunking, Moved, Producer, Topic
+from model.events import Answer, ChunkRate, Duplicate, Refused, Sent, Stored
 from model.judgement import Allowed, Broken
+from model.operations import ReadChunkRate
+from model.payloads import digest_of, payload_of
+from model.sessions import Session
+from model.traffic import Life, LoggedPart, Part
+from model.vocabulary import Entry, Message
 
 Judged = Allowed[Chunking] | Broken
 
 
-def sent(state: Chunking, operation: SendPayloads | SendCrafted, outcome: PayloadsSent) -> Judged:
-    """Payloads or crafted chunks were sent; what became of them in the log is judged once that is read."""
-    session = state.sessions[operation.session]
-    asked = tuple(_asked(session, operation, outcome))
+def sent(state: Chunking, session: Session, entries: Sequence[Entry], outcome: Sent) -> Judged:
+    """Messages or chunks were sent; what became of them in the log is judged once that is read."""
+    asked = tuple(_asked(session, entries, outcome.answers))
     topic = state.topics[session.topic]
     before = topic.producers[session.producer]
     producer = replace(
@@ -39,9 +35,9 @@ def sent(state: Chunking, operation: SendPayloads | SendCrafted, outcome: Payloa
     if not outcome.lives and before.is_moved:
         producer = replace(producer, is_moved=True)
     state = state.with_producer(session.topic, session.producer, producer)
-    if outcome.moved_behind:
+    if outcome.unloaded_after:
         state = _others_moved(state, session)
-    if isinstance(operation, SendCrafted):
+    if session.client == "wire":
         return Allowed(state)
     lives = [act for act in producer.acts if isinstance(act, Life)]
     broken = sending.answered(session.producer, asked, lives, limit_bytes=topic.limit_bytes) or sending.passed(
@@ -52,21 +48,20 @@ def sent(state: Chunking, operation: SendPayloads | SendCrafted, outcome: Payloa
     return Allowed(state, ("CHUNK-01",) if any(one.error == TOO_LARGE for one in asked) else ())
 
 
-def _asked(session: Session, operation: SendPayloads | SendCrafted, outcome: PayloadsSent) -> Iterator[Asked]:
-    if isinstance(operation, SendPayloads):
-        for payload, confirmed, error in zip(operation.payloads, outcome.confirmed, outcome.errors, strict=True):
-            yield Asked(
-                sequence_id=payload.sequence_id,
-                digest=digest_of(payload),
-                size_bytes=payload.size_bytes,
-                is_split_allowed=session.is_chunking,
-                is_confirmed=confirmed,
-                error=error,
-                compression=session.compression,
-            )
-        return
-    for crafted in operation.chunks:
-        yield Asked(sequence_id=crafted.sequence_id, digest=digest_of_crafted(crafted), size_bytes=0, is_crafted=True)
+def _asked(session: Session, entries: Sequence[Entry], answers: Sequence[Answer]) -> Iterator[Asked]:
+    for entry, answer in zip(entries, answers, strict=True):
+        message = entry.messages[0]
+        is_crafted = session.client == "wire"
+        yield Asked(
+            sequence_id=message.sequence_id,
+            digest=digest_of(message),
+            size_bytes=len(payload_of(message)) if message.content == "text" else message.size_bytes,
+            is_split_allowed=session.is_chunking or is_crafted,
+            is_confirmed=isinstance(answer, Stored | Duplicate),
+            error=answer.code if isinstance(answer, Refused) else "",
+            compression=session.compression,
+            is_crafted=is_crafted,
+        )
 
 
 def _joined(before: tuple[Asked, ...], now: tuple[Asked, ...]) -> tuple[Asked, ...]:
@@ -79,13 +74,13 @@ def _joined(before: tuple[Asked, ...], now: tuple[Asked, ...]) -> tuple[Asked, .
     return tuple(by_id[number] for number in sorted(by_id))
 
 
-def _acts(before: Producer, outcome: PayloadsSent) -> Iterator[Act]:
+def _acts(before: Producer, outcome: Sent) -> Iterator[Act]:
     """What the broker met: a producer that goes on with a life that had begun is not told of a new one."""
     for number, life in enumerate(outcome.lives):
-        if (number == 0 and before.is_moved) or number == outcome.moved_behind != 0:
+        if (number == 0 and before.is_moved) or number == outcome.unloaded_after != 0:
             yield Moved()
         yield life
-    if len(outcome.lives) == outcome.moved_behind != 0:
+    if len(outcome.lives) == outcome.unloaded_after != 0:
         yield Moved()
 
 
@@ -164,11 +159,10 @@ def _is_interleaved(entries: Sequence[LoggedPart]) -> bool:
 
 
 @carries("CHUNK-10")
-def rate_read(state: Chunking, operation: ReadChunkRate, outcome: ChunkRate) -> Judged:
+def rate_read(state: Chunking, session: Session, operation: ReadChunkRate, outcome: ChunkRate) -> Judged:
     """The stats have a rate of chunks where chunks are published, and none where they are not."""
-    payload, count = operation.payload, len(outcome.sent.confirmed)
-    payloads = tuple(type(payload)(payload.sequence_id + n, payload.name, payload.size_bytes) for n in range(count))
-    judged = sent(state, SendPayloads(operation.session, payloads), outcome.sent)
+    entries = [numbered(operation.message, n) for n in range(len(outcome.sent.answers))]
+    judged = sent(state, session, entries, outcome.sent)
     if isinstance(judged, Broken):
         return judged
     topic = judged.state.topics[operation.topic]
@@ -181,3 +175,8 @@ def rate_read(state: Chunking, operation: ReadChunkRate, outcome: ChunkRate) -> 
     if not were_any and (outcome.rate > 0 or outcome.is_chunked):
         return Broken("CHUNK-10", f"{what}, and no chunk was ever published", None, "broker")
     return replace(judged, exercised=(*judged.exercised, "CHUNK-10")) if are_now else judged
+
+
+def numbered(message: Message, number: int) -> Entry:
+    """The entry of the same message under a later sequence id."""
+    return Entry((structs.replace(message, sequence_id=message.sequence_id + number),))

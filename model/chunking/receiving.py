@@ -16,10 +16,10 @@ from model.chunking.assembly import Buffers
 from model.chunking.state import Consumer, Lane, Message
 from model.chunking.storing import chunk_of
 from model.chunking.variants import DOCUMENT, ChunksVariant
-from model.chunking.vocabulary import Acking, Asking, Came, Given, Joined, Passed
 from model.deviations.chunking import CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE, CHUNK_REPEATED_DISCARDS_BUFFER
 from model.judgement import Broken
 from model.log import Position
+from model.traffic import CommandAck, CommandMessage, CommandRedeliver, CommandSubscribe, ConsumerCommand, Delivery
 
 WAYS: tuple[tuple[str, ...], ...] = (
     (),
@@ -46,24 +46,24 @@ def variant_of(lane: Lane) -> ChunksVariant:
     )
 
 
-def met(lanes: Sequence[Lane], passed: Sequence[Passed]) -> tuple[Lane, ...]:
+def met(lanes: Sequence[Lane], passed: Sequence[ConsumerCommand]) -> tuple[Lane, ...]:
     """The lanes after all that passed."""
     for one in passed:
         lanes = [_met_one(lane, one) for lane in lanes]
     return tuple(lanes)
 
 
-def _met_one(lane: Lane, one: Passed) -> Lane:
+def _met_one(lane: Lane, one: ConsumerCommand) -> Lane:
     match one:
-        case Came():
+        case CommandMessage():
             return _arrived(lane, one)
-        case Acking():
+        case CommandAck():
             return lane
-        case Asking(positions) if positions:
+        case CommandRedeliver(positions) if positions:
             gone = frozenset(positions)
             aside = frozenset(number for number in lane.buffers.aside if _position(number) not in gone)
             return replace(lane, buffers=_with_aside(lane.buffers, aside), discarded=lane.discarded - gone)
-        case Asking() | Joined():
+        case CommandRedeliver() | CommandSubscribe():
             return _begun_anew(lane)
         case _:
             raise AssertionError(one)
@@ -77,7 +77,7 @@ def _begun_anew(lane: Lane) -> Lane:
     return replace(lane, buffers=Buffers(lane.buffers.limit, lane.buffers.acks_discarded))
 
 
-def _arrived(lane: Lane, came: Came) -> Lane:
+def _arrived(lane: Lane, came: CommandMessage) -> Lane:
     part = came.part
     if not part.is_chunk or part.chunks == 1:
         message = Message(
@@ -115,7 +115,7 @@ def _arrived(lane: Lane, came: Came) -> Lane:
     return replace(after, owed=(*after.owed, message), rules=after.rules | rules)
 
 
-def explained(lane: Lane, given: Sequence[Given]) -> list[tuple[Given, Message]] | None:
+def explained(lane: Lane, given: Sequence[Delivery]) -> list[tuple[Delivery, Message]] | None:
     """What came, as this lane put it together; None where it does not deliver exactly that.
 
     All must come that is owed, the last messages of all, and of the optional ones before them some, in their order.
@@ -133,26 +133,26 @@ def explained(lane: Lane, given: Sequence[Given]) -> list[tuple[Given, Message]]
     return [*found, *zip(behind, due, strict=True)]
 
 
-def is_explained(lane: Lane, given: Sequence[Given]) -> bool:
+def is_explained(lane: Lane, given: Sequence[Delivery]) -> bool:
     """Whether a lane delivers exactly what came."""
     return explained(lane, given) is not None
 
 
-def settled(lanes: Sequence[Lane], given: Sequence[Given]) -> tuple[Lane, ...]:
+def settled(lanes: Sequence[Lane], given: Sequence[Delivery]) -> tuple[Lane, ...]:
     """The lanes that explain what came, with nothing more to deliver."""
     explaining = (lane for lane in lanes if is_explained(lane, given))
     return tuple(replace(lane, owed=(), optional=0, rules=frozenset()) for lane in explaining)
 
 
-def lane_of(consumer: Consumer, given: Sequence[Given]) -> Lane:
+def lane_of(consumer: Consumer, given: Sequence[Delivery]) -> Lane:
     """The lane with the fewest deviations that explains what came."""
     return next(lane for lane in consumer.lanes if is_explained(lane, given))
 
 
 @carries("CHUNK-04", "CHUNK-05", "CHUNK-06", "CHUNK-08", "CHUNK-09")
 def held_against(
-    name: str, consumer: Consumer, given: Sequence[Given], digests: Digests
-) -> tuple[Consumer, list[tuple[Given, Message]]] | Broken:
+    name: str, consumer: Consumer, given: Sequence[Delivery], digests: Digests
+) -> tuple[Consumer, list[tuple[Delivery, Message]]] | Broken:
     """The lanes that explain what an application received, and the messages; the rule that is broken if none does."""
     lanes = [lane for lane in consumer.lanes if is_explained(lane, given)]
     if not lanes:
@@ -166,7 +166,7 @@ def held_against(
     return replace(consumer, lanes=settled(lanes, given), held=(*consumer.held, *pairs)), pairs
 
 
-def _blame(name: str, lane: Lane, given: Sequence[Given]) -> Broken:
+def _blame(name: str, lane: Lane, given: Sequence[Delivery]) -> Broken:
     """The rule that is broken where nothing explains what an application received."""
     owed = {message.position: message for message in lane.owed}
     came = [one.position for one in given]

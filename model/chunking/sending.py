@@ -14,8 +14,8 @@ from model.catalogue import carries
 from model.chunking.splitting import room, split
 from model.chunking.state import Asked, Producer, Topic
 from model.chunking.storing import wholes
-from model.chunking.vocabulary import Life, LoggedPart, Part
 from model.judgement import Broken
+from model.traffic import Life, LoggedPart, Part
 
 TOO_LARGE = "MessageTooBig"
 """The clear error."""

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from model.chunking.assembly import Buffers
-from model.chunking.vocabulary import Compression, Given, Kind, Life, LoggedPart
 from model.log import Position
-from model.vocabulary import Client
+from model.traffic import Delivery, Life, LoggedPart
+from model.vocabulary import Compression, SubscriptionType
 
 START = Position(-1, -1)
 """Before the first entry."""
@@ -79,17 +79,6 @@ class Topic:
         return max((*(entry.position for entry in self.log), *confirmed), default=START)
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
-    """A producer session."""
-
-    topic: str
-    producer: str
-    client: Client
-    is_chunking: bool
-    compression: Compression
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """A message as it came to a consumer: its entries, the last chunk's being last, and what else is acknowledged."""
@@ -135,9 +124,9 @@ class Consumer:
 
     topic: str
     subscription: str
-    kind: Kind
+    kind: SubscriptionType
     lanes: tuple[Lane, ...]
-    held: tuple[tuple[Given, Message], ...] = ()
+    held: tuple[tuple[Delivery, Message], ...] = ()
     last: Position | None = None
     is_rewound: bool = True
     asked_after: Position | None = None
@@ -169,7 +158,6 @@ class Chunking:
     """All chunked topics of an example."""
 
     topics: Mapping[str, Topic] = field(default_factory=dict)
-    sessions: Mapping[str, Session] = field(default_factory=dict)
     consumers: Mapping[str, Consumer] = field(default_factory=dict)
     subscriptions: Mapping[Key, Subscription] = field(default_factory=dict)
 

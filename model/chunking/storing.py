@@ -19,7 +19,6 @@ from model.chunking.judging import Judgement, Known, judge, recovered_known, rem
 from model.chunking.splitting import Chunk
 from model.chunking.state import Act, Moved, Producer, Topic
 from model.chunking.variants import DOCUMENT, ChunksVariant
-from model.chunking.vocabulary import Life, LoggedPart, Part
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import (
     CHUNK_EACH_DEDUPLICATED,
@@ -28,6 +27,7 @@ from model.deviations.chunking import (
 )
 from model.judgement import Broken
 from model.log import Position
+from model.traffic import Life, LoggedPart, Part
 
 LANES: tuple[tuple[tuple[str, ...], ChunksVariant], ...] = (
     ((), DOCUMENT),
@@ -80,7 +80,7 @@ def _is_explained(name: str, acts: Sequence[Act], entries: Sequence[LoggedPart],
 
 def _lived(before: Progress, life: Life, entries: Sequence[LoggedPart], variant: ChunksVariant) -> Iterator[Progress]:
     """What may be after a producer's life: all that it sent arrived, or all up to some send."""
-    all_answered = not life.is_open
+    all_answered = not life.has_unanswered
     at, known = before.explained, before.known
     duplicates: Counter[int] = Counter()
     for send in life.sends:

@@ -7,115 +7,103 @@ The wire is watched, so that each side is judged by what passed: a producing cli
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import assert_never
 
 from model.chunking import acknowledging, consuming, producing
 from model.chunking.receiving import fresh_lanes
-from model.chunking.state import Chunking, Consumer, Key, Producer, Session, Subscription, Topic
-from model.chunking.vocabulary import (
-    AcknowledgeChunked,
-    ChunkedAsked,
-    ChunkedBacklog,
-    ChunkedGathered,
-    ChunkedLeft,
-    ChunkedLog,
-    ChunkedSubscribed,
-    ChunkedTopic,
-    ChunkOperation,
+from model.chunking.state import Chunking, Consumer, Key, Producer, Subscription, Topic
+from model.events import (
+    Acknowledged,
+    AnyOutcome,
     ChunkRate,
-    CreateChunkedTopic,
-    GatherChunked,
-    GiveBack,
-    LeaveChunked,
-    LeaveChunking,
-    Life,
-    MoveSubscription,
-    OpenChunking,
-    PayloadsInterleaved,
-    PayloadsSent,
-    ReadChunkedBacklog,
-    ReadChunkedLog,
-    ReadChunkRate,
-    SendCrafted,
-    SendInterleaved,
-    SendPayloads,
-    SubscribeChunked,
-    SubscriptionMoved,
+    Created,
+    CursorMoved,
+    Done,
+    DueReceived,
+    LogRead,
+    Opened,
+    RedeliveryRequested,
+    Sent,
+    Subscribed,
+    UnacknowledgedRead,
 )
 from model.judgement import Allowed, Broken
-from model.vocabulary import Outcome
+from model.operations import (
+    AnyOperation,
+    CloseProducer,
+    CreateTopic,
+    HoldAfterSends,
+    OpenProducer,
+    ReadChunkRate,
+    ReadLog,
+    Send,
+)
+from model.sessions import Session
+from model.subscription_operations import (
+    Acknowledge,
+    CloseConsumer,
+    CrashConsumer,
+    Expire,
+    Nack,
+    ReadCursor,
+    ReceiveDue,
+    ResetCursor,
+    Skip,
+    Subscribe,
+)
+from model.traffic import Life
 
 Judged = Allowed[Chunking] | Broken
+Sessions = Mapping[str, Session]
 
 
-def judge(state: Chunking, operation: ChunkOperation, outcome: Outcome, known: frozenset[str]) -> Judged:
+def judge(
+    state: Chunking, sessions: Sessions, operation: AnyOperation, outcome: AnyOutcome, known: frozenset[str]
+) -> Judged:
     """What this operation with this outcome leaves possible; a deviation that is not known breaks its rule."""
-    match operation:
-        case CreateChunkedTopic(topic):
-            if not isinstance(outcome, ChunkedTopic):
-                return Allowed(state)
-            return Allowed(state.with_topic(topic, Topic(outcome.limit_bytes, outcome.deduplication)))
-        case OpenChunking():
-            return _opened(state, operation)
-        case SendPayloads() | SendCrafted():
-            return producing.sent(state, operation, outcome) if isinstance(outcome, PayloadsSent) else Allowed(state)
-        case SendInterleaved(session, payloads, _, other, others):
-            if not isinstance(outcome, PayloadsInterleaved):
-                return Allowed(state)
-            judged = producing.sent(state, SendPayloads(session, payloads), outcome.sent)
-            return _then(judged, lambda now: producing.sent(now, SendPayloads(other, others), outcome.other))
-        case LeaveChunking():
-            return Allowed(state)
-        case ReadChunkRate():
-            return producing.rate_read(state, operation, outcome) if isinstance(outcome, ChunkRate) else Allowed(state)
-        case ReadChunkedLog(topic):
-            if not isinstance(outcome, ChunkedLog):
-                return Allowed(state)
-            return producing.log_read(state, topic, outcome.entries, known)
+    match operation, outcome:
+        case CreateTopic(topic), Created(deduplication, limit_bytes=int() as limit_bytes):
+            return Allowed(state.with_topic(topic, Topic(limit_bytes, deduplication)))
+        case OpenProducer(_, topic, producer), Opened():
+            is_new = producer not in state.topics[topic].producers
+            return Allowed(state.with_producer(topic, producer, Producer()) if is_new else state)
+        case Send(), Sent():
+            return _sent(state, sessions, operation, outcome)
+        case ReadChunkRate(session=session), ChunkRate():
+            return producing.rate_read(state, sessions[session], operation, outcome)
+        case ReadLog(topic), LogRead(parts=parts):
+            return producing.log_read(state, topic, parts, known)
         case _:
             return _of_subscription(state, operation, outcome, known)
 
 
-def _of_subscription(
-    state: Chunking,
-    operation: SubscribeChunked
-    | GatherChunked
-    | AcknowledgeChunked
-    | GiveBack
-    | LeaveChunked
-    | MoveSubscription
-    | ReadChunkedBacklog,
-    outcome: Outcome,
-    known: frozenset[str],
-) -> Judged:
-    match operation:
-        case SubscribeChunked():
-            return _subscribed(state, operation) if isinstance(outcome, ChunkedSubscribed) else Allowed(state)
-        case GatherChunked(topic, subscription):
-            if not isinstance(outcome, ChunkedGathered):
-                return Allowed(state)
-            logged = producing.log_read(state, topic, outcome.log, known)
-            return _then(logged, lambda now: consuming.gathered(now, (topic, subscription), outcome, known))
-        case AcknowledgeChunked() | GiveBack():
-            if not isinstance(outcome, ChunkedAsked):
-                return Allowed(state)
+def _of_subscription(state: Chunking, operation: AnyOperation, outcome: AnyOutcome, known: frozenset[str]) -> Judged:
+    match operation, outcome:
+        case Subscribe(), Subscribed():
+            return Allowed(_subscribed(state, operation))
+        case ReceiveDue(topic, subscription), DueReceived(traffic=traffic, log=log):
+            logged = producing.log_read(state, topic, log, known)
+            return _then(logged, lambda now: consuming.gathered(now, (topic, subscription), traffic, known))
+        case Acknowledge() | Nack(), Acknowledged() | RedeliveryRequested():
             return acknowledging.asked(state, operation, outcome, known)
-        case LeaveChunked(name):
-            if not isinstance(outcome, ChunkedLeft):
-                return Allowed(state)
-            return consuming.left(state, name, outcome.stream, known)
-        case MoveSubscription(topic, subscription):
-            if not isinstance(outcome, SubscriptionMoved):
-                return Allowed(state)
-            return acknowledging.subscription_moved(state, (topic, subscription), outcome, known)
-        case ReadChunkedBacklog(topic, subscription):
-            if not isinstance(outcome, ChunkedBacklog):
-                return Allowed(state)
+        case CloseConsumer(name) | CrashConsumer(name), Done(traffic):
+            return consuming.left(state, name, traffic, known)
+        case Skip() | Expire() | ResetCursor(), CursorMoved():
+            return acknowledging.subscription_moved(state, (operation.topic, operation.subscription), outcome, known)
+        case ReadCursor(topic, subscription), UnacknowledgedRead():
             return acknowledging.backlog_read(state, (topic, subscription), outcome, known)
         case _:
-            assert_never(operation)
+            return Allowed(state)
+
+
+def _sent(state: Chunking, sessions: Sessions, operation: Send, outcome: Sent) -> Judged:
+    judged = producing.sent(state, sessions[operation.session], operation.entries, outcome)
+    match operation.interruption, outcome.other:
+        case HoldAfterSends(_, session, entries), Sent() as other:
+            return _then(judged, lambda now: producing.sent(now, sessions[session], entries, other))
+        case _:
+            return judged
 
 
 def _then(judged: Judged, then: Callable[[Chunking], Judged]) -> Judged:
@@ -127,25 +115,12 @@ def _then(judged: Judged, then: Callable[[Chunking], Judged]) -> Judged:
     return Allowed(after.state, judged.exercised + after.exercised, judged.deviations + after.deviations)
 
 
-def _opened(state: Chunking, operation: OpenChunking) -> Judged:
-    session = Session(
-        operation.topic, operation.producer, operation.client, operation.is_chunking, operation.compression
-    )
-    state = replace(state, sessions={**state.sessions, operation.session: session})
-    topic = state.topics.get(operation.topic)
-    if topic is None or operation.producer in topic.producers:
-        return Allowed(state)
-    return Allowed(state.with_producer(operation.topic, operation.producer, Producer()))
-
-
-def _subscribed(state: Chunking, operation: SubscribeChunked) -> Judged:
+def _subscribed(state: Chunking, operation: Subscribe) -> Chunking:
     key = (operation.topic, operation.subscription)
-    lanes = fresh_lanes(pending=operation.pending, acks_discarded=operation.acks_discarded)
+    lanes = fresh_lanes(pending=operation.max_pending_chunked, acks_discarded=operation.acks_oldest_chunked)
     consumer = Consumer(topic=key[0], subscription=key[1], kind=operation.kind, lanes=lanes)
     state = state.with_consumer(operation.consumer, consumer)
-    if key in state.subscriptions:
-        return Allowed(state)
-    return Allowed(state.with_subscription(key, Subscription()))
+    return state if key in state.subscriptions else state.with_subscription(key, Subscription())
 
 
 def moved(state: Chunking, topic: str | None = None) -> Chunking:
@@ -161,29 +136,28 @@ def moved(state: Chunking, topic: str | None = None) -> Chunking:
     return state
 
 
-def finishing(state: Callable[[], Chunking], topic: str) -> Iterator[ChunkOperation]:
+def finishing(state: Callable[[], Chunking], topic: str, sessions: Iterable[str]) -> Iterator[AnyOperation]:
     """The operations that end an example: whatever is left is received by a consumer that begins, and acknowledged.
 
-    Each producer of which something is open lives once more, so that the log is all there will ever be.
+    Each producer of which something is unanswered is opened once more, so that the log is all there will ever be.
     """
-    for name, session in list(state().sessions.items()):
-        if session.topic == topic:
-            yield LeaveChunking(name)
+    for name in sessions:
+        yield CloseProducer(name)
     for name, producer in list(state().topics[topic].producers.items()):
-        if any(isinstance(act, Life) and act.is_open for act in producer.acts):
-            yield OpenChunking(f"again-{name}", topic, name, "wire")
-            yield LeaveChunking(f"again-{name}")
-    yield ReadChunkedLog(topic)
+        if any(isinstance(act, Life) and act.has_unanswered for act in producer.acts):
+            yield OpenProducer(f"again-{name}", topic, name)
+            yield CloseProducer(f"again-{name}")
+    yield ReadLog(topic)
     for key in [key for key in state().subscriptions if key[0] == topic]:
         yield from _finishing_subscription(state, key)
 
 
-def _finishing_subscription(state: Callable[[], Chunking], key: Key) -> Iterator[ChunkOperation]:
+def _finishing_subscription(state: Callable[[], Chunking], key: Key) -> Iterator[AnyOperation]:
     for name, _ in list(state().of_subscription(key)):
-        yield LeaveChunked(name)
+        yield CloseConsumer(name)
     kind = next(one.kind for one in state().consumers.values() if (one.topic, one.subscription) == key)
     last = f"last-{key[1]}"
-    yield SubscribeChunked(last, *key, kind=kind, pending=0)
-    yield GatherChunked(*key)
-    yield AcknowledgeChunked(last, tuple(range(len(state().topics[key[0]].log))))
-    yield ReadChunkedBacklog(*key)
+    yield Subscribe(last, *key, kind=kind, client="official", queue=1000, max_pending_chunked=0)
+    yield ReceiveDue(*key)
+    yield Acknowledge(last, tuple(range(len(state().topics[key[0]].log))))
+    yield ReadCursor(*key)

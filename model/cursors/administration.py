@@ -92,7 +92,7 @@ def administered(
         case SkipAll():
             return Allowed(_changed(state, key, lambda _: acked.everything(log), at))
         case Expire(up_to=up_to):
-            return Allowed(_expired(state, key, up_to, at, is_through=isinstance(outcome, Expired)))
+            return Allowed(_expired(state, key, str(up_to), at, is_through=isinstance(outcome, Expired)))
         case ResetCursor():
             return Allowed(set_to(state, [key], outcome.to, at) if isinstance(outcome, CursorReset) else state)
         case ReadCursor():

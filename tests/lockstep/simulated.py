@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from conformance.lockstep.performer import Performed
-from model.chunking.vocabulary import ChunkOperation
 from model.cluster_operations import ReplicationOperation
 from model.deduplication.answers import could_be_for
 from model.deduplication.reference import BUSY
@@ -53,6 +52,7 @@ from model.operations import (
     Kill,
     NetworkOperation,
     OpenProducer,
+    ReadChunkRate,
     ReadLog,
     ReadSnapshot,
     Restart,
@@ -154,12 +154,12 @@ class SimulatedPerformer:
             return Performed(Skipped("there is one cluster here"))
         if isinstance(operation, NetworkOperation):
             return Performed(self._on_network(operation))
-        if isinstance(operation, ChunkOperation):
-            return Performed(Skipped("chunks are not simulated"))
         if isinstance(operation, CursorOperation):
             late = self._collect(list(self._sessions))
             return Performed(self._cursors.perform(operation), late)
         match operation:
+            case ReadChunkRate() | CreateTopic(is_chunked=True):
+                return Performed(Skipped("chunks are not simulated"))
             case CreateTopic():
                 return self._create_topic(operation)
             case OpenProducer():

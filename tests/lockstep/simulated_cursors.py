@@ -302,9 +302,9 @@ class SimulatedCursors:
             case SkipAll():
                 subscription.skip_all()
             case Expire(up_to=up_to):
-                return self._expire(key, up_to)
+                return self._expire(key, str(up_to))
             case ResetCursor():
-                return self._set(key, operation.to, by_time=operation.by_time)
+                return self._set(key, None if operation.to is None else str(operation.to), by_time=operation.by_time)
             case ReadCursor():
                 return self._read(key)
             case ReadStoredCursor():

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from model.chunking.payloads import digest_of_crafted
-from model.chunking.vocabulary import Came, Crafted, Given, Life, LoggedPart, Part
 from model.log import Position
+from model.payloads import digest_of
+from model.traffic import CommandMessage, Delivery, Life, LoggedPart, Part
+from model.vocabulary import ChunkNumber, Message
 
 PRODUCER = "p"
 
 
-def crafted(told: str) -> Crafted:
-    """A chunk, as in ``a1/3``: the second of three of message a; or a plain message, as in ``x``."""
-    if len(told) == 1:
-        return Crafted(ord(told), "", 0, 1)
-    chunk_id, chunks = map(int, told[1:].split("/"))
-    return Crafted(ord(told[0]), f"u{told[0]}", chunk_id, chunks)
-
-
 def part(told: str) -> Part:
-    """The same, as it passes."""
-    one = crafted(told)
-    if not one.uuid:
-        return Part(one.sequence_id, told)
-    return Part(one.sequence_id, told, one.uuid, one.chunk_id, one.chunks, one.chunks)
+    """An entry as it passes: ``a1/3``, the second of three chunks of message a; or a plain message, as in ``x``."""
+    if len(told) == 1:
+        return Part(ord(told), told)
+    chunk_id, chunks = map(int, told[1:].split("/"))
+    return Part(ord(told[0]), told, f"u{told[0]}", chunk_id, chunks, chunks)
 
 
 def at(number: int) -> Position:
@@ -44,20 +37,21 @@ def life(sent: str, receipts: Iterable[int | None]) -> Life:
     return Life(sends, tuple((send.sequence_id, None if n is None else at(n)) for send, n in answered))
 
 
-def came(told: str) -> tuple[Came, ...]:
+def came(told: str) -> tuple[CommandMessage, ...]:
     """Entries that pass to a consumer, in the order of a log that begins with them."""
-    return tuple(Came(at(n), PRODUCER, part(one)) for n, one in enumerate(told.split()))
+    return tuple(CommandMessage(at(n), PRODUCER, part(one)) for n, one in enumerate(told.split()))
 
 
-def given(told: str) -> tuple[Given, ...]:
+def given(told: str) -> tuple[Delivery, ...]:
     """Messages that an application received, as in ``a@2 x@3``."""
     pairs = (one.split("@") for one in told.split())
-    return tuple(Given(at(int(n)), 1, digest(name)) for name, n in pairs)
+    return tuple(Delivery(at(int(n)), size_bytes=1, digest=digest(name)) for name, n in pairs)
 
 
 def digest(name: str) -> str:
     """The digest of a message, in these histories."""
-    return digest_of_crafted(Crafted(ord(name), f"u{name}" if name < "m" else "", 0, 2 if name < "m" else 1))
+    is_split = name < "m"
+    return digest_of(Message(ord(name), f"u{name}", chunk=ChunkNumber(0, 2) if is_split else None))
 
 
 def digests(names: str) -> dict[tuple[str, int], str]:

@@ -16,49 +16,37 @@ from msgspec.structs import replace
 
 from conformance.history import document
 from conformance.history.document import Step
-from model.chunking.vocabulary import (
-    Acking,
-    AcknowledgeChunked,
-    Asking,
-    Came,
-    ChunkedAsked,
-    ChunkedGathered,
-    GatherChunked,
-    GiveBack,
-    Given,
-    Life,
-    LoggedPart,
-    Part,
-    PayloadsInterleaved,
-    PayloadsSent,
-    ReadChunkedBacklog,
-    SendInterleaved,
-    SendPayloads,
-    Stream,
-)
+from model.events import Acknowledged, DueReceived, RedeliveryRequested, Sent, Stored
 from model.judgement import Allowed, Broken
 from model.log import Position
+from model.subscription_operations import Acknowledge, Nack, ReadCursor, ReceiveDue
+from model.traffic import CommandAck, CommandMessage, CommandRedeliver, Delivery, Life, LoggedPart, Part, Traffic
 from tests.judging_again import judged_again
 
 RECORDED = document.read(Path(__file__).with_name("chunking_recorded.json")).steps
 Change = Callable[[Any], Any]
 
 
-def with_outcome(operation: type[Struct], change: Change, nth: int = 0) -> tuple[Step, ...]:
-    """The history with the outcome of an operation changed, the ``nth`` of its kind."""
-    at = [number for number, step in enumerate(RECORDED) if isinstance(step.operation, operation)][nth]
+HELD, REFUSED = 4, 10
+"""The steps at which a producer is held between chunks, and another one's message is refused as too large."""
+
+
+def with_outcome(where: type[Struct] | int, change: Change) -> tuple[Step, ...]:
+    """The history with the outcome of a step changed, or of the first operation of a kind."""
+    if isinstance(where, int):
+        at = where
+    else:
+        at = next(number for number, step in enumerate(RECORDED) if isinstance(step.operation, where))
     changed = replace(RECORDED[at], outcome=change(RECORDED[at].outcome))
     assert changed != RECORDED[at], "nothing was changed"
     return (*RECORDED[:at], changed, *RECORDED[at + 1 :])
 
 
-def in_stream(change: Change) -> Change:
-    """Change the one consumer's stream."""
+def in_traffic(change: Change) -> Change:
+    """Change the one consumer's traffic."""
 
-    def changed(outcome: ChunkedGathered | ChunkedAsked) -> Struct:
-        if isinstance(outcome, ChunkedAsked):
-            return replace(outcome, stream=change(outcome.stream))
-        return replace(outcome, streams=(change(outcome.streams[0]),))
+    def changed(outcome: DueReceived | Acknowledged | RedeliveryRequested) -> Struct:
+        return replace(outcome, traffic=(change(outcome.traffic[0]),))
 
     return changed
 
@@ -66,28 +54,29 @@ def in_stream(change: Change) -> Change:
 def given(change: Change) -> Change:
     """Change what an application received."""
 
-    def changed(stream: Stream) -> Stream:
-        return replace(stream, given=tuple(change(list(stream.given))))
+    def changed(traffic: Traffic) -> Traffic:
+        return replace(traffic, received=tuple(change(list(traffic.received))))
 
-    return in_stream(changed)
+    return in_traffic(changed)
 
 
 def passed(kind: type[Struct], change: Change) -> Change:
     """Change the first thing of a kind that passed, or leave it out where it becomes None."""
 
-    def changed(stream: Stream) -> Stream:
-        at = next(number for number, one in enumerate(stream.passed) if isinstance(one, kind))
-        one = change(stream.passed[at])
+    def changed(traffic: Traffic) -> Traffic:
+        commands = traffic.commands
+        at = next(number for number, one in enumerate(commands) if isinstance(one, kind))
+        one = change(commands[at])
         rest = () if one is None else (one,)
-        return replace(stream, passed=(*stream.passed[:at], *rest, *stream.passed[at + 1 :]))
+        return replace(traffic, commands=(*commands[:at], *rest, *commands[at + 1 :]))
 
-    return in_stream(changed)
+    return in_traffic(changed)
 
 
 def logged(change: Change) -> Change:
     """Change the log that was read."""
 
-    def changed(outcome: ChunkedGathered) -> ChunkedGathered:
+    def changed(outcome: DueReceived) -> DueReceived:
         return replace(outcome, log=tuple(change(list(outcome.log))))
 
     return changed
@@ -96,9 +85,8 @@ def logged(change: Change) -> Change:
 def lived(change: Callable[[Life], Life]) -> Change:
     """Change the life of the producer that was held up."""
 
-    def changed(outcome: PayloadsInterleaved) -> PayloadsInterleaved:
-        life = change(outcome.sent.lives[0])
-        return replace(outcome, sent=replace(outcome.sent, lives=(life, *outcome.sent.lives[1:])))
+    def changed(outcome: Sent) -> Sent:
+        return replace(outcome, lives=(change(outcome.lives[0]), *outcome.lives[1:]))
 
     return changed
 
@@ -108,11 +96,11 @@ def split_at(log: list[LoggedPart]) -> int:
     return next(number for number, entry in enumerate(log) if entry.part.is_chunk)
 
 
-def other_digest(one: Given | Came) -> Given | Came:
+def other_digest(one: Delivery | CommandMessage) -> Delivery | CommandMessage:
     """With other bytes."""
     return (
         replace(one, part=replace(one.part, digest="0" * 16))
-        if isinstance(one, Came)
+        if isinstance(one, CommandMessage)
         else replace(one, digest="0" * 16)
     )
 
@@ -139,71 +127,71 @@ def part_with(life: Life, nth: int, **fields: Any) -> Life:
     return replace(life, sends=tuple(sends))
 
 
-CHANGES: dict[str, tuple[type[Struct], Change, str, str]] = {
-    "a message is not delivered": (GatherChunked, given(lambda got: got[:-1]), "CHUNK-06", "client"),
-    "a message is delivered twice": (GatherChunked, given(lambda got: [*got, got[-1]]), "CHUNK-04", "client"),
-    "messages are delivered in another order": (GatherChunked, given(swapped), "CHUNK-05", "client"),
+CHANGES: dict[str, tuple[type[Struct] | int, Change, str, str]] = {
+    "a message is not delivered": (ReceiveDue, given(lambda got: got[:-1]), "CHUNK-06", "client"),
+    "a message is delivered twice": (ReceiveDue, given(lambda got: [*got, got[-1]]), "CHUNK-04", "client"),
+    "messages are delivered in another order": (ReceiveDue, given(swapped), "CHUNK-05", "client"),
     "other bytes are delivered": (
-        GatherChunked,
+        ReceiveDue,
         given(lambda got: [*got[:-1], other_digest(got[-1])]),
         "CHUNK-04",
         "client",
     ),
-    "an entry is not sent": (GatherChunked, passed(Came, lambda _: None), "CHUNK-07", "broker"),
-    "other bytes are sent": (GatherChunked, passed(Came, other_digest), "CHUNK-03", "broker"),
-    "an entry is lost": (GatherChunked, logged(lambda log: log[1:]), "CHUNK-03", "broker"),
+    "an entry is not sent": (ReceiveDue, passed(CommandMessage, lambda _: None), "CHUNK-07", "broker"),
+    "other bytes are sent": (ReceiveDue, passed(CommandMessage, other_digest), "CHUNK-03", "broker"),
+    "an entry is lost": (ReceiveDue, logged(lambda log: log[1:]), "CHUNK-03", "broker"),
     "entries are stored in another order": (
-        GatherChunked,
+        ReceiveDue,
         logged(lambda log: [*log[:1], replace(log[1], part=log[2].part), replace(log[2], part=log[1].part), *log[3:]]),
         "CHUNK-03",
         "broker",
     ),
     "a chunk is too small": (
-        GatherChunked,
+        ReceiveDue,
         with_chunk(lambda one: replace(one, size_bytes=one.size_bytes - 1)),
         "CHUNK-02",
         "client",
     ),
     "a chunk is not acknowledged": (
-        AcknowledgeChunked,
-        passed(Acking, lambda one: replace(one, positions=one.positions[:1])),
+        Acknowledge,
+        passed(CommandAck, lambda one: replace(one, positions=one.positions[:1])),
         "CHUNK-07",
         "client",
     ),
     "too much is acknowledged": (
-        AcknowledgeChunked,
-        passed(Acking, lambda one: replace(one, positions=(*one.positions, Position(10**6, 0)))),
+        Acknowledge,
+        passed(CommandAck, lambda one: replace(one, positions=(*one.positions, Position(10**6, 0)))),
         "CHUNK-07",
         "client",
     ),
-    "nothing is asked for again": (GiveBack, passed(Asking, lambda _: None), "CHUNK-07", "client"),
+    "nothing is asked for again": (Nack, passed(CommandRedeliver, lambda _: None), "CHUNK-07", "client"),
     "an acknowledgment has no effect": (
-        ReadChunkedBacklog,
-        lambda read: replace(read, unacknowledged=(RECORDED[5].outcome.log[0].position,)),  # type: ignore[union-attr]
+        ReadCursor,
+        lambda read: replace(read, positions=(RECORDED[5].outcome.log[0].position,)),  # type: ignore[union-attr]
         "CHUNK-07",
         "broker",
     ),
     "a chunk says another total": (
-        SendInterleaved,
+        HELD,
         lived(lambda life: part_with(life, -1, total_bytes=1)),
         "CHUNK-02",
         "client",
     ),
     "a chunk is left out": (
-        SendInterleaved,
+        HELD,
         lived(lambda life: replace(life, sends=(*life.sends[:-2], life.sends[-1]))),
         "CHUNK-03",
         "client",
     ),
     "something is confirmed elsewhere": (
-        SendInterleaved,
+        HELD,
         lived(lambda life: replace(life, receipts=((1, Position(10**6, 0)), *life.receipts[1:]))),
         "CHUNK-03",
         "broker",
     ),
     "what is too large is not refused": (
-        SendPayloads,
-        lambda sent: PayloadsSent(confirmed=(True,), errors=("",), lives=sent.lives),
+        REFUSED,
+        lambda sent: replace(sent, answers=(Stored(Position(1, 0)),)),
         "CHUNK-01",
         "client",
     ),

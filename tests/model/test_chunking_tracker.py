@@ -9,7 +9,6 @@ import pytest
 from model.chunking import dispatching, receiving, sending, storing
 from model.chunking.receiving import fresh_lanes, held_against, met
 from model.chunking.state import Asked, Consumer, Moved, Producer, Subscription, Topic
-from model.chunking.vocabulary import Acking, Asking, Came, Joined, LoggedPart, Part, Passed
 from model.deviations.chunking import (
     CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE,
     CHUNK_EACH_DEDUPLICATED,
@@ -19,6 +18,15 @@ from model.deviations.chunking import (
     REDELIVERY_READS_IN_PARALLEL,
 )
 from model.judgement import Broken
+from model.traffic import (
+    CommandAck,
+    CommandMessage,
+    CommandRedeliver,
+    CommandSubscribe,
+    ConsumerCommand,
+    LoggedPart,
+    Part,
+)
 from tests.model.chunking_histories import at, came, digests, given, life, logged, part
 
 PLAIN, DEDUPLICATING = Topic(100, deduplication=False), Topic(100, deduplication=True)
@@ -174,7 +182,7 @@ def consumer(*, pending: int = 0, acks_discarded: bool = False) -> Consumer:
     return Consumer(topic="t", subscription="s", kind="Exclusive", lanes=lanes)
 
 
-def received(passed: tuple[Passed, ...], got: str, *, pending: int = 0) -> tuple[str, ...] | str:
+def received(passed: tuple[ConsumerCommand, ...], got: str, *, pending: int = 0) -> tuple[str, ...] | str:
     """The deviations by which what was received follows from what passed, or the rule that is broken."""
     one = consumer(pending=pending)
     one = replace(one, lanes=met(one.lanes, passed))
@@ -215,18 +223,18 @@ def test_past_its_limit_the_oldest_message_is_discarded_and_the_next_one_deliver
 
 
 def test_what_comes_again_may_be_delivered_again_and_half_messages_begin_anew() -> None:
-    again: tuple[Passed, ...] = (*came("a0/2"), Joined(), *came("a0/2 a1/2 x"))
+    again: tuple[ConsumerCommand, ...] = (*came("a0/2"), CommandSubscribe(), *came("a0/2 a1/2 x"))
     assert received(again, "a@1 x@2") == ()
     assert received(again, "x@2") == (CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE, CHUNK_REPEATED_DISCARDS_BUFFER)
-    assert received((*came("x"), Asking(()), *came("x")), "x@0") == ()
-    assert received((*came("x"), Asking(()), *came("x")), "x@0 x@0") == ()
-    assert received((*came("x"), Asking(()), *came("x")), "") == "CHUNK-04"
+    assert received((*came("x"), CommandRedeliver(()), *came("x")), "x@0") == ()
+    assert received((*came("x"), CommandRedeliver(()), *came("x")), "x@0 x@0") == ()
+    assert received((*came("x"), CommandRedeliver(()), *came("x")), "") == "CHUNK-04"
 
 
 # ----------------------------------------------------------------------------------------------------------- the broker
 
 
-def sent_by_broker(log: str, *passed: Passed, acknowledged: tuple[int, ...] = ()) -> str | None:
+def sent_by_broker(log: str, *passed: ConsumerCommand, acknowledged: tuple[int, ...] = ()) -> str | None:
     """The rule that is broken by what a broker sent to an ordered consumer."""
     topic = replace(PLAIN, log=logged(log))
     subscription = Subscription(acknowledged=frozenset(map(at, acknowledged)))
@@ -234,8 +242,8 @@ def sent_by_broker(log: str, *passed: Passed, acknowledged: tuple[int, ...] = ()
     return told.rule if isinstance(told, Broken) else None
 
 
-def entry(number: int, told: str) -> Came:
-    return Came(at(number), "p", part(told))
+def entry(number: int, told: str) -> CommandMessage:
+    return CommandMessage(at(number), "p", part(told))
 
 
 @pytest.mark.parametrize(
@@ -246,12 +254,19 @@ def entry(number: int, told: str) -> Came:
         ([entry(1, "x")], (), "CHUNK-07"),
         ([entry(0, "a0/2"), entry(2, "a1/2")], (), "CHUNK-05"),
         ([entry(0, "a0/2"), entry(0, "a0/2")], (), "CHUNK-05"),
-        ([entry(0, "a0/2"), Asking(()), entry(0, "a0/2")], (), None),
-        ([entry(0, "a0/2"), Asking(()), entry(1, "x"), entry(0, "a0/2")], (), None),
-        ([entry(0, "a0/2"), Acking((at(0),)), Joined(), entry(1, "x")], (), None),
-        ([entry(0, "a0/2"), Joined(), entry(1, "x")], (), "CHUNK-07"),
+        ([entry(0, "a0/2"), CommandRedeliver(()), entry(0, "a0/2")], (), None),
+        ([entry(0, "a0/2"), CommandRedeliver(()), entry(1, "x"), entry(0, "a0/2")], (), None),
+        ([entry(0, "a0/2"), CommandAck((at(0),)), CommandSubscribe(), entry(1, "x")], (), None),
+        ([entry(0, "a0/2"), CommandSubscribe(), entry(1, "x")], (), "CHUNK-07"),
         (
-            [entry(0, "a0/2"), entry(1, "x"), entry(2, "a1/2"), Asking(()), entry(0, "a0/2"), entry(0, "a0/2")],
+            [
+                entry(0, "a0/2"),
+                entry(1, "x"),
+                entry(2, "a1/2"),
+                CommandRedeliver(()),
+                entry(0, "a0/2"),
+                entry(0, "a0/2"),
+            ],
             (),
             "CHUNK-05",
         ),
@@ -260,7 +275,7 @@ def entry(number: int, told: str) -> Came:
     ],
 )
 def test_a_broker_sends_the_log_in_its_order_and_from_its_beginning_when_it_is_asked(
-    passed: list[Passed], acknowledged: tuple[int, ...], rule: str | None
+    passed: list[ConsumerCommand], acknowledged: tuple[int, ...], rule: str | None
 ) -> None:
     assert sent_by_broker("a0/2 x a1/2", *passed, acknowledged=acknowledged) == rule
 
@@ -281,7 +296,7 @@ def test_two_lanes_of_a_consumer_go_on_until_one_is_ruled_out() -> None:
     assert [lane.deviations for lane in found[0].lanes] == list(receiving.WAYS)
 
 
-def needed(*passed: Passed) -> str | None:
+def needed(*passed: ConsumerCommand) -> str | None:
     """The deviation that a broker needs to send this to an ordered consumer of three entries."""
     topic = replace(PLAIN, log=logged("a0/2 x a1/2"))
     judged = dispatching.met(topic, Subscription(), "c", consumer(), passed, (), is_read=True)
@@ -290,9 +305,9 @@ def needed(*passed: Passed) -> str | None:
 
 def test_a_second_read_beside_one_in_progress_is_a_deviation_only_where_the_broker_had_something_to_read() -> None:
     first, second, third = entry(0, "a0/2"), entry(1, "x"), entry(2, "a1/2")
-    assert needed(first, Asking(()), second, first, first) == REDELIVERY_READS_IN_PARALLEL
-    assert needed(first, Asking(()), first, first) == REDELIVERY_READS_IN_PARALLEL
-    assert needed(first, Asking(()), first, third) == REDELIVERY_READS_IN_PARALLEL
-    assert needed(first, second, third, Asking(()), first, first) is None
+    assert needed(first, CommandRedeliver(()), second, first, first) == REDELIVERY_READS_IN_PARALLEL
+    assert needed(first, CommandRedeliver(()), first, first) == REDELIVERY_READS_IN_PARALLEL
+    assert needed(first, CommandRedeliver(()), first, third) == REDELIVERY_READS_IN_PARALLEL
+    assert needed(first, second, third, CommandRedeliver(()), first, first) is None
     assert needed(first, first) is None
-    assert needed(first, second, Asking(()), first, Joined(), first, first) is None
+    assert needed(first, second, CommandRedeliver(()), first, CommandSubscribe(), first, first) is None

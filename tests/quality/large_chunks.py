@@ -16,17 +16,11 @@ from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
 from conformance.tenancy.place import Place
-from model.chunking.vocabulary import (
-    AcknowledgeChunked,
-    CreateChunkedTopic,
-    GatherChunked,
-    OpenChunking,
-    Payload,
-    SendPayloads,
-    SubscribeChunked,
-)
 from model.deviations import DEVIATIONS
 from model.example import Example
+from model.operations import CreateTopic, OpenProducer, Send
+from model.subscription_operations import Acknowledge, ReceiveDue, Subscribe
+from model.vocabulary import Entry, Message
 
 SETTINGS = {"maxMessageSize": str(5 * 1024 * 1024)}
 MB = 1 << 20
@@ -46,16 +40,17 @@ def peak_mb() -> float:
 def measure(world: World, size_mb: int, messages: int) -> None:
     """Send and receive the messages one by one, each judged."""
     lockstep = Lockstep(RealPerformer(world), Example(known=frozenset(DEVIATIONS)))
-    lockstep.do(CreateChunkedTopic("t0"))
-    lockstep.do(OpenChunking("p1", "t0", "p"))
-    lockstep.do(SubscribeChunked("c1", "t0", "s0", queue=1))
+    lockstep.do(CreateTopic("t0", "namespace-off", is_chunked=True))
+    lockstep.do(OpenProducer("p1", "t0", "p", "official", is_chunking=True))
+    lockstep.do(Subscribe("c1", "t0", "s0", "Exclusive", "official", queue=1))
     for number in range(messages + 1):
         began_s = time.monotonic()
         size_bytes = size_mb * MB if number else 1
-        lockstep.do(SendPayloads("p1", (Payload(number + 1, f"p{number}", size_bytes),)))
+        message = Message(number + 1, f"p{number}", size_bytes=size_bytes, content="noise")
+        lockstep.do(Send("p1", (Entry((message,)),)))
         sent_s, sent_mb = time.monotonic() - began_s, peak_mb()
-        lockstep.do(GatherChunked("t0", "s0"))
-        lockstep.do(AcknowledgeChunked("c1", (0,)))
+        lockstep.do(ReceiveDue("t0", "s0"))
+        lockstep.do(Acknowledge("c1", (-1,)))
         whole_s = time.monotonic() - began_s
         told = f"{size_bytes / MB:6.1f} MB: sent in {sent_s:.1f} s, through in {whole_s:.1f} s"
         memory = f"{resident_mb():.0f} MB resident, at most {sent_mb:.0f} MB when sent, {peak_mb():.0f} MB when through"

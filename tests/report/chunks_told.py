@@ -1,121 +1,106 @@
-"""Operations and outcomes of document 002, and how they are told."""
+"""Operations and outcomes on chunked topics, and how they are told."""
 
 from __future__ import annotations
 
-from model.chunking.vocabulary import (
-    Acking,
-    AcknowledgeChunked,
-    Asking,
-    Came,
-    ChunkedAsked,
-    ChunkedBacklog,
-    ChunkedGathered,
-    ChunkedLeft,
-    ChunkedLog,
-    ChunkedSubscribed,
-    ChunkedTopic,
-    ChunkOperation,
-    ChunkOutcome,
+from model.events import (
+    Acknowledged,
+    AnyOutcome,
     ChunkRate,
-    Crafted,
-    CreateChunkedTopic,
-    GatherChunked,
-    GiveBack,
-    Given,
-    Joined,
-    LeaveChunked,
-    LeaveChunking,
-    Life,
-    LoggedPart,
-    MoveSubscription,
-    OpenChunking,
-    Part,
-    Payload,
-    PayloadsInterleaved,
-    PayloadsSent,
-    ReadChunkedBacklog,
-    ReadChunkedLog,
-    ReadChunkRate,
-    SendCrafted,
-    SendInterleaved,
-    SendPayloads,
-    Stream,
-    SubscribeChunked,
-    SubscriptionMoved,
+    CursorMoved,
+    Done,
+    DueReceived,
+    LogRead,
+    Refused,
+    Sent,
+    Stored,
+    UnacknowledgedRead,
 )
 from model.log import Position
+from model.operations import AnyOperation, CreateTopic, CutAfterSends, HoldAfterSends, OpenProducer, ReadChunkRate, Send
+from model.subscription_operations import Expire, ResetCursor, Subscribe
+from model.traffic import (
+    CommandAck,
+    CommandMessage,
+    CommandRedeliver,
+    CommandSubscribe,
+    Delivery,
+    Life,
+    LoggedPart,
+    Part,
+    Traffic,
+)
+from model.vocabulary import ChunkNumber, Entry, Message
 
 CHUNK = Part(7, "d", "p-7", 0, 2, 20)
-LARGE = Payload(7, "p7", 20000, is_compressible=True, key="k")
+LARGE = Message(7, "p7", key="k", size_bytes=20000, content="pattern")
 LOGGED = LoggedPart(Position(3, 0), "p", CHUNK, 10, 12)
-SENT = PayloadsSent((True, False), ("", "MessageTooBig"), (Life((CHUNK,), ((7, Position(3, 0)),), told=-1),))
-SENT_TOLD = "1 of 2 confirmed (MessageTooBig); on the wire: told -1, sent chunk 0 of 2 of 7, answered 7 at 3:0"
-STREAM = Stream(
+LIFE = Life((CHUNK,), ((7, Position(3, 0)),), last_sequence_id=-1)
+SENT = Sent((Stored(Position(3, 0)), Refused("MessageTooBig")), (LIFE,))
+LIFE_TOLD = "on the wire: last sequence id -1, sent chunk 0 of 2 of 7, answered 7 at 3:0"
+TRAFFIC = Traffic(
     "c1",
-    (Joined(), Came(Position(3, 0), "p", CHUNK), Acking((Position(3, 0),)), Asking(())),
-    (Given(Position(3, 0), 20, "d"),),
+    (
+        CommandSubscribe(),
+        CommandMessage(Position(3, 0), "p", CHUNK),
+        CommandAck((Position(3, 0),)),
+        CommandRedeliver(()),
+    ),
+    (Delivery(Position(3, 0), size_bytes=20, digest="d"),),
 )
-STREAM_TOLD = (
-    "to and from c1 passed: a subscription, 3:0 chunk 0 of 2 of 7 of p, an acknowledgment of 3:0, a request for "
-    "everything again; it received 3:0 (20 bytes)"
+TRAFFIC_TOLD = (
+    "to and from c1 passed: a subscription, 3:0 chunk 0 of 2 of 7 of p, an acknowledgment of 3:0, a redelivery request "
+    "for everything; it received 3:0 (20 bytes)"
 )
 
-OPERATIONS: list[tuple[ChunkOperation, str]] = [
-    (CreateChunkedTopic("t0"), "the suite creates topic t0, deduplication off."),
+OPERATIONS: list[tuple[AnyOperation, str]] = [
     (
-        OpenChunking("p1", "t0", "p", is_chunking=False, compression="lz4"),
-        "session p1 opens producer p on topic t0 (pulsar-client, without chunking, compressing with lz4).",
+        CreateTopic("t0", "namespace-off", is_chunked=True),
+        "the suite creates topic t0, in a namespace that disables deduplication, its clients through a proxy.",
     ),
     (
-        SendPayloads("p1", (LARGE,), 2, "unload"),
-        "session p1 sends 7 (p7, 20000 bytes, compressible, key k); behind chunk 2 it is cut off, the topic is "
-        "unloaded, and it comes back.",
+        OpenProducer("p1", "t0", "p", "official", is_chunking=True, compression="lz4"),
+        "producer p (session p1, pulsar-client) is created on topic t0, with chunking, compressing with lz4.",
     ),
     (
-        SendInterleaved("p1", (LARGE,), 1, "p2", (LARGE,)),
-        "session p1 sends 7 (p7, 20000 bytes, compressible, key k); it is held up behind chunk 1 while session p2 "
-        "sends 7 (p7, 20000 bytes, compressible, key k).",
+        Send("s1", (Entry((LARGE,)),), interruption=CutAfterSends(2, "unload")),
+        "producer p0 (session s1, wire client) sends 7 (p7, 20000 bytes of pattern, key k); after SEND 2 its "
+        "connection is cut, the topic is unloaded, and it reconnects.",
     ),
     (
-        SendCrafted("p1", (Crafted(7, "u", 0, 2), Crafted(8, "", 0, 1))),
-        "session p1 sends chunk 0 of 2 of u, 8.",
-    ),
-    (LeaveChunking("p1", crashes=True), "session p1 crashes."),
-    (
-        SubscribeChunked("c1", "t0", "s0", "Failover", 1, 2, acks_discarded=True),
-        "consumer c1 subscribes to subscription s0 of topic t0 (Failover, a queue of 1, at most 2 pending, what is "
-        "discarded is acknowledged).",
+        Send("s1", (Entry((LARGE,)),), interruption=HoldAfterSends(1, "s2", (Entry((Message(8, "b8"),)),))),
+        "producer p0 (session s1, wire client) sends 7 (p7, 20000 bytes of pattern, key k); after SEND 1 it is held "
+        "until session s2 has sent 8 (b8).",
     ),
     (
-        GatherChunked("t0", "s0"),
-        "the suite has the consumers of subscription s0 of topic t0 receive what must come.",
+        Send("s1", (Entry((Message(7, "u", chunk=ChunkNumber(0, 2)),)), Entry((Message(8, "b8"),)))),
+        "producer p0 (session s1, wire client) sends 7 (chunk 0 of 2 of u), 8 (b8), all in flight at once.",
     ),
     (
-        AcknowledgeChunked("c1", (0, 2), is_cumulative=True),
-        "consumer c1 acknowledges cumulatively message 0, 2 of what it has.",
+        Subscribe("c1", "t0", "s0", "Failover", "official", queue=1, max_pending_chunked=2, acks_oldest_chunked=True),
+        "consumer c1 (Failover, subscription s0, pulsar-client) subscribes to topic t0, with a receiver queue of "
+        "1 message, assembling at most 2 chunked messages, and acknowledging the oldest beyond that.",
     ),
-    (GiveBack("c1"), "consumer c1 asks for everything again."),
-    (LeaveChunked("c1"), "consumer c1 closes in good order."),
-    (MoveSubscription("t0", "s0", "skip", 3), "the suite skips 3 entries of subscription s0 of topic t0."),
-    (ReadChunkedLog("t0"), "the suite reads the log of topic t0."),
-    (ReadChunkedBacklog("t0", "s0"), "the suite reads what subscription s0 of topic t0 has not acknowledged."),
+    (
+        Expire("t0", "s0", 3),
+        "the suite expires everything up to entry 3 of the log of subscription s0 of topic t0.",
+    ),
+    (ResetCursor("t0", "s0", 3), "the suite resets subscription s0 of topic t0 to entry 3 of the log."),
     (
         ReadChunkRate("t0", "p1", LARGE),
-        "the suite reads the rate of chunks of topic t0 while session p1 sends 7 (p7, 20000 bytes, compressible, "
-        "key k) again and again.",
+        "the suite reads the rate of chunks of topic t0 while session p1 sends p7, 20000 bytes of pattern again and "
+        "again.",
     ),
 ]
 
-OUTCOMES: list[tuple[ChunkOutcome, str]] = [
-    (ChunkedTopic(10240, deduplication=True), "an entry may have 10240 bytes, deduplication is on"),
-    (SENT, f"{SENT_TOLD}"),
-    (PayloadsInterleaved(SENT, SENT), f"{SENT_TOLD}; of the other one {SENT_TOLD}"),
-    (ChunkedSubscribed(), "it is subscribed"),
-    (ChunkedGathered((LOGGED,), (STREAM,)), f"{STREAM_TOLD}; the log has 3:0 chunk 0 of 2 of 7 of p"),
-    (ChunkedAsked(None, STREAM), STREAM_TOLD),
-    (ChunkedLeft(STREAM), STREAM_TOLD),
-    (SubscriptionMoved((Position(3, 0),), ()), "of 1 entry left, none are left"),
-    (ChunkedLog((LOGGED,)), "the log has 3:0 chunk 0 of 2 of 7 of p"),
-    (ChunkedBacklog((Position(3, 0),)), "not acknowledged: 3:0"),
-    (ChunkRate(2.5, True, SENT), f"2.5 chunks a second, and the broker says that chunks were published; {SENT_TOLD}"),
+OUTCOMES: list[tuple[AnyOutcome, str]] = [
+    (DueReceived(traffic=(TRAFFIC,), log=(LOGGED,)), TRAFFIC_TOLD),
+    (Acknowledged((), traffic=(TRAFFIC,)), f"nothing; without a receipt; {TRAFFIC_TOLD}"),
+    (Done((TRAFFIC,)), TRAFFIC_TOLD),
+    (CursorMoved((Position(3, 0),), ()), "of 1 entry left, none are left"),
+    (LogRead(parts=(LOGGED,)), "3:0 chunk 0 of 2 of 7 of p"),
+    (UnacknowledgedRead((Position(3, 0),)), "not acknowledged: 3:0"),
+    (
+        ChunkRate(2.5, True, SENT),
+        f"2.5 chunks a second, and the broker says that chunks were published; {LIFE_TOLD}",
+    ),
 ]

@@ -9,12 +9,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
-from model.chunking.vocabulary import PART_BYTES, Crafted, Payload
+from msgspec.structs import replace
+
+from model.vocabulary import ChunkNumber, Message
 
 BLOCK_BYTES = 1 << 16
 """How much of a payload is made at a time."""
 REPEATED_BYTES = 64
 """What a compressible payload repeats."""
+CHUNK_BYTES = 8
+"""The length of each chunk that the wire client makes."""
 _DIGEST_BYTES = 8
 
 
@@ -29,14 +33,13 @@ def blocks(name: str, size_bytes: int, *, is_compressible: bool = False) -> Iter
             yield hashlib.shake_256(f"{name}/{number}".encode()).digest(length)
 
 
-def payload_of(payload: Payload) -> bytes:
-    """All bytes of a payload."""
-    return b"".join(blocks(payload.name, payload.size_bytes, is_compressible=payload.is_compressible))
-
-
-def part_of(crafted: Crafted) -> bytes:
-    """The bytes of a crafted chunk."""
-    return hashlib.shake_256(f"{_named(crafted)}/{crafted.chunk_id}".encode()).digest(PART_BYTES)
+def payload_of(message: Message) -> bytes:
+    """The payload of a message, or of the one chunk of it."""
+    if message.chunk is not None:
+        return hashlib.shake_256(f"{message.business_id}/{message.chunk.chunk_id}".encode()).digest(CHUNK_BYTES)
+    if message.content == "text":
+        return message.business_id.encode().ljust(message.size_bytes)
+    return b"".join(_blocks_of(message))
 
 
 def digest(*parts: bytes) -> str:
@@ -47,16 +50,18 @@ def digest(*parts: bytes) -> str:
     return whole.hexdigest()
 
 
-def digest_of(payload: Payload) -> str:
-    """The digest of a payload."""
-    return digest(*blocks(payload.name, payload.size_bytes, is_compressible=payload.is_compressible))
+def digest_of(message: Message) -> str:
+    """The digest of a message's whole payload, of whose chunks this may be one."""
+    if message.chunk is None:
+        return digest(payload_of(message)) if message.content == "text" else digest(*_blocks_of(message))
+    chunks = message.chunk.chunks
+    return digest(*(payload_of(replace(message, chunk=ChunkNumber(n, chunks))) for n in range(chunks)))
 
 
-def digest_of_crafted(crafted: Crafted) -> str:
-    """The digest of the message that a crafted chunk is part of."""
-    parts = (Crafted(crafted.sequence_id, crafted.uuid, n, crafted.chunks) for n in range(crafted.chunks))
-    return digest(*(part_of(part) for part in parts))
+def _blocks_of(message: Message) -> Iterator[bytes]:
+    return blocks(message.business_id, message.size_bytes, is_compressible=message.content == "pattern")
 
 
-def _named(crafted: Crafted) -> str:
-    return crafted.uuid or str(crafted.sequence_id)
+def business_id_of(payload: bytes) -> str:
+    """The business id in a payload of text."""
+    return payload.decode(errors="replace").rstrip()

@@ -1,0 +1,32 @@
+"""Producer sessions of an example, whatever their topic is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from model.log import Position
+from model.vocabulary import Client, Compression, Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Entries that were sent and not awaited.
+
+    Before that, ``behind`` was the last position confirmed on the topic, and ``deduplication`` on or off.
+    """
+
+    entries: tuple[Entry, ...]
+    behind: Position | None
+    deduplication: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A producer session: on which topic, under which name, by which client, and what it sent without waiting."""
+
+    topic: str
+    producer: str
+    client: Client
+    pending: tuple[Pending, ...] = ()
+    is_chunking: bool = False
+    compression: Compression = "none"
