@@ -342,6 +342,8 @@ class Chunks:
                     admin.expire_up_to(topic, subscription, place)
                     self._await_expired(topic, subscription, place)
                 case ResetCursor(to=int() as number, by_time=False):
+                    for consumer in self._on(topic, subscription):
+                        consumer.before_disconnect()
                     admin.reset_cursor(topic, subscription, log[number % len(log)].position)
                     for consumer in self._on(topic, subscription):
                         consumer.forget()
@@ -364,6 +366,9 @@ class Chunks:
 
     def before_move(self, topic: str | None = None) -> None:
         """Wait until the broker has what was acknowledged: what a move makes of the rest is document 003's matter."""
+        for consumer in self._consumers.values():
+            if topic in (None, consumer.topic):
+                consumer.before_disconnect()
         deadline = Deadline.after(STALLED_TIMEOUT_S)
         for real in {consumer.topic for consumer in self._consumers.values() if topic in (None, consumer.topic)}:
             while not self._is_settled(real) and not deadline.passed:

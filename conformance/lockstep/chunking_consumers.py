@@ -71,6 +71,8 @@ class ChunkConsumer:
         self.acknowledged: set[Position] = set()
         """What acknowledgments that passed to the broker named."""
         self._lanes = fresh_lanes(pending=operation.max_pending_chunked, acks_discarded=operation.acks_oldest_chunked)
+        self._subscribes = 0
+        self._subscribes_due = 1
         self._passed: list[ConsumerCommand] = []
         self._given: list[Delivery] = []
         self.received: list[Delivery] = []
@@ -112,6 +114,7 @@ class ChunkConsumer:
                     named = set(positions) if positions and self.kind not in ORDERED else set(self.holds)
                     self.holds -= named
                 case CommandSubscribe():
+                    self._subscribes += 1
                     self.holds.clear()
         self._lanes = met(self._lanes, news)
         self._passed += news
@@ -141,6 +144,14 @@ class ChunkConsumer:
         self._passed = []
         return traffic
 
+    def before_disconnect(self) -> None:
+        """The broker is about to disconnect it: until it subscribed again, its client would lose acknowledgments."""
+        self._look()
+        self._subscribes_due = self._subscribes + 1
+
+    def _is_back(self) -> bool:
+        return self._subscribes >= self._subscribes_due and self._consumer.is_connected
+
     def forget(self) -> None:
         """The broker was away, or its topic was moved: everything comes again."""
         self._look()
@@ -157,7 +168,7 @@ class ChunkConsumer:
 
     def acknowledge(self, chosen: Sequence[Delivery], *, is_cumulative: bool) -> None:
         """Acknowledge messages, and wait until that has passed to the broker."""
-        self._look()
+        self._await(self._is_back)
         seen = len(self._passed)
         deliveries = self._take(chosen)
         for delivery in deliveries[-1:] if is_cumulative else deliveries:
@@ -170,6 +181,7 @@ class ChunkConsumer:
 
     def give_back(self, chosen: Sequence[Delivery] | None) -> None:
         """Fail with messages, or ask for everything again, and wait until that has passed to the broker."""
+        self._await(self._is_back)
         before = self._asked()
         if chosen is None:
             self._consumer.redeliver_all()

@@ -180,6 +180,11 @@ class OfficialConsumer:
         """Give the next message, waiting for it; None if none comes in time. Raises :class:`ConnectionLost`."""
         return _receive(self._consumer.receive, timeout_s)
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether the client has a connection for it right now."""
+        return bool(self._consumer.is_connected())
+
     def ack(self, delivery: OfficialDelivery) -> None:
         """Acknowledge a message; the client groups it with others and sends it later (100 ms)."""
         _call("an acknowledgment", self._consumer.acknowledge, delivery.message)
