@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from model.chunking import dispatching, receiving, sending, storing
+from model.chunking import dispatching, producing, receiving, sending, storing
 from model.chunking.receiving import fresh_lanes, held_against, met
-from model.chunking.state import Asked, Consumer, Moved, Producer, Subscription, Topic
+from model.chunking.state import Asked, Chunking, Consumer, Moved, Producer, Subscription, Topic
 from model.deviations.chunking import (
     CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE,
     CHUNK_EACH_DEDUPLICATED,
@@ -17,7 +17,9 @@ from model.deviations.chunking import (
     CHUNK_REPEATED_DISCARDS_BUFFER,
     REDELIVERY_READS_IN_PARALLEL,
 )
-from model.judgement import Broken
+from model.events import Answer, Duplicate, Refused, Sent, Stored, Unknown
+from model.judgement import Allowed, Broken
+from model.sessions import Session
 from model.traffic import (
     CommandAck,
     CommandMessage,
@@ -27,6 +29,7 @@ from model.traffic import (
     LoggedPart,
     Part,
 )
+from model.vocabulary import Entry, Message
 from tests.model.chunking_histories import at, came, digests, given, life, logged, part
 
 PLAIN, DEDUPLICATING = Topic(100, deduplication=False), Topic(100, deduplication=True)
@@ -311,3 +314,20 @@ def test_a_second_read_beside_one_in_progress_is_a_deviation_only_where_the_brok
     assert needed(first, second, third, CommandRedeliver(()), first, first) is None
     assert needed(first, first) is None
     assert needed(first, second, CommandRedeliver(()), first, CommandSubscribe(), first, first) is None
+
+
+# ---------------------------------------------------------------------------------------------------- what was answered
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_confirmed"),
+    [(Stored(at(0)), True), (Duplicate(), True), (Refused("MessageTooBig"), False), (Unknown("w"), False)],
+)
+def test_a_message_counts_as_confirmed_by_its_receipt_even_as_a_duplicate(answer: Answer, is_confirmed: bool) -> None:
+    state = Chunking(topics={"t": Topic(100, deduplication=True, producers={"p": Producer()})})
+    session = Session("t", "p", "official", is_chunking=True)
+    judged = producing.sent(
+        state, session, (Entry((Message(1, "a", size_bytes=7, content="noise"),)),), Sent((answer,))
+    )
+    asked = judged.state.topics["t"].producers["p"].of(1) if isinstance(judged, Allowed) else None
+    assert (asked is not None and asked.is_confirmed) == is_confirmed
