@@ -42,13 +42,13 @@ from conformance.history.document import Replays, Violation
 from conformance.known import KnownDeviation
 from model.catalogue import RULES, Decided, Rule
 
-NEVER_REACHED = "no example came to it within the budget"
+NEVER_REACHED = "no example exercised it within the budget"
 """Why a rule was not exercised when the run says nothing more about it."""
 
-ENDED_EARLY = "the run ended before an example came to it"
+ENDED_EARLY = "the run ended before an example exercised it"
 """The same, when there was a harness error."""
 
-UNFINISHED = "The run did not end by itself: it was killed, or is not finished yet."
+UNFINISHED = "The run is not complete: it was killed, or is still running."
 """The harness error of a run whose last event is missing and that tells of no other harness error."""
 
 
@@ -368,7 +368,7 @@ class _Told:
         """What was told, and what the events themselves give away."""
         found = list(self.harness_errors)
         for name in sorted(set(self.met) - set(listed)):
-            sentence = f"The engine tolerated the deviation {name}, which it was not told to know."
+            sentence = f"The engine tolerated the deviation {name}, which is not known for this run."
             found.append(HarnessErrorHappened(at_s=self.seconds, sentence=sentence))
         for rule in sorted(self.violated - set(RULES)):
             sentence = f"The engine reported a violation of {rule}, which is not in the catalogue."

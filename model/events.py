@@ -9,9 +9,9 @@ from __future__ import annotations
 from msgspec import Struct
 
 from model.cluster_events import ReplicationOutcome, ReplicationSettings
+from model.failpoints import FailpointKind
 from model.key_shared.hashing import HashRange
 from model.log import Position
-from model.operations import FailpointKind
 from model.traffic import Delivery as Delivery
 from model.traffic import Life, LoggedPart, Traffic
 from model.vocabulary import Entry, Outcome

@@ -37,6 +37,7 @@ from model.events import (
     SnapshotRead,
     Stored,
 )
+from model.failpoints import RACES, WRITE_FAILURES, FailpointKind
 from model.judgement import Allowed, Broken
 from model.key_shared import membership
 from model.key_shared import tracker as key_shared
@@ -50,7 +51,6 @@ from model.operations import (
     CrashProducer,
     CreateTopic,
     CursorOperation,
-    FailpointKind,
     InjectNetworkFault,
     Kill,
     NetworkOperation,
@@ -107,12 +107,6 @@ class Example:
 
 
 Judgement = Allowed[Example] | Broken
-
-WRITE_FAILURES: frozenset[FailpointKind] = frozenset({"write-fails", "write-fails-late"})
-"""The failpoints that make writes fail."""
-
-RACES: frozenset[FailpointKind] = frozenset({"read-slow", "dispatch-slow", "join-slow", "leave-slow"})
-"""The failpoints that let calls race one another in a Key_Shared subscription (KEY-10)."""
 
 NO_TIME = Interval(0.0, 0.0)
 """When no times are known: all of it happens at once."""

@@ -15,27 +15,12 @@ from typing import Literal
 from msgspec import Struct
 
 from model.cluster_operations import ReplicationOperation
+from model.failpoints import FailpointKind
 from model.subscription_operations import KeyOperation, SubscriptionOperation
 from model.vocabulary import Client, Compression, Entry, Message, NetworkFault, Operation, Persistence, SubscriptionType
 
 Scope = Literal["namespace", "topic"]
 """The level at which a policy is set."""
-
-FailpointKind = Literal[
-    "write-fails",
-    "write-fails-late",
-    "write-slow",
-    "snapshot-write-fails",
-    "snapshot-slow",
-    "confirmation-lost",
-    "ledger-close-slow",
-    "replay-slow",
-    "read-slow",
-    "dispatch-slow",
-    "join-slow",
-    "leave-slow",
-]
-"""The failures inside the broker that a history can ask for."""
 
 Switch = Literal[
     "broker", "namespace-on", "namespace-off", "own-namespace-on", "own-namespace-off", "topic-on", "topic-off"

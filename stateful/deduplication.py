@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from conformance.engine.example import RunningExample
+from model.failpoints import FailpointKind
 from model.operations import (
     ClearFailpoints,
     CloseProducer,
     CrashProducer,
     CreateTopic,
-    FailpointKind,
     Kill,
     OpenProducer,
     ReadSnapshot,

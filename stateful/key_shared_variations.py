@@ -7,7 +7,8 @@ from dataclasses import replace
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from model.operations import ClearFailpoints, FailpointKind, Kill, Restart, SetFailpoint
+from model.failpoints import FailpointKind
+from model.operations import ClearFailpoints, Kill, Restart, SetFailpoint
 from model.subscription_operations import Acknowledge, CloseConsumer, CrashConsumer, Nack, Permit, Receive, Subscribe
 from stateful.key_shared import INDEXES, NTH, PERMITS, PICKS, SUBSCRIPTION, TOPIC, Claims, OnKeys
 from stateful.key_shared_plan import Pick

@@ -30,7 +30,6 @@ class Field:
 
     @property
     def is_static(self) -> bool:
-        """Whether it belongs to the class."""
         return bool(self.flags & STATIC)
 
     @property

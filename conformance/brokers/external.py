@@ -52,7 +52,6 @@ class ExternalBroker:
 
     @property
     def agent(self) -> AgentAddress | None:
-        """None."""
         return None
 
     def start(self) -> None:

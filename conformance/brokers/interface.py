@@ -44,12 +44,10 @@ class Addresses:
 
     @property
     def service(self) -> Service:
-        """The service address, for clients."""
         return Service(self.service_url, self.security)
 
     @property
     def admin(self) -> Service:
-        """The admin address, for clients."""
         return Service(self.admin_url, self.security)
 
 

@@ -81,8 +81,6 @@ def _is_number(value: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class KnownSettings:
-    """The settings of a release."""
-
     broker: Mapping[str, Descriptor]
     others: Mapping[str, Descriptor]
     """Those of its bookie, and what else its configuration files name."""

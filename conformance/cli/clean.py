@@ -17,9 +17,9 @@ from conformance.clients.security.service import Security
     "--tenant",
     type=Tenant(),
     metavar="NAME",
-    help="Where runs were given this tenant.  [default: the tenants of runs' own]",
+    help="A tenant that runs used (`--tenant`).  [default: the tenants that runs created]",
 )
-@click.option("--force", is_flag=True, help="Also what may belong to a run that goes on, on another machine.")
+@click.option("--force", is_flag=True, help="Also remove what may belong to a run in progress on another machine.")
 @connection_options
 def clean(broker: str, tenant: str | None, force: bool, security: Security) -> int:
     """Remove what runs that were killed left on a running cluster, and set back what they changed."""

@@ -27,7 +27,6 @@ EVERY_KIND = "VERSION, dist:PATH, container:TAG or URLs."
 
 
 def broker_option(*, required: bool = False, help: str = EVERY_KIND) -> Callable[[F], F]:
-    """``--broker``."""
     if required:
         return click.option("--broker", required=True, help=help, shell_complete=brokers)
     return click.option("--broker", default=DEFAULT_BROKER, show_default=True, help=help, shell_complete=brokers)
@@ -103,7 +102,6 @@ def footprint(broker: str, tenant: str | None, allow_cluster_settings: bool, *, 
 
 
 def known_deviations(text: str | None) -> tuple[KnownDeviation, ...]:
-    """The deviations that ``--known`` names."""
     from conformance.known import read, shipped
 
     match text:

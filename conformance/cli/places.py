@@ -19,7 +19,6 @@ class OutputFile(click.Path):
         super().__init__(dir_okay=False, writable=True, allow_dash=allow_dash)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path."""
         path = Path(str(super().convert(value, param, ctx)))
         if not path.name:
             self.fail(f"{value!r} names no file", param, ctx)
@@ -37,7 +36,6 @@ class OutputFolder(click.Path):
         super().__init__(file_okay=False, writable=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path."""
         path = Path(str(super().convert(value, param, ctx)))
         there = next((above for above in (path, *path.absolute().parents) if above.exists()), path)
         if not there.is_dir():
@@ -51,7 +49,6 @@ class ReportFolder(OutputFolder):
     """A folder for the report of a run, without that of another run: their files would be mixed."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path."""
         path = super().convert(value, param, ctx)
         if has_report(path):
             self.fail(f"there is a report in {str(path)!r} already; name another folder, or remove it", param, ctx)

@@ -51,7 +51,6 @@ class Number(click.FloatRange):
     """A number within limits, and no ``nan``, which click takes to be within any."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number."""
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
             self.fail(f"{value!r} is no number that can be used", param, ctx)
@@ -90,7 +89,6 @@ class Name(click.ParamType[str]):
         return (*self._names(), *self.also)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name, which there is."""
         if value not in self.names:
             self.fail(names.unknown(self.kind, value, self.names, listed_by=self.listed_by), param, ctx)
         return str(value)
@@ -168,7 +166,6 @@ class SparkOption(click.ParamType[tuple[str, str]]):
     name = "name=value"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """Its name and its value."""
         if isinstance(value, tuple):
             return value
         name, equals, told = value.partition("=")

@@ -43,10 +43,8 @@ class _Watcher:
         self.wants_end = False
 
     def show(self, state: State) -> None:
-        """Pass it on."""
         self._shown.show(state)
 
     def end(self) -> None:
-        """End the load."""
         self.wants_end = True
         self._shown.say("Interrupted: quiescing and reading back (once more to stop at once)", time.monotonic())

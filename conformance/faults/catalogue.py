@@ -25,13 +25,9 @@ _HEADER = re.compile(r"# (?P<key>[a-z]+): (?P<value>.+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failpoint:
-    """A fault that a running broker can be told to have, on one topic and so many times.
-
-    ``text``: its Byteman rules.
-    """
+    """The Byteman rules of a fault that a running broker can have, on one topic and so many times."""
 
     name: str
-    summary: str
     text: str
 
 
@@ -47,7 +43,6 @@ class BrokerDefect(Defect):
 
 @cache
 def failpoints() -> tuple[Failpoint, ...]:
-    """All failpoints, by name."""
     return tuple(fault for fault in _all() if isinstance(fault, Failpoint))
 
 
@@ -81,8 +76,8 @@ def parse(file_name: str, text: str) -> Failpoint | BrokerDefect:
     told = list(_read_header(text))
     header = dict(told)
     kinds = header.keys() & {"failpoint", "defect"}
-    if len(kinds) != 1 or "summary" not in header:
-        raise ValueError(f"{file_name}: its header needs 'failpoint' or 'defect', and 'summary'")
+    if len(kinds) != 1:
+        raise ValueError(f"{file_name}: its header needs 'failpoint' or 'defect'")
     kind = kinds.pop()
     name = header[kind]
     if file_name != f"{name}.btm":
@@ -91,9 +86,9 @@ def parse(file_name: str, text: str) -> Failpoint | BrokerDefect:
     if not rules or not all(rule.startswith(f"{kind} {name}") for rule in rules):
         raise ValueError(f"{file_name}: its rules need names that begin with '{kind} {name}'; found {rules}")
     if kind == "failpoint":
-        return Failpoint(name=name, summary=header["summary"], text=text)
-    if "breaks" not in header:
-        raise ValueError(f"{file_name}: its header does not say which rule it breaks")
+        return Failpoint(name=name, text=text)
+    if not header.keys() >= {"breaks", "summary"}:
+        raise ValueError(f"{file_name}: its header needs 'breaks', the rule that it breaks, and 'summary'")
     settings = tuple(_read_setting(file_name, value) for key, value in told if key == "setting")
     return BrokerDefect(name=name, breaks=header["breaks"], summary=header["summary"], text=text, settings=settings)
 

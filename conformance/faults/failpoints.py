@@ -13,191 +13,34 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import ClassVar
 from urllib.parse import quote_plus
 
 from conformance.brokers.interface import AgentAddress
 from conformance.faults.byteman import Agent
 from conformance.faults.catalogue import find_failpoint
+from model.failpoints import FAILPOINTS, AnyFailpoint
 
 MAX_COUNT = 999_999
 MAX_DELAY_MS = 999_999
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OnTopic:
-    """What all failpoints have: the topic (``name`` or ``persistent://tenant/namespace/name``), and how many times."""
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A failpoint on a topic (``name`` or ``persistent://tenant/namespace/name``), for the next ``count`` times.
 
+    ``spared``: so many entries pass first. ``delay_ms`` and ``spared`` count only for failpoints that have them.
+    """
+
+    kind: AnyFailpoint
     topic: str
     count: int = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteFails(_OnTopic):
-    """The writes of the next ``count`` entries behind ``spared`` ones fail, and nothing of them is stored.
-
-    So do the writes behind them until the broker has recovered: it refuses every send while writes are in flight, then
-    disconnects the topic's producers.
-    """
-
-    name: ClassVar[str] = "write-fails"
     spared: int = 0
+    delay_ms: int = 0
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteFailsLate(_OnTopic):
-    """As :class:`WriteFails` (and it replaces one on the same topic), after ``delay_ms`` in flight."""
-
-    name: ClassVar[str] = "write-fails"
-    spared: int = 0
-    delay_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteSlow(_OnTopic):
-    """The next ``count`` entries are stored, but their writes stay in flight for ``delay_ms`` (from when stored).
-
-    Order is kept: entries stored after a slow one wait for it.
-    """
-
-    name: ClassVar[str] = "write-slow"
-    delay_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotWriteFails(_OnTopic):
-    """The next ``count`` attempts to persist a deduplication snapshot fail.
-
-    Not every snapshot is persisted: a cursor's first one is, later ones as often as the broker's setting
-    ``managedLedgerDefaultMarkDeleteRateLimit`` lets it (0.1 a second as shipped, 0 for every time).
-    """
-
-    name: ClassVar[str] = "snapshot-write-fails"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotSlow(_OnTopic):
-    """The next ``count`` deduplication snapshots are taken in time, and written ``delay_ms`` late."""
-
-    name: ClassVar[str] = "snapshot-slow"
-    delay_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CrashBeforeConfirmation(_OnTopic):
-    """The broker's process ends, as by SIGKILL, between storing the ``count``-th entry from now and confirming it.
-
-    It takes the marks of this firing with it: that the process is gone is the sign.
-    """
-
-    name: ClassVar[str] = "crash-before-confirmation"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfirmationLost(_OnTopic):
-    """The next ``count`` entries are stored and recorded, but their producers' connections close before the receipt."""
-
-    name: ClassVar[str] = "confirmation-lost"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerCloseSlow(_OnTopic):
-    """The next ``count`` ledgers that become full take ``delay_ms`` to close.
-
-    Their last entry is stored and readable, and the broker counts it among the confirmed entries; its producer and
-    the deduplication state learn of it after the closing.
-    """
-
-    name: ClassVar[str] = "ledger-close-slow"
-    delay_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplaySlow(_OnTopic):
-    """What the next ``count`` recoveries read of the log reaches deduplication ``delay_ms`` late.
-
-    Where the broker begins a second recovery beside the first, that one begins a quarter of the delay later, when the
-    first has read all. Neither changes anything but which thread is in time.
-    """
-
-    name: ClassVar[str] = "replay-slow"
-    delay_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadSlow(_OnTopic):
-    """What the next ``count`` reads for a Shared or Key_Shared subscription gave reaches the dispatcher late.
-
-    By ``delay_ms``. Only then are consumers chosen for it; they may come and go meanwhile.
-    """
-
-    name: ClassVar[str] = "read-slow"
-    delay_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DispatchSlow(_OnTopic):
-    """The next ``count`` times, ``delay_ms`` pass between choosing a consumer and adding to its pending messages.
-
-    For Key_Shared. Brokers hold the dispatcher's lock between the two: a consumer that joins or leaves waits for it,
-    and one that crashes is gone when it is sent to.
-    """
-
-    name: ClassVar[str] = "dispatch-slow"
-    delay_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinSlow(_OnTopic):
-    """The next ``count`` joins or leaves take ``delay_ms`` between new ranges and the registering of what drains.
-
-    For Key_Shared from 4.0 on. Acks and negative acks are taken meanwhile, messages are not sent. Connections that the
-    broker serves by the same thread wait, too.
-    """
-
-    name: ClassVar[str] = "join-slow"
-    delay_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaveSlow(_OnTopic):
-    """The next ``count`` consumers that close or crash are taken out of their subscription ``delay_ms`` late.
-
-    Connections that the broker serves by the same thread wait, too.
-    """
-
-    name: ClassVar[str] = "leave-slow"
-    delay_ms: int
-
-
-Fault = (
-    WriteFails
-    | WriteFailsLate
-    | WriteSlow
-    | SnapshotWriteFails
-    | SnapshotSlow
-    | CrashBeforeConfirmation
-    | ConfirmationLost
-    | LedgerCloseSlow
-    | ReplaySlow
-    | ReadSlow
-    | DispatchSlow
-    | JoinSlow
-    | LeaveSlow
-)
-"""Every fault that can be armed."""
-
-_DELAYING = (
-    WriteFailsLate,
-    WriteSlow,
-    SnapshotSlow,
-    LedgerCloseSlow,
-    ReplaySlow,
-    ReadSlow,
-    DispatchSlow,
-    JoinSlow,
-    LeaveSlow,
-)
+    @property
+    def name(self) -> str:
+        """The name of its rules in the broker."""
+        return FAILPOINTS[self.kind].rules or self.kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,8 +75,9 @@ def arm(address: AgentAddress, fault: Fault) -> Armed:
     Raises ``ValueError`` for a count or delay out of range or a topic that is not named in full,
     :class:`~conformance.harness_error.HarnessError` where the agent does not do it.
     """
-    delay_ms = fault.delay_ms if isinstance(fault, _DELAYING) else 0
-    spared = fault.spared if isinstance(fault, WriteFails | WriteFailsLate) else 0
+    failpoint = FAILPOINTS[fault.kind]
+    delay_ms = fault.delay_ms if failpoint.has_delay else 0
+    spared = fault.spared if failpoint.can_spare else 0
     if not (1 <= fault.count <= MAX_COUNT and 0 <= spared <= MAX_COUNT and 0 <= delay_ms <= MAX_DELAY_MS):
         raise ValueError(f"a failpoint's count is 1 to {MAX_COUNT}, its delay 0 to {MAX_DELAY_MS} ms: {fault}")
     key = _key(fault)

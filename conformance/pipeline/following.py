@@ -135,7 +135,6 @@ class News:
         self._told.put(None)
 
     def end(self) -> None:
-        """It is over."""
         self._is_over = True
         self.tell()
 

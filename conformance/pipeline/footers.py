@@ -48,7 +48,6 @@ class File:
 
     @property
     def bucket(self) -> str:
-        """The folder that it is in."""
         return posixpath.dirname(self.path)
 
     @property
@@ -63,7 +62,6 @@ class File:
 
     @property
     def name(self) -> str:
-        """Its name in its bucket."""
         return posixpath.basename(self.path)
 
 

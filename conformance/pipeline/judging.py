@@ -203,7 +203,6 @@ class _Judged:
             self._topics.setdefault((run, one.rule), _Topics(run, one.rule)).take(name, reasons)
 
     def rows(self) -> list[dict[str, Any]]:
-        """All of them, as rows."""
         told = [account.row() for account in self._kept.values()]
         return told + [row for one in self._topics.values() if (row := one.row())]
 

@@ -53,12 +53,10 @@ class Files:
 
     @property
     def all(self) -> tuple[File, ...]:
-        """All that are to be read."""
         return (*self.in_order, *self.loose)
 
     @property
     def runs(self) -> frozenset[str]:
-        """All runs in these files."""
         return frozenset[str]().union(*(file.runs for file in self.all))
 
     @property

@@ -140,7 +140,6 @@ class Topic:
         return NOBODY if code < 0 else code
 
     def _column(self, name: str) -> pa.Array:
-        """A column in one piece."""
         return self.table[name].chunk(0)
 
     def name(self, column: str, row: int) -> Any:

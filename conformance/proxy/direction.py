@@ -50,8 +50,7 @@ class Guard(Protocol):
     def next_number(self) -> int:
         """Give the number of a command that came."""
 
-    def record(self, event: Event) -> None:
-        """Tell an event."""
+    def record(self, event: Event) -> None: ...
 
     def fault_for(self, command: Command) -> Armed | None:
         """Have every fault count a command, and give the one that acts on it."""
@@ -120,7 +119,6 @@ class Lane:
         self._is_paused = False
 
     def take(self, data: bytes) -> None:
-        """Take in what came."""
         now_s = time.monotonic()
         if self._is_blind:
             self._go(data, None)

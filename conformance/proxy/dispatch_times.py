@@ -29,8 +29,7 @@ class Sighting(Struct, frozen=True):
     chunk: Chunk | None
 
 
-def _nobody(_topic: str, _consumer: str, _at_ns: int) -> None:
-    """Tell nobody."""
+def _nobody(_topic: str, _consumer: str, _at_ns: int) -> None: ...
 
 
 class Sightings:

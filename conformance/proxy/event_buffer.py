@@ -19,7 +19,6 @@ class Ring:
         """How many there were, with those that are no longer kept."""
 
     def __call__(self, event: Event) -> None:
-        """Keep an event."""
         self._events.append(event)
         self.count += 1
 

@@ -56,7 +56,6 @@ class End(asyncio.Protocol):
         return int(self.transport.get_extra_info("peername" if self._side == "client" else "sockname")[1])
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The socket is there."""
         assert isinstance(transport, asyncio.Transport)
         transport.set_write_buffer_limits(high=_MOST_UNWRITTEN_BYTES)
         self.transport = transport

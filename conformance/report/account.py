@@ -71,10 +71,10 @@ class NotMet:
     command: str | None
 
     def __str__(self) -> str:
-        what = f"The known deviation {self.deviation.name} ({self.deviation.rule}) was not met in this run"
+        what = f"The known deviation {self.deviation.name} ({self.deviation.rule}) was not seen in this run"
         if self.command is None:
-            return f"{what}. It may be gone, or nothing came up that shows it."
-        return f"{what}. It may be gone, or nothing came up that shows it; its own history tells:"
+            return f"{what}. It may be fixed, or no example triggered it."
+        return f"{what}. It may be fixed, or no example triggered it. To replay its history:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,4 +187,4 @@ def because(verdict: Contradicted, account: Account) -> str:
 def _met(name: str, times: int, account: Account) -> str:
     deviation = account.deviation(name)
     summary = deviation.summary.removesuffix(".") if deviation else name
-    return f"{summary} (deviation {name}, met {times} times)"
+    return f"{summary} (deviation {name}, seen {times} times)"

@@ -14,6 +14,7 @@ from conformance.report.consumption import deed
 from conformance.report.lists import count, joined, times
 from conformance.report.participants import BROKER, CLIENTS, SUITE, Cast, at_cluster
 from model.cluster_operations import ReplicationOperation
+from model.failpoints import FAILPOINTS
 from model.operations import (
     AnyOperation,
     ClearFailpoints,
@@ -26,7 +27,6 @@ from model.operations import (
     CutAfterSends,
     Death,
     Drain,
-    FailpointKind,
     FinishSource,
     GoesOn,
     HoldAfterSends,
@@ -229,7 +229,8 @@ def _done_to_broker(operation: Unload | Restart | Kill | SetFailpoint | ClearFai
         case SetFailpoint(topic=topic, kind=kind, count=number, delay_ms=delay_ms, spared=spared):
             delay = f", by {delay_ms} ms" if delay_ms else ""
             after = f", after {count(spared, 'write', 'writes')} that succeed" if spared else ""
-            return f"has a failpoint on topic {topic}, {times(number)}{after}: {_failpoint(kind)}{delay} ({kind})"
+            does = f"{FAILPOINTS[kind].statement}{delay} ({kind})"
+            return f"has a failpoint on topic {topic}, {times(number)}{after}: {does}"
         case ClearFailpoints():
             return "clears its failpoints"
         case _:
@@ -244,36 +245,6 @@ def _implemented(classic: bool | None) -> str:
             return ", with the classic implementation of Key_Shared"
         case False:
             return ", with the implementation of Key_Shared that has draining hashes"
-
-
-def _failpoint(kind: FailpointKind) -> str:
-    match kind:
-        case "write-fails":
-            return "a write fails before anything is stored"
-        case "write-fails-late":
-            return "a write fails late"
-        case "write-slow":
-            return "an entry is stored, but its write completes late"
-        case "snapshot-write-fails":
-            return "a deduplication snapshot cannot be written"
-        case "snapshot-slow":
-            return "a deduplication snapshot is taken, but written late"
-        case "confirmation-lost":
-            return "an entry is stored, but its receipt is lost with the connection"
-        case "ledger-close-slow":
-            return "a full ledger closes late"
-        case "replay-slow":
-            return "entries that recovery reads reach deduplication late"
-        case "read-slow":
-            return "entries that were read reach the dispatcher late"
-        case "dispatch-slow":
-            return "consumers are chosen for messages, which are dispatched late"
-        case "join-slow":
-            return "hashes move to other consumers, but draining hashes are registered late"
-        case "leave-slow":
-            return "a consumer leaves, but is removed late"
-        case _:
-            assert_never(kind)
 
 
 def _deed_of_suite(

@@ -39,7 +39,6 @@ def form(account: Account, *, folder: Path, when: datetime) -> CheckForm:
 
 
 def write(account: Account, path: Path) -> None:
-    """Write it, replacing what is there."""
     path.write_bytes(encode(form(account, folder=path.parent, when=datetime.now(UTC))))
 
 

@@ -97,7 +97,6 @@ def write(verification: Verification, summary: Summary, folder: Path) -> Path:
 
 
 def page(verification: Verification, summary: Summary, *, when: datetime) -> str:
-    """The page, as of ``when``."""
     runs = list(_runs(summary))
     return template_of("histories.html.j2", in_words=event_in_words).render(
         verification=verification,

@@ -21,6 +21,7 @@ from model.explorations import explorations
 from model.explorations.deduplication import source, system
 from model.explorations.deduplication_world import Setup, World
 from model.explore import explore
+from model.failpoints import FAILPOINTS, AnyFailpoint
 from model.key_shared import draining
 
 _DRAWN = Setup(sources=(source("A", 1),), failures=1, restart=None)
@@ -64,6 +65,9 @@ def defects_page(defects: Sequence[Defect], told: Sequence[ToldHunt]) -> str:
         "the same histories violate no rule without it.",
         "## Defects\n\n"
         + grid(("defect", "breaks", "what it does"), [(f"`{d.name}`", d.breaks, d.summary) for d in defects]),
+        "## Failpoints\n\n"
+        "Faults that the machines inject into a running broker, on one topic, for the next entries, reads or consumers "
+        "(`model/failpoints.py`).\n\n" + grid(("failpoint", "what happens", "details"), map(_failpoint, FAILPOINTS)),
         "## Hunts\n\n"
         "`pulsar-conformance defects --hunt --json FILE` switches one defect on after the other; `docs/hunts` has the "
         "results below. *Violated* is the rule that the minimal history breaks. It is often another rule than the "
@@ -74,6 +78,11 @@ def defects_page(defects: Sequence[Defect], told: Sequence[ToldHunt]) -> str:
         *(_hunt(hunt) for hunt in told),
         *([f"Not hunted yet: {', '.join(unhunted)}."] if unhunted else []),
     )
+
+
+def _failpoint(name: AnyFailpoint) -> tuple[str, str, str]:
+    failpoint = FAILPOINTS[name]
+    return f"`{name}`", f"{failpoint.statement[0].upper()}{failpoint.statement[1:]}.", failpoint.details
 
 
 def _hunt(hunt: ToldHunt) -> str:
@@ -215,6 +224,5 @@ def page(heading: str, *parts: str) -> str:
 
 
 def grid(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """A table."""
     lines = [headings, tuple("---" for _ in headings), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)

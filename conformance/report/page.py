@@ -110,7 +110,6 @@ class _Violation:
 
 
 def write(account: Account, path: Path) -> None:
-    """Write the page, replacing what is there."""
     path.write_text(page(account, folder=path.parent, when=datetime.now(UTC)), encoding="utf-8")
 
 

@@ -55,7 +55,6 @@ class Display(Protocol):
 
 
 def display(rules: Sequence[Rule], *, budget_s: float, console: Console) -> Display:
-    """The display that suits the console."""
     state = _State(rules, budget_s)
     return _LiveDisplay(state, console) if console.is_terminal else _PlainDisplay(state, console)
 

@@ -50,7 +50,6 @@ class Display:
             self._live.stop()
 
     def show(self, state: State) -> None:
-        """This is how far it is."""
         rates = self._rates.with_(state)
         now_s = time.monotonic()
         if self._live is not None:
@@ -66,7 +65,6 @@ class Display:
 
 
 def display(console: Console) -> Display:
-    """The display that suits the console."""
     return Display(console)
 
 

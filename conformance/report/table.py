@@ -75,7 +75,7 @@ def show(account: Account, console: Console, *, report: Path | None = None, verb
 def headline(account: Account) -> str:
     """Which release was judged, with which seed, by how much."""
     verdicts = account.verdicts
-    release = f"Pulsar {verdicts.release}" if verdicts.release else f"Broker {account.broker} (it never came up)"
+    release = f"Pulsar {verdicts.release}" if verdicts.release else f"Broker {account.broker} (it never started)"
     client = f" with pulsar-client {version}" if (version := account.clients.get("pulsar-client")) else ""
     defect = f", defect {account.defect} switched on" if account.defect else ""
     operations = f"{verdicts.operations:,} operations".replace(",", " ")
@@ -199,8 +199,8 @@ def _show_story(story: Story, console: Console, *, verbose: bool) -> None:
     for line in evidence:
         say(console, line, indent=4)
     if story.problem is not None:
-        say(console, f"Its history cannot be told: {story.problem}.", indent=2)
-    say(console, f"To see it again ({story.came_back}):", indent=2)
+        say(console, f"Its history cannot be shown: {story.problem}.", indent=2)
+    say(console, f"To replay it ({story.came_back}):", indent=2)
     console.print(Text(f"    {story.command}"), soft_wrap=True)
 
 

@@ -88,7 +88,6 @@ class RunTenant:
         return {}
 
     def namespaces(self) -> tuple[str, ...]:
-        """The namespaces that the run has now."""
         everything = self._namespaces_of_tenant() or ()
         return tuple(sorted(one for one in everything if one.startswith(f"{self.tenant}/{self._prefix}")))
 

@@ -99,7 +99,7 @@ DEDUP-03: {title(RULES["DEDUP-03"])}
   Step 8 breaks the rule. Evidence:
     3:1 p0 4 (b4)
     3:2 p0 4 (b4)
-  To see it again (it came back in 4 of 5 replays):
+  To replay it (it came back in 4 of 5 replays):
     pulsar-conformance replay report/histories/1-minimal.json --broker 4.0.8
 
 Report: {tmp_path}/report/report.html

@@ -46,7 +46,7 @@ def test_a_run_that_was_killed_gets_its_report_and_status_2(tmp_path: Path) -> N
     killed("works_until_stopped", tmp_path, "--rules", "DEDUP-01,DEDUP-02", when=b'DEDUP-02":3')
     ran = run("holds", "report", "report", folder=tmp_path)
     assert (ran.status, ran.err) == (2, "")
-    assert "The run did not end by itself: it was killed, or is not finished yet." in ran.out
+    assert "The run is not complete: it was killed, or is still running." in ran.out
     assert all((tmp_path / "report" / name).exists() for name in REPORTS)
     told = verdicts(tmp_path / "report")
     assert set(told) == {"DEDUP-01", "DEDUP-02", "harness_errors"}
@@ -95,7 +95,7 @@ def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
     events.write_bytes(whole[:-9])
     ran = run("holds", "report", "report", folder=tmp_path)
     assert (ran.status, ran.err) == (2, ""), "its last event is missing"
-    assert "The run did not end by itself" in ran.out
+    assert "The run is not complete" in ran.out
 
 
 @pytest.mark.parametrize(

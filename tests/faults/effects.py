@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from conformance.clients.outcomes import Receipt, SendOutcome
-from conformance.faults.failpoints import SnapshotWriteFails, WriteFails, WriteSlow, armed
+from conformance.faults.failpoints import Fault, armed
 from tests.faults.effect_fixtures import Bench
 from tests.polling import TIMEOUT_S, becomes, eventually
 
@@ -71,7 +71,7 @@ def sending(*sequence_ids: int) -> Experiment:
 def sending_twice_in_flight(bench: Bench) -> Observation:
     """Send an id again while its first write is on its way: both answers (nothing in them tells whose), and the log."""
     producer = bench.producer()
-    with armed(bench.agent, WriteSlow(topic=bench.topic, delay_ms=300)) as fault:
+    with armed(bench.agent, Fault("write-slow", topic=bench.topic, delay_ms=300)) as fault:
         tickets = [producer.send(1, b"first"), producer.send(1, b"second")]
         for ticket in tickets:
             bench.answer(producer, ticket)
@@ -82,7 +82,7 @@ def sending_twice_in_flight(bench: Bench) -> Observation:
 
 def sending_again_after_a_failed_write(bench: Bench) -> Observation:
     """Have a write fail, come back and send the same id: the first and the second answer, and the log."""
-    with armed(bench.agent, WriteFails(topic=bench.topic)) as fault:
+    with armed(bench.agent, Fault("write-fails", topic=bench.topic)) as fault:
         first = word(bench.send(bench.producer(), 1))
         assert fault.fired() == 1
     # The broker disconnects the producer of a failed write; a defect may leave it, and then it has to make room.
@@ -139,7 +139,7 @@ def snapshot_with_a_write_in_flight(bench: Bench) -> Observation:
     """The snapshot that the fifth entry causes while the sixth has been pushed and not been recorded."""
     producer = bench.producer()
     bench.send(producer, 1, 2, 3, 4)
-    with armed(bench.agent, WriteSlow(topic=bench.topic, delay_ms=300)) as fault:
+    with armed(bench.agent, Fault("write-slow", topic=bench.topic, delay_ms=300)) as fault:
         tickets = [producer.send(5, b"5"), producer.send(6, b"6")]
         assert [word(bench.answer(producer, ticket)) for ticket in tickets] == ["stored", "stored"]
         assert fault.fired() == 1
@@ -153,7 +153,7 @@ def sending_again_after_a_failed_snapshot(bench: Bench) -> Observation:
     The broker handles the failure in a thread of its own, after the failpoint fired.
     """
     producer = bench.producer()
-    with armed(bench.agent, SnapshotWriteFails(topic=bench.topic)) as fault:
+    with armed(bench.agent, Fault("snapshot-write-fails", topic=bench.topic)) as fault:
         bench.send(producer, 1, 2, 3, 4, 5)
         eventually(lambda: fault.fired() == 1)
     return becomes(lambda: word(bench.send(producer, 5)) == "stored")

@@ -17,7 +17,7 @@ from conformance.clients import protocol_pb2 as pb
 from conformance.clients.admin.types import ConsumerStats
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.consumer import PartOfBatch, WireConsumer
-from conformance.faults.failpoints import ReadSlow, armed
+from conformance.faults.failpoints import Fault, armed
 from model.key_shared.hashing import HashRange, sticky_hash
 from model.log import Position
 from tests.faults.cursor_effects import all_given, position_of
@@ -205,7 +205,7 @@ def leaving_while_a_read_is_slow(bench: Bench) -> Observation:
         second.flow(1)
         return len(second.pending()) == 2
 
-    with armed(bench.agent, ReadSlow(topic=keyed.topic, delay_ms=500)) as fault:
+    with armed(bench.agent, Fault("read-slow", topic=keyed.topic, delay_ms=500)) as fault:
         keyed.send(key)
         eventually(lambda: fault.fired() == 1)
         first.close(timeout_s=TIMEOUT_S)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
-from conformance.faults import failpoints as failpoints_module
 from conformance.faults.byteman import rule_names
 from conformance.faults.catalogue import (
     BrokerDefect,
@@ -16,8 +17,10 @@ from conformance.faults.catalogue import (
     find_failpoint,
     parse,
 )
+from conformance.faults.failpoints import Fault
 from conformance.harness_error import HarnessError
 from model.catalogue import CATALOGUE
+from model.failpoints import FAILPOINTS, FailpointKind
 
 GOOD = "# defect: x\n# breaks: DEDUP-03\n# summary: It does.\nRULE defect x\nENDRULE\n"
 
@@ -39,8 +42,11 @@ def test_there_are_at_least_twelve_defects_and_no_name_or_rule_is_there_twice() 
 
 
 def test_every_failpoint_can_be_armed() -> None:
-    kinds = failpoints_module.Fault.__args__
-    assert sorted({kind.name for kind in kinds}) == [failpoint.name for failpoint in failpoints()]
+    assert sorted({Fault(kind, "t").name for kind in FAILPOINTS}) == [failpoint.name for failpoint in failpoints()]
+
+
+def test_every_failpoint_of_histories_has_an_entry() -> None:
+    assert set(get_args(FailpointKind)) == FAILPOINTS.keys() - {"crash-before-confirmation"}
 
 
 def test_a_fault_is_found_by_its_name() -> None:
@@ -70,7 +76,7 @@ def test_a_file_may_say_which_settings_its_defect_needs() -> None:
         ("# breaks", "# setting: a\n# breaks", "a setting is written NAME=VALUE, not 'a'"),
         ("# defect: x\n", "", "its header needs 'failpoint' or 'defect'"),
         ("# summary: It does.\n", "", "and 'summary'"),
-        ("# breaks: DEDUP-03\n", "", "does not say which rule it breaks"),
+        ("# breaks: DEDUP-03\n", "", "needs 'breaks'"),
         ("# defect: x\n", "# defect: y\n", "its header says that it is 'y'"),
         ("RULE defect x", "RULE y", "need names that begin with 'defect x'"),
         ("RULE defect x\nENDRULE\n", "", r"found \(\)"),

@@ -11,19 +11,7 @@ from conformance.brokers.interface import AgentAddress, Capability
 from conformance.clients.outcomes import Lost, SendError
 from conformance.clients.wire.producer import SendTicket
 from conformance.faults.byteman import Agent
-from conformance.faults.failpoints import (
-    ConfirmationLost,
-    CrashBeforeConfirmation,
-    LedgerCloseSlow,
-    ReplaySlow,
-    SnapshotSlow,
-    SnapshotWriteFails,
-    WriteFails,
-    WriteFailsLate,
-    WriteSlow,
-    arm,
-    armed,
-)
+from conformance.faults.failpoints import Fault, arm, armed
 from tests.faults.effect_fixtures import Bench, is_duplicate, is_stored
 from tests.polling import becomes, eventually
 
@@ -36,13 +24,13 @@ def is_one_refused(*tickets: SendTicket) -> bool:
 
 def test_a_topic_that_is_not_named_in_full_is_refused() -> None:
     with pytest.raises(ValueError, match="not a full topic name"):
-        arm(AgentAddress(host="127.0.0.1", port=1), WriteFails(topic="t"))
+        arm(AgentAddress(host="127.0.0.1", port=1), Fault("write-fails", topic="t"))
 
 
 def test_a_failed_write_is_not_stored_and_the_next_try_is(bench: Bench) -> None:
     producer = bench.producer()
     assert is_stored(bench.send(producer, 1))
-    with armed(bench.agent, WriteFails(topic=bench.topic)) as fault:
+    with armed(bench.agent, Fault("write-fails", topic=bench.topic)) as fault:
         assert isinstance(bench.send(producer, 2), Lost | SendError)
         assert fault.fired() == 1
         producer = bench.producer()
@@ -55,7 +43,7 @@ def test_a_failed_write_is_not_stored_and_the_next_try_is(bench: Bench) -> None:
 def test_a_failing_write_is_in_flight_for_its_delay_and_those_behind_it_fail_too(bench: Bench) -> None:
     producer = bench.producer()
     bench.send(producer, 1)
-    with armed(bench.agent, WriteFailsLate(topic=bench.topic, delay_ms=2000)) as fault:
+    with armed(bench.agent, Fault("write-fails-late", topic=bench.topic, delay_ms=2000)) as fault:
         began = time.monotonic()
         failing = [producer.send(sequence_id, b"%d" % sequence_id) for sequence_id in (2, 3)]
         eventually(lambda: fault.fired() == 1)
@@ -72,7 +60,7 @@ def test_a_failing_write_is_in_flight_for_its_delay_and_those_behind_it_fail_too
 
 def test_no_write_that_is_sent_in_one_go_with_a_failing_one_is_stored_without_it(bench: Bench) -> None:
     producer = bench.producer()
-    with armed(bench.agent, WriteFails(topic=bench.topic)):
+    with armed(bench.agent, Fault("write-fails", topic=bench.topic)):
         for ticket in [producer.send(sequence_id, b"") for sequence_id in range(1, 100)]:
             assert not is_stored(bench.answer(producer, ticket))
     assert is_stored(bench.send(bench.producer(), 1))
@@ -81,7 +69,7 @@ def test_no_write_that_is_sent_in_one_go_with_a_failing_one_is_stored_without_it
 
 def test_spared_writes_are_stored_and_those_behind_them_fail(bench: Bench) -> None:
     producer = bench.producer()
-    with armed(bench.agent, WriteFailsLate(topic=bench.topic, delay_ms=30, spared=2)) as fault:
+    with armed(bench.agent, Fault("write-fails-late", topic=bench.topic, delay_ms=30, spared=2)) as fault:
         tickets = [producer.send(sequence_id, b"") for sequence_id in range(1, 5)]
         assert [is_stored(bench.answer(producer, ticket)) for ticket in tickets] == [True, True, False, False]
         assert fault.fired() == 1
@@ -90,13 +78,13 @@ def test_spared_writes_are_stored_and_those_behind_them_fail(bench: Bench) -> No
 
 def test_a_failpoint_leaves_other_topics_alone_also_those_whose_names_begin_alike(bench: Bench) -> None:
     longer = bench.topic + "-2"
-    with armed(bench.agent, WriteFails(topic=bench.topic)) as fault:
+    with armed(bench.agent, Fault("write-fails", topic=bench.topic)) as fault:
         assert is_stored(bench.send(bench.producer(topic=longer), 1))
         assert fault.fired() == 0
 
 
 def test_a_fault_that_was_taken_back_does_not_happen_and_says_so(bench: Bench) -> None:
-    fault = arm(bench.agent, WriteFails(topic=bench.topic, count=3))
+    fault = arm(bench.agent, Fault("write-fails", topic=bench.topic, count=3))
     assert fault.disarm() == 0
     assert is_stored(bench.send(bench.producer(), 1))
     assert fault.fired() == 0
@@ -105,8 +93,8 @@ def test_a_fault_that_was_taken_back_does_not_happen_and_says_so(bench: Bench) -
 def test_topics_have_their_faults_at_the_same_time_each_with_its_own_count(bench: Bench) -> None:
     other = bench.topic + "~ü*"
     with (
-        armed(bench.agent, WriteFails(topic=bench.topic)) as first,
-        armed(bench.agent, WriteFails(topic=other, count=2)) as second,
+        armed(bench.agent, Fault("write-fails", topic=bench.topic)) as first,
+        armed(bench.agent, Fault("write-fails", topic=other, count=2)) as second,
     ):
         for topic in (bench.topic, other, other):
             assert not is_stored(bench.send(bench.producer(topic=topic), 1))
@@ -115,19 +103,19 @@ def test_topics_have_their_faults_at_the_same_time_each_with_its_own_count(bench
 
 def test_arming_a_fault_again_and_again_leaves_nothing(bench: Bench) -> None:
     for _ in range(3):
-        arm(bench.agent, WriteFails(topic=bench.topic)).disarm()
+        arm(bench.agent, Fault("write-fails", topic=bench.topic)).disarm()
     assert not any(bench.namespace in name for name in Agent(bench.agent).properties()), "nothing is left of them"
 
 
 @pytest.mark.parametrize("fault", [{"count": 0}, {"count": 1_000_000}, {"delay_ms": -1}, {"delay_ms": 1_000_000}])
 def test_a_count_or_delay_out_of_range_is_refused(bench: Bench, fault: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="count is 1 to"):
-        arm(bench.agent, WriteSlow(topic=bench.topic, **{"delay_ms": 10, **fault}))
+        arm(bench.agent, Fault("write-slow", topic=bench.topic, **{"delay_ms": 10, **fault}))
 
 
 def test_a_slow_write_is_in_flight_for_its_delay_and_writes_behind_it_keep_their_order(bench: Bench) -> None:
     producer, other = bench.producer(), bench.producer("q", topic=bench.topic + "-2")
-    with armed(bench.agent, WriteSlow(topic=bench.topic, delay_ms=2000)) as fault:
+    with armed(bench.agent, Fault("write-slow", topic=bench.topic, delay_ms=2000)) as fault:
         began = time.monotonic()
         slow, behind = producer.send(1, b"1"), producer.send(2, b"2")
         again = producer.send(1, b"1")
@@ -144,7 +132,7 @@ def test_a_slow_write_is_in_flight_for_its_delay_and_writes_behind_it_keep_their
 
 def test_a_lost_confirmation_leaves_the_entry_stored_and_known(bench: Bench) -> None:
     producer = bench.producer()
-    with armed(bench.agent, ConfirmationLost(topic=bench.topic)) as fault:
+    with armed(bench.agent, Fault("confirmation-lost", topic=bench.topic)) as fault:
         assert isinstance(bench.send(producer, 1), Lost)
         assert fault.fired() == 1
     producer = bench.producer()
@@ -155,7 +143,7 @@ def test_a_lost_confirmation_leaves_the_entry_stored_and_known(bench: Bench) -> 
 
 def test_a_snapshot_that_cannot_be_written_is_written_with_the_next_one(bench: Bench) -> None:
     producer = bench.producer()
-    with armed(bench.agent, SnapshotWriteFails(topic=bench.topic)) as fault:
+    with armed(bench.agent, Fault("snapshot-write-fails", topic=bench.topic)) as fault:
         bench.send(producer, *range(1, 6))
         eventually(lambda: fault.fired() == 1)
 
@@ -172,7 +160,7 @@ def test_a_snapshot_that_cannot_be_written_is_written_with_the_next_one(bench: B
 
 def test_a_slow_snapshot_becomes_visible_late_and_as_it_was_taken(bench: Bench) -> None:
     producer = bench.producer()
-    with armed(bench.agent, SnapshotSlow(topic=bench.topic, delay_ms=2000)) as fault:
+    with armed(bench.agent, Fault("snapshot-slow", topic=bench.topic, delay_ms=2000)) as fault:
         began = time.monotonic()
         bench.send(producer, *range(1, 6))
         eventually(lambda: fault.fired() == 1)
@@ -184,7 +172,7 @@ def test_a_slow_snapshot_becomes_visible_late_and_as_it_was_taken(bench: Bench) 
 
 def test_a_ledger_that_is_slow_to_close_holds_back_the_confirmation_of_its_last_entry(bench: Bench) -> None:
     producer = bench.producer()
-    with armed(bench.agent, LedgerCloseSlow(topic=bench.topic, delay_ms=800)) as fault:
+    with armed(bench.agent, Fault("ledger-close-slow", topic=bench.topic, delay_ms=800)) as fault:
         bench.send(producer, 1, 2, 3, 4)
         assert fault.fired() == 0
         began = time.monotonic()
@@ -198,7 +186,7 @@ def test_a_slow_replay_lets_producers_wait_and_is_right_in_the_end(bench: Bench)
     producer = bench.producer()
     bench.send(producer, 1, 2)
     producer.close(timeout_s=10)
-    with armed(bench.agent, ReplaySlow(topic=bench.topic, delay_ms=800)) as fault:
+    with armed(bench.agent, Fault("replay-slow", topic=bench.topic, delay_ms=800)) as fault:
         began = time.monotonic()
         bench.unload()
         producer = bench.producer()
@@ -214,7 +202,7 @@ def test_a_crash_before_the_confirmation_leaves_the_entry_stored(bench: Bench) -
         pytest.skip(f"{bench.broker.name} does not come back from a crash")
     producer = bench.producer()
     bench.send(producer, 1)
-    fault = arm(bench.agent, CrashBeforeConfirmation(topic=bench.topic, count=2))
+    fault = arm(bench.agent, Fault("crash-before-confirmation", topic=bench.topic, count=2))
     bench.send(producer, 2)
     assert isinstance(bench.send(producer, 3), Lost)
     bench.restart_after_crash()

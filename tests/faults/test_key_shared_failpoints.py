@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from conformance.clients.wire.client import WireClient
-from conformance.faults.failpoints import DispatchSlow, JoinSlow, LeaveSlow, ReadSlow, armed
+from conformance.faults.failpoints import Fault, armed
 from tests.faults.cursor_effects import all_given
 from tests.faults.effect_fixtures import Bench
 from tests.faults.key_shared_effects import Keyed
@@ -36,7 +36,7 @@ def test_who_joins_while_a_read_is_slow_is_chosen_for_what_it_gave(bench: Bench)
     keyed = Keyed(bench)
     [key] = keyed.keys("b", 1)
     first = keyed.join("a")
-    with armed(bench.agent, ReadSlow(topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
+    with armed(bench.agent, Fault("read-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
         keyed.send(key)
         eventually(lambda: fault.fired() == 1)
         second = keyed.join("b")
@@ -48,7 +48,7 @@ def test_who_joins_while_messages_are_dispatched_slowly_takes_their_keys_over_wh
     keyed = Keyed(bench)
     [key] = keyed.keys("b", 1)
     first = keyed.join("a")
-    with armed(bench.agent, DispatchSlow(topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
+    with armed(bench.agent, Fault("dispatch-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
         keyed.send(key)
         eventually(lambda: fault.fired() == 1)
         keyed.join("b")
@@ -63,7 +63,7 @@ def test_what_is_dispatched_slowly_to_a_consumer_that_crashes_is_given_to_anothe
     [key] = keyed.keys("a", 1)
     keyed.join("a", client=elsewhere)
     second = keyed.join("b")
-    with armed(bench.agent, DispatchSlow(topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
+    with armed(bench.agent, Fault("dispatch-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
         keyed.send(key)
         eventually(lambda: fault.fired() == 1)
         elsewhere.abort()
@@ -82,7 +82,10 @@ def test_what_is_acknowledged_while_a_join_is_slow_does_not_drain(bench: Bench) 
         keyed.join("b", client=client)
         return client, time.monotonic() - began
 
-    with ThreadPoolExecutor(1) as another, armed(bench.agent, JoinSlow(topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
+    with (
+        ThreadPoolExecutor(1) as another,
+        armed(bench.agent, Fault("join-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault,
+    ):
         joining = another.submit(join)
         eventually(lambda: fault.fired() == 1)
         keyed.ack(first, 1)  # taken at once, or behind the join where the broker has one thread for both connections
@@ -100,7 +103,7 @@ def test_a_consumer_that_leaves_slowly_keeps_its_keys_and_messages_until_then(
     first, second = keyed.join("a", client=elsewhere), keyed.join("b")
     keyed.send(key)
     assert all_given(first, at_least=1) == [1]
-    with armed(bench.agent, LeaveSlow(topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
+    with armed(bench.agent, Fault("leave-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
         began = time.monotonic()
         elsewhere.abort()
         eventually(lambda: fault.fired() == 1)

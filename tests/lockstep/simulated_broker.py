@@ -19,7 +19,7 @@ from model.deduplication import reference
 from model.deduplication.reference import NOT_READY, WRITE_FAILED, Topic
 from model.deduplication.variants import DOCUMENT, Variant
 from model.events import Answer, Opened, Refused, Stored
-from model.operations import FailpointKind
+from model.failpoints import FailpointKind
 from model.vocabulary import Entry
 
 WRITE_FAILURES: tuple[FailpointKind, ...] = ("write-fails", "write-fails-late")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from msgspec.structs import replace
 
 from model.events import ConsumerRead, Delivery, DrainingHash
+from model.failpoints import FailpointKind
 from model.key_shared import dispatcher
 from model.key_shared.dispatcher import Outcome, Owners
 from model.key_shared.hashing import AUTO_SPLIT_HASHES, STICKY_HASHES, HashRange, sticky_hash
@@ -21,7 +22,6 @@ from model.key_shared.ranges import Assignments, owner_of, ranges_of
 from model.key_shared.selectors import RangesRefused, Ring, assignments_of, claimed, joined, left, without
 from model.key_shared.variants import KeysVariant
 from model.log import Position
-from model.operations import FailpointKind
 from tests.lockstep.simulated_consumers import Consumer
 from tests.lockstep.simulated_subscription import Subscription
 

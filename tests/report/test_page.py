@@ -182,7 +182,7 @@ def test_a_known_deviation_that_was_not_seen_is_told(tmp_path: Path) -> None:
 
 def test_a_history_that_cannot_be_read_hides_nothing_else(tmp_path: Path) -> None:
     text = read(account(tmp_path, run(FOUND, MINIMISED)), tmp_path).text
-    assert "Its history cannot be told: cannot read" in text
+    assert "Its history cannot be shown: cannot read" in text
     assert FOUND.violation.because in text
 
 

@@ -58,6 +58,7 @@ from model.events import (
     Trimmed,
     Unknown,
 )
+from model.failpoints import FailpointKind
 from model.log import Position
 from model.operations import (
     AnyOperation,
@@ -70,7 +71,6 @@ from model.operations import (
     CreateTopic,
     Death,
     Drain,
-    FailpointKind,
     FinishSource,
     GoesOn,
     InjectNetworkFault,
