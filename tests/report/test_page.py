@@ -162,7 +162,7 @@ def test_each_deviation_that_was_met_is_told_with_how_often_it_was(tmp_path: Pat
         assert quirk.cause in text
     (verdict,) = [one for one in made.verdicts.rules if isinstance(one, Deviated)]
     for quirk in (QUIRK, OTHER_QUIRK):
-        assert f"{quirk.summary} (deviation {quirk.name}, met {met[quirk.name]} times)" in because(verdict, made)
+        assert f"{quirk.summary} (deviation {quirk.name}, seen {met[quirk.name]} times)" in because(verdict, made)
     told = form(made, folder=tmp_path, when=WHEN)
     assert next(one for one in told.rules if one.id == "DEDUP-03").met == met
 
@@ -175,7 +175,7 @@ def test_a_deviation_that_was_found_is_named(release: str, known: str, tmp_path:
 
 
 def test_a_known_deviation_that_was_not_seen_is_told(tmp_path: Path) -> None:
-    assert f"known deviation {QUIRK.name} (DEDUP-03) was not met" in (
+    assert f"known deviation {QUIRK.name} (DEDUP-03) was not seen" in (
         read(account(tmp_path, run(example(DEDUP_03=2))), tmp_path).text
     )
 
