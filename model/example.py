@@ -16,9 +16,7 @@ from model.applications.tracker import Applications, Around
 from model.chunking import tracker as chunking_tracker
 from model.chunking.state import Chunking
 from model.cluster_operations import ReplicationOperation
-from model.cursors import tracker as cursors
 from model.cursors.cursor import Interval, Persisting
-from model.cursors.state import Consumption
 from model.deduplication import diagnosis, observer, topic_observer
 from model.deduplication.producer_state import NONE, Circumstances
 from model.deduplication.topic_observer import TopicView
@@ -39,8 +37,6 @@ from model.events import (
 )
 from model.failpoints import RACES, WRITE_FAILURES, FailpointKind
 from model.judgement import Allowed, Broken
-from model.key_shared import membership
-from model.key_shared import tracker as key_shared
 from model.key_shared.liveness import LookAhead
 from model.operations import (
     AnyOperation,
@@ -50,10 +46,10 @@ from model.operations import (
     CloseProducer,
     CrashProducer,
     CreateTopic,
-    CursorOperation,
     InjectNetworkFault,
     Kill,
     NetworkOperation,
+    OnSubscriptions,
     OpenProducer,
     ReadChunkRate,
     ReadLog,
@@ -69,7 +65,10 @@ from model.operations import (
 from model.replication import tracker as replication
 from model.replication.tracked import Replication
 from model.sessions import Pending, Session
-from model.subscription_operations import KeyOperation, ReceiveDue
+from model.subscription_operations import ReceiveDue
+from model.subscriptions import membership
+from model.subscriptions import tracker as subscriptions
+from model.subscriptions.state import Consumption
 from model.vocabulary import Entry
 
 
@@ -164,16 +163,8 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
         return _of_chunked_topic(state, operation, outcome)
     if isinstance(operation, ApplicationOperation):
         return _by_application(state, operation, outcome)
-    if isinstance(operation, CursorOperation):
-        return _on_cursors(state, cursors.judge(state.consumption, operation, outcome, at, state.known))
-    if isinstance(operation, KeyOperation):
-        slow_reads = {topic for topic, kind in state.failpoints if kind == "read-slow"}
-        judged = key_shared.judge(state.consumption, operation, outcome, state.known, slow_reads=slow_reads)
-        if isinstance(judged, Broken) and isinstance(operation, ReceiveDue):
-            judged = key_shared.in_a_race(
-                judged, are_raced=any((operation.topic, kind) in state.failpoints for kind in RACES)
-            )
-        return _on_cursors(state, judged)
+    if isinstance(operation, OnSubscriptions):
+        return _on_subscriptions(state, operation, outcome, at)
     if isinstance(operation, NetworkOperation):
         return Allowed(_network_changed(state, operation))
     match operation:
@@ -189,15 +180,15 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
             return _switched(state, operation, outcome)
         case Unload(topic, classic):
             applications = applications_tracker.moved(state.applications, topic)
-            consumption = cursors.moved(state.consumption, [topic], at, classic=classic)
+            consumption = subscriptions.moved(state.consumption, [topic], at, classic=classic)
             state = replace(state, applications=applications, consumption=consumption)
             if topic in state.chunking.topics:
                 return Allowed(replace(state, chunking=chunking_tracker.moved(state.chunking, topic)))
             return _on_topic(state, topic, topic_observer.moved(state.topics[topic]))
         case Restart():
-            return _moved(state, cursors.moved(state.consumption, list(state.consumption.topics), at))
+            return _moved(state, subscriptions.moved(state.consumption, list(state.consumption.topics), at))
         case Kill():
-            return _moved(state, cursors.killed(state.consumption, at))
+            return _moved(state, subscriptions.killed(state.consumption, at))
         case SetFailpoint(topic, kind):
             return _failpoint_set(state, topic, kind)
         case ClearFailpoints():
@@ -249,7 +240,7 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
     if operation.persistence is None:
         return Allowed(state.with_topic(operation.topic, view))
     interval_ms = 1000 / outcome.persisted_per_s if outcome.persisted_per_s else 0.0
-    consumption = cursors.topic_created(
+    consumption = subscriptions.topic_created(
         state.consumption,
         operation.topic,
         partitions=operation.partitions,
@@ -350,9 +341,9 @@ def _known_to_subscriptions(
     consumption, exercised = judged.state.consumption, judged.exercised
     for entry, answer in zip(entries, answers, strict=False):
         if not isinstance(answer, Stored):
-            consumption = cursors.unsure(consumption, topic)
+            consumption = subscriptions.unsure(consumption, topic)
             continue
-        told = cursors.stored(consumption, topic, session.producer, entry, answer.position)
+        told = subscriptions.stored(consumption, topic, session.producer, entry, answer.position)
         if isinstance(told, Broken):
             return told
         consumption, exercised = told.state, exercised + told.exercised
@@ -368,7 +359,8 @@ def _moved(state: Example, consumption: Consumption) -> Judgement:
     return Allowed(replace(state, failpoints=frozenset(), lingering=frozenset()))
 
 
-def _on_cursors(state: Example, judged: Allowed[Consumption] | Broken) -> Judgement:
+def _on_subscriptions(state: Example, operation: OnSubscriptions, outcome: AnyOutcome, at: Interval) -> Judgement:
+    judged = subscriptions.judge(state.consumption, operation, outcome, at, state.known, state.failpoints)
     if isinstance(judged, Broken):
         return judged
     return Allowed(replace(state, consumption=judged.state), judged.exercised, judged.deviations)

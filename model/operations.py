@@ -347,6 +347,9 @@ ApplicationOperation = (
 CursorOperation = SubscriptionOperation | Terminate | Trim
 """Every operation of document 003: on subscriptions, and those that change a topic's log."""
 
+OnSubscriptions = CursorOperation | KeyOperation
+"""Every operation that the tracker of subscriptions judges."""
+
 AnyOperation = (
     CreateTopic
     | OpenProducer
@@ -363,8 +366,7 @@ AnyOperation = (
     | ReadChunkRate
     | ReadLog
     | ApplicationOperation
-    | CursorOperation
-    | KeyOperation
+    | OnSubscriptions
     | ReplicationOperation
     | NetworkOperation
 )

@@ -13,7 +13,7 @@ from conformance.brokers.interface import Capability
 from conformance.engine.machines import Machine
 from conformance.lockstep.world import World
 from conformance.tenancy.cluster_settings import CLASSIC
-from model.key_shared.tracker import OF_DRAINING
+from model.subscriptions.due import OF_DRAINING
 
 LARGEST_ENTRIES: Final = 100
 """More entries than this are not written to a topic in an example."""

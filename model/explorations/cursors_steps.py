@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from model.cursors import backoff, dispatch, reference
+from model.cursors import dispatch, reference
 from model.cursors.acked import Acked
 from model.cursors.dispatch import Dispatch
 from model.cursors.log import NOWHERE, Place
@@ -34,6 +34,7 @@ from model.explorations.cursors_world import (
 )
 from model.judgement import Broken
 from model.log import Position
+from model.subscriptions import backoff
 
 T = TypeVar("T")
 Next = Iterator[tuple[Step, World]]

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-from model.cursors import backoff, reference
+from model.cursors import reference
 from model.cursors.acked import Acked, everything
 from model.events import (
     Acknowledged,
@@ -54,6 +54,7 @@ from model.subscription_operations import (
     SkipAll,
     Subscribe,
 )
+from model.subscriptions import backoff
 from model.vocabulary import IN_ORDER, PERSISTED_PER_S, Persistence, Start
 from tests.lockstep.cursor_variants import SimulatedVariant
 from tests.lockstep.simulated_broker import LEDGER_ROOM

@@ -31,16 +31,16 @@ from conformance.tenancy.place import Place
 from conformance.wait import Deadline
 from model.cursors import acked, cursor
 from model.cursors.acked import Acked
-from model.cursors.consumers import Consumer
 from model.cursors.cursor import Interval, Persisting
 from model.cursors.info import info_of
 from model.cursors.log import TopicLog, appended
-from model.cursors.state import Consumption, Followed
 from model.events import Acknowledged, CursorRead, Delivery
 from model.example import Example, judge
 from model.judgement import Allowed
 from model.log import Position
 from model.subscription_operations import Acknowledge, ReadCursor
+from model.subscriptions.consumers import Consumer
+from model.subscriptions.state import Consumption, Followed
 
 TOPIC, SUBSCRIPTION, CONSUMER = "t", "s", "c"
 KEY = (TOPIC, SUBSCRIPTION)

@@ -8,11 +8,11 @@ messages from it. Once it is alone, nobody else can have anything, and it waits 
 from __future__ import annotations
 
 from model.catalogue import carries
-from model.cursors.consumers import Key
-from model.cursors.left import surely_left
-from model.cursors.state import Consumption
 from model.judgement import Broken
 from model.log import Position
+from model.subscriptions.consumers import Key
+from model.subscriptions.left import surely_left
+from model.subscriptions.state import Consumption
 
 
 @carries("KEY-14")

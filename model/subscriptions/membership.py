@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from immutables import Map
 
-from model.cursors.consumers import Key, Message
-from model.cursors.state import Consumption
 from model.key_shared.state import Joined, Keyed
 from model.log import Position
+from model.subscriptions.consumers import Key, Message
+from model.subscriptions.state import Consumption
 
 
 def joined(state: Consumption, key: Key, name: str) -> Consumption:

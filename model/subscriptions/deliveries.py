@@ -14,16 +14,15 @@ from immutables import Map
 from model.catalogue import carries
 from model.cursors import diagnosis
 from model.cursors.acked import Acked
-from model.cursors.consumers import Consumer, Freed, Key, Message
 from model.cursors.cursor import Cursor
-from model.cursors.left import surely_left
-from model.cursors.state import Consumption
 from model.deviations import shown
 from model.deviations.cursors import REPLAY_READ_OUTLIVES_CONSUMERS, SEND_IN_PROGRESS_CLEARED_EARLY
 from model.events import Delivery
 from model.judgement import Allowed, Broken
-from model.key_shared import invariant
-from model.key_shared import membership as keys_seen
+from model.subscriptions import invariant, membership
+from model.subscriptions.consumers import Consumer, Freed, Key, Message
+from model.subscriptions.left import surely_left
+from model.subscriptions.state import Consumption
 
 EXERCISED_BY: dict[Freed, tuple[str, ...]] = {"left": ("ACK-12",), "failed": ("ACK-13",), "moved": ()}
 
@@ -114,7 +113,7 @@ def _given(state: Consumption, key: Key, name: str, message: Message, *, is_late
     consumer = state.consumers[name]
     state = state.with_consumer(name, consumer.given(message, is_late=is_late))
     is_counted = is_late and consumer.kind == "Key_Shared"
-    return keys_seen.outdone(state, key, name, message[1].position) if is_counted else state
+    return membership.outdone(state, key, name, message[1].position) if is_counted else state
 
 
 def _is_outstanding(state: Consumption, key: Key, message: Message) -> bool:

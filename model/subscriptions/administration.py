@@ -7,13 +7,10 @@ from dataclasses import replace
 from typing import assert_never
 
 from model.catalogue import carries
-from model.cursors import acked, cursor, reading
+from model.cursors import acked, cursor
 from model.cursors.acked import Acked
-from model.cursors.acks import overtaken, taken_from
-from model.cursors.consumers import SHARED, Key
 from model.cursors.cursor import SLACK_MS, Ack, Interval, Persisting
 from model.cursors.log import Place, TopicLog
-from model.cursors.state import Consumption
 from model.deviations import shown
 from model.deviations.cursors import FLUSH_RATE_LIMITED, TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.events import (
@@ -30,7 +27,6 @@ from model.events import (
     Unknown,
 )
 from model.judgement import Allowed, Broken
-from model.key_shared import membership as keys_seen
 from model.log import Position
 from model.operations import Terminate, Trim
 from model.subscription_operations import (
@@ -45,6 +41,10 @@ from model.subscription_operations import (
     Skip,
     SkipAll,
 )
+from model.subscriptions import membership, reading
+from model.subscriptions.acks import overtaken, taken_from
+from model.subscriptions.consumers import SHARED, Key
+from model.subscriptions.state import Consumption
 from model.vocabulary import Outcome, Start
 
 Judged = Allowed[Consumption] | Broken
@@ -144,7 +144,7 @@ def _changed(
     after = before.on_each(change, at, ("ACK-04",), deviating)
     state = state.with_cursor(key, replace(after, by_administrators=after.by_administrators + 1))
     left = {position for one in before.possible for position in one.unacknowledged(log)}
-    return keys_seen.administered(taken_from(overtaken(state, key, before, left), key), key)
+    return membership.administered(taken_from(overtaken(state, key, before, left), key), key)
 
 
 def _expired(state: Consumption, key: Key, up_to: str, at: Interval, *, is_through: bool) -> Consumption:

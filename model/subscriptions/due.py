@@ -1,18 +1,13 @@
-"""What was gathered of a Key_Shared subscription, judged: deliveries, what must have come, the broker's account."""
+"""Key_Shared, judged when everything due was received: deliveries, what was due, the broker's stats."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import assert_never
 
 from immutables import Map
 
 from model.catalogue import carries
-from model.cursors import deliveries
-from model.cursors.consumers import Key
-from model.cursors.left import surely_left
-from model.cursors.state import Consumption, messages_at
 from model.deviations import shown
 from model.deviations.key_shared import (
     LEAVE_TRIGGERS_NO_READ,
@@ -22,12 +17,17 @@ from model.deviations.key_shared import (
     REWIND_SKIPPED_AFTER_REPLAY_READ,
 )
 from model.events import ConsumerRead, Delivery, DueReceived
+from model.failpoints import RACES, FailpointKind
 from model.judgement import Allowed, Broken
-from model.key_shared import invariant, membership, order, recently_joined, stats
+from model.key_shared import stats
 from model.key_shared.liveness import Open, Receiver, draining, due, owner_of
 from model.key_shared.state import Keyed
 from model.log import Position
-from model.subscription_operations import KeyOperation, Permit, ReceiveDue
+from model.subscription_operations import ReceiveDue
+from model.subscriptions import deliveries, invariant, membership, order, recently_joined
+from model.subscriptions.consumers import Key
+from model.subscriptions.left import surely_left
+from model.subscriptions.state import Consumption, messages_at
 from model.vocabulary import Outcome
 
 Judged = Allowed[Consumption] | Broken
@@ -39,37 +39,33 @@ OF_DRAINING = ("KEY-03", "KEY-04", "KEY-05", "KEY-07", "KEY-11", "KEY-12", "KEY-
 """The rules that say something of draining hashes, and nothing of the classic implementation."""
 
 
-def judge(
-    state: Consumption,
-    operation: KeyOperation,
-    outcome: Outcome,
-    known: frozenset[str],
-    *,
-    slow_reads: Container[str] = (),
-) -> Judged:
-    """What this operation with this outcome leaves possible; ``slow_reads``: the topics that are read from slowly."""
-    match operation:
-        case Permit(name):
-            consumer = state.consumers.get(name)
-            if consumer is None:
-                return Allowed(state)
-            state = state.with_consumer(name, replace(consumer, is_settled=False))
-            return Allowed(membership.woken(state, name, permits=True))
-        case ReceiveDue(topic, subscription):
-            key = (topic, subscription)
-            if not isinstance(outcome, DueReceived) or key not in state.cursors or not state.topics[topic].is_sure:
-                return Allowed(state)
-            return _gathered(state, key, outcome, known, is_read_slow=topic in slow_reads)
-        case _:
-            assert_never(operation)
+def permitted(state: Consumption, name: str) -> Consumption:
+    """A consumer sent more permits."""
+    consumer = state.consumers.get(name)
+    if consumer is None:
+        return state
+    return membership.woken(state.with_consumer(name, replace(consumer, is_settled=False)), name, permits=True)
 
 
 @carries("KEY-10")
-def in_a_race(broken: Broken, *, are_raced: bool) -> Broken:
-    """What does not come while calls race one another was added to what is pending where it must not be."""
-    if are_raced and broken.deviation is None and broken.rule in OF_LIVENESS:
-        return replace(broken, rule="KEY-10")
-    return broken
+def received(
+    state: Consumption,
+    operation: ReceiveDue,
+    outcome: Outcome,
+    known: frozenset[str],
+    slowed: frozenset[FailpointKind],
+) -> Judged:
+    """Everything due was received; ``slowed``: the failpoints of the topic that are on.
+
+    What is not delivered while calls race one another was added to the pending acks where it must not be.
+    """
+    key = (operation.topic, operation.subscription)
+    if not isinstance(outcome, DueReceived) or key not in state.cursors or not state.topics[key[0]].is_sure:
+        return Allowed(state)
+    judged = _gathered(state, key, outcome, known, is_read_slow="read-slow" in slowed)
+    if isinstance(judged, Broken) and judged.deviation is None and judged.rule in OF_LIVENESS and RACES & slowed:
+        return replace(judged, rule="KEY-10")
+    return judged
 
 
 def _gathered(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from model.cursors.acked import Acked
-from model.cursors.consumers import Key, Message
 from model.cursors.cursor import Cursor
 from model.cursors.log import TopicLog
-from model.cursors.state import Consumption
+from model.subscriptions.consumers import Key, Message
+from model.subscriptions.state import Consumption
 
 
 def surely_left(state: Consumption, key: Key) -> Iterator[Message]:

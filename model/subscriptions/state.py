@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from immutables import Map
 
-from model.cursors.consumers import Consumer, Freed, Key, Message
 from model.cursors.cursor import Cursor, Persisting
 from model.cursors.log import Place, TopicLog
 from model.events import Delivery
 from model.key_shared.liveness import NO_LIMITS, LookAhead
 from model.key_shared.state import Keyed
 from model.log import Position
+from model.subscriptions.consumers import Consumer, Freed, Key, Message
 
 
 @dataclass(frozen=True, slots=True)

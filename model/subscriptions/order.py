@@ -11,10 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from model.catalogue import carries
-from model.cursors.consumers import Freed, Key, Message
-from model.cursors.left import surely_left
 from model.cursors.log import EntryKey
-from model.cursors.state import Consumption
 from model.deviations import DEVIATIONS
 from model.deviations.key_shared import (
     NEW_MESSAGE_OVERTAKES_REPLAY,
@@ -22,8 +19,11 @@ from model.deviations.key_shared import (
     PENDING_READ_OUTLIVES_CONSUMERS,
 )
 from model.judgement import Broken
-from model.key_shared.invariant import hash_of
 from model.log import Position
+from model.subscriptions.consumers import Freed, Key, Message
+from model.subscriptions.invariant import hash_of
+from model.subscriptions.left import surely_left
+from model.subscriptions.state import Consumption
 
 
 def out_of_order(state: Consumption, key: Key, name: str, position: Position) -> Broken | None:

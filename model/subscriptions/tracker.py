@@ -6,17 +6,14 @@ to subscriptions is judged here and below. Topics that were not made for this do
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from immutables import Map
 
-from model.cursors import acks, backoff, cursor, deliveries
-from model.cursors.administration import administered, beginning, disconnected, set_to, terminated_or_trimmed
-from model.cursors.consumers import SHARED, Consumer, Key, Message
+from model.cursors import cursor
 from model.cursors.cursor import Interval, Persisting
 from model.cursors.log import TopicLog, appended, key_of
-from model.cursors.state import Consumption, Followed, messages_at
 from model.deviations import shown
 from model.deviations.cursors import LOST_ACK_FILTERS_REDELIVERY
 from model.events import (
@@ -29,11 +26,11 @@ from model.events import (
     Starved,
     Subscribed,
 )
+from model.failpoints import FailpointKind
 from model.judgement import Allowed, Broken
-from model.key_shared import membership as keys_seen
 from model.key_shared.liveness import NO_LIMITS, LookAhead
 from model.log import Position
-from model.operations import CursorOperation, Terminate, Trim
+from model.operations import OnSubscriptions, Terminate, Trim
 from model.subscription_operations import (
     AckById,
     Acknowledge,
@@ -43,10 +40,16 @@ from model.subscription_operations import (
     CutDuring,
     Nack,
     NackRepeatedly,
+    Permit,
     Receive,
+    ReceiveDue,
     Seek,
     Subscribe,
 )
+from model.subscriptions import acks, backoff, deliveries, due, membership
+from model.subscriptions.administration import administered, beginning, disconnected, set_to, terminated_or_trimmed
+from model.subscriptions.consumers import SHARED, Consumer, Key, Message
+from model.subscriptions.state import Consumption, Followed, messages_at
 from model.vocabulary import Entry, Outcome, partition_name
 
 Judged = Allowed[Consumption] | Broken
@@ -141,10 +144,20 @@ def _without_consumers(state: Consumption, key: tuple[str, str]) -> Consumption:
 
 
 def judge(
-    state: Consumption, operation: CursorOperation, outcome: Outcome, at: Interval, known: frozenset[str]
+    state: Consumption,
+    operation: OnSubscriptions,
+    outcome: Outcome,
+    at: Interval,
+    known: frozenset[str],
+    failpoints: Collection[tuple[str, FailpointKind]] = (),
 ) -> Judged:
-    """What this operation with this outcome leaves possible."""
+    """What this operation with this outcome leaves possible; ``failpoints``: those that are on, by topic."""
     match operation:
+        case Permit(name):
+            return Allowed(due.permitted(state, name))
+        case ReceiveDue(topic):
+            slowed = frozenset(kind for name, kind in failpoints if name == topic)
+            return due.received(state, operation, outcome, known, slowed)
         case Subscribe():
             return Allowed(_subscribed(state, operation, at) if isinstance(outcome, Subscribed) else state)
         case CloseConsumer(name) | CrashConsumer(name):
@@ -159,7 +172,7 @@ def judge(
         case Acknowledge(name, cumulative=cumulative) | AckById(name, cumulative=cumulative):
             if name not in state.consumers or not isinstance(outcome, Acknowledged):
                 return Allowed(state)
-            state = keys_seen.woken(state, name, permits=False)
+            state = membership.woken(state, name, permits=False)
             return Allowed(acks.acknowledged(state, name, outcome, at, cumulative=cumulative))
         case Nack(name):
             if name not in state.consumers or not isinstance(outcome, RedeliveryRequested):
@@ -198,7 +211,7 @@ def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consu
         claims_hashes=bool(operation.sticky),
     )
     for key in consumer.keys:
-        state = keys_seen.joined(state, key, operation.consumer)
+        state = membership.joined(state, key, operation.consumer)
     return _may_rewind(state.with_consumer(operation.consumer, consumer), consumer)
 
 
@@ -223,7 +236,7 @@ def _left(state: Consumption, name: str, at: Interval, *, in_good_order: bool) -
         after = cursor.closed(before, name, state.log(key[0]), at) if flushes else cursor.crashed(before, name)
         state = state.with_cursor(key, after)
         had = [message for message in consumer.outstanding if message[0] == key[0]]
-        state = keys_seen.left(state.free(key, had, "left"), key, name, had)
+        state = membership.left(state.free(key, had, "left"), key, name, had)
         if not any(state.of_subscription(key)):
             state = _with_replay_under_way(state, key, consumer)
             # With its last consumer a subscription forgets how often it delivered what.
@@ -334,9 +347,9 @@ def _failed(state: Consumption, name: str, messages: Sequence[Delivery] | None) 
     state = state.with_consumer(name, consumer)
     for key in consumer.keys:
         if consumer.asks_twice:
-            state = keys_seen.administered(state, key)
+            state = membership.administered(state, key)
         again = [message for message in due if message[0] == key[0]]
-        state = keys_seen.failed(state.free(key, again, "failed"), key, again)
+        state = membership.failed(state.free(key, again, "failed"), key, again)
     return state
 
 

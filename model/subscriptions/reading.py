@@ -8,15 +8,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from model.catalogue import carries
-from model.cursors import deliveries, diagnosis
+from model.cursors import diagnosis
 from model.cursors.acked import Acked, acknowledge_all
-from model.cursors.acks import no_longer_outstanding
-from model.cursors.consumers import SHARED, Key
 from model.cursors.cursor import Cursor, Interval, Moment, Persisting
 from model.cursors.info import PositionInfo, info_of, state_of
-from model.cursors.left import upper
 from model.cursors.log import Place, TopicLog
-from model.cursors.state import Consumption
 from model.deviations import DEVIATIONS, shown
 from model.deviations.cursors import (
     PARTIAL_BATCH_OFF_BACKLOG,
@@ -28,6 +24,11 @@ from model.deviations.cursors import (
 )
 from model.events import CursorRead, Delivery, StoredCursorRead
 from model.judgement import Allowed, Broken
+from model.subscriptions import deliveries
+from model.subscriptions.acks import no_longer_outstanding
+from model.subscriptions.consumers import SHARED, Key
+from model.subscriptions.left import upper
+from model.subscriptions.state import Consumption
 
 Judged = Allowed[Consumption] | Broken
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from model.cursors.acked import Acked
-from model.cursors.consumers import Key, Message
 from model.cursors.cursor import Ack, Cursor, Interval, perhaps, sent_back
 from model.cursors.log import Place, TopicLog
-from model.cursors.state import Consumption, messages_at
 from model.events import Acknowledged, Delivery
-from model.key_shared import membership as keys_seen
 from model.log import Position
+from model.subscriptions import membership
+from model.subscriptions.consumers import Key, Message
+from model.subscriptions.state import Consumption, messages_at
 
 
 def acknowledged(
@@ -114,5 +114,5 @@ def no_longer_outstanding(state: Consumption, key: Key, touched: Iterable[Messag
     for name, consumer in list(state.of_subscription(key)):
         state = state.with_consumer(name, consumer.without(gone))
     due = state.due(key)
-    state = keys_seen.passed(state, key, [message for message in gone if message in due])
+    state = membership.passed(state, key, [message for message in gone if message in due])
     return state.taken(key, gone)
