@@ -26,10 +26,12 @@ from model.events import (
     Cleared,
     Created,
     DeduplicationSet,
+    Duplicate,
     Late,
     LogRead,
     Opened,
     PolicyIgnored,
+    Refused,
     Sent,
     Skipped,
     SnapshotRead,
@@ -95,6 +97,10 @@ class Example:
     def size(self) -> int:
         """The number of states held as possible, over all topics and subscriptions."""
         return sum(view.size for view in self.topics.values()) + self.consumption.size + self.replication.size
+
+    def may_fail_on(self, topic: str) -> bool:
+        """Whether a failpoint is on at a topic, or may still hold a write of it."""
+        return topic in self.lingering or any(name == topic for name, _ in self.failpoints)
 
     def with_topic(self, name: str, view: TopicView) -> Example:
         """The same example with another view of one topic."""
@@ -237,8 +243,6 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
         has_policy=operation.deduplication.startswith("topic-"),
         has_namespace_policy=operation.deduplication != "broker" or operation.persistence is not None,
     )
-    if operation.persistence is None:
-        return Allowed(state.with_topic(operation.topic, view))
     interval_ms = 1000 / outcome.persisted_per_s if outcome.persisted_per_s else 0.0
     consumption = subscriptions.topic_created(
         state.consumption,
@@ -299,6 +303,8 @@ def _sent(state: Example, operation: Send, outcome: AnyOutcome) -> Judgement:
     view = state.topics[session.topic]
     pending = Pending(operation.entries, view.last_position, view.enabled)
     if not operation.wait:
+        # The answers say where the entries are, but other sessions may have learned of later ones before.
+        state = replace(state, consumption=subscriptions.unsure(state.consumption, session.topic))
         return Allowed(state.with_session(operation.session, replace(session, pending=(*session.pending, pending))))
     if not isinstance(outcome, Sent):
         return Allowed(state)
@@ -328,22 +334,41 @@ def _judge_answers(
         return judged
     if any(isinstance(answer, Stored) for answer in answers):
         judged = replace(judged, state=replace(judged.state, lingering=judged.state.lingering - {session.topic}))
-    return _known_to_subscriptions(judged, session, sent.entries, answers)
+    is_disturbed = state.is_disturbed or state.may_fail_on(session.topic) or around.may_fail
+    return _known_to_subscriptions(judged, session, sent.entries, answers, is_disturbed=is_disturbed)
 
 
 def _known_to_subscriptions(
-    judged: Allowed[Example], session: Session, entries: tuple[Entry, ...], answers: tuple[Answer, ...]
+    judged: Allowed[Example],
+    session: Session,
+    entries: tuple[Entry, ...],
+    answers: tuple[Answer, ...],
+    *,
+    is_disturbed: bool,
 ) -> Judgement:
-    """The subscriptions of a topic are followed by its log; where that is not known, they are not."""
+    """The subscriptions of a topic are judged by its log; where that is not known, they are not.
+
+    A duplicate is not stored, nor is a refused entry unless something fails (``is_disturbed``). Then pulsar-client may
+    also send an entry again that was stored. Answers name sequence ids, so entries in flight of one id must be equal.
+    """
     topic = session.topic
     if topic not in judged.state.consumption.topics:
         return judged
     consumption, exercised = judged.state.consumption, judged.exercised
-    for entry, answer in zip(entries, answers, strict=False):
-        if not isinstance(answer, Stored):
-            consumption = subscriptions.unsure(consumption, topic)
-            continue
-        told = subscriptions.stored(consumption, topic, session.producer, entry, answer.position)
+    not_stored = (Duplicate,) if is_disturbed else (Duplicate, Refused)
+    answered = [(entry, one) for entry, one in zip(entries, answers, strict=False) if not isinstance(one, not_stored)]
+    by_id = {one: entry for entry in entries for one in (entry.lowest, entry.highest)}
+    if (
+        (is_disturbed and session.client == "official")
+        or any(by_id[one] != entry for entry in entries for one in (entry.lowest, entry.highest))
+        or not all(isinstance(answer, Stored) for _, answer in answered)
+    ):
+        consumption = subscriptions.unsure(consumption, topic)
+    placed = sorted(
+        (answer.position, number) for number, (_, answer) in enumerate(answered) if isinstance(answer, Stored)
+    )
+    for position, number in placed:
+        told = subscriptions.stored(consumption, topic, session.producer, answered[number][0], position)
         if isinstance(told, Broken):
             return told
         consumption, exercised = told.state, exercised + told.exercised
@@ -440,6 +465,7 @@ def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
 
 def _by_application(state: Example, operation: ApplicationOperation, outcome: AnyOutcome) -> Judgement:
     topic = operation.topic if isinstance(operation, StartSource) else ""
+    state = replace(state, consumption=subscriptions.unsure(state.consumption, topic))
     may_fail = any(name == topic and kind in WRITE_FAILURES for name, kind in state.failpoints)
     around = Around(writes_may_fail=may_fail, writes_may_linger=topic in state.lingering, known=state.known)
     judged = applications_tracker.judge(state.applications, operation, outcome, around)

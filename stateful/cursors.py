@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from conformance.engine.example import RunningExample
-from model.operations import CreateTopic, Kill, OpenProducer, Restart, Send, Terminate, Trim, Unload
+from model.operations import CreateTopic, Kill, OpenProducer, Restart, Send, SetDeduplication, Terminate, Trim, Unload
 from model.subscription_operations import (
     AckById,
     Acknowledge,
@@ -64,10 +64,18 @@ class OnSubscriptions(LockstepMachine):
         self.topics: tuple[str, ...] = (TOPIC,)
 
     def create(
-        self, topic: str, persistence: Persistence, kinds: tuple[SubscriptionType, ...], *, is_trimmed: bool = False
+        self,
+        topic: str,
+        persistence: Persistence,
+        kinds: tuple[SubscriptionType, ...],
+        *,
+        is_trimmed: bool = False,
+        is_deduplicated: bool = False,
     ) -> None:
         """A topic, its producer, and its subscriptions."""
         self.do(CreateTopic(topic=topic, persistence=persistence, is_trimmed=is_trimmed))
+        if is_deduplicated:
+            self.do(SetDeduplication(topic=topic, scope="topic", on=True))
         self.produce_again(topic)
         for number, kind in enumerate(kinds):
             self.plan.kinds[f"s{number}"] = kind
@@ -127,6 +135,7 @@ class AcknowledgmentMachine(OnSubscriptions):
         persistence=PERSISTENCE,
         kinds=st.lists(KINDS, min_size=1, max_size=3).map(tuple),
         is_trimmed=st.sampled_from([False, False, False, True]),
+        is_deduplicated=st.sampled_from([False, False, True]),
         sizes=SIZES,
     )
     def begin(
@@ -136,6 +145,7 @@ class AcknowledgmentMachine(OnSubscriptions):
         persistence: Persistence,
         kinds: tuple[SubscriptionType, ...],
         is_trimmed: bool,
+        is_deduplicated: bool,
         sizes: list[int],
     ) -> None:
         """A topic with messages, and a consumer of its first subscription; seldom with time for what takes seconds."""
@@ -144,7 +154,7 @@ class AcknowledgmentMachine(OnSubscriptions):
             is_patient and persistence == "once-a-second"
         )  # otherwise there is not much to wait for, or long
         self.is_trimmed = is_trimmed
-        self.create(TOPIC, persistence, kinds, is_trimmed=is_trimmed)
+        self.create(TOPIC, persistence, kinds, is_trimmed=is_trimmed, is_deduplicated=is_deduplicated)
         self.send_entries(sizes)
         self.join("s0", "wire", 0)
 

@@ -196,8 +196,7 @@ class RealPerformer:
             status = self._status_when_switched(name, on=on)
             if status != STATUS[on]:
                 return Performed(PolicyIgnored(status))
-        world = self._world
-        return Performed(Created(deduplication=on, snapshot_room=world.snapshot_room, ledger_room=world.ledger_room))
+        return self._created([name], deduplication=on, persistence="shipped")
 
     def _create_topic_for_cursors(self, operation: CreateTopic, persistence: Persistence) -> Performed:
         namespace = self._world.namespace_for_cursors(persistence, is_trimmed=operation.is_trimmed)
@@ -210,13 +209,16 @@ class RealPerformer:
         else:
             made = {operation.topic: name}
         self._topics.update(made)
+        return self._created(made.values(), deduplication=False, persistence=persistence)
+
+    def _created(self, names: Iterable[str], *, deduplication: bool, persistence: Persistence) -> Performed:
         world = self._world
         limit = world.persisted_per_s(persistence)
         if limit is not None:
-            for real in made.values():
-                self._cursors.knows_limit(real, limit)
+            for name in names:
+                self._cursors.knows_limit(name, limit)
         created = Created(
-            deduplication=False,
+            deduplication=deduplication,
             snapshot_room=world.snapshot_room,
             ledger_room=world.ledger_room,
             persisted_per_s=limit,

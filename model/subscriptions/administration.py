@@ -81,7 +81,7 @@ def administered(
         return Allowed(state)
     if isinstance(operation, CreateSubscription):
         return Allowed(_created(state, key, operation, at))
-    if key not in state.cursors:
+    if key not in state.cursors or (not state.topics[key[0]].is_sure and not isinstance(operation, DeleteSubscription)):
         return Allowed(state)
     log = state.log(key[0])
     match operation:

@@ -153,7 +153,8 @@ class Consumption:
 
     def is_sent(self, topic: str, place: Place, business_id: str) -> bool:
         """Whether this message was sent and stands there."""
-        return self.log(topic).places.get(business_id) == place
+        ids, index = self.log(topic).entries.get(place.position, ()), max(0, place.batch_index)
+        return len(ids) > index and ids[index] == business_id and (len(ids) > 1) == (place.batch_index >= 0)
 
     def words(self, message: Message) -> str:
         """A message in words."""

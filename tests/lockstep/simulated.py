@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
+import msgspec
+
 from conformance.lockstep.performer import Performed
 from model.cluster_operations import ReplicationOperation
 from model.deduplication.answers import could_be_for
@@ -21,7 +23,6 @@ from model.events import (
     Answer,
     AnyOutcome,
     Cleared,
-    Created,
     DeduplicationSet,
     Done,
     Fired,
@@ -65,7 +66,7 @@ from model.operations import (
 from model.subscription_operations import KeyOperation
 from model.vocabulary import Client, Entry, Persistence, partition_name
 from tests.lockstep.cursor_variants import AS_DOCUMENTED, SimulatedVariant
-from tests.lockstep.simulated_broker import LEDGER_ROOM, Connection, SimulatedBroker
+from tests.lockstep.simulated_broker import Connection, SimulatedBroker
 from tests.lockstep.simulated_cursors import SimulatedCursors
 from tests.lockstep.simulated_subscription import Clock
 
@@ -232,8 +233,8 @@ class SimulatedPerformer:
         of_topic = on if operation.deduplication.startswith("topic-") else None
         self.broker.create(operation.topic, deduplication=on, has_policy=of_topic is not None)
         self._policies[operation.topic] = Policies(operation.deduplication.startswith("own-"), of_topic, by_broker)
-        created = Created(deduplication=on, snapshot_room=self.broker.snapshot_room, ledger_room=LEDGER_ROOM)
-        return Performed(created)
+        created = self._cursors.create(operation.topic, "shipped", (), self.broker.snapshot_room)
+        return Performed(msgspec.structs.replace(created, deduplication=on))
 
     def _create_topic_for_cursors(self, operation: CreateTopic, persistence: Persistence) -> Performed:
         partitions = [partition_name(operation.topic, number) for number in range(operation.partitions)]
