@@ -5,6 +5,7 @@ from __future__ import annotations
 from conformance.history.document import Step
 from model.events import (
     Answer,
+    AnyOutcome,
     Created,
     Delivery,
     Duplicate,
@@ -17,7 +18,7 @@ from model.events import (
 )
 from model.judgement import Broken
 from model.log import Position
-from model.operations import CreateTopic, OpenProducer, Send
+from model.operations import AnyOperation, CreateTopic, OpenProducer, Send
 from model.subscription_operations import Receive, Subscribe
 from model.vocabulary import Entry, Message
 from tests.judging_again import judged_again
