@@ -5,7 +5,7 @@ A machine chooses an operation, a performer performs it on a system, and the mod
 are local to one history (a session ``"s1"``, a topic ``"t0"``); the performer maps them to real ones. Messages go by
 their business ids, or by ``nth``: counted from 0, and round and round, among those that a consumer received since it
 subscribed. So a shortened history still means something. What is done to subscriptions and by consumers is in
-:mod:`model.subscription_operations`.
+:mod:`model.subscription_operations`; what is done to links between clusters, in :mod:`model.cluster_operations`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The machines of document 001: messages and subscriptions at several clusters, whose links break and heal.
+"""The machines of document 001: messages and subscriptions at several clusters, whose links are cut and healed.
 
 A machine knows what it published, and never what came where: who acknowledges a message that it was not given does
 nothing.
@@ -79,18 +79,18 @@ class ClustersMachine(LockstepMachine):
 
     @rule(place=PLACES, room_bytes=ROOMS)
     def publish_nearly_full(self, place: int, room_bytes: int) -> None:
-        """A message that is nearly as large as may be, and one behind it."""
+        """A message of nearly the maximum size, and one after it."""
         self.publish_at(self.at(place), 1, size_bytes=ROOM_BYTES - room_bytes)
         self.publish_at(self.at(place), 1)
 
     @rule(subscription=SUBSCRIPTIONS, place=PLACES, count=COUNTS)
     def receive(self, subscription: str, place: int, count: int) -> None:
-        """A consumer takes some messages, and keeps them."""
+        """A consumer receives some messages, and acknowledges none."""
         self.do(Receive(self.consumer(subscription, place), count))
 
     @rule(subscription=SUBSCRIPTIONS, place=PLACES, last=LAST, is_cumulative=st.sampled_from([False, False, True]))
     def acknowledge(self, subscription: str, place: int, last: tuple[int, ...], is_cumulative: bool) -> None:
-        """A consumer takes all that there is, and acknowledges some of it: with holes, or up to one."""
+        """A consumer receives everything, and acknowledges some of it: individually, or cumulatively."""
         consumer = self.consumer(subscription, place)
         self.do(Receive(consumer, 100))
         picked = last[:1] if is_cumulative else last
@@ -100,14 +100,14 @@ class ClustersMachine(LockstepMachine):
 
     @rule(subscription=SUBSCRIPTIONS, place=PLACES)
     def acknowledge_all(self, subscription: str, place: int) -> None:
-        """A consumer takes all that there is, and acknowledges all that it has."""
+        """A consumer receives and acknowledges everything."""
         consumer = self.consumer(subscription, place)
         self.do(Receive(consumer, 100))
         self.do(AckById(consumer, tuple(self.published)))
 
     @rule(here=PLACES, there=PLACES, count=COUNTS, is_read_first=st.booleans())
     def fail_over(self, here: int, there: int, count: int, is_read_first: bool) -> None:
-        """A consumer acknowledges some of what there is, leaves, and goes on at another cluster, with what is left."""
+        """A consumer acknowledges some messages, closes, and fails over to another cluster."""
         consumer = self.consumer("s0", here)
         self.do(Receive(consumer, 100))
         if is_read_first:
@@ -165,7 +165,7 @@ class ClustersMachine(LockstepMachine):
 
     @rule(here=PLACES, there=PLACES, count=COUNTS)
     def outlast(self, here: int, there: int, count: int) -> None:
-        """A cluster's answers do not come until the one that asked has given up; then they come."""
+        """A cluster's responses arrive only after the snapshot has timed out."""
         if self.at(here) != self.at(there):
             self.do(CutLink(self.at(there), self.at(here)))
             self.publish_at(self.at(here), count)
@@ -174,7 +174,7 @@ class ClustersMachine(LockstepMachine):
 
     @rule(place=PLACES, count=COUNTS)
     def fall_behind(self, place: int, count: int) -> None:
-        """A consumer is given all that there is, time after time, and acknowledges only some of the first of it."""
+        """A consumer receives everything several times, and acknowledges only some of the first messages."""
         consumer = self.consumer("s0", place)
         first = len(self.published)
         for _ in range(6):
@@ -185,7 +185,7 @@ class ClustersMachine(LockstepMachine):
 
     @rule(place=PLACES)
     def unload(self, place: int) -> None:
-        """The topic moves within a cluster."""
+        """The topic is unloaded at a cluster."""
         self.do(Unload(TOPIC, cluster=self.at(place)))
         self.gone(self.at(place))
 
@@ -193,7 +193,7 @@ class ClustersMachine(LockstepMachine):
     @rule(order=st.permutations(CLUSTERS))
     def answer_again(self, order: list[str]) -> None:
         """Of two clusters that are asked, one answers early, publishes, and sends its answer again in the second round;
-        the other one has that message when it answers, and the one that asks has it only behind the snapshot."""
+        the other one has that message when it answers, and the one that asks has it only after the snapshot."""
         asking, late, early = order
         consumer = self.consumer("s0", self.clusters.index(asking))
         for link in permutations(self.clusters, 2):

@@ -156,12 +156,12 @@ class Reading:
         return {link: at for link, at in passed.items() if at < ends.get(link[0], none)}
 
     def not_replicated(self, link: Link) -> tuple[str, ...]:
-        """The messages published where a link begins, behind the last one of them that is there where it ends."""
+        """The messages published at the source of a link after the last one of them that the target has."""
         source, target = link
         there = self.messages(target)
         own = [entry.message for entry in self._log(source) if entry.message is not None and entry.origin == source]
-        behind = max((index + 1 for index, message in enumerate(own) if message in there), default=0)
-        return tuple(own[behind:])
+        replicated = max((index + 1 for index, message in enumerate(own) if message in there), default=0)
+        return tuple(own[replicated:])
 
     def has_reconnected(self, link: Link) -> bool:
         """Whether the topic's replicator came over a link again since it was made."""
@@ -190,7 +190,7 @@ class Reading:
             raise HarnessError(f"cluster {label} does not say what it has of {self._topic}: {error}") from error
 
     def _cluster(self, label: str) -> ClusterRead:
-        # The cursors first: what they have passed is then in the log that is read behind them.
+        # The cursors first: the log, read after that, then has all that they have passed.
         cursors = self._cursors(label)
         return ClusterRead(entries=tuple(self._log(label)), cursors=cursors)
 

@@ -1,4 +1,4 @@
-"""How an example at several clusters ends: everything is read back, catches up, and is read back once more."""
+"""How an example at several clusters ends: read everything, let the clusters catch up, and read once more."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from model.replication.tracked import ReplicatedTopic, Replication
 from model.subscription_operations import CloseConsumer, Receive, Subscribe
 
 OVER = "over"
-"""The consumer that fails over first, if all is quiet."""
+"""The prefix of consumers that fail over, if the last reading was quiet."""
 
 LAST = "last"
-"""The consumer with which a topic's clusters catch up."""
+"""The prefix of the consumer with which a topic's clusters catch up."""
 
 
 def winding_up_clusters(state: Callable[[], Replication], name: str) -> Iterator[AnyOperation]:
@@ -43,12 +43,12 @@ def winding_up_clusters(state: Callable[[], Replication], name: str) -> Iterator
 
 
 def _replicated(topic: ReplicatedTopic) -> tuple[str, str] | None:
-    """A subscription that consumers made replicated, and a cluster where they did."""
+    """A subscription that a consumer created as replicated, and the cluster."""
     return next((at for at, is_replicated in topic.own.items() if is_replicated), None)
 
 
 def _failing_over(topic: ReplicatedTopic, name: str, subscription: str, cluster: str) -> Iterator[AnyOperation]:
-    """A consumer goes on at another cluster, and is given what is left there; it acknowledges nothing."""
+    """A consumer goes on in each other cluster and receives what is left there; it acknowledges nothing."""
     for there in topic.clusters:
         if there != cluster and topic.own.get((subscription, there), True):
             over = f"{OVER}-{name}-{there}"

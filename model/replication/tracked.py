@@ -1,4 +1,4 @@
-"""What is known of replicated topics from outside: what was published and acknowledged where, what disturbed it."""
+"""What is known of replicated topics from outside: what was published and acknowledged in which cluster, and faults."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class ReplicatedTopic:
         return replace(self, published={**self.published, cluster: (*self.published.get(cluster, ()), *messages)})
 
     def opened_at(self, cluster: str) -> ReplicatedTopic:
-        """A producer came to a cluster, or the topic was loaded anew: replicators that were closed are opened."""
+        """A producer was opened at a cluster, or the topic was reloaded: closed replicators are opened."""
         return replace(self, closed={label: since for label, since in self.closed.items() if label != cluster})
 
     def with_acknowledged(self, subscription: str, cluster: str, messages: frozenset[str]) -> ReplicatedTopic:
@@ -104,17 +104,17 @@ class ReplicatedTopic:
         return replace(self, acknowledged_at={**self.acknowledged_at, at: here | messages})
 
     def disturbed(self) -> ReplicatedTopic:
-        """Something was done: what was read is no longer all there is."""
+        """An operation was performed: what was read last may be outdated."""
         return replace(self, is_settled=False, is_quiet=False)
 
     def unloaded_at(self, cluster: str) -> ReplicatedTopic:
-        """The topic is loaded anew at a cluster: its dispatchers begin behind mark-delete, with empty caches."""
+        """The topic is reloaded at a cluster: its dispatchers start at mark-delete, with empty snapshot caches."""
         reads = {at: reads for at, reads in self.reads.items() if at[1] != cluster}
         moved = {**self.moved, cluster: self.all_published}
         return replace(self.disturbed().opened_at(cluster), reads=reads, moved=moved)
 
     def updated_to(self, subscription: str, cluster: str) -> Position | None:
-        """The position at a cluster that others said, when all was read last, that a subscription has passed."""
+        """The position at a cluster in the last updates of a subscription by the others, when all was read last."""
         if self.read is None:
             return None
         return updated_to({label: Log(label, one) for label, one in self.read.clusters.items()}, subscription, cluster)

@@ -1,7 +1,6 @@
-"""Follows what is done at several clusters, and judges what they show (document 001).
+"""Follows the operations at several clusters and judges what they show (document 001).
 
-What happens between the clusters is not seen as it happens: it is judged when all of them are read back
-(:mod:`model.replication.agreement`). Nothing is awaited here.
+What happens between the clusters is judged when their logs and cursors are read (:mod:`model.replication.agreement`).
 """
 
 from __future__ import annotations
@@ -154,7 +153,7 @@ def _subscribed(state: Replication, operation: Subscribe) -> Replication:
 
 
 def _passed(topic: ReplicatedTopic, operation: Subscribe, cluster: str) -> Position | None:
-    """How far updates have brought a subscription, if all have taken effect in a cluster, and it has not forgotten."""
+    """How far updates advanced a subscription, if all have taken effect in the cluster, and it has lost none."""
     takes_updates = operation.is_replicated and topic.own.get((operation.subscription, cluster), True)
     if not (takes_updates and topic.is_quiet) or cluster in topic.killed:
         return None
@@ -163,7 +162,7 @@ def _passed(topic: ReplicatedTopic, operation: Subscribe, cluster: str) -> Posit
 
 @carries("REPL-10")
 def _received(state: Replication, name: str, outcome: Outcome) -> Judged:
-    """What a consumer is given was published; it is never a marker."""
+    """A consumer receives only what was published, and never a marker."""
     consumer = state.consumers.get(name)
     if consumer is None or not isinstance(outcome, ReceivedMessages):
         return Allowed(state)
@@ -185,7 +184,7 @@ def _received(state: Replication, name: str, outcome: Outcome) -> Judged:
 def _given_again(
     topic: ReplicatedTopic, consumer: ClusterConsumer, passed: Position, outcome: ReceivedMessages
 ) -> str | None:
-    """What was acknowledged elsewhere is given here again only behind the last snapshot that was passed there."""
+    """What was acknowledged in another cluster is delivered here again only after the position of the last update."""
     acknowledged = topic.acknowledged(consumer.subscription)
     again = next((one for one in outcome.messages if one.business_id in acknowledged and one.position <= passed), None)
     if again is None:
@@ -233,7 +232,7 @@ def _on_each(
     cuts: Callable[[ReplicatedTopic], Cuts],
     link: tuple[str, str],
 ) -> Replication:
-    """All topics share the links, and none is settled while one changes."""
+    """All topics share the links, and none is settled while a link changes."""
     for name, topic in state.topics.items():
         state = state.with_topic(name, replace(topic, cut={**topic.cut, link: cuts(topic)}).disturbed())
     return state
@@ -247,13 +246,13 @@ def _closed(state: Replication, name: str, cluster: str, outcome: Outcome) -> Re
 
 
 def _unloaded(state: Replication, name: str, cluster: str) -> Replication:
-    """A topic is loaded anew at a cluster: its dispatchers begin behind mark-delete, with empty caches."""
+    """A topic is reloaded at a cluster: its dispatchers start at mark-delete, with empty snapshot caches."""
     topic = state.topics.get(name)
     return state if topic is None else state.with_topic(name, topic.unloaded_at(cluster))
 
 
 def _restarted(state: Replication, cluster: str) -> Replication:
-    """A cluster's process was away: its consumers are gone, and so are the moments of cuts that only it could tell."""
+    """A cluster's broker was restarted: its consumers are disconnected, and its topics reloaded."""
     gone = frozenset(name for name, consumer in state.consumers.items() if consumer.cluster == cluster)
     for name in state.topics:
         state = _unloaded(state, name, cluster)
@@ -261,7 +260,7 @@ def _restarted(state: Replication, cluster: str) -> Replication:
 
 
 def _killed(state: Replication, cluster: str) -> Replication:
-    """A cluster's process was killed: what was acknowledged there and not persisted is forgotten."""
+    """A cluster's broker was killed: acknowledgments that were not persisted are lost."""
     for name, topic in state.topics.items():
         state = state.with_topic(name, replace(topic, killed=topic.killed | {cluster}))
     return state
@@ -269,7 +268,7 @@ def _killed(state: Replication, cluster: str) -> Replication:
 
 @carries("REPL-12", "REPL-13")
 def _caught_up(state: Replication, name: str, outcome: Outcome, known: frozenset[str]) -> Judged:
-    """With all links healed and traffic flowing, every other cluster passes what was acknowledged, after a while."""
+    """With all links healed and traffic, every other cluster's subscription follows."""
     consumer = state.consumers.get(name)
     if consumer is None:
         return Allowed(state)
@@ -297,7 +296,7 @@ def _caught_up(state: Replication, name: str, outcome: Outcome, known: frozenset
 
 @carries("REPL-01")
 def _stalled(state: Replication, topic: ReplicatedTopic, seen: ReplicatorStalled, known: frozenset[str]) -> Judged:
-    """A replicator that is connected passes on what there is."""
+    """A connected replicator replicates what its topic has."""
     first = f"from {seen.messages[0]} on" if seen.messages else "but markers"
     because = (
         f"the replicator of {seen.source} to {seen.target} was connected, and passed on nothing for "
@@ -311,7 +310,7 @@ def _stalled(state: Replication, topic: ReplicatedTopic, seen: ReplicatorStalled
 
 
 def _over(cut: Mapping[tuple[str, str], Cuts]) -> Mapping[tuple[str, str], Cuts]:
-    """What is known of cuts once every link has healed: of the last ones nobody said when they ended."""
+    """The cuts that are known once every link is healed: when the last ones ended was not observed."""
     return {link: tuple(one for one in cuts if one[1] is not None) for link, cuts in cut.items()}
 
 
