@@ -100,7 +100,7 @@ def test_pytest_finds_options_and_machines_by_itself(environment: Path, tmp_path
     asked = ("--pyargs", "stateful", "--broker", "4.0.8", "--pulsar-rules", "KEY", "--collect-only", "-q")
     ran = run(environment / "bin" / "python", "-m", "pytest", *asked, cwd=tmp_path)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "test_keys.py::test_no_rule_is_broken_by[keys]" in ran.stdout
+    assert "test_key_shared.py::test_no_rule_is_broken_by[keys]" in ran.stdout
     assert "test_dedup.py" not in ran.stdout
 
 

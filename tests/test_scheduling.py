@@ -48,7 +48,7 @@ def test_a_test_that_asks_for_a_broker_elsewhere_is_named(tmp_path: Path) -> Non
 
 def test_a_broker_that_cannot_be_had_ends_a_run_of_several_processes_with_a_sentence_too() -> None:
     run = of_two_processes(
-        "--broker", "no-such-thing", "tests/proxy/test_sightings.py", "tests/proxy/test_recording.py"
+        "--broker", "no-such-thing", "tests/proxy/test_dispatch_times.py", "tests/proxy/test_recording.py"
     )
     assert run.returncode == 2
     assert "'no-such-thing' names no broker" in run.stderr
