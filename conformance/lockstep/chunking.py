@@ -430,7 +430,7 @@ class Chunks:
             sent.append(producer.sent())
             stats = self._world.admin.stats(topic)
             is_chunked = stats.chunk_published
-            rate = max(rate, *(publisher.chunked_message_rate for publisher in stats.publishers))
+            rate = max(rate, stats.chunked_message_rate)
         return ChunkRate(rate, is_chunked, _together(sent))
 
     @property

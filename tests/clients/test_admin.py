@@ -11,7 +11,14 @@ from conformance.brokers.interface import Broker
 from conformance.clients import protocol_pb2 as pb
 from conformance.clients.admin.client import Admin, AdminError
 from conformance.clients.admin.http import topic_path
-from conformance.clients.admin.types import AcknowledgedRange, NamespacePolicies, Retention, parse_ranges
+from conformance.clients.admin.types import (
+    AcknowledgedRange,
+    NamespacePolicies,
+    PublisherStats,
+    Retention,
+    TopicStats,
+    parse_ranges,
+)
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, Receipt
 from conformance.clients.wire.client import WireClient
 from conformance.harness_error import HarnessError
@@ -264,6 +271,12 @@ def test_a_topic_that_is_not_named_in_full_is_refused_with_a_sentence(topic: str
 
 def test_names_are_quoted_in_paths() -> None:
     assert topic_path("persistent://a/b/c d?") == "persistent/a/b/c%20d%3F"
+
+
+@pytest.mark.parametrize(("rates", "highest"), [((), 0.0), ((0.5,), 0.5), ((0.5, 2.0, 0.0), 2.0)])
+def test_the_rate_of_chunks_is_the_highest_of_a_publisher(rates: tuple[float, ...], highest: float) -> None:
+    publishers = tuple(PublisherStats(chunked_message_rate=rate) for rate in rates)
+    assert TopicStats(publishers=publishers).chunked_message_rate == highest
 
 
 def test_acknowledged_ranges_are_read_as_the_broker_writes_them() -> None:

@@ -118,6 +118,11 @@ class TopicStats(Answer, frozen=True):
     topic_epoch: int | None = None
 
     @property
+    def chunked_message_rate(self) -> float:
+        """The highest rate of a publisher, in chunks a second; 0 without publishers."""
+        return max((publisher.chunked_message_rate for publisher in self.publishers), default=0.0)
+
+    @property
     def has_passed_all_on(self) -> bool:
         """Whether all replicators are through; also where there are none."""
         return all(one.is_through for one in self.replication.values())
