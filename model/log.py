@@ -8,7 +8,7 @@ and trimming are not here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 from msgspec import Struct
 
@@ -28,6 +28,10 @@ class Position:
         """Read ``ledger:entry``, as the broker's REST interface writes positions; ValueError for anything else."""
         ledger, _, entry = text.partition(":")
         return cls(int(ledger), int(entry))
+
+
+EARLIEST: Final = Position(-1, -1)
+"""The position before all entries; clients seek to it as the earliest message."""
 
 
 class Ledgers(Struct, frozen=True):
@@ -52,5 +56,5 @@ class Ledgers(Struct, frozen=True):
         return Ledgers(self.room, position.ledger, position.entry + 1)
 
     def taken_over(self) -> Ledgers:
-        """The ledgers of whoever loads the topic next: what was written is closed, and a new ledger is begun."""
+        """The ledgers after the topic is loaded again: the last ledger is closed, and a new one begins."""
         return Ledgers(self.room, self.current + 1)

@@ -18,7 +18,6 @@ from conformance.lockstep.chunking_producers import part_passed
 from conformance.lockstep.proxied import Tapped
 from conformance.proxy.events import Command
 from conformance.wait import Deadline
-from model.chunking.dispatching import ORDERED
 from model.chunking.receiving import fresh_lanes, is_explained, met, settled
 from model.log import Position
 from model.payloads import digest
@@ -32,6 +31,7 @@ from model.traffic import (
     Delivery,
     Traffic,
 )
+from model.vocabulary import IN_ORDER
 
 NACK_DELAY_S: Final = 0.05
 """After which pulsar-client gives back what its application failed with."""
@@ -111,7 +111,7 @@ class ChunkConsumer:
                     self.acknowledged |= set(positions)
                     self.holds -= set(positions)
                 case CommandRedeliver(positions):
-                    named = set(positions) if positions and self.kind not in ORDERED else set(self.holds)
+                    named = set(positions) if positions and self.kind not in IN_ORDER else set(self.holds)
                     self.holds -= named
                 case CommandSubscribe():
                     self._subscribes += 1
@@ -186,16 +186,16 @@ class ChunkConsumer:
         if chosen is None:
             self._consumer.redeliver_all()
             self._await(lambda: self._asked() > before)
-            if self.kind not in ORDERED:
+            if self.kind not in IN_ORDER:
                 self._held.clear()
             return
         deliveries = [delivery for given, delivery in self._held if given in chosen]
-        if self.kind not in ORDERED:
+        if self.kind not in IN_ORDER:
             self._take(chosen)
         for delivery in deliveries:
             self._consumer.nack(delivery)
         wanted = {given.position for given in chosen}
-        if self.kind in ORDERED:
+        if self.kind in IN_ORDER:
             self._await(lambda: self._asked() > before)
         else:
             self._await(lambda: wanted <= self._named())

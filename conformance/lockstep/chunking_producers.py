@@ -101,7 +101,7 @@ class WatchedSession(OfficialSession):
 
 
 class CraftingSession(WireSession):
-    """A session of the wire client, which sends the chunks that it is told to send."""
+    """A session of the wire client, which sends crafted chunks."""
 
     _was_seen = False
 

@@ -12,7 +12,7 @@ from conformance.clients.admin.backlog import unacknowledged
 from conformance.clients.admin.client import Admin, AdminError
 from conformance.wait import retry, wait_until
 from model.events import AnyOutcome, Done, Expired, Range, Refused, Skipped, Starved, StoredCursorRead, Trimmed
-from model.log import Position
+from model.log import EARLIEST, Position
 from model.subscription_operations import CreateSubscription, DeleteSubscription, Skip
 
 T = TypeVar("T")
@@ -31,7 +31,6 @@ def surely(request: Callable[[], T]) -> T | Refused:
         return Refused(str(error.status), error.reason.strip().splitlines()[0] if error.reason.strip() else "")
 
 
-BEGINNING: Final = Position(-1, -1)
 """What a broker is told that is to set a cursor back to the first entry there is."""
 
 
@@ -60,7 +59,7 @@ class CursorAdmin:
 
     def reset(self, topic: str, subscription: str, to: Position | None) -> AnyOutcome:
         """Set a subscription back to an entry, None: to the beginning."""
-        return _done(lambda: self._admin.reset_cursor(topic, subscription, to or BEGINNING))
+        return _done(lambda: self._admin.reset_cursor(topic, subscription, to or EARLIEST))
 
     def reset_to_time(self, topic: str, subscription: str, publish_time_ms: int) -> AnyOutcome:
         """Set a subscription back to a time."""

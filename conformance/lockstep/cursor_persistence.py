@@ -73,7 +73,7 @@ class PersistedStates:
         return self._effective.get(place)
 
     def moved(self, topic: str | None = None) -> None:
-        """A topic, or all of them, was loaded anew: its cursors are what was persisted, and have new ledgers."""
+        """A topic, or every topic, was reloaded: its cursors are what was persisted, and have new ledgers."""
         for known in (self._last, self._effective):
             for place in [place for place in known if topic in (None, place[0])]:
                 del known[place]

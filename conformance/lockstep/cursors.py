@@ -13,7 +13,7 @@ from typing import Final, assert_never
 from conformance.clients.outcomes import ServerRefused
 from conformance.clients.wire.consumer import PartOfBatch
 from conformance.lockstep.cursor_accounts import Account, Watch, account_of
-from conformance.lockstep.cursor_admin import BEGINNING, CursorAdmin
+from conformance.lockstep.cursor_admin import CursorAdmin
 from conformance.lockstep.cursor_backoff import fail_often
 from conformance.lockstep.cursor_consumers import IN_ORDER, Member, WireMember, chosen
 from conformance.lockstep.cursor_members import DELIVERY_TIMEOUT_S, Members, receive
@@ -40,7 +40,7 @@ from model.events import (
     Starved,
     Subscribed,
 )
-from model.log import Position
+from model.log import EARLIEST, Position
 from model.operations import CursorOperation, Terminate, Trim
 from model.subscription_operations import (
     AckById,
@@ -110,7 +110,7 @@ class Cursors:
         self._persisted.has_limit(topic, persisted_per_s)
 
     def moved(self, topic: str | None = None) -> None:
-        """A topic, or, with None, the broker with all of them, was stopped and is loaded anew."""
+        """A topic, or, with None, the broker with all of them, was stopped and is reloaded."""
         self._members.lost(topic)
         self._persisted.moved(topic)
 
@@ -345,7 +345,7 @@ class Cursors:
         if target.time_ms is not None:
             member.seek(None, target.time_ms)
         else:
-            member.seek(target.to or BEGINNING, None)
+            member.seek(target.to or EARLIEST, None)
         return self._was_reset(member.topic, member.subscription, target)
 
     def _reset(self, operation: ResetCursor, topic: str) -> AnyOutcome:

@@ -1,4 +1,4 @@
-"""The way of one example's producers to the broker: straight there, or through a proxy that is told what to do to it.
+"""The way of one example's producers to the broker: straight there, or through a proxy that injects faults.
 
 It sets the faults and says how often they acted. Connections that they end are ended for the clients as any other.
 """

@@ -272,7 +272,7 @@ def _is_stored(topic: TopicInClusters, operation: AwaitMessage | AwaitAnswered) 
 
 
 def _retire(admin: Admin, topic: str) -> None:
-    """Have a cluster load a topic anew, without its subscriptions."""
+    """Reload a topic at a cluster, without its subscriptions."""
     for subscription in admin.stats(topic).subscriptions:
         admin.delete_subscription(topic, subscription, force=True)
     admin.unload(topic)

@@ -20,7 +20,7 @@ from conformance.wait import Deadline
 from model.cluster_events import CaughtUp, Lagging, ReplicatorStalled
 from model.cluster_operations import CatchUp
 from model.events import AnyOutcome, Stored
-from model.log import Position
+from model.log import EARLIEST, Position
 from model.vocabulary import Entry, Message
 
 STALLED_S: Final = 30.0
@@ -115,7 +115,7 @@ def _lagging(
     for label in others:
         there = topic.reading.messages(label)
         last = max((there[message] for message in wanted if message in there), default=None)
-        mark_delete = topic.reading.mark_delete(label, subscription) or Position(-1, -1)
+        mark_delete = topic.reading.mark_delete(label, subscription) or EARLIEST
         if last is not None and mark_delete < last:
             return label, mark_delete
     return None

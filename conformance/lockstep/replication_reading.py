@@ -24,7 +24,7 @@ from conformance.harness_error import HarnessError
 from conformance.lockstep.replication_world import PERIOD_MS, Link, ReplicationWorld, now_ms
 from conformance.wait import Deadline, retry
 from model.cluster_events import ClusterCursor, ClusterEntry, ClusterRead, ClustersRead
-from model.log import Position
+from model.log import EARLIEST, Position
 from model.payloads import business_id_of
 from model.replication.logs import Log, SnapshotSeen
 
@@ -150,10 +150,9 @@ class Reading:
 
         That nothing at all is left to be passed on would be too much to ask for: each snapshot stores something more.
         """
-        none = Position(-1, -1)
         replicators = {link: _REPLICATOR + self._cluster_of(link[1]).name for link in self._links}
-        passed = {link: self.mark_delete(link[0], name) or none for link, name in replicators.items()}
-        return {link: at for link, at in passed.items() if at < ends.get(link[0], none)}
+        passed = {link: self.mark_delete(link[0], name) or EARLIEST for link, name in replicators.items()}
+        return {link: at for link, at in passed.items() if at < ends.get(link[0], EARLIEST)}
 
     def not_replicated(self, link: Link) -> tuple[str, ...]:
         """The messages published at the source of a link after the last one of them that the target has."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from model.catalogue import carries
-from model.chunking import dispatching
 from model.chunking.consuming import all_passed
 from model.chunking.state import Chunking, Consumer, Key, Message
 from model.deviations import DEVIATIONS
@@ -16,6 +15,7 @@ from model.judgement import Allowed, Broken
 from model.log import Position
 from model.subscription_operations import Acknowledge, Nack
 from model.traffic import CommandAck, CommandRedeliver, CommandSubscribe, ConsumerCommand, Delivery
+from model.vocabulary import IN_ORDER
 
 Judged = Allowed[Chunking] | Broken
 Pair = tuple[Delivery, Message]
@@ -35,7 +35,7 @@ def asked(
     commands = [command for traffic in outcome.traffic for command in traffic.commands]
     if isinstance(operation, Nack):
         broken = _given_back(name, consumer, messages, commands)
-        rest = consumer.held if consumer.kind in dispatching.ORDERED else _without(consumer, chosen)
+        rest = consumer.held if consumer.kind in IN_ORDER else _without(consumer, chosen)
     else:
         broken = _acknowledged(name, state, consumer, messages, commands, is_cumulative=operation.cumulative)
         rest = _without(consumer, chosen)
@@ -101,14 +101,14 @@ def _given_back(
         return Broken(
             "CHUNK-07", f"{name} failed with messages, and its client did not ask for them again", None, "client"
         )
-    if consumer.kind in dispatching.ORDERED or any(not one.positions for one in asking):
+    if consumer.kind in IN_ORDER or any(not one.positions for one in asking):
         return None
     named = {position for one in asking for position in one.positions}
     for message in messages:
         lacking = [position for position in message.positions if position not in named]
         if lacking == list(message.positions[:-1]) and lacking:
             listed = ", ".join(map(str, lacking))
-            return DEVIATIONS[CHUNK_NACK_RETURNS_LAST_ONLY].broken(f"{name} did not give back {listed}")
+            return DEVIATIONS[CHUNK_NACK_RETURNS_LAST_ONLY].broken(f"{name} requested redelivery without {listed}")
         if lacking:
             return _by_client(name, message, "given back", lacking)
     return None

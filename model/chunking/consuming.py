@@ -12,6 +12,7 @@ from model.deviations import DEVIATIONS
 from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, CHUNK_DISCARDED_NOT_REDELIVERED
 from model.judgement import Allowed, Broken
 from model.traffic import CommandAck, Delivery, Traffic
+from model.vocabulary import IN_ORDER
 
 Judged = Allowed[Chunking] | Broken
 Pairs = list[tuple[Delivery, Message]]
@@ -119,7 +120,7 @@ def _in_order(state: Chunking, key: Key, name: str, pairs: Pairs) -> Chunking | 
     """Of each producer, messages are delivered for the first time in its order, where nothing was put off."""
     consumer, subscription = state.consumers[name], state.subscriptions[key]
     is_put_off = bool(consumer.lanes[0].deviations) or consumer.lanes[0].buffers.limit > 0
-    if consumer.kind not in dispatching.ORDERED or is_put_off or not state.topics[key[0]].is_sure:
+    if consumer.kind not in IN_ORDER or is_put_off or not state.topics[key[0]].is_sure:
         subscription = replace(subscription, is_out_of_order=True)
     if subscription.is_out_of_order:
         return state.with_subscription(key, subscription)
@@ -156,7 +157,7 @@ def _was_stored_later(topic: Topic, this: tuple[str, int], other: int) -> bool:
 def _exercised_by(consumer: Consumer, pairs: Pairs) -> set[str]:
     split = [message for _, message in pairs if message.is_split]
     rules = {"CHUNK-04"} if split else set()
-    is_ordered = consumer.kind in dispatching.ORDERED
+    is_ordered = consumer.kind in IN_ORDER
     if is_ordered and any(a.producer == b.producer for a in split for _, b in pairs if a is not b):
         rules.add("CHUNK-05")
     earlier = {(message.producer, message.sequence_id) for _, message in consumer.held[: -len(pairs) or None]}

@@ -14,17 +14,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from model.catalogue import carries
-from model.chunking.state import START, Consumer, Subscription, Topic
+from model.chunking.state import Consumer, Subscription, Topic
 from model.chunking.storing import wholes
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, REDELIVERY_READS_IN_PARALLEL
 from model.judgement import Broken
-from model.log import Position
+from model.log import EARLIEST, Position
 from model.traffic import CommandAck, CommandMessage, CommandRedeliver, CommandSubscribe, ConsumerCommand, LoggedPart
-from model.vocabulary import SubscriptionType
-
-ORDERED: frozenset[SubscriptionType] = frozenset({"Exclusive", "Failover"})
-"""The kinds of subscriptions of which one consumer has all messages, in order."""
+from model.vocabulary import IN_ORDER, SubscriptionType
 
 
 def met(
@@ -76,8 +73,10 @@ def _acknowledged(topic: Topic, positions: tuple[Position, ...], *, is_cumulativ
 def _asked(
     topic: Topic, subscription: Subscription, consumer: Consumer, positions: tuple[Position, ...]
 ) -> tuple[Subscription, Consumer]:
-    if consumer.kind in ORDERED:
-        return subscription, replace(consumer, is_rewound=True, asked_after=consumer.last or START, holds=frozenset())
+    if consumer.kind in IN_ORDER:
+        return subscription, replace(
+            consumer, is_rewound=True, asked_after=consumer.last or EARLIEST, holds=frozenset()
+        )
     if not positions:
         return subscription, replace(consumer, is_rewound=True, holds=frozenset())
     consumer = replace(consumer, holds=consumer.holds - frozenset(positions))
@@ -108,7 +107,7 @@ def _sent(
 ) -> Consumer | Broken:
     """An entry is sent: to an ordered consumer the next one that is not acknowledged, or the first one of these."""
     held = replace(consumer, holds=consumer.holds | {came.position})
-    if consumer.kind not in ORDERED:
+    if consumer.kind not in IN_ORDER:
         return held
     at, last = came.position, consumer.last
     if consumer.is_rewound and not _between(topic, subscription, None, at):
@@ -149,7 +148,7 @@ def due(kind: SubscriptionType, left: Sequence[LoggedPart], holds: Sequence[Coll
     if not holds or (kind == "Key_Shared" and len(holds) > 1):
         return []
     sent = frozenset().union(*holds)
-    if kind in ORDERED:
+    if kind in IN_ORDER:
         return [entry.position for entry in left if entry.position not in sent]
     return [entry.position for whole in wholes(left) for entry in whole if entry.position not in sent]
 

@@ -9,12 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from model.chunking.assembly import Buffers
-from model.log import Position
+from model.log import EARLIEST, Position
 from model.traffic import Delivery, Life, LoggedPart
 from model.vocabulary import Compression, SubscriptionType
-
-START = Position(-1, -1)
-"""Before the first entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +73,7 @@ class Topic:
     def end(self) -> Position:
         """The last position that is known to be stored; before the first one if there is none."""
         confirmed = (position for producer in self.producers.values() for position in producer.confirmed)
-        return max((*(entry.position for entry in self.log), *confirmed), default=START)
+        return max((*(entry.position for entry in self.log), *confirmed), default=EARLIEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 from model.catalogue import carries
 from model.cursors.bits import Bits
-from model.cursors.log import NOWHERE, Place, TopicLog
-from model.log import Position
+from model.cursors.log import Place, TopicLog
+from model.log import EARLIEST, Position
 
 WORD = 256
 """How many entries one word of bits is about."""
@@ -35,7 +35,7 @@ class Acked:
     """A subscription's state. ``mark_delete`` is an entry of the log, or before all of them; ``parts`` has, for entries
     of which only some messages are acknowledged, which: bit n for the n-th."""
 
-    mark_delete: Position = NOWHERE
+    mark_delete: Position = EARLIEST
     words: Bits[Word] = Bits()
     parts: Bits[Position] = Bits()
 

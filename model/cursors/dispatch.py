@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from model.catalogue import carries
 from model.cursors.acked import Acked
-from model.cursors.log import NOWHERE, TopicLog
+from model.cursors.log import TopicLog
 from model.cursors.variants import DOCUMENT, CursorVariant
-from model.log import Position
+from model.log import EARLIEST, Position
 from model.vocabulary import IN_ORDER, SubscriptionType
 
 
@@ -93,7 +93,11 @@ def next_entry(dispatch: Dispatch, state: Acked, log: TopicLog, name: str) -> Po
     held = dispatch.consumer(name).pending if dispatch.variant.delivered_to_two else dispatch.pending
     if dispatch.variant.acknowledged_delivered:
         last = state.mark_delete
-        if last != NOWHERE and log.at_or_before(Position(last.ledger, last.entry - 1)) != NOWHERE and last not in held:
+        if (
+            last != EARLIEST
+            and log.at_or_before(Position(last.ledger, last.entry - 1)) != EARLIEST
+            and last not in held
+        ):
             return last
     return next(_free(dispatch, state, log, held), None)
 

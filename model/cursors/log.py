@@ -15,11 +15,8 @@ from immutables import Map
 from model.catalogue import carries
 from model.judgement import Broken
 from model.key_shared.hashing import key_of_message
-from model.log import Position
+from model.log import EARLIEST, Position
 from model.vocabulary import Entry
-
-NOWHERE = Position(-1, -1)
-"""The position before all others."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -62,12 +59,12 @@ class TopicLog:
     @property
     def first(self) -> Position:
         """The position of the first entry; before all others where there is none."""
-        return Position(self.ledgers[0], 0) if self.ledgers else NOWHERE
+        return Position(self.ledgers[0], 0) if self.ledgers else EARLIEST
 
     @property
     def last(self) -> Position:
         """The position of the last entry; before all others where there is none."""
-        return Position(self.ledgers[-1], self.counts[self.ledgers[-1]] - 1) if self.ledgers else NOWHERE
+        return Position(self.ledgers[-1], self.counts[self.ledgers[-1]] - 1) if self.ledgers else EARLIEST
 
     def size(self, position: Position) -> int:
         """How many messages an entry holds."""
@@ -91,7 +88,7 @@ class TopicLog:
             return Position(position.ledger, min(position.entry, count - 1))
         preceding = bisect_left(self.ledgers, position.ledger)
         if not preceding:
-            return NOWHERE
+            return EARLIEST
         ledger = self.ledgers[preceding - 1]
         return Position(ledger, self.counts[ledger] - 1)
 

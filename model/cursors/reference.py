@@ -19,10 +19,10 @@ from model.cursors import acked
 from model.cursors.acked import Acked
 from model.cursors.bits import Bits
 from model.cursors.info import PositionInfo, info_of, state_of
-from model.cursors.log import NOWHERE, Place, TopicLog
+from model.cursors.log import Place, TopicLog
 from model.cursors.variants import DOCUMENT, CursorVariant
 from model.events import Range
-from model.log import Position
+from model.log import EARLIEST, Position
 
 
 class CursorLedger(enum.Enum):
@@ -89,14 +89,14 @@ def stats_position(subscription: Subscription, log: TopicLog) -> PositionInfo:
     """Mark-delete and the ranges after it, as the broker's stats show them."""
     info = info_of(subscription.acked)
     before = log.at_or_before(_before(info.mark_delete))
-    if subscription.variant.mark_delete_stays and before != NOWHERE:
+    if subscription.variant.mark_delete_stays and before != EARLIEST:
         return PositionInfo(before, (Range(before, info.mark_delete), *info.ranges))
     return with_first_ledger(info, log)
 
 
 def with_first_ledger(info: PositionInfo, log: TopicLog) -> PositionInfo:
     """Position info with the position before the first ledger's entries, where nothing is acknowledged."""
-    if info.mark_delete != NOWHERE or not log.ledgers:
+    if info.mark_delete != EARLIEST or not log.ledgers:
         return info
     return PositionInfo(Position(log.ledgers[0], -1), info.ranges)
 
@@ -166,7 +166,7 @@ def _up_to_before(state: Acked, log: TopicLog, place: Place) -> Acked:
     if place.batch_index > 0:
         return acked.acknowledge_up_to(state, log, Place(place.position, place.batch_index - 1))
     before = log.at_or_before(_before(place.position))
-    return state if before == NOWHERE else acked.acknowledge_up_to(state, log, Place(before))
+    return state if before == EARLIEST else acked.acknowledge_up_to(state, log, Place(before))
 
 
 # ---------------------------------------------------------------------------------------------------- administration

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from model.cursors import dispatch, reference
 from model.cursors.acked import Acked
 from model.cursors.dispatch import Dispatch
-from model.cursors.log import NOWHERE, Place
+from model.cursors.log import Place
 from model.cursors.reference import Subscription
 from model.explorations.cursors_world import (
     FIRST_DELAY,
@@ -33,7 +33,7 @@ from model.explorations.cursors_world import (
     told,
 )
 from model.judgement import Broken
-from model.log import Position
+from model.log import EARLIEST, Position
 from model.subscriptions import backoff
 
 T = TypeVar("T")
@@ -320,7 +320,7 @@ def administers(setup: Setup, world: World) -> Next:
             after(skipping),
         )
     yield Step("skip all", "the backlog is cleared"), after(partial(reference.skip_all, log=log))
-    for position in log.behind(NOWHERE):
+    for position in log.behind(EARLIEST):
         expiring = partial(reference.expire, log=log, up_to=position)
         yield Step("expire", f"everything up to {position} expires", position=position), after(expiring)
         resetting = partial(reference.reset, log=log, to=position)

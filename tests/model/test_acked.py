@@ -11,10 +11,10 @@ from model.cursors import acked
 from model.cursors.acked import Acked
 from model.cursors.cursor import Ack
 from model.cursors.info import PositionInfo, info_of, state_of
-from model.cursors.log import NOWHERE, Place, TopicLog, appended
+from model.cursors.log import Place, TopicLog, appended
 from model.events import Range
 from model.judgement import Broken
-from model.log import Position
+from model.log import EARLIEST, Position
 
 
 def log_of(*ledgers: tuple[int, ...], first: int = 3, gap: int = 2) -> TopicLog:
@@ -114,11 +114,11 @@ def test_skipping_acknowledges_the_next_entries(case: Case, count: int) -> None:
 def test_a_log_knows_its_positions() -> None:
     log = log_of((1, 1), (1,))
     assert (log.first, log.last) == (Position(3, 0), Position(5, 0))
-    assert log.after(NOWHERE) == Position(3, 0)
+    assert log.after(EARLIEST) == Position(3, 0)
     assert log.after(Position(3, 1)) == log.after(Position(4, -1)) == log.after(Position(5, -1)) == Position(5, 0)
     assert log.after(Position(5, 0)) is None
     assert log.at_or_before(Position(5, -1)) == log.at_or_before(Position(4, 7)) == Position(3, 1)
-    assert log.at_or_before(Position(3, -1)) == NOWHERE
+    assert log.at_or_before(Position(3, -1)) == EARLIEST
 
 
 def test_positions_must_rise_without_a_gap() -> None:

@@ -1,6 +1,6 @@
 """Our small client of Pulsar's binary protocol, for checks that need to see and say exactly what is on the wire.
 
-It does what it is told, once: no retries, no reconnecting of producers and consumers, no batching or numbering of its
+It performs each request once: no retries, no reconnecting of producers and consumers, no batching or numbering of its
 own. Everything that waits has a deadline.
 """
 
@@ -17,12 +17,12 @@ from conformance.clients.wire.producer import WireProducer
 from conformance.clients.wire.pump import pump_of_this_thread
 from conformance.harness_error import HarnessError
 from conformance.wait import Deadline
-from model.log import Position
+from model.log import EARLIEST, Position
 
 MAX_LOOKUP_HOPS: Final = 10
 """How many redirections of one look-up are followed."""
 
-_START: Final = {"earliest": Position(-1, -1), "latest": Position(2**63 - 1, 2**63 - 1)}
+_START: Final = {"earliest": EARLIEST, "latest": Position(2**63 - 1, 2**63 - 1)}
 """How a reader says from where on: the protocol's two positions that no entry has."""
 
 

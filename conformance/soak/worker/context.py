@@ -64,6 +64,6 @@ def context_of(plan: ClientPlan) -> Context:
 
 def _client(plan: ClientPlan, label: str, service: Service) -> ClusterClient:
     recorder = Recorder(Path(plan.history), run=plan.run, lane=plan.lane, cluster=label, about=plan.about)
-    proxy = Proxy(service, record=recorder.sightings)
+    proxy = Proxy(service, record=recorder.dispatch_times)
     client = OfficialClient(proxy.service, timeout_s=OPERATION_TIMEOUT_S)
     return ClusterClient(recorder=recorder, proxy=proxy, client=client)

@@ -20,7 +20,7 @@ from conformance.soak.plan import Produce, TopicKind
 from conformance.soak.worker.context import OPERATION_TIMEOUT_S, Context
 from conformance.soak.worker.payloads import payload_of
 from conformance.wait import Deadline
-from model.log import Position
+from model.log import EARLIEST
 from model.replication.tracked import REPLICATORS_ADD_BYTES
 
 ANSWER_TIMEOUT_S: Final = 60.0
@@ -57,7 +57,7 @@ class ProducerThread(threading.Thread):
         self._next = 1
         self._unanswered: list[Message] = []
         self._confirmed: deque[Message] = deque(maxlen=REPEATED_AT_MOST)
-        self._furthest = (Position(-1, -1), -1)
+        self._furthest = (EARLIEST, -1)
         self.is_ready = self.is_quiet = False
         self.failure: str | None = None
 
