@@ -26,7 +26,7 @@ from conformance.clients.wire.consumer import Kind as SubscriptionType
 from conformance.history.about import About
 from conformance.history.recorded import Kind, Outcome, digest
 from conformance.history.recording import Recording, now_ns
-from conformance.proxy.dispatch_times import Sightings
+from conformance.proxy.dispatch_times import DispatchTimes
 from conformance.reading_back import read_back, read_beginning, read_passed_on
 
 TYPE_NAMES: Final[Mapping[Any, SubscriptionType]] = {
@@ -48,14 +48,14 @@ class Recorder:
     """Records what one process does, as one lane of a run.
 
     ``run``: the same for all processes whose clocks are the same, that is, of one machine; ``lane``: this process's
-    own. ``sightings`` is what a proxy is given as ``record``, if all of the process's clients go through one; without
-    that, rules about what the broker sends when are not judged. No two consumers of a topic may have one name.
+    own. ``dispatch_times`` is what a proxy is given as ``record``, if all of the process's clients go through one;
+    without that, rules about what the broker sends when are not judged. No two consumers of a topic may have one name.
     ``about``: the release and settings of the broker, where deviations of it are to be known.
     """
 
     def __init__(self, folder: Path, *, run: str, lane: str, cluster: str = "", about: About | None = None) -> None:
         self.recording = Recording(folder, run=run, lane=lane, cluster=cluster, about=about)
-        self.sightings = Sightings(on_gone=self._gone)
+        self.dispatch_times = DispatchTimes(on_gone=self._gone)
         self._first_ledgers: dict[str, int | None] = {}
         self._consumers: dict[tuple[str, str], ConsumerEvents] = {}
 
@@ -91,7 +91,7 @@ class Recorder:
         return RecordedHandle(handle, self._events(subscription, is_confirmed=is_confirmed))
 
     def _events(self, subscription: Subscription, *, is_confirmed: bool) -> ConsumerEvents:
-        events = ConsumerEvents(self.recording, self.sightings, subscription, is_confirmed=is_confirmed)
+        events = ConsumerEvents(self.recording, self.dispatch_times, subscription, is_confirmed=is_confirmed)
         self._consumers[events.topic, events.name] = events
         return events
 
@@ -215,7 +215,7 @@ class ConsumerEvents:
     def __init__(
         self,
         recording: Recording,
-        sightings: Sightings,
+        dispatch_times: DispatchTimes,
         subscription: Subscription,
         *,
         is_confirmed: bool,
@@ -226,7 +226,7 @@ class ConsumerEvents:
         self._ack_outcome = Outcome.OK if is_confirmed else Outcome.UNKNOWN
         self._is_closed = False
         self._recording = recording
-        self._sightings = sightings
+        self._dispatch_times = dispatch_times
         self._who: dict[str, Any] = {
             "subscription": subscription.name,
             "subscription_type": subscription.kind,
@@ -238,7 +238,7 @@ class ConsumerEvents:
     def dispatched(self, message: Message, topic: str) -> None:
         """It received a message just now, of this topic or partition."""
         received_ns = now_ns()
-        seen = self._sightings.of(topic, self.name, message.position)
+        seen = self._dispatch_times.of(topic, self.name, message.position)
         chunk = None if seen is None else seen.chunk
         self._recording.record(
             Kind.DISPATCH,

@@ -15,7 +15,7 @@ from conformance.harness_error import HarnessError
 T = TypeVar("T")
 
 PAUSE_S: Final = 0.005
-"""The pause between two attempts: long for a request to a local broker, short for whoever waits."""
+"""The pause between two attempts: longer than a request to a local broker takes, and short for a person."""
 
 
 class Deadline:

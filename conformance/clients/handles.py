@@ -2,7 +2,7 @@
 
 A handle is one client as the broker sees it: its connections are its own, unless it was given a client to share. It
 closes without an error whatever the broker does, and ``abort`` cuts its connections, as a crash does. The wire client's
-handle sends what it is told, once. pulsar-client's reconnects and sends again by itself.
+handle sends each message once. pulsar-client's reconnects and sends again by itself.
 """
 
 from __future__ import annotations

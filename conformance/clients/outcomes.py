@@ -1,7 +1,7 @@
 """What can come of asking a broker for something, in the same words for both clients.
 
 The outcome of a send is a closed type, :data:`SendOutcome`. Everything else either succeeds or raises one of the errors
-here; they are harness errors to whoever did not expect them, and an observation to a machine that did.
+here; a caller that does not handle them fails with a harness error; a machine records them as observations.
 """
 
 from __future__ import annotations

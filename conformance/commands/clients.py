@@ -27,7 +27,7 @@ BORROWED: Final = "borrowed.pth"
 def python_with_client(version: str, say: Callable[[str], None]) -> Path:
     """Give the Python of an environment with this release of pulsar-client, making it if it is not there yet.
 
-    ``say`` is told, in one line, what takes long. Raises :class:`HarnessError`: it cannot be had.
+    ``say`` receives one line before a step that takes long. Raises :class:`HarnessError`: it cannot be had.
     """
     here = f"{sys.implementation.cache_tag}-{platform.machine()}"
     place = cache_folder("clients") / f"pulsar-client-{version}-{here}"

@@ -75,10 +75,10 @@ UNLOAD = "unload"
 RESTART = "restart"
 
 GRACEFUL_MOVES = frozenset({UNLOAD, RESTART})
-"""The faults after which a topic is loaded anew, with everything that was persisted in good order."""
+"""The faults after which a topic is reloaded, everything being persisted: graceful unload or shutdown."""
 
 MOVES = GRACEFUL_MOVES | {KILL}
-"""The faults after which a topic is loaded anew."""
+"""The faults after which a topic is reloaded."""
 
 FIRST_OF_ALL = (-1, -1)
 """The ledger and entry of a mark-delete before every entry."""

@@ -20,7 +20,7 @@ PERHAPS_DONE = (Outcome.OK, Outcome.UNKNOWN)
 
 
 def positions_rise(topic: Topic) -> Found:
-    """ACK-06: a message that was sent after another one's confirmation stands behind it."""
+    """ACK-06: a message that was sent after another one's confirmation is later in the log."""
     sends = topic.at_a_position(topic.rows(Kind.SEND, outcomes=[Outcome.OK]))
     if not len(sends):
         return NOTHING

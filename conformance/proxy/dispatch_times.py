@@ -22,7 +22,7 @@ Consumer = tuple[str, str]
 """A topic and the name of a consumer of it, which is the only one of this name there."""
 
 
-class Sighting(Struct, frozen=True):
+class DispatchTime(Struct, frozen=True):
     """A message on its way: when the broker sent it, on the machine's monotonic clock, and what it is a chunk of."""
 
     sent_ns: int
@@ -32,7 +32,7 @@ class Sighting(Struct, frozen=True):
 def _nobody(_topic: str, _consumer: str, _at_ns: int) -> None: ...
 
 
-class Sightings:
+class DispatchTimes:
     """Keeps what passed; for any thread.
 
     ``on_gone`` is called, on the proxy's thread, for each consumer whose connection has ended, or which the broker has
@@ -42,7 +42,7 @@ class Sightings:
     def __init__(self, *, on_gone: Callable[[str, str, int], None] = _nobody) -> None:
         self._on_gone = on_gone
         self._lock = threading.Lock()
-        self._sent: dict[tuple[Consumer, Position], Sighting] = {}
+        self._sent: dict[tuple[Consumer, Position], DispatchTime] = {}
         self._connected: dict[int, dict[int, Consumer]] = {}
 
     def __call__(self, event: Event) -> None:
@@ -62,7 +62,7 @@ class Sightings:
             case _:
                 pass
 
-    def of(self, topic: str, consumer: str, position: Position) -> Sighting | None:
+    def of(self, topic: str, consumer: str, position: Position) -> DispatchTime | None:
         """When what has come to the application was last sent to it; None if that was not seen, or is forgotten.
 
         It can be asked again: the messages of a batch come one by one.
@@ -77,7 +77,7 @@ class Sightings:
         key = (_consumer(event), position)
         with self._lock:
             self._sent.pop(key, None)  # so that it stands at the end, among the latest
-            self._sent[key] = Sighting(_ns(event.came_at_s), event.chunk)
+            self._sent[key] = DispatchTime(_ns(event.came_at_s), event.chunk)
             if len(self._sent) > KEPT_AT_MOST:
                 del self._sent[next(iter(self._sent))]
 

@@ -37,7 +37,7 @@ class Command(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="comman
     """
 
     number: int
-    """Counts the commands of a proxy as they came, from 1. What a fault repeats is told once for each time."""
+    """Counts the commands of a proxy as they came, from 1. A repeated command has an event each time."""
     connection: int
     direction: Direction
     kind: str

@@ -55,7 +55,7 @@ class Proxy:
         """``service``: the brokers', which may be away for a while.
 
         ``record`` is called with each event on the proxy's thread, and may not take long; ``port`` 0 is any that is
-        free at ``host``. ``with_digests``: payloads are told by digest. ``max_frame_size_bytes``: more is no frame.
+        free at ``host``. ``with_digests``: payloads are recorded by digest. ``max_frame_size_bytes``: more is no frame.
         Raises :class:`HarnessError` if it cannot listen there.
         """
         self._behind = Service.of(service)

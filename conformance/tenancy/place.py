@@ -43,7 +43,7 @@ class Place:
             self.removed: Final = () if self._is_thrown_away else remove_ended(self._admin, within=footprint.within)
             """The places of runs that are over, which had left something."""
         except BaseException:
-            with suppress(HarnessError):  # what is the matter is told already
+            with suppress(HarnessError):  # the first error is reported already
                 self.leave()
             raise
 

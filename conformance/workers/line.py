@@ -26,7 +26,7 @@ class Line(Generic[T]):
         self._received = bytearray()
 
     def send(self, message: msgspec.Struct) -> None:
-        """Send a message. Does nothing if the other side is gone: whoever receives next notices."""
+        """Send a message. Does nothing if the other side is gone: the next receive reports it."""
         try:
             self._socket.sendall(_encoder.encode(message) + b"\n")
         except OSError:

@@ -141,7 +141,7 @@ def _has_stored_again(lane: Lane) -> bool:
 
 
 def _overtaken(kept: Kept) -> Kept:
-    """An entry when one with a higher id stands behind it: how the broker counted it makes no difference any more."""
+    """An entry if one with a higher id is later in the log: how the broker counted it makes no difference any more."""
     if kept.ends is None and not kept.is_forgotten:
         return kept
     return replace(kept, ends=None, is_endless=kept.is_endless or kept.ends is not None, is_forgotten=False)

@@ -145,7 +145,7 @@ VARIANTS: tuple[NamedVariant[Variant], ...] = (
     _named(
         "pushed_id_in_producer_success",
         Origin.RELEASE,
-        "A producer that connects is told the highest id pushed, though a write in flight may still fail.",
+        "ProducerSuccess has the highest id pushed, though a write in flight may still fail.",
         "MessageDeduplication.java:657 (4.0.8)",
     ),
     _named("snapshot_of_pushed", Origin.DEFECT, "The snapshot is of pushed instead of persisted."),

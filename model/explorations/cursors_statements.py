@@ -355,7 +355,7 @@ NEXT_POSITION = EveryStep(
 )
 NEW_LEDGER = EveryStep(
     ("ACK-06",),
-    "whoever loads the topic writes to a new ledger",
+    "a broker that loads the topic writes to a new ledger",
     frozenset({"unload", "kill"}),
     _new_ledger,
 )

@@ -230,7 +230,9 @@ SNAPSHOT_IS_NOT_BEHIND = Always(
 )
 SNAPSHOT_IS_STORED = Always(("DEDUP-10",), "a snapshot holds no id that is not stored", _snapshot_is_stored)
 RECOVERABLE = Always(
-    ("DEDUP-11", "DEDUP-12"), "whoever loads the topic next finds the highest id stored of each producer", _recoverable
+    ("DEDUP-11", "DEDUP-12"),
+    "the broker that loads the topic next recovers each producer's highest id stored",
+    _recoverable,
 )
 NEW_IS_TAKEN = EveryStep(
     ("DEDUP-02", "DEDUP-08", "DEDUP-14"),

@@ -69,8 +69,8 @@ VARIANTS: tuple[NamedVariant[ReplicationVariant], ...] = (
     _named(
         "snapshot_not_at_highest_response",
         Origin.RELEASE,
-        "The local position of a snapshot is that of the answer that is handled last, though another one stands behind "
-        "it: each replicator handles those of its own cluster.",
+        "The local position of a snapshot is that of the response handled last, though another response is "
+        "later in the log: each replicator handles those of its own cluster.",
         "receivedSnapshotResponse of ReplicatedSubscriptionsSnapshotBuilder (4.0.8)",
     ),
     _named("local_too_early", Origin.DEFECT, "The local position of a snapshot is that of its first request."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.proxy import dispatch_times
-from conformance.proxy.dispatch_times import Sightings
+from conformance.proxy.dispatch_times import DispatchTimes
 from conformance.proxy.events import Chunk, Closed, Command
 from model.log import Position
 
@@ -24,7 +24,7 @@ def message(came_at_s: float, **told: Any) -> Command:
 
 
 def test_a_message_was_sent_when_it_last_came_to_the_proxy() -> None:
-    seen = Sightings()
+    seen = DispatchTimes()
     chunk = Chunk("u", 1, 2, 90)
     seen(message(1.5))
     seen(message(1.75, chunk=chunk))
@@ -35,7 +35,7 @@ def test_a_message_was_sent_when_it_last_came_to_the_proxy() -> None:
 
 
 def test_what_did_not_pass_or_was_for_somebody_else_was_not_seen() -> None:
-    seen = Sightings()
+    seen = DispatchTimes()
     seen(message(1.5, passed_at_s=None))
     assert seen.of("t", "c", P) is None
     seen(message(1.5))
@@ -44,7 +44,7 @@ def test_what_did_not_pass_or_was_for_somebody_else_was_not_seen() -> None:
 
 
 def test_only_so_many_are_kept() -> None:
-    seen = Sightings()
+    seen = DispatchTimes()
     for entry in range(dispatch_times.KEPT_AT_MOST + 1):
         seen(message(1.5, positions=(Position(1, entry),)))
     assert seen.of("t", "c", Position(1, 0)) is None
@@ -53,7 +53,7 @@ def test_only_so_many_are_kept() -> None:
 
 def test_consumers_are_gone_with_their_connection_and_when_the_broker_closes_them() -> None:
     gone: list[GONE] = []
-    seen = Sightings(on_gone=lambda *told: gone.append(told))
+    seen = DispatchTimes(on_gone=lambda *told: gone.append(told))
     for connection, consumer in ((1, "c"), (1, "d"), (2, "e")):
         seen(
             command(

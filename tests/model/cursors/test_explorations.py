@@ -87,7 +87,7 @@ class TestCursors(ExplorationContract):
             1,
         ),
         "ack-entries-go-on": ("an entry is after all others, and entries of a ledger are numbered from 0", 1),
-        "ack-ledger-reopened": ("whoever loads the topic writes to a new ledger", 1),
+        "ack-ledger-reopened": ("a broker that loads the topic writes to a new ledger", 1),
     }
     stuck = {"ack-part-ignored", "ack-never-flushed", "ack-limited-tenfold"}
     """The variants in which something is never acknowledged, or never persisted."""
