@@ -329,7 +329,7 @@ def message_of(delivery: OfficialDelivery) -> Message:
         batch_size=0,
         payload=delivery.payload,
         producer_name=delivery.producer_name,
-        key=delivery.message.ordering_key() or delivery.partition_key or None,
+        key=delivery.key or None,
         redelivery_count=delivery.redelivery_count,
         raw=delivery,
     )

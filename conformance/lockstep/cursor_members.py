@@ -95,6 +95,7 @@ class Members:
         traits = self._world.traits
         if operation.client == "wire":
             return WireMember(url, operation, topic, name, self._whereabouts, traits)
+        traits = traits.of_pulsar_client()
         return OfficialMember(url, operation, topic, name, self._whereabouts, traits, self._batch_size_of)
 
     def _batch_size_of(self, topic: str, position: Position) -> int:

@@ -193,7 +193,8 @@ class Cursors:
             case ReceiveAll():
                 return self._take_all(operation, topic)
             case NackRepeatedly(times=times):
-                subscription, parts = f"often-{self._world.fresh()}", self._world.traits.acknowledges_parts
+                subscription = f"often-{self._world.fresh()}"
+                parts = self._world.traits.of_pulsar_client().acknowledges_parts
                 return fail_often(self._world.service, topic, subscription, times, acknowledges_parts=parts)
             case Terminate():
                 self._terminated.add(topic)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
+from conformance.clients.driver.features import ACKNOWLEDGES_PARTS
 from model.key_shared.liveness import LookAhead
 
 OF_TOPIC_POLICIES: Final = ("topicLevelPoliciesEnabled", "systemTopicEnabled")
@@ -35,3 +36,7 @@ class Traits:
             look_ahead=LookAhead(int(runtime.get(PER_CONSUMER, "0")), int(runtime.get(PER_SUBSCRIPTION, "0"))),
             has_topic_policies=all(runtime.get(name, "true") == "true" for name in OF_TOPIC_POLICIES),
         )
+
+    def of_pulsar_client(self) -> Self:
+        """The same for consumers of pulsar-client, some releases of which do not acknowledge parts of batches."""
+        return replace(self, acknowledges_parts=self.acknowledges_parts and ACKNOWLEDGES_PARTS)

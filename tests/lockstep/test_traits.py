@@ -35,3 +35,12 @@ def test_what_it_says_counts() -> None:
 @pytest.mark.parametrize("name", ["topicLevelPoliciesEnabled", "systemTopicEnabled"])
 def test_topics_have_policies_only_with_both_settings(name: str) -> None:
     assert not Traits.of({name: "false"}).has_topic_policies
+
+
+def test_consumers_of_a_client_that_does_not_acknowledge_parts_of_batches_acknowledge_entries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = Traits.of({"acknowledgmentAtBatchIndexLevelEnabled": "true"})
+    assert said.of_pulsar_client().acknowledges_parts
+    monkeypatch.setattr("conformance.lockstep.traits.ACKNOWLEDGES_PARTS", False)
+    assert not said.of_pulsar_client().acknowledges_parts

@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, Self
 
 import pulsar
 
+from conformance.clients.driver.features import OptionsOf, start_flushing, told_by
 from conformance.clients.driver.options import pulsar_client
 from conformance.clients.outcomes import (
     ConnectionLost,
@@ -37,6 +38,10 @@ UNLIMITED: Final = 0.0
 """As a send timeout: never give up."""
 
 _NEVER_MS: Final = 2**31 - 1
+
+_SENDING: Final = OptionsOf(pulsar.Producer.send_async)
+_PRODUCING: Final = OptionsOf(pulsar.Client.create_producer)
+_SUBSCRIBING: Final = OptionsOf(pulsar.Client.subscribe)
 
 
 def client_version() -> str:
@@ -100,14 +105,13 @@ class OfficialProducer:
             self._in_flight.discard(ticket)
 
         self._in_flight.add(ticket)
-        self._producer.send_async(
-            payload,
-            answered,
+        options = _SENDING.accepted(
             sequence_id=sequence_id,
             properties=None if properties is None else dict(properties),
             partition_key=partition_key,
             ordering_key=ordering_key,
         )
+        self._producer.send_async(payload, answered, **options)
         return ticket
 
     def send_batch(
@@ -122,8 +126,7 @@ class OfficialProducer:
             self.send(sequence_id, payload, partition_key=key, ordering_key=ordering_key)
             for (sequence_id, payload), (key, ordering_key) in zip(messages, own, strict=True)
         ]
-        # Its flush() blocks until all is confirmed, without a deadline; the one below only starts that.
-        self._producer._producer.flush_async(lambda _result: None)
+        start_flushing(self._producer._producer)
         return tickets
 
     def answer(self, ticket: OfficialTicket, *, timeout_s: float) -> SendOutcome:
@@ -158,8 +161,9 @@ class OfficialDelivery:
     """Its place in its batch; -1 for a message that stands alone."""
     payload: bytes
     producer_name: str
-    partition_key: str
-    """Empty for none."""
+    """Empty if the client does not tell."""
+    key: str
+    """The ordering key if the client tells it, or else the partition key; empty for none."""
     properties: Mapping[str, str]
     redelivery_count: int
     message: Any
@@ -266,14 +270,16 @@ class OfficialClient:
             f"opening producer {name or ''} on {topic}",
             self._client.create_producer,
             topic,
-            producer_name=name,
-            initial_sequence_id=initial_sequence_id,
-            send_timeout_millis=math.ceil(send_timeout_s * 1000),
-            batching_enabled=batching,
-            batching_max_publish_delay_ms=batch_delay_ms,
-            batching_max_messages=batch_messages,
-            chunking_enabled=chunking,
-            compression_type=_COMPRESSIONS[compression],
+            **_PRODUCING.accepted(
+                producer_name=name,
+                initial_sequence_id=initial_sequence_id,
+                send_timeout_millis=math.ceil(send_timeout_s * 1000),
+                batching_enabled=batching,
+                batching_max_publish_delay_ms=batch_delay_ms,
+                batching_max_messages=batch_messages,
+                chunking_enabled=chunking,
+                compression_type=_COMPRESSIONS[compression],
+            ),
         )
         producer = OfficialProducer(wrap(opened))
         self._producers.append(producer)
@@ -305,15 +311,17 @@ class OfficialClient:
             self._client.subscribe,
             topic,
             subscription,
-            consumer_type=_KINDS[kind],
-            initial_position=_INITIAL[initial],
-            consumer_name=consumer_name,
-            receiver_queue_size=prefetch,
-            negative_ack_redelivery_delay_ms=math.ceil(nack_delay_s * 1000),
-            batch_index_ack_enabled=acknowledges_parts,
-            max_pending_chunked_message=pending_chunked,
-            auto_ack_oldest_chunked_message_on_queue_full=acknowledges_discarded,
-            replicate_subscription_state_enabled=replicated,
+            **_SUBSCRIBING.accepted(
+                consumer_type=_KINDS[kind],
+                initial_position=_INITIAL[initial],
+                consumer_name=consumer_name,
+                receiver_queue_size=prefetch,
+                negative_ack_redelivery_delay_ms=math.ceil(nack_delay_s * 1000),
+                batch_index_ack_enabled=acknowledges_parts,
+                max_pending_chunked_message=pending_chunked,
+                auto_ack_oldest_chunked_message_on_queue_full=acknowledges_discarded,
+                replicate_subscription_state_enabled=replicated,
+            ),
         )
         return OfficialConsumer(consumer)
 
@@ -409,8 +417,8 @@ def delivery_of(message: Any) -> OfficialDelivery:
         position=Position(message_id.ledger_id(), message_id.entry_id()),
         batch_index=message_id.batch_index(),
         payload=message.data(),
-        producer_name=message.producer_name(),
-        partition_key=message.partition_key(),
+        producer_name=told_by(message, "producer_name"),
+        key=told_by(message, "ordering_key") or message.partition_key(),
         properties=message.properties(),
         redelivery_count=message.redelivery_count(),
         message=message,
