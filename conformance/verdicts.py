@@ -40,7 +40,7 @@ from conformance.events import (
 )
 from conformance.history.document import Replays, Violation
 from conformance.known import KnownDeviation
-from model.catalogue import RULES, Decided, Rule
+from model.rules.catalogue import RULES, Decided, Rule
 
 NEVER_REACHED = "no example exercised it within the budget"
 """Why a rule was not exercised when the run says nothing more about it."""

@@ -10,11 +10,10 @@ from msgspec import Struct
 
 from model.cluster_events import ReplicationOutcome, ReplicationSettings
 from model.failpoints import FailpointKind
-from model.key_shared.hashing import HashRange
 from model.log import Position
 from model.traffic import Delivery as Delivery
 from model.traffic import Life, LoggedPart, Traffic
-from model.vocabulary import Entry, Outcome
+from model.vocabulary import Entry, HashRange, Outcome
 
 # ----------------------------------------------------------------------------------------------------- any operation's
 

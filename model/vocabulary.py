@@ -199,3 +199,23 @@ class RefuseConnections(Struct, frozen=True, tag="turn-away"):
 
 NetworkFault = CutAt | CutAfter | LoseThenCut | Delay | Hold | RefuseConnections
 """Every fault of the network."""
+
+
+class HashRange(Struct, frozen=True, order=True, gc=False):
+    """The hashes from ``first`` to ``last``, both included."""
+
+    first: int
+    last: int
+
+    def __contains__(self, hashed: int) -> bool:
+        return self.first <= hashed <= self.last
+
+    def __len__(self) -> int:
+        return max(0, self.last - self.first + 1)
+
+    def __str__(self) -> str:
+        return f"{self.first}..{self.last}"
+
+    def overlaps(self, other: HashRange) -> bool:
+        """Whether some hash is in both."""
+        return self.first <= other.last and other.first <= self.last

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from conformance.engine.machines import machines
-from stateful.chunking import ChunksMachine
-from stateful.chunking_variations import (
+from stateful.chunking.machines import ChunksMachine
+from stateful.chunking.variations import (
     ChunksCraftedMachine,
     ChunksInterruptedMachine,
     ChunksKillsMachine,

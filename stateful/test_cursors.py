@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from conformance.engine.machines import machines
-from stateful.cursors import AcknowledgmentClientsMachine, AcknowledgmentKillsMachine, AcknowledgmentMachine
-from stateful.cursors_network import AcknowledgmentClientsNetworkMachine, AcknowledgmentNetworkMachine
+from stateful.cursors.machines import AcknowledgmentClientsMachine, AcknowledgmentKillsMachine, AcknowledgmentMachine
+from stateful.cursors.network import AcknowledgmentClientsNetworkMachine, AcknowledgmentNetworkMachine
 from stateful.exploring import exploring
 
 MACHINES = machines(

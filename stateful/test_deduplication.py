@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from conformance.engine.machines import machines
-from stateful.deduplication import DeduplicationMachine, FailuresMachine, KillsMachine, SettingsMachine
+from stateful.deduplication.machines import DeduplicationMachine, FailuresMachine, KillsMachine, SettingsMachine
+from stateful.deduplication.network import NetworkMachine
 from stateful.exploring import exploring
-from stateful.network import NetworkMachine
 
 MACHINES = machines(
     {

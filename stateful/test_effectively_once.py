@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from conformance.engine.machines import machines
-from stateful.effectively_once import ApplicationsKillsMachine, ApplicationsMachine
+from stateful.deduplication.applications import ApplicationsKillsMachine, ApplicationsMachine
+from stateful.deduplication.network import ApplicationsNetworkMachine
 from stateful.exploring import exploring
-from stateful.network import ApplicationsNetworkMachine
 
 MACHINES = machines(
     {

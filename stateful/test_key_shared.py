@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from conformance.engine.machines import machines
-from stateful.cursors_network import KeysNetworkMachine
+from stateful.cursors.network import KeysNetworkMachine
 from stateful.exploring import exploring
-from stateful.key_shared import KeysAgainMachine, KeysMachine
-from stateful.key_shared_variations import (
+from stateful.key_shared.machines import KeysAgainMachine, KeysMachine
+from stateful.key_shared.variations import (
     KeysClaimedMachine,
     KeysClientsMachine,
     KeysKillsMachine,

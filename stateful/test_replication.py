@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.engine.machines import machines
 from stateful.exploring import exploring
-from stateful.replication import ClustersIdleMachine, ClustersKillsMachine, ClustersMachine
+from stateful.replication.machines import ClustersIdleMachine, ClustersKillsMachine, ClustersMachine
 
 MACHINES = machines(
     {

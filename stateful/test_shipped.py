@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from conformance.engine.machines import machines, on_shipped_settings
-from stateful.chunking import ChunksMachine
-from stateful.cursors import AcknowledgmentMachine
-from stateful.deduplication import DeduplicationMachine
+from stateful.chunking.machines import ChunksMachine
+from stateful.cursors.machines import AcknowledgmentMachine
+from stateful.deduplication.machines import DeduplicationMachine
 from stateful.exploring import exploring
-from stateful.key_shared import KeysMachine
+from stateful.key_shared.machines import KeysMachine
 
 MACHINES = tuple(
     on_shipped_settings(machine)

@@ -8,16 +8,18 @@ import pkgutil
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 import model
-from model.catalogue import CATALOGUE, PLACES, RULES
+from model.rules.catalogue import CATALOGUE, PLACES, RULES
 
 ROOT = Path(__file__).parents[1]
 MOST_LINES_OF_A_FILE = 540
 MOST_LINES_OF_A_FUNCTION = 70
+MOST_MODULES_OF_A_FOLDER = 16
 GENERATED = {"protocol_pb2.py"}
 
 
@@ -44,6 +46,11 @@ def test_no_file_and_no_function_is_too_long(path: Path) -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or 0) - node.lineno + 1
             assert length <= MOST_LINES_OF_A_FUNCTION, f"{node.name} has {length} lines"
+
+
+def test_no_folder_has_too_many_modules() -> None:
+    modules = Counter(path.parent for path in sources() if path.name != "__init__.py")
+    assert {folder for folder, number in modules.items() if number > MOST_MODULES_OF_A_FOLDER} == set()
 
 
 def test_every_mark_names_a_rule_and_every_rule_of_deduplication_has_a_place() -> None:

@@ -31,12 +31,16 @@ def test_a_test_is_of_its_folders_or_modules_share_or_else_of_its_module(nodeid:
 
 
 def test_each_share_is_run_by_one_of_two_processes() -> None:
-    of_brokers = ("tests/proxy/test_values.py", "tests/brokers/test_settings.py", "tests/clients/test_markers.py")
-    run = of_two_processes("--verbose", *of_brokers, "tests/model/test_producer.py")
+    of_brokers = (
+        "tests/proxy/test_values.py",
+        "tests/brokers/settings/test_settings.py",
+        "tests/clients/test_markers.py",
+    )
+    run = of_two_processes("--verbose", *of_brokers, "tests/model/deduplication/test_producer.py")
     assert run.returncode == 0
     told = re.findall(r"^\[(gw\d)\] .* PASSED (\S+)", run.stdout, flags=re.MULTILINE)
     shared = {(share_of(nodeid), process) for process, nodeid in told}
-    assert sorted(share for share, _ in shared) == [BROKERS, "tests/model/test_producer.py"]
+    assert sorted(share for share, _ in shared) == [BROKERS, "tests/model/deduplication/test_producer.py"]
     assert {process for _, process in shared} == {"gw0", "gw1"}
 
 

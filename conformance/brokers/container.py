@@ -28,8 +28,8 @@ from conformance.brokers.containers.standalone import (
     standalone_container,
 )
 from conformance.brokers.interface import Addresses, AgentAddress, Capability
-from conformance.brokers.ports import HOST
-from conformance.brokers.probe import Probe
+from conformance.brokers.launching.ports import HOST
+from conformance.brokers.launching.probe import Probe
 from conformance.brokers.release import Release
 from conformance.brokers.settings import Base, suite_settings
 from conformance.harness_error import HarnessError

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from conformance.brokers.interface import Addresses, AgentAddress, Capability
 from conformance.clients.admin.client import Admin
-from conformance.clients.security.diagnosis import require_usable
+from conformance.clients.diagnosis import require_usable
 from conformance.harness_error import HarnessError
 
 ANSWER_TIMEOUT_S = 2.0

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from conformance.brokers.ports import HOST
+from conformance.brokers.launching.ports import HOST
 from conformance.clients.security.service import NO_SECURITY, Security, Service
 
 
@@ -32,8 +32,9 @@ class Addresses:
     """Where a broker listens: ``pulsar://host:port`` and ``http://host:port``, both without a trailing slash, or the
     same with TLS; ``security`` says how clients connect.
 
-    ``tap_port`` is kept free for a proxy, which it advertises there (:mod:`conformance.brokers.listener`); None if it
-    is not ours to configure. ``this_machine``: where its process finds what listens on the machine of the suite.
+    ``tap_port`` is kept free for a proxy, which it advertises there
+    (:mod:`conformance.brokers.launching.listener`); None if it is not ours to configure.
+    ``this_machine``: where its process finds what listens on the machine of the suite.
     """
 
     service_url: str

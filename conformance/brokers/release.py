@@ -1,6 +1,6 @@
 """An unpacked distribution of a Pulsar release: where it is, its version, and how its start differs from others.
 
-It starts nothing; :mod:`conformance.brokers.launch` does with what is written here.
+It starts nothing; :mod:`conformance.brokers.launching.launch` does with what is written here.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from conformance.brokers.artifacts import artifact
-from conformance.brokers.cache import cache_folder
-from conformance.brokers.unpack import unpacked
+from conformance.brokers.obtaining.artifacts import artifact
+from conformance.brokers.obtaining.cache import cache_folder
+from conformance.brokers.obtaining.unpack import unpacked
 from conformance.harness_error import HarnessError
 
 _in_use: list[IO[bytes]] = []

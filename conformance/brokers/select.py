@@ -9,11 +9,11 @@ from pathlib import Path
 from conformance.brokers.distribution import DistributionBroker
 from conformance.brokers.external import ExternalBroker
 from conformance.brokers.interface import Addresses, Broker
-from conformance.brokers.known_settings import demand_known, known_settings
 from conformance.brokers.release import Release, fetched_release, release_at
 from conformance.brokers.settings import Base, Choice
+from conformance.brokers.settings.known import demand_known, known_settings
 from conformance.clients.security.service import NO_SECURITY, Security
-from conformance.clients.transport import BINARY, WEB, addresses_of
+from conformance.clients.security.transport import BINARY, WEB, addresses_of
 from conformance.harness_error import HarnessError
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:-[A-Za-z0-9.-]+)?")

@@ -18,20 +18,20 @@ import click
 from conformance.cli.check import check
 from conformance.cli.clean import clean
 from conformance.cli.compact import compact
-from conformance.cli.connection import hide_token
 from conformance.cli.defects import defects
 from conformance.cli.explore import explore
 from conformance.cli.fetch import fetch
 from conformance.cli.machines import machines
-from conformance.cli.output import NAME
+from conformance.cli.parameters.connection import hide_token
+from conformance.cli.parameters.output import NAME
 from conformance.cli.replay import replay
 from conformance.cli.report import report
 from conformance.cli.rules import rules
 from conformance.cli.soak import soak
 from conformance.cli.verify import verify
-from conformance.commands.engine import Engine
-from conformance.commands.folders import bugs_kept_in
-from conformance.commands.interrupting import INTERRUPTED
+from conformance.commands.running.engine import Engine
+from conformance.commands.running.folders import bugs_kept_in
+from conformance.commands.running.interrupting import INTERRUPTED
 from conformance.harness_error import HarnessError
 
 FAILED = 2

@@ -9,13 +9,13 @@ from pathlib import Path
 import click
 
 from conformance.brokers.settings import CHOICES, Choice
-from conformance.cli import options
-from conformance.cli.connection import connection_options, take_token_off
-from conformance.cli.output import NAME, consoles
-from conformance.cli.types import DEFECT, MACHINES, Duration, Rules
+from conformance.cli.parameters import options
+from conformance.cli.parameters.connection import connection_options, take_token_off
+from conformance.cli.parameters.output import NAME, consoles
+from conformance.cli.parameters.types import DEFECT, MACHINES, Duration, Rules
 from conformance.clients.security.service import Security
-from conformance.commands.engine import Engine
-from model.catalogue import Selection
+from conformance.commands.running.engine import Engine
+from model.rules.catalogue import Selection
 
 
 @click.command()
@@ -59,7 +59,7 @@ def check(
 ) -> int:
     """Run the state machines against a broker and give every rule its verdict."""
     from conformance.commands import check as checking
-    from conformance.report.lists import count
+    from conformance.report.sentences.lists import count
 
     seed = options.seed_or_new(seed)
     asked = checking.Asked(

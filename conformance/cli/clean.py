@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from conformance.cli import options
-from conformance.cli.connection import connection_options
-from conformance.cli.output import consoles
-from conformance.cli.types import Tenant
+from conformance.cli.parameters import options
+from conformance.cli.parameters.connection import connection_options
+from conformance.cli.parameters.output import consoles
+from conformance.cli.parameters.types import Tenant
 from conformance.clients.security.service import Security
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from conformance.cli.output import consoles
+from conformance.cli.parameters.output import consoles
 
 
 @click.command()

@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from conformance.cli import options
-from conformance.cli.output import STDOUT, consoles, write
-from conformance.cli.places import OutputFile
-from conformance.cli.types import DEFECT, Duration
-from conformance.commands.engine import Engine
+from conformance.cli.parameters import options
+from conformance.cli.parameters.output import STDOUT, consoles, write
+from conformance.cli.parameters.places import OutputFile
+from conformance.cli.parameters.types import DEFECT, Duration
+from conformance.commands.running.engine import Engine
 
 
 @click.command()
@@ -48,7 +48,7 @@ def defects(
     from conformance.commands import listings
     from conformance.faults import catalogue
     from conformance.known import shipped
-    from conformance.report import hunts
+    from conformance.report.docs import hunts
 
     chosen = tuple(catalogue.find(name) for name in names) or catalogue.defects()
     out, err = consoles()

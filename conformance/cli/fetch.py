@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from conformance.cli.output import consoles
-from conformance.cli.types import CLIENT, PULSAR
+from conformance.cli.parameters.output import consoles
+from conformance.cli.parameters.types import CLIENT, PULSAR
 
 
 @click.command()

@@ -8,12 +8,12 @@ from typing import get_args
 import click
 
 from conformance.brokers.settings import Base
-from conformance.cli import options
-from conformance.cli.connection import connection_options
-from conformance.cli.output import consoles
-from conformance.cli.types import DEFECT_OR_NONE, Duration
+from conformance.cli.parameters import options
+from conformance.cli.parameters.connection import connection_options
+from conformance.cli.parameters.output import consoles
+from conformance.cli.parameters.types import DEFECT_OR_NONE, Duration
 from conformance.clients.security.service import Security
-from conformance.commands.engine import Engine
+from conformance.commands.running.engine import Engine
 
 
 @click.command()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from conformance.cli import options
-from conformance.cli.output import consoles
+from conformance.cli.parameters import options
+from conformance.cli.parameters.output import consoles
 
 
 @click.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from conformance.cli.output import consoles
+from conformance.cli.parameters.output import consoles
 
 
 @click.command()

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from conformance.cli import options
-from conformance.cli.connection import connection_options
-from conformance.cli.output import NAME, consoles
-from conformance.cli.types import DEFECT, FAULTS, LONGEST_S, Duration, Number
+from conformance.cli.parameters import options
+from conformance.cli.parameters.connection import connection_options
+from conformance.cli.parameters.output import NAME, consoles
+from conformance.cli.parameters.types import DEFECT, FAULTS, LONGEST_S, Duration, Number
 from conformance.clients.security.service import Security
 
 if TYPE_CHECKING:

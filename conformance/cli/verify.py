@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from conformance.cli import options
-from conformance.cli.output import NAME, consoles
-from conformance.cli.types import PULSAR, Duration, Rules, SparkOption
-from model.catalogue import Selection
+from conformance.cli.parameters import options
+from conformance.cli.parameters.output import NAME, consoles
+from conformance.cli.parameters.types import PULSAR, Duration, Rules, SparkOption
+from model.rules.catalogue import Selection
 
 
 @click.command()

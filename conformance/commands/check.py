@@ -12,22 +12,23 @@ import msgspec
 from rich.console import Console
 
 from conformance.brokers.settings import Choice
-from conformance.commands.engine import Engine, Order
-from conformance.commands.folders import bugs_kept_in, report_folder
-from conformance.commands.interrupting import INTERRUPTED
-from conformance.commands.on_cluster import on_cluster
-from conformance.commands.packages import demand_installed
-from conformance.commands.supervisor import Ending, events_file, supervise
+from conformance.commands.running.engine import Engine, Order
+from conformance.commands.running.folders import bugs_kept_in, report_folder
+from conformance.commands.running.interrupting import INTERRUPTED
+from conformance.commands.running.on_cluster import on_cluster
+from conformance.commands.running.packages import demand_installed
+from conformance.commands.running.supervisor import Ending, events_file, supervise
 from conformance.engine.catalogue import BY_NAME
 from conformance.events import AnyEvent, RunAsked, RunStarted, decode
 from conformance.harness_error import HarnessError
 from conformance.known import KnownDeviation, known_of
-from conformance.report import data, github, junit, page, table
+from conformance.report import data, github, junit, table
 from conformance.report.account import Account, stories
+from conformance.report.pages import page
 from conformance.report.progress import display
 from conformance.tenancy.footprint import Footprint
 from conformance.verdicts import verdicts
-from model.catalogue import RULES, Rule
+from model.rules.catalogue import RULES, Rule
 
 _RELEASE = re.compile(r"(?:container:)?(\d+\.\d+\.\d+[0-9A-Za-z.-]*)")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from conformance.commands.packages import demand_installed
-from conformance.report.lists import count
+from conformance.commands.running.packages import demand_installed
+from conformance.report.sentences.lists import count
 
 NEEDED = ("pyarrow",)
 

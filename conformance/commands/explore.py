@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from conformance.harness_error import HarnessError
-from conformance.report.exploration import tell
+from conformance.report.docs.exploration import tell
 from model.explorations import VARIANTS, explorations
 
 

@@ -14,16 +14,16 @@ from rich.console import Console
 from rich.text import Text
 
 from conformance.commands.check import read_events, release_of
-from conformance.commands.engine import Engine, Order
-from conformance.commands.folders import bugs_kept_in, report_folder
-from conformance.commands.interrupting import INTERRUPTED
-from conformance.commands.supervisor import Ending, supervise
+from conformance.commands.running.engine import Engine, Order
+from conformance.commands.running.folders import bugs_kept_in, report_folder
+from conformance.commands.running.interrupting import INTERRUPTED
+from conformance.commands.running.supervisor import Ending, supervise
 from conformance.faults.defect import Defect
 from conformance.hunting import Hunted, exit_status, fold
 from conformance.known import KnownDeviation, known_of
-from conformance.report import hunts
-from conformance.report.lists import count
-from model.catalogue import RULES, select
+from conformance.report.docs import hunts
+from conformance.report.sentences.lists import count
+from model.rules.catalogue import RULES, select
 
 SHORTENING_S = 20.0
 """How long, in seconds, a history may be made short, after the time in which the defect is to be found."""

@@ -13,7 +13,7 @@ from conformance.engine.catalogue import DESCRIPTIONS, Description
 from conformance.faults.defect import Defect
 from conformance.report.account import title
 from conformance.report.console import say, show_table
-from model.catalogue import CATALOGUE, DOCUMENTS
+from model.rules.catalogue import CATALOGUE, DOCUMENTS
 
 
 def list_rules(out: Console) -> None:

@@ -14,11 +14,11 @@ from rich.text import Text
 
 from conformance.brokers.settings import Base
 from conformance.commands.check import read_events, release_of
-from conformance.commands.engine import Engine, Order
-from conformance.commands.folders import bugs_kept_in, report_folder
-from conformance.commands.interrupting import INTERRUPTED
-from conformance.commands.on_cluster import on_cluster
-from conformance.commands.supervisor import Ending, supervise
+from conformance.commands.running.engine import Engine, Order
+from conformance.commands.running.folders import bugs_kept_in, report_folder
+from conformance.commands.running.interrupting import INTERRUPTED
+from conformance.commands.running.on_cluster import on_cluster
+from conformance.commands.running.supervisor import Ending, supervise
 from conformance.events import AnyEvent, ExampleFinished, HarnessErrorHappened, RunStarted, ViolationFound
 from conformance.faults import catalogue
 from conformance.faults.defect import Defect
@@ -28,9 +28,9 @@ from conformance.history.document import History, Replays
 from conformance.history.validation import nonsense
 from conformance.known import KnownDeviation, known_of
 from conformance.report.progress import display
-from conformance.report.words import explain
+from conformance.report.sentences.words import explain
 from conformance.tenancy.footprint import Footprint
-from model.catalogue import CATALOGUE, RULES
+from model.rules.catalogue import CATALOGUE, RULES
 
 NO_DEFECT = "none"
 """What stands for no defect, where one may be named."""

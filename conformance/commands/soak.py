@@ -6,9 +6,9 @@ import time
 
 from rich.console import Console
 
-from conformance.commands.interrupting import INTERRUPTED, at_first_interrupt
-from conformance.commands.on_cluster import on_cluster
-from conformance.commands.packages import demand_installed
+from conformance.commands.running.interrupting import INTERRUPTED, at_first_interrupt
+from conformance.commands.running.on_cluster import on_cluster
+from conformance.commands.running.packages import demand_installed
 from conformance.harness_error import HarnessError
 from conformance.report import soak as report
 from conformance.soak.request import SoakRequest, State

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from conformance.commands.interrupting import at_first_interrupt
-from conformance.commands.packages import demand_installed
+from conformance.commands.running.interrupting import at_first_interrupt
+from conformance.commands.running.packages import demand_installed
 from conformance.harness_error import HarnessError
 from conformance.known import KnownDeviation
-from model.catalogue import Rule
+from model.rules.catalogue import Rule
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,7 +113,7 @@ def _follow(spark: SparkSession, asked: Asked, setting: Setting, settled_s: floa
 def _summarise(spark: SparkSession, found: Verification, asked: Asked, out: Console) -> None:
     from conformance.pipeline import summary
     from conformance.pipeline.verdict import about_runs
-    from conformance.report import histories
+    from conformance.report.pages import histories
 
     if not (found.files.in_order or found.files.loose):
         raise HarnessError("there is nothing to summarise: no file of the histories could be read")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from conformance.brokers.interface import Capability
-from model.catalogue import RULES
+from model.rules.catalogue import RULES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

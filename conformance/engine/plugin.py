@@ -19,7 +19,7 @@ from conformance import events, known
 from conformance.brokers.interface import Broker
 from conformance.brokers.select import has_settings, is_running_cluster
 from conformance.brokers.settings import CHOICES, MACHINES, Base, Choice
-from conformance.brokers.swarm import drawn
+from conformance.brokers.settings.swarm import drawn
 from conformance.clients.security.options import security_in
 from conformance.clients.security.service import Security
 from conformance.engine.deployment import Deployment
@@ -30,7 +30,7 @@ from conformance.lockstep.world import World
 from conformance.pytest_plugin import MARK, REPLAY_MARK
 from conformance.tenancy.footprint import Footprint
 from conformance.tenancy.run_name import UNLIMITED_S, RunName
-from model.catalogue import select
+from model.rules.catalogue import select
 
 SUITE_SETTINGS = {name: setting.value for name, setting in MACHINES.items()}
 """What the machines need besides the settings of all brokers."""

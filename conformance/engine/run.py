@@ -25,13 +25,13 @@ from conformance import events
 from conformance.brokers.settings import Base, Choice
 from conformance.clients.security.service import NO_SECURITY, Security
 from conformance.engine.budget import ON_TOP_AT_MOST_S, on_top_s, reserve_s
-from conformance.engine.defect import SeededDefect
 from conformance.engine.durations import Durations
 from conformance.engine.example import RunningExample, idle
 from conformance.engine.found import Found
 from conformance.engine.machines import Machine
 from conformance.engine.minimise import CONFIRMATIONS, FINAL_REPLAYS, Attempt, Shortest, is_same, minimise, replay_on
 from conformance.engine.undecidable import undecidable
+from conformance.faults.seeding import SeededDefect
 from conformance.harness_error import HarnessError
 from conformance.history import document
 from conformance.history.document import History, Replays, Violation

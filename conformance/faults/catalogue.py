@@ -1,7 +1,7 @@
 """The failpoints and seeded defects there are.
 
-Those of the broker are read from the rule files beside this module, those of the wire are in ``wire``. A file holds
-one of them: a header of comment lines (``# key: value``), then Byteman rules, all of whose names begin with
+Those of the broker are read from the files in ``rules``, a folder for each document, those of the wire are in ``wire``.
+A file holds one of them: a header of comment lines (``# key: value``), then Byteman rules, whose names all begin with
 ``failpoint NAME`` or ``defect NAME``. A defect in code that brokers run with certain settings only names each of these
 (``# setting: NAME=VALUE``). Nothing is switched on here.
 """
@@ -12,14 +12,15 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 from conformance.faults.byteman import rule_names
 from conformance.faults.defect import Defect
 from conformance.faults.wire import WIRE_DEFECTS
 from conformance.harness_error import HarnessError
-from model import names
+from model.rules import names
 
+_RULES = Path(__file__).parent / "rules"
 _HEADER = re.compile(r"# (?P<key>[a-z]+): (?P<value>.+)")
 
 
@@ -110,6 +111,5 @@ def _read_setting(file_name: str, text: str) -> tuple[str, str]:
 
 
 def _all() -> list[Failpoint | BrokerDefect]:
-    files = (file for file in resources.files("conformance.faults").joinpath("rules").iterdir())
-    rules = (parse(file.name, file.read_text(encoding="utf-8")) for file in files if file.name.endswith(".btm"))
+    rules = (parse(file.name, file.read_text(encoding="utf-8")) for file in _RULES.glob("*/*.btm"))
     return sorted(rules, key=lambda fault: fault.name)

@@ -15,8 +15,6 @@ from typing import Any, Final
 import msgspec
 
 from conformance.history.document import History, Step
-from model import names
-from model.catalogue import LISTED_BY, RULES
 from model.cluster_operations import LABELS
 from model.events import Skipped
 from model.key_shared.hashing import STICKY_HASHES
@@ -32,6 +30,8 @@ from model.operations import (
     RunSubscriber,
     StartSource,
 )
+from model.rules import names
+from model.rules.catalogue import LISTED_BY, RULES
 from model.subscription_operations import Subscribe
 from model.vocabulary import ChunkNumber, Entry, partition_name
 

@@ -16,9 +16,9 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from conformance.files import content
 from conformance.harness_error import HarnessError
-from model import names
 from model.deviation import Deviation
 from model.deviations import DEVIATIONS, current_name
+from model.rules import names
 
 HISTORIES = Path(__file__).parent / "histories"
 """The minimal history of each deviation that has one, by its name."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from model.cursors.log import EntryKey, key_of
 from model.events import Answer, Delivery, Stored
-from model.key_shared.hashing import HashRange, sticky_hash
+from model.key_shared.hashing import sticky_hash
 from model.log import Position
-from model.vocabulary import Entry
+from model.vocabulary import Entry, HashRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,13 +15,13 @@ from conformance.clients.admin.types import CursorStats
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.clients.wire import read_log as logs
 from conformance.harness_error import HarnessError
-from conformance.lockstep.applications import Applications
-from conformance.lockstep.chunking import Chunks
-from conformance.lockstep.cursors import Cursors
+from conformance.lockstep.applications.performer import Applications
+from conformance.lockstep.chunking.performer import Chunks
+from conformance.lockstep.cursors.performer import Cursors
 from conformance.lockstep.network import Network
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.positions import Whereabouts
-from conformance.lockstep.replication import ReplicationPerformer
+from conformance.lockstep.replication.performer import ReplicationPerformer
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S, OfficialSession, ProducerSession, WireSession
 from conformance.lockstep.world import World
 from conformance.wait import retry, wait_until

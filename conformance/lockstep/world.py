@@ -17,8 +17,8 @@ from conformance.clients.security.service import Service
 from conformance.clients.versions import client_versions
 from conformance.clients.wire.client import WireClient
 from conformance.harness_error import HarnessError
+from conformance.lockstep.clusters import ReplicationWorld
 from conformance.lockstep.failpoints import Failpoints
-from conformance.lockstep.replication_world import ReplicationWorld
 from conformance.lockstep.settings_in_force import settings_in_force, shipped_settings
 from conformance.lockstep.traits import Traits
 from conformance.tenancy.cluster_settings import CLASSIC

@@ -18,9 +18,9 @@ import numpy as np
 from conformance.history.about import ByRun
 from conformance.history.recorded import GRACEFUL_MOVES, MOVES, Kind, Outcome
 from conformance.known import KnownDeviation
-from conformance.pipeline.clusters import Replicated
-from conformance.pipeline.order import starts
-from conformance.pipeline.outstanding import ends
+from conformance.pipeline.invariants.clusters import Replicated
+from conformance.pipeline.invariants.order import starts
+from conformance.pipeline.invariants.outstanding import ends
 from conformance.pipeline.topic import NEVER, Case, Flags, Ints, Topic
 from model.deviations.chunking import (
     CHUNK_EACH_DEDUPLICATED,

@@ -25,13 +25,13 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from conformance.harness_error import HarnessError
 from conformance.history.parquet import SCHEMA
 from conformance.known import KnownDeviation
-from conformance.pipeline.file_systems import listed
-from conformance.pipeline.footers import File
+from conformance.pipeline.files.file_systems import listed
+from conformance.pipeline.files.footers import File
+from conformance.pipeline.files.reading import Files, examine, parts_of
 from conformance.pipeline.judging import DAMAGED
-from conformance.pipeline.reading import Files, examine, parts_of
 from conformance.pipeline.topic import Setting
 from conformance.pipeline.verdict import Verification, about_runs, faults_of, folded, judged, setting_of_runs, untold
-from model.catalogue import Rule
+from model.rules.catalogue import Rule
 
 EVERY = "1 second"
 """How often Spark looks for new files."""

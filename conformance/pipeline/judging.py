@@ -21,12 +21,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from conformance.history.parquet import SCHEMA
 from conformance.history.recorded import Kind
-from conformance.pipeline.clusters import Replicated, with_clusters
 from conformance.pipeline.explaining import deviation_of, explanations_of
-from conformance.pipeline.invariants import BY_NAME, INVARIANTS, AnyInvariant
+from conformance.pipeline.files.opening import NOT_ALL_ROWS, Damaged, each_a_row, opened
+from conformance.pipeline.files.reading import Files, events_of
+from conformance.pipeline.invariants.catalogue import BY_NAME, INVARIANTS, AnyInvariant
+from conformance.pipeline.invariants.clusters import Replicated, with_clusters
 from conformance.pipeline.memory import ran_out_in_worker
-from conformance.pipeline.opening import NOT_ALL_ROWS, Damaged, each_a_row, opened
-from conformance.pipeline.reading import Files, events_of
 from conformance.pipeline.samples import Sample
 from conformance.pipeline.topic import (
     BACKWARDS,

@@ -22,17 +22,17 @@ from conformance.harness_error import HarnessError
 from conformance.history.about import About, ByRun
 from conformance.known import KnownDeviation
 from conformance.pipeline.explaining import known_of_runs, largest_bytes_of_runs
-from conformance.pipeline.footers import File
-from conformance.pipeline.invariants import INVARIANTS
+from conformance.pipeline.files.footers import File
+from conformance.pipeline.files.opening import NOT_ALL_ROWS
+from conformance.pipeline.files.persisting import persisted_after_of_runs_ns
+from conformance.pipeline.files.reading import Files, OfNoTopic, examine, of_no_topic
+from conformance.pipeline.invariants.catalogue import INVARIANTS
 from conformance.pipeline.judging import DAMAGED, EVENTS, MEMORY, TOPICS, UNJUDGED_AT_MOST, accounts_of
 from conformance.pipeline.memory import failure
-from conformance.pipeline.opening import NOT_ALL_ROWS
-from conformance.pipeline.persisting import persisted_after_of_runs_ns
-from conformance.pipeline.reading import Files, OfNoTopic, examine, of_no_topic
 from conformance.pipeline.samples import Sample, alternating
 from conformance.pipeline.topic import Fault, Setting
 from conformance.verdicts import Held, NotExercised
-from model.catalogue import RULES, Rule
+from model.rules.catalogue import RULES, Rule
 
 NEVER_PUT_TO_THE_TEST = "nothing in the histories puts it to the test"
 NOT_READ = "not all of the histories could be read"

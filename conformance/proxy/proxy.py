@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from conformance.clients.security.service import Service
-from conformance.clients.transport import addresses_of, tls_context
+from conformance.clients.security.transport import addresses_of, tls_context
 from conformance.clients.wire.frames import MAX_FRAME_SIZE_BYTES
 from conformance.harness_error import HarnessError
 from conformance.proxy.armed import Armed

@@ -7,7 +7,7 @@ import ssl
 import time
 from typing import Final, Literal, Protocol
 
-from conformance.clients.transport import cause_of
+from conformance.clients.security.transport import cause_of
 from conformance.proxy.armed import Armed
 from conformance.proxy.direction import Ending, Guard, Lane
 from conformance.proxy.events import Closed, Opened, TurnedAway

@@ -15,10 +15,10 @@ from conformance.harness_error import HarnessError
 from conformance.history import document
 from conformance.history.document import History, Replays
 from conformance.known import KnownDeviation
-from conformance.report.participants import CLIENTS
-from conformance.report.words import Telling, explain
+from conformance.report.sentences.participants import CLIENTS
+from conformance.report.sentences.words import Telling, explain
 from conformance.verdicts import NAMES, Contradicted, Finding, RuleVerdict, Verdicts, name_of
-from model.catalogue import Rule
+from model.rules.catalogue import Rule
 
 LABELS = tuple(name.replace("-", " ") for name in NAMES)
 """What verdicts are called in tables, in the order of a summary."""

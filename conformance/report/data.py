@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from conformance.report.account import Account, because
-from conformance.report.forms import CheckForm, RuleForm, encode, utc
+from conformance.report.sentences.forms import CheckForm, RuleForm, encode, utc
 from conformance.verdicts import (
     Contradicted,
     NotDecidable,

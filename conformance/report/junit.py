@@ -13,7 +13,7 @@ from typing import assert_never
 from xml.etree import ElementTree
 
 from conformance.report.account import Account, Story, because, title
-from conformance.report.words import cut
+from conformance.report.sentences.words import cut
 from conformance.verdicts import (
     Deviated,
     Held,

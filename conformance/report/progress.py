@@ -28,7 +28,7 @@ from conformance.events import (
     ViolationFound,
     ViolationMinimised,
 )
-from model.catalogue import Rule
+from model.rules.catalogue import Rule
 
 PLAIN_EVERY_S = 15.0
 """How often a plain display says how far the run is when nothing else happens, in seconds."""

@@ -17,7 +17,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from conformance.report.lists import count
+from conformance.report.sentences.lists import count
 from conformance.soak.request import Result, SoakRequest, Stage, State
 from conformance.workers.protocol import Counts
 

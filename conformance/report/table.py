@@ -16,8 +16,8 @@ from rich.text import Text
 from conformance.events import HarnessErrorHappened
 from conformance.report.account import LABELS, Account, Story, because, label, title
 from conformance.report.console import say, show_table
-from conformance.report.lists import count, times
-from conformance.report.words import cut
+from conformance.report.sentences.lists import count, times
+from conformance.report.sentences.words import cut
 from conformance.verdicts import (
     Contradicted,
     Deviated,

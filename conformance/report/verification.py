@@ -14,8 +14,8 @@ from conformance.pipeline.judging import NO_FAULT
 from conformance.pipeline.verdict import Broken, Shown, Verification, Verified
 from conformance.report.account import title
 from conformance.report.console import say, show_table
-from conformance.report.forms import VerifiedRuleForm, VerifyForm, encode, utc
-from conformance.report.lists import count, times
+from conformance.report.sentences.forms import VerifiedRuleForm, VerifyForm, encode, utc
+from conformance.report.sentences.lists import count, times
 from conformance.verdicts import Held, NotExercised, VerdictName
 
 CASES_AT_MOST = 3

@@ -15,8 +15,8 @@ from conformance.clients.outcomes import ConnectionLost, NoAnswer
 from conformance.clients.security.service import Service
 from conformance.clients.wire.consumer import Kind as Type
 from conformance.clusters import Clusters
-from conformance.engine.defect import SeededDefect, seed_defect
 from conformance.faults import catalogue
+from conformance.faults.seeding import SeededDefect, seed_defect
 from conformance.harness_error import HarnessError
 from conformance.history.recorded import FIRST_OF_ALL, Kind
 from conformance.history.recording import Recording, now_ns

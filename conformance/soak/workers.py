@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from conformance.harness_error import HarnessError
-from conformance.soak.plan import ClientPlan
+from conformance.workers.client_plan import ClientPlan
 from conformance.workers.protocol import Close, Counts, GaveUp, Load, Order, Quiet, Ready, Reconnect
 from conformance.workers.starter import Starter
 

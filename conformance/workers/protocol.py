@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from conformance.clients.security.service import Service
-from conformance.soak.plan import ClientPlan, FaultOfLinks
+from conformance.workers.client_plan import ClientPlan, FaultOfLinks
 from model.log import Position
 from model.operations import Death
 

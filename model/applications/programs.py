@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from model.applications.subscriptions import messages_of
-from model.catalogue import carries
 from model.events import Delivery, LoggedEntry, Ran
 from model.judgement import Allowed, Broken
+from model.rules.catalogue import carries
 
 Scenario = Literal["reader", "subscriber"]
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from model.catalogue import carries
 from model.deviations import DEVIATIONS, shown
 from model.deviations.deduplication import (
     CLOSE_OVERTAKES_PRODUCER_SUCCESS,
@@ -29,6 +28,7 @@ from model.events import Confirmed, LoggedEntry, SourceEnded
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import GoesOn, StartSource
+from model.rules.catalogue import carries
 from model.vocabulary import Entry
 
 

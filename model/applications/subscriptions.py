@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from model.catalogue import carries
 from model.events import Delivery, LoggedEntry
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import Consume
+from model.rules.catalogue import carries
 
 Messages = frozenset[Delivery]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from model.catalogue import carries
 from model.chunking.consuming import all_passed
 from model.chunking.state import Chunking, Consumer, Key, Message
 from model.deviations import DEVIATIONS
@@ -13,6 +12,7 @@ from model.deviations.chunking import CHUNK_DUPLICATES_NOT_ACKED, CHUNK_NACK_RET
 from model.events import Acknowledged, CursorMoved, RedeliveryRequested, UnacknowledgedRead
 from model.judgement import Allowed, Broken
 from model.log import Position
+from model.rules.catalogue import carries
 from model.subscription_operations import Acknowledge, Nack
 from model.traffic import CommandAck, CommandRedeliver, CommandSubscribe, ConsumerCommand, Delivery
 from model.vocabulary import IN_ORDER

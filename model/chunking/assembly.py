@@ -24,9 +24,9 @@ import enum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model.catalogue import carries
 from model.chunking.splitting import Chunk
 from model.chunking.variants import DOCUMENT, ChunksVariant
+from model.rules.catalogue import carries
 
 
 class State(enum.Enum):

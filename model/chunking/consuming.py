@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from model.catalogue import carries
 from model.chunking import dispatching, receiving
 from model.chunking.state import Chunking, Consumer, Key, Message, Subscription, Topic
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, CHUNK_DISCARDED_NOT_REDELIVERED
 from model.judgement import Allowed, Broken
+from model.rules.catalogue import carries
 from model.traffic import CommandAck, Delivery, Traffic
 from model.vocabulary import IN_ORDER
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from model.catalogue import carries
 from model.chunking.state import Consumer, Subscription, Topic
 from model.chunking.storing import wholes
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, REDELIVERY_READS_IN_PARALLEL
 from model.judgement import Broken
 from model.log import EARLIEST, Position
+from model.rules.catalogue import carries
 from model.traffic import CommandAck, CommandMessage, CommandRedeliver, CommandSubscribe, ConsumerCommand, LoggedPart
 from model.vocabulary import IN_ORDER, SubscriptionType
 

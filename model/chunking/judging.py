@@ -17,9 +17,9 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from model.catalogue import carries
 from model.chunking.splitting import Chunk
 from model.chunking.variants import DOCUMENT, ChunksVariant
+from model.rules.catalogue import carries
 
 
 class Judgement(enum.Enum):

@@ -9,7 +9,6 @@ from itertools import pairwise
 
 from msgspec import structs
 
-from model.catalogue import carries
 from model.chunking import sending, storing
 from model.chunking.sending import TOO_LARGE
 from model.chunking.state import Act, Asked, Chunking, Moved, Producer, Topic
@@ -17,6 +16,7 @@ from model.events import Answer, ChunkRate, Duplicate, Refused, Sent, Stored
 from model.judgement import Allowed, Broken
 from model.operations import ReadChunkRate
 from model.payloads import digest_of, payload_of
+from model.rules.catalogue import carries
 from model.sessions import Session
 from model.traffic import Life, LoggedPart, Part
 from model.vocabulary import Entry, Message

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from model.catalogue import carries
 from model.chunking import assembly
 from model.chunking.assembly import Buffers
 from model.chunking.state import Consumer, Lane, Message
@@ -19,6 +18,7 @@ from model.chunking.variants import DOCUMENT, ChunksVariant
 from model.deviations.chunking import CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE, CHUNK_REPEATED_DISCARDS_BUFFER
 from model.judgement import Broken
 from model.log import Position
+from model.rules.catalogue import carries
 from model.traffic import CommandAck, CommandMessage, CommandRedeliver, CommandSubscribe, ConsumerCommand, Delivery
 
 WAYS: tuple[tuple[str, ...], ...] = (

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from model.catalogue import carries
 from model.chunking.splitting import room, split
 from model.chunking.state import Asked, Producer, Topic
 from model.chunking.storing import wholes
 from model.judgement import Broken
+from model.rules.catalogue import carries
 from model.traffic import Life, LoggedPart, Part
 
 TOO_LARGE = "MessageTooBig"

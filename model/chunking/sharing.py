@@ -19,11 +19,11 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model.catalogue import carries
 from model.chunking import assembly
 from model.chunking.assembly import Buffers, Whole
 from model.chunking.splitting import Chunk
 from model.chunking.variants import DOCUMENT, ChunksVariant
+from model.rules.catalogue import carries
 
 
 class Marker(Struct, frozen=True, cache_hash=True, gc=False):

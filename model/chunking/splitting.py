@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from model.catalogue import carries
+from model.rules.catalogue import carries
 
 
 class TooLarge(ValueError):

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from model.catalogue import carries
 from model.chunking.judging import Judgement, Known, judge, recovered_known, remember
 from model.chunking.splitting import Chunk
 from model.chunking.state import Act, Moved, Producer, Topic
@@ -27,6 +26,7 @@ from model.deviations.chunking import (
 )
 from model.judgement import Broken
 from model.log import Position
+from model.rules.catalogue import carries
 from model.traffic import Life, LoggedPart, Part
 
 LANES: tuple[tuple[tuple[str, ...], ChunksVariant], ...] = (

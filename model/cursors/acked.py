@@ -13,10 +13,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from model.catalogue import carries
 from model.cursors.bits import Bits
 from model.cursors.log import Place, TopicLog
 from model.log import EARLIEST, Position
+from model.rules.catalogue import carries
 
 WORD = 256
 """How many entries one word of bits is about."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from immutables import Map
 
-from model.catalogue import carries
 from model.cursors import diagnosis
 from model.cursors.acked import Acked, Word, acknowledge_all, acknowledge_up_to, overwritten
 from model.cursors.bits import Bits
@@ -27,6 +26,7 @@ from model.deviations.cursors import (
 )
 from model.judgement import Allowed, Broken
 from model.log import Position
+from model.rules.catalogue import carries
 
 OPENING_MS = 150.0
 """How long it takes at most to open a cursor's ledger; 5 to 60 were seen."""

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model.catalogue import carries
 from model.cursors.acked import Acked
 from model.cursors.log import TopicLog
 from model.cursors.variants import DOCUMENT, CursorVariant
 from model.log import EARLIEST, Position
+from model.rules.catalogue import carries
 from model.vocabulary import IN_ORDER, SubscriptionType
 
 

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from model.catalogue import carries
 from model.cursors.acked import Acked, with_entries
 from model.cursors.bits import Bits
 from model.cursors.log import TopicLog
 from model.events import Range
 from model.log import Position
+from model.rules.catalogue import carries
 
 
 @dataclass(frozen=True, slots=True)

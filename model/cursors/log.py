@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 from immutables import Map
 
-from model.catalogue import carries
 from model.judgement import Broken
 from model.key_shared.hashing import key_of_message
 from model.log import EARLIEST, Position
+from model.rules.catalogue import carries
 from model.vocabulary import Entry
 
 

@@ -14,7 +14,6 @@ from itertools import islice, takewhile
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model.catalogue import carries
 from model.cursors import acked
 from model.cursors.acked import Acked
 from model.cursors.bits import Bits
@@ -23,6 +22,7 @@ from model.cursors.log import Place, TopicLog
 from model.cursors.variants import DOCUMENT, CursorVariant
 from model.events import Range
 from model.log import EARLIEST, Position
+from model.rules.catalogue import carries
 
 
 class CursorLedger(enum.Enum):

@@ -9,7 +9,7 @@ from functools import partial
 
 from msgspec import Struct
 
-from model.deduplication.variants import NamedVariant, Origin, switched_on
+from model.variants import NamedVariant, Origin, switched_on
 
 
 class CursorVariant(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):

@@ -25,7 +25,6 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import assert_never
 
-from model.catalogue import carries
 from model.deduplication.producer_state import NONE, UNKNOWN_STATUS, Circumstances, Kept, Lane
 from model.deviations.deduplication import (
     BATCH_WITHOUT_HIGHEST_ID,
@@ -37,6 +36,7 @@ from model.deviations.deduplication import (
 )
 from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored, Unknown
 from model.log import Position
+from model.rules.catalogue import carries
 from model.vocabulary import Entry
 
 

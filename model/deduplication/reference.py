@@ -30,11 +30,11 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model.catalogue import carries
 from model.deduplication.producer_state import NONE, UNKNOWN_STATUS
 from model.deduplication.variants import DOCUMENT, Variant
 from model.events import Answer, Duplicate, LoggedEntry, Opened, Refused, Stored
 from model.log import Ledgers, Position
+from model.rules.catalogue import carries
 from model.vocabulary import Entry
 
 NOT_READY = "ServiceNotReady"

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model.catalogue import carries
 from model.events import Answer, Duplicate, Stored
+from model.rules.catalogue import carries
 from model.vocabulary import Entry, Message
 
 Source = tuple[Message, ...]

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 
-from model.catalogue import carries
 from model.deduplication import diagnosis, observer
 from model.deduplication.answers import furthest, hand_out
 from model.deduplication.producer_state import FRESH, NONE, UNKNOWN_STATUS, Circumstances, Lane, Lanes, simplest
@@ -22,6 +21,7 @@ from model.deviations.deduplication import SNAPSHOT_POSITION_AHEAD
 from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored, Unknown
 from model.judgement import Allowed, Broken
 from model.log import Position
+from model.rules.catalogue import carries
 from model.vocabulary import Entry
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from model import names
 from model.chunking.variants import VARIANTS as OF_CHUNKS
 from model.cursors.variants import VARIANTS as OF_CURSORS
 from model.deduplication.variants import VARIANTS as OF_DEDUP
-from model.deduplication.variants import NamedVariant
-from model.explorations import chunking, chunking_shared, cursors, deduplication, key_shared, replication
+from model.explorations import chunking, cursors, deduplication, key_shared, replication
+from model.explorations.chunking import shared as chunking_shared
 from model.explore import NamedExploration
 from model.key_shared.variants import VARIANTS as OF_KEYS
 from model.replication.variants import VARIANTS as OF_REPLICATION
+from model.rules import names
+from model.variants import NamedVariant
 
 VARIANTS: tuple[NamedVariant[Any], ...] = (*OF_DEDUP, *OF_REPLICATION, *OF_CHUNKS, *OF_CURSORS, *OF_KEYS)
 """The variants of all documents that are explored."""

@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model.deduplication.variants import NamedVariant
 from model.explore import Exploration, Label, NamedExploration, System, explore
+from model.variants import NamedVariant
 
 C = TypeVar("C", bound=Struct)
 S = TypeVar("S", bound=Hashable)

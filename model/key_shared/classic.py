@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from model.catalogue import carries
+from model.rules.catalogue import carries
 
 
 class Recent(Struct, frozen=True, cache_hash=True, gc=False):

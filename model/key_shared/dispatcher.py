@@ -32,11 +32,11 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model.catalogue import carries
 from model.key_shared import classic, draining
 from model.key_shared.classic import NOBODY, Recent
 from model.key_shared.draining import NONE_DRAINING, DrainingHashes, Effect
 from model.key_shared.variants import DOCUMENT, KeysVariant
+from model.rules.catalogue import carries
 
 
 class Consumer(Struct, frozen=True, cache_hash=True, gc=False):

@@ -19,7 +19,7 @@ import enum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model.catalogue import carries
+from model.rules.catalogue import carries
 
 
 class State(enum.Enum):

@@ -9,35 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import count, islice
 
-from msgspec import Struct
-
-from model.catalogue import carries
+from model.rules.catalogue import carries
+from model.vocabulary import HashRange
 
 NOT_SET = 0
 """No message has this hash: brokers have it stand for a hash that is not known."""
 
 _32_BITS = 0xFFFFFFFF
 _31_BITS = 0x7FFFFFFF
-
-
-class HashRange(Struct, frozen=True, order=True, gc=False):
-    """The hashes from ``first`` to ``last``, both included."""
-
-    first: int
-    last: int
-
-    def __contains__(self, hashed: int) -> bool:
-        return self.first <= hashed <= self.last
-
-    def __len__(self) -> int:
-        return max(0, self.last - self.first + 1)
-
-    def __str__(self) -> str:
-        return f"{self.first}..{self.last}"
-
-    def overlaps(self, other: HashRange) -> bool:
-        """Whether some hash is in both."""
-        return self.first <= other.last and other.first <= self.last
 
 
 AUTO_SPLIT_HASHES = HashRange(1, 65535)

@@ -15,8 +15,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from model.key_shared.hashing import HashRange
 from model.log import Position
+from model.vocabulary import HashRange
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from model.catalogue import carries
-from model.key_shared.hashing import HashRange
+from model.rules.catalogue import carries
+from model.vocabulary import HashRange
 
 
 class Assigned(Struct, frozen=True, gc=False):

@@ -17,9 +17,10 @@ from itertools import count, pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model.catalogue import carries
-from model.key_shared.hashing import AUTO_SPLIT_HASHES, HashRange, sticky_hash
+from model.key_shared.hashing import AUTO_SPLIT_HASHES, sticky_hash
 from model.key_shared.ranges import Assigned, Assignments, joined_up
+from model.rules.catalogue import carries
+from model.vocabulary import HashRange
 
 REPLICA_POINTS = 100
 """How many points a consumer has on the ring, by default."""

@@ -14,13 +14,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from model.catalogue import carries
 from model.deviations import DEVIATIONS
 from model.deviations.key_shared import DRAINING_REFCOUNT_DOUBLED, RETURNED_HASH_NOT_IN_CLEARED_TOTAL
 from model.events import ConsumerRead, DueReceived
 from model.judgement import Broken
 from model.key_shared.hashing import AUTO_SPLIT_HASHES
 from model.key_shared.liveness import Open, Receiver, draining, owner_of
+from model.rules.catalogue import carries
 
 
 def expected(entries: Iterable[Open], receivers: Iterable[Receiver]) -> dict[str, dict[int, int]]:

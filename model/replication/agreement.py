@@ -13,7 +13,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
-from model.catalogue import carries
 from model.cluster_events import ClusterCursor, SnapshotRequest, SnapshotResponse
 from model.deviations.replication import (
     CLOSED_REPLICATOR_READS_NO_REQUEST,
@@ -31,6 +30,7 @@ from model.replication.logs import Log, Logs, SnapshotSeen, is_passed, skipped_w
 from model.replication.participants import only_what_takes_part
 from model.replication.rounds import answered_again, complete, is_too_early, misled, repeated
 from model.replication.tracked import ReplicatedTopic
+from model.rules.catalogue import carries
 
 SLACK_MS = 2000
 """How much later than its date a message may have been stored, or a timer may have run out, on a busy machine."""

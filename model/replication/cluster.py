@@ -28,13 +28,13 @@ from collections.abc import Collection, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model.catalogue import carries
 from model.replication import snapshots
 from model.replication import subscription as cursors
 from model.replication.entries import Entry, Log, Marker, Message, Positions, Request, Response, Snapshot, Update
 from model.replication.snapshots import Builder
 from model.replication.subscription import Subscription
 from model.replication.variants import DOCUMENT, ReplicationVariant
+from model.rules.catalogue import carries
 
 
 class LinkState(enum.Enum):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from model.catalogue import carries
 from model.replication.variants import ReplicationVariant
+from model.rules.catalogue import carries
 
 Positions = tuple[tuple[str, int], ...]
 """Clusters with a position in each, by the clusters' names in order."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from model.catalogue import carries
 from model.cluster_events import SnapshotRequest
 from model.deviations.replication import REQUEST_WITHOUT_REMOTE_CLUSTER, UPDATE_OF_UNREPLICATED_SUBSCRIPTION
 from model.replication.evidence import Deviating, Shown
 from model.replication.logs import Logs
 from model.replication.tracked import ReplicatedTopic
+from model.rules.catalogue import carries
 
 
 @carries("REPL-18")

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from model.catalogue import carries
 from model.replication import cluster as topic
 from model.replication.cluster import Cluster, Link, LinkState
 from model.replication.entries import Request, Response, Update, is_handled, is_sent
+from model.rules.catalogue import carries
 
 Clusters = tuple[Cluster, ...]
 """The topic in all clusters, by their names in order."""

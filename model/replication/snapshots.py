@@ -14,9 +14,9 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model.catalogue import carries
 from model.replication.entries import Positions, Response, Snapshot
 from model.replication.variants import DOCUMENT, ReplicationVariant
+from model.rules.catalogue import carries
 
 
 class Builder(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from model.catalogue import carries
 from model.cluster_events import (
     CaughtUp,
     ClustersRead,
@@ -38,6 +37,7 @@ from model.replication.tracked import (
     ReplicatedTopic,
     Replication,
 )
+from model.rules.catalogue import carries
 from model.subscription_operations import AckById, CloseConsumer, Receive, Subscribe
 from model.vocabulary import Outcome
 

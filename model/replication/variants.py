@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from model.deduplication.variants import NamedVariant, Origin
+from model.variants import NamedVariant, Origin
 
 
 class ReplicationVariant(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from model.catalogue import carries
 from model.cursors import acked, cursor
 from model.cursors.acked import Acked
 from model.cursors.cursor import SLACK_MS, Ack, Interval, Persisting
@@ -29,6 +28,7 @@ from model.events import (
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import Terminate, Trim
+from model.rules.catalogue import carries
 from model.subscription_operations import (
     AwaitPersisted,
     CreateSubscription,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from model.catalogue import carries
 from model.deviations import shown
 from model.deviations.cursors import NACK_BACKOFF_MISSING
 from model.events import RedeliveryTimes
 from model.judgement import Allowed, Broken
+from model.rules.catalogue import carries
 
 S = TypeVar("S")
 

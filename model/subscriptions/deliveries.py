@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from immutables import Map
 
-from model.catalogue import carries
 from model.cursors import diagnosis
 from model.cursors.acked import Acked
 from model.cursors.cursor import Cursor
@@ -19,6 +18,7 @@ from model.deviations import shown
 from model.deviations.cursors import REPLAY_READ_OUTLIVES_CONSUMERS, SEND_IN_PROGRESS_CLEARED_EARLY
 from model.events import Delivery
 from model.judgement import Allowed, Broken
+from model.rules.catalogue import carries
 from model.subscriptions import invariant, membership
 from model.subscriptions.consumers import Consumer, Freed, Key, Message
 from model.subscriptions.left import surely_left

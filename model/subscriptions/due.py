@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from immutables import Map
 
-from model.catalogue import carries
 from model.deviations import shown
 from model.deviations.key_shared import (
     LEAVE_TRIGGERS_NO_READ,
@@ -23,6 +22,7 @@ from model.key_shared import stats
 from model.key_shared.liveness import Open, Receiver, draining, due, owner_of
 from model.key_shared.state import Keyed
 from model.log import Position
+from model.rules.catalogue import carries
 from model.subscription_operations import ReceiveDue
 from model.subscriptions import deliveries, invariant, membership, order, recently_joined
 from model.subscriptions.consumers import Key

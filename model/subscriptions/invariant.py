@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.catalogue import carries
 from model.deviations import DEVIATIONS
 from model.deviations.key_shared import RECENTLY_JOINED_RECEIVES_REPLAY
 from model.judgement import Broken
 from model.key_shared.hashing import AUTO_SPLIT_HASHES, CLASSIC_HASHES, STICKY_HASHES, sticky_hash
 from model.log import Position
+from model.rules.catalogue import carries
 from model.subscriptions.consumers import Key, Message
 from model.subscriptions.left import is_surely_left
 from model.subscriptions.state import Consumption

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from model.catalogue import carries
 from model.cursors.log import EntryKey
 from model.deviations import DEVIATIONS
 from model.deviations.key_shared import (
@@ -20,6 +19,7 @@ from model.deviations.key_shared import (
 )
 from model.judgement import Broken
 from model.log import Position
+from model.rules.catalogue import carries
 from model.subscriptions.consumers import Freed, Key, Message
 from model.subscriptions.invariant import hash_of
 from model.subscriptions.left import surely_left

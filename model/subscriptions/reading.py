@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from model.catalogue import carries
 from model.cursors import diagnosis
 from model.cursors.acked import Acked, acknowledge_all
 from model.cursors.cursor import Cursor, Interval, Moment, Persisting
@@ -24,6 +23,7 @@ from model.deviations.cursors import (
 )
 from model.events import CursorRead, Delivery, StoredCursorRead
 from model.judgement import Allowed, Broken
+from model.rules.catalogue import carries
 from model.subscriptions import deliveries
 from model.subscriptions.acks import no_longer_outstanding
 from model.subscriptions.consumers import SHARED, Key

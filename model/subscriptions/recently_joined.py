@@ -7,9 +7,9 @@ messages from it. Once it is alone, nobody else can have anything, and it waits 
 
 from __future__ import annotations
 
-from model.catalogue import carries
 from model.judgement import Broken
 from model.log import Position
+from model.rules.catalogue import carries
 from model.subscriptions.consumers import Key
 from model.subscriptions.left import surely_left
 from model.subscriptions.state import Consumption

@@ -19,7 +19,7 @@ import pytest
 import urllib3
 
 from conformance.brokers.interface import Broker, Capability
-from conformance.brokers.listener import TAP_LISTENER
+from conformance.brokers.launching.listener import TAP_LISTENER
 from conformance.clients.admin.client import Admin
 from conformance.clients.driver.client import OfficialClient
 from conformance.clients.wire.client import WireClient

@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import get_args
 
-from conformance.brokers.configuration import configured
-from conformance.brokers.ports import HOST, free_ports
+from conformance.brokers.launching.configuration import configured
+from conformance.brokers.launching.ports import HOST, free_ports
+from conformance.brokers.launching.runs import GuardedProcess
 from conformance.brokers.release import Release
-from conformance.brokers.runs import GuardedProcess
 from conformance.clients.admin.client import Admin, Domain
 from conformance.clients.admin.http import AdminError
 from conformance.clients.outcomes import ConnectionLost

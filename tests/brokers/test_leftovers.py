@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import psutil
 import pytest
 
-from conformance.brokers.runs import remove_stale
+from conformance.brokers.launching.runs import remove_stale
 from tests.brokers.processes import Traces, all_traces, runs
 from tests.polling import eventually
 

@@ -17,16 +17,16 @@ import pytest
 
 from conformance.brokers.release import fetched_release, release_at
 from conformance.brokers.select import parse_broker
-from conformance.cli.output import NAME
+from conformance.cli.parameters.output import NAME
 from conformance.clients.wire.client import WireClient
-from conformance.commands.supervisor import events_file
+from conformance.commands.running.supervisor import events_file
 from conformance.events import AnyEvent, ViolationFound, decode
 from conformance.tenancy.cluster_settings import CLASSIC
 from conformance.tenancy.footprint import Footprint
 from conformance.tenancy.place import Place
 from conformance.tenancy.run_name import GRACE, RunName
 from conformance.tenancy.run_tenant import PROCESS, RunTenant
-from model.catalogue import FAMILIES
+from model.rules.catalogue import FAMILIES
 from tests.brokers.stock import Stock, everything_on, stock_standalone
 from tests.polling import eventually
 

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from conformance import cli
-from conformance.commands.engine import Engine
+from conformance.commands.running.engine import Engine
 
 BAD = (
     *(

@@ -13,11 +13,11 @@ import jsonschema
 import msgspec
 import pytest
 
-from conformance.commands.supervisor import events_file
+from conformance.commands.running.supervisor import events_file
 from conformance.events import RunAsked, RunFinished, RunStarted, decode
 from conformance.report.account import title
-from conformance.report.words import explain
-from model.catalogue import RULES
+from conformance.report.sentences.words import explain
+from model.rules.catalogue import RULES
 from tests.cli.running import Ran, are_gone, engine_pids, run
 from tests.report.samples import QUIRK, VIOLATION, history
 

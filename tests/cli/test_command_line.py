@@ -12,8 +12,8 @@ from conformance.engine.catalogue import DESCRIPTIONS
 from conformance.faults.catalogue import defects
 from conformance.history import document
 from conformance.history.parquet import HistoryWriter
-from model.catalogue import CATALOGUE
 from model.explorations import VARIANTS
+from model.rules.catalogue import CATALOGUE
 from tests.cli.running import run
 from tests.history.samples import event
 from tests.report.samples import QUIRK, VIOLATION, history

@@ -23,7 +23,7 @@ from conformance.clients.outcomes import ConnectionLost, NoAnswer, Receipt
 from conformance.clients.wire.client import WireClient
 from conformance.harness_error import HarnessError
 from model.log import Position
-from tests.clients.test_wire_consumer import take, write
+from tests.clients.wire.test_consumer import take, write
 from tests.polling import TIMEOUT_S, eventually
 
 DEDUPLICATION_CURSOR = "pulsar.dedup"

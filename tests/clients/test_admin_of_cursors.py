@@ -10,7 +10,7 @@ from conformance.clients.admin.client import Admin, AdminError
 from conformance.clients.admin.types import Persistence
 from conformance.clients.wire.client import WireClient
 from model.log import Position
-from tests.clients.test_wire_consumer import subscribed, take, write
+from tests.clients.wire.test_consumer import subscribed, take, write
 from tests.polling import TIMEOUT_S, becomes, eventually
 
 

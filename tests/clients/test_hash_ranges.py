@@ -15,7 +15,6 @@ from model.key_shared.hashing import (
     HASHES_OF_3_3,
     NO_KEY,
     STICKY_HASHES,
-    HashRange,
     key_of_message,
     keys_of,
     keys_that_share_a_hash,
@@ -23,6 +22,7 @@ from model.key_shared.hashing import (
 )
 from model.key_shared.ranges import Assigned, Assignments, joined_up, owner_of, ranges_of
 from model.key_shared.selectors import RangesRefused, Ring, assignments_of, claimed, joined, left
+from model.vocabulary import HashRange
 from tests.polling import TIMEOUT_S, eventually
 
 Held = list[tuple[str, list[HashRange]]]

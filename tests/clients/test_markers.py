@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from conformance.clients import protocol_pb2 as pb
+from conformance.clients.admin.markers import read_marker
 from conformance.clients.admin.types import RestEntry
-from conformance.clients.wire.markers import read_marker
 from conformance.harness_error import HarnessError
 from model.cluster_events import SnapshotRequest, SnapshotResponse, SnapshotTaken, SubscriptionUpdated
 from model.log import Position

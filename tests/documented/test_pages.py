@@ -86,7 +86,7 @@ def test_every_file_that_a_page_names_is_there(page: Path) -> None:
 
 def test_a_file_that_is_gone_is_noticed(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("`model/catalogue.py`, `conformance/gone.py`, `tests/*/nothing.py` and `tests/model`")
+    page.write_text("`model/rules/catalogue.py`, `conformance/gone.py`, `tests/*/nothing.py` and `tests/model`")
     assert missing_files(page) == ["conformance/gone.py", "tests/*/nothing.py"]
 
 

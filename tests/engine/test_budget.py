@@ -23,7 +23,7 @@ from conformance.lockstep.performer import Performed
 from conformance.lockstep.world import World
 from model.operations import AnyOperation, CreateTopic, ReadLog, Restart
 from stateful.lockstep_machine import LockstepMachine
-from tests.lockstep.simulated import SimulatedPerformer
+from tests.lockstep.simulated.world import SimulatedPerformer
 
 Performances = list[list[AnyOperation]]
 

@@ -25,7 +25,7 @@ from model.operations import AnyOperation, CreateTopic, OpenProducer, ReadLog, S
 from model.vocabulary import Entry, Message
 from stateful.lockstep_machine import LockstepMachine
 from tests.engine.test_budget import ALL_DECIDABLE
-from tests.lockstep.simulated import SimulatedPerformer
+from tests.lockstep.simulated.world import SimulatedPerformer
 
 BUDGET_S = 1.0
 """A budget for one example, and for thirty replays, where nothing takes any time."""

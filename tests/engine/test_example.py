@@ -14,7 +14,7 @@ from conformance.lockstep.lockstep import Lockstep
 from model.example import Example
 from model.operations import CreateTopic, OpenProducer, ReadLog, Restart
 from stateful.lockstep_machine import LockstepMachine
-from tests.lockstep.simulated import SimulatedPerformer
+from tests.lockstep.simulated.world import SimulatedPerformer
 
 
 def test_an_example_without_time_for_what_takes_long_does_nothing_more_and_is_finished() -> None:

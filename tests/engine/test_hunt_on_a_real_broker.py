@@ -12,7 +12,7 @@ import pytest
 
 from conformance.history.recorded import Recorded
 from conformance.pipeline.topic import Setting
-from tests.pipeline import soup
+from tests.pipeline.made import soup
 
 DEFECT = "check-removed"
 

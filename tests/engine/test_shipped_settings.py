@@ -21,7 +21,7 @@ from conformance.lockstep.world import World
 from model.operations import CreateTopic
 from stateful.lockstep_machine import LockstepMachine
 from tests.engine.test_budget import ALL_DECIDABLE
-from tests.lockstep.simulated import SimulatedPerformer
+from tests.lockstep.simulated.world import SimulatedPerformer
 
 
 class Creating(LockstepMachine):

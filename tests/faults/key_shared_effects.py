@@ -18,8 +18,9 @@ from conformance.clients.admin.types import ConsumerStats
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.consumer import PartOfBatch, WireConsumer
 from conformance.faults.failpoints import Fault, armed
-from model.key_shared.hashing import HashRange, sticky_hash
+from model.key_shared.hashing import sticky_hash
 from model.log import Position
+from model.vocabulary import HashRange
 from tests.faults.cursor_effects import all_given, position_of
 from tests.faults.effect_fixtures import Bench
 from tests.faults.effects import Effect, Observation

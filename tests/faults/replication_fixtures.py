@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from conformance.lockstep.replication import ReplicationPerformer
-from conformance.lockstep.replication_world import ReplicationWorld
+from conformance.lockstep.clusters import ReplicationWorld
+from conformance.lockstep.replication.performer import ReplicationPerformer
 from model.cluster_events import ClustersRead
 from model.cluster_operations import ReadClusters
 from model.events import AnyOutcome, ReceivedMessages

@@ -19,8 +19,8 @@ from conformance.faults.catalogue import (
 )
 from conformance.faults.failpoints import Fault
 from conformance.harness_error import HarnessError
-from model.catalogue import CATALOGUE
 from model.failpoints import FAILPOINTS, FailpointKind
+from model.rules.catalogue import CATALOGUE
 
 GOOD = "# defect: x\n# breaks: DEDUP-03\n# summary: It does.\nRULE defect x\nENDRULE\n"
 

@@ -18,11 +18,11 @@ from conformance.clusters import QUICK
 from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.faults.catalogue import BrokerDefect, find
 from conformance.faults.defects import switched, was_reached
-from conformance.lockstep import replication_reading
-from conformance.lockstep.replication import ReplicationPerformer
-from conformance.lockstep.replication_reading import QUIET_TIMEOUT_S, Reading
-from conformance.lockstep.replication_sessions import ANSWER_TIMEOUT_S
-from conformance.lockstep.replication_world import CONNECT_TIMEOUT_S, PERIOD_MS, ReplicationWorld
+from conformance.lockstep.clusters import CONNECT_TIMEOUT_S, PERIOD_MS, ReplicationWorld
+from conformance.lockstep.replication import reading as replication_reading
+from conformance.lockstep.replication.performer import ReplicationPerformer
+from conformance.lockstep.replication.reading import QUIET_TIMEOUT_S, Reading
+from conformance.lockstep.replication.sessions import ANSWER_TIMEOUT_S
 from model.cluster_events import ClustersRead, LinkCut, LinkHealed, ReplicatorsClosed
 from model.cluster_operations import AwaitIdle, AwaitTimedOut, CutLink, HealLink, ReadClusters
 from model.events import Skipped

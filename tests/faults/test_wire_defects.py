@@ -8,7 +8,7 @@ import pytest
 
 from conformance.brokers.interface import Broker
 from conformance.clients.security.service import Service
-from conformance.engine.defect import SeededWireDefect, seed_defect
+from conformance.faults.seeding import SeededWireDefect, seed_defect
 from conformance.faults.wire import WIRE_DEFECTS, WireDefect
 from conformance.harness_error import HarnessError
 from tests.faults.chunking_effects import SOUND, WIRE_EFFECTS, chunked

@@ -49,7 +49,7 @@ from model.subscription_operations import (
     Subscribe,
 )
 from model.vocabulary import Entry, Message
-from tests.pipeline import soup
+from tests.pipeline.made import soup
 
 Done_ = tuple[AnyOperation, AnyOutcome]
 

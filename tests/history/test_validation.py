@@ -18,7 +18,7 @@ from conformance.history import document
 from conformance.history.document import History
 from conformance.history.upgrade import FORMAT
 from conformance.history.validation import nonsense
-from conformance.report.words import explain
+from conformance.report.sentences.words import explain
 from tests.report import samples
 
 ROOT = Path(__file__).parents[2]

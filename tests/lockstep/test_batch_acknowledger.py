@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.lockstep.batch_acknowledger import BatchAcknowledger
+from conformance.lockstep.cursors.batch_acknowledger import BatchAcknowledger
 from conformance.lockstep.positions import Whereabouts
 from model.events import Delivery
 from model.log import Position

@@ -11,10 +11,10 @@ import pytest
 
 from conformance.clients.admin.types import ReplicationStats
 from conformance.harness_error import HarnessError
-from conformance.lockstep import replication_catch_up
-from conformance.lockstep.replication_reading import Reading
-from conformance.lockstep.replication_sessions import Sessions, TopicInClusters
-from conformance.lockstep.replication_world import Link, ReplicationWorld
+from conformance.lockstep.clusters import Link, ReplicationWorld
+from conformance.lockstep.replication import catch_up as replication_catch_up
+from conformance.lockstep.replication.reading import Reading
+from conformance.lockstep.replication.sessions import Sessions, TopicInClusters
 from model.cluster_events import ReplicatorStalled
 from model.log import Position
 

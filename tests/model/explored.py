@@ -11,10 +11,10 @@ from functools import cache
 from types import FrameType
 from typing import Any, ClassVar
 
-from model.catalogue import PLACES
-from model.deduplication.variants import NamedVariant, Origin
 from model.explorations import explorations
 from model.explore import Exploration, NamedExploration
+from model.rules.catalogue import PLACES
+from model.variants import NamedVariant, Origin
 
 
 @cache

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from model.catalogue import CATALOGUE, DOCUMENTS
-from model.rule import Rule
+from model.rules.catalogue import CATALOGUE, DOCUMENTS
+from model.rules.rule import Rule
 
 
 @pytest.mark.parametrize("rule", CATALOGUE, ids=lambda rule: rule.id)

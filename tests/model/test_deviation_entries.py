@@ -10,9 +10,9 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from conformance.known import HISTORIES
-from model.catalogue import CATALOGUE
 from model.deviation import MAX_STATEMENT, Deviation
 from model.deviations import BY_DOCUMENT, DEVIATIONS, current_name
+from model.rules.catalogue import CATALOGUE
 
 FAMILIES = {
     "deduplication": "DEDUP",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from model.names import FEW, listed, nearest, unknown
+from model.rules.names import FEW, listed, nearest, unknown
 
 MACHINES = ("keys", "keys-again", "deduplication", "deduplication-network", "clusters")
 

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.history.recorded import Recorded
-from conformance.pipeline.invariants import BY_NAME, INVARIANTS
-from model.catalogue import RULES
-from tests.pipeline import soup
+from conformance.pipeline.invariants.catalogue import BY_NAME, INVARIANTS
+from model.rules.catalogue import RULES
+from tests.pipeline.made import soup
 from tests.pipeline.plain import PLAIN
-from tests.pipeline.plain_clusters import OF_CLUSTERS
+from tests.pipeline.plain.clusters import OF_CLUSTERS
 
 
 def test_each_invariant_is_said_plainly_once_more_and_decides_a_rule() -> None:

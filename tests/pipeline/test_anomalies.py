@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from conformance.history.parquet import HistoryWriter
 from conformance.history.recorded import KILL, Kind, Recorded
-from conformance.pipeline.invariants import BY_NAME, Invariant
+from conformance.pipeline.invariants.catalogue import BY_NAME, Invariant
 from conformance.pipeline.topic import Setting
 from tests.history.samples import event
-from tests.pipeline import realistic, soup
-from tests.pipeline.anomalies import PLANTS
+from tests.pipeline.made import realistic, soup
+from tests.pipeline.made.anomalies import PLANTS
 from tests.quality.history_scale import ask_duckdb, statements
 
 SETTING = Setting(on_its_way_ns=0)

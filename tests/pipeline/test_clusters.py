@@ -14,12 +14,12 @@ from conformance.history import parquet
 from conformance.history.compacting import compact
 from conformance.history.parquet import HistoryWriter
 from conformance.history.recorded import ADDED, Kind, Recorded
-from conformance.pipeline.invariants import BY_NAME, OfClusters
+from conformance.pipeline.files.opening import Opened
+from conformance.pipeline.invariants.catalogue import BY_NAME, OfClusters
 from conformance.pipeline.judging import NEEDED
-from conformance.pipeline.opening import Opened
 from conformance.pipeline.topic import Setting
-from tests.pipeline import soup, twins
-from tests.pipeline.anomalies_of_clusters import PLANTS_OF_CLUSTERS
+from tests.pipeline.made import soup, twins
+from tests.pipeline.made.anomalies_of_clusters import PLANTS_OF_CLUSTERS
 
 SETTING = Setting(on_its_way_ns=0, follows_within_ns=40 * twins.STEP_NS)
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from conformance.history.recorded import Kind, Outcome, Recorded
 from conformance.pipeline.topic import Setting
-from tests.pipeline import soup
-from tests.pipeline.simulated_clients import Simulated, choices, recorded
+from tests.pipeline.made import soup
+from tests.pipeline.made.simulated_clients import Simulated, choices, recorded
 
 BY_TYPE = {"Key_Shared": "one consumer at a time", "Shared": "shared one at a time"}
 

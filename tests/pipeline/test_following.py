@@ -15,13 +15,13 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from conformance.commands import verify as verifying
-from conformance.commands.interrupting import at_first_interrupt
+from conformance.commands.running.interrupting import at_first_interrupt
 from conformance.history.compacting import compact
 from conformance.history.parquet import BUCKETS, EVERYWHERE, bucket_of
 from conformance.history.recorded import KILL, Kind, Recorded
 from conformance.pipeline import following
+from conformance.pipeline.files.reading import Files
 from conformance.pipeline.following import Follower, News, follow, watching
-from conformance.pipeline.reading import Files
 from conformance.pipeline.topic import Setting
 from conformance.pipeline.verdict import Broken, Verification, judged
 from tests.history.samples import event

@@ -18,7 +18,7 @@ from conformance.history.parquet import HistoryWriter
 from conformance.history.recorded import KILL, UNLOAD, Kind, Outcome, Recorded
 from conformance.known import shipped
 from conformance.pipeline.explaining import EXPLANATIONS, known_of_runs, largest_bytes_of_runs
-from conformance.pipeline.invariants import BY_NAME
+from conformance.pipeline.invariants.catalogue import BY_NAME
 from conformance.pipeline.topic import Setting
 from conformance.pipeline.verdict import NO_RELEASE, Broken, Verification, verify
 from conformance.report import verification
@@ -26,7 +26,7 @@ from model.deviations import DEVIATIONS
 from model.deviations.deduplication import BATCH_WITHOUT_HIGHEST_ID, SECOND_RECOVERY_NOT_AWAITED
 from model.deviations.key_shared import RECENTLY_JOINED_RECEIVES_REPLAY
 from tests.history.samples import event
-from tests.pipeline import soup
+from tests.pipeline.made import soup
 
 KNOWN = Setting(on_its_way_ns=0, known={"r": frozenset(DEVIATIONS)}, largest_bytes={"r": 10_240})
 

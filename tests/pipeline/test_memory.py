@@ -20,7 +20,7 @@ JUDGES_WITH_LITTLE_MEMORY = """
 import json, resource, sys
 import psutil, pyarrow as pa
 from conformance.pipeline.judging import NEEDED, judge_batches
-from conformance.pipeline.invariants import INVARIANTS
+from conformance.pipeline.invariants.catalogue import INVARIANTS
 from conformance.pipeline.topic import Setting
 from tests.pipeline import realistic
 

@@ -14,12 +14,12 @@ from pyspark.sql import SparkSession
 from conformance.history.compacting import compact
 from conformance.history.parquet import HistoryWriter
 from conformance.history.recorded import KILL, Kind, Recorded
-from conformance.pipeline.invariants import BY_NAME
+from conformance.pipeline.files.reading import Files, events_of, examine, of_no_topic
+from conformance.pipeline.invariants.catalogue import BY_NAME
 from conformance.pipeline.judging import accounts, accounts_of, evidence
-from conformance.pipeline.reading import Files, events_of, examine, of_no_topic
 from conformance.pipeline.topic import Setting
 from tests.history.samples import event
-from tests.pipeline import soup
+from tests.pipeline.made import soup
 
 TOPICS_OF_EACH = 40
 

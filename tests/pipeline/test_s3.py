@@ -13,7 +13,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 from pyarrow import fs
 
-from conformance.brokers.cache import cache_folder
+from conformance.brokers.obtaining.cache import cache_folder
 from conformance.history.compacting import compact
 from conformance.history.parquet import HistoryWriter
 from conformance.history.recorded import Recorded

@@ -34,14 +34,14 @@ from conformance.history.parquet import (
 )
 from conformance.history.recorded import VERSION, Kind, Outcome, Recorded
 from conformance.known import shipped
+from conformance.pipeline.files.persisting import persisted_after_of_runs_ns
+from conformance.pipeline.files.reading import examine, of_no_topic
 from conformance.pipeline.following import Follower
-from conformance.pipeline.persisting import persisted_after_of_runs_ns
-from conformance.pipeline.reading import examine, of_no_topic
 from conformance.pipeline.topic import Setting
 from conformance.pipeline.verdict import NOT_READ, Broken, Verification, decidable, verify
 from conformance.report import verification
 from conformance.verdicts import Held, NotExercised
-from model.catalogue import select
+from model.rules.catalogue import select
 from tests.history.samples import event, event_as_row
 
 SOUND = [

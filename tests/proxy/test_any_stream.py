@@ -34,8 +34,8 @@ from conformance.proxy.faults import (
 )
 from conformance.proxy.frame_reader import Reader
 from conformance.proxy.proxy import Proxy
-from tests.clients.frame_strategies import Parts, frame_parts
-from tests.clients.test_frames import PING, cut_up, framed, mutated, send_frame
+from tests.clients.wire.frame_strategies import Parts, frame_parts
+from tests.clients.wire.test_frames import PING, cut_up, framed, mutated, send_frame
 from tests.polling import eventually
 
 TIMEOUT_S = 5.0

@@ -14,7 +14,7 @@ from conformance.proxy.event_buffer import Ring
 from conformance.proxy.events import Opened
 from conformance.proxy.proxy import Proxy
 from conformance.proxy.routing import rerouted
-from tests.clients.peer import Peer, peer
+from tests.clients.wire.peer import Peer, peer
 
 _Type = pb.BaseCommand
 PLAIN, TLS = "pulsar://b:6650", "pulsar+ssl://b:6651"

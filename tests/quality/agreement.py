@@ -11,7 +11,7 @@ import sys
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from conformance.history.recorded import Recorded
-from tests.pipeline import soup
+from tests.pipeline.made import soup
 
 
 def compared(name: str, number: int) -> int:

@@ -4,7 +4,7 @@ Every other entry of one topic is acknowledged, so a cursor has as many ranges a
 fills a gap between two ranges. The model is asked for the bare change of a state, for the judgement of an operation as
 the lockstep asks for it (with all of those entries outstanding at one consumer), and for the judgement of a cursor that
 was read. The broker is asked by the wire client, with a receipt, and read as the performer reads it. It is no test: a
-slow day fails nothing; ``tests/model/test_many_ranges.py`` pins, without a clock, that the cost does not grow.
+slow day fails nothing; ``tests/model/cursors/test_many_ranges.py`` pins, without a clock, that the cost does not grow.
 
     python -m tests.quality.ranges [--broker 4.0.8 | none] [--ranges 10 --ranges 1000 --ranges 100000]
 """
@@ -25,7 +25,7 @@ from conformance.clients.outcomes import Receipt
 from conformance.clients.wire.client import WireClient
 from conformance.engine.plugin import SUITE_SETTINGS
 from conformance.harness_error import HarnessError
-from conformance.lockstep.cursor_accounts import Account, Watch
+from conformance.lockstep.cursors.accounts import Account, Watch
 from conformance.lockstep.world import World
 from conformance.tenancy.place import Place
 from conformance.wait import Deadline

@@ -10,9 +10,9 @@ from rich.console import Console
 
 from conformance.commands.listings import list_rules
 from conformance.report import table
-from model.catalogue import CATALOGUE
+from model.rules.catalogue import CATALOGUE
+from tests.report.pages.test_page import account, written
 from tests.report.samples import FOUND, MINIMISED, example, history, run
-from tests.report.test_page import account, written
 
 WIDTH = 80
 ALL = {f"DEDUP_{number:02}": 2 for number in range(1, 19)}

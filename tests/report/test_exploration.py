@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from conformance.report.exploration import tell
+from conformance.report.docs.exploration import tell
 from model.explorations import explorations
 from model.explore import Always, EveryStep, NamedExploration, System, explore
 

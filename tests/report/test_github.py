@@ -11,7 +11,7 @@ from conformance.events import AnyEvent, HarnessErrorHappened, NotExercisable
 from conformance.report.account import Account, stories
 from conformance.report.github import ANNOTATIONS_AT_MOST, as_markdown, commands, tell
 from conformance.verdicts import verdicts
-from model.catalogue import select
+from model.rules.catalogue import select
 from tests.report.samples import FOUND, MINIMISED, QUIRK, example, run
 
 BOTH = example(DEDUP_01=2, DEDUP_03=5)

@@ -8,7 +8,7 @@ import pytest
 from conformance.events import AnyEvent, HarnessErrorHappened
 from conformance.faults import catalogue
 from conformance.hunting import Failed, Found, Hunted, Missed, NotItsDoing, exit_status, fold
-from conformance.report.hunts import problem_of
+from conformance.report.docs.hunts import problem_of
 from tests.report.samples import FOUND, MINIMISED, REPLAYED_SOUNDLY, STARTED, example, finished, run
 
 DEFECT = catalogue.find("check-removed")

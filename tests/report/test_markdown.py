@@ -12,8 +12,8 @@ from conformance.documentation import HUNTS, main
 from conformance.faults import catalogue
 from conformance.harness_error import HarnessError
 from conformance.hunting import Missed
-from conformance.report import hunts
-from conformance.report.markdown import defects_page
+from conformance.report.docs import hunts
+from conformance.report.docs.markdown import defects_page
 from model.explorations import VARIANTS
 
 DOCS = Path(__file__).parents[2] / "docs"

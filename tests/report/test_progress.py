@@ -8,7 +8,7 @@ from rich.console import Console
 
 from conformance.events import HarnessErrorHappened, NotExercisable, Phase
 from conformance.report.progress import LIVE_EVERY_S, PLAIN_EVERY_S, display
-from model.catalogue import select
+from model.rules.catalogue import select
 from tests.report.samples import FOUND, MINIMISED, STARTED, example, finished
 
 RULES = select("DEDUP-01,DEDUP-02,DEDUP-03,KEY-01")

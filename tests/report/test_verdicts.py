@@ -25,7 +25,7 @@ from conformance.verdicts import (
     times_exercised,
     verdicts,
 )
-from model.catalogue import RULES, select
+from model.rules.catalogue import RULES, select
 from tests.report.samples import FOUND, MINIMISED, QUIRK, STARTED, example, finished, run
 
 TROUBLE = HarnessErrorHappened(at_s=9.5, sentence="The disk is full.")

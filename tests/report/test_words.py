@@ -6,10 +6,10 @@ from typing import get_args
 
 import pytest
 
-from conformance.report.lists import LISTED_AT_MOST
-from conformance.report.participants import BROKER, SUITE
-from conformance.report.results import Tone
-from conformance.report.words import LeftOut, actors, cut, explain
+from conformance.report.sentences.lists import LISTED_AT_MOST
+from conformance.report.sentences.participants import BROKER, SUITE
+from conformance.report.sentences.results import Tone
+from conformance.report.sentences.words import LeftOut, actors, cut, explain
 from model.events import (
     Acknowledged,
     AllReceived,

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.brokers.java import find_java
-from conformance.brokers.launch import Ports, command, write_configuration
-from conformance.brokers.ports import HOST, free_ports
+from conformance.brokers.launching.java import find_java
+from conformance.brokers.launching.launch import Ports, command, write_configuration
+from conformance.brokers.launching.ports import HOST, free_ports
+from conformance.brokers.launching.runs import GuardedProcess
 from conformance.brokers.release import fetched_release
-from conformance.brokers.runs import GuardedProcess
 from conformance.clients.admin.client import Admin
 from conformance.clients.security.service import Secret, Security, Service
 from conformance.harness_error import HarnessError

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.brokers.ports import free_ports
+from conformance.brokers.launching.ports import free_ports
 from conformance.clients.admin.client import Admin, AdminError
 from conformance.clients.driver.client import OfficialClient
 from conformance.clients.outcomes import ConnectionLost, Receipt, ServerRefused

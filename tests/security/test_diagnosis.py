@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.brokers.ports import free_ports
-from conformance.clients.security.diagnosis import require_usable
+from conformance.brokers.launching.ports import free_ports
+from conformance.clients.diagnosis import require_usable
 from conformance.clients.security.service import OAuth2, Secret, Security, Service
 from conformance.harness_error import HarnessError
 from tests.security.certificates import Authority

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from conformance.cli.connection import take_token_off
+from conformance.cli.parameters.connection import take_token_off
 from conformance.clients.security.options import security_given, security_in
 from conformance.clients.security.service import NO_SECURITY, OAuth2, Secret, Security, Service
 from tests.cli.running import run

@@ -14,7 +14,7 @@ from conformance.soak.cluster import ALONE, SoakCluster
 from conformance.soak.late_subscriptions import LateSubscriptions
 from conformance.soak.plan import Later
 from conformance.soak.workers import Clients
-from tests.pipeline import soup
+from tests.pipeline.made import soup
 from tests.soak.test_quiesce import Listening
 
 

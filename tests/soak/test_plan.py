@@ -10,19 +10,9 @@ import pytest
 
 from conformance.clients.security.service import Service
 from conformance.history.about import About
-from conformance.soak.plan import (
-    LATER,
-    ClientPlan,
-    FaultName,
-    ScheduledFault,
-    TopicKind,
-    TopicPlan,
-    clients,
-    faults,
-    later,
-    topics,
-)
+from conformance.soak.plan import LATER, FaultName, ScheduledFault, TopicPlan, clients, faults, later, topics
 from conformance.soak.worker.payloads import is_whole, payload_of
+from conformance.workers.client_plan import ClientPlan, TopicKind
 
 NAMESPACES = {True: "public/on", False: "public/off"}
 LENGTH_S = 100.0

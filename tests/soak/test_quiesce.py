@@ -21,10 +21,11 @@ from conformance.history.recorded import UNLOAD
 from conformance.history.recording import Recording
 from conformance.soak import quiesce
 from conformance.soak.cluster import ALONE, SoakCluster
-from conformance.soak.plan import TopicKind, TopicPlan
+from conformance.soak.plan import TopicPlan
 from conformance.soak.quiesce import Quiesce
 from conformance.soak.request import QuiesceResult
 from conformance.soak.workers import Clients
+from conformance.workers.client_plan import TopicKind
 from model.log import Position
 from tests.polling import TIMEOUT_S, eventually
 

@@ -17,7 +17,7 @@ from conformance.history.recorded import Kind, Outcome
 from conformance.pipeline.topic import Setting
 from conformance.reading_back import first_ledger_of
 from conformance.recorder import Recorder
-from tests.pipeline import soup
+from tests.pipeline.made import soup
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "histories.md"
 

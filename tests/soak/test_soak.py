@@ -18,7 +18,7 @@ from conformance.brokers.interface import Broker
 from conformance.harness_error import HarnessError
 from conformance.history.recorded import Kind
 from conformance.known import shipped
-from conformance.pipeline.invariants import BY_NAME, OfClusters
+from conformance.pipeline.invariants.catalogue import BY_NAME, OfClusters
 from conformance.pipeline.topic import Setting
 from conformance.pipeline.verdict import Broken, Verification, verify
 from conformance.soak import quiesce
@@ -26,7 +26,7 @@ from conformance.soak.plan import FaultName
 from conformance.soak.request import Result, SoakRequest, Stage, State
 from conformance.soak.run import soak
 from conformance.verdicts import Held
-from tests.pipeline import soup
+from tests.pipeline.made import soup
 from tests.polling import eventually
 
 EVERYTHING_BUT_FAULTS_OF_A_LANE = frozenset(Kind) - {Kind.REDELIVER, Kind.SEEK, Kind.SKIP, Kind.PASSED_ON}

@@ -16,9 +16,9 @@ from model.subscription_operations import (
     Skip,
 )
 from model.vocabulary import SubscriptionType
-from stateful.cursors import NTH, TOPIC, AcknowledgmentClientsMachine, AcknowledgmentMachine
-from stateful.deduplication import BURSTS, INDEXES, DeduplicationMachine
-from stateful.plan import Pick
+from stateful.cursors.machines import NTH, TOPIC, AcknowledgmentClientsMachine, AcknowledgmentMachine
+from stateful.deduplication.machines import BURSTS, INDEXES, DeduplicationMachine
+from stateful.deduplication.plan import Pick
 
 
 class OwnPolicyMachine(DeduplicationMachine):

@@ -12,7 +12,7 @@ from functools import partial
 import pytest
 
 from conformance.engine.machines import Machine
-from model.deduplication.variants import VARIANTS, Origin, Variant, named
+from model.deduplication.variants import VARIANTS, Variant, named
 from model.deviations import DEVIATIONS
 from model.deviations.deduplication import (
     BATCH_WITHOUT_HIGHEST_ID,
@@ -22,9 +22,10 @@ from model.deviations.deduplication import (
     SECOND_RECOVERY_NOT_AWAITED,
     SNAPSHOT_POSITION_AHEAD,
 )
+from model.variants import Origin
 from stateful.test_deduplication import MACHINES
 from tests.lockstep.campaigns import Campaign, MakePerformer, play_in_rounds
-from tests.lockstep.simulated import SimulatedPerformer
+from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.stateful.machines import OwnPolicyMachine, SwitchingMachine
 
 SETTINGS, DEDUPLICATION, FAILURES, NETWORK, KILLS = MACHINES

@@ -30,7 +30,7 @@ from model.deviations.cursors import (
 from stateful.test_cursors import MACHINES
 from tests.lockstep.campaigns import Campaign, play_in_rounds
 from tests.lockstep.cursor_variants import SimulatedVariant
-from tests.lockstep.simulated import SimulatedPerformer
+from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.stateful.machines import LostAcksMachine, ManyRangesMachine, TerminatedMachine
 
 ACKNOWLEDGMENT, NETWORK, CLIENTS, _, KILLS = MACHINES

@@ -15,7 +15,7 @@ from model.deviations.key_shared import DRAINING_REFCOUNT_DOUBLED, RECENTLY_JOIN
 from model.key_shared.variants import KeysVariant
 from stateful.test_key_shared import MACHINES
 from tests.lockstep.campaigns import Campaign, play, play_in_rounds
-from tests.lockstep.simulated import SimulatedPerformer
+from tests.lockstep.simulated.world import SimulatedPerformer
 
 BY_NAME = {machine.name: machine for machine in MACHINES}
 ROUNDS, EXAMPLES = 6, 25

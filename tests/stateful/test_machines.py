@@ -9,7 +9,7 @@ from collections import Counter
 import stateful
 from conformance.engine.catalogue import DESCRIPTIONS
 from conformance.engine.machines import Machine
-from model.catalogue import RULES, Decided
+from model.rules.catalogue import RULES, Decided
 
 
 def test_every_machine_of_the_catalogue_is_one_that_pytest_runs() -> None:

@@ -20,7 +20,7 @@ from model.judgement import Allowed
 from stateful.test_deduplication import MACHINES
 from tests.judging_again import judged_again
 from tests.lockstep.campaigns import Campaign, play, refused
-from tests.lockstep.simulated import SimulatedPerformer
+from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.stateful.machines import OwnPolicyMachine, SwitchingMachine
 
 EXAMPLES = {

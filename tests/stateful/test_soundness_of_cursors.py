@@ -19,7 +19,7 @@ from stateful.test_cursors import MACHINES
 from tests.judging_again import judged_again
 from tests.lockstep.campaigns import Campaign, play, refused
 from tests.lockstep.cursor_variants import AS_RELEASES, SimulatedVariant
-from tests.lockstep.simulated import SimulatedPerformer
+from tests.lockstep.simulated.world import SimulatedPerformer
 
 SEEDS, MORE_SEEDS, EXAMPLES = range(4), range(4, 20), 75
 AS_RELEASES_DO = partial(SimulatedPerformer, cursors=AS_RELEASES)

@@ -13,7 +13,7 @@ import pytest
 from conformance.engine.machines import Machine
 from stateful.test_key_shared import MACHINES
 from tests.lockstep.campaigns import Campaign, play, refused
-from tests.lockstep.simulated import SimulatedPerformer
+from tests.lockstep.simulated.world import SimulatedPerformer
 
 SEEDS = range(2)
 EXAMPLES = {"keys": 15, "keys-again": 20, "keys-network": 10, "keys-races": 100, "keys-claimed": 60}

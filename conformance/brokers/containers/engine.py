@@ -20,8 +20,8 @@ from testcontainers.core.config import testcontainers_config
 from testcontainers.core.docker_client import DockerClient as TestcontainersClient
 from testcontainers.core.docker_client import get_docker_host
 
-from conformance.brokers.cache import cache_folder
 from conformance.brokers.containers.debian import Unavailable, provide
+from conformance.brokers.obtaining.cache import cache_folder
 from conformance.harness_error import HarnessError
 from conformance.wait import wait_until
 

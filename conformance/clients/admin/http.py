@@ -20,7 +20,7 @@ from urllib3.util import Timeout
 from conformance.clients.outcomes import ConnectionLost, NoAnswer
 from conformance.clients.security.credentials import role_of, token_of
 from conformance.clients.security.service import Service
-from conformance.clients.transport import WEB, address, addresses_of, cause_of, tls_context
+from conformance.clients.security.transport import WEB, address, addresses_of, cause_of, tls_context
 from conformance.harness_error import HarnessError
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ import urllib3
 from urllib3.exceptions import HTTPError
 
 from conformance.clients.security.service import OAuth2, Secret, Security
-from conformance.clients.transport import cause_of, issuer_context
+from conformance.clients.security.transport import cause_of, issuer_context
 from conformance.harness_error import HarnessError
 
 FETCH_TIMEOUT_S: Final = 2.5

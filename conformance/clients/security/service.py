@@ -2,7 +2,7 @@
 
 A secret is never printed: its ``repr`` hides it, and what is written for people names the file or the variable that it
 comes from. :mod:`conformance.clients.security.credentials` reads and fetches tokens,
-:mod:`conformance.clients.transport` opens sockets.
+:mod:`conformance.clients.security.transport` opens sockets.
 """
 
 from __future__ import annotations

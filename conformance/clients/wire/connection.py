@@ -20,7 +20,7 @@ from conformance.clients import protocol_pb2 as pb
 from conformance.clients.outcomes import ConnectionLost, ServerRefused, error_name
 from conformance.clients.security.credentials import auth_data_of
 from conformance.clients.security.service import Security, Service
-from conformance.clients.transport import address, addresses_of, connect
+from conformance.clients.security.transport import address, addresses_of, connect
 from conformance.clients.wire.frames import Frame, FrameDecoder, MalformedFrame, encode_frame
 from conformance.clients.wire.pump import Pump
 from conformance.harness_error import HarnessError

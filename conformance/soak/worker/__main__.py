@@ -17,10 +17,10 @@ import msgspec
 from conformance.history.recording import now_ns
 from conformance.proxy.armed import Armed
 from conformance.proxy.faults import Hold, Refuse, Which
-from conformance.soak.plan import ClientPlan
 from conformance.soak.worker.consumer import ConsumerThread
 from conformance.soak.worker.context import context_of
 from conformance.soak.worker.producer import ProducerThread
+from conformance.workers.client_plan import ClientPlan
 from conformance.workers.line import Line
 from conformance.workers.protocol import (
     Close,

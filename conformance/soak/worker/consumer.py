@@ -17,10 +17,10 @@ from typing import Final
 from conformance.clients.handles import Message, OfficialConsumerHandle, Subscription, WireConsumerHandle
 from conformance.clients.outcomes import CLIENT_ERRORS
 from conformance.recorder import RecordedHandle
-from conformance.soak.plan import Consume
 from conformance.soak.worker.context import OPERATION_TIMEOUT_S, Context
 from conformance.soak.worker.payloads import is_whole
 from conformance.wait import Deadline
+from conformance.workers.client_plan import Consume
 
 RETRY_S: Final = 0.5
 RECEIVE_S: Final = 0.2

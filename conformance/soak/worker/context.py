@@ -14,7 +14,7 @@ from conformance.clients.driver.client import OfficialClient
 from conformance.clients.security.service import Service
 from conformance.proxy.proxy import Proxy
 from conformance.recorder import Recorder
-from conformance.soak.plan import ClientPlan
+from conformance.workers.client_plan import ClientPlan
 from conformance.workers.protocol import Counts
 
 OPERATION_TIMEOUT_S: Final = 10.0

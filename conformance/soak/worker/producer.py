@@ -16,10 +16,10 @@ from typing import Final
 from conformance.clients.driver.client import UNLIMITED
 from conformance.clients.handles import OfficialProducerHandle
 from conformance.clients.outcomes import CLIENT_ERRORS, Receipt, SendOutcome
-from conformance.soak.plan import Produce, TopicKind
 from conformance.soak.worker.context import OPERATION_TIMEOUT_S, Context
 from conformance.soak.worker.payloads import payload_of
 from conformance.wait import Deadline
+from conformance.workers.client_plan import Produce, TopicKind
 from model.log import EARLIEST
 from model.replication.tracked import REPLICATORS_ADD_BYTES
 

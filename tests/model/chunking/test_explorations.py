@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from model.chunking.variants import VARIANTS
-from model.explorations import chunking, chunking_shared
+from model.explorations import chunking
+from model.explorations.chunking import shared as chunking_shared
 from tests.model.explored import ExplorationContract, dead_end, words
 
 WHOLE = "what is delivered has all chunks of one message, each once, in their order"

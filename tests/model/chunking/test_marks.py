@@ -6,9 +6,10 @@ from functools import cache
 from types import FrameType
 
 from model.chunking.assembly import TABLE, Input, State
-from model.explorations import chunking, chunking_shared
-from model.explorations.chunking_shared_world import Setup as SharedSetup
-from model.explorations.chunking_world import ROOM_BYTES, Setup
+from model.explorations import chunking
+from model.explorations.chunking import shared as chunking_shared
+from model.explorations.chunking.shared_world import Setup as SharedSetup
+from model.explorations.chunking.world import ROOM_BYTES, Setup
 from tests.model.explored import called_while, carried_by
 
 REFERENCE = (

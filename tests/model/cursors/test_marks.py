@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from model.explorations import cursors
-from model.explorations.cursors_world import Setup
+from model.explorations.cursors.world import Setup
 from tests.model.explored import called_while, carried_by
 
 REFERENCE = ("model.cursors.reference", "model.cursors.dispatch")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from model.explorations import key_shared
-from model.explorations.key_shared_world import Setup, merge
+from model.explorations.key_shared.world import Setup, merge
 from model.explore import explore
 from model.key_shared.variants import VARIANTS
 from tests.model.explored import ExplorationContract, dead_end, words

@@ -11,7 +11,6 @@ from model.key_shared.hashing import (
     CLASSIC_HASHES,
     NO_KEY,
     STICKY_HASHES,
-    HashRange,
     key_of_message,
     keys_of,
     keys_that_share_a_hash,
@@ -19,6 +18,7 @@ from model.key_shared.hashing import (
     murmur3_32,
     sticky_hash,
 )
+from model.vocabulary import HashRange
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from model.key_shared.hashing import HashRange
 from model.key_shared.liveness import LookAhead, Open, Receiver, due
 from model.log import Position
+from model.vocabulary import HashRange
 
 LOW, HIGH = 10, 50_000
 SLOW = Receiver("slow", 0, (HashRange(1, 30_000),))

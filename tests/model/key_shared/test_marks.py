@@ -6,7 +6,7 @@ from functools import cache
 from types import FrameType
 
 from model.explorations import key_shared
-from model.explorations.key_shared_world import Setup
+from model.explorations.key_shared.world import Setup
 from model.key_shared.draining import TABLE, Input, State
 from model.key_shared.variants import KeysVariant
 from tests.model.explored import called_while, carried_by

@@ -35,7 +35,7 @@ from model.events import (
 )
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
-from model.key_shared.hashing import AUTO_SPLIT_HASHES, HashRange, keys_that_share_a_hash, sticky_hash
+from model.key_shared.hashing import AUTO_SPLIT_HASHES, keys_that_share_a_hash, sticky_hash
 from model.log import Position
 from model.operations import AnyOperation, CreateTopic, OpenProducer, Send, Unload
 from model.subscription_operations import (
@@ -47,7 +47,7 @@ from model.subscription_operations import (
     ReceiveDue,
     Subscribe,
 )
-from model.vocabulary import Entry, Message
+from model.vocabulary import Entry, HashRange, Message
 
 Happened = tuple[AnyOperation, AnyOutcome]
 

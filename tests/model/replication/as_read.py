@@ -17,8 +17,8 @@ from model.cluster_events import (
     SnapshotTaken,
     SubscriptionUpdated,
 )
-from model.explorations.replication_statements import is_quiet
-from model.explorations.replication_world import Setup, World
+from model.explorations.replication.statements import is_quiet
+from model.explorations.replication.world import Setup, World
 from model.log import Position
 from model.replication import entries as reference
 from model.replication.cluster import Cluster

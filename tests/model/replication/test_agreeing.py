@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from model.explorations import replication
-from model.explorations.replication_world import Setup
+from model.explorations.replication.world import Setup
 from model.replication.agreement import CHECKS
 from model.replication.evidence import Deviating
 from model.replication.variants import VARIANTS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from model.explorations import replication
-from model.explorations.replication_statements import EXACT, acknowledged
-from model.explorations.replication_world import Setup, World
+from model.explorations.replication.statements import EXACT, acknowledged
+from model.explorations.replication.world import Setup, World
 from model.replication.entries import Request
 from model.replication.variants import VARIANTS
 from tests.model.explored import ExplorationContract, explored, words

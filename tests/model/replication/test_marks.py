@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from model.explorations import replication
-from model.explorations.replication_world import Setup
+from model.explorations.replication.world import Setup
 from tests.model.explored import called_while, carried_by
 
 REFERENCE = (

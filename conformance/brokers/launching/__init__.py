@@ -1,0 +1,1 @@
+"""Starting a broker: Java, ports, configuration, processes, guardian. Releases are obtained elsewhere."""

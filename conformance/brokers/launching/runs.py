@@ -1,0 +1,170 @@
+"""The suite's side of the guardian: run folders, and processes that do not outlive the suite.
+
+A run folder belongs to one broker, holds all it writes, and is locked by its guardian for as long as that lives. What
+the process is and when it is ready is not known here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import uuid
+from pathlib import Path
+from typing import IO, Any
+
+import psutil
+
+from conformance.brokers.launching import guardian
+from conformance.brokers.obtaining.cache import cache_folder
+from conformance.harness_error import HarnessError
+
+_ANSWER_DEADLINE_S = 30.0
+_END_DEADLINE_S = 30.0
+_GONE = "The process that guards the broker is gone, and the broker with it."
+
+
+class GuardedProcess:
+    """A run folder and the process that works in it; both are gone when the suite ends, however it ends.
+
+    The constructor removes what runs before left behind, makes the folder, and starts the guardian.
+    """
+
+    def __init__(self) -> None:
+        runs = cache_folder("runs")
+        remove_stale(runs)
+        self.folder = runs / uuid.uuid4().hex[:12]
+        self._talking = threading.Lock()
+        self._guardian = subprocess.Popen(
+            [sys.executable, "-I", "-S", guardian.__file__, self.folder],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,  # so that select sees everything that has not been read
+            start_new_session=True,  # Ctrl-C in the suite's terminal does not reach it
+        )
+        self._output_begins = 0
+        self._requests = 0
+        self._answer_to(0)
+
+    @property
+    def log(self) -> Path:
+        """The file that the process's output is appended to."""
+        return self.folder / "broker.log"
+
+    def output(self) -> bytes:
+        """Return what the process that was started last has written."""
+        with self.log.open("rb") as log:
+            log.seek(self._output_begins)
+            return log.read()
+
+    def start(self, command: list[str]) -> None:
+        """Run the command in the run folder.
+
+        Raises:
+            HarnessError: it cannot be started, or the one before it is still running.
+        """
+        self._output_begins = self.log.stat().st_size if self.log.exists() else 0
+        self._ask({"do": "start", "command": command, "folder": str(self.folder), "log": str(self.log)})
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send the process a signal; one that has ended is left alone."""
+        self._ask({"do": "signal", "number": int(number)})
+
+    def exit_status(self) -> int | None:
+        """Return how the process ended, as subprocess does (negative: by that signal); None while it runs.
+
+        Raises:
+            HarnessError: the guardian is gone, and the process with it.
+        """
+        status: int | None = self._ask({"do": "status"})["exit"]
+        return status
+
+    def listening_ports(self) -> frozenset[int]:
+        """Return the TCP ports on which the process itself listens; none once it has ended."""
+        status = self._ask({"do": "status"})
+        if status["pid"] is None or status["exit"] is not None:
+            return frozenset()
+        try:
+            sockets = psutil.Process(status["pid"]).net_connections("tcp")
+        except psutil.NoSuchProcess:
+            return frozenset()
+        return frozenset(socket.laddr.port for socket in sockets if socket.status == psutil.CONN_LISTEN)
+
+    def close(self) -> None:
+        """End the process with SIGKILL and remove its folder. Safe to call twice."""
+        with contextlib.suppress(BrokenPipeError):
+            self._pipe(self._guardian.stdin).close()
+        try:
+            self._guardian.wait(_END_DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            self._guardian.kill()
+            self._guardian.wait()
+        self._pipe(self._guardian.stdout).close()
+        if self.folder.exists():
+            _remove(self.folder)
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        with self._talking:
+            self._requests += 1
+            try:
+                request["request"] = self._requests
+                self._pipe(self._guardian.stdin).write(json.dumps(request).encode() + b"\n")
+            except (OSError, ValueError) as error:
+                raise HarnessError(_GONE) from error
+            return self._answer_to(self._requests)
+
+    def _answer_to(self, request: int) -> dict[str, Any]:
+        """Return the answer to that request; one before it, whose asker was interrupted, is left aside."""
+        answer: dict[str, Any] = {}
+        while answer.get("request") != request:
+            answer = self._answer()
+        if "error" in answer:
+            raise HarnessError(f"The broker's process could not be started or reached: {answer['error']}.")
+        return answer
+
+    def _answer(self) -> dict[str, Any]:
+        source = self._pipe(self._guardian.stdout)
+        if not select.select([source], [], [], _ANSWER_DEADLINE_S)[0]:
+            raise HarnessError(f"The process that guards the broker did not answer within {_ANSWER_DEADLINE_S:g} s.")
+        line = source.readline()
+        if not line:
+            raise HarnessError(_GONE)
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    @staticmethod
+    def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+        assert pipe is not None
+        return pipe
+
+
+def remove_stale(runs: Path) -> None:
+    """Remove the run folders whose guardian is gone, and processes that should have gone with it."""
+    for folder in runs.iterdir():
+        try:
+            descriptor = os.open(folder, os.O_RDONLY)
+        except OSError:
+            continue  # its own guardian removed it just now
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove(folder)
+        except BlockingIOError:
+            continue
+        finally:
+            os.close(descriptor)
+
+
+def _remove(folder: Path) -> None:
+    for process in psutil.process_iter(["name", "cmdline"]):
+        if process.info["name"] == "java" and any(str(folder) in word for word in process.info["cmdline"] or ()):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+                process.wait(_END_DEADLINE_S)
+    shutil.rmtree(folder, ignore_errors=True)

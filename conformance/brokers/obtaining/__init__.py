@@ -1,0 +1,1 @@
+"""Getting a release: artifacts, with checksums, into the cache; nothing is started."""

@@ -1,0 +1,88 @@
+"""Fetches over HTTPS as the rest of the machine does: with the system's certificates, and through the usual proxies.
+
+What cannot be fetched is told with what to do about it. What is fetched, and whether it is what was published, is the
+business of :mod:`conformance.brokers.obtaining.artifacts`.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+import requests
+import truststore
+from requests.adapters import HTTPAdapter
+from requests.exceptions import HTTPError, ProxyError, SSLError, Timeout
+from urllib3.util import Retry
+
+from conformance.brokers.obtaining.cache import ENVIRONMENT_VARIABLE
+
+_PATIENCE = Retry(total=None, connect=0, read=0, redirect=5, status=3, other=0, status_forcelist=[429])
+"""A server that asks to wait is asked again when it said; all else is up to the caller."""
+
+_OF_A_PROXY = frozenset({401, 403, 407})
+"""Answers that a repository of public files does not give, but a proxy before it does."""
+
+
+class _SystemTrust(HTTPAdapter):
+    """Trusts whom the system trusts, besides those that requests brings along."""
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, ssl_context=truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT), **kwargs)
+
+    def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
+        kwargs.setdefault("ssl_context", truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+        return super().proxy_manager_for(proxy, **kwargs)
+
+
+def session() -> requests.Session:
+    """Return what fetches: the variables for proxies and certificates that other programs heed are heeded."""
+    made = requests.Session()
+    made.mount("https://", _SystemTrust(max_retries=_PATIENCE))
+    return made
+
+
+def why(error: OSError, environment: Mapping[str, str] = os.environ) -> str:
+    """Say in one line why something could not be fetched, and what helps."""
+    match error:
+        case SSLError():
+            return (
+                f"the certificate is not trusted ({_innermost(error)}); add your organisation's certificate to the "
+                "system's, or name its file in SSL_CERT_FILE"
+            )
+        case ProxyError():
+            return f"the proxy {_proxy(environment)} does not let it through ({_innermost(error)}); check HTTPS_PROXY"
+        case HTTPError(response=response) if response is not None and response.status_code in _OF_A_PROXY:
+            return f"{error}; if a proxy says so, check HTTPS_PROXY and what it permits"
+        case HTTPError():
+            return f"{error}; try again later"
+        case Timeout() | requests.ConnectionError():
+            return (
+                f"{_innermost(error)}; behind a proxy set HTTPS_PROXY, without a network run `pulsar-conformance "
+                f"fetch` where there is one and name a copy of its cache in {ENVIRONMENT_VARIABLE}"
+            )
+        case _:
+            return str(error)
+
+
+def _proxy(environment: Mapping[str, str]) -> str:
+    """The name that was given to the proxy, without what may be secret in it."""
+    given = (environment.get(name) for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"))
+    address = next(filter(None, given), "")
+    return address.rpartition("@")[2].rpartition("/")[2] or "in use"
+
+
+def _innermost(error: BaseException) -> str:
+    """The reason below what the libraries put around it, without the address."""
+    while (inner := _below(error)) is not None:
+        error = inner
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return said.strip().rstrip(".") or type(error).__name__
+
+
+def _below(error: BaseException) -> BaseException | None:
+    """What an error was raised because of; urllib3 keeps it as ``reason``, requests among the arguments."""
+    candidates = (error.__cause__, error.__context__, getattr(error, "reason", None), *error.args)
+    return next((inner for inner in candidates if isinstance(inner, BaseException)), None)

@@ -1,0 +1,1 @@
+"""Options, arguments and types that several commands share."""

@@ -1,0 +1,122 @@
+"""The options that several commands have, each written once, and what follows from them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from conformance.cli.parameters.places import OutputFile, OutputFolder, ReportFolder
+from conformance.cli.parameters.types import CLIENT, Setting, Tenant, brokers
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from conformance.commands.running.engine import Engine
+    from conformance.known import KnownDeviation
+    from conformance.tenancy.footprint import Footprint
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+LARGEST_SEED = 2**32 - 1
+DEFAULT_BROKER = "4.0.8"
+EVERY_KIND = "VERSION, dist:PATH, container:TAG or URLs."
+
+
+def broker_option(*, required: bool = False, help: str = EVERY_KIND) -> Callable[[F], F]:
+    if required:
+        return click.option("--broker", required=True, help=help, shell_complete=brokers)
+    return click.option("--broker", default=DEFAULT_BROKER, show_default=True, help=help, shell_complete=brokers)
+
+
+def seed_option(what: str) -> Callable[[F], F]:
+    """``--seed``; ``what`` it repeats the choices of."""
+    return click.option(
+        "--seed", type=click.IntRange(0, LARGEST_SEED), help=f"Repeats {what}'s choices.  [default: a new one]"
+    )
+
+
+def folder_option(name: str, help: str) -> Callable[[F], F]:
+    """An option that names a folder to write to."""
+    return click.option(name, type=OutputFolder(), help=help)
+
+
+def report_option(what: str) -> Callable[[F], F]:
+    """``--report``, of commands that run the machines; ``what`` the folder is for."""
+    return click.option("--report", type=ReportFolder(), help=f"Folder for {what}.")
+
+
+known_option = click.option(
+    "--known",
+    type=click.Path(),
+    metavar="FILE|none",
+    help="Known deviations, or none of them.  [default: those shipped]",
+)
+client_option = click.option("--client", type=CLIENT, help="Another pulsar-client.  [default: the one installed]")
+setting_option = click.option(
+    "--setting", "settings", type=Setting(), multiple=True, help="A setting of the broker; may be repeated."
+)
+verbose_option = click.option(
+    "--verbose", is_flag=True, help="Print known deviations and long histories in full as well."
+)
+
+
+def settings_option(choices: Sequence[str], help: str) -> Callable[[F], F]:
+    """``--settings``: what those of ``--setting`` go on top of."""
+    return click.option("--settings", "choice", type=click.Choice(choices), help=help)
+
+
+json_file_option = click.option("--json", "json_", type=OutputFile(), help="Write the verdicts as JSON.")
+tenant_option = click.option(
+    "--tenant",
+    type=Tenant(),
+    metavar="NAME",
+    help="On a running cluster: use this tenant.  [default: one of the run's own]",
+)
+cluster_settings_option = click.option(
+    "--allow-cluster-settings", is_flag=True, help="On a running cluster: change dynamic settings until the end."
+)
+
+
+def seed_or_new(seed: int | None) -> int:
+    """The seed that was asked for, or a new one."""
+    return secrets.randbelow(LARGEST_SEED + 1) if seed is None else seed
+
+
+def footprint(broker: str, tenant: str | None, allow_cluster_settings: bool, *, at_most_s: float) -> Footprint | None:
+    """What a run that takes so long at most may leave on a running cluster; None for another broker."""
+    from conformance.brokers.select import is_running_cluster
+    from conformance.tenancy.footprint import Footprint
+    from conformance.tenancy.run_name import RunName
+
+    if is_running_cluster(broker):
+        name = RunName.new(at_most_s=at_most_s)
+        return Footprint(name=name, within=tenant, may_change_settings=allow_cluster_settings)
+    if tenant is not None or allow_cluster_settings:
+        option = "--tenant" if tenant is not None else "--allow-cluster-settings"
+        raise click.UsageError(f"{option} is for a cluster that runs already, and {broker} is not one")
+    return None
+
+
+def known_deviations(text: str | None) -> tuple[KnownDeviation, ...]:
+    from conformance.known import read, shipped
+
+    match text:
+        case None:
+            return shipped()
+        case "none":
+            return ()
+        case _:
+            return read(Path(text))
+
+
+def with_client(engine: Engine, version: str | None, err: Console) -> Engine:
+    """The engine with another release of pulsar-client, if one is asked for."""
+    if version is None:
+        return engine
+    from conformance.commands.running.clients import python_with_client
+
+    return engine.run_by(python_with_client(version, lambda line: err.print(line, markup=False)))

@@ -1,0 +1,234 @@
+"""What options and arguments take, where click has no type for it: read, checked, refused in one sentence, completed.
+
+Names are completed from what there is; what lists them is imported only when a name is read or completed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, get_args
+
+import click
+from click.shell_completion import CompletionItem
+
+from model.rules import names
+from model.rules.catalogue import FAMILIES, RULES, Selection, selection
+
+NONE = "none"
+"""What stands for none of a kind, where that may be asked for."""
+
+_TENANT = re.compile(r"[-=:.\w]+", re.ASCII)
+_DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>s|m|h)")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+LONGEST_S = 30 * 24 * 3600.0
+"""No command is asked to take longer: what is longer is a slip of the finger."""
+
+_SETTING = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)=(?P<value>[^\r\n]*)")
+_RELEASE = re.compile(r"\d+\.\d+\.\d+([A-Za-z0-9.-]*)")
+
+
+class Duration(click.ParamType[float]):
+    """A time such as ``90s``, ``10m`` or ``2h``, in seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The time in seconds; more than none, and not longer than a month."""
+        if isinstance(value, float):
+            return value
+        found = _DURATION.fullmatch(value.strip())
+        seconds = float(found["number"]) * _SECONDS[found["unit"]] if found else 0.0
+        if seconds <= 0:
+            self.fail(f"{value!r} is no time; write it like 90s, 10m or 2h", param, ctx)
+        if seconds > LONGEST_S:
+            self.fail(f"{value!r} is longer than {LONGEST_S / 3600:g}h, the longest that is possible", param, ctx)
+        return seconds
+
+
+class Number(click.FloatRange):
+    """A number within limits, and no ``nan``, which click takes to be within any."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is no number that can be used", param, ctx)
+        return number
+
+
+class Tenant(click.ParamType[str]):
+    """The name of a tenant, as Pulsar allows them."""
+
+    name = "name"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name; whether there is such a tenant, the cluster says."""
+        if not _TENANT.fullmatch(value):
+            self.fail(f"{value!r} is no name of a tenant: letters, digits and -=:._ are allowed", param, ctx)
+        return str(value)
+
+
+class Name(click.ParamType[str]):
+    """One name of a kind; ``names`` are looked up when they are needed, ``listed_by``: the command that lists them."""
+
+    name = "name"
+
+    def __init__(
+        self, kind: str, names: Callable[[], Iterable[str]], *, listed_by: str | None = None, also: Sequence[str] = ()
+    ) -> None:
+        """``also``: words that may stand instead of a name."""
+        self.kind = kind
+        self.also = tuple(also)
+        self._names = names
+        self.listed_by = listed_by
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that may be written."""
+        return (*self._names(), *self.also)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in self.names:
+            self.fail(names.unknown(self.kind, value, self.names, listed_by=self.listed_by), param, ctx)
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The names that begin so."""
+        del ctx, param
+        return [CompletionItem(name) for name in self.names if name.startswith(incomplete)]
+
+
+class Names(click.ParamType[tuple[str, ...]]):
+    """Names of one kind, separated by commas."""
+
+    name = "names"
+
+    def __init__(self, one: Name) -> None:
+        self.one = one
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """The names, each of which there is; where none of them are asked for by a word of their own, no names."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            written = names.listed(value, kind=self.one.kind, names=self.one.names, listed_by=self.one.listed_by)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if NONE in written and len(written) > 1:
+            self.fail(f"{value!r} asks for {NONE} and for something; write one of them", param, ctx)
+        return tuple(name for name in written if name != NONE)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """What is there already, with each name that the last part begins."""
+        del ctx, param
+        before, comma, last = incomplete.rpartition(",")
+        return [CompletionItem(f"{before}{comma}{name}") for name in self.one.names if name.startswith(last)]
+
+
+class Rules(click.ParamType[Selection]):
+    """Ids and families of rules, separated by commas."""
+
+    name = "rules"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Selection:
+        """The rules, and which of them were named by their ids."""
+        if isinstance(value, Selection):
+            return value
+        try:
+            return selection(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Like other names: first families, then ids."""
+        return Names(Name("rule", lambda: (*FAMILIES, *RULES))).shell_complete(ctx, param, incomplete)
+
+
+class Setting(click.ParamType[tuple[str, str]]):
+    """A setting of the broker, ``name=value``."""
+
+    name = "name=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Its name, as in ``broker.conf``, and its value."""
+        if isinstance(value, tuple):
+            return value
+        found = _SETTING.fullmatch(value)
+        if found is None:
+            self.fail(f"{value!r} is no setting; write it like maxMessageSize=10240", param, ctx)
+        return found["name"], found["value"]
+
+
+class SparkOption(click.ParamType[tuple[str, str]]):
+    """An option of Spark's, ``NAME=VALUE``."""
+
+    name = "name=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return value
+        name, equals, told = value.partition("=")
+        if not equals or not re.fullmatch(r"spark(\.[\w-]+)+", name):
+            self.fail(f"{value!r} is no option of Spark's; write it like spark.driver.memory=4g", param, ctx)
+        return name, told
+
+
+class Release(click.ParamType[str]):
+    """A release of something, such as ``3.12.0``."""
+
+    name = "version"
+
+    def __init__(self, of: str, example: str) -> None:
+        self.of = of
+        self.example = example
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The release; that there is one is found out when it is fetched."""
+        text = str(value).strip()
+        if not _RELEASE.fullmatch(text):
+            self.fail(f"{value!r} is no release of {self.of}; write it like {self.example}", param, ctx)
+        return text
+
+
+def brokers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """What ``--broker`` can be completed to: releases that were fetched, and how the other kinds begin."""
+    from conformance.brokers.obtaining.cache import cache_folder
+
+    del ctx, param
+    fetched = sorted(path.name for path in cache_folder("releases").iterdir() if path.is_dir())
+    kinds = ("dist:", "container:", "pulsar://", "pulsar+ssl://")
+    return [CompletionItem(text) for text in (*fetched, *kinds) if text.startswith(incomplete)]
+
+
+def _defects() -> list[str]:
+    from conformance.faults import catalogue
+
+    return [defect.name for defect in catalogue.defects()]
+
+
+def _faults() -> tuple[str, ...]:
+    from conformance.soak.plan import FaultName
+
+    return get_args(FaultName)
+
+
+def _machines() -> list[str]:
+    from conformance.engine.catalogue import DESCRIPTIONS
+
+    return [machine.name for machine in DESCRIPTIONS]
+
+
+def _variants() -> list[str]:
+    from model.explorations import VARIANTS
+
+    return [variant.name for variant in VARIANTS]
+
+
+CLIENT = Release("pulsar-client", "3.12.0")
+DEFECT = Name("defect", _defects, listed_by="pulsar-conformance defects")
+DEFECT_OR_NONE = Name("defect", _defects, listed_by="pulsar-conformance defects", also=(NONE,))
+FAULTS = Names(Name("fault", _faults, also=(NONE,)))
+MACHINES = Names(Name("machine", _machines, listed_by="pulsar-conformance machines"))
+VARIANT = Name("variant", _variants, listed_by="pulsar-conformance explore --list")
+PULSAR = Release("Pulsar", "4.0.8")

@@ -1,0 +1,1 @@
+"""Performs what sources, subscribers and programs do: processes that are killed."""

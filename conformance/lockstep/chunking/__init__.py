@@ -1,0 +1,1 @@
+"""Performs what is specific to chunked messages."""

@@ -1,0 +1,491 @@
+"""Carries out the operations of document 002 on a real broker: chunked messages, watched on the wire.
+
+Gathering waits for what must come by the model's own reckoning, and no longer: what the broker must send
+(:func:`model.chunking.dispatching.due`), and what a client must deliver of that. What does not come within the deadline
+is for the model to judge.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Final, TypeVar, assert_never
+
+from msgspec.structs import replace
+
+from conformance.clients import protocol_pb2 as pb
+from conformance.clients.admin.backlog import unacknowledged
+from conformance.clients.admin.http import AdminError
+from conformance.clients.outcomes import ServerRefused
+from conformance.clients.security.service import Service
+from conformance.clients.wire import read_log as logs
+from conformance.lockstep.chunking.consumers import ChunkConsumer
+from conformance.lockstep.chunking.producers import CraftingSession, WatchedSession
+from conformance.lockstep.chunking.proxied import LIMIT_BYTES
+from conformance.lockstep.world import World
+from conformance.wait import Deadline
+from model.chunking import dispatching
+from model.chunking.producing import numbered
+from model.events import (
+    Acknowledged,
+    AnyOutcome,
+    ChunkRate,
+    Created,
+    CursorMoved,
+    Done,
+    DueReceived,
+    LogRead,
+    Opened,
+    RedeliveryRequested,
+    Refused,
+    Sent,
+    Skipped,
+    Subscribed,
+    UnacknowledgedRead,
+)
+from model.log import Position
+from model.operations import (
+    AnyOperation,
+    CloseProducer,
+    CrashProducer,
+    CreateTopic,
+    CutAfterSends,
+    HoldAfterSends,
+    OpenProducer,
+    ReadChunkRate,
+    ReadLog,
+    Send,
+    Unload,
+)
+from model.payloads import digest
+from model.subscription_operations import (
+    Acknowledge,
+    CloseConsumer,
+    CrashConsumer,
+    Expire,
+    Nack,
+    ReadCursor,
+    ReceiveDue,
+    ResetCursor,
+    Skip,
+    Subscribe,
+)
+from model.traffic import LoggedPart, Part
+from model.vocabulary import Compression
+
+GATHER_TIMEOUT_S: Final = 5.0
+"""How long what must come may take."""
+STALLED_TIMEOUT_S: Final = 0.5
+"""The same, where something did not come before and nothing was done about it."""
+GRACE_S: Final = 0.5
+"""How long a client may take to deliver what it was sent, where by what is known of clients it may do otherwise."""
+OPEN_TIMEOUT_S: Final = 30.0
+"""How long a topic may take to let somebody in, after it was moved or another one of the name was there."""
+ANSWER_TIMEOUT_S: Final = 10.0
+READ_AHEAD: Final = 16
+"""How many entries of a log are on their way to whoever reads it."""
+MOST_PERIOD_S: Final = 5.0
+"""Rates that are refreshed less often are not waited for."""
+_MAY_PASS: Final = frozenset({"ProducerBusy", "ConsumerBusy"})
+_PAUSE_S: Final = 0.003
+_COMPRESSIONS: Final[dict[int, Compression]] = {pb.NONE: "none", pb.LZ4: "lz4", pb.ZLIB: "zlib"}
+
+T = TypeVar("T")
+
+
+class Chunks:
+    """The part of document 002 in one example."""
+
+    def __init__(
+        self, world: World, example: int, topics: MutableMapping[str, str], unload: Callable[[str], object]
+    ) -> None:
+        """``unload`` unloads a topic, by its name in the history."""
+        self._world = world
+        self._example = example
+        self._topics = topics
+        self._unload = unload
+        self._chunked: set[str] = set()
+        self._producers: dict[str, WatchedSession | CraftingSession] = {}
+        self._names: dict[str, tuple[str, str]] = {}
+        self._consumers: dict[str, ChunkConsumer] = {}
+        self._stalled: set[tuple[str, str]] = set()
+
+    def concerns(self, operation: AnyOperation) -> bool:
+        """Whether an operation is about a chunked topic, or makes one; what unloads it concerns others, too."""
+        match operation:
+            case CreateTopic(is_chunked=is_chunked):
+                return is_chunked
+            case Unload():
+                return False
+            case _ if operation.topic is not None:
+                return self._topics.get(operation.topic) in self._chunked
+            case _:
+                return operation.actor in self._consumers or operation.actor in self._producers
+
+    def perform(self, operation: AnyOperation) -> AnyOutcome:
+        """Carry out one operation and say what was seen."""
+        match operation:
+            case CreateTopic():
+                return self._create(operation)
+            case OpenProducer():
+                return self._open(operation, self._topics[operation.topic])
+            case Send():
+                return self._send(operation)
+            case CloseProducer(session):
+                self._producers.pop(session).close()
+                return Done()
+            case CrashProducer(session):
+                self._producers.pop(session).crash()
+                return Done()
+            case Subscribe():
+                return self._subscribe(operation, self._topics[operation.topic])
+            case Acknowledge() | Nack():
+                return self._ask(operation, self._consumers[operation.consumer])
+            case CloseConsumer(name):
+                return self._leave(name, crashes=False)
+            case CrashConsumer(name):
+                return self._leave(name, crashes=True)
+            case ReceiveDue() | Skip() | Expire() | ResetCursor() | ReadLog() | ReadCursor() | ReadChunkRate():
+                return self._on_topic(operation, self._topics[operation.topic])
+            case _:
+                return Skipped("the topic is chunked")
+
+    def _on_topic(
+        self, operation: ReceiveDue | Skip | Expire | ResetCursor | ReadLog | ReadCursor | ReadChunkRate, topic: str
+    ) -> AnyOutcome:
+        match operation:
+            case ReceiveDue(_, subscription):
+                return self._gather(topic, subscription)
+            case Skip() | Expire() | ResetCursor():
+                return self._move_cursor(topic, operation)
+            case ReadLog():
+                return LogRead(parts=tuple(self._log(topic)))
+            case ReadCursor(_, subscription):
+                return self._backlog(topic, subscription)
+            case ReadChunkRate():
+                return self._rate(topic, operation)
+            case _:
+                assert_never(operation)
+
+    def _create(self, operation: CreateTopic) -> AnyOutcome:
+        if operation.deduplication not in ("namespace-on", "namespace-off"):
+            return Skipped("deduplication of chunked topics is that of a namespace")
+        name = f"persistent://{self._world.namespace_for(operation.deduplication)}/e{self._example}-{operation.topic}"
+        self._world.admin.create_topic(name)
+        self._topics[operation.topic] = name
+        self._chunked.add(name)
+        return Created(
+            deduplication=self._world.is_on(operation.deduplication),
+            snapshot_room=self._world.snapshot_room,
+            limit_bytes=min(LIMIT_BYTES, self._world.max_message_bytes),
+        )
+
+    # ----------------------------------------------------------------------------------------------------- producers
+
+    def _open(self, operation: OpenProducer, topic: str) -> AnyOutcome:
+        if (before := self._producers.pop(operation.session, None)) is not None:
+            before.close()
+        if (topic, operation.producer) in {self._names[session] for session in self._producers}:
+            return Skipped("another session has the name")
+        opened = _patiently(lambda: self._new_session(operation, topic))
+        if isinstance(opened, Refused):
+            return opened
+        self._producers[operation.session] = opened
+        self._names[operation.session] = (topic, operation.producer)
+        return Opened(opened.last_sequence_id)
+
+    def _new_session(self, operation: OpenProducer, topic: str) -> WatchedSession | CraftingSession:
+        if operation.client == "wire":
+            return CraftingSession(self._service, topic, operation.producer)
+        return WatchedSession(self._service, topic, operation)
+
+    def _send(self, operation: Send) -> AnyOutcome:
+        session = self._producers[operation.session]
+        if not session.is_open:
+            return Skipped("the session was closed")
+        if any(entry.is_batch for entry in operation.entries) or not operation.wait:
+            return Skipped("on a chunked topic there are no batches, and answers are awaited")
+        if isinstance(session, CraftingSession):
+            return session.sent(operation.entries)
+        match operation.interruption:
+            case None:
+                session.send(operation.entries)
+                sent = session.sent()
+            case CutAfterSends() as cut:
+                names = {real: name for name, real in self._topics.items()}
+                sent = session.send_and_cut(operation.entries, cut, lambda: self._unload(names[session.topic]))
+            case HoldAfterSends() as others:
+                return self._interleave(session, operation, others)
+            case _:
+                assert_never(operation.interruption)
+        self._drop_ended()
+        return sent
+
+    def _drop_ended(self) -> None:
+        """Drop the sessions of pulsar-client that this side ended."""
+        for name, session in list(self._producers.items()):
+            if isinstance(session, WatchedSession) and not session.is_open:
+                del self._producers[name]
+
+    def _interleave(self, first: WatchedSession, operation: Send, others: HoldAfterSends) -> AnyOutcome:
+        second = self._producers.get(others.session)
+        if not isinstance(second, WatchedSession) or second is first:
+            return Skipped("there is no other session of pulsar-client")
+        held = first.send_and_hold(operation.entries, others.sends)
+        second.send(others.entries)
+        other = second.sent()
+        held.lift()
+        return replace(first.sent(), other=other)
+
+    # ----------------------------------------------------------------------------------------------------- consumers
+
+    def _subscribe(self, operation: Subscribe, topic: str) -> AnyOutcome:
+        if operation.client == "wire":
+            return Skipped("the wire client does not assemble chunks")
+        if operation.consumer in self._consumers:
+            return Skipped("there is a consumer of that name")
+        others = self._on(topic, operation.subscription)
+        if operation.kind == "Exclusive" and others:
+            return Skipped("another consumer has the subscription for itself")
+        if any(other.kind != operation.kind for other in others):
+            return Skipped("the consumers of the subscription are of another kind")
+        opened = _patiently(lambda: ChunkConsumer(self._service, topic, operation))
+        if isinstance(opened, Refused):
+            return opened
+        self._consumers[operation.consumer] = opened
+        return Subscribed()
+
+    def _on(self, topic: str, subscription: str) -> list[ChunkConsumer]:
+        return [one for one in self._consumers.values() if (one.topic, one.subscription) == (topic, subscription)]
+
+    def _gather(self, topic: str, subscription: str) -> AnyOutcome:
+        consumers = self._on(topic, subscription)
+        if not consumers:
+            return Skipped("no consumer is subscribed")
+        key = (topic, subscription)
+        deadline = Deadline.after(STALLED_TIMEOUT_S if key in self._stalled else GATHER_TIMEOUT_S)
+        log = tuple(self._log(topic))
+        while True:
+            self._receive(topic, subscription, log, deadline)
+            before, log = log, tuple(self._log(topic))
+            # What a producer that died had in flight may be stored only now.
+            if log == before or deadline.passed:
+                break
+        if self._due(topic, subscription, log):
+            self._stalled.add(key)
+        return DueReceived(traffic=tuple(consumer.tell() for consumer in consumers), log=log)
+
+    def _receive(self, topic: str, subscription: str, log: tuple[LoggedPart, ...], deadline: Deadline) -> None:
+        """Receive until all has come that must come of this log, or the deadline has passed."""
+        consumers = self._on(topic, subscription)
+        grace = Deadline.after(GRACE_S)
+        while True:
+            came = [consumer.take_in() for consumer in consumers]
+            if any(came):
+                grace = Deadline.after(GRACE_S)
+            is_all_sent = not self._due(topic, subscription, log)
+            if is_all_sent and all(consumer.is_explained for consumer in consumers):
+                return
+            if is_all_sent and grace.passed and all(consumer.may_be_explained for consumer in consumers):
+                return
+            if deadline.passed:
+                return
+            time.sleep(_PAUSE_S)
+
+    def _due(self, topic: str, subscription: str, log: tuple[LoggedPart, ...]) -> list[Position]:
+        consumers = self._on(topic, subscription)
+        open_ = unacknowledged(self._world.admin.internal_stats(topic), subscription)
+        left = [entry for entry in log if entry.position in open_]
+        return dispatching.due(consumers[0].kind, left, [consumer.holds for consumer in consumers])
+
+    def _ask(self, operation: Acknowledge | Nack, consumer: ChunkConsumer) -> AnyOutcome:
+        if operation.nth is None:
+            messages = tuple(consumer.held)
+            consumer.give_back(None)
+            return RedeliveryRequested(messages, (consumer.tell_passed(),))
+        chosen = consumer.pick(operation.nth)
+        if not chosen:
+            return Skipped("it has no message")
+        self._stalled.discard((consumer.topic, consumer.subscription))
+        if isinstance(operation, Nack):
+            consumer.give_back(chosen)
+            return RedeliveryRequested(tuple(chosen), (consumer.tell_passed(),))
+        consumer.acknowledge(chosen, is_cumulative=operation.cumulative)
+        return Acknowledged(tuple(chosen), traffic=(consumer.tell_passed(),))
+
+    def _leave(self, name: str, *, crashes: bool) -> AnyOutcome:
+        consumer = self._consumers.pop(name)
+        traffic = consumer.leave(crashes=crashes)
+        deadline = Deadline.after(ANSWER_TIMEOUT_S)
+        while not deadline.passed:
+            subscription = self._world.admin.stats(consumer.topic).subscriptions.get(consumer.subscription)
+            if subscription is None or all(one.consumer_name != name for one in subscription.consumers):
+                break
+            time.sleep(_PAUSE_S)
+        return Done((traffic,))
+
+    # ------------------------------------------------------------------------------------------------ administration
+
+    def _move_cursor(self, topic: str, operation: Skip | Expire | ResetCursor) -> AnyOutcome:
+        admin, subscription = self._world.admin, operation.subscription
+        log = list(self._log(topic))
+        if subscription not in admin.internal_stats(topic).cursors or not log:
+            return Skipped("there is no such subscription, or nothing in the log")
+        before = unacknowledged(admin.internal_stats(topic), subscription)
+        traffic = tuple(consumer.tell_passed() for consumer in self._on(topic, subscription))
+        try:
+            match operation:
+                case Skip(count=count):
+                    admin.skip(topic, subscription, max(1, min(count, len(before))))
+                case Expire(up_to=int() as number):
+                    place = log[number % len(log)].position
+                    admin.expire_up_to(topic, subscription, place)
+                    self._await_expired(topic, subscription, place)
+                case ResetCursor(to=int() as number, by_time=False):
+                    for consumer in self._on(topic, subscription):
+                        consumer.before_disconnect()
+                    admin.reset_cursor(topic, subscription, log[number % len(log)].position)
+                    for consumer in self._on(topic, subscription):
+                        consumer.forget()
+                case _:
+                    return Skipped("on a chunked topic, entries go by their number in the log")
+        except AdminError as error:
+            return Refused(str(error.status), str(error))
+        self._stalled.discard((topic, subscription))
+        after = unacknowledged(admin.internal_stats(topic), subscription)
+        return CursorMoved(tuple(sorted(before)), tuple(sorted(after)), traffic)
+
+    def _await_expired(self, topic: str, subscription: str, place: Position) -> None:
+        """Wait until nothing is left up to a place."""
+        deadline = Deadline.after(GATHER_TIMEOUT_S)
+        while not deadline.passed:
+            left = unacknowledged(self._world.admin.internal_stats(topic), subscription)
+            if all(position > place for position in left):
+                return
+            time.sleep(_PAUSE_S)
+
+    def before_move(self, topic: str | None = None) -> None:
+        """Wait until the broker has what was acknowledged: what a move makes of the rest is document 003's matter."""
+        for consumer in self._consumers.values():
+            if topic in (None, consumer.topic):
+                consumer.before_disconnect()
+        deadline = Deadline.after(STALLED_TIMEOUT_S)
+        for real in {consumer.topic for consumer in self._consumers.values() if topic in (None, consumer.topic)}:
+            while not self._is_settled(real) and not deadline.passed:
+                time.sleep(_PAUSE_S)
+
+    def _is_settled(self, topic: str) -> bool:
+        stats = self._world.admin.internal_stats(topic)
+        consumers = [one for one in self._consumers.values() if one.topic == topic]
+        return all(stats.cursors[one.subscription].state != "SwitchingLedger" for one in consumers) and all(
+            not unacknowledged(stats, one.subscription) & one.acknowledged for one in consumers
+        )
+
+    def moved(self, topic: str | None = None) -> None:
+        """A topic, by its real name (None: every topic), was moved: its consumers come anew."""
+        for consumer in self._consumers.values():
+            if topic in (None, consumer.topic):
+                consumer.forget()
+        for session, producer in list(self._producers.items()):
+            if topic in (None, producer.topic) and isinstance(producer, CraftingSession):
+                producer.crash()
+                del self._producers[session]
+        self._stalled = {key for key in self._stalled if topic is not None and key[0] != topic}
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    def _log(self, topic: str) -> Iterator[LoggedPart]:
+        # Only digests are kept, and few entries are on their way: they may be as large as a broker takes.
+        for entry in logs.each_entry(self._world.reader, topic, timeout_s=ANSWER_TIMEOUT_S, ahead=READ_AHEAD):
+            yield _logged(entry)
+
+    def _backlog(self, topic: str, subscription: str) -> AnyOutcome:
+        consumers = self._on(topic, subscription)
+        traffic = tuple(consumer.tell_passed() for consumer in consumers)
+        acknowledged = {position for consumer in consumers for position in consumer.acknowledged}
+        deadline = Deadline.after(GATHER_TIMEOUT_S)
+        while True:
+            stats = self._world.admin.internal_stats(topic)
+            if subscription not in stats.cursors:
+                return Skipped("there is no such subscription")
+            left = unacknowledged(stats, subscription)
+            if not left & acknowledged or deadline.passed:
+                return UnacknowledgedRead(tuple(sorted(left)), traffic)
+            time.sleep(_PAUSE_S)
+
+    def _rate(self, topic: str, operation: ReadChunkRate) -> AnyOutcome:
+        producer = self._producers.get(operation.session)
+        if not isinstance(producer, WatchedSession):
+            return Skipped("there is no such session of pulsar-client")
+        period_s = self._world.stats_period_s
+        if period_s > MOST_PERIOD_S:
+            return Skipped(f"rates are refreshed only every {period_s:g} s")
+        deadline, patience = Deadline.after(2.5 * period_s), Deadline.after(10 * period_s)
+        sent: list[Sent] = []
+        rate, is_chunked = 0.0, False
+        # Where chunks were published there must be a rate, which a busy broker may be late with. One refresh of the
+        # stats sets the rate first and the flag later, and a look may fall between.
+        while (rate <= 0 or not is_chunked) and not (patience if is_chunked else deadline).passed:
+            producer.send((numbered(operation.message, len(sent)),))
+            sent.append(producer.sent())
+            stats = self._world.admin.stats(topic)
+            is_chunked = stats.chunk_published
+            rate = max(rate, stats.chunked_message_rate)
+        return ChunkRate(rate, is_chunked, _together(sent))
+
+    @property
+    def _service(self) -> Service:
+        return self._world.service
+
+    def close(self) -> None:
+        """End all producers and consumers."""
+        for producer in self._producers.values():
+            producer.crash()
+        for consumer in self._consumers.values():
+            consumer.leave(crashes=True)
+        self._producers.clear()
+        self._consumers.clear()
+
+
+def _together(sent: list[Sent]) -> Sent:
+    answers = tuple(answer for each in sent for answer in each.answers)
+    return Sent(answers, lives=tuple(life for each in sent for life in each.lives))
+
+
+def _patiently(open_: Callable[[], T]) -> T | Refused:
+    """Open something, again and again while the broker only says that it cannot be yet."""
+    deadline = Deadline.after(OPEN_TIMEOUT_S)
+    while True:
+        try:
+            return open_()
+        except ServerRefused as refused:
+            if not (refused.may_pass or refused.code in _MAY_PASS) or deadline.passed:
+                return Refused(refused.code, refused.message)
+            time.sleep(_PAUSE_S)
+
+
+def _logged(entry: logs.LoggedEntry) -> LoggedPart:
+    payload = entry.messages[0][1]
+    said = entry.metadata
+    before_split = pb.MessageMetadata()
+    before_split.CopyFrom(said)
+    for field in ("uuid", "chunk_id", "num_chunks_from_msg", "total_chunk_msg_size"):
+        before_split.ClearField(field)
+    part = Part(said.sequence_id, digest(payload))
+    if said.HasField("chunk_id"):
+        part = Part(
+            said.sequence_id,
+            digest(payload),
+            said.uuid,
+            said.chunk_id,
+            said.num_chunks_from_msg,
+            said.total_chunk_msg_size,
+        )
+    return LoggedPart(
+        position=entry.position,
+        producer=entry.producer_name,
+        part=part,
+        size_bytes=len(payload),
+        metadata_bytes=before_split.ByteSize(),
+        compression=_COMPRESSIONS[said.compression],
+    )

@@ -1,0 +1,336 @@
+"""Consumers of document 003 on a real broker: one consumer of either client, on a connection of its own.
+
+The wire client's says exactly what arrived and what it sent. pulsar-client's takes from the client's own queue, groups
+its acknowledgments and comes back by itself. How long to wait for what is not decided here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from typing import Final, Protocol
+
+from conformance.clients.handles import Subscription, WireConsumerHandle, aborted_on_error
+from conformance.clients.outcomes import ConnectionLost
+from conformance.clients.security.service import Service
+from conformance.clients.wire.consumer import KeyShared, PartOfBatch, WireDelivery
+from conformance.lockstep.cursors.batch_acknowledger import BatchAcknowledger
+from conformance.lockstep.positions import Whereabouts
+from conformance.lockstep.sessions import ANSWER_TIMEOUT_S
+from conformance.lockstep.traits import Traits
+from conformance.proxy.proxy import Proxy
+from model.events import Acknowledged, Delivery
+from model.log import Position
+from model.payloads import business_id_of
+from model.subscription_operations import Subscribe
+from model.vocabulary import Client, SubscriptionType
+
+IN_ORDER: Final[frozenset[SubscriptionType]] = frozenset({"Exclusive", "Failover"})
+"""Kinds of subscriptions with one active consumer, where cumulative acknowledgments mean something."""
+
+
+class Member(Protocol):
+    """A consumer of a subscription, from its subscribing to its end."""
+
+    name: str
+    """Its name at the broker, which others may have as well."""
+    port: int | None
+    """The port that it calls from; None if that is not known, and then no other consumer has its name."""
+    topic: str
+    """The real name of the topic, or of the partitioned topic, that it is subscribed to."""
+    subscription: str
+    kind: SubscriptionType
+    client: Client
+    received: list[Delivery]
+    """All that it received, in order."""
+    held: set[Position]
+    """The entries that came and were not asked for again; acknowledged ones are among them."""
+
+    quiet_at_s: float
+    """From when on its client holds nothing back, on the monotonic clock."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can receive more."""
+
+    @property
+    def waiting_count(self) -> int:
+        """How many messages are there and were not received yet."""
+
+    def ask_for(self, count: int) -> None:
+        """Let the broker send what is missing for ``count`` messages to be received."""
+
+    def pump(self, wait_s: float = 0.0) -> None:
+        """Take in what has arrived, waiting at most so long for something if there is nothing."""
+
+    def take(self, count: int) -> tuple[Delivery, ...]:
+        """Receive ``count`` messages of those that are waiting, more only where the rest of a batch came unasked."""
+
+    def acknowledge(self, messages: Sequence[Delivery], *, cumulative: bool) -> Acknowledged:
+        """Acknowledge messages that were received. Raises ``ServerRefused``, ``ConnectionLost``, ``NoAnswer``."""
+
+    def redeliver(self, messages: Sequence[Delivery] | None) -> tuple[Delivery, ...]:
+        """Ask for messages again, None: for all; those asked for. Errors as for :meth:`acknowledge`."""
+
+    def close(self) -> None:
+        """Leave in good order; a broker that does not take part is no hindrance."""
+
+    def crash(self) -> None:
+        """Leave with the connection cut."""
+
+
+class WireMember:
+    """A consumer of the wire client."""
+
+    client: Client = "wire"
+    port: int | None = None
+    claims_hashes: bool
+    """Whether it has hash ranges of its own in a Key_Shared subscription."""
+    keeps_keys: bool
+    """Whether messages of one key are to be at one consumer at a time there."""
+    proxy: Proxy | None
+    """What it comes to the broker through, where the network is to fail it."""
+
+    def __init__(
+        self,
+        service: Service,
+        subscribe: Subscribe,
+        topic: str,
+        name: str,
+        whereabouts: Whereabouts,
+        traits: Traits,
+    ) -> None:
+        """Connect and subscribe. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`."""
+        self.name = name
+        self.topic = topic
+        self.subscription = subscribe.subscription
+        self.kind: SubscriptionType = subscribe.kind
+        self.received: list[Delivery] = []
+        self.held: set[Position] = set()
+        self.quiet_at_s = 0.0
+        self.claims_hashes = bool(subscribe.sticky)
+        self.keeps_keys = not subscribe.out_of_order
+        self._whereabouts = whereabouts
+        self._traits = traits
+        self._whole = None if traits.acknowledges_parts else BatchAcknowledger(whereabouts)
+        self._queue = subscribe.queue
+        self._permits_given = 0
+        self._taken_of_queue = 0
+        self._arrived_count = 0
+        self._may_be_unheard = False
+        self._waiting: deque[Delivery] = deque()
+        self._acknowledged: defaultdict[Position, set[int]] = defaultdict(set)
+        self.proxy = Proxy(service) if subscribe.proxied else None
+        wanted = Subscription(
+            topic=topic,
+            name=subscribe.subscription,
+            kind=subscribe.kind,
+            consumer_name=name,
+            initial=subscribe.start,
+            prefetch=0,  # permits are counted here
+            is_durable=subscribe.durable,
+            is_replicated=None if subscribe.cluster is None else subscribe.is_replicated,
+            key_shared=_sharing(subscribe),
+        )
+        with aborted_on_error(self._stop_proxy):
+            at = service if self.proxy is None else self.proxy.service
+            self._handle = WireConsumerHandle(at, wanted, timeout_s=ANSWER_TIMEOUT_S)
+        self._consumer = self._handle.consumer
+        with aborted_on_error(self.crash):
+            self.port = self._handle.port if self.proxy is None else self.proxy.ports[-1]
+            self._flow(self._queue)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether neither side closed it."""
+        return self._consumer.is_open
+
+    @property
+    def waiting_count(self) -> int:
+        """How many messages have arrived and were not received yet."""
+        return len(self._waiting)
+
+    @property
+    def permits_left(self) -> int:
+        """How many messages the broker may still send; negative where a batch brought more than that."""
+        return self._permits_given - self._arrived_count
+
+    def arrived_all(self, available_permits: int) -> bool:
+        """Whether all has arrived that was sent, when the broker says that it has so many permits left."""
+        return self.permits_left == available_permits
+
+    def _flow(self, permits: int) -> None:
+        if permits > 0:
+            self._permits_given += permits
+            self._consumer.flow(permits)
+            self._may_be_unheard = True
+
+    def permit(self, count: int) -> None:
+        """Let the broker send so many messages more. Raises :class:`ConnectionLost`."""
+        self._flow(count)
+
+    def await_heard(self) -> None:
+        """Wait until the broker is through with all that it was told before. Errors as for :meth:`acknowledge`."""
+        if self._may_be_unheard:
+            self._consumer.last_message_id(timeout_s=ANSWER_TIMEOUT_S)
+            self._may_be_unheard = False
+
+    def ask_for(self, count: int) -> None:
+        """Give the permits that are missing; with a queue, the broker has them already."""
+        if self._queue == 0:
+            self._flow(count - len(self._waiting) - self.permits_left)
+
+    def pump(self, wait_s: float = 0.0) -> None:
+        """Take in what has arrived."""
+        with suppress(ConnectionLost):
+            if not self._consumer.pending() and wait_s and (first := self._consumer.receive(timeout_s=wait_s)):
+                self._arrive(first)
+            for _ in range(len(self._consumer.pending())):
+                if (delivery := self._consumer.receive(timeout_s=0)) is not None:
+                    self._arrive(delivery)
+
+    def _arrive(self, delivery: WireDelivery) -> None:
+        self._arrived_count += 1
+        message = dispatched(delivery, self._traits)
+        # What the broker says to be acknowledged of a batch already needs no acknowledgment of this client's.
+        self._acknowledged[message.position] |= delivery.acknowledged
+        self._whereabouts.delivered(self.topic, message)
+        if self._whole is not None:
+            self._whole.arrived(self.topic, message)
+        self.held.add(message.position)
+        self._waiting.append(message)
+
+    def take(self, count: int) -> tuple[Delivery, ...]:
+        """Receive; without a queue, all that is there, and with one, refill it once half of it is used up."""
+        number = len(self._waiting) if self._queue == 0 else min(count, len(self._waiting))
+        messages = tuple(self._waiting.popleft() for _ in range(number))
+        self.received += messages
+        if self._queue:
+            self._taken_of_queue += number
+            if self._taken_of_queue * 2 >= self._queue:
+                self._flow(self._taken_of_queue)
+                self._taken_of_queue = 0
+        return messages
+
+    def collect(self) -> tuple[Delivery, ...]:
+        """Receive all that is waiting."""
+        return self.take(len(self._waiting))
+
+    def acknowledge(self, messages: Sequence[Delivery], *, cumulative: bool) -> Acknowledged:
+        """Acknowledge in one command with a receipt; nothing is sent where nothing can be.
+
+        The outcome has all messages that the broker counts as acknowledged by that command.
+        """
+        covered = [m for m in self.received if _order(m) <= _order(messages[-1])] if cumulative else messages
+        for message in covered:
+            self._acknowledged[message.position].add(message.batch_index)
+        ids, sent = self._ids_of(messages, cumulative=cumulative)
+        if not ids:
+            return Acknowledged(sent, receipt=False)
+        try:
+            self._consumer.ack(ids, cumulative=cumulative, timeout_s=ANSWER_TIMEOUT_S)
+        except ConnectionLost:
+            if self.proxy is None:
+                raise
+            return Acknowledged(sent, receipt=False)  # it may have arrived before its proxy cut it off
+        return Acknowledged(sent, receipt=True)
+
+    def _ids_of(
+        self, messages: Sequence[Delivery], *, cumulative: bool
+    ) -> tuple[list[Position | PartOfBatch], tuple[Delivery, ...]]:
+        """What the command names, and the messages that the broker counts as acknowledged by it."""
+        if self._whole is None:
+            entries = {message.position: message for message in messages}
+            return [self._part(message, cumulative=cumulative) for message in entries.values()], tuple(messages)
+        if cumulative:
+            position, sent = self._whole.acknowledge_up_to(messages[-1])
+            return [position], sent
+        sent = self._whole.acknowledge(messages)
+        return list(dict.fromkeys(message.position for message in sent)), sent
+
+    def _part(self, message: Delivery, *, cumulative: bool) -> Position | PartOfBatch:
+        """What of an entry this consumer has acknowledged, as clients say it; cumulatively, all before it."""
+        first = message.batch_index + 1 if cumulative else 0
+        left = frozenset(range(first, message.batch_size)) - self._acknowledged[message.position]
+        if not left:
+            return message.position
+        return PartOfBatch(position=message.position, batch_size=message.batch_size, still_unacknowledged=left)
+
+    def acknowledge_others(self, ids: Iterable[Position | PartOfBatch], *, cumulative: bool) -> None:
+        """Acknowledge by ids. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`."""
+        self._consumer.ack(ids, cumulative=cumulative, timeout_s=ANSWER_TIMEOUT_S)
+
+    @property
+    def unacknowledged(self) -> list[Delivery]:
+        """What it received and did not acknowledge, in order."""
+        return [message for message in self.received if not self._is_acknowledged(message)]
+
+    def _is_acknowledged(self, message: Delivery) -> bool:
+        if self._whole is not None and self._whole.keeps(message):
+            return False
+        return message.batch_index in self._acknowledged[message.position]
+
+    def redeliver(self, messages: Sequence[Delivery] | None) -> tuple[Delivery, ...]:
+        """Ask the broker at once; asked for all, what is in the queue is dropped and made room for, as clients do."""
+        if messages is None:
+            asked = tuple(dict.fromkeys((*self.unacknowledged, *self._waiting)))
+            dropped = len(self._waiting)
+            self._waiting.clear()
+            self._consumer.redeliver()
+            self._flow(dropped)
+        else:
+            asked = tuple(messages)
+            self._consumer.redeliver({message.position for message in messages})
+        self._may_be_unheard = True
+        if messages is None or self.kind in IN_ORDER:
+            self.held.clear()
+        else:
+            self.held -= {message.position for message in messages}
+        return asked
+
+    def seek(self, position: Position | None, publish_time_ms: int | None) -> None:
+        """Ask for the subscription to be set back. Raises ``ServerRefused``, ``ConnectionLost``, ``NoAnswer``."""
+        self._consumer.seek(position, publish_time_ms=publish_time_ms, timeout_s=ANSWER_TIMEOUT_S)
+
+    def close(self) -> None:
+        """Close the consumer, then the connection."""
+        self._handle.close()
+        self._stop_proxy()
+
+    def crash(self) -> None:
+        """Reset the connection."""
+        self._handle.abort()
+        self._stop_proxy()
+
+    def _stop_proxy(self) -> None:
+        if self.proxy is not None:
+            self.proxy.stop()
+
+
+def _sharing(subscribe: Subscribe) -> KeyShared | None:
+    if not subscribe.sticky and not subscribe.out_of_order:
+        return None
+    return KeyShared(sticky_ranges=subscribe.sticky, allow_out_of_order=subscribe.out_of_order)
+
+
+def dispatched(delivery: WireDelivery, traits: Traits) -> Delivery:
+    """A delivery in the model's words; a batch of one message is a message that stands alone."""
+    is_batch = delivery.batch_size > 1
+    return Delivery(
+        delivery.position,
+        delivery.batch_index if is_batch else -1,
+        delivery.batch_size if is_batch else 0,
+        business_id_of(delivery.payload),
+        delivery.redelivery_count if traits.counts_redeliveries else None,
+    )
+
+
+def _order(message: Delivery) -> tuple[Position, int]:
+    return message.position, message.batch_index
+
+
+def chosen(member: Member, nth: Collection[int]) -> list[Delivery]:
+    """The messages that a consumer received ``nth``, round and round, each once, in the order of naming."""
+    count = len(member.received)
+    return [member.received[number] for number in dict.fromkeys(n % count for n in nth)] if count else []

@@ -1,0 +1,453 @@
+"""Carries out the operations of document 003 on a real broker: consumers, what they acknowledge, cursors.
+
+It says what was seen and judges nothing. What an operation names may not be there, because histories are shortened by
+leaving operations out: it is then skipped, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from conformance.clients.outcomes import ServerRefused
+from conformance.clients.wire.consumer import PartOfBatch
+from conformance.lockstep.cursors.accounts import Account, Watch, account_of
+from conformance.lockstep.cursors.admin import CursorAdmin
+from conformance.lockstep.cursors.backoff import fail_often
+from conformance.lockstep.cursors.consumers import IN_ORDER, Member, WireMember, chosen
+from conformance.lockstep.cursors.key_shared import KeyShares
+from conformance.lockstep.cursors.members import DELIVERY_TIMEOUT_S, Members, receive
+from conformance.lockstep.cursors.official import OfficialMember
+from conformance.lockstep.cursors.persistence import PersistedStates
+from conformance.lockstep.network import fault_of
+from conformance.lockstep.positions import Whereabout, Whereabouts
+from conformance.lockstep.world import World
+from conformance.wait import Deadline
+from model.events import (
+    Acknowledged,
+    AllReceived,
+    AnyOutcome,
+    ConsumerRead,
+    CursorRead,
+    CursorReset,
+    Delivery,
+    Done,
+    ReceivedMessages,
+    RedeliveryRequested,
+    Refused,
+    Skipped,
+    Starved,
+    Subscribed,
+)
+from model.log import EARLIEST, Position
+from model.operations import CursorOperation, Terminate, Trim
+from model.subscription_operations import (
+    AckById,
+    Acknowledge,
+    AwaitPersisted,
+    CloseConsumer,
+    CrashConsumer,
+    CreateSubscription,
+    CutConnection,
+    CutDuring,
+    DeleteSubscription,
+    Expire,
+    Nack,
+    NackRepeatedly,
+    ReadCursor,
+    ReadStoredCursor,
+    Receive,
+    ReceiveAll,
+    ResetCursor,
+    Seek,
+    Skip,
+    SkipAll,
+    Subscribe,
+)
+
+EVERYTHING: Final = 10_000
+"""More messages than an example has."""
+
+_NO_TOPIC: Final = Skipped("there is no such topic")
+_NO_CONSUMER: Final = Skipped("there is no such consumer")
+_NOTHING_RECEIVED: Final = Skipped("the consumer has received nothing")
+_NO_MESSAGE: Final = Skipped("no such message is known to be in the topic")
+_CANNOT_BE_CUT: Final = Skipped("pulsar-client connects to this broker by another way than the one that can be cut")
+_NO_SUBSCRIPTION: Final = Skipped("there is no such subscription")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a subscription is to be set: the entry that is next then (None: the first), by time if there is one."""
+
+    to: Position | None
+    time_ms: int | None = None
+
+
+class Cursors:
+    """The consumers and cursors of one example."""
+
+    def __init__(self, world: World, topics: Mapping[str, str], whereabouts: Whereabouts) -> None:
+        """``topics``: the names of the history to the real ones; it fills up while the example goes on."""
+        self._world = world
+        self._topics = topics
+        self._partitioned: dict[str, str] = {}
+        self._terminated: set[str] = set()
+        self._whereabouts = whereabouts
+        self._admin = CursorAdmin(world.admin)
+        self._members = Members(world, whereabouts)
+        self.keys = KeyShares(world, self._topics, self._members, whereabouts)
+        self._persisted = PersistedStates(world.admin, flush_interval_s=world.flush_interval_s)
+
+    def knows_partitioned(self, name: str, topic: str, partitions: tuple[str, ...]) -> None:
+        """There is a partitioned topic; its partitions are among the topics, under names of their own."""
+        self._partitioned[name] = topic
+        self._members.knows_partitions(topic, partitions)
+
+    def knows_limit(self, topic: str, persisted_per_s: float) -> None:
+        """The cursors of this topic are not persisted with every acknowledgment, but so often at most."""
+        self._persisted.has_limit(topic, persisted_per_s)
+
+    def moved(self, topic: str | None = None) -> None:
+        """A topic, or, with None, the broker with all of them, was stopped and is reloaded."""
+        self._members.lost(topic)
+        self._persisted.moved(topic)
+
+    def perform(self, operation: CursorOperation) -> AnyOutcome:
+        """Carry out one operation and say what was seen."""
+        outcome = self._perform(operation)
+        if isinstance(outcome, Starved):
+            self._world.assert_alive()
+        return outcome
+
+    def _perform(self, operation: CursorOperation) -> AnyOutcome:
+        match operation:
+            case Subscribe():
+                return self._subscribe(operation)
+            case CloseConsumer(consumer):
+                return self._with(consumer, lambda _: self._close(consumer))
+            case CrashConsumer(consumer):
+                return self._with(consumer, lambda member: self._crash(consumer, member))
+            case Receive(consumer, count):
+                return self._with(consumer, lambda member: self._take(member, count))
+            case Acknowledge(consumer):
+                return self._with(consumer, lambda member: self._acknowledge(member, operation))
+            case AckById(consumer):
+                return self._with(consumer, lambda member: self._acknowledge_others(member, operation))
+            case Nack(consumer, nth):
+                return self._with(consumer, lambda member: self._redeliver(member, nth))
+            case CutDuring(doing):
+                return self._with(doing.consumer, lambda member: self._cut_off(member, operation))
+            case CutConnection(consumer):
+                return self._with(consumer, self._cut_connection)
+            case Seek(consumer):
+                return self._with(consumer, lambda member: self._seek(member, operation))
+            case _:
+                topic = self._topics.get(operation.topic)
+                return self._no_topic(operation.topic) if topic is None else self._on_topic(operation, topic)
+
+    def _on_topic(
+        self,
+        operation: CreateSubscription
+        | DeleteSubscription
+        | Skip
+        | SkipAll
+        | Expire
+        | ResetCursor
+        | ReadCursor
+        | ReadStoredCursor
+        | AwaitPersisted
+        | ReceiveAll
+        | NackRepeatedly
+        | Terminate
+        | Trim,
+        topic: str,
+    ) -> AnyOutcome:
+        match operation:
+            case CreateSubscription():
+                return self._admin.create(operation, topic)
+            case DeleteSubscription():
+                return self._admin.delete(operation, topic)
+            case Skip(subscription=subscription):
+                self._persisted.changing(topic, subscription)
+                self.keys.administered(topic, subscription)
+                if topic in self._terminated and not self._world.skips_what_is_terminated:
+                    return Skipped("this release may not come to an end of skipping in a topic that is terminated")
+                return self._admin.skip(operation, topic)
+            case SkipAll(subscription=subscription):
+                self._persisted.changing(topic, subscription)
+                self.keys.administered(topic, subscription)
+                return self._admin.skip_all(topic, subscription)
+            case Expire():
+                return self._expire(operation, topic)
+            case ResetCursor():
+                return self._reset(operation, topic)
+            case ReadCursor(subscription=subscription):
+                return self._read(topic, subscription)
+            case ReadStoredCursor(subscription=subscription):
+                return self._admin.stored(topic, subscription)
+            case AwaitPersisted(subscription=subscription):
+                self._members.watch(topic, subscription).await_quiet()
+                return self._persisted.wait(topic, subscription)
+            case ReceiveAll():
+                return self._take_all(operation, topic)
+            case NackRepeatedly(times=times):
+                subscription = f"often-{self._world.fresh()}"
+                parts = self._world.traits.of_pulsar_client().acknowledges_parts
+                return fail_often(self._world.service, topic, subscription, times, acknowledges_parts=parts)
+            case Terminate():
+                self._terminated.add(topic)
+                return self._admin.terminate(topic)
+            case Trim():
+                return self._admin.trim(topic)
+            case _:
+                assert_never(operation)
+
+    def _with(self, consumer: str, act: Callable[[Member], AnyOutcome]) -> AnyOutcome:
+        """Do something with a consumer that is there; what the broker refuses is an outcome."""
+        member = self._members.get(consumer)
+        if member is None:
+            return _NO_CONSUMER
+        if not member.is_open:
+            return Skipped("the consumer was closed from the other side")
+        try:
+            return act(member)
+        except ServerRefused as refused:
+            return Refused(refused.code, refused.message)
+
+    def _no_topic(self, name: str) -> Skipped:
+        return Skipped("each partition has cursors of its own") if name in self._partitioned else _NO_TOPIC
+
+    # ----------------------------------------------------------------------------------------- who is connected to what
+
+    def _subscribe(self, operation: Subscribe) -> AnyOutcome:
+        topic = self._topics.get(operation.topic)
+        if topic is None and operation.client == "official":
+            topic = self._partitioned.get(operation.topic)
+        if topic is None:
+            return self._no_topic(operation.topic)
+        if self._members.get(operation.consumer) is not None:
+            return Skipped("a consumer of this name is subscribed")
+        return self._members.subscribe(operation, topic) or Subscribed()
+
+    def _close(self, consumer: str) -> AnyOutcome:
+        self._members.close(consumer)
+        return Done()
+
+    def _crash(self, consumer: str, member: Member) -> AnyOutcome:
+        if not self._members.can_crash(member):
+            return _CANNOT_BE_CUT
+        self._members.crash([consumer])
+        return Done()
+
+    # -------------------------------------------------------------------------------------------------------- consuming
+
+    def _take(self, member: Member, count: int) -> AnyOutcome:
+        messages, why = self._members.take(member, count)
+        if why is not None:
+            return Starved(why, messages)
+        is_settled = isinstance(member, WireMember) and member.permits_left <= 0 and not member.waiting_count
+        return ReceivedMessages(messages, settled=is_settled)
+
+    def _acknowledge(self, member: Member, operation: Acknowledge) -> AnyOutcome:
+        messages = chosen(member, operation.nth[:1] if operation.cumulative else operation.nth)
+        if not messages:
+            return _NOTHING_RECEIVED
+        if operation.cumulative and member.kind not in IN_ORDER:
+            return Skipped("clients refuse cumulative acknowledgments on a shared subscription")
+        self._changing(member)
+        return member.acknowledge(messages, cumulative=operation.cumulative)
+
+    def _cut_off(self, member: Member, operation: CutDuring) -> AnyOutcome:
+        doing = operation.doing
+        if not isinstance(member, WireMember) or member.proxy is None:
+            return Skipped("the consumer does not come through a proxy")
+        member.proxy.inject(fault_of(operation.fault))
+        outcome = self._failed_by_network(member, doing)
+        if isinstance(outcome, Skipped):
+            member.proxy.lift_all()
+        else:
+            self._members.crash([doing.consumer])
+        return outcome
+
+    def _failed_by_network(self, member: WireMember, doing: Receive | Acknowledge) -> AnyOutcome:
+        if isinstance(doing, Receive):
+            return ReceivedMessages(self._members.take_while_connected(member, doing.count))
+        try:
+            return self._acknowledge(member, doing)
+        except ServerRefused as refused:
+            return Refused(refused.code, refused.message)
+
+    def _cut_connection(self, member: Member) -> AnyOutcome:
+        if not isinstance(member, OfficialMember):
+            return Skipped("only pulsar-client comes back by itself")
+        if not self._members.can_crash(member):
+            return _CANNOT_BE_CUT
+        self._members.cut_connection(member)
+        return Done()
+
+    def _changing(self, member: Member) -> None:
+        """A consumer is about to acknowledge."""
+        for topic in self._members.parts(member.topic):
+            self._persisted.changing(topic, member.subscription)
+
+    def _acknowledge_others(self, member: Member, operation: AckById) -> AnyOutcome:
+        if not isinstance(member, WireMember):
+            return Skipped("only the wire client acknowledges what it did not receive")
+        if operation.cumulative and member.kind not in IN_ORDER:
+            return Skipped("clients refuse cumulative acknowledgments on a shared subscription")
+        ids = operation.ids[:1] if operation.cumulative else tuple(dict.fromkeys(operation.ids))
+        known = {name: found for name in ids if (found := self._whereabouts.find(name, topic=member.topic)) is not None}
+        if not known:
+            return _NO_MESSAGE
+        entries: dict[Position, list[Whereabout]] = {}
+        for found in known.values():
+            entries.setdefault(found.position, []).append(found)
+        parts = [_part(found, cumulative=operation.cumulative) for found in entries.values()]
+        if not self._world.traits.acknowledges_parts:
+            parts = [part for part in parts if isinstance(part, Position)]
+        if parts:
+            self._changing(member)
+            member.acknowledge_others(parts, cumulative=operation.cumulative)
+        sent = {part if isinstance(part, Position) else part.position for part in parts}
+        return Acknowledged(
+            tuple(
+                Delivery(found.position, found.batch_index, found.batch_size, name)
+                for name, found in known.items()
+                if found.position in sent
+            ),
+            receipt=bool(parts),
+        )
+
+    def _redeliver(self, member: Member, nth: tuple[int, ...] | None) -> AnyOutcome:
+        messages = None if nth is None else chosen(member, nth)
+        if messages is not None and member.kind == "Key_Shared":
+            # Of others, something may be on its way again, and be taken for what comes when they are asked for.
+            messages = [message for message in messages if message.position in member.held]
+        if messages == []:
+            return _NOTHING_RECEIVED
+        if messages is None and isinstance(member, WireMember) and member.permits_left > 0:
+            # What is on its way would come behind what is asked for, and be taken for it.
+            if self._world.failpoints is not None and self._world.failpoints.are_armed:
+                return Skipped("the broker is made slow, so nobody can tell what is on its way to the consumer")
+            self._members.watch(member.topic, member.subscription).settle(Deadline.after(DELIVERY_TIMEOUT_S["wire"]))
+        return RedeliveryRequested(member.redeliver(messages))
+
+    # ---------------------------------------------------------------------------------------------------------- cursors
+
+    def _seek(self, member: Member, operation: Seek) -> AnyOutcome:
+        if not isinstance(member, WireMember):
+            return Skipped("pulsar-client's seeks are not asked for")
+        target = self._target(member.topic, operation.to, by_time=operation.by_time)
+        if not isinstance(target, Target):
+            return target
+        self._changing(member)
+        if target.time_ms is not None:
+            member.seek(None, target.time_ms)
+        else:
+            member.seek(target.to or EARLIEST, None)
+        return self._was_reset(member.topic, member.subscription, target)
+
+    def _reset(self, operation: ResetCursor, topic: str) -> AnyOutcome:
+        target = self._target(topic, None if operation.to is None else str(operation.to), by_time=operation.by_time)
+        if not isinstance(target, Target):
+            return target
+        self._persisted.changing(topic, operation.subscription)
+        if target.time_ms is not None:
+            outcome = self._admin.reset_to_time(topic, operation.subscription, target.time_ms)
+        else:
+            outcome = self._admin.reset(topic, operation.subscription, target.to)
+        return self._was_reset(topic, operation.subscription, target) if isinstance(outcome, Done) else outcome
+
+    def _target(self, topic: str, to: str | None, *, by_time: bool) -> Target | AnyOutcome:
+        """Where to set a cursor, or why not."""
+        if to is None:
+            return Target(None, 0 if by_time else None)
+        found = self._whereabouts.find(to, topic=topic)
+        if found is None:
+            return _NO_MESSAGE
+        return self._target_by_time(topic, found.position) if by_time else Target(found.position)
+
+    def _target_by_time(self, topic: str, position: Position) -> Target | AnyOutcome:
+        """The time when an entry was published, and the first entry that was published then or later."""
+        time_ms = self._admin.publish_time_ms(topic, position)
+        if isinstance(time_ms, Refused):
+            return time_ms
+        for earlier in self._whereabouts.entries_before(topic, position):
+            published_ms = self._admin.publish_time_ms(topic, earlier)
+            if isinstance(published_ms, Refused) or published_ms < time_ms:
+                break
+            position = earlier
+        return Target(position, time_ms)
+
+    def _was_reset(self, topic: str, subscription: str, target: Target) -> CursorReset:
+        """All consumers were disconnected."""
+        for member in self._members.lost(topic, subscription):
+            self._members.await_gone(member)
+        return CursorReset(target.to)
+
+    def _expire(self, operation: Expire, topic: str) -> AnyOutcome:
+        found = self._whereabouts.find(str(operation.up_to), topic=topic)
+        if found is None:
+            return _NO_MESSAGE
+        self._persisted.changing(topic, operation.subscription)
+        self.keys.administered(topic, operation.subscription)
+        return self._admin.expire(topic, operation.subscription, found.position)
+
+    def _read(self, topic: str, subscription: str) -> AnyOutcome:
+        watch = self._members.watch(topic, subscription)
+        try:
+            account = watch.settle(Deadline.after(DELIVERY_TIMEOUT_S["wire"]))
+        except KeyError:
+            return _NO_SUBSCRIPTION
+        if account is None:
+            return Starved(watch.missing())
+        arrived = tuple(
+            ConsumerRead(consumer, member.collect(), _unacknowledged_at(member, account))
+            for consumer, member in self._members.on(topic, subscription).items()
+            if isinstance(member, WireMember)
+        )
+        return CursorRead(
+            account.mark_delete,
+            account.ranges,
+            account.subscription.backlog,
+            account.subscription.unacked_messages,
+            arrived,
+            account.cursor.cursor_ledger_last_entry + 1,
+        )
+
+    def _take_all(self, operation: ReceiveAll, topic: str) -> AnyOutcome:
+        self._members.crash(self._members.on(topic, operation.subscription))
+        if operation.subscription not in self._world.admin.internal_stats(topic).cursors:
+            return _NO_SUBSCRIPTION
+        everything = Subscribe("the rest", topic, operation.subscription, kind=operation.kind, queue=EVERYTHING)
+        member = self._members.new(everything, topic)
+        if isinstance(member, Refused):
+            return member
+        watch = Watch(self._world.admin, topic, operation.subscription, [member])
+        messages, why = receive(member, EVERYTHING, [watch])
+        member.close()
+        return AllReceived(messages) if why is None else Starved(why, messages)
+
+    def close(self) -> None:
+        """Cut all consumers off."""
+        self._members.cut_all()
+
+
+def _unacknowledged_at(member: Member, account: Account) -> int:
+    """How many messages a broker counts as outstanding at a consumer."""
+    found = account_of(member, account.subscription.consumers)
+    return 0 if found is None else found.unacked_messages
+
+
+def _part(found: list[Whereabout], *, cumulative: bool) -> Position | PartOfBatch:
+    """What of one entry is acknowledged by these of its messages."""
+    size = found[0].batch_size
+    acknowledged = {one.batch_index for one in found}
+    if cumulative:
+        acknowledged = set(range(max(acknowledged) + 1))
+    left = frozenset(range(size)) - acknowledged
+    if not left:
+        return found[0].position
+    return PartOfBatch(position=found[0].position, batch_size=size, still_unacknowledged=left)

@@ -1,0 +1,1 @@
+"""Performs operations on several clusters, and reads all of their logs back."""

@@ -1,0 +1,121 @@
+"""Has all clusters catch up with one: links heal, and messages go on until every other cluster's subscription follows.
+
+Without traffic no subscription follows: a snapshot takes a new message, and so does an update.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Final
+
+from conformance.clients.outcomes import ConnectionLost, NoAnswer
+from conformance.harness_error import HarnessError
+from conformance.lockstep.clusters import CONNECT_TIMEOUT_S, PERIOD_MS, Link, ReplicationWorld
+from conformance.lockstep.cursors.accounts import PAUSE_S
+from conformance.lockstep.replication.sessions import ConsumerAtCluster, Sessions, TopicInClusters, acknowledge_all
+from conformance.lockstep.sessions import WireSession
+from conformance.wait import Deadline
+from model.cluster_events import CaughtUp, Lagging, ReplicatorStalled
+from model.cluster_operations import CatchUp
+from model.events import AnyOutcome, Stored
+from model.log import EARLIEST, Position
+from model.vocabulary import Entry, Message
+
+STALLED_S: Final = 30.0
+"""A replicator that is connected, and replicates nothing for so long, is not going to: it tries nothing by then."""
+
+
+class CatchUps:
+    """The catching up of one example."""
+
+    def __init__(self, world: ReplicationWorld, sessions: Sessions) -> None:
+        self._world = world
+        self._sessions = sessions
+        self._sent = 0
+
+    def perform(self, operation: CatchUp, consumer: ConsumerAtCluster) -> AnyOutcome:
+        """Heal all links, and publish and acknowledge at a consumer's cluster until the others follow."""
+        self._world.clusters.heal_all()
+        with ExitStack() as producers:
+            live = {label: self._producer(label, consumer.topic, producers) for label in consumer.topic.labels}
+            self._world.await_connected(consumer.topic.labels, consumer.topic.name)
+            stalled = self.await_replicated(consumer.topic)
+            return stalled or self._published_until_followed(operation, consumer, live[consumer.cluster])
+
+    def _producer(self, cluster: str, topic: TopicInClusters, producers: ExitStack) -> WireSession:
+        """A producer of its own: with it, a cluster opens the replicators that it closed while the topic was idle."""
+        self._sent += 1
+        topic.closed.discard(cluster)
+        live = self._sessions.producer(f"catch-up-{cluster}-{self._sent}", topic, cluster)
+        producers.callback(live.close)
+        return live
+
+    def _published_until_followed(
+        self, operation: CatchUp, consumer: ConsumerAtCluster, producer: WireSession
+    ) -> AnyOutcome:
+        topic, subscription = consumer.topic, consumer.handle.subscription
+        others = [one for one in topic.labels if one != consumer.cluster and self._follows(one, topic, subscription)]
+        wanted = topic.reading.messages(consumer.cluster)
+        began = time.monotonic()
+        sent: list[str] = []
+        while True:
+            acknowledge_all(consumer, self._world)
+            lagging = _lagging(topic, subscription, others, wanted)
+            periods = round((time.monotonic() - began) * 1000 / PERIOD_MS, 1)
+            if lagging is None:
+                if (stalled := self.await_replicated(topic)) is not None:
+                    return stalled
+                acknowledge_all(consumer, self._world)
+                return CaughtUp(periods, tuple(sent))
+            if periods > operation.most_periods:
+                return Lagging(*lagging, periods, topic.read_back())
+            sent += self._publish(f"{operation.prefix}{len(sent)}", producer)
+            time.sleep(PERIOD_MS / 1000)  # a message for each snapshot is traffic enough
+
+    def _publish(self, message: str, producer: WireSession) -> tuple[str, ...]:
+        """Publish a message; none if it was not confirmed."""
+        self._sent += 1
+        try:
+            producer.send((Entry((Message(self._sent, message),)),))
+            return (message,) if isinstance(producer.collect()[0], Stored) else ()
+        except (ConnectionLost, NoAnswer):
+            return ()
+
+    def _follows(self, label: str, topic: TopicInClusters, subscription: str) -> bool:
+        """Whether a cluster is to follow the others: not if it says that its subscription is not replicated."""
+        told = self._world.clusters.cluster(label).admin.stats(topic.name).subscriptions.get(subscription)
+        return told is None or told.replicated
+
+    def await_replicated(self, topic: TopicInClusters) -> ReplicatorStalled | None:
+        """Wait until all that the clusters have by now is replicated, or a connected replicator has stalled."""
+        ends, deadline = topic.reading.ends(), Deadline.after(CONNECT_TIMEOUT_S)
+        positions: dict[Link, Position] = {}
+        since: dict[Link, float] = {}
+        while left := topic.reading.left(ends):
+            now, told = time.monotonic(), self._world.replicators(topic.labels, topic.name)
+            for link, at in left.items():
+                if positions.get(link) != at or link not in told or not told[link].connected:
+                    positions[link], since[link] = at, now
+            link = min(left, key=since.__getitem__)
+            stalled_s = now - since[link]
+            if stalled_s > STALLED_S:
+                return ReplicatorStalled(*link, round(stalled_s, 1), topic.reading.not_replicated(link))
+            if deadline.passed:
+                raise HarnessError(f"messages of {topic.name} are not replicated within {CONNECT_TIMEOUT_S:g} s")
+            time.sleep(PAUSE_S)
+        return None
+
+
+def _lagging(
+    topic: TopicInClusters, subscription: str, others: Sequence[str], wanted: dict[str, Position]
+) -> tuple[str, Position] | None:
+    """The first of the clusters whose subscription has not passed all of these messages, and where it is."""
+    for label in others:
+        there = topic.reading.messages(label)
+        last = max((there[message] for message in wanted if message in there), default=None)
+        mark_delete = topic.reading.mark_delete(label, subscription) or EARLIEST
+        if last is not None and mark_delete < last:
+            return label, mark_delete
+    return None

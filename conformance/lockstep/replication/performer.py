@@ -1,0 +1,278 @@
+"""Carries out the operations of document 001 on real clusters.
+
+What happens between the clusters is not waited for, except in :class:`~model.cluster_operations.CatchUp`, which is
+for that, and by :mod:`~conformance.lockstep.replication.reading`. What it means is judged elsewhere.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, assert_never
+
+from conformance.clients.admin.client import Admin
+from conformance.clients.admin.http import AdminError
+from conformance.lockstep.clusters import CACHED, PERIOD_MS, TIMEOUT_MS, ReplicationWorld, now_ms
+from conformance.lockstep.replication.catch_up import CatchUps
+from conformance.lockstep.replication.reading import Reading
+from conformance.lockstep.replication.sessions import NO_CONSUMER, ConsumerAtCluster, Sessions, TopicInClusters
+from conformance.wait import PAUSE_S, Deadline, wait_until
+from model.cluster_events import LinkCut, LinkHealed, ReplicationSettings, ReplicatorsClosed
+from model.cluster_operations import (
+    AwaitAnswered,
+    AwaitIdle,
+    AwaitMessage,
+    AwaitTimedOut,
+    CatchUp,
+    CutLink,
+    HealLink,
+    HoldLink,
+    ReadClusters,
+    ReleaseLink,
+    SlowLink,
+)
+from model.events import AnyOutcome, Created, Done, Skipped
+from model.operations import (
+    AnyOperation,
+    CloseProducer,
+    CrashProducer,
+    CreateTopic,
+    Kill,
+    OpenProducer,
+    Restart,
+    Send,
+    Unload,
+)
+from model.replication.agreement import SLACK_MS
+from model.subscription_operations import AckById, CloseConsumer, CrashConsumer, Receive, Subscribe
+
+_NO_TOPIC: Final = Skipped("there is no such topic")
+
+TOO_LATE_S: Final = (TIMEOUT_MS + 2 * PERIOD_MS + SLACK_MS) / 1000
+"""After so long nobody can doubt that a snapshot which was to begin has been given up."""
+
+
+class ReplicationPerformer:
+    """One example on the clusters of a world."""
+
+    def __init__(self, world: ReplicationWorld, *, example: int) -> None:
+        self._world = world
+        self._example = example
+        self._topics: dict[str, TopicInClusters] = {}
+        self._sessions = Sessions(world)
+        self._catch_ups = CatchUps(world, self._sessions)
+
+    def performs(self, operation: AnyOperation) -> bool:
+        """Whether an operation is about a topic, session or consumer of several clusters."""
+        return operation.topic in self._topics or self._sessions.has(operation.actor)
+
+    def perform(self, operation: AnyOperation) -> AnyOutcome:
+        """Carry out one operation and say what was seen."""
+        match operation:
+            case CreateTopic():
+                return self._create(operation)
+            case CloseProducer(session):
+                return self._sessions.leave_producer(session, lambda live: live.close())
+            case CrashProducer(session):
+                return self._sessions.leave_producer(session, lambda live: live.crash())
+            case Send():
+                return self._sessions.send(operation)
+            case Receive(consumer, count):
+                return self._sessions.receive(consumer, count)
+            case AckById():
+                return self._sessions.acknowledge(operation)
+            case CloseConsumer(consumer):
+                return self._sessions.leave_consumer(consumer, lambda handle: handle.close())
+            case CrashConsumer(consumer):
+                return self._sessions.leave_consumer(consumer, lambda handle: handle.crash())
+            case Restart(cluster=str(cluster)) | Kill(cluster=str(cluster)):
+                return self._bounce(cluster, is_kill=isinstance(operation, Kill))
+            case CatchUp(consumer):
+                return self._catch_up(operation, self._sessions.consumer(consumer))
+            case ReadClusters(topic):
+                found = self._topics.get(topic)
+                return _NO_TOPIC if found is None else found.read_back() or Skipped("there is too much to read")
+            case CutLink() | HealLink() | HoldLink() | SlowLink() | ReleaseLink():
+                return self._on_link(operation)
+            case AwaitTimedOut(cluster):
+                return self._await_timed_out(cluster)
+            case OpenProducer() | Subscribe() | Unload() | AwaitMessage() | AwaitAnswered() | AwaitIdle():
+                return self._at_cluster(operation)
+            case _:
+                return Skipped("this is not done where several clusters have the topic")
+
+    def _at_cluster(
+        self, operation: OpenProducer | Subscribe | Unload | AwaitMessage | AwaitAnswered | AwaitIdle
+    ) -> AnyOutcome:
+        topic, cluster = self._topics.get(operation.topic), operation.cluster
+        if topic is None or cluster is None or cluster not in topic.labels:
+            return _NO_TOPIC
+        match operation:
+            case OpenProducer():
+                return self._sessions.open(operation, topic, cluster)
+            case Subscribe():
+                return self._sessions.subscribe(operation, topic, cluster)
+            case Unload():
+                return self._unload(topic, cluster)
+            case AwaitMessage() | AwaitAnswered():
+                return _awaited(lambda: _is_stored(topic, operation), "it does not come")
+            case AwaitIdle():
+                return self._await_idle(topic, cluster)
+            case _:
+                assert_never(operation)
+
+    def _on_link(self, operation: CutLink | HealLink | HoldLink | SlowLink | ReleaseLink) -> AnyOutcome:
+        match operation:
+            case CutLink(source, target):
+                return self._cut(source, target)
+            case HealLink(source, target, is_awaited):
+                return self._heal(source, target, is_awaited=is_awaited)
+            case HoldLink() | SlowLink() | ReleaseLink():
+                return self._hold_or_release(operation)
+            case _:
+                assert_never(operation)
+
+    def reading(self, topic: str) -> Reading:
+        """What reads one of the example's topics back, at any moment. KeyError for one that was not created."""
+        return self._topics[topic].reading
+
+    def close(self) -> None:
+        """End the example's sessions, and leave all links in order and nothing that goes on with its topics.
+
+        A topic with a replicated subscription has a timer in each cluster, which looks in every period whether to begin
+        a snapshot. Where brokers are too busy to complete theirs, or have a defect, they begin ever new ones, and are
+        busier still: after some dozens of examples a cluster does nothing else. Without subscriptions, and loaded anew,
+        a topic has no such timer.
+        """
+        self._sessions.close()
+        self._world.clusters.heal_all()
+        for topic in self._topics.values():
+            for label in topic.labels:
+                with suppress(AdminError):  # it is being loaded, or its cluster is
+                    _retire(self._world.clusters.cluster(label).admin, topic.name)
+
+    # ----------------------------------------------------------------------------------------------------- operations
+
+    def _create(self, operation: CreateTopic) -> AnyOutcome:
+        if operation.deduplication not in ("namespace-on", "namespace-off"):
+            return Skipped("where several clusters have a topic, its namespace says whether it is deduplicated")
+        self._world.clusters.heal_all()
+        labels = self._world.clusters.labels[: operation.clusters]
+        deduplication = operation.deduplication == "namespace-on"
+        namespace = self._world.namespace(labels, is_replicated=operation.is_replicated, deduplication=deduplication)
+        name = f"persistent://{namespace}/e{self._example}-{operation.topic}"
+        for label in labels:
+            self._world.clusters.cluster(label).admin.ensure_topic(name)
+        if operation.is_replicated:
+            self._world.await_connected(labels, name)
+        reading = Reading(self._world, labels, name, is_replicated=operation.is_replicated)
+        self._topics[operation.topic] = TopicInClusters(name, labels, reading, operation.is_replicated)
+        settings = ReplicationSettings(labels, PERIOD_MS, TIMEOUT_MS, CACHED, self._world.largest_bytes)
+        return Created(deduplication, self._world.snapshot_room, replication=settings)
+
+    def _catch_up(self, operation: CatchUp, consumer: ConsumerAtCluster | None) -> AnyOutcome:
+        if consumer is None:
+            return NO_CONSUMER
+        if not (consumer.is_replicated and consumer.topic.is_replicated):
+            return Skipped("what is not replicated does not catch up")
+        return self._catch_ups.perform(operation, consumer)
+
+    def _cut(self, source: str, target: str) -> AnyOutcome:
+        link = (source, target)
+        topics = [topic for topic in self._topics.values() if {source, target} <= set(topic.labels)]
+        if not topics or self._world.clusters.is_cut(*link):
+            return Skipped("there is no such link, or it is cut already")
+        self._world.clusters.cut(*link)
+        self._world.await_all(
+            lambda: not any(self._world.is_connected(link, topic.name) for topic in topics),
+            f"cluster {source} does not notice that its link to {target} is cut",
+        )
+        return LinkCut(now_ms())
+
+    def _heal(self, source: str, target: str, *, is_awaited: bool) -> AnyOutcome:
+        if not self._world.clusters.is_cut(source, target):
+            return Skipped("the link is not cut")
+        until_ms = now_ms()
+        self._world.clusters.heal(source, target)
+        for topic in self._topics.values():
+            if is_awaited and topic.is_replicated:
+                self._world.await_connected((source, target), topic.name)
+        return LinkHealed(until_ms)
+
+    def _hold_or_release(self, operation: HoldLink | SlowLink | ReleaseLink) -> AnyOutcome:
+        source, target = operation.source, operation.target
+        if self._world.clusters.is_cut(source, target):
+            return Skipped("the link is cut")
+        match operation:
+            case HoldLink(what=what):
+                self._world.clusters.hold(source, target, what)
+            case SlowLink(delay_ms=delay_ms):
+                self._world.clusters.slow(source, target, delay_ms / 1000)
+            case ReleaseLink():
+                self._world.clusters.release(source, target)
+            case _:
+                assert_never(operation)
+        return Done()
+
+    def _await_timed_out(self, cluster: str) -> AnyOutcome:
+        if cluster not in self._world.clusters.labels:
+            return Skipped("there is no such cluster")
+        before, long_ago = self._world.timed_out(cluster), Deadline.after(TOO_LATE_S)
+        waited = _awaited(
+            lambda: self._world.timed_out(cluster) != before,
+            "the cluster gives up no snapshot",
+            pause_s=PERIOD_MS / 1000,  # it is read out of all that the cluster counts
+        )
+        time.sleep(long_ago.left_s)
+        return waited
+
+    def _await_idle(self, topic: TopicInClusters, cluster: str) -> AnyOutcome:
+        told = self._world.clusters.cluster(cluster).admin.stats(topic.name)
+        others = [label for label in topic.labels if label != cluster]
+        is_held = any(self._world.is_connected((other, cluster), topic.name) for other in others)
+        if told.subscriptions or told.publishers or topic.reading.messages(cluster) or not is_held:
+            return Skipped("the topic is in use there, or would be deleted")
+        self._world.close_idle(cluster, topic.labels, topic.name)
+        topic.closed.add(cluster)
+        return ReplicatorsClosed(now_ms())
+
+    def _unload(self, topic: TopicInClusters, cluster: str) -> AnyOutcome:
+        self._world.clusters.cluster(cluster).admin.unload(topic.name)
+        self._sessions.drop(cluster, topic)
+        topic.closed.discard(cluster)
+        return Done()
+
+    def _bounce(self, cluster: str, *, is_kill: bool) -> AnyOutcome:
+        if cluster not in self._world.clusters.labels:
+            return Skipped("there is no such cluster")
+        self._sessions.drop(cluster)
+        for topic in self._topics.values():
+            topic.closed.discard(cluster)
+        self._world.bounce(cluster, is_kill=is_kill)
+        return Done()
+
+
+def _awaited(condition: Callable[[], bool], otherwise: str, *, pause_s: float = PAUSE_S) -> Done | Skipped:
+    """Wait for something for as long as a snapshot may take."""
+    return Done() if wait_until(condition, 2 * TIMEOUT_MS / 1000, pause_s=pause_s) else Skipped(otherwise)
+
+
+def _is_stored(topic: TopicInClusters, operation: AwaitMessage | AwaitAnswered) -> bool:
+    """Whether a cluster has a message; or answers to a snapshot, or has given it up and begun another."""
+    if isinstance(operation, AwaitMessage):
+        return operation.message in topic.reading.messages(operation.cluster)
+    begun = topic.reading.snapshots(operation.cluster, after=operation.after)
+    wanted = Counter(operation.by)
+    if any(wanted <= Counter(answer.cluster for answer in snapshot.answers) for snapshot in begun):
+        return True
+    times_ms = [topic.reading.began_ms(operation.cluster, snapshot) for snapshot in begun]
+    return bool(times_ms) and times_ms[-1] - times_ms[0] >= TIMEOUT_MS
+
+
+def _retire(admin: Admin, topic: str) -> None:
+    """Reload a topic at a cluster, without its subscriptions."""
+    for subscription in admin.stats(topic).subscriptions:
+        admin.delete_subscription(topic, subscription, force=True)
+    admin.unload(topic)

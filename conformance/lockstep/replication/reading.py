@@ -1,0 +1,234 @@
+"""Reads back what several clusters have of one topic: logs with their markers, and subscriptions.
+
+What an entry says never changes, so each is read once. A reading waits until the clusters write nothing more for one
+another: until every replicator has sent all that there is, and what the clusters say of themselves has stood still for
+some snapshot periods. On a topic that takes part in nothing that is at once, or never.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import permutations
+from typing import Final
+
+from conformance.clients.admin.http import AdminError
+from conformance.clients.admin.markers import read_marker
+from conformance.clients.admin.stored_log import last_stored, stored_positions
+from conformance.clients.admin.types import InternalStats, ReplicationStats, RestEntry
+from conformance.clusters import Cluster
+from conformance.harness_error import HarnessError
+from conformance.lockstep.clusters import PERIOD_MS, Link, ReplicationWorld, now_ms
+from conformance.wait import Deadline, retry
+from model.cluster_events import ClusterCursor, ClusterEntry, ClusterRead, ClustersRead
+from model.log import EARLIEST, Position
+from model.payloads import business_id_of
+from model.replication.logs import Log, SnapshotSeen
+
+STILL_PERIODS: Final = 5
+"""For how many snapshot periods nothing may change until a reading counts as quiet."""
+
+QUIET_TIMEOUT_S: Final = 20.0
+"""How long a reading waits for that; then what there is will do: it is judged by what it shows."""
+
+ALONE_TIMEOUT_S: Final = 2 * STILL_PERIODS * PERIOD_MS / 1000
+"""The same for a topic that is not replicated. Markers after that never end (`request-without-remote-cluster`)."""
+
+_REPLICATOR: Final = "pulsar.repl."
+"""What a replicator's cursor is named after, before the name of the cluster that it sends to."""
+
+_STILL_S: Final = STILL_PERIODS * PERIOD_MS / 1000
+_PAUSE_S: Final = PERIOD_MS / 1000
+
+READ_TIMEOUT_S: Final = 20.0
+"""How long one cluster's log may take to be read. On a machine that is too busy for snapshots to be complete in time
+three clusters begin them again and again, and write markers without end."""
+
+READERS: Final = 4
+"""How many entries are asked for at once: each is a request, and three clusters write thousands of markers."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What all clusters say of themselves at once: the ends of their logs, their cursors and their replicators."""
+
+    logs: list[tuple[str, dict[str, str]]]
+    replicators: dict[Link, ReplicationStats]
+
+    def are_through(self, links: Iterable[Link]) -> bool:
+        """Whether the replicators of these links are connected, and all that they had to send is there."""
+        told = [self.replicators.get(link) for link in links]
+        return all(one is not None and one.is_through for one in told)
+
+
+class TooMuchToRead(HarnessError):
+    """A cluster has more of a topic than can be read in time; what was read of it is not read again."""
+
+
+class Reading:
+    """Reads one topic, any number of times."""
+
+    def __init__(self, world: ReplicationWorld, labels: Sequence[str], topic: str, *, is_replicated: bool) -> None:
+        """``topic`` by its real name, which is the same in all clusters."""
+        self._world = world
+        self._labels = tuple(labels)
+        self._topic = topic
+        self._links: tuple[Link, ...] = tuple(permutations(labels, 2)) if is_replicated else ()
+        self._entries: dict[tuple[str, Position], ClusterEntry] = {}
+
+    def quiet(self, *, closed: Set[str] = frozenset()) -> ClustersRead:
+        """Read everything, once nothing changes any more.
+
+        Where a link is cut or held, that is not to be had: clusters go on beginning snapshots that nobody answers. Nor
+        where clusters are ``closed``: they closed their replicators, because the topic was idle there, and need not
+        open them again. A link that was healed is waited for: its replicator tries again when it sees fit.
+        """
+        clusters = self._world.clusters
+        if any(clusters.is_cut(*link) or clusters.is_held(*link) for link in self._links):
+            return self._now(is_quiet=False)
+        awaited = [link for link in self._links if link[0] not in closed]
+        deadline = Deadline.after(QUIET_TIMEOUT_S if self._links else ALONE_TIMEOUT_S)
+        last, stands_since = self._look(), time.monotonic()
+
+        def stands_still() -> bool:
+            return time.monotonic() - stands_since >= _STILL_S and last.are_through(awaited)
+
+        while not stands_still() and not deadline.passed:
+            time.sleep(_PAUSE_S)
+            now = self._look()
+            if now != last:
+                last, stands_since = now, time.monotonic()
+        return self._now(is_quiet=stands_still() and last.are_through(self._links))
+
+    def _now(self, *, is_quiet: bool) -> ClustersRead:
+        at_ms = now_ms()
+        read = {label: self._cluster(label) for label in self._labels}
+        return ClustersRead(
+            clusters=read,
+            reconnected=tuple(link for link in self._links if self.has_reconnected(link)),
+            consumed=tuple(
+                (name, label)
+                for label in self._labels
+                for name, told in self._cluster_of(label).admin.stats(self._topic).subscriptions.items()
+                if told.consumers and told.consumers[0].available_permits > 0
+            ),
+            is_quiet=is_quiet,
+            closed=self._world.closed(self._labels, self._topic),
+            at_ms=at_ms,
+        )
+
+    def messages(self, label: str) -> dict[str, Position]:
+        """The messages that a cluster has, each with where it stands first."""
+        found: dict[str, Position] = {}
+        for entry in self._log(label):
+            if entry.message is not None:
+                found.setdefault(entry.message, entry.position)
+        return found
+
+    def snapshots(self, label: str, *, after: str | None = None) -> tuple[SnapshotSeen, ...]:
+        """The snapshots that a cluster began, all or those after a message, with what its log has of them."""
+        entries = self._log(label)
+        first = next((index for index, one in enumerate(entries) if one.message == after), len(entries))
+        found = Log(label, ClusterRead(entries=tuple(entries), cursors=())).snapshots
+        return tuple(one for one in found if after is None or one.requests[0] > first)
+
+    def began_ms(self, label: str, snapshot: SnapshotSeen) -> int:
+        """When a cluster began a snapshot, by its own clock, in milliseconds since 1970."""
+        return self._log(label)[snapshot.requests[0]].published_ms
+
+    def ends(self) -> dict[str, Position]:
+        """Where the last entry of each cluster stands that has any."""
+        # Not the last confirmed position: in a new ledger that may be before its first entry, where no cursor need go.
+        last = {label: last_stored(self._internal(label)) for label in self._labels}
+        return {label: position for label, position in last.items() if position is not None}
+
+    def left(self, ends: Mapping[str, Position]) -> dict[Link, Position]:
+        """The links over which not all up to these ends is passed on, as clusters say themselves, and how far each is.
+
+        That nothing at all is left to be passed on would be too much to ask for: each snapshot stores something more.
+        """
+        replicators = {link: _REPLICATOR + self._cluster_of(link[1]).name for link in self._links}
+        passed = {link: self.mark_delete(link[0], name) or EARLIEST for link, name in replicators.items()}
+        return {link: at for link, at in passed.items() if at < ends.get(link[0], EARLIEST)}
+
+    def not_replicated(self, link: Link) -> tuple[str, ...]:
+        """The messages published at the source of a link after the last one of them that the target has."""
+        source, target = link
+        there = self.messages(target)
+        own = [entry.message for entry in self._log(source) if entry.message is not None and entry.origin == source]
+        replicated = max((index + 1 for index, message in enumerate(own) if message in there), default=0)
+        return tuple(own[replicated:])
+
+    def has_reconnected(self, link: Link) -> bool:
+        """Whether the topic's replicator came over a link again since it was made."""
+        return self._world.has_reconnected(link, self._topic)
+
+    def mark_delete(self, label: str, subscription: str) -> Position | None:
+        """Where a subscription is; None if the cluster has none of that name."""
+        told = self._internal(label).cursors.get(subscription)
+        return None if told is None else Position.parse(told.mark_delete_position)
+
+    def _look(self) -> _Look:
+        told = [self._internal(label) for label in self._labels]
+        logs = [
+            (one.last_confirmed_entry, {name: cursor.mark_delete_position for name, cursor in one.cursors.items()})
+            for one in told
+        ]
+        return _Look(logs, self._world.replicators(self._labels, self._topic))
+
+    def _cluster_of(self, label: str) -> Cluster:
+        return self._world.clusters.cluster(label)
+
+    def _internal(self, label: str) -> InternalStats:
+        try:
+            return retry(lambda: self._cluster_of(label).admin.internal_stats(self._topic), QUIET_TIMEOUT_S)
+        except AdminError as error:
+            raise HarnessError(f"cluster {label} does not say what it has of {self._topic}: {error}") from error
+
+    def _cluster(self, label: str) -> ClusterRead:
+        # The cursors first: the log, read after that, then has all that they have passed.
+        cursors = self._cursors(label)
+        return ClusterRead(entries=tuple(self._log(label)), cursors=cursors)
+
+    def _cursors(self, label: str) -> tuple[ClusterCursor, ...]:
+        internal = self._internal(label)
+        stats = self._cluster_of(label).admin.stats(self._topic).subscriptions
+        return tuple(
+            ClusterCursor(
+                subscription=name,
+                mark_delete=Position.parse(cursor.mark_delete_position),
+                acknowledged=tuple((one.after, one.last) for one in cursor.acknowledged_ranges),
+                backlog=stats[name].backlog,
+                is_replicated=stats[name].replicated,
+            )
+            for name, cursor in internal.cursors.items()
+            if name in stats
+        )
+
+    def _log(self, label: str) -> list[ClusterEntry]:
+        positions = list(stored_positions(self._internal(label)))
+        admin = self._cluster_of(label).admin
+        deadline = Deadline.after(READ_TIMEOUT_S)
+        new = [position for position in positions if (label, position) not in self._entries]
+        with ThreadPoolExecutor(READERS) as readers:
+            for position, read in zip(new, readers.map(partial(admin.read_entry, self._topic), new), strict=True):
+                self._entries[label, position] = self._told(label, read)
+                if deadline.passed and position != new[-1]:
+                    readers.shutdown(cancel_futures=True)
+                    raise TooMuchToRead(f"cluster {label} has more of {self._topic} than can be read in time")
+        return [self._entries[label, position] for position in positions]
+
+    def _told(self, label: str, read: RestEntry) -> ClusterEntry:
+        labels = self._world.labels_by_name
+        marker = read_marker(read, labels)
+        is_message = read.marker_type is None
+        return ClusterEntry(
+            position=read.position,
+            origin=label if read.replicated_from is None else labels[read.replicated_from],
+            published_ms=read.publish_time_ms,
+            message=business_id_of(read.payload) if is_message else None,
+            marker=marker,
+        )

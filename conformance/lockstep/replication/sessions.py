@@ -1,0 +1,239 @@
+"""Producers and consumers of one example at several clusters, through the wire client's sessions.
+
+A consumer waits for one more message for a short time only: what is under way between clusters arrives at any time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
+from conformance.harness_error import HarnessError
+from conformance.lockstep.clusters import ReplicationWorld, now_ms
+from conformance.lockstep.cursors.accounts import PAUSE_S
+from conformance.lockstep.cursors.consumers import WireMember
+from conformance.lockstep.positions import Whereabouts
+from conformance.lockstep.replication.reading import Reading, TooMuchToRead
+from conformance.lockstep.sessions import NO_ANSWER, WireSession
+from conformance.wait import Deadline, retry
+from model.cluster_events import ClustersRead
+from model.events import (
+    Acknowledged,
+    AnyOutcome,
+    Done,
+    Opened,
+    ReceivedMessages,
+    Refused,
+    Sent,
+    Skipped,
+    Subscribed,
+    Unknown,
+)
+from model.operations import OpenProducer, Send
+from model.subscription_operations import AckById, Subscribe
+
+ANSWER_TIMEOUT_S: Final = 20.0
+"""How long a cluster may take to acknowledge all that a consumer acknowledged, or to let a client in."""
+
+LAST_MESSAGE_S: Final = 0.2
+"""How long a consumer waits for one more message."""
+
+EVERYTHING: Final = 100
+"""How many messages are received at a time where all are wanted."""
+
+NO_SESSION: Final = Skipped("there is no such session")
+NO_CONSUMER: Final = Skipped("there is no such consumer")
+
+
+@dataclass(slots=True)
+class TopicInClusters:
+    """A topic of the example: its real name, which is the same everywhere, and the clusters that have it.
+
+    ``closed``: those that closed their replicators while it was idle, and have not opened it to a producer since.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    reading: Reading
+    is_replicated: bool
+    closed: set[str] = field(default_factory=set)
+
+    def read_back(self) -> ClustersRead | None:
+        """What all clusters have of it, once nothing changes any more; None if it cannot be read in time."""
+        with suppress(TooMuchToRead):
+            return self.reading.quiet(closed=self.closed)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerAtCluster:
+    """A consumer: at which cluster, of which topic, whether it asked for a replicated subscription, and its handle."""
+
+    cluster: str
+    topic: TopicInClusters
+    is_replicated: bool
+    handle: WireMember
+
+
+class Sessions:
+    """The producers and consumers of one example, by their names in the history."""
+
+    def __init__(self, world: ReplicationWorld) -> None:
+        self._world = world
+        self._positions: dict[str, Whereabouts] = {}
+        self._producers: dict[str, tuple[str, WireSession]] = {}
+        self._consumers: dict[str, ConsumerAtCluster] = {}
+
+    def has(self, name: str | None) -> bool:
+        """Whether there is a session or a consumer of this name."""
+        return name in self._producers or name in self._consumers
+
+    def consumer(self, name: str) -> ConsumerAtCluster | None:
+        """A consumer that is connected."""
+        return self._consumers.get(name)
+
+    # ------------------------------------------------------------------------------------------------------- producers
+
+    def open(self, operation: OpenProducer, topic: TopicInClusters, cluster: str) -> AnyOutcome:
+        """Open a producer at a cluster, instead of the one that had the session."""
+        self.leave_producer(operation.session, lambda live: live.close())
+        topic.closed.discard(cluster)
+        try:
+            live = retry(lambda: self.producer(operation.producer, topic, cluster), ANSWER_TIMEOUT_S)
+        except (ConnectionLost, NoAnswer) as error:
+            return Unknown(str(error))
+        except ServerRefused as refused:
+            return Refused(refused.code, refused.message)
+        self._producers[operation.session] = (cluster, live)
+        return Opened(live.last_sequence_id)
+
+    def producer(self, producer: str, topic: TopicInClusters, cluster: str) -> WireSession:
+        """A producer that is no session of the history. Errors as for :class:`WireSession`."""
+        return WireSession(self._world.service(cluster), topic.name, producer)
+
+    def send(self, operation: Send) -> AnyOutcome:
+        """Send entries, and wait for the answers, which are all that a topic of several clusters is asked for."""
+        if operation.session not in self._producers:
+            return NO_SESSION
+        if not operation.wait or any(entry.is_batch for entry in operation.entries):
+            return Skipped("at a cluster of several, single messages are sent and awaited")
+        _, live = self._producers[operation.session]
+        if not live.is_open:
+            return Skipped("the session was closed from the other side")
+        try:
+            live.send(operation.entries)
+            answers = live.collect()
+        except (ConnectionLost, NoAnswer) as error:
+            return Unknown(str(error))
+        # Three brokers on one machine may be slower than one: that an answer takes long is no refusal.
+        return Sent(tuple(Unknown(one.message) if one == NO_ANSWER else one for one in answers))
+
+    def leave_producer(self, session: str, leave: Callable[[WireSession], None]) -> AnyOutcome:
+        """End a session."""
+        if session not in self._producers:
+            return NO_SESSION
+        leave(self._producers.pop(session)[1])
+        return Done()
+
+    # ------------------------------------------------------------------------------------------------------- consumers
+
+    def subscribe(self, operation: Subscribe, topic: TopicInClusters, cluster: str) -> AnyOutcome:
+        """Have a consumer subscribe at a cluster."""
+        if operation.consumer in self._consumers:
+            return Skipped("a consumer of this name is subscribed")
+        try:
+            handle = retry(lambda: self._handle(operation, topic, cluster), ANSWER_TIMEOUT_S)
+        except ServerRefused as refused:
+            return Refused(refused.code, refused.message)
+        self._consumers[operation.consumer] = ConsumerAtCluster(cluster, topic, operation.is_replicated, handle)
+        return Subscribed()
+
+    def _handle(self, operation: Subscribe, topic: TopicInClusters, cluster: str) -> WireMember:
+        positions = self._positions.setdefault(cluster, Whereabouts())
+        service, traits = self._world.service(cluster), self._world.traits
+        return WireMember(service, operation, topic.name, operation.consumer, positions, traits)
+
+    def leave_consumer(self, name: str, leave: Callable[[WireMember], None]) -> AnyOutcome:
+        """Have a consumer go."""
+        if name not in self._consumers:
+            return NO_CONSUMER
+        leave(self._consumers.pop(name).handle)
+        return Done()
+
+    def receive(self, name: str, count: int) -> AnyOutcome:
+        """Have a consumer receive what its cluster dispatches now."""
+        consumer = self._consumers.get(name)
+        return NO_CONSUMER if consumer is None else _if_open(consumer, lambda: received(consumer.handle, count))
+
+    def acknowledge(self, operation: AckById) -> AnyOutcome:
+        """Have a consumer acknowledge those of these messages that it has, wherever they are stored."""
+        consumer = self._consumers.get(operation.consumer)
+        return NO_CONSUMER if consumer is None else _if_open(consumer, lambda: acknowledged(consumer.handle, operation))
+
+    # ------------------------------------------------------------------------------------------------------------- all
+
+    def drop(self, cluster: str, topic: TopicInClusters | None = None) -> None:
+        """The broker of a cluster closed all sessions, or those of a topic: none of them comes back by itself."""
+        for name, (label, live) in list(self._producers.items()):
+            if label == cluster and (topic is None or live.topic == topic.name):
+                self.leave_producer(name, lambda session: session.crash())
+        for name, consumer in list(self._consumers.items()):
+            if consumer.cluster == cluster and topic in (None, consumer.topic):
+                self.leave_consumer(name, lambda handle: handle.crash())
+
+    def close(self) -> None:
+        """Cut all connections."""
+        for label in self._world.clusters.labels:
+            self.drop(label)
+
+
+def _if_open(consumer: ConsumerAtCluster, act: Callable[[], AnyOutcome]) -> AnyOutcome:
+    if not consumer.handle.is_open:
+        return Skipped("the consumer was closed from the other side")
+    try:
+        return act()
+    except ServerRefused as refused:
+        return Refused(refused.code, refused.message)
+
+
+def received(handle: WireMember, count: int) -> ReceivedMessages:
+    """What a consumer receives now; a message that it received before counts as well."""
+    handle.ask_for(count)
+    messages = handle.collect()
+    while len(messages) < count:
+        handle.pump(LAST_MESSAGE_S)
+        if not handle.waiting_count:
+            break
+        messages += handle.take(count - len(messages))
+    return ReceivedMessages(messages)
+
+
+def acknowledged(handle: WireMember, operation: AckById) -> AnyOutcome:
+    """Acknowledge what the consumer has of these messages."""
+    named = sorted((one for one in handle.unacknowledged if one.business_id in operation.ids), key=lambda m: m.position)
+    if not named:
+        return Skipped("the consumer has none of these messages")
+    begun_ms = now_ms()
+    sent = handle.acknowledge(named[-1:] if operation.cumulative else named, cumulative=operation.cumulative)
+    return Acknowledged(sent.messages, sent.receipt, begun_ms)
+
+
+def acknowledge_all(consumer: ConsumerAtCluster, world: ReplicationWorld) -> None:
+    """Receive and acknowledge all that a cluster has; HarnessError if some of it stays unacknowledged."""
+    admin, handle = world.clusters.cluster(consumer.cluster).admin, consumer.handle
+    deadline = Deadline.after(ANSWER_TIMEOUT_S)
+    while True:
+        received(handle, EVERYTHING)
+        if left := handle.unacknowledged:
+            handle.acknowledge(left, cumulative=False)
+        told = admin.stats(consumer.topic.name).subscriptions[handle.subscription]
+        handle.pump()
+        if told.unacked_messages == 0 and not handle.waiting_count:
+            return
+        if deadline.passed:
+            raise HarnessError(f"{told.unacked_messages} messages stay unacknowledged at cluster {consumer.cluster}")
+        time.sleep(PAUSE_S)

@@ -1,0 +1,1 @@
+"""Reading histories as Parquet, from any file system; nothing is judged."""

@@ -1,0 +1,138 @@
+"""Examines files by their footers before they are trusted: a file of a history, or a sentence on what is wrong with it.
+
+pyarrow reads the footers, of this machine's files by their paths, and of all others from their last bytes, which Hadoop
+brings. It is done side by side, for what takes its time with an object store is waiting.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from conformance.history.about import ByRun, of_footer
+from conformance.history.parquet import ABOUT_KEY, REPLACES_KEY, RUNS_KEY, SCHEMA, VERSION_KEY
+from conformance.history.recorded import ADDED, VERSION
+from conformance.pipeline.files.file_systems import Tails, is_local, local_path, reason
+
+AT_ONCE = 16
+"""How many footers are asked for at a time: an object store takes them all."""
+
+TAIL_BYTES = 64 * 2**10
+"""How much is read of a file's end at first; a footer that is longer is read again, whole."""
+
+_PHYSICAL = {pa.int64(): "INT64", pa.int32(): "INT32", pa.bool_(): "BOOLEAN", pa.string(): "BYTE_ARRAY"}
+
+_MAGIC = b"PAR1"
+_LENGTH_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """One whole file of a history: its address, and what its footer says."""
+
+    path: str
+    size_bytes: int
+    runs: frozenset[str]
+    replaces: frozenset[str]
+    about: ByRun
+    names_topics_only: bool
+    """Whether each of its events is known to name a topic, so that none tells of a whole cluster."""
+
+    @property
+    def bucket(self) -> str:
+        return posixpath.dirname(self.path)
+
+    @property
+    def history(self) -> str:
+        """The folder of the whole history."""
+        return posixpath.dirname(self.bucket)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a file of this machine's, or on a cluster of each machine's."""
+        return is_local(self.path)
+
+    @property
+    def name(self) -> str:
+        return posixpath.basename(self.path)
+
+
+def examined(spark: SparkSession, sizes_bytes: Mapping[str, int]) -> dict[str, File | str]:
+    """Each of these files by its path, or what is wrong with it."""
+    tails = Tails(spark)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        found = pool.map(lambda path: _examined(tails, path, sizes_bytes[path]), sizes_bytes)
+        return dict(zip(sizes_bytes, found, strict=True))
+
+
+def _examined(tails: Tails, path: str, size_bytes: int) -> File | str:
+    try:
+        footer = pq.read_metadata(local_path(path)) if is_local(path) else _footer(tails, path, size_bytes)
+    except Py4JJavaError as error:
+        return f"{path} is not a whole Parquet file: {reason(error)}"
+    except (pa.ArrowException, OSError) as error:
+        return f"{path} is not a whole Parquet file: {str(error).splitlines()[0]}"
+    told = footer.metadata or {}
+    wrong = _wrong(footer, told)
+    if wrong:
+        return f"{path} {wrong}"
+    try:
+        return File(
+            path=path,
+            size_bytes=size_bytes,
+            runs=_names(told, RUNS_KEY),
+            replaces=_names(told, REPLACES_KEY),
+            about=of_footer(told.get(ABOUT_KEY, b"{}")),
+            names_topics_only=_names_topics_only(footer),
+        )
+    except msgspec.MsgspecError as error:
+        return f"{path} has a garbled footer: {error}"
+
+
+def _footer(tails: Tails, path: str, size_bytes: int) -> pq.FileMetaData:
+    """The footer of a file that is not this machine's."""
+    tail = tails.read(path, size_bytes, TAIL_BYTES)
+    end = tail.to_pybytes()[-_LENGTH_BYTES - len(_MAGIC) :]
+    if end.endswith(_MAGIC):
+        needed_bytes = int.from_bytes(end[:_LENGTH_BYTES], "little") + len(end)
+        if tail.size < min(needed_bytes, size_bytes):
+            tail = tails.read(path, size_bytes, needed_bytes)
+    return pq.read_metadata(pa.BufferReader(tail))
+
+
+def _wrong(footer: pq.FileMetaData, told: Mapping[bytes, bytes]) -> str:
+    """What is wrong with a file by its footer, said of it; nothing where all is well."""
+    version = told.get(VERSION_KEY)
+    if version is None:
+        return "is no file of a history: it does not say which version of the schema it has"
+    if version != str(VERSION).encode():
+        return f"has version {version.decode(errors='replace')} of the schema; this suite reads version {VERSION}"
+    schema = footer.schema
+    columns = {field.path: field.physical_type for field in map(schema.column, range(len(schema)))}
+    lacking = [name for name in SCHEMA.names if name not in columns and name not in ADDED]
+    if lacking:
+        return f"lacks the column {lacking[0]}"
+    for name, physical in columns.items():
+        if name in SCHEMA.names and physical != _PHYSICAL[SCHEMA.field(name).type]:
+            return f"has {physical} in the column {name}, which should be {_PHYSICAL[SCHEMA.field(name).type]}"
+    return "" if footer.num_rows else "is empty: there is no event in it"
+
+
+def _names_topics_only(footer: pq.FileMetaData) -> bool:
+    """Whether the statistics of every row group say so; they need not be there."""
+    number = footer.schema.names.index("topic")
+    columns = (footer.row_group(group).column(number) for group in range(footer.num_row_groups))
+    told = [column.statistics for column in columns]
+    return all(one is not None and one.has_null_count and one.null_count == 0 for one in told)
+
+
+def _names(told: Mapping[bytes, bytes], key: bytes) -> frozenset[str]:
+    return msgspec.json.decode(told.get(key, b"[]"), type=frozenset[str])

@@ -1,0 +1,1 @@
+"""The invariants, one function each, over the events of one topic."""

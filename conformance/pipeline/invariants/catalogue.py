@@ -1,0 +1,86 @@
+"""All invariants: the rule that each decides, and the function of its document's module.
+
+To add one: write its function, put it here, and break it in ``tests/pipeline`` in three ways at least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
+
+from conformance.pipeline.invariants import chunking, cursors, deduplication, key_shared, liveness, replication
+from conformance.pipeline.invariants.clusters import Replicated
+from conformance.pipeline.topic import NOTHING, Found, Topic
+
+Judged = TypeVar("Judged", bound=Topic)
+
+
+@dataclass(frozen=True, slots=True)
+class _Deciding(Generic[Judged]):
+    """What must hold in every history, if the rule of this id does, and what decides it."""
+
+    rule: str
+    decide: Callable[[Judged], Found]
+
+    @property
+    def name(self) -> str:
+        """Its name in reports: the function's, in words."""
+        return self.decide.__name__.replace("_", " ")
+
+
+class Invariant(_Deciding[Topic]):
+    """One of a topic in one cluster."""
+
+    __slots__ = ()
+
+    def judge(self, topic: Topic) -> Found:
+        """What is found of a topic; nothing of several clusters together."""
+        return NOTHING if isinstance(topic, Replicated) else self.decide(topic)
+
+
+class OfClusters(_Deciding[Replicated]):
+    """One of a topic in all clusters that replicate it."""
+
+    __slots__ = ()
+
+    def judge(self, topic: Topic) -> Found:
+        """What is found of several clusters together; nothing of one alone."""
+        return self.decide(topic) if isinstance(topic, Replicated) else NOTHING
+
+
+AnyInvariant: TypeAlias = Invariant | OfClusters
+
+
+INVARIANTS: tuple[AnyInvariant, ...] = (
+    Invariant("DEDUP-02", deduplication.stored_twice),
+    Invariant("DEDUP-03", deduplication.falsely_confirmed),
+    Invariant("DEDUP-12", deduplication.forgotten),
+    Invariant("DEDUP-13", deduplication.out_of_order),
+    Invariant("DEDUP-15", deduplication.lost),
+    Invariant("DEDUP-16", deduplication.missed),
+    Invariant("DEDUP-16", liveness.stuck),
+    OfClusters("REPL-01", replication.not_replicated),
+    OfClusters("REPL-01", replication.replicated_twice),
+    OfClusters("REPL-01", replication.replicated_out_of_order),
+    OfClusters("REPL-01", replication.replicated_otherwise),
+    OfClusters("REPL-13", replication.left_behind),
+    OfClusters("REPL-14", replication.ahead),
+    OfClusters("REPL-14", replication.missed_everywhere),
+    Invariant("CHUNK-02", chunking.chunks_agree),
+    Invariant("CHUNK-03", chunking.chunks_in_order),
+    Invariant("CHUNK-04", chunking.delivered_whole),
+    Invariant("CHUNK-05", chunking.given_in_order),
+    Invariant("CHUNK-13", chunking.stored_whole),
+    Invariant("CHUNK-13", chunking.stored_once_in_order),
+    Invariant("ACK-01", cursors.mark_delete_over_a_hole),
+    Invariant("ACK-02", cursors.mark_delete_back),
+    Invariant("ACK-06", cursors.positions_rise),
+    Invariant("ACK-09", cursors.delivered_again),
+    Invariant("ACK-12", cursors.shared_one_at_a_time),
+    Invariant("KEY-01", key_shared.one_consumer_at_a_time),
+    Invariant("KEY-02", key_shared.keys_in_order),
+    Invariant("KEY-13", liveness.keys_stuck),
+)
+
+BY_NAME = {invariant.name: invariant for invariant in INVARIANTS}

@@ -1,0 +1,158 @@
+"""Document 002 over histories: chunks fit together, are stored once, and are delivered as one message, whole.
+
+A chunked message stands where its last chunk does. Which buffers a consumer has is the machines' business.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from conformance.history.recorded import Kind, Outcome
+from conformance.pipeline.invariants.order import are_of_type, given_late
+from conformance.pipeline.topic import NOTHING, Flags, Found, Ints, Topic, found
+
+
+def chunks_agree(topic: Topic) -> Found:
+    """CHUNK-02: the chunks of one uuid say the same of their number, producer and sequence id; ids are below it."""
+    logs = _chunks(topic)
+    order = logs[np.argsort(topic.codes("chunk_uuid")[logs], kind="stable")]
+    one, other = order[:-1], order[1:]
+    same = topic.codes("chunk_uuid")[one] == topic.codes("chunk_uuid")[other]
+    differs = np.zeros(len(one), dtype=np.bool_)
+    for name in ("chunks", "producer", "sequence_id"):
+        differs |= topic.differ(name, one, other)
+    bad = np.flatnonzero(same & differs)
+    chunk = topic.numbers("chunk_id", -1)[logs]
+    outside = logs[(chunk < 0) | (chunk >= topic.numbers("chunks", 0)[logs])]
+    contradict = "two chunks of one message contradict each other"
+    no_room = "a chunk has an id that its message has no room for"
+    return found(len(logs), bad, contradict, lambda index: (one[index], other[index])) + found(
+        0, outside, no_room, lambda row: (row,)
+    )
+
+
+def stored_once_in_order(topic: Topic) -> Found:
+    """CHUNK-13: under deduplication a message has one uuid in the log, and each chunk once, behind the one before."""
+    if not topic.is_deduplicated:
+        return NOTHING
+    logs = _chunks(topic)
+    logs = logs[~topic.present("replicated_from")[logs]]
+    uuid, chunk = topic.codes("chunk_uuid"), topic.numbers("chunk_id", -1)
+    order = logs[np.argsort(uuid[logs], kind="stable")]
+    one, other = order[:-1], order[1:]
+    wrong = np.flatnonzero((uuid[one] == uuid[other]) & (chunk[other] != chunk[one] + 1))
+    begins = order[np.append(np.ones(min(1, len(order)), dtype=np.bool_), uuid[one] != uuid[other])]
+    headless = begins[chunk[begins] != 0]
+    again = _same_message(topic, begins)
+    return (
+        found(len(logs), wrong, "a chunk does not follow the one before it", lambda index: (one[index], other[index]))
+        + found(0, headless, "a message has no first chunk", lambda row: (row,))
+        + found(0, again, "a chunked message is in the log a second time", lambda pair: pair)
+    )
+
+
+def _same_message(topic: Topic, begins: Ints) -> Ints:
+    """First chunks of one producer and sequence id under different uuids."""
+    producer, ids = topic.codes("producer"), topic.numbers("sequence_id", -1)
+    begins = begins[(producer[begins] >= 0) & (ids[begins] >= 0)]
+    order = begins[np.lexsort((begins, ids[begins], producer[begins]))]
+    one, other = order[:-1], order[1:]
+    same = (producer[one] == producer[other]) & (ids[one] == ids[other])
+    pairs: Ints = np.column_stack([one, other])[same]
+    return pairs
+
+
+def chunks_in_order(topic: Topic) -> Found:
+    """CHUNK-03: each chunk of a message stands in the log behind the one before it, whatever is repeated later."""
+    logs = _chunks(topic)
+    uuid, chunk = topic.codes("chunk_uuid"), topic.numbers("chunk_id", -1)
+    order = logs[np.lexsort((logs, chunk[logs], uuid[logs]))]
+    is_first = np.append(True, (uuid[order][1:] != uuid[order][:-1]) | (chunk[order][1:] != chunk[order][:-1]))
+    firsts = order[is_first[: len(order)]]
+    same = uuid[firsts][1:] == uuid[firsts][:-1]
+    follows = same & (chunk[firsts][1:] == chunk[firsts][:-1] + 1) & (firsts[1:] > firsts[:-1])
+    begins = ~np.append(False, same)[: len(firsts)] & (chunk[firsts] == 0)
+    bad = firsts[~(begins | np.append(False, follows)[: len(firsts)])]
+    return found(len(firsts), bad, "a chunk is in the log without the one before it in front of it", lambda row: (row,))
+
+
+def stored_whole(topic: Topic) -> Found:
+    """CHUNK-13: under deduplication a chunked message that was confirmed is in the log with all of its chunks."""
+    if topic.read_back is None or not topic.is_deduplicated:
+        return NOTHING
+    sends = topic.rows(Kind.SEND, outcomes=[Outcome.OK, Outcome.DUPLICATE])
+    producer, ids = topic.codes("producer"), topic.numbers("sequence_id", -1)
+    sends = sends[(topic.numbers("chunks", 1)[sends] > 1) & (producer[sends] >= 0) & (ids[sends] >= 0)]
+    sends = sends[topic.completed[sends] <= topic.invoked[topic.read_back]]
+    logs = _chunks(topic)
+    last = logs[topic.numbers("chunk_id", -1)[logs] == topic.numbers("chunks", 0)[logs] - 1]
+    whole = last[_are_whole(topic, last)]
+    values = np.unique(ids)
+    bad = sends[~np.isin(_identity(producer, ids, values)[sends], _identity(producer, ids, values)[whole])]
+    because = "a chunked message was confirmed, but its chunks are not all in the log"
+    return found(len(sends), bad, because, lambda row: (row, topic.read_back))
+
+
+def _identity(producer: Ints, ids: Ints, values: Ints) -> Ints:
+    """Each row's producer and sequence id as one number."""
+    identity: Ints = producer * len(values) + np.searchsorted(values, ids)
+    return identity
+
+
+def given_in_order(topic: Topic) -> Found:
+    """CHUNK-05: ordered consumers are given each producer's messages, chunked or not, in its order.
+
+    What counts is when each message was given for the first time, whoever got it.
+    """
+    dispatches = topic.at_a_position(topic.rows(Kind.DISPATCH))
+    is_ordered = are_of_type(topic, dispatches, "Exclusive", "Failover")
+    dispatches = dispatches[is_ordered & (topic.codes("producer")[dispatches] >= 0)]
+    because = "a message was given to an ordered consumer only after a later one of its producer"
+    return given_late(topic, dispatches, "producer", because)
+
+
+def delivered_whole(topic: Topic) -> Found:
+    """CHUNK-04: a chunked message is delivered only when all its chunks are in the log, and as it was sent."""
+    if topic.read_back is None:
+        return NOTHING
+    given = topic.at_a_position(topic.rows(Kind.DISPATCH))
+    given = given[topic.numbers("chunks", 1)[given] > 1]
+    given = given[topic.completed[given] <= topic.invoked[topic.read_back]]
+    named = given[topic.codes("chunk_uuid")[given] >= 0]
+    in_part = named[~_are_whole(topic, named)]
+    sends = topic.at_a_position(topic.rows(Kind.SEND, outcomes=[Outcome.OK]))
+    sent = np.full(topic.messages, -1)
+    sent[topic.message[sends]] = sends
+    known = given[sent[topic.message[given]] >= 0]
+    spoiled = known[topic.differ("digest", known, sent[topic.message[known]])]
+    unfinished = "a chunked message was delivered though its chunks are not all in the log"
+    changed = "a chunked message was delivered with another payload than it was sent with"
+    return found(len(given), in_part, unfinished, lambda row: (row, topic.read_back)) + found(
+        0, spoiled, changed, lambda row: (sent[topic.message[row]], row)
+    )
+
+
+def _are_whole(topic: Topic, given: Ints) -> Flags:
+    """Whether the log holds every chunk of these messages, up to where each stands.
+
+    Of a uuid's different chunk ids, in order, the one at index n - 1 is n - 1 only if all below it are there.
+    """
+    logs = _chunks(topic)
+    uuid, chunk = topic.codes("chunk_uuid"), topic.numbers("chunk_id", -1)
+    logs = logs[chunk[logs] >= 0]
+    width = int(chunk.max()) + 1
+    _, first = np.unique(uuid[logs] * width + chunk[logs], return_index=True)
+    different = np.append(logs[first], -1)  # its last stands for what is not there
+    begins = np.searchsorted(uuid[different[:-1]], uuid[given])
+    highest = np.minimum(begins + topic.numbers("chunks", 1)[given] - 1, len(different) - 1)
+    is_there = (highest < len(first)) & (uuid[different[highest]] == uuid[given])
+    all_there = is_there & (chunk[different[highest]] == topic.numbers("chunks", 1)[given] - 1)
+    beyond = topic.messages
+    furthest = np.maximum.accumulate(uuid[different] * beyond + topic.place[different])[highest] - uuid[given] * beyond
+    are_whole: Flags = all_there & (furthest <= topic.place[given])
+    return are_whole
+
+
+def _chunks(topic: Topic) -> Ints:
+    logs = topic.rows(Kind.LOG)
+    return logs[topic.codes("chunk_uuid")[logs] >= 0]

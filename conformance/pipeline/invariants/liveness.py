@@ -1,0 +1,125 @@
+"""Stuck subscriptions: something is due, nothing is outstanding, consumers wait, and for long nothing comes.
+
+Silence is judged at readings of a mark-delete only, for these say that the subscription still had something left, and
+that somebody still looked. A topic of which nobody saw what the broker sent is not judged: what an application has not
+taken may wait in its client.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from conformance.history.recorded import Kind, Outcome
+from conformance.pipeline.invariants.cursors import perhaps_acknowledged
+from conformance.pipeline.invariants.key_shared import KEY_SHARED
+from conformance.pipeline.invariants.order import are_of_type, is_undisturbed, starts
+from conformance.pipeline.invariants.outstanding import ends
+from conformance.pipeline.topic import NEVER, NOTHING, UNKNOWN_TIME, Found, Ints, Topic, found
+
+MOVEMENTS = (
+    Kind.DISPATCH,
+    Kind.ACK,
+    Kind.ACK_CUMULATIVE,
+    Kind.NACK,
+    Kind.REDELIVER,
+    Kind.SUBSCRIBE,
+    Kind.UNSUBSCRIBE,
+    Kind.BEGIN,
+    Kind.SKIP,
+)
+"""What makes a subscription move, or shows that it does."""
+
+LONG_AGO = np.iinfo(np.int64).min
+"""Before every time, an unknown one included."""
+
+
+def keys_stuck(topic: Topic) -> Found:
+    """KEY-13: a Key_Shared subscription that nobody holds anything of gives what is due."""
+    return _stuck(topic, is_key_shared=True)
+
+
+def stuck(topic: Topic) -> Found:
+    """DEDUP-16: any other subscription that nobody holds anything of gives what is due."""
+    return _stuck(topic, is_key_shared=False)
+
+
+def _stuck(topic: Topic, *, is_key_shared: bool) -> Found:
+    dispatches = topic.rows(Kind.DISPATCH)
+    if not np.any(topic.invoked[dispatches] != UNKNOWN_TIME):
+        return NOTHING
+
+    def decide(topic: Topic, subscription: int) -> Found:
+        joins = topic.of(subscription, topic.rows(Kind.SUBSCRIBE))
+        is_asked_for = bool(np.any(are_of_type(topic, joins, KEY_SHARED))) == is_key_shared
+        if not len(joins) or not is_asked_for or not is_undisturbed(topic, subscription):
+            return NOTHING
+        return _silent(topic, subscription)
+
+    return topic.over_subscriptions(decide)
+
+
+def _silent(topic: Topic, subscription: int) -> Found:
+    readings = topic.at_a_position(topic.of(subscription, topic.rows(Kind.CURSOR, outcomes=[Outcome.OK])))
+    attended = _attended(topic, subscription, _unmoved(topic, subscription, readings))
+    if not len(attended):
+        return Found(len(readings))
+    settled_ns = perhaps_acknowledged(topic, subscription)
+    quiet = _with_nothing_held(topic, subscription, attended, settled_ns)
+    due = {reading: _due(topic, subscription, reading, settled_ns) for reading in quiet.tolist()}
+    bad = np.array([reading for reading, messages in due.items() if len(messages)], dtype=np.int64)
+    because = "nothing is outstanding, and consumers are there, but a message that is due has not come for long"
+    return found(len(readings), bad, because, lambda reading: (due[int(reading)][0], reading))
+
+
+def _unmoved(topic: Topic, subscription: int, readings: Ints) -> Ints:
+    """Those before which nothing had moved for long."""
+    rows = topic.of(subscription, topic.rows(*MOVEMENTS))
+    begun = np.concatenate([starts(topic, rows), topic.fault_spans[:, 0]])
+    over = np.concatenate([topic.completed[rows], topic.fault_spans[:, 1]])
+    at_ns = topic.invoked[readings]
+    unmoved: Ints = readings[latest_end(begun, over, at_ns) < at_ns - topic.setting.stuck_after_ns]
+    return unmoved
+
+
+def _attended(topic: Topic, subscription: int, readings: Ints) -> Ints:
+    """Those at which a consumer was there that never began to leave."""
+    joins = topic.of(subscription, topic.rows(Kind.SUBSCRIBE, outcomes=[Outcome.OK]))
+    leaves = topic.of(subscription, topic.rows(Kind.UNSUBSCRIBE))
+    consumer = topic.codes("consumer")
+    left = np.full(int(consumer.max()) + 2, LONG_AGO)  # the last one is for events without a consumer
+    np.maximum.at(left, consumer[leaves], topic.completed[leaves])
+    staying = joins[left[consumer[joins]] < topic.invoked[joins]]
+    attended: Ints = readings[topic.invoked[readings] >= topic.completed[staying].min(initial=NEVER)]
+    return attended
+
+
+def _with_nothing_held(topic: Topic, subscription: int, readings: Ints, settled_ns: Ints) -> Ints:
+    """Those at which no consumer held a message; ``settled_ns``: when each was settled, cumulatively, too."""
+    dispatches = topic.at_a_position(topic.of(subscription, topic.rows(Kind.DISPATCH)))
+    start = starts(topic, dispatches)
+    end = np.minimum(ends(topic, subscription, dispatches, start), settled_ns[topic.message[dispatches]])
+    at_ns = topic.invoked[readings]
+    free: Ints = readings[latest_end(start, end, at_ns) <= at_ns]
+    return free
+
+
+def latest_end(begun: Ints, over: Ints, at_ns: Ints) -> Ints:
+    """For each time, when the last of the intervals that had begun by then is over; :data:`LONG_AGO` without one."""
+    order = np.argsort(begun)
+    latest = np.append(LONG_AGO, np.maximum.accumulate(over[order]))
+    ends_ns: Ints = latest[np.searchsorted(begun[order], at_ns, side="right")]
+    return ends_ns
+
+
+def _due(topic: Topic, subscription: int, reading: int, settled_ns: Ints) -> Ints:
+    """Messages in the log behind a mark-delete, sent long before it was read, that nobody may have acknowledged."""
+    at_ns = topic.invoked[reading]
+    logs = topic.rows(Kind.LOG)
+    begin = topic.of(subscription, topic.rows(Kind.BEGIN))[0]
+    behind = max(topic.place[begin], topic.place[reading])
+    logs = logs[(topic.place[logs] > behind) & ~topic.present("chunk_uuid")[logs]]
+    sends = topic.rows(Kind.SEND, outcomes=[Outcome.OK])
+    sends = sends[topic.completed[sends] <= at_ns - topic.setting.stuck_after_ns]
+    logs = logs[np.isin(topic.message[logs], topic.message[topic.at_a_position(sends)])]
+    due: Ints = logs[settled_ns[topic.message[logs]] > topic.completed[reading]]
+    return due

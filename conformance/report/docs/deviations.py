@@ -1,0 +1,56 @@
+"""The page of all deviations: one table and one section each, from their entries in the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from conformance.known import HISTORIES, address
+from conformance.report.docs.markdown import grid, page
+from model.deviation import Deviation
+
+HEADINGS = {
+    "deduplication": "Deduplication",
+    "replication": "Replicated subscriptions",
+    "chunking": "Chunking",
+    "cursors": "Acknowledgment and cursors",
+    "key_shared": "Key_Shared",
+}
+_FOLDER = "/".join(HISTORIES.parts[-3:])
+
+
+def deviations_page(by_document: Mapping[str, Iterable[Deviation]]) -> str:
+    """What is known of releases and clients, document by document."""
+    return page(
+        "Deviations",
+        "What released brokers and clients do differently from the documents, from the entries in `model/deviations`. "
+        "A run reports known deviations apart; `--known none` counts them as [violations](verdicts.md#known-deviations)"
+        ". `pulsar-conformance replay HISTORY --broker RELEASE --known none` shows one. *not*: the releases that were "
+        "seen without it.",
+        *(_document(HEADINGS[name], tuple(entries)) for name, entries in by_document.items()),
+    )
+
+
+def _document(heading: str, entries: tuple[Deviation, ...]) -> str:
+    rows = [(f"[`{one.name}`](#{one.name})", ", ".join((one.rule, *one.also)), _seen(one), one.side) for one in entries]
+    table = grid(("deviation", "breaks", "seen on", "side"), rows)
+    return "\n\n".join((f"## {heading}", table, *map(_section, entries)))
+
+
+def _section(deviation: Deviation) -> str:
+    upstream = ", ".join(f"[{_short(reference)}]({address(reference)})" for reference in deviation.upstream)
+    facts = [f"Upstream: {upstream or 'none known'}."]
+    if deviation.has_history:
+        facts.append(f"History: `{_FOLDER}/{deviation.name}.json`.")
+    if deviation.aliases:
+        facts.append(f"Formerly {' and '.join(f'`{alias}`' for alias in deviation.aliases)}.")
+    told = " ".join(filter(None, (deviation.statement, deviation.occurrence)))
+    return "\n\n".join((f"### {deviation.name}", told, f"*Cause:* {deviation.cause}", " ".join(facts)))
+
+
+def _seen(deviation: Deviation) -> str:
+    gone = f"; not {', '.join(deviation.gone)}" if deviation.gone else ""
+    return ", ".join(deviation.seen) + gone
+
+
+def _short(reference: str) -> str:
+    return reference.removeprefix("apache/pulsar").removeprefix("/")

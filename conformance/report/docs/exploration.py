@@ -1,0 +1,72 @@
+"""An exploration of the model in words: how much was seen, what holds everywhere, and how the rest is broken.
+
+It tells; what is explored and what must hold is :mod:`model.explorations`. A broken promise is told step by step, other
+broken statements only by how many steps they take, unless there is nothing else to tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import TypeVar
+
+from conformance.report.sentences.lists import count
+from model.explore import Counterexample, Exploration, Label, NamedExploration, Path, Statement
+
+S = TypeVar("S", bound=Hashable)
+L = TypeVar("L", bound=Label)
+
+
+def tell(named: NamedExploration[S, L], found: Exploration[S, L]) -> str:
+    """One exploration and what it found, as lines for a terminal."""
+    return "\n".join(_lines(named, found))
+
+
+def _lines(named: NamedExploration[S, L], found: Exploration[S, L]) -> Iterator[str]:
+    yield f"{named.name}: {named.what}"
+    yield f"  {_size(found)}"
+    if found.held and not found.counterexamples:
+        yield "  In every one of them:" if found.complete else "  In what was seen:"
+        yield from (f"    {_statement(statement)}" for statement in found.held)
+    elif found.held:
+        yield f"  {count(len(found.held), 'statement holds', 'statements hold')} in every one of them."
+    whole = _told_whole(found)
+    for counterexample in whole:
+        yield f"  Broken: {_statement(counterexample.broken)}"
+        yield from _steps(counterexample.path)
+    for counterexample in found.counterexamples:
+        if counterexample not in whole:
+            steps = count(len(counterexample.path.labels), "step", "steps")
+            yield f"  Broken after {steps}: {_statement(counterexample.broken)}"
+    yield from _endings(found)
+    for statement in found.unexercised:
+        yield f"  Not put to the test: {_statement(statement)}"
+    if found.untaken:
+        yield f"  Never happened: {', '.join(sorted(found.untaken))}."
+
+
+def _size(found: Exploration[S, L]) -> str:
+    seen = "" if found.complete else " Stopped there: nothing is said of the rest."
+    return (
+        f"{found.states:,} states, {found.transitions:,} transitions, at most {found.depth} steps from the start.{seen}"
+    )
+
+
+def _told_whole(found: Exploration[S, L]) -> tuple[Counterexample[S, L], ...]:
+    promises = tuple(c for c in found.counterexamples if c.broken.promise)
+    return promises or found.counterexamples[:1]
+
+
+def _endings(found: Exploration[S, L]) -> Iterator[str]:
+    if found.dead_end is not None:
+        yield "  Broken: from everywhere a good ending is within reach. It is not after:"
+        yield from _steps(found.dead_end)
+    elif found.knows_endings and not any(c.broken.promise for c in found.counterexamples):
+        yield "  From everywhere a good ending is within reach."
+
+
+def _statement(statement: Statement[S, L]) -> str:
+    return f"{statement.says} ({', '.join(statement.rules)})"
+
+
+def _steps(path: Path[S, L]) -> Iterator[str]:
+    yield from (f"    {number:2}. {label}" for number, label in enumerate(path.labels, start=1))

@@ -1,0 +1,218 @@
+"""A hunt for seeded defects, told: line by line while it goes on, at the end as a table and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, assert_never
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from conformance.events import (
+    AnyEvent,
+    HarnessErrorHappened,
+    Phase,
+    ReplayedSoundly,
+    RunStarted,
+    ViolationFound,
+    ViolationMinimised,
+)
+from conformance.harness_error import HarnessError
+from conformance.history.document import Replays
+from conformance.hunting import Failed, Found, Hunted, Missed, NotItsDoing, Suspected
+from conformance.report.sentences.lists import count
+
+
+class Progress:
+    """Says what happens in the run for one defect, a line each time."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def take(self, event: AnyEvent) -> None:
+        """Say what happened, if it matters here."""
+        if (line := _line(event)) is not None:
+            self._console.print(Text(f"  [{event.at_s:4.0f} s] {line}"), soft_wrap=True)
+
+    def tick(self, elapsed_s: float) -> None:
+        """The lines come often enough."""
+
+
+def _line(event: AnyEvent) -> str | None:
+    match event:
+        case RunStarted(release=release):
+            return f"Pulsar {release} is up, with the defect"
+        case Phase(what=what):
+            return what
+        case ViolationFound(machine=machine, violation=violation, operations=operations):
+            found = f"{machine} found it after {operations} operations"
+            return f"{found}: {violation.rule}, {violation.because}"
+        case ViolationMinimised(steps=steps, tries=tries, came_back=came_back):
+            shortened = f"the history was shortened to {count(steps, 'step', 'steps')}"
+            return f"{shortened}; it came back in {came_back} of {tries} replays"
+        case ReplayedSoundly(tries=tries, came_back=came_back):
+            return f"without the defect a rule broke in {came_back} of {tries} replays"
+        case HarnessErrorHappened(sentence=sentence):
+            return f"TROUBLE: {sentence}"
+        case _:
+            return None
+
+
+def show(hunted: Sequence[Hunted], console: Console) -> None:
+    """Print the table, what is wrong with those that were not found, and how many were.
+
+    Operations and seconds are those until it was found, steps those of the history made short, replays how often that
+    came back. Each defect has two lines, so that 80 columns are enough.
+    """
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("Defect", "Breaks", "Violated"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("Ops", "Secs", "Steps", "Replays"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in hunted:
+        table.add_row(_name(one), one.defect.breaks, *_cells(one))
+    console.print()
+    console.print(table)
+    console.print()
+    for one in hunted:
+        if (problem := problem_of(one)) is not None:
+            console.print(Text(f"{one.defect.name}: {problem}.", style="red"))
+    found = sum(isinstance(one, Found) for one in hunted)
+    console.print(Text(f"{found} of {count(len(hunted), 'defect', 'defects')} found.", style="bold"))
+
+
+def _name(one: Hunted) -> Text:
+    match one:
+        case Found(catch=catch):
+            below, style = f"by {catch.machine}", "green"
+        case NotItsDoing():
+            below, style = "not its doing", "bold red"
+        case Suspected():
+            below, style = "suspected", "bold yellow"
+        case Missed():
+            below, style = "not found", "bold red"
+        case Failed():
+            below, style = "harness error", "yellow"
+        case _:
+            assert_never(one)
+    return Text.assemble(one.defect.name, "\n  ", (below, style))
+
+
+def _cells(one: Hunted) -> tuple[str, ...]:
+    match one:
+        case Found(catch=catch) | NotItsDoing(catch=catch) | Suspected(catch=catch):
+            replays = f"{catch.with_defect.came_back} of {catch.with_defect.tries}"
+            rule, operations = catch.violation.rule, str(catch.operations)
+            return rule, operations, f"{catch.seconds:.1f}", str(catch.steps), replays
+        case Missed(operations=number, seconds=seconds):
+            return "-", str(number), f"{seconds:.1f}", "-", "-"
+        case Failed():
+            return "-", "-", "-", "-", "-"
+        case _:
+            assert_never(one)
+
+
+def problem_of(one: Hunted) -> str | None:
+    """What is wrong, in a sentence without its full stop; None where the defect was found."""
+    match one:
+        case Found():
+            return None
+        case NotItsDoing(catch=catch):
+            times = f"{catch.without.came_back} of {catch.without.tries} replays"
+            return f"{catch.violation.rule} was broken without the defect, too, in {times}: {catch.violation.because}"
+        case Suspected(catch=catch):
+            times = f"none of {catch.with_defect.tries} replays"
+            return (
+                f"{catch.violation.rule} was broken with it, but that came back in {times}: {catch.violation.because}"
+            )
+        case Missed():
+            what = one.defect.summary.rstrip(".")
+            return f"the machines did not find it; it should break {one.defect.breaks}: {what}"
+        case Failed(why=why):
+            return why.rstrip(".")
+        case _:
+            assert_never(one)
+
+
+class ToldDefect(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One defect's hunt as it is kept: the fields of :class:`~conformance.hunting.Catch` are there if it was caught.
+
+    ``history``: its file, in the folder of the hunt's report. ``problem``: why it does not count as found.
+    """
+
+    id: str
+    breaks: str
+    result: Literal["found", "not-its-doing", "suspected", "not-found", "harness-error"]
+    machine: str | None = None
+    rule: str | None = None
+    because: str | None = None
+    operations: int | None = None
+    seconds: float | None = None
+    steps: int | None = None
+    replays: Replays | None = None
+    replays_without_defect: Replays | None = None
+    history: str | None = None
+    problem: str | None = None
+
+
+class ToldHunt(Struct, frozen=True, kw_only=True):
+    """A hunt as it is kept; ``budget_s`` is what it had for each defect, in seconds."""
+
+    broker: str
+    seed: int
+    budget_s: float
+    defects: tuple[ToldDefect, ...]
+
+
+def as_json(hunted: Sequence[Hunted], *, broker: str, seed: int, budget_s: float) -> bytes:
+    """The hunt as one object, indented for people: a :class:`ToldHunt`."""
+    told = ToldHunt(broker=broker, seed=seed, budget_s=budget_s, defects=tuple(_told(one) for one in hunted))
+    return msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n"
+
+
+def read(path: Path) -> ToldHunt:
+    """A hunt that was kept; HarnessError when the file is none."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=ToldHunt)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise HarnessError(f"{path} is not the account of a hunt: {error}") from error
+
+
+def _told(one: Hunted) -> ToldDefect:
+    told = ToldDefect(id=one.defect.name, breaks=one.defect.breaks, result=_result(one), problem=problem_of(one))
+    if not isinstance(one, Found | NotItsDoing | Suspected):
+        return told
+    catch = one.catch
+    return replace(
+        told,
+        machine=catch.machine,
+        rule=catch.violation.rule,
+        because=catch.violation.because,
+        operations=catch.operations,
+        seconds=round(catch.seconds, 1),
+        steps=catch.steps,
+        replays=catch.with_defect,
+        replays_without_defect=catch.without,
+        history=f"{one.defect.name}/{Path(catch.history).name}",
+    )
+
+
+def _result(one: Hunted) -> Literal["found", "not-its-doing", "suspected", "not-found", "harness-error"]:
+    match one:
+        case Found():
+            return "found"
+        case NotItsDoing():
+            return "not-its-doing"
+        case Suspected():
+            return "suspected"
+        case Missed():
+            return "not-found"
+        case Failed():
+            return "harness-error"
+        case _:
+            assert_never(one)

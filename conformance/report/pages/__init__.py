@@ -1,0 +1,1 @@
+"""The HTML page of a run, with its diagrams and plots."""

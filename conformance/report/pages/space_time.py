@@ -1,0 +1,185 @@
+"""A space-time diagram as inline SVG: time goes down, a lane for each client and broker, a band for each step.
+
+Colours are the style sheet's, and nothing is told by colour alone: the step that breaks the rule has a sign, an arrow
+that nobody knows the arrival of ends in a cross. All texts are escaped, and cut to the room that they have; each step
+has its whole sentence as a title.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+from conformance.report.pages.arrows import Arrow
+from conformance.report.pages.diagram import Band, Diagram, Lane
+from conformance.report.sentences.lists import count
+
+AXIS, LANE, RIGHT = 92, 190, 200
+"""The widths of the axis, of a lane, and of what is left free to the right of the last one, in pixels."""
+
+HEAD, LINE, GAP = 44, 18, 7
+"""The heights of the lanes' headings, of a line of text or an arrow, and of the least pause between two steps."""
+
+TALLEST, LONGEST_GAP = 84, 22
+"""What takes long is compressed to so many pixels."""
+
+PIXELS_A_MS = 0.05
+LETTERS_AT_MOST = 400
+"""How long the sentence of a step, or of the violation, is told."""
+
+_LETTER = 6.7
+"""About how wide a letter is, in pixels."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Placed:
+    """A band with its place; ``pause_ms``: the pause before it, where that is compressed."""
+
+    band: Band
+    top: float
+    height: float
+    is_compressed: bool
+    pause_ms: float | None
+
+
+def draw(diagram: Diagram, *, name: str) -> Markup:
+    """The diagram; ``name`` is unique in its page."""
+    placed = list(_placed(diagram.bands))
+    at = {lane.name: AXIS + LANE * (number + 0.5) for number, lane in enumerate(diagram.lanes)}
+    width = AXIS + LANE * len(diagram.lanes) + RIGHT
+    height = placed[-1].top + placed[-1].height + 14
+    parts = [Markup("").join(_heading(lane, at[lane.name], height) for lane in diagram.lanes)]
+    parts += [_band(one, at, width) for one in placed]
+    return Markup(
+        '<svg class="space-time" role="img" aria-labelledby="{name}-t {name}-d" width="{width}" height="{height:.0f}" '
+        'viewBox="0 0 {width} {height:.0f}">'
+        '<title id="{name}-t">{title}</title><desc id="{name}-d">{desc}</desc>{body}</svg>'
+    ).format(
+        name=name,
+        width=width,
+        height=height,
+        title=f"Space-time diagram of {count(len(diagram.bands), 'step', 'steps')}",
+        desc=_description(diagram),
+        body=Markup("\n").join(parts),
+    )
+
+
+def _description(diagram: Diagram) -> str:
+    lanes = _at_most(", ".join(lane.heading for lane in diagram.lanes))
+    breaking = next((band for band in diagram.bands if band.breaks), None)
+    end = "" if breaking is None else f" Step {breaking.step} breaks {breaking.breaks}: {_at_most(diagram.because)}."
+    return f"Time goes down. Lanes: {lanes}.{end} The table after it has the same steps in words."
+
+
+def _placed(bands: Iterable[Band]) -> Iterable[_Placed]:
+    """Each band below the one before: as high as its lines need, or as it took long, but not endlessly."""
+    y, before_ms = float(HEAD), None
+    for band in bands:
+        pause = 0.0 if before_ms is None else max(0.0, band.invoked_ms - before_ms) * PIXELS_A_MS
+        y += min(max(GAP, pause), LONGEST_GAP)
+        lines = LINE * (1 + len(band.arrows)) + (4 if not band.arrows else 0)
+        took = (band.completed_ms - band.invoked_ms) * PIXELS_A_MS
+        yield _Placed(
+            band=band,
+            top=y,
+            height=min(max(lines, took), max(lines, TALLEST)),
+            is_compressed=took > max(lines, TALLEST),
+            pause_ms=band.invoked_ms - before_ms if before_ms is not None and pause > LONGEST_GAP else None,
+        )
+        y += min(max(lines, took), max(lines, TALLEST))
+        before_ms = band.completed_ms
+
+
+def _heading(lane: Lane, x: float, height: float) -> Markup:
+    name, _, rest = lane.heading.partition(" (")
+    below = f"({rest}" if rest else ""
+    return Markup(
+        '<g class="lane{kind}"><title>{whole}</title><line x1="{x:.0f}" x2="{x:.0f}" y1="{head}" y2="{height:.0f}"/>'
+        '<text x="{x:.0f}" y="14" class="name">{name}</text><text x="{x:.0f}" y="30">{below}</text></g>'
+    ).format(
+        kind=" broker" if lane.is_broker else "",
+        whole=_at_most(lane.heading),
+        x=x,
+        head=HEAD - 8,
+        height=height,
+        name=_cut(name, LANE - 8),
+        below=_cut(below, LANE - 8),
+    )
+
+
+def _band(placed: _Placed, at: dict[str, float], width: float) -> Markup:
+    band, y = placed.band, placed.top
+    x = at[band.lane]
+    parts = [Markup("<title>{}</title>").format(_at_most(band.words))]
+    if band.breaks:
+        parts.append(
+            Markup('<rect class="break" x="2" y="{:.1f}" width="{}" height="{:.1f}"/>').format(
+                y - 3, width - 4, placed.height + 6
+            )
+        )
+    parts.append(_axis(placed))
+    parts.append(
+        Markup('<rect class="bar {}" x="{:.0f}" y="{:.1f}" width="10" height="{:.1f}"/>').format(
+            band.tone.value, x - 5, y, placed.height
+        )
+    )
+    if placed.is_compressed:
+        parts.append(_zigzag(x, y + placed.height - 12))
+    parts += [_arrow(arrow, band, at, y + LINE * (number + 1) + 12) for number, arrow in enumerate(band.arrows)]
+    told = f"✕ breaks {band.breaks} · {band.did}" if band.breaks else band.did
+    parts.append(
+        Markup('<text class="did" x="{:.0f}" y="{:.1f}">{}</text>').format(x + 10, y + 12, _cut(told, width - x - 14))
+    )
+    return Markup('<g class="step{}">{}</g>').format(" breaks" if band.breaks else "", Markup("").join(parts))
+
+
+def _axis(placed: _Placed) -> Markup:
+    band, y = placed.band, placed.top
+    took_ms = band.completed_ms - band.invoked_ms
+    told = Markup(
+        '<text class="when" x="6" y="{:.1f}"><tspan class="step-number">{}</tspan><tspan x="32">{}</tspan></text>'
+    ).format(y + 12, band.step, _ms(band.invoked_ms))
+    if placed.is_compressed or placed.height > 2 * LINE:
+        told += Markup('<text class="took" x="32" y="{:.1f}">{}</text>').format(y + 12 + LINE, f"+{_ms(took_ms)}")
+    if placed.pause_ms is not None:
+        told += _zigzag(AXIS - 12, y - LONGEST_GAP / 2)
+        told += Markup('<text class="took" x="32" y="{:.1f}">{}</text>').format(y - 7, f"⋮ {_ms(placed.pause_ms)}")
+    return told
+
+
+def _zigzag(x: float, y: float) -> Markup:
+    """The sign of something that is compressed."""
+    return Markup('<path class="zigzag" d="M{:.0f} {:.0f}l5 -3l5 6l5 -6l5 3"/>').format(x - 10, y)
+
+
+def _arrow(arrow: Arrow, band: Band, at: dict[str, float], y: float) -> Markup:
+    client, broker = at[arrow.client], at[band.broker]
+    side = 1 if broker > client else -1
+    source, target = (client + 6 * side, broker - 6 * side) if arrow.is_out else (broker - 6 * side, client + 6 * side)
+    towards = 1 if target > source else -1
+    if arrow.is_lost:
+        target = (source + target) / 2
+    kind = "".join([" seen" if arrow.is_seen else "", " lost" if arrow.is_lost else ""])
+    head = f"l{-7 * towards} -3.5v7z" if not arrow.is_lost else "m-4 -4l8 8m0 -8l-8 8"
+    shape = Markup('<line x1="{:.0f}" x2="{:.0f}" y1="{y:.1f}" y2="{y:.1f}"/><path d="M{:.0f} {y:.1f}{}"/>').format(
+        source, target, target, head, y=y
+    )
+    text = Markup('<text class="{}" x="{:.0f}" y="{:.1f}">{}</text>').format(
+        "before" if side < 0 else "after", client + 14 * side, y - 3, _cut(arrow.label, abs(broker - client) - 24)
+    )
+    return Markup('<g class="arrow{}">{}{}</g>').format(kind, shape, text)
+
+
+def _ms(time_ms: float) -> str:
+    return f"{time_ms:,.0f} ms".replace(",", " ")
+
+
+def _at_most(text: str) -> str:
+    return text if len(text) <= LETTERS_AT_MOST else f"{text[: LETTERS_AT_MOST - 1]}…"
+
+
+def _cut(text: str, width: float) -> Markup:
+    letters = max(4, int(width / _LETTER))
+    return escape(text if len(text) <= letters else f"{text[: letters - 1]}…")

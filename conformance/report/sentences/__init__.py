@@ -1,0 +1,1 @@
+"""Operations, outcomes and events in sentences."""

@@ -1,0 +1,320 @@
+"""Operations in words: who acts, and what it does.
+
+A sentence about an operation is put together from its subject ("producer p0 (session s1, wire client)") and its deed
+("sends 4 (b7)"). What came of it is told elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from conformance.report.sentences import key_shared, network, replication
+from conformance.report.sentences.consumption import deed
+from conformance.report.sentences.lists import count, joined, times
+from conformance.report.sentences.participants import BROKER, CLIENTS, SUITE, Cast, at_cluster
+from model.cluster_operations import ReplicationOperation
+from model.failpoints import FAILPOINTS
+from model.operations import (
+    AnyOperation,
+    ClearFailpoints,
+    CloseProducer,
+    Consume,
+    CrashProducer,
+    CrashSource,
+    CreateTopic,
+    CursorOperation,
+    CutAfterSends,
+    Death,
+    Drain,
+    FinishSource,
+    GoesOn,
+    HoldAfterSends,
+    Interruption,
+    Kill,
+    Meanwhile,
+    NetworkOperation,
+    OpenProducer,
+    Point,
+    ReadChunkRate,
+    ReadDatabase,
+    ReadLog,
+    ReadSnapshot,
+    Restart,
+    RunReader,
+    RunSubscriber,
+    Send,
+    SetDeduplication,
+    SetFailpoint,
+    StartSource,
+    Switch,
+    Then,
+    Unload,
+)
+from model.subscription_operations import KeyOperation
+from model.vocabulary import Entry, Persistence
+
+_MEANWHILE: dict[Meanwhile, str] = {
+    "dies": "and it dies",
+    "reconnects": "and it reconnects",
+    "unload": "the topic is unloaded, and it reconnects",
+}
+
+
+def who_did_what(operation: AnyOperation, cast: Cast) -> tuple[str, str, str]:
+    """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
+    if isinstance(operation, CursorOperation):
+        return deed(operation, cast)
+    if isinstance(operation, KeyOperation):
+        return key_shared.deed(operation, cast)
+    if isinstance(operation, NetworkOperation):
+        return network.deed(operation)
+    if isinstance(operation, ReplicationOperation):
+        return replication.deed(operation)
+    match operation:
+        case OpenProducer(session=session) | CloseProducer(session=session) | CrashProducer(session=session):
+            return session, cast.producer(session), _deed_of_producer(operation)
+        case Send(session=session):
+            return session, cast.producer(session), _deed_of_producer(operation)
+        case StartSource(source=source) | FinishSource(source=source) | CrashSource(source=source):
+            return f"source {source}", f"source {source}", _deed_of_source(operation)
+        case Consume(consumer=consumer):
+            return f"consumer {consumer}", f"consumer {consumer}", _consumes(operation)
+        case RunReader(program=program) | RunSubscriber(program=program):
+            return f"program {program}", f"program {program}", _runs(operation)
+        case Unload(cluster=str(cluster)) | Restart(cluster=str(cluster)) | Kill(cluster=str(cluster)):
+            return cluster, f"cluster {cluster}", _done_to_broker(operation)
+        case Unload() | Restart() | Kill() | SetFailpoint() | ClearFailpoints():
+            return BROKER, "the broker", _done_to_broker(operation)
+        case CreateTopic() | SetDeduplication() | ReadSnapshot() | ReadLog() | ReadChunkRate():
+            return SUITE, "the suite", _deed_of_suite(operation)
+        case Drain() | ReadDatabase():
+            return SUITE, "the suite", _deed_of_suite(operation)
+        case _:
+            assert_never(operation)
+
+
+def _deed_of_producer(operation: OpenProducer | CloseProducer | CrashProducer | Send) -> str:
+    match operation:
+        case OpenProducer(topic=topic, cluster=cluster, is_chunking=is_chunking, compression=compression):
+            chunks = ", with chunking" if is_chunking else ""
+            packed = "" if compression == "none" else f", compressing with {compression}"
+            return f"is created on topic {topic}{at_cluster(cluster)}{chunks}{packed}"
+        case CloseProducer():
+            return "closes"
+        case CrashProducer():
+            return "crashes: its connection closes without CloseProducer"
+        case Send(entries=(entry,), wait=wait, interruption=interruption):
+            return f"sends {entry}{_interrupted(interruption)}" + ("" if wait else " and does not wait for the receipt")
+        case Send(entries=entries, wait=wait, interruption=interruption):
+            sends = f"sends {_entries(entries)}, all in flight at once{_interrupted(interruption)}"
+            return sends + ("" if wait else ", and does not wait for the receipts")
+        case _:
+            assert_never(operation)
+
+
+def _entries(entries: Sequence[Entry]) -> str:
+    return joined([str(entry) for entry in entries])
+
+
+def _interrupted(interruption: Interruption | None) -> str:
+    match interruption:
+        case None:
+            return ""
+        case CutAfterSends(sends, meanwhile):
+            return f"; after SEND {sends} its connection is cut, {_MEANWHILE[meanwhile]}"
+        case HoldAfterSends(sends, session, entries):
+            return f"; after SEND {sends} it is held until session {session} has sent {_entries(entries)}"
+        case _:
+            assert_never(interruption)
+
+
+def _deed_of_source(operation: StartSource | FinishSource | CrashSource) -> str:
+    match operation:
+        case StartSource(topic=topic, entries=entries, goes_on=goes_on, back=back, client=client):
+            last = "its last confirmed entry" if back == 1 else f"its last {back} confirmed entries"
+            again = f", sends {last} again" if back else ""
+            new = joined([str(entry) for entry in entries]) or "nothing new"
+            return f"starts on topic {topic} ({CLIENTS[client]}), resumes {_from(goes_on)}{again}, and sends {new}"
+        case FinishSource():
+            return "sends again until everything is confirmed, and closes"
+        case CrashSource(confirmed=confirmed):
+            entries_confirmed = count(confirmed, "entry of this run is", "entries of this run are")
+            return f"crashes once {entries_confirmed} confirmed"
+        case _:
+            assert_never(operation)
+
+
+def _from(goes_on: GoesOn) -> str:
+    match goes_on:
+        case "from-checkpoint":
+            return "after its last confirmed message"
+        case "from-told-id":
+            return "after the last sequence id"
+        case "with-new-only":
+            return "with new messages only"
+        case _:
+            assert_never(goes_on)
+
+
+def _consumes(operation: Consume) -> str:
+    subscription = f"subscription {operation.subscription} ({operation.kind}) of topic {operation.topic}"
+    received = f"receives up to {count(operation.count, 'message', 'messages')} of {subscription}"
+    return f"{received} with the {CLIENTS[operation.client]}{_acknowledging(operation.acks)}{_then(operation.then)}"
+
+
+def _acknowledging(acks: tuple[bool, ...]) -> str:
+    if all(acks):
+        return " and acknowledges each message"
+    if not any(acks):
+        return " and acknowledges none"
+    pattern = ", ".join("yes" if ack else "no" for ack in acks)
+    return f" and acknowledges messages in turn: {pattern}"
+
+
+def _then(then: Then) -> str:
+    match then:
+        case "stays":
+            return ""
+        case "closes":
+            return ", then closes"
+        case "crashes":
+            return ", then crashes"
+        case _:
+            assert_never(then)
+
+
+def _runs(operation: RunReader | RunSubscriber) -> str:
+    match operation:
+        case RunReader(topic=topic, death=death):
+            what = f"reads topic {topic}, storing its last message id and its state in one transaction"
+        case RunSubscriber(topic=topic, death=death):
+            what = f"consumes topic {topic}, storing business ids and its state in one transaction"
+        case _:
+            assert_never(operation)
+    return what + ("" if death is None else _dying(death))
+
+
+def _dying(death: Death) -> str:
+    return f", and kills itself at message {death.message}, {_at(death.point)}"
+
+
+def _at(point: Point) -> str:
+    match point:
+        case "received":
+            return "before it processes it"
+        case "state-changed":
+            return "with the state changed and the id not stored"
+        case "before-commit":
+            return "with all stored and nothing committed"
+        case "committed":
+            return "right after the commit"
+        case "acknowledged":
+            return "right after the ack"
+        case _:
+            assert_never(point)
+
+
+def _done_to_broker(operation: Unload | Restart | Kill | SetFailpoint | ClearFailpoints) -> str:
+    match operation:
+        case Unload(topic=topic, classic=classic):
+            return f"unloads topic {topic}; the next look-up reloads it{_implemented(classic)}"
+        case Restart(deduplication=None):
+            return "restarts gracefully on the same data"
+        case Restart(deduplication=on):
+            setting = f"deduplication {'on' if on else 'off'} for topics without a policy"
+            return f"restarts gracefully on the same data, with {setting}"
+        case Kill():
+            return "is killed (SIGKILL) and restarts on the same data"
+        case SetFailpoint(topic=topic, kind=kind, count=number, delay_ms=delay_ms, spared=spared):
+            delay = f", by {delay_ms} ms" if delay_ms else ""
+            after = f", after {count(spared, 'write', 'writes')} that succeed" if spared else ""
+            does = f"{FAILPOINTS[kind].statement}{delay} ({kind})"
+            return f"has a failpoint on topic {topic}, {times(number)}{after}: {does}"
+        case ClearFailpoints():
+            return "clears its failpoints"
+        case _:
+            assert_never(operation)
+
+
+def _implemented(classic: bool | None) -> str:
+    match classic:
+        case None:
+            return ""
+        case True:
+            return ", with the classic implementation of Key_Shared"
+        case False:
+            return ", with the implementation of Key_Shared that has draining hashes"
+
+
+def _deed_of_suite(
+    operation: CreateTopic | SetDeduplication | ReadSnapshot | ReadLog | ReadChunkRate | Drain | ReadDatabase,
+) -> str:
+    match operation:
+        case CreateTopic():
+            return _creates(operation)
+        case SetDeduplication(topic=topic, scope=scope, on=on, in_flight=in_flight):
+            meanwhile = ", with messages in flight" if on and in_flight else ""
+            return (
+                f"{'enables' if on else 'disables'} deduplication of topic {topic}, "
+                f"by a policy of the {scope}{meanwhile}"
+            )
+        case ReadSnapshot(topic=topic):
+            return f"reads the stored deduplication snapshot of topic {topic}"
+        case ReadLog(topic=topic):
+            return f"reads the log of topic {topic}"
+        case ReadChunkRate(topic=topic, session=session, message=message):
+            return f"reads the rate of chunks of topic {topic} while session {session} sends {message} again and again"
+        case Drain(topic=topic, subscription=subscription, kind=kind):
+            left = f"the backlog of subscription {subscription} ({kind}) of topic {topic}"
+            return f"disconnects all consumers, and receives and acknowledges {left}"
+        case ReadDatabase(program=program):
+            return f"reads the database of program {program}"
+        case _:
+            assert_never(operation)
+
+
+def _creates(operation: CreateTopic) -> str:
+    number = operation.partitions
+    partitions = f" of {count(number, 'partition', 'partitions')}" if number else ""
+    if operation.clusters > 1:
+        replicated = "replicated" if operation.is_replicated else "not replicated"
+        partitions += f" in {operation.clusters} clusters, {replicated}"
+    if operation.persistence is None:
+        chunked = ", its clients through a proxy" if operation.is_chunked else ""
+        return f"creates topic {operation.topic}{partitions}, {_switched(operation.deduplication)}{chunked}"
+    retention = "without" if operation.is_trimmed else "with"
+    return (
+        f"creates topic {operation.topic}{partitions}, without deduplication, its cursors persisted "
+        f"{_persisted(operation.persistence)}, {retention} retention"
+    )
+
+
+def _persisted(persistence: Persistence) -> str:
+    match persistence:
+        case "shipped":
+            return "at the shipped rate"
+        case "once-a-second":
+            return "at most once a second"
+        case "every-ack":
+            return "with every ack"
+        case _:
+            assert_never(persistence)
+
+
+def _switched(switch: Switch) -> str:
+    match switch:
+        case "broker":
+            return "with the broker's default for deduplication"
+        case "namespace-on" | "namespace-off":
+            return f"in a namespace that {_enables(switch)} deduplication"
+        case "own-namespace-on" | "own-namespace-off":
+            return f"in a namespace of its own that {_enables(switch)} deduplication"
+        case "topic-on" | "topic-off":
+            return f"with a topic policy that {_enables(switch)} deduplication"
+        case _:
+            assert_never(switch)
+
+
+def _enables(switch: Switch) -> str:
+    return "enables" if switch.endswith("-on") else "disables"

@@ -1,0 +1,285 @@
+"""Document 003 in words: what consumers and cursors were asked for, and what came of it.
+
+:mod:`conformance.report.sentences.actions` and :mod:`conformance.report.sentences.results`, which tell all others, ask
+this module for these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from conformance.report.sentences.lists import count, joined, times
+from conformance.report.sentences.network import in_words
+from conformance.report.sentences.participants import SUITE, Cast
+from model.events import (
+    Acknowledged,
+    AllReceived,
+    ConsumerRead,
+    CursorOutcome,
+    CursorRead,
+    CursorReset,
+    Expired,
+    NotPersisted,
+    Persisted,
+    Range,
+    ReceivedMessages,
+    RedeliveryRequested,
+    RedeliveryTimes,
+    Starved,
+    StoredCursorRead,
+    Subscribed,
+    Trimmed,
+)
+from model.operations import CursorOperation, Terminate, Trim
+from model.subscription_operations import (
+    AckById,
+    Acknowledge,
+    AwaitPersisted,
+    CloseConsumer,
+    CrashConsumer,
+    CreateSubscription,
+    CutConnection,
+    CutDuring,
+    DeleteSubscription,
+    Expire,
+    Nack,
+    NackRepeatedly,
+    ReadCursor,
+    ReadStoredCursor,
+    Receive,
+    ReceiveAll,
+    ResetCursor,
+    Seek,
+    Skip,
+    SkipAll,
+    Subscribe,
+)
+from model.traffic import Delivery
+from model.vocabulary import Start
+
+ConsumerOperation = (
+    Subscribe | CloseConsumer | CrashConsumer | Receive | Acknowledge | AckById | Nack | Seek | CutConnection
+)
+"""What a consumer does; the rest is done by the suite, through the admin interface."""
+
+CursorRequest = (
+    CreateSubscription
+    | DeleteSubscription
+    | Skip
+    | SkipAll
+    | Expire
+    | ResetCursor
+    | ReadCursor
+    | ReadStoredCursor
+    | AwaitPersisted
+)
+"""What the suite asks for one cursor."""
+
+
+def deed(operation: CursorOperation, cast: Cast) -> tuple[str, str, str]:
+    """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
+    match operation:
+        case Subscribe() | CloseConsumer() | CrashConsumer() | Receive() | Acknowledge() | AckById():
+            return operation.consumer, cast.consumer(operation.consumer), _deed_of_consumer(operation)
+        case Nack() | Seek() | CutConnection():
+            return operation.consumer, cast.consumer(operation.consumer), _deed_of_consumer(operation)
+        case CutDuring(doing, fault):
+            does = f"{_deed_of_consumer(doing)} while the network is to {in_words(fault)}, and then disconnects"
+            return doing.consumer, cast.consumer(doing.consumer), does
+        case ReceiveAll(topic=topic, subscription=subscription, kind=kind):
+            left = f"the backlog of subscription {subscription} ({kind}) of topic {topic}"
+            return SUITE, "the suite", f"disconnects all consumers, and receives {left} without acks"
+        case NackRepeatedly(topic=topic, times=number):
+            what = f"a subscription of topic {topic} of its own, {times(number)} with its first message"
+            return SUITE, "a consumer of pulsar-client", f"nacks on {what}, and acknowledges all others"
+        case Terminate(topic=topic):
+            return SUITE, "the suite", f"terminates topic {topic}"
+        case Trim(topic=topic):
+            return SUITE, "the suite", f"trims topic {topic}"
+        case _:
+            return SUITE, "the suite", _asked_of_cursor(operation)
+
+
+def _deed_of_consumer(operation: ConsumerOperation) -> str:
+    match operation:
+        case Subscribe():
+            return _subscribes(operation)
+        case CloseConsumer():
+            return "closes"
+        case CrashConsumer():
+            return "crashes: its connection closes without CloseConsumer"
+        case CutConnection():
+            return "loses its connection, and reconnects"
+        case Receive(count=number):
+            return f"receives up to {count(number, 'message', 'messages')}"
+        case Acknowledge(nth=nth, cumulative=cumulative):
+            return f"acknowledges {_up_to(cumulative)}what it received as {_numbers(nth)}"
+        case AckById(ids=ids, cumulative=cumulative):
+            return f"acknowledges {_up_to(cumulative)}{joined(ids)} by message id"
+        case Nack(nth=nth):
+            return _asks_again(nth)
+        case Seek(to=to, by_time=by_time):
+            return f"seeks {_to(to, by_time)}"
+        case _:
+            assert_never(operation)
+
+
+def _subscribes(operation: Subscribe) -> str:
+    durable = "" if operation.durable else ", non-durable"
+    queue = f", with a receiver queue of {count(operation.queue, 'message', 'messages')}" if operation.queue else ""
+    name = f", with the consumer name {operation.known_as}" if operation.known_as is not None else ""
+    proxy = ", through a proxy of its own" if operation.proxied else ""
+    replicated = ", replicated" if operation.is_replicated else ""
+    begins = f"subscribes to topic {operation.topic}{_beginning(operation.start)}"
+    return f"{begins}{durable}{queue}{name}{_sharing(operation)}{_assembling(operation)}{proxy}{replicated}"
+
+
+def _assembling(operation: Subscribe) -> str:
+    limit, oldest = operation.max_pending_chunked, operation.acks_oldest_chunked
+    if (limit, oldest) == (10, False):
+        return ""
+    number = f"at most {limit}" if limit else "any number of"
+    return f", assembling {number} chunked messages{', and acknowledging the oldest beyond that' if oldest else ''}"
+
+
+def _sharing(operation: Subscribe) -> str:
+    hashes = joined([f"{first} to {last}" for first, last in operation.sticky])
+    sticky = f", for hashes {hashes}" if operation.sticky else ""
+    return sticky + (", with out-of-order delivery" if operation.out_of_order else "")
+
+
+def _beginning(start: Start) -> str:
+    match start:
+        case "earliest":
+            return ""
+        case "latest":
+            return ", at the latest position if it is the first"
+        case _:
+            assert_never(start)
+
+
+def _asked_of_cursor(operation: CursorRequest) -> str:
+    cursor = f"subscription {operation.subscription} of topic {operation.topic}"
+    match operation:
+        case CreateSubscription(start=start):
+            at = "the earliest position" if start == "earliest" else "the latest position"
+            return f"creates {cursor}, at {at}"
+        case DeleteSubscription():
+            return f"deletes {cursor}"
+        case Skip(count=number):
+            return f"skips the next {count(number, 'entry', 'entries')} of {cursor}"
+        case SkipAll():
+            return f"clears the backlog of {cursor}"
+        case Expire(up_to=up_to):
+            return f"expires everything up to {_message_named(up_to)} of {cursor}"
+        case ResetCursor(to=to, by_time=by_time):
+            return f"resets {cursor} {_to(to, by_time)}"
+        case ReadCursor():
+            return f"reads the state of {cursor}"
+        case ReadStoredCursor():
+            return f"reads {cursor} in the metadata store"
+        case AwaitPersisted():
+            return f"waits until the state of {cursor} is persisted"
+        case _:
+            assert_never(operation)
+
+
+def _asks_again(nth: tuple[int, ...] | None) -> str:
+    if nth is None:
+        return "requests redelivery of all its unacknowledged messages"
+    return f"nacks what it received as {_numbers(nth)}"
+
+
+def _up_to(cumulative: bool) -> str:
+    return "everything up to " if cumulative else ""
+
+
+def _numbers(nth: tuple[int, ...]) -> str:
+    return f"no. {joined([str(number) for number in nth])} (counted from 0)"
+
+
+def _to(to: str | int | None, by_time: bool) -> str:
+    if to is None:
+        return "to the earliest position"
+    return f"to {_message_named(to)}" + (", by its publish time" if by_time else "")
+
+
+def _message_named(name: str | int) -> str:
+    return f"entry {name} of the log" if isinstance(name, int) else name
+
+
+def outcome_in_words(outcome: CursorOutcome) -> str:
+    """What came of an operation on a consumer or a cursor."""
+    match outcome:
+        case Subscribed():
+            return "subscribed"
+        case ReceivedMessages(messages=messages, settled=settled):
+            return messages_in_words(messages) + ("; the broker dispatched nothing more" if settled else "")
+        case Acknowledged(messages=messages, receipt=receipt):
+            return f"{_listed(messages)}; {'the broker confirmed it' if receipt else 'without a receipt'}"
+        case RedeliveryRequested(messages=messages):
+            return _listed(messages)
+        case RedeliveryTimes(message=message, first_ms=first_ms, after_ms=after_ms, others=others):
+            delays = ", ".join(f"{after:.0f}" for after in after_ms)
+            besides = f"; {_listed(others)} too" if others else ""
+            first = f"the first delay is {first_ms:.0f} ms"
+            return f"{message.business_id} was redelivered after {delays} ms ({first}){besides}"
+        case CursorRead():
+            return _state(outcome)
+        case StoredCursorRead(mark_delete=None):
+            return "only the ledger of the cursor"
+        case StoredCursorRead(mark_delete=mark_delete, ranges=ranges):
+            return f"mark-delete at {mark_delete}; {_beyond(ranges)}"
+        case Persisted(after_ms=after_ms, entries=entries):
+            return f"persisted after {after_ms:.0f} ms, {count(entries, 'entry', 'entries')} written in total"
+        case NotPersisted(waited_ms=waited_ms):
+            return f"not persisted within {waited_ms:.0f} ms"
+        case Expired():
+            return "done"
+        case CursorReset(to=to):
+            return f"reset to {to}" if to is not None else "reset to the earliest position"
+        case Trimmed(ledgers=ledgers):
+            return "ledgers left: " + (joined([str(ledger) for ledger in ledgers]) or "none")
+        case AllReceived(messages=messages):
+            return f"{messages_in_words(messages)}; the cursor has no other message"
+        case Starved(why=why, messages=messages):
+            return f"starved: {why}; only {messages_in_words(messages)} arrived"
+        case _:
+            assert_never(outcome)
+
+
+def _beyond(ranges: Sequence[Range]) -> str:
+    return f"ranges: {joined([f'({r.after}..{r.last}]' for r in ranges]) or 'none'}"
+
+
+def _state(read: CursorRead) -> str:
+    waiting = count(read.backlog, "entry", "entries")
+    held = count(read.unacknowledged, "message", "messages")
+    parts = [
+        f"mark-delete at {read.mark_delete}",
+        _beyond(read.ranges),
+        f"{waiting} in the backlog, {held} unacknowledged at consumers",
+        *(_arrived(one) for one in read.arrived),
+    ]
+    return "; ".join(parts)
+
+
+def _arrived(one: ConsumerRead) -> str:
+    return f"{one.consumer} received {messages_in_words(one.messages)}, and has {one.unacknowledged} unacknowledged"
+
+
+def messages_in_words(messages: Sequence[Delivery]) -> str:
+    """Messages that were delivered: how many, and which."""
+    number = count(len(messages), "message", "messages")
+    return f"{number} ({_listed(messages)})" if messages else number
+
+
+def _listed(messages: Sequence[Delivery]) -> str:
+    return joined([_message(one) for one in messages]) or "nothing"
+
+
+def _message(one: Delivery) -> str:
+    within = f"[{one.batch_index}]" if one.batch_index >= 0 else ""
+    before = f" (delivered {times(one.redeliveries)} before)" if one.redeliveries else ""
+    return f"{one.position}{within} {one.business_id}{before}"

@@ -1,0 +1,108 @@
+"""Document 001 in words: what is done at clusters, and what they have."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from conformance.report.sentences.lists import count, joined
+from conformance.report.sentences.participants import SUITE
+from model.cluster_events import (
+    CaughtUp,
+    ClusterRead,
+    ClustersRead,
+    Lagging,
+    LinkCut,
+    LinkHealed,
+    ReplicationOutcome,
+    ReplicationSettings,
+    ReplicatorsClosed,
+    ReplicatorStalled,
+)
+from model.cluster_operations import (
+    AwaitAnswered,
+    AwaitIdle,
+    AwaitMessage,
+    AwaitTimedOut,
+    CatchUp,
+    CutLink,
+    HealLink,
+    HoldLink,
+    ReadClusters,
+    ReleaseLink,
+    ReplicationOperation,
+    SlowLink,
+)
+
+
+def deed(operation: ReplicationOperation) -> tuple[str, str, str]:
+    """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
+    match operation:
+        case AwaitTimedOut(cluster):
+            return cluster, f"cluster {cluster}", "gives up a snapshot, and some time goes by"
+        case AwaitMessage(cluster, topic, message):
+            return cluster, f"cluster {cluster}", f"gets {message} of topic {topic}"
+        case AwaitAnswered(cluster, topic, by):
+            answers = joined([f"{label}'s" for label in by])
+            return (
+                cluster,
+                f"cluster {cluster}",
+                f"gets answers of topic {topic}, {answers}, or gives up",
+            )
+        case AwaitIdle(cluster, topic):
+            return cluster, f"cluster {cluster}", f"closes its replicators of topic {topic}, which is idle there"
+        case CutLink() | HealLink() | HoldLink() | SlowLink() | ReleaseLink() | CatchUp() | ReadClusters():
+            return SUITE, "the suite", _deed_of_suite(operation)
+        case _:
+            assert_never(operation)
+
+
+def _deed_of_suite(
+    operation: CutLink | HealLink | HoldLink | SlowLink | ReleaseLink | CatchUp | ReadClusters,
+) -> str:
+    match operation:
+        case CutLink(source, target):
+            return f"cuts the link from cluster {source} to cluster {target}"
+        case HealLink(source, target):
+            return f"heals the link from cluster {source} to cluster {target}"
+        case HoldLink(source, target, what):
+            return f"holds up {what} on the link from cluster {source} to cluster {target}"
+        case SlowLink(source, target, delay_ms):
+            return f"makes the link from cluster {source} to cluster {target} {delay_ms} ms slower"
+        case ReleaseLink(source, target):
+            return f"releases what is held up on the link from cluster {source} to cluster {target}"
+        case CatchUp(consumer):
+            return f"heals all links, and publishes and has {consumer} acknowledge everything until the others catch up"
+        case ReadClusters(topic):
+            return f"reads back what every cluster has of topic {topic}"
+        case _:
+            assert_never(operation)
+
+
+def outcome_in_words(outcome: ReplicationOutcome) -> str:
+    """What came of an operation of document 001."""
+    match outcome:
+        case LinkCut() | LinkHealed() | ReplicatorsClosed():
+            return ""
+        case CaughtUp(periods, messages):
+            return f"they did within {periods} snapshot periods and {count(len(messages), 'message', 'messages')}"
+        case Lagging(cluster, mark_delete, periods):
+            return f"after {periods} snapshot periods cluster {cluster} is still at {mark_delete}"
+        case ReplicatorStalled(source, target, stalled_s, messages):
+            left = joined(list(messages)) or "markers"
+            return f"the replicator of {source} to {target} stalled for {stalled_s:.0f} s, connected, before {left}"
+        case ClustersRead(clusters):
+            return "; ".join(f"{label}: {_in_words(read)}" for label, read in clusters.items())
+        case _:
+            assert_never(outcome)
+
+
+def settings_in_words(settings: ReplicationSettings) -> str:
+    """In which clusters a topic is, and how they make snapshots."""
+    return f"it is in clusters {joined(list(settings.clusters))}, with a snapshot every {settings.period_ms} ms at most"
+
+
+def _in_words(read: ClusterRead) -> str:
+    messages = [entry.message for entry in read.entries if entry.message is not None]
+    markers = count(sum(entry.marker is not None for entry in read.entries), "marker", "markers")
+    cursors = [f"{one.subscription} at {one.mark_delete}" for one in read.cursors]
+    return f"{joined(messages) or 'no messages'}, {markers}" + "".join(f", {one}" for one in cursors)

@@ -1,0 +1,223 @@
+"""Outcomes in words: what came of an operation, and of each entry of a send."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import assert_never
+
+from msgspec import structs
+
+from conformance.report.sentences import chunking, key_shared, replication
+from conformance.report.sentences.consumption import outcome_in_words
+from conformance.report.sentences.lists import count, ends, joined, times
+from model.cluster_events import ReplicationOutcome
+from model.events import (
+    AnyOutcome,
+    ChunkRate,
+    Cleared,
+    Confirmed,
+    Consumed,
+    Created,
+    CursorMoved,
+    CursorOutcome,
+    DatabaseRead,
+    DeduplicationSet,
+    Done,
+    Drained,
+    DueReceived,
+    Duplicate,
+    Late,
+    LogRead,
+    NetworkFaultsCleared,
+    NotPersisted,
+    Opened,
+    PolicyIgnored,
+    Ran,
+    Refused,
+    Sent,
+    Skipped,
+    SnapshotRead,
+    SourceEnded,
+    SourceStarted,
+    Starved,
+    Stored,
+    Stuck,
+    UnacknowledgedRead,
+    Unknown,
+)
+from model.operations import AnyOperation, Send
+from model.traffic import Delivery
+from model.vocabulary import Entry
+
+
+class Tone(enum.Enum):
+    """What kind of thing came of an operation; reports colour by it."""
+
+    PLAIN = "plain"
+    STORED = "stored"
+    DUPLICATE = "duplicate"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One thing that came of an operation, in words; a send has as many as it has entries."""
+
+    words: str
+    tone: Tone = Tone.PLAIN
+
+
+def results(operation: AnyOperation, outcome: AnyOutcome) -> tuple[Result, ...]:
+    """The outcome, with each answer beside the entry that it is for."""
+    if not isinstance(operation, Send) or not isinstance(outcome, Sent):
+        words = _outcome(outcome)
+        return (Result(words, _tone(outcome)),) if words else ()
+    if not outcome.answers:
+        return (Result("no answer"),) if operation.wait else ()
+    if len(operation.entries) == 1 and not outcome.lives:
+        return tuple(Result(_outcome(answer), _tone(answer)) for answer in outcome.answers)
+    answered = zip(operation.entries, outcome.answers, strict=False)
+    told = [Result(f"{_ids(entry)}, {_outcome(answer)}", _tone(answer)) for entry, answer in answered]
+    seen = map(Result, chunking.lives_in_words(outcome))
+    missing = len(operation.entries) - len(outcome.answers)
+    silence = [Result(f"no answer for the other {missing}")] if missing > 0 else []
+    return (*ends(told, Result), *silence, *seen)
+
+
+def told_late(late: Late) -> str:
+    """Answers that came when nobody waited for them any more; those that are alike are counted."""
+    answers = [
+        f"{_outcome(answer)}{f' ({number} times)' if (number := len(list(alike))) > 1 else ''}"
+        for answer, alike in groupby(late.answers)
+    ]
+    return f"session {late.session} received {'; '.join(answers) or 'nothing'}"
+
+
+def _ids(entry: Entry) -> str:
+    return f"{entry.lowest} to {entry.highest}" if entry.is_batch else str(entry.lowest)
+
+
+def _outcome(outcome: AnyOutcome) -> str:
+    if traffic := getattr(outcome, "traffic", ()):
+        plain = "" if isinstance(outcome, DueReceived) else _plain(structs.replace(outcome, traffic=()))
+        return "; ".join(filter(None, (plain, chunking.traffic_in_words(traffic))))
+    return _plain(outcome)
+
+
+def _plain(outcome: AnyOutcome) -> str:
+    """An outcome without what passed a proxy."""
+    if isinstance(outcome, CursorMoved | UnacknowledgedRead | ChunkRate):
+        return chunking.read_in_words(outcome)
+    if isinstance(outcome, ReplicationOutcome):
+        return replication.outcome_in_words(outcome)
+    if isinstance(outcome, DueReceived):
+        return key_shared.outcome_in_words(outcome)
+    if isinstance(outcome, CursorOutcome):
+        return outcome_in_words(outcome)
+    match outcome:
+        case Done():
+            return ""
+        case Created(deduplication=on, snapshot_room=room, replication=settings):
+            where = "" if settings is None else f"{replication.settings_in_words(settings)}; "
+            holds = f"a snapshot holds {count(room, 'producer', 'producers')}"
+            return f"{where}deduplication is {'on' if on else 'off'}, {holds}"
+        case DeduplicationSet(deduplication=on):
+            return f"deduplication is {'on' if on else 'off'} now"
+        case PolicyIgnored(deduplication=status):
+            return f"the broker still reports deduplication as {status}"
+        case Cleared(fired=()):
+            return "there were none"
+        case Cleared(fired=fired):
+            return "; ".join(f"{one.kind} on topic {one.topic} fired {times(one.times)}" for one in fired)
+        case NetworkFaultsCleared(fired=fired):
+            return f"network faults fired {times(fired)}"
+        case Skipped(why=why):
+            return f"not performed, because {why}"
+        case Refused(code=code, message=message):
+            return f"refused with {code}" + (f" ({message})" if message else "")
+        case Unknown(why=why):
+            return f"unknown, because {why}"
+        case Stored(position=position):
+            return f"stored at {position}"
+        case Duplicate():
+            return "the broker confirms it as a duplicate"
+        case Sent(answers=answers):
+            return "; ".join(_outcome(answer) for answer in answers) or "no answer"
+        case Opened(last_sequence_id=last) | SourceStarted(told=last):
+            return _opened(last)
+        case LogRead(parts=(_, *_) as parts):
+            return chunking.log_in_words(parts)
+        case LogRead(entries=()):
+            return "it is empty"
+        case LogRead(entries=entries):
+            told = [f"{logged.position} {logged.producer} {logged.entry}" for logged in entries]
+            return f"{count(len(entries), 'entry', 'entries')}: " + joined(told, "; ")
+        case SnapshotRead(position=position, producers=producers):
+            told = [f"{name} at {highest}" for name, highest in producers.items()]
+            return f"taken at {position}, with " + (joined(told) or "no producer")
+        case SourceEnded() | Consumed() | Drained() | Ran() | DatabaseRead() | Stuck():
+            return _of_application(outcome)
+        case _:
+            assert_never(outcome)
+
+
+def _opened(last: int | None) -> str:
+    if last is None:
+        return "this client does not report the last sequence id"
+    return f"last sequence id {last}"
+
+
+def _of_application(outcome: SourceEnded | Consumed | Drained | Ran | DatabaseRead | Stuck) -> str:
+    match outcome:
+        case SourceEnded(confirmed=confirmed, left=left, came_back=came_back, stalled=stalled):
+            told = joined([_confirmed(one) for one in confirmed]) or "nothing"
+            silent = f", {times(stalled)} because its client did not respond" if stalled else ""
+            reconnected = f"; it reconnected {times(came_back)}{silent}" if came_back else ""
+            return f"confirmed: {told}; {count(left, 'entry', 'entries')} left unconfirmed{reconnected}"
+        case Consumed(messages=messages, acknowledged=acknowledged):
+            acks = joined([_message(one) for one in acknowledged]) or "nothing"
+            return f"{_messages(messages)}; acknowledged: {acks}"
+        case Drained(messages=messages):
+            return f"{_messages(messages)}; the subscription is drained"
+        case Ran(killed=killed, received=received):
+            how = "killed" if killed else "ended by itself"
+            return f"{how}, after {count(received, 'message', 'messages')}"
+        case DatabaseRead(applied=applied):
+            return f"it has applied {_messages(applied)}"
+        case Stuck(why=why):
+            return f"stuck: {why}"
+        case _:
+            assert_never(outcome)
+
+
+def _confirmed(one: Confirmed) -> str:
+    return f"{one.sequence_id} at {one.position}" if one.position is not None else f"{one.sequence_id} as a duplicate"
+
+
+def _messages(messages: Sequence[Delivery]) -> str:
+    told = [_message(one) for one in messages]
+    number = count(len(messages), "message", "messages")
+    return f"{number} ({joined(told)})" if told else number
+
+
+def _message(one: Delivery) -> str:
+    within = f"[{one.batch_index}]" if one.batch_index >= 0 else ""
+    return f"{one.position}{within} {one.business_id}"
+
+
+def _tone(outcome: AnyOutcome) -> Tone:
+    match outcome:
+        case Stored():
+            return Tone.STORED
+        case Duplicate():
+            return Tone.DUPLICATE
+        case Refused() | Stuck() | Starved() | NotPersisted():
+            return Tone.REFUSED
+        case Unknown():
+            return Tone.UNKNOWN
+        case _:
+            return Tone.PLAIN

@@ -1,0 +1,109 @@
+"""The rules of document 003: individual acknowledgment and cursors."""
+
+from __future__ import annotations
+
+from model.rules.rule import Decided, Rule
+
+STATEMENTS = (
+    Rule(
+        "ACK-01",
+        "003",
+        "A subscription's state is a mark-delete position (all up to it acknowledged) and the individually acknowledged positions after it.",
+        (Decided.STATS,),
+        "Acknowledgment of messages",
+    ),
+    Rule(
+        "ACK-02",
+        "003",
+        "Mark-delete advances over every contiguous acknowledged position, across ledgers.",
+        (Decided.STATS,),
+        "Acknowledgment of messages",
+    ),
+    Rule(
+        "ACK-03",
+        "003",
+        "Acks are idempotent; one at or below mark-delete changes nothing; order does not matter.",
+        (Decided.STATS,),
+        "Acknowledgment of messages",
+    ),
+    Rule(
+        "ACK-04",
+        "003",
+        "A cumulative ack acknowledges everything up to its position.",
+        (Decided.STATS,),
+        "Acknowledgment of messages",
+    ),
+    Rule(
+        "ACK-05",
+        "003",
+        "Subscriptions of a topic, and partitions of a partitioned topic, are independent.",
+        (Decided.WIRE,),
+        "Reading and writing in Pulsar",
+    ),
+    Rule(
+        "ACK-06",
+        "003",
+        "Positions are (ledger, entry), entries from 0, strictly rising; a ledger rolls over by size or time, has one writer, and never changes once closed.",
+        (Decided.STATS,),
+        "How do messages persist on Pulsar brokers?",
+    ),
+    Rule(
+        "ACK-07",
+        "003",
+        "Position info is mark-delete plus ranges; converting to it and back changes nothing (the worked example included).",
+        (
+            Decided.STATS,
+            Decided.MODEL,
+        ),
+        "Acknowledgment of messages",
+    ),
+    Rule(
+        "ACK-08",
+        "003",
+        "Acks persist at most once a second by default, and a dirty state at the latest after the flush interval.",
+        (Decided.FAULT,),
+        "Acknowledgment of messages",
+    ),
+    Rule(
+        "ACK-09",
+        "003",
+        "After a broker kill the state is one that was persisted: no ack that was never made, and at most the interval's acks lost. What was lost is redelivered: at least once, never zero times.",
+        (Decided.FAULT,),
+        "Acknowledgment of messages",
+    ),
+    Rule(
+        "ACK-10",
+        "003",
+        "A graceful move (unload, shutdown) loses no ack: fewer than the configured number of ranges go to the metadata store, more go to the cursor's ledger.",
+        (Decided.FAULT,),
+        "Acknowledgment of messages",
+    ),
+    Rule(
+        "ACK-11",
+        "003",
+        "The client groups acks; those still buffered when it dies are lost and their messages redelivered; a graceful close flushes them.",
+        (Decided.FAULT,),
+        "Reading and writing in Pulsar",
+    ),
+    Rule(
+        "ACK-12",
+        "003",
+        "Consumers of a shared subscription share the messages: each outstanding at one of them at a time; those of a consumer that leaves go to the others.",
+        (Decided.WIRE,),
+        "Reading and writing in Pulsar",
+    ),
+    Rule(
+        "ACK-13",
+        "003",
+        "Messages that failed are redelivered without those that did not, with exponential back-off (2, 4, 8, 16, 32 s by default; scaled down for tests).",
+        (Decided.WIRE,),
+        "Individual message acknowledgment: Why other systems fall short",
+    ),
+    Rule(
+        "ACK-14",
+        "003",
+        "Messages that all subscriptions acknowledged may be deleted, ledger by ledger; no other may.",
+        (Decided.STATS,),
+        "How do messages persist on Pulsar brokers?",
+    ),
+)

@@ -1,0 +1,298 @@
+"""More machines of document 002: interrupted producers, crafted chunks, shared subscriptions, kills, and the stats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, rule
+
+from model.operations import CloseProducer, Kill, Meanwhile, OpenProducer, ReadChunkRate, ReadLog, Restart, Send, Unload
+from model.subscription_operations import Acknowledge, Nack
+from model.vocabulary import ChunkNumber, Compression, Entry, Message, SubscriptionType
+from stateful.chunking.machines import (
+    COMPRESSIONS,
+    CUTS,
+    KINDS,
+    NAMES,
+    NTH,
+    PICKS,
+    QUEUES,
+    SUBSCRIPTION,
+    TOPIC,
+    OnChunks,
+)
+from stateful.chunking.plan import ROOM_BYTES, Pick
+
+MEANWHILE = st.sampled_from(["dies", "reconnects", "unload"])
+LARGE = st.lists(
+    st.builds(Pick, rooms=st.sampled_from([1, 2, 3]), extra=st.sampled_from([1, 7])), min_size=1, max_size=2
+)
+"""Payloads that are split."""
+
+
+class ChunksInterruptedMachine(OnChunks):
+    """Producers are cut off between two chunks: they die and come back, or reconnect, maybe behind a move."""
+
+    @initialize(deduplication=st.booleans(), picks=PICKS, compression=COMPRESSIONS, is_there=st.booleans(), kind=KINDS)
+    def begin(
+        self, deduplication: bool, picks: list[Pick], compression: Compression, is_there: bool, kind: SubscriptionType
+    ) -> None:
+        """A topic with messages, and in half of the examples a consumer from the beginning."""
+        self.create(deduplication=deduplication)
+        self.send(self.source("a", compression=compression), picks)
+        self.is_there, self.kind = is_there, kind
+        if is_there:
+            self.subscribe(kind)
+            self.gather()
+
+    @rule(name=NAMES, picks=LARGE, cut_after=CUTS, meanwhile=MEANWHILE)
+    def cut_off(self, name: str, picks: list[Pick], cut_after: int, meanwhile: Meanwhile) -> None:
+        """A producer is cut off while it sends."""
+        self.interrupt(self.source(name), picks, cut_after, meanwhile)
+        self.look()
+
+    @rule(name=NAMES, picks=LARGE, cut_after=st.integers(1, 3))
+    def die(self, name: str, picks: list[Pick], cut_after: int) -> None:
+        """A producer dies while it sends, and what it sent is never sent again."""
+        source = self.source(name)
+        self.die_with(source, picks, cut_after)
+        self.look()
+
+    @rule(name=NAMES, picks=PICKS)
+    def more(self, name: str, picks: list[Pick]) -> None:
+        """More messages come."""
+        self.send(self.source(name), picks)
+        self.look()
+
+    @rule()
+    def unload(self) -> None:
+        """The topic is moved."""
+        self.do(Unload(TOPIC))
+        self.look()
+
+    @rule(crashes=st.booleans())
+    def next_one(self, crashes: bool) -> None:
+        """The consumer leaves, and another one takes its place."""
+        for consumer in self.plan.consumers.pop(SUBSCRIPTION, []):
+            self.leave(consumer, crashes=crashes)
+        self.is_there = True
+        self.subscribe(self.kind)
+        self.gather()
+
+    @rule(nth=NTH)
+    def acknowledge(self, nth: tuple[int, ...]) -> None:
+        """A consumer acknowledges some of what it has."""
+        for consumer in self.plan.consumers.get(SUBSCRIPTION, [])[-1:]:
+            self.do(Acknowledge(consumer, nth))
+
+    def look(self) -> None:
+        """Whatever must come, or else what is in the log."""
+        if self.is_there:
+            self.gather()
+        else:
+            self.do(ReadLog(TOPIC))
+
+
+class ChunksKillsMachine(OnChunks):
+    """The broker is restarted or killed between two chunks; a consumer that comes behind that gets what is whole."""
+
+    @initialize(deduplication=st.sampled_from([True, True, False]))
+    def begin(self, deduplication: bool) -> None:
+        """An empty topic."""
+        self.create(deduplication=deduplication)
+
+    @rule(before=PICKS, picks=LARGE, cut_after=CUTS, is_killed=st.booleans(), after=PICKS)
+    def bounce(self, before: list[Pick], picks: list[Pick], cut_after: int, is_killed: bool, after: list[Pick]) -> None:
+        """A producer dies while it sends, its broker goes away, and both come back."""
+        self.send(self.source("a"), before)
+        self.die_with(self.source("a"), picks, cut_after)
+        self.do(Kill() if is_killed else Restart())
+        self.send_again(self.source("a"))
+        self.send(self.source("a"), after)
+        self.do(ReadLog(TOPIC))
+        subscription = self.plan.fresh("s")
+        self.subscribe("Exclusive", subscription=subscription)
+        self.gather(subscription)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A chunk of one of a few messages under way, or, without a message, a plain one."""
+
+    message: int | None
+    chunk_id: int
+
+
+PIECES = st.lists(
+    st.builds(Piece, message=st.sampled_from([0, 0, 1, 2, None]), chunk_id=st.sampled_from([0, 0, 1, 1, 2])),
+    min_size=2,
+    max_size=7,
+)
+ORDERLY = st.permutations([0, 0, 0, 1, 1, 2, 2, 2])
+"""In which order messages go on, each with its next chunk."""
+
+
+class ChunksCraftedMachine(OnChunks):
+    """Chunks that no client sends: partial, repeated, out of order, of many messages; small limits on buffers."""
+
+    @initialize(
+        kind=st.sampled_from(["Exclusive", "Failover"]),
+        pending=st.sampled_from([0, 1, 1, 2, 2]),
+        acks=st.booleans(),
+        pieces=PIECES,
+        queue=QUEUES,
+    )
+    def begin(self, kind: SubscriptionType, pending: int, acks: bool, pieces: list[Piece], queue: int) -> None:
+        """A topic with chunks, and a consumer."""
+        self.kind, self.pending, self.acks, self.queue = kind, pending, acks, queue
+        self.numbers: dict[int, int] = {}
+        self.number = 0
+        self.create()
+        self.craft(pieces)
+        self.join()
+
+    @rule(pieces=PIECES)
+    def pieces_come(self, pieces: list[Piece]) -> None:
+        """Any chunks in any order, of messages that began before or now."""
+        self.craft(pieces)
+        self.gather()
+
+    @rule(order=ORDERLY)
+    def messages_come(self, order: list[int]) -> None:
+        """Messages whose chunks are between one another's."""
+        self.numbers.clear()
+        there: dict[int, int] = {}
+        pieces = []
+        for message in order:
+            pieces.append(Piece(message, there.get(message, 0)))
+            there[message] = there.get(message, 0) + 1
+        self.craft(pieces)
+        self.gather()
+
+    @rule(nth=NTH, is_cumulative=st.sampled_from([False, False, True]))
+    def acknowledge(self, nth: tuple[int, ...], is_cumulative: bool) -> None:
+        """A consumer acknowledges some of what it has."""
+        self.do(Acknowledge(self.plan.consumers[SUBSCRIPTION][-1], nth, is_cumulative))
+
+    @rule(nth=st.none() | NTH)
+    def fail(self, nth: tuple[int, ...] | None) -> None:
+        """A consumer fails with some of what it has."""
+        self.do(Nack(self.plan.consumers[SUBSCRIPTION][-1], nth))
+        self.gather()
+
+    @rule(crashes=st.booleans())
+    def next_one(self, crashes: bool) -> None:
+        """The consumer leaves, maybe with half a message, and another one takes its place."""
+        self.leave(self.plan.consumers[SUBSCRIPTION][-1], crashes=crashes)
+        self.join()
+
+    @rule()
+    def unload(self) -> None:
+        """The topic is moved, and half messages are sent again to consumers that may have them."""
+        self.do(Unload(TOPIC))
+        self.gather()
+
+    def join(self) -> None:
+        """A consumer comes."""
+        self.subscribe(self.kind, queue=self.queue, pending=self.pending, acks=self.acks)
+        self.gather()
+
+    def craft(self, pieces: list[Piece]) -> None:
+        """Send chunks, of messages with a number each, in a session of their own."""
+        session = self.plan.fresh("p")
+        self.do(OpenProducer(session, TOPIC, "w"))
+        self.do(Send(session, tuple(Entry((self.chunk(piece),)) for piece in pieces)))
+        self.do(CloseProducer(session))
+
+    def chunk(self, piece: Piece) -> Message:
+        """A chunk of the message that has this number now."""
+        if piece.message is None:
+            self.number += 1
+            return Message(self.number, f"m{self.number}")
+        if piece.message not in self.numbers:
+            self.number += 1
+            self.numbers[piece.message] = self.number
+        number = self.numbers[piece.message]
+        chunks = 2 if piece.message == 1 else 3
+        return Message(number, f"u{number}", chunk=ChunkNumber(piece.chunk_id % chunks, chunks))
+
+
+class ChunksSharedMachine(OnChunks):
+    """Several consumers share a subscription; they come, leave with parts of messages, and fail."""
+
+    @initialize(picks=PICKS, kind=st.sampled_from(["Shared", "Shared", "Key_Shared"]), queue=QUEUES)
+    def begin(self, picks: list[Pick], kind: SubscriptionType, queue: int) -> None:
+        """A topic with messages, and a consumer."""
+        self.kind, self.queue = kind, queue
+        self.create()
+        self.send(self.source("a"), picks)
+        self.join()
+
+    @rule()
+    def join(self) -> None:
+        """A consumer comes."""
+        self.subscribe(self.kind, queue=self.queue)
+        self.gather()
+
+    @rule(name=NAMES, picks=PICKS, others=LARGE, after=CUTS)
+    def more(self, name: str, picks: list[Pick], others: list[Pick], after: int) -> None:
+        """More messages come, of two producers."""
+        self.interleaved(self.source(name), picks, self.source("b" if name == "a" else "a"), others, after)
+        self.gather()
+
+    @rule(picks=LARGE, cut_after=st.integers(1, 2))
+    def die(self, picks: list[Pick], cut_after: int) -> None:
+        """A producer dies, and what it sent is never sent again."""
+        self.die_with(self.source("b"), picks, cut_after)
+        self.gather()
+
+    @rule(index=st.integers(0, 3), nth=NTH)
+    def acknowledge(self, index: int, nth: tuple[int, ...]) -> None:
+        """A consumer acknowledges some of what it has."""
+        if there := self.plan.consumers[SUBSCRIPTION]:
+            self.do(Acknowledge(there[index % len(there)], nth))
+
+    @rule(index=st.integers(0, 3), nth=st.none() | NTH)
+    def fail(self, index: int, nth: tuple[int, ...] | None) -> None:
+        """A consumer fails with some of what it has."""
+        if there := self.plan.consumers[SUBSCRIPTION]:
+            self.do(Nack(there[index % len(there)], nth))
+            self.gather()
+
+    @rule(index=st.integers(0, 3), crashes=st.booleans())
+    def lose(self, index: int, crashes: bool) -> None:
+        """A consumer leaves with whatever it has."""
+        if there := self.plan.consumers[SUBSCRIPTION]:
+            self.leave(there.pop(index % len(there)), crashes=crashes)
+            self.gather()
+
+    @rule()
+    def unload(self) -> None:
+        """The topic is moved."""
+        self.do(Unload(TOPIC))
+        self.gather()
+
+
+class ChunksStatsMachine(OnChunks):
+    """The broker counts chunks, and nothing else."""
+
+    @initialize()
+    def begin(self) -> None:
+        """An empty topic, without deduplication: what is not stored is not counted either."""
+        self.create()
+
+    @rule(rooms=st.integers(1, 3), small_first=st.booleans())
+    def publish(self, rooms: int, small_first: bool) -> None:
+        """Payloads that are split, in half of the examples behind some that are not."""
+        if small_first:
+            self.rate(100)
+        self.rate(rooms * ROOM_BYTES + 1)
+
+    def rate(self, size_bytes: int) -> None:
+        """Send payloads of this size for a while, by a producer of its own."""
+        source = self.source(self.plan.fresh("n"))
+        assert source.session is not None
+        self.do(
+            ReadChunkRate(TOPIC, source.session, Message(1, f"{source.name}-1", size_bytes=size_bytes, content="noise"))
+        )

@@ -1,0 +1,528 @@
+"""The machines of document 003: consumers that acknowledge in every way, and what becomes of their subscriptions.
+
+The main machine moves topics by unloading them. The one with kills restarts and kills the broker, at once or when what
+was acknowledged must have been persisted, and so has few and short examples.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, precondition, rule
+
+from conformance.engine.example import RunningExample
+from model.operations import CreateTopic, Kill, OpenProducer, Restart, Send, SetDeduplication, Terminate, Trim, Unload
+from model.subscription_operations import (
+    AckById,
+    Acknowledge,
+    AwaitPersisted,
+    CloseConsumer,
+    CrashConsumer,
+    CreateSubscription,
+    DeleteSubscription,
+    Expire,
+    Nack,
+    NackRepeatedly,
+    ReadCursor,
+    ReadStoredCursor,
+    Receive,
+    ResetCursor,
+    Seek,
+    Skip,
+    SkipAll,
+    Subscribe,
+)
+from model.vocabulary import PERSISTED_PER_S, Client, Persistence, Start, SubscriptionType, partition_name
+from stateful.cursors.plan import ConsumptionPlan, PlannedConsumer
+from stateful.lockstep_machine import LockstepMachine
+
+TOPIC = "t0"
+INDEXES = st.integers(0, 63)
+COUNTS = st.integers(1, 9)
+NTH = st.lists(st.integers(0, 19), min_size=1, max_size=5, unique=True).map(tuple)
+SIZES = st.lists(st.sampled_from([1, 1, 1, 1, 2, 3]), min_size=1, max_size=7)
+KINDS: st.SearchStrategy[SubscriptionType] = st.sampled_from(
+    ["Shared", "Shared", "Exclusive", "Failover", "Key_Shared"]
+)
+PERSISTENCE: st.SearchStrategy[Persistence] = st.sampled_from(["shipped", "once-a-second", "every-ack"])
+STARTS: st.SearchStrategy[Start] = st.sampled_from(["earliest", "earliest", "latest"])
+LOOKS_UNTIL_OPEN = 15
+"""How many times to look at a cursor until its ledger is open for sure; a look takes 10 ms at least."""
+QUEUES = st.sampled_from([0, 0, 0, 2, 100])
+
+
+class OnSubscriptions(LockstepMachine):
+    """What all machines of this document are made of; no rules of its own."""
+
+    is_proxied: ClassVar[bool] = False
+    """Whether the wire client's consumers come through proxies, where the network can fail them."""
+
+    def __init__(self, example: RunningExample) -> None:
+        super().__init__(example)
+        self.plan = ConsumptionPlan()
+        self.topics: tuple[str, ...] = (TOPIC,)
+
+    def create(
+        self,
+        topic: str,
+        persistence: Persistence,
+        kinds: tuple[SubscriptionType, ...],
+        *,
+        is_trimmed: bool = False,
+        is_deduplicated: bool = False,
+    ) -> None:
+        """A topic, its producer, and its subscriptions."""
+        self.do(CreateTopic(topic=topic, persistence=persistence, is_trimmed=is_trimmed))
+        if is_deduplicated:
+            self.do(SetDeduplication(topic=topic, scope="topic", on=True))
+        self.produce_again(topic)
+        for number, kind in enumerate(kinds):
+            self.plan.kinds[f"s{number}"] = kind
+            self.do(CreateSubscription(topic=topic, subscription=f"s{number}"))
+
+    def subscription(self, index: int) -> str:
+        """One of the subscriptions."""
+        return list(self.plan.kinds)[index % len(self.plan.kinds)]
+
+    def consumer(self, index: int, client: Client = "wire", queue: int = 0) -> PlannedConsumer:
+        """One of the consumers that should be there; a new one where there is none."""
+        if not self.plan.consumers:
+            return self.join(self.subscription(index), client, queue)
+        return self.plan.consumers[index % len(self.plan.consumers)]
+
+    def join(self, subscription: str, client: Client, queue: int, *, topic: str = TOPIC) -> PlannedConsumer:
+        """A consumer subscribes."""
+        kind = self.plan.kinds[subscription]
+        consumer = PlannedConsumer(self.plan.fresh_name(), topic, subscription, client)
+        here = [one for one in self.plan.consumers if (one.topic, one.subscription) == (topic, subscription)]
+        is_taken = kind == "Exclusive" and bool(here)
+        self.do(
+            Subscribe(
+                consumer=consumer.name,
+                topic=topic,
+                subscription=subscription,
+                kind=kind,
+                client=client,
+                queue=queue,
+                proxied=self.is_proxied and client == "wire",
+            )
+        )
+        if not is_taken:
+            self.plan.consumers.append(consumer)
+        return consumer
+
+    def send_entries(self, sizes: list[int], topic: str = TOPIC) -> None:
+        """New messages."""
+        self.do(Send(session=f"p-{topic}", entries=self.plan.entries(sizes)))
+
+    def produce_again(self, topic: str = TOPIC) -> None:
+        """The producer opens, or comes back once its connection was closed."""
+        self.do(OpenProducer(session=f"p-{topic}", topic=topic, producer="p"))
+
+
+class AcknowledgmentMachine(OnSubscriptions):
+    """Several subscriptions of one topic, and whatever consumers and administrators do to them."""
+
+    is_trimmed = False
+    is_patient = False
+    is_over = False
+    ends = False
+
+    @initialize(
+        ends=st.sampled_from([False] * 9 + [True]),
+        is_patient=st.sampled_from([False] * 3 + [True]),
+        persistence=PERSISTENCE,
+        kinds=st.lists(KINDS, min_size=1, max_size=3).map(tuple),
+        is_trimmed=st.sampled_from([False, False, False, True]),
+        sizes=SIZES,
+    )
+    def begin(
+        self,
+        ends: bool,
+        is_patient: bool,
+        persistence: Persistence,
+        kinds: tuple[SubscriptionType, ...],
+        is_trimmed: bool,
+        sizes: list[int],
+    ) -> None:
+        """A topic with messages, and a consumer of its first subscription; seldom with time for what takes seconds."""
+        self.ends = ends
+        self.is_patient = (
+            is_patient and persistence == "once-a-second"
+        )  # otherwise there is not much to wait for, or long
+        self.is_trimmed = is_trimmed
+        self.create(TOPIC, persistence, kinds, is_trimmed=is_trimmed, is_deduplicated=len(sizes) % 3 == 0)
+        self.send_entries(sizes)
+        self.join("s0", "wire", 0)
+
+    @precondition(lambda self: not self.is_over)
+    @rule(sizes=SIZES)
+    def send(self, sizes: list[int]) -> None:
+        """Send single messages and batches."""
+        self.send_entries(sizes)
+
+    def move(self) -> None:
+        """The topic is unloaded, and loaded again by its producer."""
+        self.do(Unload(topic=TOPIC))
+        self.plan.drop_wire()
+        self.produce_again()
+
+    @rule(index=INDEXES, queue=QUEUES)
+    def subscribe(self, index: int, queue: int) -> None:
+        """Another consumer subscribes, whether or not it is let in."""
+        self.join(self.subscription(index), "wire", queue)
+
+    @rule(index=INDEXES, count=COUNTS)
+    def take(self, index: int, count: int) -> None:
+        """A consumer receives."""
+        self.do(Receive(consumer=self.consumer(index).name, count=count))
+
+    @rule(index=INDEXES, count=COUNTS, nth=NTH, again=st.booleans())
+    def take_and_acknowledge(self, index: int, count: int, nth: tuple[int, ...], again: bool) -> None:
+        """A consumer receives and acknowledges some of all that it received, maybe twice."""
+        consumer = self.consumer(index)
+        self.do(Receive(consumer=consumer.name, count=count))
+        self.do(Acknowledge(consumer=consumer.name, nth=nth))
+        if again:
+            self.do(Acknowledge(consumer=consumer.name, nth=nth))
+        self.read(consumer.subscription)
+
+    @rule(index=INDEXES, nth=NTH)
+    def acknowledge(self, index: int, nth: tuple[int, ...]) -> None:
+        """A consumer acknowledges some of all that it received."""
+        self.do(Acknowledge(consumer=self.consumer(index).name, nth=nth))
+
+    @rule(index=INDEXES, count=COUNTS, nth=st.integers(0, 19), ahead=st.integers(0, 3))
+    def acknowledge_up_to(self, index: int, count: int, nth: int, ahead: int) -> None:
+        """A consumer acknowledges everything up to a message that it received, perhaps after one soon behind it."""
+        consumer = self.consumer(index)
+        self.do(Receive(consumer=consumer.name, count=count))
+        if ahead:
+            self.do(Acknowledge(consumer=consumer.name, nth=(nth + ahead,)))
+        self.do(Acknowledge(consumer=consumer.name, nth=(nth,), cumulative=True))
+        self.read(consumer.subscription)
+
+    @rule(
+        index=INDEXES, which=st.lists(INDEXES, min_size=1, max_size=4), cumulative=st.sampled_from([False, False, True])
+    )
+    def acknowledge_others(self, index: int, which: list[int], cumulative: bool) -> None:
+        """A consumer acknowledges messages whether or not it received them."""
+        consumer = self.consumer(index)
+        ids = tuple(self.plan.sent[-1 - number % len(self.plan.sent)] for number in which)
+        self.do(AckById(consumer=consumer.name, ids=ids, cumulative=cumulative))
+        self.read(consumer.subscription)
+
+    @rule(index=INDEXES, nth=st.none() | NTH, count=COUNTS)
+    def fail(self, index: int, nth: tuple[int, ...] | None, count: int) -> None:
+        """A consumer fails with some of its messages, or all, and they come again to whoever takes them."""
+        consumer = self.consumer(index)
+        self.do(Nack(consumer=consumer.name, nth=nth))
+        self.do(Receive(consumer=consumer.name, count=count))
+
+    @rule(index=INDEXES, crashes=st.booleans(), comes_back=st.booleans(), count=COUNTS)
+    def leave(self, index: int, crashes: bool, comes_back: bool, count: int) -> None:
+        """A consumer leaves, in good order or not; what it had goes to others, or to itself when it comes back."""
+        consumer = self.consumer(index)
+        operation = CrashConsumer(consumer.name) if crashes else CloseConsumer(consumer.name)
+        self.do(operation)
+        if consumer in self.plan.consumers:
+            self.plan.consumers.remove(consumer)
+        if comes_back:
+            again = self.join(consumer.subscription, consumer.client, 0)
+            self.do(Receive(consumer=again.name, count=count))
+
+    @rule(count=st.integers(3, 9), nth=st.integers(0, 8), then=st.sampled_from(["fails", "leaves", "crashes", "stays"]))
+    def share(self, count: int, nth: int, then: str) -> None:
+        """One consumer has messages and fails with one of them, or leaves; another joins, and gets what it may."""
+        shared = [name for name, kind in self.plan.kinds.items() if kind == "Shared"]
+        if not shared:
+            return
+        first = self.join(shared[0], "wire", 0)
+        self.do(Receive(consumer=first.name, count=count))
+        second = self.join(shared[0], "wire", 0)
+        if then == "fails":
+            self.do(Nack(consumer=first.name, nth=(nth,)))
+        elif then != "stays":
+            self.do(CrashConsumer(first.name) if then == "crashes" else CloseConsumer(first.name))
+            self.plan.consumers.remove(first)
+        self.do(Receive(consumer=second.name, count=count))
+        self.read(shared[0])
+
+    @precondition(lambda self: not self.is_trimmed)
+    @rule(start=STARTS, count=COUNTS, nth=st.integers(0, 19), crashes=st.booleans(), moves=st.booleans())
+    def read_along(self, start: Start, count: int, nth: int, crashes: bool, moves: bool) -> None:
+        """A consumer with a subscription that lives no longer than itself, and not through a move of the topic."""
+        name = self.plan.fresh_name()
+        passing = f"with-{name}"
+        self.do(Subscribe(name, TOPIC, passing, kind="Exclusive", start=start, durable=False))
+        self.do(Receive(consumer=name, count=count))
+        self.do(Acknowledge(consumer=name, nth=(nth,), cumulative=True))
+        self.read(passing)
+        if moves:
+            self.move()
+        else:
+            self.do(CrashConsumer(name) if crashes else CloseConsumer(name))
+        self.read(passing)
+
+    @precondition(lambda self: self.ends)
+    @rule(moves=st.booleans(), index=INDEXES, count=st.integers(0, 9))
+    def terminate(self, moves: bool, index: int, count: int) -> None:
+        """Nothing more can be written to the topic; what there is goes on to be consumed, or skipped."""
+        self.ends = False
+        self.is_over = True
+        self.do(Terminate(topic=TOPIC))
+        if moves:
+            self.move()
+        if count:
+            self.skip(index, count)
+
+    @rule(index=INDEXES)
+    def read_cursor(self, index: int) -> None:
+        """Look at a subscription."""
+        self.read(self.subscription(index))
+
+    @rule(index=INDEXES, takes=st.booleans(), count=COUNTS)
+    def unload(self, index: int, takes: bool, count: int) -> None:
+        """The topic is moved, and nothing is forgotten."""
+        self.do(Unload(topic=TOPIC))
+        self.plan.drop_wire()
+        self.do(ReadStoredCursor(topic=TOPIC, subscription=self.subscription(index)))
+        self.produce_again()
+        self.read(self.subscription(index))
+        if takes:
+            self.do(Receive(consumer=self.consumer(index).name, count=count))
+
+    @rule(index=INDEXES, count=st.integers(1, 5))
+    def skip(self, index: int, count: int) -> None:
+        """An administrator skips entries."""
+        subscription = self.subscription(index)
+        self.do(Skip(topic=TOPIC, subscription=subscription, count=count))
+        self.read(subscription)
+
+    @rule(index=INDEXES)
+    def skip_all(self, index: int) -> None:
+        """An administrator skips everything."""
+        subscription = self.subscription(index)
+        self.do(SkipAll(topic=TOPIC, subscription=subscription))
+        self.read(subscription)
+
+    @rule(index=INDEXES, which=INDEXES)
+    def expire(self, index: int, which: int) -> None:
+        """Everything up to a message expires."""
+        subscription = self.subscription(index)
+        up_to = self.plan.sent[which % len(self.plan.sent)]
+        self.do(Expire(topic=TOPIC, subscription=subscription, up_to=up_to))
+        self.read(subscription)
+
+    @rule(index=INDEXES, first=NTH, nth=NTH)
+    def acknowledge_and_move(self, index: int, first: tuple[int, ...], nth: tuple[int, ...]) -> None:
+        """A consumer acknowledges, and again a while later; then the topic is moved, with the cursor's ledger open."""
+        consumer = self.consumer(index)
+        self.do(Receive(consumer=consumer.name, count=9))
+        self.do(Acknowledge(consumer=consumer.name, nth=first))
+        for _ in range(LOOKS_UNTIL_OPEN):
+            self.read(consumer.subscription)
+        self.do(Acknowledge(consumer=consumer.name, nth=nth))
+        self.move()
+        self.read(consumer.subscription)
+
+    @precondition(lambda self: self.is_patient)
+    @rule(index=INDEXES, acks=st.lists(NTH, min_size=3, max_size=8))
+    def acknowledge_and_wait(self, index: int, acks: list[tuple[int, ...]]) -> None:
+        """A consumer acknowledges in quick succession, and then not at all until that must be persisted; once."""
+        self.is_patient = False
+        consumer = self.consumer(index)
+        self.do(Receive(consumer=consumer.name, count=9))
+        for nth in acks:
+            self.do(Acknowledge(consumer=consumer.name, nth=nth))
+        self.do(AwaitPersisted(topic=TOPIC, subscription=consumer.subscription))
+
+    @precondition(lambda self: not self.is_trimmed)
+    @rule(index=INDEXES, which=st.none() | INDEXES, by_time=st.booleans(), seeks=st.booleans(), count=COUNTS)
+    def set_back(self, index: int, which: int | None, by_time: bool, seeks: bool, count: int) -> None:
+        """A subscription is set to a message, by an administrator or by a consumer; a consumer goes on from there."""
+        to = None if which is None else self.plan.sent[which % len(self.plan.sent)]
+        consumer = self.consumer(index)
+        subscription = consumer.subscription
+        if seeks and consumer.client == "wire":
+            self.do(Seek(consumer=consumer.name, to=to, by_time=by_time))
+        else:
+            self.do(ResetCursor(topic=TOPIC, subscription=subscription, to=to, by_time=by_time))
+        self.plan.drop_wire(subscription)
+        self.read(subscription)
+        again = self.join(subscription, "wire", 0)
+        self.do(Receive(consumer=again.name, count=count))
+
+    @precondition(lambda self: not self.is_trimmed)
+    @rule(index=INDEXES, start=STARTS, kind=KINDS)
+    def replace_subscription(self, index: int, start: Start, kind: SubscriptionType) -> None:
+        """A subscription is deleted, which must be refused while it has consumers, and one is created anew."""
+        subscription = self.subscription(index)
+        self.do(DeleteSubscription(topic=TOPIC, subscription=subscription))
+        if not any(one.subscription == subscription for one in self.plan.consumers):
+            self.plan.kinds[subscription] = kind
+            self.do(CreateSubscription(topic=TOPIC, subscription=subscription, start=start))
+            self.read(subscription)
+
+    @precondition(lambda self: self.is_trimmed)
+    @rule(index=INDEXES)
+    def trim(self, index: int) -> None:
+        """One subscription is through with everything; what all acknowledged is deleted, and nothing else."""
+        self.do(SkipAll(topic=TOPIC, subscription=self.subscription(index)))
+        self.do(Trim(topic=TOPIC))
+
+    def read(self, subscription: str) -> None:
+        """Read a subscription's state."""
+        self.do(ReadCursor(topic=TOPIC, subscription=subscription))
+
+
+class AcknowledgmentClientsMachine(OnSubscriptions):
+    """pulsar-client's consumers, which hold acknowledgments back, and come back by themselves; on partitions too."""
+
+    partitions = 0
+    is_patient = False
+
+    @initialize(
+        is_patient=st.sampled_from([False] * 5 + [True]),
+        persistence=PERSISTENCE,
+        kinds=st.lists(st.sampled_from(["Shared", "Exclusive", "Failover"]), min_size=1, max_size=2).map(tuple),
+        partitions=st.sampled_from([0, 0, 2, 3]),
+        sizes=SIZES,
+    )
+    def begin(
+        self,
+        is_patient: bool,
+        persistence: Persistence,
+        kinds: tuple[SubscriptionType, ...],
+        partitions: int,
+        sizes: list[int],
+    ) -> None:
+        """A topic, with partitions or without; in few examples there will be time for what takes a second."""
+        self.is_patient = is_patient
+        self.partitions = partitions
+        self.do(CreateTopic(topic=TOPIC, persistence=persistence, partitions=partitions))
+        self.topics = tuple(partition_name(TOPIC, number) for number in range(partitions)) or (TOPIC,)
+        self.plan.kinds = {f"s{number}": kind for number, kind in enumerate(kinds)}
+        for topic in self.topics:
+            self.produce_again(topic)
+            self.send_entries(sizes, topic)
+        self.join("s0", "official", 5)
+
+    @rule(index=INDEXES, sizes=SIZES)
+    def send(self, index: int, sizes: list[int]) -> None:
+        """Send single messages and batches, to a partition."""
+        self.send_entries(sizes, self.topics[index % len(self.topics)])
+
+    @rule(index=INDEXES, queue=st.sampled_from([1, 3, 100]))
+    def subscribe(self, index: int, queue: int) -> None:
+        """Another consumer subscribes, whether or not it is let in."""
+        self.join(self.subscription(index), "official", queue)
+
+    @rule(index=INDEXES, count=COUNTS, nth=NTH, leaves=st.sampled_from(["no", "no", "closes", "crashes"]))
+    def take_and_acknowledge(self, index: int, count: int, nth: tuple[int, ...], leaves: str) -> None:
+        """A consumer receives and acknowledges some; it may leave with that in its client's buffer."""
+        consumer = self.consumer(index, client="official", queue=5)
+        self.do(Receive(consumer=consumer.name, count=count))
+        self.do(Acknowledge(consumer=consumer.name, nth=nth))
+        if leaves != "no":
+            self.do(CloseConsumer(consumer.name) if leaves == "closes" else CrashConsumer(consumer.name))
+            if consumer in self.plan.consumers:
+                self.plan.consumers.remove(consumer)
+            self.read(consumer.subscription)
+
+    @precondition(lambda self: not self.partitions)
+    @rule(index=INDEXES, count=COUNTS, nth=st.integers(0, 19))
+    def acknowledge_up_to(self, index: int, count: int, nth: int) -> None:
+        """A consumer acknowledges everything up to a message that it received."""
+        consumer = self.consumer(index, client="official", queue=5)
+        self.do(Receive(consumer=consumer.name, count=count))
+        self.do(Acknowledge(consumer=consumer.name, nth=(nth,), cumulative=True))
+
+    @rule(index=INDEXES, nth=st.none() | NTH, count=COUNTS)
+    def fail(self, index: int, nth: tuple[int, ...] | None, count: int) -> None:
+        """A consumer fails with some of its messages, or all."""
+        consumer = self.consumer(index, client="official", queue=5)
+        self.do(Nack(consumer=consumer.name, nth=nth))
+        self.do(Receive(consumer=consumer.name, count=count))
+
+    @rule(index=INDEXES)
+    def unload(self, index: int) -> None:
+        """A topic or partition is moved; the consumers come back by themselves.
+
+        What a client held back then may be lost, and the client wait for it in vain: seldom, for it takes long.
+        """
+        topic = self.topics[index % len(self.topics)]
+        if not self.is_patient:
+            for subscription in self.plan.kinds:
+                self.do(ReadCursor(topic=topic, subscription=subscription))
+        self.do(Unload(topic=topic))
+        self.produce_again(topic)
+        self.read(self.subscription(index))
+
+    @precondition(lambda self: self.is_patient)
+    @rule(times=st.integers(2, 3))
+    def fail_often(self, times: int) -> None:
+        """A consumer fails with the same message time after time; once in an example."""
+        self.is_patient = False
+        self.do(NackRepeatedly(topic=self.topics[0], times=times))
+
+    def read(self, subscription: str) -> None:
+        """Read a subscription's state on all partitions."""
+        for topic in self.topics:
+            self.do(ReadCursor(topic=topic, subscription=subscription))
+
+
+class AcknowledgmentKillsMachine(OnSubscriptions):
+    """The broker is killed and restarted: acknowledgments may be lost, in a window; messages never.
+
+    A kill costs seconds, so there is a topic for each way of persisting, and all die with it.
+    """
+
+    @initialize(kinds=st.lists(st.sampled_from(["Shared", "Exclusive"]), min_size=1, max_size=2).map(tuple))
+    def begin(self, kinds: tuple[SubscriptionType, ...]) -> None:
+        """Topics whose cursors are persisted as shipped, once a second, and with every ack."""
+        self.topics = ("t0", "t1", "t2")
+        self.persistence = dict(zip(self.topics, PERSISTED_PER_S, strict=True))
+        for topic, persistence in self.persistence.items():
+            self.create(topic, persistence, kinds)
+
+    @rule(
+        sizes=st.lists(st.sampled_from([1, 1, 2, 3]), min_size=3, max_size=12),
+        acks=st.lists(NTH, min_size=1, max_size=12),
+        later=st.none() | NTH,
+        waits_for=st.sampled_from([(), ("every-ack",), ("every-ack",), tuple(PERSISTED_PER_S)]),
+        kills=st.sampled_from([True, True, True, False]),
+    )
+    def live_and_die(
+        self,
+        sizes: list[int],
+        acks: list[tuple[int, ...]],
+        later: tuple[int, ...] | None,
+        waits_for: tuple[Persistence, ...],
+        kills: bool,
+    ) -> None:
+        """Consumers acknowledge; the broker dies right after it, or when that must have been persisted."""
+        for topic in self.topics:
+            self.send_entries(sizes, topic)
+            for subscription in self.plan.kinds:
+                consumer = self.join(subscription, "wire", 0, topic=topic)
+                self.do(Receive(consumer=consumer.name, count=sum(sizes)))
+                for nth in acks:
+                    self.do(Acknowledge(consumer=consumer.name, nth=nth))
+        for topic, subscription in self.everywhere():
+            if self.persistence[topic] in waits_for:
+                self.do(AwaitPersisted(topic=topic, subscription=subscription))
+        if later is not None:
+            for consumer in self.plan.consumers:
+                self.do(Acknowledge(consumer=consumer.name, nth=later))
+        self.do(Kill() if kills else Restart())
+        self.plan.drop_wire()
+        for topic in self.topics:
+            self.produce_again(topic)
+        for topic, subscription in self.everywhere():
+            self.do(ReadCursor(topic=topic, subscription=subscription))
+
+    def everywhere(self) -> list[tuple[str, str]]:
+        """All subscriptions of all topics."""
+        return [(topic, subscription) for topic in self.topics for subscription in self.plan.kinds]

@@ -1,0 +1,417 @@
+"""The machines of document 000: producers of fixed names, explicit sequence ids, and what happens to their topics.
+
+Four machines share their rules. The main one moves topics by unloading them, which is quick. The one with failures
+sets failpoints inside the broker. The one with kills restarts and kills the broker, and so has few and short examples,
+as has the one that restarts it with another setting.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, precondition, rule
+
+from conformance.engine.example import RunningExample
+from model.failpoints import FailpointKind
+from model.operations import (
+    ClearFailpoints,
+    CloseProducer,
+    CrashProducer,
+    CreateTopic,
+    Kill,
+    OpenProducer,
+    ReadSnapshot,
+    Restart,
+    Scope,
+    Send,
+    SetDeduplication,
+    SetFailpoint,
+    Switch,
+    Unload,
+)
+from model.vocabulary import Client
+from stateful.deduplication.plan import Pick, Plan, PlannedSession
+from stateful.lockstep_machine import LockstepMachine
+
+TOPICS = ("t0", "t1")
+CROWD = 8
+"""Producers of a crowd: more than a snapshot holds on the brokers that the suite starts."""
+
+LEDGER_ROOM = 5
+"""Entries of a ledger on these brokers."""
+SNAPSHOT_INTERVAL = 5
+"""Entries between snapshots on these brokers."""
+REPLAY_MS = 800
+"""So long a replay that is slow takes, which is long enough for a producer to be let in meanwhile."""
+SNAPSHOT_AT_LAST_MS = 2500
+"""After so long a snapshot has come by the timer, which looks for topics that are due once a second."""
+
+PICKS: st.SearchStrategy[Pick] = st.sampled_from(
+    [
+        Pick(),
+        Pick(),
+        Pick(),
+        Pick(offset=3),
+        Pick(about_old=True),
+        Pick(again=1),
+        Pick(again=1),
+        Pick(again=2),
+        Pick(again=5),
+        Pick(offset=-1),
+        Pick(offset=-3),
+        Pick(size=2),
+        Pick(size=4),
+        Pick(offset=-1, size=2),
+        Pick(offset=-2, size=4),
+    ]
+)
+BURSTS: st.SearchStrategy[list[Pick]] = st.lists(PICKS, min_size=1, max_size=6)
+INDEXES = st.integers(0, 63)
+CLIENTS: st.SearchStrategy[Client] = st.sampled_from(["wire", "wire", "wire", "official"])
+PRODUCERS = st.sampled_from(["p0", "p1", "p2"])
+SWITCHES: st.SearchStrategy[Switch] = st.sampled_from(
+    [
+        "namespace-on",
+        "namespace-on",
+        "namespace-on",
+        "broker",
+        "namespace-off",
+        "topic-on",
+        "topic-off",
+        "own-namespace-on",
+    ]
+)
+
+
+class OnTopics(LockstepMachine):
+    """What all machines of this document are made of; no rules of its own."""
+
+    clients: ClassVar[tuple[Client, ...]] = ("wire", "official")
+
+    def __init__(self, example: RunningExample) -> None:
+        super().__init__(example)
+        self.plan = Plan()
+        self.topics: tuple[str, ...] = ()
+
+    def topic(self, index: int) -> str:
+        """One of the topics."""
+        return self.topics[index % len(self.topics)]
+
+    def session(self, index: int) -> PlannedSession:
+        """One of the sessions that should be open; a new one where there is none."""
+        if not self.plan.sessions:
+            return self.open(self.topic(index), "p0", "wire")
+        return self.plan.sessions[index % len(self.plan.sessions)]
+
+    def open(self, topic: str, producer: str, client: Client) -> PlannedSession:
+        """Open a producer; where its name is taken, the broker must refuse it and the plan does not count on it."""
+        client = client if client in self.clients else "wire"
+        session = PlannedSession(self.plan.session_name(), topic, producer, client)
+        is_taken = self.plan.is_taken(topic, producer)
+        self.do(OpenProducer(session=session.name, topic=topic, producer=producer, client=client))
+        if not is_taken:
+            self.plan.sessions.append(session)
+        return session
+
+    def leave(self, session: PlannedSession, operation: CloseProducer | CrashProducer) -> None:
+        """Close or crash a session."""
+        self.do(operation)
+        self.plan.sessions.remove(session)
+
+
+class Producers(OnTopics):
+    """Producers that open, send, close, crash and come back."""
+
+    @rule(topic=INDEXES, producer=PRODUCERS, client=CLIENTS)
+    def open_producer(self, topic: int, producer: str, client: Client) -> None:
+        """Open a producer, whether or not its name is taken."""
+        self.open(self.topic(topic), producer, client)
+
+    @rule(index=INDEXES, burst=BURSTS)
+    def send(self, index: int, burst: list[Pick]) -> None:
+        """Send entries, all in flight at once, and wait for the answers."""
+        session = self.session(index)
+        if session.client == "wire":
+            self.do(Send(session=session.name, entries=self.plan.entries(session, burst)))
+            return
+        # pulsar-client waits for answers in the order of rising ids, and does not end when ids repeat in flight.
+        for pick in burst:
+            self.do(Send(session=session.name, entries=self.plan.entries(session, [pick])))
+
+    @rule(index=INDEXES, burst=BURSTS)
+    def send_again(self, index: int, burst: list[Pick]) -> None:
+        """The same; sending is what the machine should mostly do."""
+        self.send(index, burst)
+
+    @rule(index=INDEXES)
+    def close(self, index: int) -> None:
+        """Close a producer in good order."""
+        session = self.session(index)
+        self.leave(session, CloseProducer(session=session.name))
+
+    @rule(index=INDEXES, burst=BURSTS, comes_back=st.booleans())
+    def crash_while_sending(self, index: int, burst: list[Pick], comes_back: bool) -> None:
+        """Cut a producer's connection while it sends; it may come back under its name at once."""
+        session = self.session(index)
+        if session.client == "official":
+            burst = [pick for pick in burst if pick.is_rising] or [Pick()]
+        self.do(Send(session=session.name, entries=self.plan.entries(session, burst), wait=False))
+        self.leave(session, CrashProducer(session=session.name))
+        if comes_back:
+            self.open(session.topic, session.producer, "wire")
+
+
+class DeduplicationMachine(Producers):
+    """Topics that are unloaded and switched, in all the ways in which deduplication is switched."""
+
+    crowded = False
+
+    @initialize(first=SWITCHES, second=st.none() | SWITCHES, crowded=st.sampled_from([False] * 5 + [True]))
+    def create_topics(self, first: Switch, second: Switch | None, crowded: bool) -> None:
+        """One topic or two, each with a producer to begin with; in few examples, crowds will come."""
+        self.crowded = crowded
+        switches = (first,) if second is None else (first, second)
+        self.topics = TOPICS[: len(switches)]
+        for topic, switch in zip(self.topics, switches, strict=True):
+            self.do(CreateTopic(topic=topic, deduplication=switch))
+            self.open(topic, "p0", "wire")
+
+    @rule(index=INDEXES, burst=BURSTS, in_flight=st.booleans())
+    def unload(self, index: int, burst: list[Pick], in_flight: bool) -> None:
+        """Unload a topic, while one of its producers sends or while nothing is in flight."""
+        topic = self.topic(index)
+        wire = [s for s in self.plan.sessions if s.topic == topic and s.client == "wire"]
+        if in_flight and wire:
+            session = wire[index % len(wire)]
+            self.do(Send(session=session.name, entries=self.plan.entries(session, burst), wait=False))
+        self.do(Unload(topic=topic))
+        self.plan.drop_wire_sessions(topic)
+
+    @rule(index=INDEXES, scope=st.sampled_from(["topic", "namespace"]), on=st.booleans())
+    def switch(self, index: int, scope: Scope, on: bool) -> None:
+        """Switch deduplication by a policy."""
+        self.do(SetDeduplication(topic=self.topic(index), scope=scope, on=on))
+
+    @precondition(lambda self: self.crowded)
+    @rule(index=INDEXES)
+    def crowd(self, index: int) -> None:
+        """More producers than a snapshot holds send one message each."""
+        for number in range(CROWD):
+            producer = f"c{number}"
+            if not self.plan.is_taken(self.topic(index), producer):
+                session = self.open(self.topic(index), producer, "wire")
+                self.do(Send(session=session.name, entries=self.plan.entries(session, [Pick()])))
+                self.leave(session, CloseProducer(session=session.name))
+
+    @rule(index=INDEXES)
+    def read_snapshot(self, index: int) -> None:
+        """Look at the snapshot that is stored now."""
+        self.do(ReadSnapshot(topic=self.topic(index)))
+
+
+class FailuresMachine(Producers):
+    """Writes and snapshots that fail inside the broker, and producers that come back after it.
+
+    The wire client only: pulsar-client hides what happens here, and does not end when ids repeat in flight.
+    """
+
+    clients: ClassVar[tuple[Client, ...]] = ("wire",)
+    is_patient = False
+    raced = 0
+
+    @initialize(is_patient=st.sampled_from([False] * 19 + [True]))
+    def create_topic(self, is_patient: bool) -> None:
+        """One topic, deduplication on; in few examples there will be time for what takes a second."""
+        self.is_patient = is_patient
+        self.topics = TOPICS[:1]
+        self.do(CreateTopic(topic="t0", deduplication="namespace-on"))
+        self.open("t0", "p0", "wire")
+
+    @rule(
+        index=INDEXES,
+        burst=BURSTS,
+        kind=st.sampled_from(["write-fails", "write-fails-late", "confirmation-lost"]),
+        count=st.integers(1, 3),
+        spared=st.integers(0, 5),
+        waits=st.booleans(),
+    )
+    def fail_writes(
+        self, index: int, burst: list[Pick], kind: FailpointKind, count: int, spared: int, waits: bool
+    ) -> None:
+        """Send new messages, of which some fail and one is sent twice; come back, and send all of it again.
+
+        The writes that are spared may make the broker take a snapshot, while others are in flight that will fail.
+        """
+        session = self.session(index)
+        entries = self.plan.entries(session, [*[Pick()] * (spared + 1), Pick(again=1), *burst])
+        self.do(SetFailpoint(topic=session.topic, kind=kind, count=count, delay_ms=30, spared=spared))
+        self.do(Send(session=session.name, entries=entries, wait=waits))
+        self.leave(session, CrashProducer(session=session.name))
+        if waits:
+            self.do(ClearFailpoints())
+            self.do(ReadSnapshot(topic=session.topic))
+        again = self.open(session.topic, session.producer, "wire")
+        self.do(ClearFailpoints())
+        self.do(Send(session=again.name, entries=entries))
+
+    @rule(index=INDEXES, burst=BURSTS, delay_ms=st.sampled_from([5, 30]))
+    def slow_writes(self, index: int, burst: list[Pick], delay_ms: int) -> None:
+        """While a write is slow, its message is sent again; when it is over, once more."""
+        session = self.session(index)
+        entries = self.plan.entries(session, [Pick(), Pick(again=1), *burst])
+        self.do(SetFailpoint(topic=session.topic, kind="write-slow", count=2, delay_ms=delay_ms))
+        self.do(Send(session=session.name, entries=entries))
+        self.do(ClearFailpoints())
+        self.do(Send(session=session.name, entries=entries[:2]))
+
+    @rule(index=INDEXES, entries=st.integers(5, 12))
+    def fail_snapshots(self, index: int, entries: int) -> None:
+        """Snapshots fail while entries are stored; everything is sent again, before the topic is unloaded and after."""
+        session = self.session(index)
+        sent = self.plan.entries(session, [Pick()] * entries)
+        self.do(SetFailpoint(topic=session.topic, kind="snapshot-write-fails", count=100))
+        self.do(Send(session=session.name, entries=sent))
+        self.do(ReadSnapshot(topic=session.topic))  # which waits until the failing has happened
+        self.do(ClearFailpoints())
+        self.do(Send(session=session.name, entries=sent))
+        self.do(Unload(topic=session.topic))
+        self.plan.drop_wire_sessions(session.topic)
+        again = self.open(session.topic, session.producer, "wire")
+        self.do(Send(session=again.name, entries=sent))
+
+    @precondition(lambda self: self.is_patient)
+    @rule(index=INDEXES, before=st.integers(1, 4))
+    def close_a_ledger_slowly(self, index: int, before: int) -> None:
+        """The timer's snapshot may come while a full ledger is being closed; then the topic is unloaded.
+
+        An unload begins a ledger, and how much is in it before decides which entry is due for a snapshot by number.
+        """
+        session = self.session(index)
+        self.do(Send(session=session.name, entries=self.plan.entries(session, [Pick()] * before)))
+        again = self.unloaded(session)
+        entries = self.plan.entries(again, [Pick()] * LEDGER_ROOM)
+        self.do(SetFailpoint(topic=again.topic, kind="ledger-close-slow", delay_ms=SNAPSHOT_AT_LAST_MS))
+        self.do(Send(session=again.name, entries=entries))
+        self.do(ClearFailpoints())
+        again = self.unloaded(again)
+        self.do(Send(session=again.name, entries=entries[-2:]))
+
+    @precondition(lambda self: self.is_patient)
+    @rule(before=st.integers(1, SNAPSHOT_INTERVAL - 1))
+    def recover_slowly(self, before: int) -> None:
+        """A topic with a policy of its own is loaded, and its log is slow to be replayed; everything is sent again."""
+        self.raced += 1
+        topic = f"r{self.raced}"  # for this alone: with a policy, whatever is wrong could be a race
+        self.do(CreateTopic(topic=topic, deduplication="topic-on"))
+        session = self.open(topic, "p0", "wire")
+        entries = self.plan.entries(session, [Pick()] * before)
+        self.do(SetFailpoint(topic=topic, kind="replay-slow", delay_ms=REPLAY_MS))
+        self.do(Send(session=session.name, entries=entries))  # now, or a snapshot comes by the timer before the unload
+        again = self.unloaded(session)
+        self.do(Send(session=again.name, entries=entries))
+        self.do(ClearFailpoints())
+        again = self.unloaded(again)  # what is still being replayed ends with it
+        self.leave(again, CloseProducer(session=again.name))
+
+    def unloaded(self, session: PlannedSession) -> PlannedSession:
+        """Unload a session's topic, and open its producer again."""
+        self.do(Unload(topic=session.topic))
+        self.plan.drop_wire_sessions(session.topic)
+        return self.open(session.topic, session.producer, "wire")
+
+    @precondition(lambda self: self.is_patient)
+    @rule(burst=BURSTS, delay_ms=st.sampled_from([5, 300]))
+    def switch_on_in_flight(self, burst: list[Pick], delay_ms: int) -> None:
+        """Deduplication of a topic is switched on while a write is in flight, and its message is sent again.
+
+        In between another producer sends as much as takes a snapshot, from which can be seen what counts as persisted.
+        """
+        topic = f"t{len(self.topics)}"
+        self.topics += (topic,)
+        self.do(CreateTopic(topic=topic, deduplication="own-namespace-off"))
+        first, other = self.open(topic, "p0", "wire"), self.open(topic, "p1", "wire")
+        entries = self.plan.entries(first, [Pick(), *burst])
+        self.do(SetFailpoint(topic=topic, kind="write-slow", delay_ms=delay_ms))
+        self.do(Send(session=first.name, entries=entries, wait=False))
+        self.do(SetDeduplication(topic=topic, scope="namespace", on=True, in_flight=True))
+        self.do(Send(session=other.name, entries=self.plan.entries(other, [Pick()] * 2 * SNAPSHOT_INTERVAL)))
+        self.do(ReadSnapshot(topic=topic))
+        self.do(Send(session=first.name, entries=entries))
+
+    @rule(index=INDEXES)
+    def read_snapshot(self, index: int) -> None:
+        """Look at the snapshot that is stored now."""
+        self.do(ReadSnapshot(topic=self.topic(index)))
+
+
+class KillsMachine(OnTopics):
+    """The broker is restarted and killed, with messages in flight or without; there is time for little else."""
+
+    @initialize(second=st.booleans())
+    def create_topics(self, second: bool) -> None:
+        """One topic or two, deduplication on."""
+        self.topics = TOPICS[: 1 + second]
+        for topic in self.topics:
+            self.do(CreateTopic(topic=topic, deduplication="namespace-on"))
+
+    def bounce(self, operation: Kill | Restart, producers: list[str], burst: list[Pick]) -> None:
+        """Send, take the broker away while more is in flight, come back, and send again what was confirmed."""
+        sent = []
+        for topic in self.topics:
+            for producer in producers:
+                if not self.plan.is_taken(topic, producer):
+                    self.open(topic, producer, "wire")
+        for session in list(self.plan.sessions):
+            entries = self.plan.entries(session, [Pick(), *burst])
+            self.do(Send(session=session.name, entries=entries))
+            self.do(Send(session=session.name, entries=self.plan.entries(session, burst), wait=False))
+            sent.append((session, entries))
+        self.do(operation)
+        self.plan.drop_wire_sessions()
+        for session, entries in sent:
+            again = self.open(session.topic, session.producer, "wire")
+            self.do(Send(session=again.name, entries=entries))
+
+    @rule(producers=st.lists(PRODUCERS, min_size=1, max_size=3, unique=True), burst=BURSTS)
+    def kill(self, producers: list[str], burst: list[Pick]) -> None:
+        """Kill the broker."""
+        self.bounce(Kill(), producers, burst)
+
+    @rule(producers=st.lists(PRODUCERS, min_size=1, max_size=3, unique=True), burst=BURSTS)
+    def restart(self, producers: list[str], burst: list[Pick]) -> None:
+        """Restart the broker in good order."""
+        self.bounce(Restart(), producers, burst)
+
+
+class SettingsMachine(OnTopics):
+    """The broker's own setting switches deduplication, back and forth; it takes a restart each time."""
+
+    is_on = True
+
+    @initialize(second=SWITCHES)
+    def create_topics(self, second: Switch) -> None:
+        """A topic that follows the broker's setting, and another one."""
+        self.topics = TOPICS
+        for topic, switch in zip(TOPICS, ("broker", second), strict=True):
+            self.do(CreateTopic(topic=topic, deduplication=switch))
+
+    @rule(burst=BURSTS, in_flight=st.booleans())
+    def switch(self, burst: list[Pick], in_flight: bool) -> None:
+        """Send, switch, with more in flight or not, and send all of it again, twice."""
+        sent = []
+        for topic in self.topics:
+            session = self.open(topic, "p0", "wire")
+            entries = self.plan.entries(session, [Pick(), *burst])
+            self.do(Send(session=session.name, entries=entries))
+            if in_flight:
+                self.do(Send(session=session.name, entries=self.plan.entries(session, burst), wait=False))
+            sent.append((session, entries))
+        self.is_on = not self.is_on
+        self.do(Restart(deduplication=self.is_on))
+        self.plan.drop_wire_sessions()
+        for session, entries in sent:
+            again = self.open(session.topic, session.producer, "wire")
+            for _ in range(2):
+                self.do(Send(session=again.name, entries=entries))
+            self.leave(again, CloseProducer(session=again.name))

@@ -1,0 +1,1 @@
+"""The machines of document 004."""

@@ -1,0 +1,321 @@
+"""More machines of document 004: claimed hash ranges, calls that race, pulsar-client among the consumers, kills."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, rule
+
+from model.failpoints import FailpointKind
+from model.operations import ClearFailpoints, Kill, Restart, SetFailpoint
+from model.subscription_operations import Acknowledge, CloseConsumer, CrashConsumer, Nack, Permit, Receive, Subscribe
+from stateful.key_shared.machines import INDEXES, NTH, PERMITS, PICKS, SUBSCRIPTION, TOPIC, Claims, OnKeys
+from stateful.key_shared.plan import Pick
+
+RACES: st.SearchStrategy[FailpointKind] = st.sampled_from(["read-slow", "dispatch-slow", "join-slow", "leave-slow"])
+SINGLES = PICKS.map(lambda picks: [replace(pick, size=1) for pick in picks])
+"""Without batches: of one that is acknowledged while it is being sent, more may come than document 003 says."""
+CLAIMS: st.SearchStrategy[Claims] = st.sampled_from(
+    [
+        ((0, 65535),),
+        ((0, 20000),),
+        ((0, 20000), (40001, 50000)),
+        ((20001, 40000),),
+        ((20001, 50000),),
+        ((50001, 65535),),
+        ((40001, 65535),),
+    ]
+)
+
+
+class KeysClaimedMachine(OnKeys):
+    """Consumers claim hash ranges for themselves, with gaps between them; who claims another one's is not let in."""
+
+    def join_for(self, claims: Claims, permits: int) -> None:
+        """A consumer asks for ranges."""
+        name = self.plan.fresh_name()
+        self.subscribe(name, sticky=claims)
+        taken = [one for own in self.plan.claims.values() for one in own]
+        if not any(first <= other_last and other <= last for first, last in claims for other, other_last in taken):
+            self.plan.consumers.append(name)
+            self.plan.claims[name] = claims
+            self.permit(name, permits)
+        self.gather()
+
+    @initialize(picks=PICKS, claims=CLAIMS, permits=PERMITS)
+    def begin(self, picks: list[Pick], claims: Claims, permits: int) -> None:
+        """A topic with messages, and a consumer that has some of them."""
+        self.create()
+        self.send_entries(picks)
+        self.join_for(claims, permits)
+
+    @rule(claims=CLAIMS, permits=PERMITS)
+    def another_joins(self, claims: Claims, permits: int) -> None:
+        """A consumer asks for ranges, whether or not they are free."""
+        self.join_for(claims, permits)
+
+    @rule(picks=PICKS)
+    def send(self, picks: list[Pick]) -> None:
+        """Messages are sent, for somebody's ranges or for nobody's."""
+        self.send_entries(picks)
+        self.gather()
+
+    @rule(index=INDEXES, nth=NTH, permits=PERMITS)
+    def acknowledge(self, index: int, nth: tuple[int, ...], permits: int) -> None:
+        """A consumer acknowledges some of what it received, and is ready for more."""
+        if self.plan.consumers:
+            consumer = self.consumer(index)
+            self.do(Acknowledge(consumer=consumer, nth=nth))
+            self.permit(consumer, permits)
+
+    @rule(index=INDEXES, nth=st.none() | NTH)
+    def fail(self, index: int, nth: tuple[int, ...] | None) -> None:
+        """A consumer fails with some of its messages, or all."""
+        if self.plan.consumers:
+            self.do(Nack(consumer=self.consumer(index), nth=nth))
+            self.gather()
+
+    @rule(index=INDEXES, crashes=st.booleans(), is_quiet=st.sampled_from([False, False, False, True]))
+    def one_leaves(self, index: int, crashes: bool, is_quiet: bool) -> None:
+        """A consumer leaves with whatever it has; its ranges are free."""
+        if self.plan.consumers:
+            consumer = self.consumer(index)
+            self.plan.claims.pop(consumer, None)
+            self.leave(consumer, crashes=crashes, is_quiet=is_quiet)
+
+
+class KeysRacesMachine(OnKeys):
+    """Consumers come, go, acknowledge and fail while the broker is made slow between two steps of sending."""
+
+    @initialize(picks=SINGLES, permits=PERMITS)
+    def begin(self, picks: list[Pick], permits: int) -> None:
+        """A topic with messages, and two consumers that have some of them."""
+        self.create()
+        self.send_entries(picks)
+        self.join(permits)
+        self.join(permits)
+
+    @rule(
+        kind=RACES,
+        count=st.integers(1, 3),
+        delay_ms=st.sampled_from([20, 60, 120]),
+        picks=SINGLES,
+        index=INDEXES,
+        other=INDEXES,
+        nth=NTH,
+        meanwhile=st.lists(
+            st.sampled_from(["joins", "crashes", "closes", "acknowledges", "fails", "fails with all", "permits"]),
+            min_size=1,
+            max_size=3,
+        ),
+    )
+    def race(
+        self,
+        kind: FailpointKind,
+        count: int,
+        delay_ms: int,
+        picks: list[Pick],
+        index: int,
+        other: int,
+        nth: tuple[int, ...],
+        meanwhile: list[str],
+    ) -> None:
+        """Messages are about to be sent, slowly; meanwhile consumers do something."""
+        receiver = self.consumer(index)
+        self.do(SetFailpoint(topic=TOPIC, kind=kind, count=count, delay_ms=delay_ms))
+        self.send_entries(picks)
+        self.do(Permit(consumer=receiver, count=3))
+        for number, what in enumerate(meanwhile):
+            self.do_meanwhile(what, other + number, nth)
+        self.gather()
+        self.do(ClearFailpoints())
+
+    def do_meanwhile(self, what: str, index: int, nth: tuple[int, ...]) -> None:
+        """One thing that a consumer does while the broker is slow; nothing is gathered behind it."""
+        if what == "joins" or not self.plan.consumers:
+            name = self.plan.fresh_name()
+            self.subscribe(name)
+            self.plan.consumers.append(name)
+            self.do(Permit(consumer=name, count=5))
+            return
+        consumer = self.plan.consumers[index % len(self.plan.consumers)]
+        if what in ("crashes", "closes"):
+            self.do(CrashConsumer(consumer) if what == "crashes" else CloseConsumer(consumer))
+            self.plan.consumers.remove(consumer)
+        elif what == "acknowledges":
+            self.do(Acknowledge(consumer=consumer, nth=nth))
+        elif what == "permits":
+            self.do(Permit(consumer=consumer, count=2))
+        else:
+            self.do(Nack(consumer=consumer, nth=nth if what == "fails" else None))
+
+    @rule(index=INDEXES, nth=NTH, permits=PERMITS)
+    def acknowledge(self, index: int, nth: tuple[int, ...], permits: int) -> None:
+        """A consumer acknowledges some of what it received, and is ready for more."""
+        consumer = self.consumer(index)
+        self.do(Acknowledge(consumer=consumer, nth=nth))
+        self.permit(consumer, permits)
+
+
+class KeysClientsMachine(OnKeys):
+    """Consumers of pulsar-client among those of the wire client; what is in their queues is known when they take it."""
+
+    @initialize(picks=PICKS, queue=st.sampled_from([1, 3, 100]))
+    def begin(self, picks: list[Pick], queue: int) -> None:
+        """A topic with messages, and a consumer of each client."""
+        self.official: list[str] = []
+        self.create()
+        self.send_entries(picks)
+        self.join_official(queue)
+        self.join(2)
+
+    def join_official(self, queue: int) -> None:
+        """A consumer of pulsar-client joins."""
+        name = self.plan.fresh_name()
+        self.do(Subscribe(name, TOPIC, SUBSCRIPTION, kind="Key_Shared", client="official", queue=queue))
+        self.official.append(name)
+        self.gather()
+
+    @rule(queue=st.sampled_from([1, 3, 100]))
+    def another_joins(self, queue: int) -> None:
+        """Another consumer of pulsar-client joins."""
+        self.join_official(queue)
+
+    @rule(permits=PERMITS)
+    def another_joins_on_the_wire(self, permits: int) -> None:
+        """Another consumer of the wire client joins."""
+        self.join(permits)
+
+    @rule(picks=PICKS)
+    def send(self, picks: list[Pick]) -> None:
+        """Messages are sent."""
+        self.send_entries(picks)
+        self.gather()
+
+    @rule(index=INDEXES, count=st.integers(1, 6), nth=NTH)
+    def take(self, index: int, count: int, nth: tuple[int, ...]) -> None:
+        """A consumer of pulsar-client receives, and acknowledges some."""
+        if self.official:
+            name = self.official[index % len(self.official)]
+            self.do(Receive(consumer=name, count=count))
+            self.do(Acknowledge(consumer=name, nth=nth))
+            self.gather()
+
+    @rule(index=INDEXES, nth=NTH, permits=PERMITS)
+    def acknowledge(self, index: int, nth: tuple[int, ...], permits: int) -> None:
+        """A consumer of the wire client acknowledges some of what it received, and is ready for more."""
+        consumer = self.consumer(index)
+        self.do(Acknowledge(consumer=consumer, nth=nth))
+        self.permit(consumer, permits)
+
+    @rule(index=INDEXES, crashes=st.booleans())
+    def one_leaves(self, index: int, crashes: bool) -> None:
+        """A consumer of pulsar-client leaves."""
+        if self.official:
+            name = self.official.pop(index % len(self.official))
+            self.do(CrashConsumer(name) if crashes else CloseConsumer(name))
+            self.gather()
+
+    @rule(index=INDEXES, crashes=st.booleans())
+    def one_leaves_the_wire(self, index: int, crashes: bool) -> None:
+        """A consumer of the wire client leaves."""
+        if self.plan.consumers:
+            self.leave(self.consumer(index), crashes=crashes)
+
+
+class KeysKillsMachine(OnKeys):
+    """The broker is killed, or restarted, while consumers have messages; they come anew."""
+
+    @initialize(picks=PICKS)
+    def begin(self, picks: list[Pick]) -> None:
+        """A topic with messages."""
+        self.create()
+        self.send_entries(picks)
+
+    @rule(picks=PICKS, permits=PERMITS, nth=NTH, kills=st.sampled_from([True, True, False]))
+    def live_and_die(self, picks: list[Pick], permits: int, nth: tuple[int, ...], kills: bool) -> None:
+        """Consumers come, get messages and acknowledge some, and the broker dies; then others do the same."""
+        first = self.join(100)
+        second = self.join(permits)
+        self.send_entries(picks)
+        self.gather()
+        self.do(Acknowledge(consumer=first, nth=nth))
+        self.do(Acknowledge(consumer=second, nth=nth))
+        self.gather()
+        self.do(Kill() if kills else Restart())
+        self.all_are_disconnected()
+        self.produce_again()
+        self.join(permits)
+        self.join(100)
+
+
+class KeysSwitchedMachine(OnKeys):
+    """The topic is moved between the implementation with draining hashes and the classic one, where both are there.
+
+    One consumer joins at a time, and before the next one does, everything is acknowledged: the classic implementation
+    is known to break the invariant where something was put aside when a consumer joins. All other machines have it too
+    where the broker was given it.
+    """
+
+    @initialize(picks=PICKS, classic=st.booleans())
+    def begin(self, picks: list[Pick], classic: bool) -> None:
+        """A topic with one of the implementations, and a consumer that has messages."""
+        self.create()
+        self.switch(classic=classic)
+        self.send_entries(picks)
+        self.gather()
+
+    @rule(has=PICKS, comes=PICKS, nth=NTH)
+    def one_joins(self, has: list[Pick], comes: list[Pick], nth: tuple[int, ...]) -> None:
+        """A consumer joins while others have messages; more come, and then all is acknowledged bit by bit."""
+        self.send_entries(has)
+        self.gather()
+        self.join(100)
+        self.send_entries(comes)
+        self.gather()
+        self.acknowledge(nth)
+        self.acknowledge_all()
+
+    @rule(picks=PICKS, index=INDEXES, crashes=st.booleans())
+    def one_leaves(self, picks: list[Pick], index: int, crashes: bool) -> None:
+        """A consumer leaves with what it has."""
+        leaver = self.consumer(index)
+        self.send_entries(picks)
+        self.gather()
+        self.leave(leaver, crashes=crashes)
+        self.acknowledge_all()
+
+    @rule(picks=PICKS, index=INDEXES, nth=NTH, leaves=st.booleans())
+    def drain(self, picks: list[Pick], index: int, nth: tuple[int, ...], leaves: bool) -> None:
+        """With draining hashes, a consumer joins while another has messages, and more come; it may leave again."""
+        if self.is_classic:
+            return
+        self.send_entries(picks)
+        self.permit(self.consumer(index), 100)
+        passing = self.join(100)
+        for _ in range(2):
+            self.send_entries(picks)
+            self.gather()
+        self.acknowledge(nth)
+        if leaves:
+            self.leave(passing, crashes=False)
+        self.acknowledge_all()
+
+    @rule(classic=st.booleans())
+    def switch(self, classic: bool) -> None:
+        """The topic is moved to an implementation."""
+        self.is_classic = classic
+        self.move(classic=classic)
+        self.join(100)
+
+    def acknowledge(self, nth: tuple[int, ...]) -> None:
+        """Everybody acknowledges some of what it received."""
+        for consumer in self.plan.consumers:
+            self.do(Acknowledge(consumer=consumer, nth=nth))
+        self.gather()
+
+    def acknowledge_all(self) -> None:
+        """Everybody acknowledges everything, also what comes then, and what comes of that."""
+        for _ in range(3):
+            self.acknowledge(tuple(range(100)))

@@ -1,0 +1,334 @@
+"""The machines of document 001: messages and subscriptions at several clusters, whose links are cut and healed.
+
+A machine knows what it published, and never what came where: who acknowledges a message that it was not given does
+nothing.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, precondition, rule
+
+from conformance.engine.example import RunningExample
+from model.cluster_operations import (
+    AwaitAnswered,
+    AwaitIdle,
+    AwaitMessage,
+    AwaitTimedOut,
+    CatchUp,
+    CutLink,
+    HealLink,
+    HoldLink,
+    ReadClusters,
+    ReleaseLink,
+    SlowLink,
+)
+from model.operations import CreateTopic, Kill, OpenProducer, Restart, Send, Unload
+from model.replication.tracked import REPLICATORS_ADD_BYTES
+from model.subscription_operations import AckById, CloseConsumer, Receive, Subscribe
+from model.vocabulary import Entry, Message
+from stateful.chunking.plan import ROOM_BYTES
+from stateful.lockstep_machine import LockstepMachine
+
+TOPIC = "t0"
+CLUSTERS = "ABC"
+SUBSCRIPTIONS = st.sampled_from(["s0", "s0", "s0", "s1"])
+PLACES = st.integers(0, len(CLUSTERS) - 1)
+COUNTS = st.sampled_from([1, 1, 2, 3, 6])
+ROOMS = st.sampled_from([0, 20, 40, REPLICATORS_ADD_BYTES])
+"""How much smaller than may be a message is that is nearly as large; the last ones may not be any more."""
+LAST = st.lists(st.integers(0, 9), min_size=1, max_size=5, unique=True).map(tuple)
+"""Which of the messages that were published last: 0 is the last one."""
+
+
+class ClustersMachine(LockstepMachine):
+    """Publish, consume and acknowledge at any cluster, fail over, break links, move topics."""
+
+    def __init__(self, example: RunningExample) -> None:
+        super().__init__(example)
+        self.clusters = CLUSTERS
+        self.published: list[str] = []
+        self.sessions: dict[str, str] = {}
+        self.opened = 0
+        self.consumers: dict[tuple[str, str], str] = {}
+        self.subscribed = 0
+        self.are_subscriptions_replicated = True
+
+    @initialize(
+        clusters=st.sampled_from([2, 2, 3]),
+        deduplication=st.sampled_from([False, False, True]),
+        is_replicated=st.sampled_from([True] * 5 + [False]),
+        are_subscriptions=st.sampled_from([True] * 5 + [False]),
+        first=COUNTS,
+    )
+    def begin(
+        self, clusters: int, deduplication: bool, is_replicated: bool, are_subscriptions: bool, first: int
+    ) -> None:
+        """A topic in two or three clusters, and a consumer of it at the first one."""
+        self.are_subscriptions_replicated = are_subscriptions
+        self.create(clusters, deduplication=deduplication, is_replicated=is_replicated)
+        self.subscribe("A", "s0")
+        self.publish_at("A", first)
+
+    @rule(place=PLACES, count=COUNTS)
+    def publish(self, place: int, count: int) -> None:
+        """Messages are published at a cluster."""
+        self.publish_at(self.at(place), count)
+
+    @rule(place=PLACES, room_bytes=ROOMS)
+    def publish_nearly_full(self, place: int, room_bytes: int) -> None:
+        """A message of nearly the maximum size, and one after it."""
+        self.publish_at(self.at(place), 1, size_bytes=ROOM_BYTES - room_bytes)
+        self.publish_at(self.at(place), 1)
+
+    @rule(subscription=SUBSCRIPTIONS, place=PLACES, count=COUNTS)
+    def receive(self, subscription: str, place: int, count: int) -> None:
+        """A consumer receives some messages, and acknowledges none."""
+        self.do(Receive(self.consumer(subscription, place), count))
+
+    @rule(subscription=SUBSCRIPTIONS, place=PLACES, last=LAST, is_cumulative=st.sampled_from([False, False, True]))
+    def acknowledge(self, subscription: str, place: int, last: tuple[int, ...], is_cumulative: bool) -> None:
+        """A consumer receives everything, and acknowledges some of it: individually, or cumulatively."""
+        consumer = self.consumer(subscription, place)
+        self.do(Receive(consumer, 100))
+        picked = last[:1] if is_cumulative else last
+        messages = tuple(self.published[-1 - nth] for nth in picked if nth < len(self.published))
+        if messages:
+            self.do(AckById(consumer, messages, cumulative=is_cumulative))
+
+    @rule(subscription=SUBSCRIPTIONS, place=PLACES)
+    def acknowledge_all(self, subscription: str, place: int) -> None:
+        """A consumer receives and acknowledges everything."""
+        consumer = self.consumer(subscription, place)
+        self.do(Receive(consumer, 100))
+        self.do(AckById(consumer, tuple(self.published)))
+
+    @rule(here=PLACES, there=PLACES, count=COUNTS, is_read_first=st.booleans())
+    def fail_over(self, here: int, there: int, count: int, is_read_first: bool) -> None:
+        """A consumer acknowledges some messages, closes, and fails over to another cluster."""
+        consumer = self.consumer("s0", here)
+        self.do(Receive(consumer, 100))
+        if is_read_first:
+            self.do(ReadClusters(TOPIC))
+        first = len(self.published)
+        self.publish_at(self.at(here), count + 1)
+        self.do(Receive(consumer, 100))
+        self.do(AckById(consumer, tuple(self.published[first : first + count]), cumulative=True))
+        self.leave("s0", here)
+        self.leave("s0", there)
+        self.do(ReadClusters(TOPIC))
+        self.do(Receive(self.consumer("s0", there), 100))
+
+    @rule(place=PLACES)
+    def consume_what_is_not_replicated(self, place: int) -> None:
+        """A subscription that no other cluster is to have."""
+        if ("own", self.at(place)) not in self.consumers:
+            self.subscribe(self.at(place), "own", is_replicated=False)
+        self.do(Receive(self.consumers["own", self.at(place)], 100))
+
+    @rule(here=PLACES, there=PLACES, count=COUNTS)
+    def share_a_name(self, here: int, there: int, count: int) -> None:
+        """Two clusters have a subscription of one name, and only one of them has it replicated."""
+        if self.at(here) == self.at(there):
+            return
+        if ("shared", self.at(there)) not in self.consumers:
+            self.subscribe(self.at(there), "shared", is_replicated=False)
+        consumer = self.consumer("shared", here)
+        self.do(Receive(consumer, 100))
+        self.do(ReadClusters(TOPIC))
+        self.publish_at(self.at(here), count)
+        self.do(Receive(consumer, 100))
+        self.do(AckById(consumer, tuple(self.published)))
+        self.do(ReadClusters(TOPIC))
+
+    @rule(here=PLACES, there=PLACES)
+    def cut(self, here: int, there: int) -> None:
+        """A link is cut, in one direction."""
+        if self.at(here) != self.at(there):
+            self.do(CutLink(self.at(here), self.at(there)))
+
+    @rule(here=PLACES, there=PLACES)
+    def heal(self, here: int, there: int) -> None:
+        """A link heals, if it was cut, and is as fast as it was."""
+        if self.at(here) != self.at(there):
+            self.do(HealLink(self.at(here), self.at(there)))
+            self.do(ReleaseLink(self.at(here), self.at(there)))
+
+    @rule(here=PLACES, there=PLACES, delay_ms=st.sampled_from([20, 100, 400]))
+    def slow(self, here: int, there: int, delay_ms: int) -> None:
+        """A link is slow from now on, in one direction; then a message has to come over it."""
+        if self.at(here) != self.at(there):
+            self.do(SlowLink(self.at(here), self.at(there), delay_ms))
+            self.publish_at(self.at(here), 1)
+
+    @rule(here=PLACES, there=PLACES, count=COUNTS)
+    def outlast(self, here: int, there: int, count: int) -> None:
+        """A cluster's responses arrive only after the snapshot has timed out."""
+        if self.at(here) != self.at(there):
+            self.do(CutLink(self.at(there), self.at(here)))
+            self.publish_at(self.at(here), count)
+            self.do(AwaitTimedOut(self.at(here)))
+            self.do(HealLink(self.at(there), self.at(here)))
+
+    @rule(place=PLACES, count=COUNTS)
+    def fall_behind(self, place: int, count: int) -> None:
+        """A consumer receives everything several times, and acknowledges only some of the first messages."""
+        consumer = self.consumer("s0", place)
+        first = len(self.published)
+        for _ in range(6):
+            self.publish_at(self.at(place), 1)
+            self.do(Receive(consumer, 100))
+        self.do(AckById(consumer, tuple(self.published[first : first + count]), cumulative=True))
+        self.do(ReadClusters(TOPIC))
+
+    @rule(place=PLACES)
+    def unload(self, place: int) -> None:
+        """The topic is unloaded at a cluster."""
+        self.do(Unload(TOPIC, cluster=self.at(place)))
+        self.gone(self.at(place))
+
+    @precondition(lambda self: len(self.clusters) == len(CLUSTERS))
+    @rule(order=st.permutations(CLUSTERS))
+    def answer_again(self, order: list[str]) -> None:
+        """Of two clusters that are asked, one answers early, publishes, and sends its answer again in the second round;
+        the other one has that message when it answers, and the one that asks has it only after the snapshot."""
+        asking, late, early = order
+        consumer = self.consumer("s0", self.clusters.index(asking))
+        for link in permutations(self.clusters, 2):
+            self.do(HealLink(*link))
+        self.do(HoldLink(asking, late))
+        self.do(HoldLink(early, asking, "receipts"))
+        self.publish_at(asking, 1)
+        asked = self.published[-1]
+        self.do(Receive(consumer, 100))
+        self.do(AwaitAnswered(asking, TOPIC, (early,), after=asked))
+        self.do(CutLink(early, asking))
+        self.do(HoldLink(asking, early))  # without its answers, no other snapshot drives this one out of the cache
+        self.publish_at(early, 1)
+        unseen = self.published[-1]
+        self.do(AwaitMessage(late, TOPIC, unseen))
+        self.do(ReleaseLink(asking, late))
+        self.do(AwaitAnswered(asking, TOPIC, (early, late, late), after=asked))
+        self.do(HealLink(early, asking, is_awaited=True))
+        self.do(AwaitAnswered(asking, TOPIC, (early, early, late, late), after=asked))
+        self.do(AwaitMessage(asking, TOPIC, unseen))
+        self.do(Receive(consumer, 100))
+        self.do(AckById(consumer, tuple(self.published[:-1])))
+        self.do(ReleaseLink(asking, early))
+        self.do(ReadClusters(TOPIC))
+
+    @precondition(lambda self: not self.has_just_read)
+    @rule()
+    def read(self) -> None:
+        """Everything is read back; not again at once, which an example without any choice would do all the time."""
+        self.do(ReadClusters(TOPIC))
+
+    @precondition(lambda self: not self.has_just_read)
+    @rule(place=PLACES)
+    def catch_up(self, place: int) -> None:
+        """All links heal, and the other clusters catch up with one."""
+        for link in permutations(self.clusters, 2):
+            self.do(HealLink(*link))
+        self.do(CatchUp(self.consumer("s0", place), prefix=f"c{len(self.published)}-"))
+        self.do(ReadClusters(TOPIC))
+
+    @property
+    def has_just_read(self) -> bool:
+        """Whether nothing was done since everything was read."""
+        steps = self.example.lockstep.steps
+        return bool(steps) and isinstance(steps[-1].operation, ReadClusters)
+
+    def create(self, clusters: int, *, deduplication: bool, is_replicated: bool = True) -> None:
+        """The topic of this example."""
+        self.clusters = CLUSTERS[:clusters]
+        self.do(
+            CreateTopic(
+                TOPIC,
+                deduplication="namespace-on" if deduplication else "namespace-off",
+                clusters=clusters,
+                is_replicated=is_replicated,
+            )
+        )
+
+    def at(self, place: int) -> str:
+        """One of the clusters that have the topic."""
+        return self.clusters[place % len(self.clusters)]
+
+    def publish_at(self, cluster: str, count: int, *, size_bytes: int = 0) -> None:
+        """The next messages, at a cluster."""
+        first = len(self.published)
+        messages = tuple(f"{cluster.lower()}{number}" for number in range(first, first + count))
+        self.published += messages
+        session = self.sessions.get(cluster) or self.open_producer(cluster)
+        numbered = enumerate(messages, start=first)
+        entries = tuple(Entry((Message(number, name, size_bytes=size_bytes),)) for number, name in numbered)
+        self.do(Send(session, entries))
+
+    def open_producer(self, cluster: str) -> str:
+        """A producer at a cluster: always one of the same name, for which the sequence ids of the example rise."""
+        self.opened += 1
+        session = self.sessions[cluster] = f"p{self.opened}"
+        self.do(OpenProducer(session, TOPIC, f"producer-{cluster}", cluster=cluster))
+        return session
+
+    def subscribe(self, cluster: str, subscription: str, *, is_replicated: bool = True) -> str:
+        """A consumer connects at a cluster."""
+        name = f"k{self.subscribed}"
+        self.subscribed += 1
+        self.consumers[subscription, cluster] = name
+        is_replicated = is_replicated and self.are_subscriptions_replicated
+        self.do(Subscribe(name, TOPIC, subscription, kind="Exclusive", cluster=cluster, is_replicated=is_replicated))
+        return name
+
+    def consumer(self, subscription: str, place: int) -> str:
+        """The consumer of a subscription at a cluster; a new one where there is none."""
+        cluster = self.at(place)
+        return self.consumers.get((subscription, cluster)) or self.subscribe(cluster, subscription)
+
+    def leave(self, subscription: str, place: int) -> None:
+        """The consumer of a subscription at a cluster leaves, if there is one."""
+        name = self.consumers.pop((subscription, self.at(place)), None)
+        if name is not None:
+            self.do(CloseConsumer(name))
+
+    def gone(self, cluster: str) -> None:
+        """The clients at a cluster were disconnected."""
+        self.sessions.pop(cluster, None)
+        self.consumers = {at: name for at, name in self.consumers.items() if at[1] != cluster}
+
+
+class ClustersKillsMachine(ClustersMachine):
+    """Besides, clusters go away and come back."""
+
+    @rule(place=PLACES, is_kill=st.booleans())
+    def bounce(self, place: int, is_kill: bool) -> None:
+        """A cluster's broker is killed, or stopped, and started again."""
+        cluster = self.at(place)
+        self.do(Kill(cluster=cluster) if is_kill else Restart(cluster=cluster))
+        self.gone(cluster)
+
+
+class ClustersIdleMachine(ClustersMachine):
+    """The topic is idle everywhere but at the first cluster when that makes its first snapshots."""
+
+    @initialize(
+        clusters=st.sampled_from([2, 3]),
+        deduplication=st.booleans(),
+        is_replicated=st.just(True),
+        are_subscriptions=st.just(True),
+        first=COUNTS,
+    )
+    def begin(
+        self, clusters: int, deduplication: bool, is_replicated: bool, are_subscriptions: bool, first: int
+    ) -> None:
+        """A topic whose replicators are closed at all clusters but the first one, which asks them."""
+        self.are_subscriptions_replicated = are_subscriptions
+        self.create(clusters, deduplication=deduplication, is_replicated=is_replicated)
+        for cluster in self.clusters[1:]:
+            self.do(AwaitIdle(cluster, TOPIC))
+        self.subscribe("A", "s0")
+        self.publish_at("A", first)
+        self.do(AwaitAnswered("A", TOPIC, tuple(self.clusters[1:])))
+        self.do(ReadClusters(TOPIC))

@@ -1,0 +1,1 @@
+"""Tests of brokers: obtaining, launching, settings, containers, running clusters."""

@@ -1,0 +1,15 @@
+"""Tests of telling a bookie that is caught in renewing its registration."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.brokers.launching.registration import is_caught
+
+LOST = b"INFO  ResourceLockImpl - Lock on resource /ledgers/available/h:1 was invalidated. state Valid\n"
+OTHER = b"INFO  ResourceLockImpl - Acquired resource lock on /ledgers/available/h:1\n"
+
+
+@pytest.mark.parametrize(("times", "caught"), [(0, False), (3, False), (10, True), (1000, True)])
+def test_a_bookie_is_caught_when_it_lost_its_registration_again_and_again(times: int, caught: bool) -> None:
+    assert is_caught((LOST + OTHER) * times + OTHER * 100) == caught

@@ -1,0 +1,157 @@
+"""Tests of guarded processes, with processes that are quicker than a broker."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from conformance.brokers.launching.runs import GuardedProcess, remove_stale
+from conformance.brokers.obtaining.cache import ENVIRONMENT_VARIABLE
+from conformance.harness_error import HarnessError
+from tests.brokers.processes import runs
+from tests.polling import eventually
+
+SLEEP = [sys.executable, "-c", "import signal; signal.pause()"]
+LISTEN = [
+    sys.executable,
+    "-c",
+    "import signal, socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); "
+    "signal.pause()",
+]
+
+
+@pytest.fixture
+def guarded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[GuardedProcess]:
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path))
+    process = GuardedProcess()
+    yield process
+    process.close()
+
+
+def guardian_of(guarded: GuardedProcess) -> psutil.Process:
+    return next(child for child in psutil.Process().children() if str(guarded.folder) in child.cmdline())
+
+
+def ward_of(guarded: GuardedProcess) -> psutil.Process:
+    (ward,) = guardian_of(guarded).children()
+    return ward
+
+
+def test_what_a_process_writes_is_in_the_log_and_how_it_ended_is_known(guarded: GuardedProcess) -> None:
+    guarded.start([sys.executable, "-c", "import sys; print('said'); sys.exit(3)"])
+    eventually(lambda: guarded.exit_status() is not None)
+    assert guarded.exit_status() == 3
+    assert guarded.log.read_text() == "said\n"
+
+
+def test_the_output_of_a_process_is_told_from_that_of_the_one_before_it(guarded: GuardedProcess) -> None:
+    for number in ("one", "two"):
+        guarded.start([sys.executable, "-c", f"print('{number}')"])
+        eventually(lambda: guarded.exit_status() == 0)
+        assert guarded.output() == number.encode() + b"\n"
+    assert guarded.log.read_text() == "one\ntwo\n"
+
+
+def test_a_process_is_started_again_in_the_same_folder_after_it_ended(guarded: GuardedProcess) -> None:
+    for count in (1, 2):
+        guarded.start([sys.executable, "-c", "open('kept', 'a').write('x')"])
+        eventually(lambda: guarded.exit_status() == 0)
+        assert (guarded.folder / "kept").read_text() == "x" * count
+
+
+def test_there_are_never_two_processes_at_once(guarded: GuardedProcess) -> None:
+    guarded.start(SLEEP)
+    with pytest.raises(HarnessError, match="still running"):
+        guarded.start(SLEEP)
+
+
+def test_a_command_that_does_not_exist_is_harness_error(guarded: GuardedProcess) -> None:
+    with pytest.raises(HarnessError, match="no-such-command"):
+        guarded.start(["no-such-command"])
+
+
+def test_signals_reach_the_process_and_one_that_has_ended_is_left_alone(guarded: GuardedProcess) -> None:
+    guarded.start(SLEEP)
+    guarded.send_signal(signal.SIGSTOP)
+    eventually(lambda: ward_of(guarded).status() == psutil.STATUS_STOPPED)
+    guarded.send_signal(signal.SIGKILL)
+    eventually(lambda: guarded.exit_status() == -signal.SIGKILL)
+    guarded.send_signal(signal.SIGKILL)
+
+
+def test_only_the_ports_of_the_process_itself_count_as_its_ports(guarded: GuardedProcess) -> None:
+    assert guarded.listening_ports() == frozenset()
+    with subprocess.Popen(LISTEN, stdout=subprocess.PIPE) as somebody_else:
+        assert somebody_else.stdout is not None
+        other = int(somebody_else.stdout.readline())
+        guarded.start(LISTEN)
+        eventually(lambda: guarded.log.read_text().endswith("\n"))
+        assert guarded.listening_ports() == {int(guarded.log.read_text())} - {other}
+        somebody_else.kill()
+
+
+def test_closing_ends_even_a_frozen_process_and_can_be_done_twice(guarded: GuardedProcess) -> None:
+    guarded.start(SLEEP)
+    guardian, ward = guardian_of(guarded), ward_of(guarded)
+    guarded.send_signal(signal.SIGSTOP)
+    guarded.close()
+    guarded.close()
+    assert not runs(guardian)
+    assert not runs(ward)
+    assert not guarded.folder.exists()
+
+
+def test_a_killed_guardian_is_harness_error_for_the_next_request_and_closing_cleans_up_in_its_place(
+    guarded: GuardedProcess,
+) -> None:
+    guarded.start(SLEEP)
+    ward = ward_of(guarded)
+    guardian_of(guarded).kill()
+    eventually(lambda: not runs(ward))
+    with pytest.raises(HarnessError, match="guards the broker is gone"):
+        guarded.exit_status()
+    guarded.close()
+    assert not guarded.folder.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_guardian_that_is_asked_to_end_cleans_up_first(guarded: GuardedProcess, number: signal.Signals) -> None:
+    guarded.start(SLEEP)
+    ward = ward_of(guarded)
+    guardian_of(guarded).send_signal(number)
+    eventually(lambda: not runs(ward) and not guarded.folder.exists())
+
+
+def test_a_child_of_the_suite_that_inherited_the_pipes_does_not_keep_anything_alive(tmp_path: Path) -> None:
+    suite = (
+        "import os, time\n"
+        "from conformance.brokers.launching.runs import GuardedProcess\n"
+        f"guarded = GuardedProcess(); guarded.start({SLEEP!r})\n"
+        "child = os.fork()\n"
+        "if child == 0: time.sleep(600)\n"
+        "print(child, flush=True); time.sleep(600)\n"
+    )
+    environment = os.environ | {ENVIRONMENT_VARIABLE: str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", suite], stdout=subprocess.PIPE, env=environment) as process:
+        assert process.stdout is not None
+        child = psutil.Process(int(process.stdout.readline()))
+        process.kill()
+        process.wait()
+        assert runs(child)
+        eventually(lambda: list((tmp_path / "runs").iterdir()) == [])
+        child.kill()
+
+
+def test_only_folders_whose_guardian_is_gone_are_stale(guarded: GuardedProcess) -> None:
+    stale = guarded.folder.with_name("of-a-run-before")
+    (stale / "data").mkdir(parents=True)
+    remove_stale(guarded.folder.parent)
+    assert not stale.exists()
+    assert guarded.folder.exists()

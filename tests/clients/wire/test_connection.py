@@ -1,0 +1,279 @@
+"""What the wire client does when the other end does what no broker should: it says so, in time, and never hangs."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from conformance.clients import protocol_pb2 as pb
+from conformance.clients.outcomes import ConnectionLost, Lost, NoAnswer, Receipt, SendError, ServerRefused
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.frames import MalformedFrame, encode_frame
+from conformance.clients.wire.producer import WireProducer
+from conformance.harness_error import HarnessError
+from model.log import Position
+from tests.clients.wire.peer import Peer, peer
+from tests.polling import eventually
+
+TOPIC = "persistent://public/default/t"
+_Type = pb.BaseCommand
+PING = encode_frame(pb.BaseCommand(type=_Type.PING, ping=pb.CommandPing()))
+
+
+def receipt(producer_id: int, sequence_id: int, entry: int) -> bytes:
+    """A broker's confirmation."""
+    message_id = pb.MessageIdData(ledger_id=7, entry_id=entry)
+    body = pb.CommandSendReceipt(producer_id=producer_id, sequence_id=sequence_id, message_id=message_id)
+    return encode_frame(pb.BaseCommand(type=_Type.SEND_RECEIPT, send_receipt=body))
+
+
+def refusal(producer_id: int, sequence_id: int) -> bytes:
+    """A broker's refusal."""
+    body = pb.CommandSendError(producer_id=producer_id, sequence_id=sequence_id, error=2, message="disk")
+    return encode_frame(pb.BaseCommand(type=_Type.SEND_ERROR, send_error=body))
+
+
+@pytest.fixture
+def other() -> Iterator[Peer]:
+    """The other end."""
+    with peer() as it:
+        yield it
+
+
+@pytest.fixture
+def client(other: Peer) -> Iterator[WireClient]:
+    """A client that is connected to it."""
+    client = WireClient.connect(other.service_url, timeout_s=5)
+    yield client
+    client.abort()
+
+
+@pytest.fixture
+def opened(other: Peer, client: WireClient) -> tuple[WireProducer, int]:
+    """A producer on it, and its number."""
+    numbers: list[int] = []
+    serving = threading.Thread(target=lambda: numbers.append(other.serve_producer()))
+    serving.start()
+    producer = client.open_producer(TOPIC, name="p", timeout_s=5)
+    serving.join()
+    return producer, numbers[0]
+
+
+def test_nobody_listening_is_a_lost_connection() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(ConnectionLost, match="cannot connect"):
+        WireClient.connect(f"pulsar://127.0.0.1:{port}", timeout_s=5)
+
+
+@pytest.mark.parametrize("url", ["localhost:6650", "pulsar://localhost", "pulsar://h:x", "http://h:1", "pulsar://:1"])
+def test_an_address_that_is_none_is_refused_with_a_sentence(url: str) -> None:
+    with pytest.raises(HarnessError, match="not a service address"):
+        WireClient.connect(url, timeout_s=5)
+
+
+def test_a_peer_that_does_not_shake_hands_is_given_up_in_time() -> None:
+    with peer(shakes_hands=False) as other:
+        started = time.monotonic()
+        with pytest.raises(NoAnswer, match="connecting"):
+            WireClient.connect(other.service_url, timeout_s=0.2)
+        assert time.monotonic() - started < 20, "given up after its own deadline"
+
+
+def test_a_request_that_is_not_answered_is_given_up_in_time(client: WireClient) -> None:
+    started = time.monotonic()
+    with pytest.raises(NoAnswer, match="looking up"):
+        client.lookup(TOPIC, timeout_s=0.2)
+    assert time.monotonic() - started < 20, "given up after its own deadline"
+
+
+def test_an_error_is_raised_with_its_name_in_the_protocol(other: Peer, client: WireClient) -> None:
+    def answer() -> None:
+        request_id = other.receive().command.lookup.request_id
+        error = pb.CommandError(request_id=request_id, error=6, message="later")
+        other.send(encode_frame(pb.BaseCommand(type=_Type.ERROR, error=error)))
+
+    threading.Thread(target=answer).start()
+    with pytest.raises(ServerRefused) as refused:
+        client.lookup(TOPIC, timeout_s=5)
+    assert (refused.value.code, refused.value.message) == ("ServiceNotReady", "later")
+
+
+def test_an_error_that_is_not_known_yet_is_one_still(other: Peer, client: WireClient) -> None:
+    def answer() -> None:
+        request_id = other.receive().command.lookup.request_id
+        error = pb.CommandError(request_id=request_id, error=99, message="new")
+        other.send(encode_frame(pb.BaseCommand(type=_Type.ERROR, error=error)))
+
+    threading.Thread(target=answer).start()
+    with pytest.raises(ServerRefused, match="ServerError99"):
+        client.lookup(TOPIC, timeout_s=5)
+
+
+def test_look_ups_that_go_in_circles_come_to_an_end(other: Peer, client: WireClient) -> None:
+    def answer() -> None:
+        for _ in range(10):
+            response = pb.CommandLookupTopicResponse(
+                broker_service_url=other.service_url,
+                response=pb.CommandLookupTopicResponse.Redirect,
+                request_id=other.receive().command.lookup.request_id,
+            )
+            other.send(encode_frame(pb.BaseCommand(type=_Type.LOOKUP_RESPONSE, lookup_response=response)))
+
+    threading.Thread(target=answer).start()
+    with pytest.raises(HarnessError, match="more than 10 times"):
+        client.lookup(TOPIC, timeout_s=5)
+
+
+def test_a_ping_is_answered_while_the_caller_waits_for_something_else(other: Peer, client: WireClient) -> None:
+    other.send(PING)
+    with pytest.raises(NoAnswer):
+        client.lookup(TOPIC, timeout_s=0.2)
+    assert {other.receive().command.type, other.receive().command.type} == {_Type.LOOKUP, _Type.PONG}
+
+
+def test_a_ping_is_answered_while_the_caller_does_nothing(other: Peer, client: WireClient) -> None:
+    other.send(PING)
+    assert other.receive().command.type == _Type.PONG
+
+
+def test_answers_with_one_sequence_id_are_handed_out_in_the_order_of_sending(
+    other: Peer, opened: tuple[WireProducer, int]
+) -> None:
+    producer, number = opened
+    first, second, third = producer.send(5, b"a"), producer.send(5, b"b"), producer.send(6, b"c")
+    other.send(receipt(number, 6, 2) + receipt(number, 5, 0) + refusal(number, 5))
+    assert producer.answer(third, timeout_s=5) == Receipt(6, 0, Position(7, 2))
+    assert producer.answer(first, timeout_s=5) == Receipt(5, 0, Position(7, 0))
+    assert producer.answer(second, timeout_s=5) == SendError("PersistenceError", "disk")
+    assert producer.unexpected == []
+
+
+def test_an_answer_to_nothing_that_was_sent_is_kept_apart(other: Peer, opened: tuple[WireProducer, int]) -> None:
+    producer, number = opened
+    ticket = producer.send(1, b"a")
+    other.send(receipt(number, 1, 0) + receipt(number, 1, 1) + refusal(number, 9))
+    producer.answer(ticket, timeout_s=5)
+    assert producer.unexpected == [Receipt(1, 0, Position(7, 1)), SendError("PersistenceError", "disk")]
+
+
+def test_an_answer_that_does_not_come_can_be_asked_for_again(other: Peer, opened: tuple[WireProducer, int]) -> None:
+    producer, number = opened
+    ticket = producer.send(1, b"a")
+    with pytest.raises(NoAnswer, match="sequence id 1 of producer p"):
+        producer.answer(ticket, timeout_s=0.05)
+    other.send(receipt(number, 1, 0))
+    assert producer.answer(ticket, timeout_s=5) == Receipt(1, 0, Position(7, 0))
+
+
+def test_answers_that_came_before_the_connection_broke_still_count(
+    other: Peer, opened: tuple[WireProducer, int]
+) -> None:
+    producer, number = opened
+    tickets = [producer.send(1, b"a"), producer.send(2, b"b")]
+    other.send(receipt(number, 1, 0))
+    other.socket.close()
+    outcomes = [producer.answer(ticket, timeout_s=5) for ticket in tickets]
+    assert outcomes[0] == Receipt(1, 0, Position(7, 0))
+    assert isinstance(outcomes[1], Lost)
+    assert not producer.is_open
+
+
+def test_what_is_sent_on_a_broken_connection_is_lost_at_once(other: Peer, opened: tuple[WireProducer, int]) -> None:
+    producer, _ = opened
+    other.socket.close()
+    eventually(lambda: not producer.is_open, deadline_s=5)
+    assert isinstance(producer.send(3, b"c").outcome, Lost)
+
+
+def test_a_connection_that_ends_within_a_frame_says_so(other: Peer, opened: tuple[WireProducer, int]) -> None:
+    producer, number = opened
+    ticket = producer.send(1, b"a")
+    other.send(receipt(number, 1, 0)[:-1])
+    other.socket.shutdown(socket.SHUT_WR)
+    outcome = producer.answer(ticket, timeout_s=5)
+    assert isinstance(outcome, Lost)
+    assert "within a frame" in outcome.reason
+
+
+def test_what_is_no_frame_is_raised_where_the_caller_waits(other: Peer, opened: tuple[WireProducer, int]) -> None:
+    producer, _ = opened
+    ticket = producer.send(1, b"a")
+    other.send(b"\x00\x00\x00\x00")
+    with pytest.raises(MalformedFrame):
+        producer.answer(ticket, timeout_s=5)
+    assert isinstance(ticket.outcome, Lost)
+
+
+def test_what_is_no_frame_while_nobody_waits_is_raised_by_the_next_who_does(
+    other: Peer, client: WireClient, opened: tuple[WireProducer, int]
+) -> None:
+    producer, _ = opened
+    other.send(b"\x00\x00\x00\x00")
+    eventually(lambda: not producer.is_open, deadline_s=5)
+    with pytest.raises(MalformedFrame):
+        client.pump()
+
+
+def test_a_broker_that_stops_reading_blocks_nobody(other: Peer, opened: tuple[WireProducer, int]) -> None:
+    producer, _ = opened
+    tickets = [producer.send(i, b"x" * 1_000_000) for i in range(20)]
+    with pytest.raises(NoAnswer):
+        producer.answer(tickets[0], timeout_s=0.1)
+    received = [other.receive().command.send.sequence_id for _ in range(2)]
+    assert received == [0, 1]
+
+
+def test_a_flush_waits_for_what_the_system_does_not_take_yet(
+    other: Peer, client: WireClient, opened: tuple[WireProducer, int]
+) -> None:
+    producer, _ = opened
+    for i in range(20):
+        producer.send(i, b"x" * 1_000_000)
+    with pytest.raises(NoAnswer):
+        client.flush(timeout_s=0.1)
+    reading = threading.Thread(target=lambda: [other.receive() for _ in range(20)])
+    reading.start()
+    client.flush(timeout_s=5)
+    reading.join()
+
+
+def test_an_aborted_client_is_reset_and_does_nothing_more(
+    other: Peer, client: WireClient, opened: tuple[WireProducer, int]
+) -> None:
+    producer, _ = opened
+    ticket = producer.send(1, b"a")
+    client.abort()
+    assert isinstance(ticket.outcome, Lost)
+    with pytest.raises(ConnectionLost):
+        client.lookup(TOPIC, timeout_s=1)
+    assert other.receive().command.type == _Type.SEND
+    with pytest.raises(ConnectionResetError):
+        other.socket.recv(1)
+
+
+def test_a_broker_that_closes_a_producer_leaves_the_connection(
+    other: Peer, client: WireClient, opened: tuple[WireProducer, int]
+) -> None:
+    producer, number = opened
+    ticket = producer.send(1, b"a")
+    close = pb.CommandCloseProducer(producer_id=number, request_id=2**64 - 1)
+    other.send(encode_frame(pb.BaseCommand(type=_Type.CLOSE_PRODUCER, close_producer=close)))
+    assert producer.answer(ticket, timeout_s=5) == Lost("the broker closed the producer")
+    assert not producer.is_open
+    serving = threading.Thread(target=lambda: (other.receive(), other.serve_producer()))
+    serving.start()
+    assert client.open_producer(TOPIC, name="p", timeout_s=5).is_open
+    serving.join()
+
+
+def test_commands_for_other_clients_are_passed_over(other: Peer, opened: tuple[WireProducer, int]) -> None:
+    producer, number = opened
+    ticket = producer.send(1, b"a")
+    migrated = b"\x00\x00\x00\x06\x00\x00\x00\x02\x08\x44"
+    other.send(migrated + receipt(77, 1, 0) + receipt(number, 1, 0))
+    assert producer.answer(ticket, timeout_s=5) == Receipt(1, 0, Position(7, 0))

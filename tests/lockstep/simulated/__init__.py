@@ -1,0 +1,1 @@
+"""A simulated broker: the references behind the performer's interface, for tests without a broker."""

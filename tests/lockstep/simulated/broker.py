@@ -1,0 +1,374 @@
+"""A broker made of reference topics, that does its work in any order that a real one might.
+
+Nothing happens in it by itself: :meth:`SimulatedBroker.work` takes one thing that could be next, chosen by the random
+number generator that it was given. So a run repeats from its seed. It knows what is on the way from and to each
+connection; what clients make of that is :mod:`tests.lockstep.simulated.world`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from msgspec.structs import replace
+
+from model.deduplication import reference
+from model.deduplication.reference import NOT_READY, WRITE_FAILED, Topic
+from model.deduplication.variants import DOCUMENT, Variant
+from model.events import Answer, Opened, Refused, Stored
+from model.failpoints import FailpointKind
+from model.vocabulary import Entry
+
+WRITE_FAILURES: tuple[FailpointKind, ...] = ("write-fails", "write-fails-late")
+LEDGER_ROOM = 5
+"""Entries in a ledger, as on the brokers that the suite starts."""
+PATIENCE = 10_000
+"""How many things may happen before something that must come is given up: far more than any example needs."""
+
+
+@dataclass(slots=True)
+class Connection:
+    """A producer's connection: what the broker has not read of it yet, and what it was told.
+
+    ``arrived``: the first so many answers cannot be lost any more. ``is_cut``: its client is gone, and the broker does
+    not know yet. ``is_closed``: the broker is through with it.
+    """
+
+    name: str
+    topic: str
+    unread: deque[Entry] = field(default_factory=deque)
+    told: list[tuple[Entry, Answer]] = field(default_factory=list)
+    arrived: int = 0
+    awaited: int = 0
+    is_cut: bool = False
+    is_closed: bool = False
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether nothing more will come: all is answered, or nobody will answer."""
+        return self.is_closed or len(self.told) >= self.awaited
+
+
+@dataclass(slots=True)
+class Hosted:
+    """A topic in its broker: its state, and for each write in flight whether it will fail."""
+
+    topic: Topic
+    dooms: deque[bool] = field(default_factory=deque)
+    has_policy: bool = False
+    is_behind: bool = False
+    """Its recovery is going on while it serves already."""
+
+    @property
+    def forgettable(self) -> list[str]:
+        """The producers that are away, where those are forgotten."""
+        if not self.topic.variant.inactive_forgotten:
+            return []
+        here = dict(self.topic.sessions).values()
+        return [producer for producer in self.topic.persisted.producers if producer not in here]
+
+    @property
+    def may_reach(self) -> int:
+        """How many of the writes in flight can still get into the log."""
+        sound = next((n for n, is_doomed in enumerate(self.dooms) if is_doomed), len(self.dooms))
+        return min(sound, reference.may_reach(self.topic))
+
+
+@dataclass(slots=True)
+class Armed:
+    """A failpoint that is on: how many occasions it lets pass, and how many fail then."""
+
+    spared: int
+    left: int
+
+
+class SimulatedBroker:
+    """The topics, the connections, the failpoints, and what may happen next.
+
+    ``recovery_races``: topics with a policy of their own serve before they have recovered.
+    """
+
+    def __init__(
+        self,
+        chance: random.Random,
+        *,
+        variant: Variant = DOCUMENT,
+        recovery_races: bool = False,
+        snapshot_room: int = 5,
+    ) -> None:
+        self.snapshot_room = snapshot_room
+        self._chance = chance
+        self._variant = variant
+        self._recovery_races = recovery_races
+        self._topics: dict[str, Hosted] = {}
+        self._connections: list[Connection] = []
+        self._armed: dict[tuple[str, FailpointKind], Armed] = {}
+        self._fired: Counter[tuple[str, FailpointKind]] = Counter()
+        self._opened = 0
+        # Some brokers write slowly, some read slowly, some take snapshots all the time.
+        self._reads, self._writes, self._snapshots = (chance.choice((0.2, 1.0, 4.0)) for _ in range(3))
+
+    # ------------------------------------------------------------------------------------------ what clients ask for
+
+    def create(self, topic: str, *, deduplication: bool, has_policy: bool) -> None:
+        """A fresh topic; it may have a policy of its own."""
+        fresh = reference.new_topic(
+            deduplication=deduplication,
+            entries_per_ledger=LEDGER_ROOM,
+            max_producers=self.snapshot_room,
+            variant=self._variant,
+        )
+        self._topics[topic] = Hosted(fresh, has_policy=has_policy)
+
+    def topic(self, name: str) -> Topic:
+        """The topic as it is now."""
+        return self._topics[name].topic
+
+    def open(self, topic: str, producer: str) -> tuple[Connection, Opened] | Refused:
+        """Open a producer on a connection of its own, or be refused."""
+        hosted = self._topics[topic]
+        if not self._variant.pushed_id_in_producer_success and any(
+            w.producer == producer for w in hosted.topic.in_flight
+        ):
+            return Refused(NOT_READY, "writes of this producer are in flight")
+        self._opened += 1
+        connection = Connection(f"c{self._opened}", topic)
+        hosted.topic, answer = reference.open_producer(hosted.topic, connection.name, producer)
+        if isinstance(answer, Refused):
+            return answer
+        self._connections.append(connection)
+        return connection, answer
+
+    def send(self, connection: Connection, entries: Sequence[Entry]) -> None:
+        """Put entries on the way to the broker."""
+        connection.awaited += len(entries)
+        if not connection.is_closed:
+            connection.unread.extend(entries)
+
+    def switch(self, topic: str, *, on: bool, by_its_own_policy: bool) -> None:
+        """Switch deduplication of a topic; only what open connections have sent may be on its way meanwhile."""
+        hosted = self._topics[topic]
+        hosted.has_policy = hosted.has_policy or by_its_own_policy
+        self.work_until(lambda: not self._is_haunted(topic))
+        hosted.topic = reference.switch_deduplication(hosted.topic, on=on)
+
+    def _is_haunted(self, topic: str) -> bool:
+        """Whether something is on its way that nobody waits for."""
+        in_flight = self._topics[topic].topic.in_flight
+        return any(write.session is None for write in in_flight) or any(
+            connection.topic == topic and connection.is_cut for connection in self._connections
+        )
+
+    def arm(self, topic: str, kind: FailpointKind, *, count: int, spared: int) -> None:
+        """The next ``count`` occasions fail, but for those that are spared before them."""
+        self._armed[topic, kind] = Armed(spared, count)
+        self._fired[topic, kind] += 0
+
+    def disarm(self) -> dict[tuple[str, FailpointKind], int]:
+        """Nothing new fails any more; how often each failpoint fired."""
+        fired = dict(self._fired)
+        self._armed.clear()
+        self._fired.clear()
+        return fired
+
+    def fires(self, topic: str, kind: FailpointKind) -> bool:
+        """Whether a failpoint takes effect on this occasion."""
+        armed = self._armed.get((topic, kind))
+        if armed is None or not armed.left:
+            return False
+        if armed.spared:
+            armed.spared -= 1
+            return False
+        armed.left -= 1
+        self._fired[topic, kind] += 1
+        return True
+
+    # ---------------------------------------------------------------------------------------------- what happens next
+
+    def work(self) -> bool:
+        """Do one of the things that could be next; False where there is none."""
+        todo = self._todo()
+        if not todo:
+            return False
+        (act,) = self._chance.choices([act for _, act in todo], [weight for weight, _ in todo])
+        act()
+        return True
+
+    def drift(self) -> None:
+        """Let some time pass."""
+        for _ in range(self._chance.choice((0, 0, 1, 3, 10))):
+            self.work()
+
+    def work_until(self, good: Callable[[], bool]) -> None:
+        """Work until something is so, which must come in the end."""
+        for _ in range(PATIENCE):
+            if good():
+                return
+            self.work()
+        raise AssertionError("what should come in the simulated broker does not come")
+
+    def _todo(self) -> list[tuple[float, Callable[[], None]]]:
+        todo: list[tuple[float, Callable[[], None]]] = []
+        for connection in self._connections:
+            if connection.unread:
+                todo.append((self._reads, partial(self._read, connection)))
+            if connection.is_cut:
+                todo.append((1.0, partial(self._notice, connection)))
+        for name, hosted in self._topics.items():
+            if hosted.topic.in_flight:
+                todo.append((self._writes, partial(self._finish_write, name)))
+            for producer in hosted.forgettable:
+                todo.append((0.1, partial(self._forget, hosted, producer)))
+            if hosted.is_behind:
+                todo.append((1.0, partial(self._catch_up, hosted)))
+            if hosted.topic.snapshot is not None:
+                todo.append((0.2 * self._snapshots, partial(self._take_snapshot, name)))
+        return todo
+
+    def _read(self, connection: Connection) -> None:
+        hosted = self._topics[connection.topic]
+        before = len(hosted.topic.in_flight)
+        hosted.topic, told = reference.send(hosted.topic, connection.name, connection.unread.popleft())
+        if len(hosted.topic.in_flight) > before:
+            hosted.dooms.append(any(self.fires(connection.topic, kind) for kind in WRITE_FAILURES))
+        self._tell(told)
+
+    def _tell(self, told: reference.Heard, *, for_certain: bool = False) -> None:
+        for message in told:
+            for connection in self._connections:
+                if connection.name == message.session:
+                    connection.told.append((message.entry, message.answer))
+                    connection.arrived = len(connection.told) if for_certain else connection.arrived
+
+    def _finish_write(self, name: str) -> None:
+        hosted = self._topics[name]
+        fails = hosted.dooms.popleft() or (hosted.topic.failing and not hosted.topic.variant.later_writes_succeed)
+        is_overtaken = not fails and self._is_overtaken_by_a_snapshot(hosted)
+        finish = reference.fail_next_write if fails else reference.complete_next_write
+        if is_overtaken:
+            finish = reference.complete_next_write_during_snapshot
+        hosted.topic, told = finish(hosted.topic)
+        if any(isinstance(t.answer, Stored) for t in told) and self.fires(name, "confirmation-lost"):
+            for connection in [c for c in self._connections if c.name == told[0].session]:
+                self.lose(connection)
+        else:
+            self._tell(told, for_certain=is_overtaken)
+        self._close_disconnected(name)
+
+    def _is_overtaken_by_a_snapshot(self, hosted: Hosted) -> bool:
+        """Whether a snapshot comes between a write and what it raises, which takes a ledger that is full after it.
+
+        Only where its producer is there: of an entry whose outcome nobody heard of, the observer could not tell.
+        """
+        if not hosted.topic.variant.snapshot_position_ahead or hosted.topic.snapshot is None:
+            return False
+        is_last = hosted.topic.ledgers.next_position.entry + 1 == LEDGER_ROOM
+        return is_last and hosted.topic.in_flight[0].session is not None and self._chance.random() < 0.5
+
+    def _forget(self, hosted: Hosted, producer: str) -> None:
+        hosted.topic = reference.forget_producer(hosted.topic, producer)
+
+    def _take_snapshot(self, name: str) -> None:
+        hosted = self._topics[name]
+        if self.fires(name, "snapshot-write-fails"):
+            hosted.topic = reference.fail_snapshot(hosted.topic)
+            return
+        room = reference.snapshot_room(hosted.topic)
+        kept = self._chance.sample(reference.to_snapshot(hosted.topic).producers, room)
+        hosted.topic = reference.take_snapshot(hosted.topic, kept)
+
+    # ----------------------------------------------------------------------------------------- how connections end
+
+    def cut(self, connection: Connection) -> None:
+        """Its client resets it: what is on the way to the client is lost, the broker may read some of the rest."""
+        self._lose_answers(connection)
+        connection.is_cut = not connection.is_closed
+
+    def close(self, connection: Connection) -> None:
+        """Its client, having heard all that it waits for, closes it in good order."""
+        if not connection.is_closed:
+            self.lose(connection)
+
+    def _notice(self, connection: Connection) -> None:
+        self._end(connection)
+        hosted = self._topics[connection.topic]
+        hosted.topic = reference.cut(hosted.topic, connection.name)
+
+    def lose(self, connection: Connection) -> None:
+        """The connection is gone at once; any of the answers may have come through."""
+        self._lose_answers(connection)
+        self._notice(connection)
+
+    def _lose_answers(self, connection: Connection) -> None:
+        arrived = self._chance.choice((0.0, 0.5, 1.0))
+        connection.told = [
+            told for n, told in enumerate(connection.told) if n < connection.arrived or self._chance.random() < arrived
+        ]
+
+    def _end(self, connection: Connection) -> None:
+        connection.unread.clear()
+        connection.is_closed, connection.is_cut = True, False
+        self._connections.remove(connection)
+
+    def _close_disconnected(self, topic: str) -> None:
+        """The topic disconnected some of its producers: all that they were told before arrives."""
+        there = dict(self._topics[topic].topic.sessions)
+        for connection in [c for c in self._connections if c.topic == topic and c.name not in there]:
+            self._end(connection)
+
+    # ---------------------------------------------------------------------------------------- how topics are moved
+
+    def unload(self, name: str) -> None:
+        """Close a topic and load it again: some writes in flight end well first, the others fail or are lost."""
+        hosted = self._topics[name]
+        for connection in [c for c in self._connections if c.topic == name]:
+            while connection.unread and self._chance.random() < 0.5:
+                connection.told.append((connection.unread.popleft(), Refused(NOT_READY, "the topic is being closed")))
+        for _ in range(self._chance.randint(0, hosted.may_reach)):
+            self._finish_write(name)
+        reached = self._chance.randint(0, hosted.may_reach)
+        for write in hosted.topic.in_flight[reached:]:
+            for connection in self._connections:
+                if connection.name == write.session and self._chance.random() < 0.5:
+                    connection.told.append((write.entry, Refused(WRITE_FAILED)))
+        self._recover(hosted, reached)
+        self._close_disconnected(name)
+
+    def kill(self) -> None:
+        """The process dies and is started again; what was armed in it is gone."""
+        for connection in list(self._connections):
+            self._lose_answers(connection)
+            self._end(connection)
+        for hosted in self._topics.values():
+            self._recover(hosted, self._chance.randint(0, hosted.may_reach))
+        self._armed.clear()
+        self._fired.clear()
+
+    def restart(self) -> None:
+        """The process ends in good order and is started again."""
+        for name in self._topics:
+            self.unload(name)
+        self.kill()
+
+    def _recover(self, hosted: Hosted, reached: int) -> None:
+        hosted.topic = reference.recover(reference.crash(hosted.topic, reached=reached))
+        hosted.dooms.clear()
+        hosted.is_behind = self._recovery_races and hosted.has_policy and self._chance.random() < 0.5
+        snapshot = hosted.topic.snapshot
+        if hosted.is_behind and snapshot is not None:
+            replayed = self._chance.randint(0, len(reference.to_replay(hosted.topic, snapshot)))
+            known = snapshot.highest
+            for logged in reference.to_replay(hosted.topic, snapshot)[:replayed]:
+                known = known.raised(logged.producer, logged.entry.highest)
+            hosted.topic = replace(hosted.topic, pushed=known, persisted=known)
+
+    def _catch_up(self, hosted: Hosted) -> None:
+        """The recovery ends: what it found in the log is known at last."""
+        hosted.is_behind = False
+        pushed, persisted = hosted.topic.pushed, hosted.topic.persisted
+        for producer, highest in reference.recovered_ids(hosted.topic).ids:
+            pushed, persisted = pushed.raised(producer, highest), persisted.raised(producer, highest)
+        hosted.topic = replace(hosted.topic, pushed=pushed, persisted=persisted)

@@ -1,0 +1,536 @@
+"""Carries out the operations of document 003 on simulated subscriptions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
+from model.cursors import reference
+from model.cursors.acked import Acked, everything
+from model.events import (
+    Acknowledged,
+    AllReceived,
+    AnyOutcome,
+    ConsumerRead,
+    Created,
+    CursorRead,
+    CursorReset,
+    Done,
+    Expired,
+    LoggedEntry,
+    ReceivedMessages,
+    RedeliveryRequested,
+    RedeliveryTimes,
+    Refused,
+    Skipped,
+    Starved,
+    Subscribed,
+    Trimmed,
+)
+from model.key_shared.variants import DOCUMENT, KeysVariant
+from model.log import Ledgers
+from model.operations import CursorOperation, Terminate, Trim
+from model.subscription_operations import (
+    AckById,
+    Acknowledge,
+    AwaitPersisted,
+    CloseConsumer,
+    CrashConsumer,
+    CreateSubscription,
+    CutConnection,
+    CutDuring,
+    DeleteSubscription,
+    Expire,
+    Nack,
+    NackRepeatedly,
+    ReadCursor,
+    ReadStoredCursor,
+    Receive,
+    ReceiveAll,
+    ResetCursor,
+    Seek,
+    Skip,
+    SkipAll,
+    Subscribe,
+)
+from model.subscriptions import backoff
+from model.vocabulary import IN_ORDER, PERSISTED_PER_S, Persistence, Start
+from tests.lockstep.cursor_variants import SimulatedVariant
+from tests.lockstep.simulated.broker import LEDGER_ROOM
+from tests.lockstep.simulated.consumers import (
+    Consumer,
+    Given,
+    HeldBack,
+    Key,
+    consumer_of,
+    dispatched,
+    of_entries,
+    spot_of,
+)
+from tests.lockstep.simulated.dispatch import Dispatcher
+from tests.lockstep.simulated.key_shared import Fires, never
+from tests.lockstep.simulated.key_shares import SimulatedKeyShares
+from tests.lockstep.simulated.network import NOTHING_RECEIVED, SimulatedNetwork
+from tests.lockstep.simulated.subscription import Clock, Limits, Log, Spot, Subscription
+
+FLUSH_S = 1.0
+STORED_RANGES = 3
+NACK_DELAY_S = 0.3
+NO_CONSUMER = Skipped("there is no such consumer")
+NO_MESSAGE = Skipped("no such message is known to be in the topic")
+NO_SUBSCRIPTION = Skipped("there is no such subscription")
+NOT_SHARED = Skipped("clients refuse cumulative acknowledgments on a shared subscription")
+
+OnTopic = (
+    CreateSubscription
+    | DeleteSubscription
+    | Skip
+    | SkipAll
+    | Expire
+    | ResetCursor
+    | ReadCursor
+    | ReadStoredCursor
+    | AwaitPersisted
+    | ReceiveAll
+    | NackRepeatedly
+    | Terminate
+    | Trim
+)
+
+
+class SimulatedCursors:
+    """The subscriptions and consumers of one example."""
+
+    def __init__(
+        self,
+        chance: random.Random,
+        clock: Clock,
+        variant: SimulatedVariant,
+        keys: KeysVariant = DOCUMENT,
+        *,
+        fires: Fires = never,
+    ) -> None:
+        """``fires`` says whether a failpoint of a topic takes effect now."""
+        self._chance = chance
+        self._clock = clock
+        self._variant = variant
+        self._logs: dict[str, Log] = {}
+        self._limits: dict[str, Limits] = {}
+        self._ledgers: dict[str, Ledgers] = {}
+        self._trimmed: dict[str, set[int]] = {}
+        self._partitions: dict[str, tuple[str, ...]] = {}
+        self._subscriptions: dict[Key, Subscription] = {}
+        self._has_draining_hashes = not keys.is_classic
+        self._dispatcher = Dispatcher(chance, self._subscriptions, variant, keys, fires=fires)
+        self.keys = SimulatedKeyShares(self._dispatcher, self._subscriptions, self._drift)
+        self._network = SimulatedNetwork(
+            chance,
+            self._dispatcher,
+            perform=self._of_consumer,
+            leave=lambda name: self._leave(name, 0),
+            lose=self._cut_off,
+        )
+
+    # ------------------------------------------------------------------------------------------ topics and the broker
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics, partitions and not the whole of them, that were made for this document."""
+        return tuple(self._logs)
+
+    def create(self, topic: str, persistence: Persistence, partitions: Sequence[str], snapshot_room: int) -> Created:
+        """A topic is made; what the broker says of it."""
+        rate = PERSISTED_PER_S[persistence]
+        for name in partitions or (topic,):
+            self._logs[name] = Log()
+            self._trimmed[name] = set()
+            self._limits[name] = Limits(
+                interval_s=1 / rate if rate else 0.0, flush_s=FLUSH_S, stored_ranges=STORED_RANGES
+            )
+        if partitions:
+            self._partitions[topic] = tuple(partitions)
+        return Created(
+            deduplication=False,
+            snapshot_room=snapshot_room,
+            ledger_room=LEDGER_ROOM,
+            persisted_per_s=rate,
+            flush_s=FLUSH_S,
+            stored_ranges=STORED_RANGES,
+            has_draining_hashes=self._has_draining_hashes,
+        )
+
+    def learn(self, topic: str, logged: Sequence[LoggedEntry], ledgers: Ledgers) -> None:
+        """What stands in a topic now, and which ledgers it has."""
+        self._logs[topic].learn(logged, self._clock.now_s)
+        self._ledgers[topic] = ledgers
+
+    def moved(self, topics: Sequence[str], *, killed: bool = False) -> None:
+        """Topics were closed in good order and loaded again, or, with ``killed``, died with their broker."""
+        for topic in topics:
+            if topic in self._logs:
+                self._logs[topic].is_reopened = self._logs[topic].is_terminated
+        for key in [key for key in self._subscriptions if key[0] in topics]:
+            for one in self._dispatcher.on(key).values():
+                self._cut_off(one, key[0])
+            if not self._subscriptions[key].durable:
+                del self._subscriptions[key]
+            elif killed:
+                self._subscriptions[key].killed()
+            else:
+                self._subscriptions[key].unloaded()
+            self._dispatcher.disconnect(key)
+
+    def _cut_off(self, consumer: Consumer, topic: str) -> None:
+        """Of what a client holds back some is sent just before; the rest is lost, or sent when it is back."""
+        self._dispatcher.send_held_back(consumer, self._chance.randint(0, len(consumer.held_back)))
+        if self._chance.random() < 0.5:
+            lost = [ack for ack in consumer.held_back if ack.topic == topic]
+            consumer.held_back = [ack for ack in consumer.held_back if ack.topic != topic]
+            if self._variant.lost_ack_filters_redelivery:
+                consumer.hidden |= {(topic, spot) for ack in lost for spot in self._covered(ack)}
+
+    def _covered(self, ack: HeldBack) -> Iterable[Spot]:
+        """The messages that an acknowledgment is for."""
+        if not ack.cumulative:
+            return ack.spots
+        log = self._logs[ack.topic]
+        return [spot for spot in log.spots(log.up_to(ack.spots[0][0])) if spot <= ack.spots[0]]
+
+    # ----------------------------------------------------------------------------------------------------- operations
+
+    def perform(self, operation: CursorOperation) -> AnyOutcome:
+        """Carry out one operation and say what was seen."""
+        self._drift()
+        match operation:
+            case Subscribe():
+                return self._subscribe(operation)
+            case CloseConsumer(name) | CrashConsumer(name) | Receive(name) | Acknowledge(name) | AckById(name):
+                return self._of_consumer(operation) if name in self._dispatcher.consumers else NO_CONSUMER
+            case CutDuring(doing):
+                there = doing.consumer in self._dispatcher.consumers
+                return self._network.fails(doing) if there else NO_CONSUMER
+            case CutConnection(name):
+                return self._network.cuts(name) if name in self._dispatcher.consumers else NO_CONSUMER
+            case Nack(name) | Seek(name):
+                return self._of_consumer(operation) if name in self._dispatcher.consumers else NO_CONSUMER
+            case _ if operation.topic in self._partitions:
+                return Skipped("each partition has cursors of its own")
+            case _ if operation.topic not in self._logs:
+                return Skipped("there is no such topic")
+            case _:
+                return self._on_topic(operation)
+
+    def _drift(self) -> None:
+        """Some time passes: the broker sends, clients send what they hold back, or nothing of all that."""
+        self._clock.advance(self._chance.choice((0.001, 0.001, 0.003, 0.01, 0.03)))
+        if self._chance.random() < 0.05:
+            self._clock.advance(self._chance.uniform(0.2, 2.5))
+        for key in list(self._subscriptions):
+            for _ in range(self._chance.choice((0, 0, 1, 5))):
+                self._dispatcher.send_one(key)
+        for name, one in self._dispatcher.consumers.items():
+            if self._chance.random() < 0.3:
+                self._dispatcher.send_held_back(one)
+            if self._chance.random() < 0.3:
+                self._dispatcher.send_failed(name)
+
+    def _of_consumer(
+        self,
+        operation: CloseConsumer | CrashConsumer | Receive | Acknowledge | AckById | Nack | Seek,
+    ) -> AnyOutcome:
+        name = operation.consumer
+        consumer = self._dispatcher.consumers[name]
+        match operation:
+            case CloseConsumer():
+                return self._leave(name, 0 if self._variant.close_loses_acks else None)
+            case CrashConsumer():
+                if self._variant.crash_acknowledges:
+                    self._dispatcher.acknowledge_pending(name)
+                return self._leave(name, self._chance.randint(0, len(consumer.held_back)))
+            case Receive(count=count):
+                return self._take(name, consumer, count)
+            case Acknowledge(nth=nth, cumulative=cumulative):
+                if cumulative and consumer.kind not in IN_ORDER:
+                    return NOT_SHARED if consumer.received else NOTHING_RECEIVED
+                return self._acknowledge(consumer, consumer.chosen(nth[:1] if cumulative else nth), cumulative)
+            case AckById():
+                return self._acknowledge_others(consumer, operation)
+            case Nack(nth=nth):
+                return self._redeliver(name, consumer, nth)
+            case Seek():
+                if consumer.client != "wire":
+                    return Skipped("pulsar-client's seeks are not asked for")
+                key = (consumer.topics[0], consumer.subscription)
+                return self._set(key, operation.to, by_time=operation.by_time)
+            case _:
+                assert_never(operation)
+
+    def _on_topic(self, operation: OnTopic) -> AnyOutcome:
+        match operation:
+            case NackRepeatedly():
+                return self._fail_often(operation)
+            case Terminate(topic):
+                self._logs[topic].is_terminated = True
+                return Done()
+            case Trim():
+                return self._trim(operation.topic)
+            case CreateSubscription(topic, name, start):
+                return self._create(topic, name, start)
+            case _:
+                key = (operation.topic, operation.subscription)
+                return self._on_subscription(operation, key) if key in self._subscriptions else NO_SUBSCRIPTION
+
+    def _on_subscription(
+        self,
+        operation: DeleteSubscription
+        | Skip
+        | SkipAll
+        | Expire
+        | ResetCursor
+        | ReadCursor
+        | ReadStoredCursor
+        | AwaitPersisted
+        | ReceiveAll,
+        key: Key,
+    ) -> AnyOutcome:
+        subscription = self._subscriptions[key]
+        match operation:
+            case DeleteSubscription():
+                return self._delete(key)
+            case Skip(count=count):
+                subscription.skip(count)
+            case SkipAll():
+                subscription.skip_all()
+            case Expire(up_to=up_to):
+                return self._expire(key, str(up_to))
+            case ResetCursor():
+                return self._set(key, None if operation.to is None else str(operation.to), by_time=operation.by_time)
+            case ReadCursor():
+                return self._read(key)
+            case ReadStoredCursor():
+                return subscription.stored()
+            case AwaitPersisted():
+                self._quiet(key)
+                return subscription.await_persisted()
+            case ReceiveAll():
+                return self._take_all(key)
+            case _:
+                assert_never(operation)
+        self._dispatcher.released(key)
+        return Done()
+
+    # ------------------------------------------------------------------------------------------------------ consumers
+
+    def _subscribe(self, operation: Subscribe) -> AnyOutcome:
+        topics = self._partitions.get(operation.topic, (operation.topic,))
+        if operation.topic in self._partitions and operation.client == "wire":
+            return Skipped("each partition has cursors of its own")
+        if any(topic not in self._logs for topic in topics):
+            return Skipped("there is no such topic")
+        if operation.consumer in self._dispatcher.consumers:
+            return Skipped("a consumer of this name is subscribed")
+        for topic in topics:
+            here = self._dispatcher.on((topic, operation.subscription)).values()
+            if any(one.kind != operation.kind or one.kind == "Exclusive" for one in here):
+                return Refused("ConsumerBusy")
+            if not self._dispatcher.may_claim((topic, operation.subscription), operation.sticky):
+                return Refused("ConsumerAssignError")
+        for topic in topics:
+            self._create(topic, operation.subscription, operation.start, durable=operation.durable)
+        self._dispatcher.join(operation.consumer, consumer_of(operation, topics))
+        return Subscribed()
+
+    def _leave(self, name: str, sent: int | None) -> Done:
+        """A consumer is gone, and its client sent so many of the acknowledgments that it held back (None: all)."""
+        self._dispatcher.send_held_back(self._dispatcher.consumers[name], sent)
+        for key in self._dispatcher.leave(name).keys:
+            if not self._subscriptions[key].durable and not self._dispatcher.on(key):
+                del self._subscriptions[key]
+        return Done()
+
+    def _take(self, name: str, consumer: Consumer, count: int) -> ReceivedMessages | Starved:
+        consumer.ask_for(count)
+        taken = consumer.take(count)
+        keys = consumer.keys
+        while len(taken) < count:
+            self._chance.shuffle(keys)
+            if not any(self._dispatcher.send_one(key, consumer) for key in keys):
+                if not consumer.failed:
+                    break
+                self._clock.advance(2 * NACK_DELAY_S)
+                self._dispatcher.send_failed(name)
+            taken += consumer.take(count - len(taken))
+        messages = tuple(message for _, message in taken)
+        if len(taken) < count and (missing := self._dispatcher.missing_for(name)):
+            return Starved(f"{missing} entries that nobody has are not delivered", messages)
+        is_settled = consumer.client == "wire" and consumer.permits <= 0 and not consumer.waiting
+        return ReceivedMessages(messages, settled=is_settled)
+
+    def _acknowledge(self, consumer: Consumer, messages: list[Given], cumulative: bool) -> AnyOutcome:
+        if not messages:
+            return NOTHING_RECEIVED
+        covered = messages
+        if cumulative:
+            last = spot_of(messages[0][1])
+            covered = [given for given in consumer.received if spot_of(given[1]) <= last]
+        consumer.acknowledged |= {(topic, spot_of(message)) for topic, message in covered}
+        if self._variant.acknowledges_entries:
+            messages = of_entries(self._logs, consumer, messages, cumulative=cumulative)
+        for topic in consumer.topics:
+            spots = tuple(spot_of(message) for where, message in messages if where == topic)
+            if not spots:
+                continue
+            if consumer.client == "official":
+                consumer.held_back.append(HeldBack(topic, spots, cumulative))
+                continue
+            entries = {position for position, _ in spots}
+            if not cumulative:  # what the client says of a batch is all that it acknowledged of it
+                spots = tuple(spot for _, spot in consumer.acknowledged if spot[0] in entries)
+            self._dispatcher.acknowledge((topic, consumer.subscription), spots, cumulative=cumulative)
+        sent = tuple(message for _, message in messages)
+        return Acknowledged(sent, receipt=consumer.client == "wire" and bool(sent))
+
+    def _acknowledge_others(self, consumer: Consumer, operation: AckById) -> AnyOutcome:
+        if consumer.client != "wire":
+            return Skipped("only the wire client acknowledges what it did not receive")
+        if operation.cumulative and consumer.kind not in IN_ORDER:
+            return NOT_SHARED
+        topic, log = consumer.topics[0], self._logs[consumer.topics[0]]
+        ids = operation.ids[:1] if operation.cumulative else tuple(dict.fromkeys(operation.ids))
+        known = {name: spot for name in ids if (spot := log.find(name)) is not None}
+        if not known:
+            return NO_MESSAGE
+        if self._variant.unacked_count_lowered_by_any_ack:
+            pending = self._dispatcher.pending(operation.consumer)
+            consumer.undercount += sum((topic, position) not in pending for position, _ in known.values())
+        key = (topic, consumer.subscription)
+        self._dispatcher.acknowledge(key, list(known.values()), cumulative=operation.cumulative)
+        return Acknowledged(tuple(dispatched(log, name, spot) for name, spot in known.items()), receipt=True)
+
+    def _redeliver(self, name: str, consumer: Consumer, nth: tuple[int, ...] | None) -> AnyOutcome:
+        if nth is not None:
+            chosen = consumer.chosen(nth)
+            if not chosen:
+                return NOTHING_RECEIVED
+            consumer.failed += [(topic, message.position) for topic, message in chosen]
+            if consumer.client == "wire":
+                self._dispatcher.send_failed(name)
+            return RedeliveryRequested(tuple(message for _, message in chosen))
+        if consumer.client == "wire" and consumer.permits > 0:
+            for key in consumer.keys:
+                self._dispatcher.send_all(key)
+        asked = [given for given in consumer.received if (given[0], spot_of(given[1])) not in consumer.acknowledged]
+        asked = list(dict.fromkeys((*asked, *consumer.waiting)))
+        if consumer.client == "wire" or self._chance.random() < 0.5:
+            consumer.permits += len(consumer.waiting)
+            consumer.waiting.clear()
+        self._dispatcher.redeliver(name, None)
+        return RedeliveryRequested(tuple(message for _, message in asked))
+
+    def _fail_often(self, operation: NackRepeatedly) -> AnyOutcome:
+        log = self._logs[operation.topic]
+        if not log.entries:
+            return Skipped("the topic has no message")
+        delays_s = [backoff.delay(NACK_DELAY_S, number) for number in range(operation.times)]
+        if self._variant.nack_backoff_missing:
+            delays_s = [NACK_DELAY_S] * operation.times
+        if self._variant.back_off_too_short:
+            delays_s = [NACK_DELAY_S / 2] * operation.times
+        after_ms = tuple(1000 * (delay_s + self._chance.uniform(0.0, 0.1)) for delay_s in delays_s)
+        self._clock.advance(sum(after_ms) / 1000)
+        messages = [
+            dispatched(log, name, (position, index))
+            for position, ids in log.entries.items()
+            for index, name in enumerate(ids)
+        ]
+        others = tuple(messages[1:2]) if self._variant.nack_redelivers_all else ()
+        return RedeliveryTimes(messages[0], NACK_DELAY_S * 1000, after_ms, others)
+
+    # -------------------------------------------------------------------------------------------------- subscriptions
+
+    def _create(self, topic: str, name: str, start: Start, *, durable: bool = True) -> Done | Refused:
+        if (topic, name) in self._subscriptions:
+            return Refused("409", "it exists")
+        log = self._logs[topic]
+        state = reference.created(everything(log.of_model) if start == "latest" else Acked(), self._variant)
+        self._subscriptions[topic, name] = Subscription(
+            log, self._clock, self._chance, self._limits[topic], self._variant, state, durable
+        )
+        return Done()
+
+    def _delete(self, key: Key) -> Done | Refused:
+        if self._dispatcher.on(key):
+            return Refused("412", "it has consumers")
+        del self._subscriptions[key]
+        self._dispatcher.disconnect(key)
+        return Done()
+
+    def _expire(self, key: Key, up_to: str) -> AnyOutcome:
+        spot = self._logs[key[0]].find(up_to)
+        if spot is None:
+            return NO_MESSAGE
+        self._subscriptions[key].expire(spot[0])
+        self._dispatcher.released(key)
+        left = [position for position in self._subscriptions[key].left() if position <= spot[0]]
+        return Starved(f"{len(left)} entries up to {spot[0]} do not expire") if left else Expired()
+
+    def _set(self, key: Key, to: str | None, *, by_time: bool) -> AnyOutcome:
+        log, target = self._logs[key[0]], None
+        if to is not None:
+            spot = log.find(to)
+            if spot is None:
+                return NO_MESSAGE
+            target = spot[0]
+            if by_time:
+                same = [one for one, ms in log.published_ms.items() if ms == log.published_ms[spot[0]]]
+                target = min(same)
+        for one in self._dispatcher.on(key).values():
+            self._cut_off(one, key[0])
+        self._subscriptions[key].set_to(target)
+        self._dispatcher.disconnect(key)
+        return CursorReset(target)
+
+    def _quiet(self, key: Key) -> None:
+        """Wait until clients hold nothing back."""
+        for name, one in self._dispatcher.on(key).items():
+            self._dispatcher.send_held_back(one)
+            self._dispatcher.send_failed(name)
+            if one.client == "official":
+                self._clock.advance(2 * NACK_DELAY_S)
+
+    def _read(self, key: Key) -> CursorRead:
+        self._quiet(key)
+        self._dispatcher.send_all(key)
+        subscription = self._subscriptions[key]
+        arrived: list[ConsumerRead] = []
+        total = 0
+        for name, one in self._dispatcher.on(key).items():
+            count = sum(len(subscription.left_of(position)) for position in self._dispatcher.pending_of(key, name))
+            total += count
+            if one.client == "wire":
+                given = one.take(len(one.waiting))
+                arrived.append(ConsumerRead(name, tuple(message for _, message in given), count - one.undercount))
+        info = subscription.shown()
+        return CursorRead(
+            info.mark_delete, info.ranges, subscription.backlog, total, tuple(arrived), written=subscription.written
+        )
+
+    def _take_all(self, key: Key) -> AllReceived:
+        for name, one in list(self._dispatcher.on(key).items()):
+            self._leave(name, self._chance.randint(0, len(one.held_back)))
+        taker = Consumer((key[0],), key[1], "Shared", "wire", queue=0, permits=10_000)
+        self._dispatcher.join("", taker)
+        self._dispatcher.send_all(key)
+        self._dispatcher.leave("")
+        return AllReceived(tuple(message for _, message in taker.waiting))
+
+    def _trim(self, topic: str) -> Trimmed:
+        """Closed ledgers go, from the first one on, until one of which a subscription has something left."""
+        log, current = self._logs[topic], self._ledgers[topic]
+        ledgers = sorted({position.ledger for position in log.entries})
+        is_full = current.used >= current.room and self._chance.random() < 0.5
+        closed = [ledger for ledger in ledgers if ledger < current.current or is_full]
+        here = [one for (where, _), one in self._subscriptions.items() if where == topic and one.durable]
+        self._trimmed[topic].update(reference.deletable(log.of_model, closed, tuple(one.state for one in here)))
+        return Trimmed(tuple(sorted({*ledgers, current.current} - self._trimmed[topic])))

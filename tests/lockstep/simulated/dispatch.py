@@ -1,0 +1,284 @@
+"""Who has what: consumers of simulated subscriptions, and a broker that sends to them in any order that it may.
+
+Nothing is sent by itself: :meth:`Dispatcher.send_one` sends one entry, to one of those that may get it. What is sent by
+keys is :mod:`tests.lockstep.simulated.key_shared`'s business.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from msgspec.structs import replace
+
+from model.cursors import dispatch as reference
+from model.cursors.dispatch import Dispatch
+from model.events import Delivery
+from model.key_shared.variants import DOCUMENT, KeysVariant
+from model.log import Position
+from tests.lockstep.cursor_variants import SimulatedVariant
+from tests.lockstep.simulated.consumers import Consumer, Key
+from tests.lockstep.simulated.key_shared import Claims, Fires, KeyedSubscription, never
+from tests.lockstep.simulated.subscription import Spot, Subscription
+
+
+class Dispatcher:
+    """The consumers of one example, and who has what of which subscription."""
+
+    def __init__(
+        self,
+        chance: random.Random,
+        subscriptions: dict[Key, Subscription],
+        variant: SimulatedVariant,
+        keys: KeysVariant = DOCUMENT,
+        *,
+        fires: Fires = never,
+    ) -> None:
+        self._chance = chance
+        self._subscriptions = subscriptions
+        self._variant = variant
+        self._keys = keys
+        self._fires = fires
+        self.consumers: dict[str, Consumer] = {}
+        self._dispatches: dict[Key, Dispatch] = {}
+        self._replayed: dict[Key, list[Position]] = {}
+        self._keyed: dict[Key, KeyedSubscription] = {}
+        self.classic: dict[str, bool] = {}
+        """Where topics were told so, whether they have the classic implementation, which is then as documented."""
+
+    def on(self, key: Key) -> dict[str, Consumer]:
+        """The consumers of a subscription on one topic."""
+        return {name: one for name, one in self.consumers.items() if key in one.keys}
+
+    # --------------------------------------------------------------------------------------------- coming and going
+
+    def join(self, name: str, consumer: Consumer) -> None:
+        """A consumer joins."""
+        self.consumers[name] = consumer
+        for key in consumer.keys:
+            self._join_one(key, name, consumer)
+        self._elect(consumer)
+        self._join_keyed(name, consumer)
+
+    def _join_one(self, key: Key, name: str, consumer: Consumer) -> None:
+        before = self._dispatches.get(key, Dispatch(variant=self._variant))
+        self._dispatches[key] = reference.join(replace(before, kind=consumer.kind), name)
+
+    def pending(self, name: str) -> set[tuple[str, Position]]:
+        """The entries that are pending at a consumer, with their topics."""
+        keys = self.consumers[name].keys
+        return {(key[0], position) for key in keys for position in self.pending_of(key, name)}
+
+    def pending_of(self, key: Key, name: str) -> frozenset[Position]:
+        """The entries of one subscription that are pending at a consumer."""
+        keyed = self.keyed(key)
+        return self._dispatches[key].consumer(name).pending if keyed is None else keyed.pending_of(name)
+
+    def keyed(self, key: Key) -> KeyedSubscription | None:
+        """A subscription that goes by keys, if it is one and consumers are there."""
+        here = any(one.kind == "Key_Shared" for one in self.on(key).values())
+        return self._keyed[key] if here else None
+
+    def may_claim(self, key: Key, claims: Claims) -> bool:
+        """Whether a consumer may have these hash ranges for itself."""
+        keyed = self.keyed(key)
+        return keyed is None or not claims or keyed.may_claim(claims)
+
+    def _join_keyed(self, name: str, consumer: Consumer) -> None:
+        for key in consumer.keys if consumer.kind == "Key_Shared" else ():
+            if key not in self._keyed:
+                classic = self.classic.get(key[0], self._keys.classic_by_letter)
+                self._keyed[key] = KeyedSubscription(
+                    self._chance,
+                    self._subscriptions[key],
+                    key[0],
+                    replace(self._keys, classic_by_letter=classic),
+                    give=partial(self._give, key),
+                    fires=self._fires,
+                )
+            self._keyed[key].join(name, consumer)
+
+    def leave(self, name: str) -> Consumer:
+        """A consumer leaves."""
+        pending = self.pending(name)
+        consumer = self.consumers.pop(name)
+        for key in consumer.keys:
+            self._dispatches[key] = reference.leave(self._dispatches[key], name)
+            if consumer.kind == "Key_Shared":
+                self._keyed[key].leave(name)
+            if self._variant.replay_read_outlives_consumers and consumer.kind == "Shared" and not self.on(key):
+                self._replayed[key] = sorted(where for topic, where in pending if topic == key[0])
+        self._elect(consumer)
+        return consumer
+
+    def _elect(self, changed: Consumer) -> None:
+        """Any consumer of a Failover subscription may be the active one from now on."""
+        for key in changed.keys if changed.kind == "Failover" else ():
+            if names := list(self.on(key)):
+                self._dispatches[key] = reference.elect(self._dispatches[key], self._chance.choice(names))
+
+    def disconnect(self, key: Key) -> None:
+        """The broker disconnects a subscription's consumers: the wire client's are gone, pulsar-client's come back."""
+        self._keyed.pop(key, None)
+        self._replayed.pop(key, None)
+        self._dispatches.pop(key, None)
+        for name, one in self.on(key).items():
+            if one.client == "wire":
+                del self.consumers[name]
+            else:
+                self._come_back(one, key[0])
+                self._join_one(key, name, one)
+                self._join_keyed(name, one)
+        for one in list(self.on(key).values())[:1]:
+            self._elect(one)
+
+    def reconnect(self, name: str) -> None:
+        """A consumer of pulsar-client is gone for a moment, and comes back."""
+        consumer = self.leave(name)
+        self.join(name, consumer)
+        for topic in consumer.topics:
+            self._come_back(consumer, topic)
+
+    def _come_back(self, consumer: Consumer, topic: str) -> None:
+        """What waits in the client's queue may be dropped there, and may not."""
+        if self._chance.random() < 0.5:
+            consumer.waiting = deque(given for given in consumer.waiting if given[0] != topic)
+        consumer.permits = max(1, consumer.queue - len(consumer.waiting))
+
+    # ------------------------------------------------------------------------------------------------------ sending
+
+    def send_one(self, key: Key, receiver: Consumer | None = None) -> bool:
+        """Send an entry to one of those that may get it; False where there is none, or none for ``receiver``."""
+        keyed = self.keyed(key)
+        if keyed is not None:
+            return keyed.step() if receiver is None else self._send_by_key(keyed, receiver)
+        able = [name for name, one in self._receivers(key).items() if one.permits > 0]
+        if not able or (receiver is not None and all(self.consumers[name] is not receiver for name in able)):
+            return False
+        name = self._chance.choice(able)
+        position = self._next(key, name)
+        if position is None:
+            return False
+        self._give(key, self.consumers[name], position)
+        if position in self._replayed.get(key, ()):
+            self._replayed[key].remove(position)
+        else:
+            self._dispatches[key] = reference.send(self._dispatches[key], name, position)
+        return True
+
+    @staticmethod
+    def _send_by_key(keyed: KeyedSubscription, receiver: Consumer) -> bool:
+        """Send all that can be sent; whether ``receiver`` got something."""
+        before = len(receiver.waiting)
+        while keyed.step():
+            pass
+        return len(receiver.waiting) > before
+
+    def _give(self, key: Key, consumer: Consumer, position: Position) -> None:
+        """An entry is on its way to a consumer, without what is acknowledged of it."""
+        subscription = self._subscriptions[key]
+        ids = subscription.log.entries[position]
+        spots = subscription.left_of(position) or sorted(subscription.log.spots([position]))
+        for _, index in spots:
+            is_batch = len(ids) > 1
+            message = Delivery(
+                position,
+                index if is_batch else -1,
+                len(ids) if is_batch else 0,
+                ids[index],
+                self._dispatches[key].redeliveries(position),
+            )
+            if (key[0], (position, index)) not in consumer.hidden:
+                consumer.waiting.append((key[0], message))
+                consumer.permits -= 1
+
+    def _receivers(self, key: Key) -> dict[str, Consumer]:
+        there = self._dispatches.get(key, Dispatch()).receivers
+        return {one.name: self.consumers[one.name] for one in there}
+
+    def _next(self, key: Key, name: str) -> Position | None:
+        subscription = self._subscriptions[key]
+        if replayed := [one for one in self._replayed.get(key, ()) if not subscription.has(one)]:
+            return replayed[0]
+        state, log = subscription.state.acked, subscription.log.of_model
+        return reference.next_entry(self._dispatches[key], state, log, name)
+
+    def send_all(self, key: Key) -> None:
+        """Send all that can be sent."""
+        while (
+            self.send_one(key)
+            if self.keyed(key)
+            else any(self.send_one(key, one) for one in self._receivers(key).values())
+        ):
+            pass
+
+    def missing_for(self, name: str) -> int:
+        """How many entries of what it has are kept from it by its own client, and nobody else is there to get them."""
+        consumer, pending = self.consumers[name], self.pending(name)
+        if any(len(self.on(key)) > 1 for key in consumer.keys):
+            return 0
+        return len({(topic, spot[0]) for topic, spot in consumer.hidden} & pending)
+
+    # ------------------------------------------------------------------------------------------ what consumers ask
+
+    def acknowledge(self, key: Key, spots: Sequence[Spot], *, cumulative: bool) -> None:
+        """The broker is told of an acknowledgment."""
+        keys = [key]
+        if self._variant.acks_another_subscription:
+            keys = [one for one in self._subscriptions if one[0] == key[0]]
+        for one in keys:
+            if cumulative:
+                self._subscriptions[one].acknowledge_up_to(spots[0])
+            else:
+                self._subscriptions[one].acknowledge(spots)
+            self.released(one)
+
+    def acknowledge_pending(self, name: str) -> None:
+        """What is pending at a consumer is acknowledged."""
+        for key in self.consumers[name].keys:
+            for position in self.pending_of(key, name):
+                self.acknowledge(key, self._subscriptions[key].left_of(position), cumulative=False)
+
+    def released(self, key: Key) -> None:
+        """What is acknowledged is pending nowhere."""
+        if key in self._dispatches:
+            self._dispatches[key] = reference.released(self._dispatches[key], self._subscriptions[key].state.acked)
+        if (keyed := self.keyed(key)) is not None:
+            keyed.released()
+
+    def redeliver(self, name: str, places: Iterable[tuple[str, Position]] | None) -> None:
+        """A consumer asks for entries again (None: for all that is pending)."""
+        named = None if places is None else tuple(places)
+        for key in self.consumers[name].keys:
+            positions = None if named is None else [where for topic, where in named if topic == key[0]]
+            if positions != []:
+                self._redeliver(key, name, positions)
+
+    def _redeliver(self, key: Key, name: str, positions: list[Position] | None) -> None:
+        before, keyed = self._dispatches[key], self.keyed(key)
+        if keyed is None:
+            self._dispatches[key] = reference.redeliver(before, name, positions)
+            return
+        pending = keyed.pending_of(name)
+        for position in pending:
+            before = reference.send(before, name, position)
+        after = reference.redeliver(before, name, positions)
+        keyed.give_back(name, pending - after.consumer(name).pending)
+        self._dispatches[key] = replace(self._dispatches[key], redelivered=after.redelivered)
+
+    def send_held_back(self, consumer: Consumer, count: int | None = None) -> None:
+        """A client sends the first of the acknowledgments that it holds back, None: all of them."""
+        number = len(consumer.held_back) if count is None else count
+        for ack in consumer.held_back[:number]:
+            if (ack.topic, consumer.subscription) in self._subscriptions:
+                self.acknowledge((ack.topic, consumer.subscription), ack.spots, cumulative=ack.cumulative)
+        del consumer.held_back[:number]
+
+    def send_failed(self, name: str) -> None:
+        """A client asks for what its application failed with."""
+        consumer = self.consumers[name]
+        if consumer.failed:
+            self.redeliver(name, consumer.failed)
+            consumer.failed.clear()

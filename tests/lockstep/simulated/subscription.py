@@ -1,0 +1,269 @@
+"""One subscription of a simulated broker: the reference of document 003 (:mod:`model.cursors.reference`), in time.
+
+The reference says what is acknowledged, persisted and recovered. Here is what it leaves open: when the rate limiter's
+interval and the flush interval end, how long a write takes, and which of several outcomes a kill or an unload has.
+To whom messages are sent is :mod:`tests.lockstep.simulated.dispatch`'s business.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from model.cursors import reference
+from model.cursors.acked import Acked
+from model.cursors.info import PositionInfo
+from model.cursors.log import Place, TopicLog, appended, key_of
+from model.cursors.reference import CursorLedger
+from model.events import LoggedEntry, NotPersisted, Persisted, StoredCursorRead
+from model.judgement import Broken
+from model.log import Position
+from tests.lockstep.cursor_variants import SimulatedVariant
+
+Spot = tuple[Position, int]
+"""A message: its entry, and its place in it, from 0."""
+
+DELAYS_S = (0.002, 0.005, 0.06)
+"""How long a write takes."""
+FIRST_DELAYS_S = (0.005, 0.06, 0.1)
+"""How long it takes while the cursor's ledger is being opened."""
+
+
+@dataclass(slots=True)
+class Clock:
+    """The time of an example, which passes when somebody says so."""
+
+    now_s: float = 0.0
+
+    def advance(self, by_s: float) -> None:
+        """Let time pass."""
+        self.now_s += by_s
+
+    def advance_to(self, at_s: float) -> None:
+        """Let time pass until then, if that is yet to come."""
+        self.now_s = max(self.now_s, at_s)
+
+    def __call__(self) -> float:
+        """The time in seconds."""
+        return self.now_s
+
+
+@dataclass(slots=True)
+class Log:
+    """What is in a topic, in order: the ids of each entry's messages, when it was published, and it all as the model
+    has it.
+    """
+
+    entries: dict[Position, tuple[str, ...]] = field(default_factory=dict)
+    published_ms: dict[Position, int] = field(default_factory=dict)
+    of_model: TopicLog = field(default_factory=TopicLog)
+    is_terminated: bool = False
+    is_reopened: bool = False
+    """It was loaded again since it was terminated."""
+
+    def learn(self, logged: Sequence[LoggedEntry], now_s: float) -> None:
+        """Take in what was written since the last time."""
+        for one in logged[len(self.entries) :]:
+            ids = tuple(message.business_id for message in one.entry.messages)
+            longer = appended(self.of_model, one.position, ids, key_of(one.entry, one.producer))
+            assert not isinstance(longer, Broken), longer
+            self.of_model = longer
+            self.entries[one.position] = ids
+            self.published_ms[one.position] = int(now_s * 1000)
+
+    def place(self, spot: Spot) -> Place:
+        """A message as the model has it."""
+        return self.of_model.places_at(spot[0])[spot[1]]
+
+    def spots(self, positions: Iterable[Position]) -> set[Spot]:
+        """All messages of these entries."""
+        return {(position, index) for position in positions for index in range(len(self.entries[position]))}
+
+    def up_to(self, position: Position) -> list[Position]:
+        """The entries up to and with this one."""
+        return [one for one in self.entries if one <= position]
+
+    def find(self, business_id: str) -> Spot | None:
+        """Where a message stands."""
+        for position, ids in self.entries.items():
+            if business_id in ids:
+                return position, ids.index(business_id)
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How often cursors are persisted, at most and at least, and how many ranges the metadata store takes."""
+
+    interval_s: float
+    flush_s: float
+    stored_ranges: int
+
+
+@dataclass(slots=True)
+class Subscription:
+    """A subscription, and when what happens to it."""
+
+    log: Log
+    clock: Clock
+    chance: random.Random
+    limits: Limits
+    variant: SimulatedVariant
+    state: reference.Subscription
+    durable: bool = True
+    written: int = 0
+    """How many entries its ledger has."""
+    _done_s: list[float] = field(default_factory=list)
+    """When each of the writes in flight is done."""
+    _limited_until_s: float = -math.inf
+    _dirty_since_s: float | None = None
+    _changed_s: float | None = None
+
+    # ------------------------------------------------------------------------------------------- what it shows
+
+    def has(self, position: Position) -> bool:
+        """Whether all messages of an entry are acknowledged."""
+        return self.state.acked.has(position)
+
+    def left(self) -> list[Position]:
+        """The entries of which something is not acknowledged."""
+        return list(self.state.acked.unacknowledged(self.log.of_model))
+
+    def left_of(self, position: Position) -> list[Spot]:
+        """The messages of an entry that are not acknowledged."""
+        places = enumerate(self.log.of_model.places_at(position))
+        return [(position, index) for index, place in places if not self.state.acked.has_message(place)]
+
+    @property
+    def backlog(self) -> int:
+        """How many entries are left, as the broker counts them."""
+        parts = self.state.acked.parts if self.variant.partial_batch_off_backlog and not self.durable else ()
+        return max(0, reference.backlog(self.state, self.log.of_model) - len(parts))
+
+    def shown(self) -> PositionInfo:
+        """Mark-delete and ranges in the broker's stats."""
+        return reference.stats_position(self.state, self.log.of_model)
+
+    def stored(self) -> StoredCursorRead:
+        """What the metadata store has: the state, until the cursor has a ledger."""
+        info = self.state.stored
+        if info is None or self.state.ledger is not CursorLedger.NONE:
+            return StoredCursorRead(None)
+        info = reference.with_first_ledger(info, self.log.of_model)
+        return StoredCursorRead(info.mark_delete, info.ranges)
+
+    # ----------------------------------------------------------------------------------------- what changes it
+
+    def acknowledge(self, spots: Iterable[Spot]) -> None:
+        """Messages are acknowledged."""
+        places = [self.log.place(spot) for spot in spots]
+        self._change(lambda state, log: reference.acknowledge(state, log, places))
+
+    def acknowledge_up_to(self, spot: Spot) -> None:
+        """Everything up to a message is acknowledged."""
+        self._change(lambda state, log: reference.acknowledge_up_to(state, log, self.log.place(spot)))
+
+    def skip(self, count: int) -> None:
+        """The next entries are acknowledged."""
+        self._change(lambda state, log: reference.skip(state, log, count, is_reopened=self.log.is_reopened))
+
+    def skip_all(self) -> None:
+        """All that is there is acknowledged."""
+        self._change(reference.skip_all)
+
+    def expire(self, up_to: Position) -> None:
+        """Everything up to an entry is acknowledged."""
+        self._change(lambda state, log: reference.expire(state, log, up_to))
+
+    def set_to(self, to: Position | None) -> None:
+        """An entry is the next one (None: the first), and nothing after it acknowledged; that is persisted."""
+        self.settle()
+        self.state = reference.reset(self.state, self.log.of_model, to)
+        self.written += 1
+        self._done_s.clear()
+        self._dirty_since_s = self._changed_s = None
+
+    def _change(self, change: Callable[[reference.Subscription, TopicLog], reference.Subscription]) -> None:
+        self.settle()
+        before = self.state
+        self._becomes(change(before, self.log.of_model), self.clock.now_s)
+        if _entries(self.state.acked) != _entries(before.acked):
+            self._changed_s = self.clock.now_s
+
+    # ---------------------------------------------------------------------------------------------- what time does
+
+    def _becomes(self, after: reference.Subscription, at_s: float) -> None:
+        """The reference goes on: a write may have begun, or the state be dirty from now on."""
+        if len(after.writes) > len(self.state.writes):
+            is_open = self.state.ledger is CursorLedger.OPEN
+            earliest_s = self._done_s[-1] if self._done_s else 0.0
+            done_s = at_s + self.chance.choice(DELAYS_S if is_open else FIRST_DELAYS_S)
+            self._done_s.append(max(earliest_s, done_s))
+            self._limited_until_s = at_s + self.limits.interval_s * after.limited
+            self.written += 1
+        if not after.is_dirty:
+            self._dirty_since_s = None
+        elif self._dirty_since_s is None:
+            self._dirty_since_s = at_s
+        self.state = after
+
+    def settle(self) -> None:
+        """What the timers and the disk did until now."""
+        if self._dirty_since_s is not None and (at_s := self._flush_s(self._dirty_since_s)) <= self.clock.now_s:
+            self._end_interval(at_s)
+            self._becomes(reference.flushed(self.state), at_s)
+        self._end_interval(self.clock.now_s)
+        while self._done_s and self._done_s[0] <= self.clock.now_s:
+            self._done_s.pop(0)
+            self.state = reference.written(self.state)
+
+    def _flush_s(self, since_s: float) -> float:
+        """When a state is flushed that is dirty since then: at the next tick of a timer that finds it may be."""
+        if self.variant.flush_rate_limited:
+            since_s = max(since_s, self._limited_until_s)
+        return math.ceil(since_s / self.limits.flush_s) * self.limits.flush_s
+
+    def _end_interval(self, now_s: float) -> None:
+        while self.state.limited and self._limited_until_s <= now_s:
+            self.state = reference.interval_passed(self.state)
+
+    def await_persisted(self) -> Persisted | NotPersisted:
+        """Wait until the state is persisted, or for longer than it may take."""
+        began_s = self.clock.now_s
+        self.settle()
+        if self._dirty_since_s is not None:
+            self.clock.advance_to(self._flush_s(self._dirty_since_s))
+            self.settle()
+        if self.state.is_dirty:
+            self.clock.advance(self.limits.interval_s + 3.0)
+            return NotPersisted(1000 * (self.clock.now_s - began_s))
+        if self._done_s:
+            self.clock.advance_to(self._done_s[-1])
+        self.settle()
+        had_to_wait = self._changed_s is not None and began_s < self.clock.now_s
+        after_s = self.clock.now_s - (self._changed_s or 0.0) if had_to_wait else 0.0
+        return Persisted(1000 * after_s, self.written)
+
+    def unloaded(self) -> None:
+        """The topic was closed gracefully, and is loaded again."""
+        self.settle()
+        self._loaded(reference.unloaded(self.state, self.log.of_model, self.limits.stored_ranges))
+
+    def killed(self) -> None:
+        """The broker died."""
+        self.settle()
+        self._loaded(reference.killed(self.state, self.log.of_model))
+
+    def _loaded(self, choices: Sequence[reference.Subscription]) -> None:
+        self.state = self.chance.choice(choices)
+        self._done_s.clear()
+        self.written = 0
+        self._limited_until_s = -math.inf
+        self._dirty_since_s = self._changed_s = None
+
+
+def _entries(state: Acked) -> tuple[object, ...]:
+    """The whole entries that are acknowledged."""
+    return state.mark_delete, state.words

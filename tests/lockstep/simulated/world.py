@@ -1,0 +1,409 @@
+"""A performer on reference topics: what machines run on where there is no broker.
+
+It does what :class:`conformance.lockstep.real.RealPerformer` does, waits for what that waits for and skips what that
+skips, so that a history means the same on both. Both kinds of client are treated alike, except that a session of
+pulsar-client opens again by itself, and leaves out where its batches end if it is told to.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
+
+import msgspec
+
+from conformance.lockstep.performer import Performed
+from model.cluster_operations import ReplicationOperation
+from model.deduplication.answers import could_be_for
+from model.deduplication.reference import BUSY
+from model.deduplication.variants import DOCUMENT, Variant
+from model.events import (
+    Answer,
+    AnyOutcome,
+    Cleared,
+    DeduplicationSet,
+    Done,
+    Fired,
+    Late,
+    LoggedEntry,
+    LogRead,
+    NetworkFaultsCleared,
+    Opened,
+    Refused,
+    Sent,
+    Skipped,
+    SnapshotRead,
+    Unknown,
+)
+from model.key_shared.variants import DOCUMENT as KEYS_AS_DOCUMENTED
+from model.key_shared.variants import KeysVariant
+from model.log import Position
+from model.operations import (
+    AnyOperation,
+    ApplicationOperation,
+    ClearFailpoints,
+    ClearNetworkFaults,
+    CloseProducer,
+    CrashProducer,
+    CreateTopic,
+    CursorOperation,
+    InjectNetworkFault,
+    Kill,
+    NetworkOperation,
+    OpenProducer,
+    ReadChunkRate,
+    ReadLog,
+    ReadSnapshot,
+    Restart,
+    Send,
+    SetDeduplication,
+    SetFailpoint,
+    Unload,
+    UseProxy,
+)
+from model.subscription_operations import KeyOperation
+from model.vocabulary import Client, Entry, Persistence, partition_name
+from tests.lockstep.cursor_variants import AS_DOCUMENTED, SimulatedVariant
+from tests.lockstep.simulated.broker import Connection, SimulatedBroker
+from tests.lockstep.simulated.cursors import SimulatedCursors
+from tests.lockstep.simulated.subscription import Clock
+
+MOMENTS_S = (0.0005, 0.001, 0.005)
+"""How long an operation takes before and after it takes effect."""
+START_S = 4.0
+"""How long a broker takes to start."""
+BEFORE_THE_FIRST = Position(0, -1)
+"""Where a cursor stands that has passed nothing yet."""
+
+
+class Endless(Entry, frozen=True):
+    """A batch without its highest id, as pulsar-client sends it: the broker can only count the lowest."""
+
+    @property
+    def highest(self) -> int:
+        """The highest sequence id that the broker knows of."""
+        return self.lowest
+
+
+@dataclass(slots=True)
+class Session:
+    """A producer session: where it is, and the sends whose answers it has not collected."""
+
+    topic: str
+    producer: str
+    client: Client
+    connection: Connection
+    sends: list[Sequence[Entry]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Policies:
+    """Where deduplication of a topic can be switched, and the topic's own policy, if it has one."""
+
+    has_own_namespace: bool
+    of_topic: bool | None = None
+    are_of_broker: bool = False
+
+
+class SimulatedPerformer:
+    """Carries out the operations of one example on a broker of reference topics."""
+
+    def __init__(
+        self,
+        chance: random.Random,
+        *,
+        variant: Variant = DOCUMENT,
+        recovery_races: bool = False,
+        ends_of_batches: bool = True,
+        heeds_settings: bool = True,
+        snapshot_room: int = 5,
+        cursors: SimulatedVariant = AS_DOCUMENTED,
+        keys: KeysVariant = KEYS_AS_DOCUMENTED,
+    ) -> None:
+        self.clock = Clock()
+        self.broker = SimulatedBroker(
+            chance, variant=variant, recovery_races=recovery_races, snapshot_room=snapshot_room
+        )
+        self._chance = chance
+        self._cursors = SimulatedCursors(chance, self.clock, cursors, keys, fires=self.broker.fires)
+        self._ends_of_batches = ends_of_batches
+        self._heeds_settings = heeds_settings
+        self._policies: dict[str, Policies] = {}
+        self._broker_default = True
+        self._sessions: dict[str, Session] = {}
+        self._disturbed: set[str] = set()
+
+    def perform(self, operation: AnyOperation) -> Performed:
+        """Carry out one operation and say what was seen."""
+        self.broker.drift()
+        self.clock.advance(self._chance.choice(MOMENTS_S))
+        performed = self._perform(operation)
+        for name in self._cursors.topics:
+            topic = self.broker.topic(name)
+            self._cursors.learn(name, topic.log, topic.ledgers)
+        self.clock.advance(self._chance.choice(MOMENTS_S))
+        return performed
+
+    def _perform(self, operation: AnyOperation) -> Performed:
+        if isinstance(operation, ApplicationOperation):
+            return Performed(Skipped("there are no applications here"))
+        if isinstance(operation, KeyOperation):
+            return Performed(self._cursors.keys.perform(operation), self._collect(list(self._sessions)))
+        if isinstance(operation, ReplicationOperation):
+            return Performed(Skipped("there is one cluster here"))
+        if isinstance(operation, NetworkOperation):
+            return Performed(self._on_network(operation))
+        if isinstance(operation, CursorOperation):
+            late = self._collect(list(self._sessions))
+            return Performed(self._cursors.perform(operation), late)
+        match operation:
+            case ReadChunkRate() | CreateTopic(is_chunked=True):
+                return Performed(Skipped("chunks are not simulated"))
+            case CreateTopic():
+                return self._create_topic(operation)
+            case OpenProducer():
+                return self._open(operation)
+            case CloseProducer(session) | CrashProducer(session) if session not in self._sessions:
+                return Performed(Skipped("there is no such session"))
+            case CloseProducer(session):
+                return self._close(session)
+            case CrashProducer(session):
+                return self._crash(session)
+            case Send(session):
+                return self._send(operation) if session in self._sessions else Performed(Skipped("no such session"))
+            case Restart() | Kill():
+                return self._bounce(operation)
+            case ClearFailpoints():
+                return self._clear_failpoints()
+            case _ if operation.topic not in self._policies:
+                return Performed(Skipped("there is no such topic"))
+            case _:
+                return self._on_topic(operation)
+
+    def _on_network(self, operation: NetworkOperation) -> AnyOutcome:
+        """Faults are all of one kind here: some time after the next send to the topic its connection is cut."""
+        match operation:
+            case UseProxy():
+                return Done()
+            case InjectNetworkFault(topic):
+                self._disturbed.add(topic)
+                return Done()
+            case ClearNetworkFaults():
+                self._disturbed.clear()
+                return NetworkFaultsCleared(0)
+            case _:
+                assert_never(operation)
+
+    def _on_topic(self, operation: SetDeduplication | Unload | SetFailpoint | ReadSnapshot | ReadLog) -> Performed:
+        name = operation.topic
+        match operation:
+            case SetDeduplication():
+                return self._switch(operation)
+            case Unload():
+                self.broker.unload(name)
+                self._cursors.moved([name])
+                if operation.classic is not None:
+                    self._cursors.keys.switch(name, classic=operation.classic)
+                return Performed(Done(), self._drop(self._sessions_on(name)))
+            case SetFailpoint():
+                late = self._collect(self._sessions_on(name))
+                self.broker.arm(name, operation.kind, count=operation.count, spared=operation.spared)
+                return Performed(Done(), late)
+            case ReadSnapshot():
+                return self._read_snapshot(name)
+            case ReadLog():
+                late = self._collect(self._sessions_on(name))
+                return Performed(LogRead(tuple(_plain(logged) for logged in self.broker.topic(name).log)), late)
+            case _:
+                assert_never(operation)
+
+    def close(self) -> None:
+        """End all sessions of the example."""
+        self._sessions.clear()
+
+    # ------------------------------------------------------------------------------------------- topics and policies
+
+    def _create_topic(self, operation: CreateTopic) -> Performed:
+        if operation.persistence is not None:
+            return self._create_topic_for_cursors(operation, operation.persistence)
+        by_broker = operation.deduplication == "broker"
+        on = self._broker_default if by_broker else operation.deduplication.endswith("-on")
+        of_topic = on if operation.deduplication.startswith("topic-") else None
+        self.broker.create(operation.topic, deduplication=on, has_policy=of_topic is not None)
+        self._policies[operation.topic] = Policies(operation.deduplication.startswith("own-"), of_topic, by_broker)
+        created = self._cursors.create(operation.topic, "shipped", (), self.broker.snapshot_room)
+        return Performed(msgspec.structs.replace(created, deduplication=on))
+
+    def _create_topic_for_cursors(self, operation: CreateTopic, persistence: Persistence) -> Performed:
+        partitions = [partition_name(operation.topic, number) for number in range(operation.partitions)]
+        for name in partitions or [operation.topic]:
+            self.broker.create(name, deduplication=False, has_policy=False)
+            self._policies[name] = Policies(has_own_namespace=False)
+        return Performed(self._cursors.create(operation.topic, persistence, partitions, self.broker.snapshot_room))
+
+    def _switch(self, operation: SetDeduplication) -> Performed:
+        late = () if operation.on and operation.in_flight else self._collect(self._sessions_on(operation.topic))
+        policies = self._policies[operation.topic]
+        if operation.scope == "topic":
+            policies.of_topic = operation.on
+        elif not policies.has_own_namespace:
+            return Performed(Skipped("the topic shares its namespace"), late)
+        on = operation.on if policies.of_topic is None else policies.of_topic
+        self.broker.switch(operation.topic, on=on, by_its_own_policy=operation.scope == "topic")
+        return Performed(DeduplicationSet(on), late)
+
+    def _bounce(self, operation: Restart | Kill) -> Performed:
+        if isinstance(operation, Kill):
+            self.broker.kill()
+        else:
+            self.broker.restart()
+        self._cursors.moved(self._cursors.topics, killed=isinstance(operation, Kill))
+        self.clock.advance(START_S)
+        late = self._drop(list(self._sessions))
+        if isinstance(operation, Kill) or operation.deduplication is None:
+            return Performed(Done(), late)
+        self._broker_default = operation.deduplication
+        for name, policies in self._policies.items():
+            if policies.are_of_broker and policies.of_topic is None and self._heeds_settings:
+                self.broker.switch(name, on=self._broker_default, by_its_own_policy=False)
+        return Performed(DeduplicationSet(self._broker_default), late)
+
+    def _clear_failpoints(self) -> Performed:
+        late = self._collect(list(self._sessions))
+        fired = tuple(Fired(topic, kind, times) for (topic, kind), times in self.broker.disarm().items())
+        return Performed(Cleared(fired), late)
+
+    # ------------------------------------------------------------------------------------------------------ sessions
+
+    def _open(self, operation: OpenProducer) -> Performed:
+        if operation.topic not in self._policies:
+            return Performed(Skipped("there is no such topic"))
+        late = self._collect([operation.session]) if operation.session in self._sessions else ()
+        if operation.session in self._sessions:
+            self.broker.close(self._sessions.pop(operation.session).connection)
+        opened = self._connect(operation.topic, operation.producer)
+        if isinstance(opened, Refused):
+            return Performed(opened, late)
+        connection, answer = opened
+        session = Session(operation.topic, operation.producer, operation.client, connection)
+        self._sessions[operation.session] = session
+        return Performed(answer, late)
+
+    def _connect(self, topic: str, producer: str) -> tuple[Connection, Opened] | Refused:
+        """Open a producer, as often as it takes; a refusal stands only where a session of ours has its name."""
+        is_taken = any((s.topic, s.producer) == (topic, producer) for s in self._sessions.values())
+        answers: list[tuple[Connection, Opened] | Refused] = []
+
+        def is_through() -> bool:
+            answers[:] = [self.broker.open(topic, producer)]
+            return not isinstance(answers[0], Refused) or (answers[0].code == BUSY and is_taken)
+
+        self.broker.work_until(is_through)
+        return answers[0]
+
+    def _close(self, name: str) -> Performed:
+        late = self._collect([name])
+        self.broker.close(self._sessions.pop(name).connection)
+        return Performed(Done(), late)
+
+    def _crash(self, name: str) -> Performed:
+        session = self._sessions[name]
+        self.broker.cut(session.connection)
+        late = self._collect_now(name)
+        del self._sessions[name]
+        return Performed(Done(), late)
+
+    def _send(self, operation: Send) -> Performed:
+        session = self._sessions[operation.session]
+        late = self._collect([operation.session]) if operation.wait else ()
+        has_heard = self._chance.random() < 0.5
+        if session.connection.is_closed and not session.sends and has_heard:
+            return Performed(Skipped("the session was closed from the other side"), late)
+        entries = operation.entries
+        if session.client == "official" and not self._ends_of_batches:
+            entries = tuple(Endless(entry.messages) if entry.is_batch else entry for entry in entries)
+        session.sends.append(entries)
+        self.broker.send(session.connection, entries)
+        self._disturb(session)
+        if not operation.wait:
+            return Performed(Sent(()), late)
+        (collected,) = self._collect([operation.session])
+        return Performed(Sent(collected.answers), late)
+
+    def _disturb(self, session: Session) -> None:
+        """The network cuts a connection, its broker having read some of what was sent."""
+        if session.topic in self._disturbed and session.client == "wire":
+            self._disturbed.discard(session.topic)
+            self.broker.drift()
+            if not session.connection.is_closed:
+                self.broker.lose(session.connection)
+
+    def _collect(self, names: Iterable[str]) -> tuple[Late, ...]:
+        """Wait for all answers to what these sessions have sent."""
+        late: list[Late] = []
+        for name in names:
+            connection = self._sessions[name].connection
+            if self._sessions[name].sends:
+                self.broker.work_until(lambda c=connection: c.is_answered)  # type: ignore[misc]
+            late += self._collect_now(name)
+        return tuple(late)
+
+    def _collect_now(self, name: str) -> tuple[Late, ...]:
+        """The answers that came; nothing more will come of the others."""
+        session = self._sessions[name]
+        entries = [entry for send in session.sends for entry in send]
+        answers = iter(self._handed_out(entries, session.connection.told))
+        late = tuple(Late(name, tuple(next(answers) for _ in send)) for send in session.sends)
+        session.sends.clear()
+        session.connection.told.clear()
+        session.connection.awaited = session.connection.arrived = 0
+        return late
+
+    def _handed_out(self, entries: Sequence[Entry], told: Sequence[tuple[Entry, Answer]]) -> tuple[Answer, ...]:
+        """One of the ways in which a client may hand out answers that name an id of an entry only."""
+        ways = self._ways(entries, self._chance.sample(told, len(told)))
+        way = next(ways)
+        return tuple(way.get(place, Unknown("the connection was lost")) for place in range(len(entries)))
+
+    def _ways(self, entries: Sequence[Entry], told: Sequence[tuple[Entry, Answer]]) -> Iterator[dict[int, Answer]]:
+        if not told:
+            yield {}
+            return
+        (named, answer), *rest = told
+        for way in self._ways(entries, rest):
+            places = [p for p, e in enumerate(entries) if p not in way and could_be_for(answer, named, e)]
+            for place in self._chance.sample(places, len(places)):
+                yield {**way, place: answer}
+
+    def _drop(self, names: Iterable[str]) -> tuple[Late, ...]:
+        """The connections of these sessions ended: collect what came; pulsar-client comes back, the wire client not."""
+        late: list[Late] = []
+        for name in names:
+            session = self._sessions[name]
+            late += self._collect_now(name)
+            del self._sessions[name]
+            if session.client == "official":
+                opened = self._connect(session.topic, session.producer)
+                assert not isinstance(opened, Refused), "no session has its name, and none may have it"
+                session.connection, _ = opened
+                self._sessions[name] = session
+        return tuple(late)
+
+    def _sessions_on(self, topic: str) -> list[str]:
+        return [name for name, session in self._sessions.items() if session.topic == topic]
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    def _read_snapshot(self, topic: str) -> Performed:
+        late = self._collect(self._sessions_on(topic))
+        snapshot = self.broker.topic(topic).snapshot
+        if snapshot is None:
+            return Performed(Skipped("there is no snapshot cursor"), late)
+        return Performed(SnapshotRead(snapshot.position or BEFORE_THE_FIRST, dict(snapshot.highest.ids)), late)
+
+
+def _plain(logged: LoggedEntry) -> LoggedEntry:
+    """The entry as it is read back: which messages it holds, and not how it was sent."""
+    return LoggedEntry(logged.position, logged.producer, Entry(logged.entry.messages))

@@ -1,0 +1,333 @@
+"""What the observer of chunked messages allows, and which rule it names for what it does not: in small histories."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from model.chunking import dispatching, producing, receiving, sending, storing
+from model.chunking.receiving import fresh_lanes, held_against, met
+from model.chunking.state import Asked, Chunking, Consumer, Moved, Producer, Subscription, Topic
+from model.deviations.chunking import (
+    CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE,
+    CHUNK_EACH_DEDUPLICATED,
+    CHUNK_ONLY_LAST_DEDUPLICATED,
+    CHUNK_RECOVERY_COUNTS_UNFINISHED,
+    CHUNK_REPEATED_DISCARDS_BUFFER,
+    REDELIVERY_READS_IN_PARALLEL,
+)
+from model.events import Answer, Duplicate, Refused, Sent, Stored, Unknown
+from model.judgement import Allowed, Broken
+from model.sessions import Session
+from model.traffic import (
+    CommandAck,
+    CommandMessage,
+    CommandRedeliver,
+    CommandSubscribe,
+    ConsumerCommand,
+    LoggedPart,
+    Part,
+)
+from model.vocabulary import Entry, Message
+from tests.model.chunking.histories import at, came, digests, given, life, logged, part
+
+PLAIN, DEDUPLICATING = Topic(100, deduplication=False), Topic(100, deduplication=True)
+ALL = "a0/2 a1/2"
+
+
+def explanation(topic: Topic, log: str, *acts: object) -> tuple[str, ...] | str:
+    """The deviations that explain a log, or the rule that it breaks."""
+    producer = Producer(acts=acts)  # type: ignore[arg-type]
+    found = storing.explanation(topic, "p", producer, logged(log))
+    return found.rule if isinstance(found, Broken) else found
+
+
+@pytest.mark.parametrize(
+    ("log", "acts", "found"),
+    [
+        (f"{ALL} x", [life(f"{ALL} x", [0, 1, 2])], ()),
+        ("a0/2", [life(ALL, [0])], ()),
+        ("", [life(ALL, [])], ()),
+        (f"a0/2 {ALL}", [life("a0/2", []), life(ALL, [1, 2])], ()),
+        (ALL, [life("a0/2", []), life(ALL, [0, 1])], ()),
+        ("a1/2 a0/2", [life(ALL, [1, 0])], "CHUNK-03"),
+        ("a0/2", [life(ALL, [0, 1])], "CHUNK-03"),
+        (f"{ALL} x", [life(ALL, [0, 1])], "CHUNK-03"),
+        ("a1/2", [life(ALL, [])], "CHUNK-03"),
+    ],
+)
+def test_a_log_without_deduplication_has_what_passed_in_its_order(
+    log: str, acts: list[object], found: tuple[str, ...] | str
+) -> None:
+    assert explanation(PLAIN, log, *acts) == found
+
+
+@pytest.mark.parametrize(
+    ("log", "acts", "found"),
+    [
+        (ALL, [life(ALL, [0, 1]), life(ALL, [None, None])], ()),
+        (ALL, [life("a0/2", [0]), life(ALL, [None, 1])], ()),
+        (ALL, [life("a0/2", [0]), Moved(), life(ALL, [None, 1])], ()),
+        (f"a0/2 {ALL}", [life("a0/2", [0]), life(ALL, [1, 2])], (CHUNK_ONLY_LAST_DEDUPLICATED,)),
+        (f"{ALL} a0/2", [life(ALL, [0, 1]), life(ALL, [2, None])], (CHUNK_ONLY_LAST_DEDUPLICATED,)),
+        (
+            "a0/2 a0/2",
+            [life("a0/2", [0]), Moved(), life(ALL, [1, None])],
+            (CHUNK_RECOVERY_COUNTS_UNFINISHED, CHUNK_ONLY_LAST_DEDUPLICATED),
+        ),
+        (
+            f"a0/2 {ALL} b0/2 b0/2",
+            [life("a0/2", [0]), Moved(), life(f"{ALL} b0/2", [1, 2, 3]), Moved(), life("b0/2 b1/2", [4, None])],
+            (CHUNK_RECOVERY_COUNTS_UNFINISHED, CHUNK_ONLY_LAST_DEDUPLICATED),
+        ),
+        ("a0/2", [life(ALL, [0, None])], (CHUNK_EACH_DEDUPLICATED,)),
+        (f"{ALL} a0/2 a1/2", [life(ALL, [0, 1]), life(ALL, [2, 3])], "CHUNK-13"),
+        ("a0/2 a0/2", [life("a0/2", [0]), life(ALL, [1, None])], "CHUNK-13"),
+    ],
+)
+def test_with_deduplication_each_chunk_is_stored_once_or_a_deviation_is_named(
+    log: str, acts: list[object], found: tuple[str, ...] | str
+) -> None:
+    assert explanation(DEDUPLICATING, log, *acts) == found
+
+
+@pytest.mark.parametrize(
+    ("log", "whole"),
+    [
+        ("a0/2 b0/2 x a1/2 b1/2", ["x", "a", "b"]),
+        ("a0/2 a0/2 a1/2", ["a"]),
+        ("a0/3 a2/3", []),
+        ("a1/2", []),
+        ("a0/2 a1/2 a1/2 a0/2 a1/2", ["a", "a"]),
+    ],
+)
+def test_a_message_is_whole_by_its_last_chunk_from_its_last_first_one_on(log: str, whole: list[str]) -> None:
+    assert [chr(one[0].part.sequence_id) for one in storing.wholes(logged(log))] == whole
+
+
+# ------------------------------------------------------------------------------------------------ the client that sends
+
+
+def whole(sizes: list[int], *, total: int | None = None, metadata_bytes: int = 10) -> list[LoggedPart]:
+    said = sum(sizes) if total is None else total
+    uuid = "u" if len(sizes) > 1 else None
+    return [
+        LoggedPart(at(n), "p", Part(7, str(n), uuid, n, len(sizes), said), size, metadata_bytes)
+        for n, size in enumerate(sizes)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rule"),
+    [([90], None), ([90, 1], None), ([45, 45], "CHUNK-01"), ([91], "CHUNK-01"), ([80, 80], "CHUNK-02")],
+)
+def test_a_payload_is_split_by_what_its_metadata_leaves_of_the_limit(sizes: list[int], rule: str | None) -> None:
+    asked = Asked(sequence_id=7, digest="0", size_bytes=sum(sizes))
+    broken = sending.stored(PLAIN, "p", Producer(asked=(asked,)), whole(sizes))
+    assert (broken and broken.rule) == rule
+    assert broken is None or broken.side == "client"
+
+
+def test_chunks_that_say_another_total_or_hold_other_bytes_break_their_rule() -> None:
+    asked = Asked(sequence_id=7, digest="0", size_bytes=91)
+    wrong_total = sending.stored(PLAIN, "p", Producer(asked=(asked,)), whole([90, 1], total=92))
+    assert wrong_total is not None
+    assert wrong_total.rule == "CHUNK-02"
+    too_short = sending.stored(PLAIN, "p", Producer(asked=(replace(asked, size_bytes=92),)), whole([90, 1]))
+    assert too_short is not None
+    assert too_short.rule == "CHUNK-02"
+
+
+@pytest.mark.parametrize(
+    ("lives", "rule"),
+    [
+        (["a0/2 a1/2 x"], None),
+        (["a0/2", "a0/2 a1/2"], None),
+        (["a0/2", "a1/2"], None),
+        (["a1/2 a0/2"], "CHUNK-03"),
+        (["a0/3 a2/3"], "CHUNK-03"),
+        (["a0/2 x"], "CHUNK-03"),
+    ],
+)
+def test_chunks_of_a_client_pass_one_behind_the_other(lives: list[str], rule: str | None) -> None:
+    broken = sending.passed("p", [life(sent, []) for sent in lives])
+    assert (broken and broken.rule) == rule
+
+
+def test_what_is_too_large_is_refused_and_not_sent() -> None:
+    large = Asked(sequence_id=ord("a"), digest="", size_bytes=200, is_split_allowed=False)
+    unrefused = sending.answered("p", [large], [], limit_bytes=100)
+    assert unrefused is not None
+    refused = replace(large, error=sending.TOO_LARGE)
+    assert sending.answered("p", [refused], [], limit_bytes=100) is None
+    sent = sending.answered("p", [refused], [life("a0/2", [])], limit_bytes=100)
+    assert sent is not None
+    split_refused = sending.answered("p", [replace(refused, is_split_allowed=True)], [], limit_bytes=100)
+    assert split_refused is not None
+    assert {one.rule for one in (unrefused, sent, split_refused)} == {"CHUNK-01"}
+
+
+def test_what_was_confirmed_is_whole_in_the_log() -> None:
+    asked = Asked(sequence_id=ord("a"), digest="", size_bytes=2, is_confirmed=True)
+    producer = Producer(asked=(asked,))
+    assert sending.confirmed_is_whole(PLAIN, "p", producer, logged(ALL)) is None
+    broken = sending.confirmed_is_whole(DEDUPLICATING, "p", producer, logged("a0/2"))
+    assert broken is not None
+    assert (broken.rule, broken.side) == ("CHUNK-13", "client")
+
+
+# --------------------------------------------------------------------------------------------- the client that receives
+
+
+def consumer(*, pending: int = 0, acks_discarded: bool = False) -> Consumer:
+    lanes = fresh_lanes(pending=pending, acks_discarded=acks_discarded)
+    return Consumer(topic="t", subscription="s", kind="Exclusive", lanes=lanes)
+
+
+def received(passed: tuple[ConsumerCommand, ...], got: str, *, pending: int = 0) -> tuple[str, ...] | str:
+    """The deviations by which what was received follows from what passed, or the rule that is broken."""
+    one = consumer(pending=pending)
+    one = replace(one, lanes=met(one.lanes, passed))
+    found = held_against("c", one, given(got), digests("abcx"))
+    return found.rule if isinstance(found, Broken) else found[0].lanes[0].deviations
+
+
+@pytest.mark.parametrize(
+    ("sent", "got", "found"),
+    [
+        ("a0/2 x a1/2", "x@1 a@2", ()),
+        ("a0/2 b0/2 a1/2 b1/2", "a@2 b@3", ()),
+        ("a0/3 a2/3 x", "x@2", ()),
+        ("a0/2 a0/2 a1/2", "a@2", ()),
+        ("a0/2 a0/2 a1/2 x", "x@3", (CHUNK_REPEATED_DISCARDS_BUFFER,)),
+        ("a0/2 x a1/2", "a@2 x@1", "CHUNK-05"),
+        ("a0/2 x a1/2", "x@1", "CHUNK-09"),
+        ("a0/2 a1/2 x", "x@2", "CHUNK-04"),
+        ("a0/2 x", "a@0 x@1", "CHUNK-04"),
+        ("a0/2 a1/2", "a@1 a@1", "CHUNK-04"),
+        ("a0/2 a1/2", "b@1", "CHUNK-04"),
+        ("a0/2 b0/2 a1/2 b1/2", "a@2", "CHUNK-06"),
+        ("a0/2 x b0/2 b1/2", "x@1", "CHUNK-06"),
+        ("a0/2 x", "", "CHUNK-09"),
+    ],
+)
+def test_a_consumer_delivers_what_is_whole_with_what_passed_to_it(
+    sent: str, got: str, found: tuple[str, ...] | str
+) -> None:
+    assert received(came(sent), got) == found
+
+
+def test_past_its_limit_the_oldest_message_is_discarded_and_the_next_one_delivered() -> None:
+    sent = came("a0/2 b0/2 b1/2 x")
+    assert received(sent, "b@2 x@3", pending=1) == ()
+    assert received(sent, "x@3", pending=1) == "CHUNK-08"
+    assert received(came("a0/2 b0/2 a1/2 b1/2"), "a@2 b@3", pending=1) == "CHUNK-04"
+
+
+def test_what_comes_again_may_be_delivered_again_and_half_messages_begin_anew() -> None:
+    again: tuple[ConsumerCommand, ...] = (*came("a0/2"), CommandSubscribe(), *came("a0/2 a1/2 x"))
+    assert received(again, "a@1 x@2") == ()
+    assert received(again, "x@2") == (CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE, CHUNK_REPEATED_DISCARDS_BUFFER)
+    assert received((*came("x"), CommandRedeliver(()), *came("x")), "x@0") == ()
+    assert received((*came("x"), CommandRedeliver(()), *came("x")), "x@0 x@0") == ()
+    assert received((*came("x"), CommandRedeliver(()), *came("x")), "") == "CHUNK-04"
+
+
+# ----------------------------------------------------------------------------------------------------------- the broker
+
+
+def sent_by_broker(log: str, *passed: ConsumerCommand, acknowledged: tuple[int, ...] = ()) -> str | None:
+    """The rule that is broken by what a broker sent to an ordered consumer."""
+    topic = replace(PLAIN, log=logged(log))
+    subscription = Subscription(acknowledged=frozenset(map(at, acknowledged)))
+    told = dispatching.met(topic, subscription, "c", consumer(), passed, (), is_read=True)
+    return told.rule if isinstance(told, Broken) else None
+
+
+def entry(number: int, told: str) -> CommandMessage:
+    return CommandMessage(at(number), "p", part(told))
+
+
+@pytest.mark.parametrize(
+    ("passed", "acknowledged", "rule"),
+    [
+        ([entry(0, "a0/2"), entry(1, "x"), entry(2, "a1/2")], (), None),
+        ([entry(1, "x"), entry(2, "a1/2")], (0,), None),
+        ([entry(1, "x")], (), "CHUNK-07"),
+        ([entry(0, "a0/2"), entry(2, "a1/2")], (), "CHUNK-05"),
+        ([entry(0, "a0/2"), entry(0, "a0/2")], (), "CHUNK-05"),
+        ([entry(0, "a0/2"), CommandRedeliver(()), entry(0, "a0/2")], (), None),
+        ([entry(0, "a0/2"), CommandRedeliver(()), entry(1, "x"), entry(0, "a0/2")], (), None),
+        ([entry(0, "a0/2"), CommandAck((at(0),)), CommandSubscribe(), entry(1, "x")], (), None),
+        ([entry(0, "a0/2"), CommandSubscribe(), entry(1, "x")], (), "CHUNK-07"),
+        (
+            [
+                entry(0, "a0/2"),
+                entry(1, "x"),
+                entry(2, "a1/2"),
+                CommandRedeliver(()),
+                entry(0, "a0/2"),
+                entry(0, "a0/2"),
+            ],
+            (),
+            "CHUNK-05",
+        ),
+        ([entry(0, "b0/2")], (), "CHUNK-03"),
+        ([entry(3, "x")], (), "CHUNK-03"),
+    ],
+)
+def test_a_broker_sends_the_log_in_its_order_and_from_its_beginning_when_it_is_asked(
+    passed: list[ConsumerCommand], acknowledged: tuple[int, ...], rule: str | None
+) -> None:
+    assert sent_by_broker("a0/2 x a1/2", *passed, acknowledged=acknowledged) == rule
+
+
+def test_of_a_shared_subscription_what_is_whole_must_come_to_somebody() -> None:
+    log = logged("a0/2 b0/2 x a1/2")
+    assert dispatching.due("Shared", log, [{at(0)}, {at(2)}]) == [at(3)]
+    assert dispatching.due("Shared", log, [{at(0), at(2), at(3)}]) == []
+    assert dispatching.due("Exclusive", log, [{at(0), at(2), at(3)}]) == [at(1)]
+    assert dispatching.due("Shared", log, []) == []
+
+
+def test_two_lanes_of_a_consumer_go_on_until_one_is_ruled_out() -> None:
+    one = consumer()
+    one = replace(one, lanes=met(one.lanes, came("a0/2 a1/2")))
+    found = held_against("c", one, given("a@1"), digests("a"))
+    assert not isinstance(found, Broken)
+    assert [lane.deviations for lane in found[0].lanes] == list(receiving.WAYS)
+
+
+def needed(*passed: ConsumerCommand) -> str | None:
+    """The deviation that a broker needs to send this to an ordered consumer of three entries."""
+    topic = replace(PLAIN, log=logged("a0/2 x a1/2"))
+    judged = dispatching.met(topic, Subscription(), "c", consumer(), passed, (), is_read=True)
+    return judged.deviation if isinstance(judged, Broken) else None
+
+
+def test_a_second_read_beside_one_in_progress_is_a_deviation_only_where_the_broker_had_something_to_read() -> None:
+    first, second, third = entry(0, "a0/2"), entry(1, "x"), entry(2, "a1/2")
+    assert needed(first, CommandRedeliver(()), second, first, first) == REDELIVERY_READS_IN_PARALLEL
+    assert needed(first, CommandRedeliver(()), first, first) == REDELIVERY_READS_IN_PARALLEL
+    assert needed(first, CommandRedeliver(()), first, third) == REDELIVERY_READS_IN_PARALLEL
+    assert needed(first, second, third, CommandRedeliver(()), first, first) is None
+    assert needed(first, first) is None
+    assert needed(first, second, CommandRedeliver(()), first, CommandSubscribe(), first, first) is None
+
+
+# ---------------------------------------------------------------------------------------------------- what was answered
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_confirmed"),
+    [(Stored(at(0)), True), (Duplicate(), True), (Refused("MessageTooBig"), False), (Unknown("w"), False)],
+)
+def test_a_message_counts_as_confirmed_by_its_receipt_even_as_a_duplicate(answer: Answer, is_confirmed: bool) -> None:
+    state = Chunking(topics={"t": Topic(100, deduplication=True, producers={"p": Producer()})})
+    session = Session("t", "p", "official", is_chunking=True)
+    judged = producing.sent(
+        state, session, (Entry((Message(1, "a", size_bytes=7, content="noise"),)),), Sent((answer,))
+    )
+    asked = judged.state.topics["t"].producers["p"].of(1) if isinstance(judged, Allowed) else None
+    assert (asked is not None and asked.is_confirmed) == is_confirmed

@@ -1,0 +1,296 @@
+"""What the observer makes of known deviations: each is told apart, none is ever tolerated in silence."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from model.deduplication.producer_state import UNKNOWN_STATUS
+from model.deviations import DEVIATIONS
+from model.deviations.deduplication import (
+    BATCH_WITHOUT_HIGHEST_ID,
+    DEDUPLICATION_ENABLED_IN_FLIGHT,
+    OVERLAPPING_BATCH_DROPPED,
+    PUSHED_ID_IN_PRODUCER_SUCCESS,
+    SECOND_RECOVERY_NOT_AWAITED,
+    SNAPSHOT_POSITION_AHEAD,
+)
+from model.events import (
+    Answer,
+    AnyOutcome,
+    Created,
+    DeduplicationSet,
+    Done,
+    Duplicate,
+    Late,
+    LoggedEntry,
+    LogRead,
+    Opened,
+    Refused,
+    Sent,
+    SnapshotRead,
+    Stored,
+    Unknown,
+)
+from model.example import Example, judge
+from model.judgement import Allowed, Broken
+from model.log import Position
+from model.operations import (
+    AnyOperation,
+    CrashProducer,
+    CreateTopic,
+    OpenProducer,
+    ReadLog,
+    ReadSnapshot,
+    Send,
+    SetDeduplication,
+    SetFailpoint,
+    Switch,
+    Unload,
+)
+from model.vocabulary import Client, Entry
+from tests.model.deduplication.entries import entry
+
+Happened = tuple[AnyOperation, AnyOutcome, tuple[Late, ...]]
+LEDGER_ROOM = 5
+
+
+def created(switch: Switch = "own-namespace-on") -> Happened:
+    outcome = Created(deduplication=switch.endswith("on"), snapshot_room=6, ledger_room=LEDGER_ROOM)
+    return CreateTopic("t0", switch), outcome, ()
+
+
+def opened(told: int, *, session: str = "s1", producer: str = "p0", client: Client = "wire") -> Happened:
+    return OpenProducer(session, "t0", producer, client), Opened(told), ()
+
+
+def sent(*answered: tuple[Entry, Answer], session: str = "s1") -> Happened:
+    return Send(session, tuple(e for e, _ in answered)), Sent(tuple(a for _, a in answered)), ()
+
+
+def in_flight(*entries: Entry, session: str = "s1") -> Happened:
+    return Send(session, entries, wait=False), Sent(()), ()
+
+
+def with_late(happened: Happened, *answers: Answer, session: str = "s1") -> Happened:
+    return happened[0], happened[1], (Late(session, answers),)
+
+
+def at(number: int, *, ledger: int = 1) -> Stored:
+    return Stored(Position(ledger, number))
+
+
+def snapshot(position: Stored, **producers: int) -> Happened:
+    return ReadSnapshot("t0"), SnapshotRead(position.position, producers), ()
+
+
+SWITCHED_ON: Happened = (SetDeduplication("t0", "namespace", on=True, in_flight=True), DeduplicationSet(True), ())
+UNLOADED: Happened = (Unload("t0"), Done(), ())
+FULL_LEDGER = (created(), opened(-1), sent(*((entry(i), at(i - 1)) for i in range(1, LEDGER_ROOM + 1))))
+AWAITED = (created("own-namespace-off"), opened(-1), in_flight(entry(5)), SWITCHED_ON)
+"""Deduplication was switched on while 5 was on its way."""
+
+
+def judged(*history: Happened, known: str = "") -> Allowed[Example] | Broken:
+    """What a history comes to; of what it exercised and deviated, all of it together."""
+    return continued(Example(known=frozenset(known.split())), *history)
+
+
+def continued(start: Example, *history: Happened) -> Allowed[Example] | Broken:
+    """The same, for a history that goes on."""
+
+    def step(before: Allowed[Example] | Broken, happened: Happened) -> Allowed[Example] | Broken:
+        if isinstance(before, Broken):
+            return before
+        after = judge(before.state, *happened)
+        if isinstance(after, Broken):
+            return after
+        return Allowed(after.state, before.exercised + after.exercised, before.deviations + after.deviations)
+
+    begin: Allowed[Example] | Broken = Allowed(start)
+    return reduce(step, history, begin)
+
+
+def is_told_apart(deviation: str, *history: Happened) -> bool:
+    """Whether a history breaks a rule by this deviation, and by none before its end; known, it is met once."""
+    before, broken, known = judged(*history[:-1]), judged(*history), judged(*history, known=deviation)
+    assert isinstance(before, Allowed), before
+    assert isinstance(broken, Broken)
+    assert isinstance(known, Allowed), known
+    return broken.deviation == deviation and known.deviations == (deviation,) and not before.deviations
+
+
+def is_sound(*history: Happened) -> bool:
+    """Whether a history is allowed without any deviation."""
+    found = judged(*history, known=" ".join(DEVIATIONS))
+    return isinstance(found, Allowed) and not found.deviations
+
+
+def test_a_batch_that_overlaps_and_is_confirmed_as_a_duplicate_is_dropped() -> None:
+    history = (created(), opened(-1), sent((entry(1), at(0))))
+    assert is_told_apart(OVERLAPPING_BATCH_DROPPED, *history, sent((entry(1, 2), Duplicate())))
+    assert is_sound(*history, sent((entry(1, 2), Refused("UnknownStatus"))))
+
+
+def test_what_a_batch_of_pulsar_client_holds_is_stored_again() -> None:
+    history = (created(), opened(-1, client="official"), sent((entry(1, 2, 3), at(0))))
+    assert is_told_apart(BATCH_WITHOUT_HIGHEST_ID, *history, sent((entry(2), at(1))))
+    assert is_sound(*history, sent((entry(2), Duplicate())))
+    assert is_sound(*history, sent((entry(4), at(1))))
+
+
+def test_of_a_batch_of_pulsar_client_the_snapshot_has_only_the_lowest_id() -> None:
+    history = (created(), opened(-1, client="official"), sent((entry(1, 2, 3), at(0))))
+    assert is_told_apart(BATCH_WITHOUT_HIGHEST_ID, *history, snapshot(at(0), p0=1))
+    assert is_sound(*history, snapshot(at(0), p0=3))
+
+
+def test_the_same_by_the_wire_client_is_a_violation_without_a_name() -> None:
+    history = (created(), opened(-1), sent((entry(1, 2, 3), at(0))), sent((entry(2), at(1))))
+    broken = judged(*history, known=" ".join(DEVIATIONS))
+    assert isinstance(broken, Broken)
+    assert (broken.rule, broken.deviation) == ("DEDUP-03", None)
+
+
+def test_a_producer_is_told_an_id_whose_write_fails_afterwards() -> None:
+    crashed = with_late((CrashProducer("s1"), Done(), ()), Unknown("cut"))
+    failing = (SetFailpoint("t0", "write-fails-late", 1, 100), Done(), ())
+    history = (created(), opened(-1), failing, in_flight(entry(1)), crashed, opened(1, session="s2"))
+    empty = (ReadLog("t0"), LogRead(()), ())
+    assert is_told_apart(PUSHED_ID_IN_PRODUCER_SUCCESS, *history, empty)
+    assert is_sound(*history, (ReadLog("t0"), LogRead((LoggedEntry(Position(1, 0), "p0", entry(1)),)), ()))
+
+
+def test_after_a_recovery_the_last_id_of_a_full_ledger_is_not_known() -> None:
+    assert is_told_apart(SNAPSHOT_POSITION_AHEAD, *FULL_LEDGER, UNLOADED, opened(4))
+    assert is_sound(*FULL_LEDGER, UNLOADED, opened(5))
+
+
+def test_after_a_recovery_the_last_id_of_a_full_ledger_is_stored_again() -> None:
+    again = sent((entry(5), at(0, ledger=2)))
+    found = judged(
+        *FULL_LEDGER, UNLOADED, opened(4), again, sent((entry(5), Duplicate())), known=SNAPSHOT_POSITION_AHEAD
+    )
+    assert isinstance(found, Allowed)
+    assert found.deviations == (SNAPSHOT_POSITION_AHEAD,)
+
+
+def test_a_snapshot_stands_at_the_last_entry_of_a_full_ledger_without_its_id() -> None:
+    assert is_told_apart(SNAPSHOT_POSITION_AHEAD, *FULL_LEDGER, snapshot(at(4), p0=4))
+    broken = judged(*FULL_LEDGER, snapshot(at(4), p0=4))
+    assert isinstance(broken, Broken)
+    assert broken.rule == "DEDUP-10"
+
+
+def test_a_snapshot_may_stand_at_an_entry_that_was_in_flight_as_its_topic_was_moved() -> None:
+    moved = with_late(UNLOADED, at(1))
+    history = (created(), opened(-1), sent((entry(1), at(0))), in_flight(entry(2)))
+    assert is_told_apart(SNAPSHOT_POSITION_AHEAD, *history, moved, snapshot(at(1), p0=1))
+    quietly = (created(), opened(-1), sent((entry(1), at(0)), (entry(2), at(1))), UNLOADED, snapshot(at(1), p0=1))
+    broken = judged(*quietly, known=SNAPSHOT_POSITION_AHEAD)
+    assert isinstance(broken, Broken)
+    assert broken.deviation is None
+
+
+def test_a_snapshot_that_was_taken_while_the_recovery_went_on_behind_lacks_what_was_not_replayed() -> None:
+    """Seen on 4.0.8, on a topic with a policy of its own; the topic was moved once more before it was read."""
+    once = (created("topic-on"), opened(-1), sent((entry(1), at(0))))
+    assert is_told_apart(SECOND_RECOVERY_NOT_AWAITED, *once, UNLOADED, opened(1), snapshot(at(0)))
+    raced = judged(
+        *once, UNLOADED, opened(-1), sent((entry(1), at(0, ledger=2))), UNLOADED, known=SECOND_RECOVERY_NOT_AWAITED
+    )
+    assert isinstance(raced, Allowed)
+    assert isinstance(continued(raced.state, opened(1, session="s2"), snapshot(at(0))), Allowed)
+    never_moved = judged(*once, snapshot(at(0)), known=SECOND_RECOVERY_NOT_AWAITED)
+    assert isinstance(never_moved, Broken)
+    assert never_moved.deviation is None
+
+
+def test_no_other_id_may_be_missing_from_a_snapshot_or_after_a_recovery() -> None:
+    first_of_a_ledger = (created(), opened(-1), sent((entry(1), at(0))))
+    for history in (
+        (*FULL_LEDGER, snapshot(at(4), p0=3)),
+        (*FULL_LEDGER, snapshot(at(3), p0=3)),
+        (*FULL_LEDGER, UNLOADED, opened(3)),
+        (*first_of_a_ledger, snapshot(at(0))),
+        (*first_of_a_ledger, UNLOADED, opened(-1)),
+    ):
+        broken = judged(*history, known=" ".join(DEVIATIONS))
+        assert isinstance(broken, Broken)
+        assert broken.deviation is None
+
+
+def test_once_more_is_stored_behind_it_nothing_is_left_of_a_snapshot_that_was_ahead() -> None:
+    forgotten = judged(*FULL_LEDGER, UNLOADED, opened(4), known=SNAPSHOT_POSITION_AHEAD)
+    assert isinstance(forgotten, Allowed)
+    after = judge(forgotten.state, *sent((entry(6), at(0, ledger=2))))
+    assert isinstance(after, Allowed)
+    again = judge(after.state, *sent((entry(5), Duplicate())))
+    assert isinstance(again, Allowed)
+    assert again.deviations == ()
+
+
+def test_an_entry_in_flight_while_deduplication_is_switched_on_may_count_or_not() -> None:
+    stored = with_late(sent((entry(6), at(1))), at(0))
+    assert is_sound(*AWAITED, stored)
+    assert is_sound(*AWAITED, with_late(sent((entry(5), Duplicate())), at(0)))
+    assert is_sound(*AWAITED, with_late(sent((entry(5), at(1))), at(0)))
+
+
+def test_an_entry_that_counts_as_persisted_is_stored_again() -> None:
+    history = (*AWAITED, with_late(snapshot(at(0), p0=5), at(0)))
+    assert is_told_apart(DEDUPLICATION_ENABLED_IN_FLIGHT, *history, sent((entry(5), at(1))))
+    assert is_told_apart(DEDUPLICATION_ENABLED_IN_FLIGHT, *history, opened(-1, session="s2"))
+    assert is_sound(*history, sent((entry(5), Duplicate())))
+    assert is_sound(*history, opened(5, session="s2"))
+
+
+def test_what_is_stored_again_with_a_lower_id_is_what_counts_then() -> None:
+    """As seen on 2.11.0 and 4.0.8: what was recorded last counts, also when its id is lower."""
+    history = (
+        created("own-namespace-off"),
+        opened(-1),
+        in_flight(entry(1), entry(5)),
+        SWITCHED_ON,
+        with_late(snapshot(at(1), p0=5), at(0), at(1)),
+    )
+    again = sent((entry(1), at(2)))
+    known = " ".join(DEVIATIONS)
+    assert isinstance(judged(*history, again, snapshot(at(2), p0=1), known=known), Allowed)
+    both = sent((entry(1), at(2)), (entry(5), at(3)))
+    assert isinstance(judged(*history, both, snapshot(at(2), p0=1), opened(5, session="s2"), known=known), Allowed)
+    refused = sent((entry(1, 5), Refused(UNKNOWN_STATUS)), (entry(3), at(3)))
+    assert isinstance(judged(*history, again, refused, known=known), Allowed)
+    assert isinstance(judged(*history, again, UNLOADED, opened(1, session="s2"), known=known), Allowed)
+    assert isinstance(judged(*history, again, UNLOADED, opened(5, session="s2"), known=known), Broken)
+
+
+def test_entries_of_a_producer_that_is_gone_may_be_stored_behind_the_switching_on() -> None:
+    """Seen on 4.0.8, where writes were slow."""
+    switched: Happened = (SetDeduplication("t0", "namespace", on=True), DeduplicationSet(True), ())
+    lost = with_late((CrashProducer("s1"), Done(), ()), Unknown("cut"), Unknown("cut"))
+    history = (created("own-namespace-off"), opened(-1), in_flight(entry(5), entry(7)), lost)
+    for told in (-1, 5, 7):
+        assert is_sound(*history, switched, UNLOADED, opened(told, session="s2"))
+    assert isinstance(judged(*history, switched, UNLOADED, opened(6, session="s2")), Broken)
+    settled = (*history, opened(-1, session="s2"), sent((entry(1), at(2)), session="s2"))
+    assert is_sound(*settled, switched, UNLOADED, opened(-1, session="s3"))
+    assert isinstance(judged(*settled, switched, UNLOADED, opened(7, session="s3")), Broken)
+    assert is_told_apart(
+        DEDUPLICATION_ENABLED_IN_FLIGHT, *history, switched, snapshot(at(1), p0=7), opened(-1, session="s2")
+    )
+
+
+def test_after_a_recovery_an_entry_that_was_in_flight_at_the_switching_is_a_duplicate() -> None:
+    history = (*AWAITED, with_late(snapshot(at(0), p0=5), at(0)), UNLOADED, opened(5, session="s2"))
+    assert is_sound(*history, sent((entry(5), Duplicate()), session="s2"))
+    broken = judged(*history, sent((entry(5), at(1)), session="s2"), known=" ".join(DEVIATIONS))
+    assert isinstance(broken, Broken)
+    assert broken.deviation is None
+
+
+def test_a_snapshot_rules_out_what_it_does_not_agree_with() -> None:
+    lost = with_late((CrashProducer("s1"), Done(), ()), Unknown("cut"))
+    history = (created(), opened(-1), in_flight(entry(1)), lost, snapshot(at(0), p0=1), opened(-1, session="s2"))
+    broken = judged(*history, known=" ".join(DEVIATIONS))
+    assert isinstance(broken, Broken)
+    assert broken.rule == "DEDUP-09"

@@ -1,0 +1,62 @@
+"""Two observers of deduplication that must agree: the present one, and the reference's own states.
+
+On a broker that does as the document says both find nothing, and neither holds many states. What a variant does wrong,
+both find.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from conformance.engine.machines import Machine
+from model.deduplication.variants import named
+from stateful.test_deduplication import MACHINES
+from tests.lockstep.campaigns import play
+from tests.lockstep.simulated.world import SimulatedPerformer
+from tests.model.deduplication.beside import Beside, watched
+
+_, DEDUPLICATION, FAILURES, NETWORK, KILLS = MACHINES
+ENOUGH = 60
+"""How many states may be possible; ARCHITECTURE has the numbers of a longer campaign."""
+
+
+@pytest.fixture
+def beside(monkeypatch: pytest.MonkeyPatch) -> Beside:
+    return watched(monkeypatch)
+
+
+@pytest.mark.parametrize("machine", [DEDUPLICATION, FAILURES, NETWORK, KILLS], ids=lambda machine: machine.name)
+def test_neither_finds_fault_with_the_document_and_neither_holds_many_states(machine: Machine, beside: Beside) -> None:
+    campaign = play(machine.factory, SimulatedPerformer, examples=25, steps=machine.steps)
+    assert campaign.found == []
+    assert beside.alone == []
+    assert beside.of_reference.total() > 100
+    assert max(beside.of_reference) <= ENOUGH
+
+
+@pytest.mark.parametrize(
+    ("name", "machine"),
+    [
+        ("no-check", DEDUPLICATION),
+        ("strict-less-than", NETWORK),
+        ("shared-maps", DEDUPLICATION),
+        ("unknown-stored", DEDUPLICATION),
+        ("pushed-after-write", DEDUPLICATION),
+        ("failed-write-stored", FAILURES),
+        ("recovery-without-replay", KILLS),
+        ("replay-skips-one", KILLS),
+    ],
+)
+def test_what_the_observer_finds_leaves_no_reference_state(name: str, machine: Machine, beside: Beside) -> None:
+    performer = partial(SimulatedPerformer, variant=named(name).variant)
+    play(
+        machine.factory,
+        performer,
+        examples=100,
+        steps=machine.steps,
+        until=lambda campaign: len(campaign.found) > 1,
+    )
+    assert beside.found > 0
+    assert beside.missed == []

@@ -1,0 +1,411 @@
+"""Planted anomalies: what a broken broker would have left, put into a sound history; three ways or more for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from conformance.history.recorded import KILL, RESTART, UNLOAD, Kind, Recorded
+from tests.pipeline.made.realistic import KEYED, ORDERED, STEP_NS
+
+History = list[Recorded]
+Plant = Callable[[History, int], History]
+"""Takes a sound history and a number that chooses the place."""
+
+
+def _rows(history: Sequence[Recorded], kind: Kind, subscription: str | None = None) -> History:
+    """Whole messages of a kind, in order."""
+    return [
+        one
+        for one in history
+        if one.kind is kind and one.chunks is None and one.subscription == subscription and one.producer != "p4"
+    ]
+
+
+def pick(rows: History, number: int) -> Recorded:
+    """One of the rows, chosen by a number."""
+    return rows[number % len(rows)]
+
+
+def without(history: History, *gone: Recorded) -> History:
+    """The other events."""
+    return [one for one in history if not any(one is other for other in gone)]
+
+
+def changed(history: History, one: Recorded, **fields: Any) -> History:
+    """The events with other fields in one of them."""
+    return [replace(other, **fields) if other is one else other for other in history]
+
+
+def behind(history: History) -> dict[str, int]:
+    """A position behind the whole log."""
+    return {"ledger": max(one.ledger or 0 for one in history) + 1, "entry": 0}
+
+
+def _moved(history: History, one: Recorded) -> History:
+    return changed(history, one, **behind(history))
+
+
+def _another(kind: Kind, field: str, value: object, subscription: str | None = None) -> Plant:
+    """Something else in one event of a kind."""
+
+    def plant(history: History, number: int) -> History:
+        return changed(history, pick(_rows(history, kind, subscription), number), **{field: value})
+
+    return plant
+
+
+def _drop(kind: Kind, subscription: str | None = None) -> Plant:
+    def plant(history: History, number: int) -> History:
+        return without(history, pick(_rows(history, kind, subscription), number))
+
+    return plant
+
+
+def _drop_many(kind: Kind, subscription: str | None = None) -> Plant:
+    def plant(history: History, number: int) -> History:
+        rows = _rows(history, kind, subscription)
+        first = number % (len(rows) - 5)
+        return without(history, *rows[first : first + 5])
+
+    return plant
+
+
+# ------------------------------------------------------------------------------------------------------- deduplication
+
+
+def _duplicate(producer: str, above: int) -> Plant:
+    """A message that is confirmed as a duplicate, with an id above all that its producer has."""
+
+    def plant(history: History, number: int) -> History:
+        ids = [one.sequence_id or 0 for one in history if one.producer == producer and one.kind is Kind.LOG]
+        send = pick(_rows(history, Kind.SEND), number)
+        told = {"producer": producer, "sequence_id": max(ids, default=0) + above}
+        return [*history, replace(send, outcome="duplicate", ledger=None, entry=None, **told)]
+
+    return plant
+
+
+def _last_dropped_as_duplicate(history: History, number: int) -> History:
+    log = _rows(history, Kind.LOG)[-1]
+    send = next(one for one in _rows(history, Kind.SEND) if (one.ledger, one.entry) == (log.ledger, log.entry))
+    return changed(without(history, log), send, outcome="duplicate", ledger=None, entry=None)
+
+
+def _again_at_the_end(history: History, number: int) -> History:
+    return [*history, replace(pick(_rows(history, Kind.LOG), number), **behind(history))]
+
+
+def _again_in_its_batch(history: History, number: int) -> History:
+    return [*history, replace(pick(_rows(history, Kind.LOG), number), batch_index=5)]
+
+
+def _tail_again(history: History, number: int) -> History:
+    ledger = behind(history)["ledger"]
+    tail = _rows(history, Kind.LOG)[-1 - number % 5 :]
+    return [*history, *(replace(one, ledger=ledger, entry=entry) for entry, one in enumerate(tail))]
+
+
+APART = 8
+"""How many events of its producer lie between two that exchange something: more than are ever under way at once."""
+
+
+def _exchanged(kind: Kind, *fields: str) -> Plant:
+    """Two events of one producer exchange what stands in these fields; the one is surely over when the other begins."""
+
+    def plant(history: History, number: int) -> History:
+        rows = [one for one in _rows(history, kind) if one.producer == f"p{number % 4}"]
+        first = number % (len(rows) - APART)
+        one, other = rows[first], rows[first + APART]
+        told = {name: getattr(other, name) for name in fields}
+        back = {name: getattr(one, name) for name in fields}
+        return changed(changed(history, one, **told), other, **back)
+
+    return plant
+
+
+def _late(history: History, number: int) -> History:
+    rows = [one for one in _rows(history, Kind.LOG) if one.producer == f"p{number % 4}"]
+    return _moved(history, pick(rows[:-1], number))
+
+
+def _late_old_id(history: History, number: int) -> History:
+    rows = [one for one in _rows(history, Kind.LOG) if one.producer == f"p{number % 4}"]
+    return [*history, replace(rows[-1], sequence_id=0, **behind(history))]
+
+
+def _stored_after(fault: str, *, is_first: bool) -> Plant:
+    """A topic is loaded anew, and then an id is stored that had been confirmed before, the first or the last one."""
+
+    def plant(history: History, number: int) -> History:
+        sends = [one for one in _rows(history, Kind.SEND) if one.producer == f"p{number % 4}"]
+        over_ns = max(one.completed_ns for one in history)
+        fault_of_topic = replace(_topic_of(history), kind=Kind.FAULT, fault=fault, deduplication=None)
+        move = replace(fault_of_topic, invoked_ns=over_ns + 1, completed_ns=over_ns + 2)
+        again = replace(sends[0 if is_first else -1], invoked_ns=over_ns + 3, completed_ns=over_ns + 4)
+        return [*history, move, replace(again, **behind(history))]
+
+    return plant
+
+
+def _topic_of(history: History) -> Recorded:
+    return next(one for one in history if one.kind is Kind.TOPIC)
+
+
+# ------------------------------------------------------------------------------------------------------------ chunking
+
+
+def _chunk(history: History, chunk_id: int) -> Recorded:
+    return next(one for one in history if one.kind is Kind.LOG and one.chunk_id == chunk_id)
+
+
+def _chunk_changed(which: int, **fields: Any) -> Plant:
+    return lambda history, _: changed(history, _chunk(history, which), **fields)
+
+
+def _chunk_dropped(chunk_id: int) -> Plant:
+    return lambda history, _: without(history, _chunk(history, chunk_id))
+
+
+def _chunk_again(history: History, _: int) -> History:
+    return [*history, replace(_chunk(history, 1), **behind(history))]
+
+
+def _under_another_uuid(history: History, _: int) -> History:
+    chunks = [one for one in history if one.kind is Kind.LOG and one.chunk_uuid == _chunk(history, 0).chunk_uuid]
+    ledger = behind(history)["ledger"]
+    again = (replace(one, chunk_uuid="again", ledger=ledger, entry=number) for number, one in enumerate(chunks))
+    return [*history, *again]
+
+
+def _chunks_swapped(one: int, other: int) -> Plant:
+    def plant(history: History, _: int) -> History:
+        first, second = _chunk(history, one), _chunk(history, other)
+        there, back = ({"ledger": at.ledger, "entry": at.entry} for at in (second, first))
+        return changed(changed(history, first, **there), second, **back)
+
+    return plant
+
+
+def _spoiled(history: History, _: int) -> History:
+    given = next(one for one in history if one.kind is Kind.DISPATCH and one.chunks is not None)
+    return changed(history, given, digest=(given.digest or 0) + 1)
+
+
+# ------------------------------------------------------------------------------------------------------ acknowledgment
+
+
+def _forgotten_ack(history: History, number: int) -> History:
+    """An acknowledgment that mark-delete counts on was never made."""
+    reading = _rows(history, Kind.CURSOR, KEYED)[0]
+    acks = [
+        one for one in _rows(history, Kind.ACK, KEYED) if (one.ledger, one.entry) <= (reading.ledger, reading.entry)
+    ]
+    return without(history, pick(acks, number))
+
+
+def _late_ack(history: History, number: int) -> History:
+    reading = _rows(history, Kind.CURSOR, KEYED)[0]
+    acks = [
+        one for one in _rows(history, Kind.ACK, KEYED) if (one.ledger, one.entry) <= (reading.ledger, reading.entry)
+    ]
+    later_ns = reading.completed_ns + 1
+    return changed(history, pick(acks, number), invoked_ns=later_ns, completed_ns=later_ns)
+
+
+def _jump(history: History, number: int) -> History:
+    subscription = (KEYED, ORDERED)[number % 2]
+    last = _rows(history, Kind.DRAINED, subscription)[0]
+    reading = _rows(history, Kind.CURSOR, subscription)[0]
+    return changed(history, reading, ledger=last.ledger, entry=last.entry)
+
+
+def _read_again(ledger: int, *, kill: bool = False, subscription: str = KEYED) -> Plant:
+    """One more reading of a mark-delete, which is back at the beginning."""
+
+    def plant(history: History, _: int) -> History:
+        last = max((one for one in history if one.subscription == subscription), key=lambda one: one.completed_ns)
+        reading = _rows(history, Kind.CURSOR, subscription)[-1]
+        later_ns = last.completed_ns + 200 * 10**9
+        back = replace(reading, ledger=ledger, entry=-1, invoked_ns=later_ns, completed_ns=later_ns)
+        fault = replace(reading, subscription=None, ledger=None, entry=None, kind=Kind.FAULT, fault=KILL)
+        killed = replace(fault, invoked_ns=later_ns - STEP_NS, completed_ns=later_ns - STEP_NS)
+        return [*history, back, *([killed] if kill else [])]
+
+    return plant
+
+
+def _sent_again(subscription: str, *, kill: bool = False) -> Plant:
+    """A message is sent to a consumer once more, long after its acknowledgment, and after a kill perhaps."""
+
+    def plant(history: History, number: int) -> History:
+        acks = [one for one in history if one.subscription == subscription and str(one.kind).startswith("ack")]
+        ack = pick(acks, number)
+        at = (ack.ledger, ack.entry)
+        given = next(
+            one
+            for one in history
+            if one.kind is Kind.DISPATCH and one.subscription == subscription and (one.ledger, one.entry) == at
+        )
+        later_ns = ack.completed_ns + 200 * 10**9
+        again = replace(given, invoked_ns=later_ns, completed_ns=later_ns)
+        killed_ns = later_ns - STEP_NS
+        fault = replace(
+            ack, subscription=None, ledger=None, entry=None, kind=Kind.FAULT, fault=KILL, invoked_ns=killed_ns
+        )
+        return [*history, again, *([replace(fault, completed_ns=killed_ns)] if kill else [])]
+
+    return plant
+
+
+# ------------------------------------------------------------------------------------------------------- subscriptions
+
+
+def _given_after_the_next(subscription: str, **of_the_next: str) -> Plant:
+    """A message is given long after the next one, which is of the same producer and key."""
+
+    def plant(history: History, number: int) -> History:
+        rows = _rows(history, Kind.DISPATCH, subscription)
+        one, other = rows[number % (len(rows) - 1) :][:2]
+        later_ns = max(event.completed_ns for event in history)
+        history = changed(history, other, producer=one.producer, key=one.key, **of_the_next)
+        return changed(history, one, invoked_ns=later_ns, completed_ns=later_ns)
+
+    return plant
+
+
+def _given_before_all(subscription: str) -> Plant:
+    """The last message is given before its time, before others of its producer and key."""
+
+    def plant(history: History, number: int) -> History:
+        *_, one, other = _rows(history, Kind.DISPATCH, subscription)
+        history = changed(history, one, producer=other.producer, key=other.key)
+        return changed(history, other, invoked_ns=1, completed_ns=2)
+
+    return plant
+
+
+def _given_in_another_order(subscription: str) -> Plant:
+    """Two messages exchange the times at which they were given."""
+
+    def plant(history: History, number: int) -> History:
+        rows = _rows(history, Kind.DISPATCH, subscription)
+        one, other = rows[number % (len(rows) - 1) :][:2]
+        late, early = ({"invoked_ns": at.invoked_ns, "completed_ns": at.completed_ns} for at in (other, one))
+        history = changed(history, other, producer=one.producer, key=one.key, **early)
+        return changed(history, one, **late)
+
+    return plant
+
+
+def _as_shared(plant: Plant) -> Plant:
+    """The same where the subscription of keys is a shared one."""
+
+    def planted(history: History, number: int) -> History:
+        broken = plant(history, number)
+        return [replace(one, subscription_type="Shared") if one.subscription == KEYED else one for one in broken]
+
+    return planted
+
+
+def _stuck(subscription: str, *, after: int, gives_back: bool = False) -> Plant:
+    """A subscription is given nothing any more after so many messages, one of which its consumer gave back perhaps."""
+
+    def plant(history: History, _: int) -> History:
+        given = _rows(history, Kind.DISPATCH, subscription)
+        gone = [one for one in history if one.subscription == subscription and one.kind is not Kind.BEGIN]
+        kept = [one for one in gone if (one.ledger, one.entry) < (given[after].ledger, given[after].entry)]
+        kept = [one for one in kept if one.kind in (Kind.DISPATCH, Kind.ACK, Kind.ACK_CUMULATIVE)]
+        last_ns = max(one.completed_ns for one in history)
+        join = replace(given[0], kind=Kind.SUBSCRIBE, ledger=None, entry=None, invoked_ns=0, completed_ns=1)
+        settles = Kind.ACK_CUMULATIVE if subscription == ORDERED else Kind.ACK
+        done = [replace(one, kind=settles, invoked_ns=last_ns, completed_ns=last_ns) for one in kept]
+        begin = next(one for one in history if one.kind is Kind.BEGIN and one.subscription == subscription)
+        later_ns = last_ns + 100 * 10**9
+        reading = replace(begin, kind=Kind.CURSOR, invoked_ns=later_ns, completed_ns=later_ns)
+        back = [replace(done[-1], kind=Kind.NACK)] if gives_back else []
+        return [*without(history, *gone), *kept, join, *done[: len(done) - gives_back], *back, reading]
+
+    return plant
+
+
+# ---------------------------------------------------------------------------------------------------------- Key_Shared
+
+
+def _to_two(history: History, number: int) -> History:
+    """A message is sent to a second consumer while the first one has it."""
+    given = pick(_rows(history, Kind.DISPATCH, KEYED), number)
+    return [*history, replace(given, consumer="other", invoked_ns=(given.invoked_ns or 0) + 1)]
+
+
+def _key_to_two(history: History, number: int) -> History:
+    """Another message of the same key is sent to a second consumer meanwhile."""
+    rows = _rows(history, Kind.DISPATCH, KEYED)
+    one, other = rows[number % (len(rows) - 1) :][:2]
+    return changed(history, other, key=one.key, consumer="other", invoked_ns=(one.invoked_ns or 0) + 1)
+
+
+def _another_left(history: History, number: int) -> History:
+    """The key moves on when a consumer leaves, but it was not that one that had it."""
+    given = pick(_rows(history, Kind.DISPATCH, KEYED), number)
+    left_ns = (given.invoked_ns or 0) + 1
+    left = replace(given, kind=Kind.UNSUBSCRIBE, consumer="third", ledger=None, entry=None, invoked_ns=left_ns)
+    moved = replace(given, consumer="other", invoked_ns=left_ns + 2)
+    return [*history, replace(left, completed_ns=left_ns + 1), moved]
+
+
+PLANTS: dict[str, tuple[Plant, ...]] = {
+    "stored twice": (_again_at_the_end, _again_in_its_batch, _tail_again),
+    "falsely confirmed": (_duplicate("p1", 1), _duplicate("nobody", 1), _duplicate("p2", 10**6)),
+    "out of order": (_exchanged(Kind.LOG, "ledger", "entry"), _late, _late_old_id),
+    "lost": (
+        _drop(Kind.LOG),
+        _drop_many(Kind.LOG),
+        _another(Kind.LOG, "digest", 1),
+        _another(Kind.LOG, "producer", "q"),
+        _another(Kind.LOG, "sequence_id", 10**9),
+        _late,
+    ),
+    "missed": (_drop(Kind.DISPATCH, KEYED), _drop(Kind.DISPATCH, ORDERED), _drop_many(Kind.DISPATCH, ORDERED)),
+    "chunks agree": (
+        _chunk_changed(1, chunks=4),
+        _chunk_changed(2, producer="q"),
+        _chunk_changed(0, sequence_id=10**9),
+        _chunk_changed(2, chunk_id=3),
+    ),
+    "delivered whole": (_chunk_dropped(0), _chunk_dropped(1), _chunk_dropped(2), _spoiled),
+    "stored once in order": (_chunk_dropped(0), _chunk_dropped(1), _chunk_again, _under_another_uuid),
+    "forgotten": (
+        _stored_after(KILL, is_first=False),
+        _stored_after(UNLOAD, is_first=True),
+        _stored_after(RESTART, is_first=True),
+    ),
+    "chunks in order": (_chunk_dropped(0), _chunk_dropped(1), _chunks_swapped(0, 1), _chunks_swapped(1, 2)),
+    "stored whole": (_chunk_dropped(0), _chunk_dropped(1), _chunk_dropped(2), _chunk_changed(1, chunk_id=0)),
+    "given in order": (
+        _given_after_the_next(ORDERED),
+        _given_before_all(ORDERED),
+        _given_in_another_order(ORDERED),
+        _given_after_the_next(ORDERED, consumer="other", subscription_type="Failover"),
+    ),
+    "keys in order": (_given_after_the_next(KEYED), _given_before_all(KEYED), _given_in_another_order(KEYED)),
+    "shared one at a time": (
+        _as_shared(_to_two),
+        _as_shared(_another_left),
+        lambda history, number: _as_shared(_to_two)(_drop_many(Kind.ACK, KEYED)(history, number), number),
+    ),
+    "stuck": (_stuck(ORDERED, after=0), _stuck(ORDERED, after=20), _stuck(ORDERED, after=20, gives_back=True)),
+    "keys stuck": (_stuck(KEYED, after=0), _stuck(KEYED, after=20), _stuck(KEYED, after=20, gives_back=True)),
+    "mark delete over a hole": (_forgotten_ack, _late_ack, _jump),
+    "mark delete back": (_read_again(0), _read_again(-1, subscription=ORDERED), _read_again(-1, kill=True)),
+    "positions rise": (
+        _exchanged(Kind.SEND, "invoked_ns", "completed_ns"),
+        _exchanged(Kind.SEND, "ledger", "entry"),
+        lambda history, _: _moved(history, _rows(history, Kind.SEND)[0]),
+    ),
+    "delivered again": (_sent_again(KEYED), _sent_again(ORDERED), _sent_again(KEYED, kill=True)),
+    "one consumer at a time": (_to_two, _key_to_two, _another_left),
+}
+"""By the invariant that each breaks; others may break with it."""

@@ -1,0 +1,216 @@
+"""One topic in several clusters, as plainly as it can be said: see :mod:`tests.pipeline.plain`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from conformance.history.recorded import Kind, Recorded
+from conformance.pipeline.topic import Setting
+from tests.pipeline.plain.words import (
+    History,
+    differ,
+    entry,
+    invoked,
+    is_deduplicated,
+    leaves_out,
+    of,
+    ok,
+    position,
+    read_at,
+)
+
+Message = tuple[str, str, int, int, int | None]
+
+
+def clusters(history: History) -> list[History]:
+    """The events of each cluster that replicates the topic; none where there is only one."""
+    names = sorted({topic.cluster for topic in of(history, Kind.TOPIC) if topic.replicated})
+    return [[one for one in history if one.cluster == name] for name in names] if len(names) > 1 else []
+
+
+def messages(history: History) -> list[tuple[Recorded, Message]]:
+    """The rows of a cluster's log that can be known again, in order."""
+    return [(log, message(log)) for log in of(history, Kind.LOG) if log.producer and log.sequence_id is not None]
+
+
+def message(log: Recorded) -> Message:
+    assert log.producer is not None
+    assert log.sequence_id is not None
+    return log.replicated_from or log.cluster, log.producer, log.sequence_id, log.batch_index, log.chunk_id
+
+
+def ways(history: History) -> Iterator[tuple[History, History, list[tuple[Recorded, Message]], list[Message]]]:
+    """From one cluster to another: both, what the other one has of the first one's, and what that has itself."""
+    for source in clusters(history):
+        for target in clusters(history):
+            if source is target or source[0].cluster == target[0].cluster:
+                continue
+            name = source[0].cluster
+            copies = [(log, one) for log, one in messages(target) if one[0] == name]
+            yield source, target, copies, [one for _, one in messages(source) if one[0] == name]
+
+
+def not_replicated(history: History, _: Setting) -> bool:
+    """Passed on before the other one was read back, and not there."""
+    for source, target, copies, _own in ways(history):
+        read = read_at(target)
+        for passed in ok(of(source, Kind.PASSED_ON, placed=True)):
+            for log, one in messages(source):
+                is_due = one[0] == log.cluster and log.ledger is not None and entry(log) <= entry(passed)
+                is_in_time = read is not None and passed.completed_ns <= read
+                if is_due and is_in_time and one not in [other for _, other in copies]:
+                    return True
+    return False
+
+
+def replicated_twice(history: History, _: Setting) -> bool:
+    """Deduplicated, and there twice, though its own cluster has it once at most."""
+    for _source, target, copies, own in ways(history):
+        there = [one for _, one in copies]
+        if is_deduplicated(target) and any(there.count(one) > 1 >= own.count(one) for one in there):
+            return True
+    return False
+
+
+def replicated_out_of_order(history: History, _: Setting) -> bool:
+    """First there behind one that it is first in front of in its own cluster."""
+    for _source, _target, copies, own in ways(history):
+        there = [one for _, one in copies]
+        for one in own:
+            for other in own:
+                is_before = own.index(one) < own.index(other) and {one, other} <= set(there)
+                if is_before and there.index(one) > there.index(other):
+                    return True
+    return False
+
+
+def replicated_otherwise(history: History, _: Setting) -> bool:
+    """It is in its own cluster once, with another payload or key."""
+    for source, _target, copies, own in ways(history):
+        for log, one in copies:
+            for original, other in messages(source):
+                differs = differ(log.digest, original.digest) or differ(log.key, original.key)
+                if one == other and own.count(one) == 1 and differs:
+                    return True
+    return False
+
+
+def replicated_subscriptions(history: History) -> Iterator[list[History]]:
+    """For each of them: its events in each cluster, with those of no subscription; it was made once at most in each."""
+    parts = clusters(history)
+    told = [one for part in parts for one in of(part, Kind.BEGIN, Kind.SUBSCRIBE) if one.replicated]
+    for name in sorted({one.subscription for one in told if one.subscription is not None}):
+        own: list[History] = [[one for one in part if one.subscription in (name, None)] for part in parts]
+        begins = [len(of(part, Kind.BEGIN, placed=True)) for part in own]
+        if max(begins) == 1:
+            yield own
+
+
+def has_to_give(one: Message, parts: list[History]) -> bool:
+    """Whether a message stands behind the subscription's beginning wherever that is told and the message is there."""
+    return all(
+        entry(log) > entry(begin)
+        for part in parts
+        for begin in of(part, Kind.BEGIN, placed=True)
+        for log, other in messages(part)
+        if other == one and log.ledger is not None
+    )
+
+
+def settled(one: Message, parts: list[History], by_ns: float) -> bool:
+    """Whether it was acknowledged or left out in some cluster, perhaps."""
+    return any(
+        invoked(event) <= by_ns
+        for part in parts
+        for log, other in messages(part)
+        if other == one and log.ledger is not None
+        for event in leaves_out([event for event in part if event.subscription is not None], log)
+    )
+
+
+def ahead(history: History, _: Setting) -> bool:
+    """Mark-delete covers what nobody acknowledged anywhere."""
+    for parts in replicated_subscriptions(history):
+        for part in parts:
+            for reading in ok(of(part, Kind.CURSOR, placed=True)):
+                for log, one in messages(part):
+                    is_last = (log.chunk_id or 0) + 1 >= (1 if log.chunks is None else log.chunks)
+                    is_covered = reading.subscription and log.ledger is not None and entry(log) <= entry(reading)
+                    if not is_last or not is_covered or not has_to_give(one, parts):
+                        continue
+                    if not settled(one, parts, reading.completed_ns):
+                        return True
+    return False
+
+
+def missed_everywhere(history: History, _: Setting) -> bool:
+    """One cluster has nothing left, and no consumer anywhere was given it."""
+    for parts in replicated_subscriptions(history):
+        given = {one for part in parts for one in given_in(part)}
+        for part in parts:
+            drained = [one for one in ok(of(part, Kind.DRAINED, placed=True)) if one.subscription]
+            for log, one in messages(part):
+                is_due = log.chunk_id is None and log.ledger is not None and has_to_give(one, parts)
+                is_missing = one not in given and not settled(one, parts, float("inf"))
+                if is_due and is_missing and drained and entry(log) <= max(map(entry, drained)):
+                    return True
+    return False
+
+
+def left_behind(history: History, setting: Setting) -> bool:
+    """Long after the other cluster had passed it, and went on, with no fault since, it is not passed here."""
+    for parts in replicated_subscriptions(history):
+        if any(one.subscription for part in parts for one in of(part, Kind.SEEK)):
+            continue
+        for part in parts:
+            for reading in readings_in(part):
+                since = invoked(reading) - setting.follows_within_ns
+                faults = [fault for other in parts for fault in of(other, Kind.FAULT)]
+                if any(invoked(one) <= invoked(reading) and one.completed_ns >= since for one in faults):
+                    continue
+                others = [other for other in parts if other is not part]
+                if any(passed_there(other, since, setting) & still_here(part, reading, parts) for other in others):
+                    return True
+    return False
+
+
+def readings_in(part: History) -> list[Recorded]:
+    return [one for one in ok(of(part, Kind.CURSOR, placed=True)) if one.subscription]
+
+
+def still_here(part: History, reading: Recorded, parts: list[History]) -> set[Message]:
+    """What the subscription has to give and a reading in this cluster has not passed."""
+    behind = [one for log, one in messages(part) if log.ledger is not None and entry(log) > entry(reading)]
+    passed = [one for log, one in messages(part) if log.ledger is not None and entry(log) <= entry(reading)]
+    return {one for one in behind if one not in passed and has_to_give(one, parts)}
+
+
+def passed_there(part: History, since: int, setting: Setting) -> set[Message]:
+    """What it had passed in another cluster in the first half of the time, and went on from."""
+    until = since + setting.follows_within_ns // 2
+    told = [entry(one) for one in readings_in(part) if invoked(one) >= since and one.completed_ns < until]
+    passed = {at for at in told if at < max(told)}
+    return {one for log, one in messages(part) if log.ledger is not None and any(entry(log) <= at for at in passed)}
+
+
+def given_in(part: History) -> Iterator[Message]:
+    """The messages that the subscription's consumers were given in a cluster: of several at a position, the last."""
+    for given in of(part, Kind.DISPATCH, placed=True):
+        if given.subscription is not None:
+            there = [one for log, one in messages(part) if log.ledger is not None and position(log) == position(given)]
+            yield from there[-1:]
+
+
+OF_CLUSTERS: dict[str, Callable[[History, Setting], bool]] = {
+    broken.__name__.replace("_", " "): broken
+    for broken in (
+        not_replicated,
+        replicated_twice,
+        replicated_out_of_order,
+        replicated_otherwise,
+        left_behind,
+        ahead,
+        missed_everywhere,
+    )
+}
+"""By the name of the invariant."""

@@ -1,0 +1,184 @@
+"""What subscriptions are given, and when, as plainly as it can be said: see :mod:`tests.pipeline.plain`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from conformance.history.recorded import Kind, Recorded
+from conformance.pipeline.topic import Setting
+from tests.pipeline.plain.words import (
+    History,
+    by_subscription,
+    end,
+    entry,
+    invoked,
+    leaves_out,
+    of,
+    ok,
+    own_subscriptions,
+    position,
+    start,
+    surely_until,
+)
+
+
+def undisturbed(parts: Iterable[History]) -> Iterator[History]:
+    """Those of the subscriptions that were made once and never set to another position."""
+    for events in parts:
+        if len(of(events, Kind.BEGIN)) == 1 and not of(events, Kind.SEEK):
+            yield events
+
+
+def given_to(events: History, *types: str) -> list[Recorded]:
+    given = [one for one in of(events, Kind.DISPATCH, placed=True) if one.subscription is not None]
+    return [one for one in given if one.subscription_type in types]
+
+
+def taken(given: Recorded) -> int:
+    return given.completed_ns
+
+
+def firsts(given: list[Recorded]) -> list[Recorded]:
+    """Each message's first dispatch."""
+    return [min((one for one in given if position(one) == at), key=taken) for at in sorted(set(map(position, given)))]
+
+
+def is_overtaken(one: Recorded, others: list[Recorded], by: str) -> bool:
+    """Whether one behind it in its group was given before it."""
+    group = getattr(one, by)
+    return (
+        group is not None
+        and one.chunk_uuid is None
+        and any(
+            getattr(other, by) == group and position(other) > position(one) and taken(other) < taken(one)
+            for other in others
+        )
+    )
+
+
+def given_in_order(history: History, _: Setting) -> bool:
+    """An ordered consumer was given a producer's message only after a later one."""
+    for events in undisturbed(own_subscriptions(history)):
+        given = [one for one in given_to(events, "Exclusive", "Failover") if one.producer is not None]
+        if any(is_overtaken(one, firsts(given), "producer") for one in firsts(given)):
+            return True
+    return False
+
+
+def keys_in_order(history: History, _: Setting) -> bool:
+    """A key's message was given only after a later one, and nothing of it had been asked for again."""
+    for events in undisturbed(own_subscriptions(history)):
+        given = firsts([one for one in given_to(events, "Key_Shared") if one.key is not None])
+        judged = [one for one in given if taken(one) < asked_again(one.key, given, events)]
+        if any(is_overtaken(one, judged, "key") for one in judged):
+            return True
+    return False
+
+
+def asked_again(key: str | None, given: list[Recorded], events: History) -> float:
+    of_key = {position(one) for one in given if one.key == key}
+    nacks = [nack for nack in of(events, Kind.NACK, placed=True) if nack.subscription and position(nack) in of_key]
+    asked = [*nacks, *of(events, Kind.REDELIVER)]
+    return min((invoked(one) for one in asked), default=float("inf"))
+
+
+def shared_one_at_a_time(history: History, setting: Setting) -> bool:
+    """A message is surely outstanding at two consumers at one moment."""
+    for events in own_subscriptions(history):
+        spans = [(one, start(one), surely_until(one, events, setting)) for one in given_to(events, "Shared")]
+        for one, began, ended in spans:
+            for other, other_began, other_ended in spans:
+                together = max(began, other_began) < min(ended, other_ended)
+                if together and position(one) == position(other) and one.consumer != other.consumer:
+                    return True
+    return False
+
+
+def stuck(history: History, setting: Setting) -> bool:
+    """Nobody holds anything, somebody waits, something is due, and nothing has moved for long."""
+    return is_stuck(history, setting, is_key_shared=False)
+
+
+def keys_stuck(history: History, setting: Setting) -> bool:
+    """The same of Key_Shared."""
+    return is_stuck(history, setting, is_key_shared=True)
+
+
+MOVING = {
+    Kind.DISPATCH,
+    Kind.ACK,
+    Kind.ACK_CUMULATIVE,
+    Kind.NACK,
+    Kind.REDELIVER,
+    Kind.SUBSCRIBE,
+    Kind.UNSUBSCRIBE,
+    Kind.BEGIN,
+    Kind.SKIP,
+}
+
+
+def is_stuck(history: History, setting: Setting, *, is_key_shared: bool) -> bool:
+    if all(one.invoked_ns is None for one in of(history, Kind.DISPATCH)):
+        return False
+    for events in undisturbed(by_subscription(history)):
+        joins = of(events, Kind.SUBSCRIBE)
+        if not joins or any(join.subscription_type == "Key_Shared" for join in joins) != is_key_shared:
+            continue
+        for reading in ok(of(events, Kind.CURSOR, placed=True)):
+            waits = not moved_lately(events, reading, setting) and somebody_waits(events, reading)
+            if waits and something_is_due(events, reading, setting):
+                return True
+    return False
+
+
+def moved_lately(events: History, reading: Recorded, setting: Setting) -> bool:
+    since = invoked(reading) - setting.stuck_after_ns
+    moves = [one for one in events if one.kind is Kind.FAULT or (one.kind in MOVING and one.subscription)]
+    return any(
+        (start(one) if one.kind is Kind.DISPATCH else invoked(one)) <= invoked(reading) and one.completed_ns >= since
+        for one in moves
+    )
+
+
+def somebody_waits(events: History, reading: Recorded) -> bool:
+    leaves = of(events, Kind.UNSUBSCRIBE)
+    return not is_something_held(events, reading) and any(
+        join.completed_ns <= invoked(reading)
+        and not any(leave.consumer == join.consumer and leave.completed_ns >= invoked(join) for leave in leaves)
+        for join in ok(of(events, Kind.SUBSCRIBE))
+    )
+
+
+def is_something_held(events: History, reading: Recorded) -> bool:
+    return any(
+        given.subscription is not None
+        and start(given) <= invoked(reading) < end(given, events, start(given))
+        and not any(invoked(one) <= invoked(reading) for one in leaves_out(events, given))
+        for given in of(events, Kind.DISPATCH, placed=True)
+    )
+
+
+def something_is_due(events: History, reading: Recorded, setting: Setting) -> bool:
+    (begin,) = of(events, Kind.BEGIN)
+    behind = max(entry(begin) if begin.ledger is not None else (-3, -3), entry(reading))
+    sent = {
+        position(send)
+        for send in ok(of(events, Kind.SEND, placed=True))
+        if send.completed_ns <= invoked(reading) - setting.stuck_after_ns
+    }
+    return any(
+        entry(log) > behind
+        and log.chunk_uuid is None
+        and position(log) in sent
+        and not any(invoked(one) <= reading.completed_ns for one in leaves_out(events, log))
+        for log in of(events, Kind.LOG, placed=True)
+    )
+
+
+DELIVERIES: tuple[Callable[[History, Setting], bool], ...] = (
+    given_in_order,
+    keys_in_order,
+    shared_one_at_a_time,
+    stuck,
+    keys_stuck,
+)
