@@ -1,4 +1,7 @@
-"""Tests of runs on a cluster that is somebody else's: a stock standalone is the same after a run as it was before."""
+"""Tests of runs on a cluster that is somebody else's: a stock standalone is the same after a run as it was before.
+
+With and without TLS, tokens and authorization.
+"""
 
 from __future__ import annotations
 
@@ -16,33 +19,40 @@ import psutil
 import pytest
 
 from conformance.brokers.release import fetched_release, release_at
-from conformance.brokers.select import parse_broker
 from conformance.cli.parameters.output import NAME
+from conformance.clients.admin.client import Admin
+from conformance.clients.security.service import Security, Service
 from conformance.clients.wire.client import WireClient
-from conformance.commands.running.supervisor import events_file
-from conformance.events import AnyEvent, ViolationFound, decode
 from conformance.tenancy.cluster_settings import CLASSIC
 from conformance.tenancy.footprint import Footprint
 from conformance.tenancy.place import Place
 from conformance.tenancy.run_name import GRACE, RunName
 from conformance.tenancy.run_tenant import PROCESS, RunTenant
-from model.rules.catalogue import FAMILIES
 from tests.brokers.stock import Stock, everything_on, stock_standalone
 from tests.polling import eventually
+from tests.security.secured_broker import SUPER_USER, secured_broker
+from tests.security.tokens import token
 
 _ENDS_WITHIN_S = 120.0
-_ALL = ",".join(FAMILIES)
 _SWITCHING = ("--rules", "KEY", "--machines", "keys-switched", "--allow-cluster-settings")
 """Runs the machine that changes a setting of the cluster, from the first example on."""
 
 
-@pytest.fixture(scope="module")
-def stock(request: pytest.FixtureRequest) -> Iterator[Stock]:
+@pytest.fixture(scope="module", params=["plain", "secured"])
+def stock(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stock]:
     kind, _, folder = request.config.getoption("--broker").partition(":")
     if folder and kind != "dist":
         pytest.skip("no distribution is at hand that could be started by its own script")
-    with stock_standalone(release_at(Path(folder)) if folder else fetched_release(kind)) as started:
-        yield started
+    release = release_at(Path(folder)) if folder else fetched_release(kind)
+    if request.param == "plain":
+        with stock_standalone(release) as started:
+            yield started
+        return
+    with secured_broker(tmp_path_factory.mktemp("secured"), release) as secured, Admin(secured.admin) as admin:
+        file = secured.folder / "token"
+        file.write_text(token(SUPER_USER))
+        security = Security(trust_certs_file=secured.authority.file, token_file=str(file))
+        yield Stock(service=Service(secured.service_url, security), admin_url=secured.admin_url, admin=admin)
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +66,7 @@ def _stays_as_it_was(stock: Stock) -> Iterator[None]:
 def started(stock: Stock, folder: Path, command: str, *arguments: str) -> subprocess.Popen[str]:
     """Start a command of the suite on the cluster."""
     return subprocess.Popen(
-        [sys.executable, "-m", "conformance", command, "--broker", stock.broker, *arguments],
+        [sys.executable, "-m", "conformance", command, *stock.arguments, *arguments],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -71,20 +81,13 @@ def run(stock: Stock, folder: Path, command: str, *arguments: str) -> tuple[int,
     return process.returncode, out, err
 
 
-def told(report: Path) -> list[AnyEvent]:
-    return [decode(line) for line in events_file(report).read_bytes().splitlines()]
-
-
-def test_it_is_as_before_after_a_check_of_all_documents_that_finds_nothing(stock: Stock, tmp_path: Path) -> None:
-    report = tmp_path / "report"
-    status, _, err = run(stock, tmp_path, "check", "--rules", _ALL, "--budget", "25s", "--report", str(report))
+def test_it_is_as_before_after_a_check_that_exits_with_0(stock: Stock, tmp_path: Path) -> None:
+    status, out, err = run(stock, tmp_path, "check", "--rules", "ACK,KEY", "--budget", "75s")
     assert re.search(
         rf"^Creates the tenant {NAME}-\S+ with namespaces and topics, and removes it at the end\.$", err, re.M
     )
     assert "Changes nothing else on the cluster." in err
-    events = told(report)
-    assert [event for event in events if isinstance(event, ViolationFound)] == []
-    assert status == 2  # in so short a time not every rule's turn comes
+    assert status == 0, out
 
 
 def test_it_is_as_before_after_an_interrupted_check_that_changed_a_setting(stock: Stock, tmp_path: Path) -> None:
@@ -126,7 +129,7 @@ def test_within_a_tenant_that_is_there_a_run_has_namespaces_and_removes_them(sto
     stock.admin.create_namespace("theirs/kept")
     stock.admin.create_topic("persistent://theirs/kept/kept")
     before = everything_on(stock.admin)
-    broker = parse_broker(stock.broker)
+    broker = stock.as_broker()
     with Place(broker, Footprint(name=name, within="theirs")) as place:
         namespace = place.tenant.create_namespace("some")
         assert namespace == f"theirs/{name}-some"
@@ -144,15 +147,14 @@ def fill(stock: Stock, namespace: str) -> None:
     stock.admin.create_subscription(f"persistent://{namespace}/plain", "s", earliest=True)
     stock.admin.set_topic_deduplication(f"persistent://{namespace}/plain", enabled=True)
     stock.admin.create_topic(f"persistent://{namespace}/partitioned", partitions=3)
-    service_url = stock.broker.partition(",")[0]
-    client = WireClient.connect(service_url, timeout_s=30)
+    client = WireClient.connect(stock.service, timeout_s=30)
     client.open_producer(f"non-persistent://{namespace}/n", name=None, timeout_s=30)
     client.abort()
 
 
 def test_a_setting_that_had_been_set_is_set_back_to_that(stock: Stock) -> None:
     stock.admin.set_dynamic_configuration(CLASSIC, "true")
-    broker = parse_broker(stock.broker)
+    broker = stock.as_broker()
     with Place(broker, Footprint(name=RunName.new(at_most_s=60), may_change_settings=True)) as place:
         for value in ("false", "true", "false"):
             assert place.settings.change(CLASSIC, value)
@@ -167,13 +169,13 @@ def is_in_force(stock: Stock, value: str) -> bool:
 
 
 def test_settings_are_left_alone_unless_they_may_be_changed(stock: Stock) -> None:
-    with Place(parse_broker(stock.broker)) as place:
+    with Place(stock.as_broker()) as place:
         assert not place.settings.change(CLASSIC, "true")
         assert stock.admin.dynamic_configuration() == {}
 
 
 def test_a_setting_that_another_run_has_changed_is_left_alone(stock: Stock) -> None:
-    broker = parse_broker(stock.broker)
+    broker = stock.as_broker()
     footprints = [Footprint(name=RunName.new(at_most_s=60), may_change_settings=True) for _ in range(2)]
     with Place(broker, footprints[0]) as one, Place(broker, footprints[1]) as other:
         assert one.settings.change(CLASSIC, "true")
@@ -185,7 +187,7 @@ def test_what_a_run_on_another_machine_has_is_left_until_it_must_be_over(stock: 
     elsewhere = left_by(stock, name, process="another machine 1 1")
     status, out, _ = run(stock, tmp_path, "clean")
     assert (status, "Left alone; --force removes it." in out) == (0, True)
-    with Place(parse_broker(stock.broker)) as place:  # nor does another run remove it
+    with Place(stock.as_broker()) as place:  # nor does another run remove it
         assert place.removed == ()
     assert elsewhere.tenant in stock.admin.tenants()
     assert (
@@ -197,12 +199,12 @@ def test_the_next_run_removes_what_must_be_over(stock: Stock) -> None:
     now = RunName.new(at_most_s=60)
     long_ago = replace(now, began=now.began - GRACE - timedelta(minutes=2))
     left_by(stock, long_ago, process="another machine 1 1")
-    with Place(parse_broker(stock.broker)) as place:
+    with Place(stock.as_broker()) as place:
         assert [one.name for one in place.removed] == [long_ago]
 
 
 def test_what_a_run_on_this_machine_has_is_left_even_by_force(stock: Stock, tmp_path: Path) -> None:
-    with Place(parse_broker(stock.broker)) as place:
+    with Place(stock.as_broker()) as place:
         assert (
             run(stock, tmp_path, "clean", "--force")[1]
             == f"{place.tenant.name}: is running on this machine. Left alone.\n"

@@ -1,4 +1,4 @@
-"""A standalone broker with TLS, authentication (tokens, client certificates) and authorization, beside plain ports."""
+"""A stock standalone with TLS, authentication (tokens, client certificates) and authorization, beside plain ports."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from conformance.brokers.launching.java import find_java
-from conformance.brokers.launching.launch import Ports, command, write_configuration
 from conformance.brokers.launching.ports import HOST, free_ports
 from conformance.brokers.launching.runs import GuardedProcess
-from conformance.brokers.release import fetched_release
+from conformance.brokers.release import Release, fetched_release
 from conformance.clients.admin.client import Admin
 from conformance.clients.security.service import Secret, Security, Service
-from conformance.harness_error import HarnessError
-from conformance.wait import retry
+from tests.brokers.stock import await_up, start_by_script
 from tests.security.certificates import Authority
 from tests.security.tokens import KEY, token
 
@@ -25,7 +22,6 @@ SUPER_USER = "admin"
 TENANT = "acme"
 OWNER = "acme-owner"
 """A role that administers the tenant ``acme``, and may do nothing else."""
-START_TIMEOUT_S = 120.0
 REFRESH_CHECK_S = 2
 """How often the broker looks whether what a client showed has expired."""
 
@@ -35,7 +31,8 @@ class SecuredBroker:
     """Where it listens, and who may sign in."""
 
     folder: Path
-    ports: Ports
+    plain_service: int
+    plain_admin: int
     service_tls: int
     admin_tls: int
     authority: Authority
@@ -60,11 +57,11 @@ class SecuredBroker:
 
     @property
     def plain_service_url(self) -> str:
-        return f"pulsar://{HOST}:{self.ports.service}"
+        return f"pulsar://{HOST}:{self.plain_service}"
 
     @property
     def plain_admin_url(self) -> str:
-        return f"http://{HOST}:{self.ports.admin}"
+        return f"http://{HOST}:{self.plain_admin}"
 
     @property
     def text(self) -> str:
@@ -81,19 +78,23 @@ class SecuredBroker:
 
 
 @contextmanager
-def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
+def secured_broker(folder: Path, release: Release | None = None) -> Iterator[SecuredBroker]:
     """Start one; its certificates and tokens' files are in ``folder``."""
-    release, ports, authority = fetched_release(RELEASE), Ports.chosen(), Authority(folder)
-    service_tls, admin_tls = free_ports(2)
+    plain_service, plain_admin, service_tls, admin_tls = free_ports(4)
     process = GuardedProcess()
     started = SecuredBroker(
-        folder=folder, ports=ports, service_tls=service_tls, admin_tls=admin_tls, authority=authority, log=process.log
+        folder=folder,
+        plain_service=plain_service,
+        plain_admin=plain_admin,
+        service_tls=service_tls,
+        admin_tls=admin_tls,
+        authority=Authority(folder),
+        log=process.log,
     )
     try:
-        write_configuration(release, process.folder, _settings(started))
-        process.start(command(release, find_java(), process.folder, ports, with_agent=False))
-        _await(started, process)
+        start_by_script(process, release or fetched_release(RELEASE), _settings(started))
         with Admin(started.admin) as admin:
+            await_up(process, admin)
             (cluster,) = admin.clusters()
             admin.create_tenant(TENANT, clusters=[cluster], admin_roles=[OWNER])
         yield started
@@ -108,8 +109,8 @@ def _settings(broker: SecuredBroker) -> dict[str, str]:
     return {
         "bindAddress": HOST,
         "advertisedAddress": HOST,
-        "brokerServicePort": str(broker.ports.service),
-        "webServicePort": str(broker.ports.admin),
+        "brokerServicePort": str(broker.plain_service),
+        "webServicePort": str(broker.plain_admin),
         "brokerServicePortTls": str(broker.service_tls),
         "webServicePortTls": str(broker.admin_tls),
         "allowEphemeralPorts": "true",
@@ -127,14 +128,3 @@ def _settings(broker: SecuredBroker) -> dict[str, str]:
         "brokerClientAuthenticationPlugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken",
         "brokerClientAuthenticationParameters": "token:" + token(SUPER_USER),
     }
-
-
-def _await(broker: SecuredBroker, process: GuardedProcess) -> None:
-    def await_namespace() -> None:
-        if process.exit_status() is not None:
-            raise HarnessError(f"the broker with TLS ended:\n{process.log.read_text()[-4000:]}")
-        if "public/default" not in admin.namespaces("public"):
-            raise HarnessError("the broker with TLS has no namespace public/default")
-
-    with Admin(broker.admin, timeout_s=2) as admin:
-        retry(await_namespace, START_TIMEOUT_S, may_pass=lambda _: process.exit_status() is None, pause_s=0.1)

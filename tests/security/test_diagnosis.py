@@ -117,7 +117,7 @@ def test_http_at_the_binary_port(secured: SecuredBroker) -> None:
     with http() as port:
         told = cause_at(secured, service_url=f"pulsar://{HOST}:{port}")
         assert told == f"{HOST}:{port} speaks HTTP and not Pulsar's binary protocol: is it the admin address?"
-    told = cause_at(secured, service_url=f"pulsar://{HOST}:{secured.ports.admin}")
+    told = cause_at(secured, service_url=f"pulsar://{HOST}:{secured.plain_admin}")
     assert "speaks HTTP" in told
     told = cause_at(secured, service_url=f"pulsar+ssl://{HOST}:{secured.admin_tls}")
     assert "speaks HTTP" in told
@@ -133,9 +133,9 @@ def test_something_else_at_the_admin_port(secured: SecuredBroker, authority: Aut
     with http() as port:
         told = cause_at(secured, admin_url=f"http://{HOST}:{port}")
         assert told.startswith(f"{HOST}:{port} is not Pulsar's admin interface: it does not tell a version")
-    told = cause_at(secured, admin_url=f"http://{HOST}:{secured.ports.service}")
+    told = cause_at(secured, admin_url=f"http://{HOST}:{secured.plain_service}")
     assert (
-        told == f"{HOST}:{secured.ports.service} speaks Pulsar's binary protocol and not HTTP: it is no admin address"
+        told == f"{HOST}:{secured.plain_service} speaks Pulsar's binary protocol and not HTTP: it is no admin address"
     )
     with closing() as port:
         told = cause_at(secured, admin_url=f"http://{HOST}:{port}")
