@@ -22,6 +22,8 @@ from model.explorations import VARIANTS
 from model.key_shared import draining
 from model.rules.catalogue import CATALOGUE
 
+REFERENCE = "reference"
+"""Where, below the folder of the documentation, the generated pages are."""
 HUNTS = "hunts"
 """Where, below the folder of the documentation, the hunts are kept that a page tells of: all JSON files there."""
 
@@ -30,20 +32,21 @@ def pages(folder: Path) -> dict[str, str]:
     """The generated pages, by file name; HarnessError when a hunt that is kept in ``folder`` cannot be read."""
     kept = sorted((folder / HUNTS).glob("*.json"))
     return {
-        "verdicts.schema.json": json_schema().decode(),
-        "rules.md": rules_page(CATALOGUE),
-        "deviations.md": deviations_page(BY_DOCUMENT),
-        "defects.md": defects_page(catalogue.defects(), [hunts.read(path) for path in kept]),
-        "exploration.md": exploration_page(VARIANTS),
-        "second-round.md": rounds_page(),
-        "draining.md": draining_page(draining.TABLE),
-        "chunk-buffers.md": buffers_page(assembly.TABLE),
-        "settings.md": settings_page(),
+        f"{REFERENCE}/verdicts.schema.json": json_schema().decode(),
+        f"{REFERENCE}/rules.md": rules_page(CATALOGUE),
+        f"{REFERENCE}/deviations.md": deviations_page(BY_DOCUMENT),
+        f"{REFERENCE}/defects.md": defects_page(catalogue.defects(), [hunts.read(path) for path in kept]),
+        f"{REFERENCE}/exploration.md": exploration_page(VARIANTS),
+        f"{REFERENCE}/second-round.md": rounds_page(),
+        f"{REFERENCE}/draining.md": draining_page(draining.TABLE),
+        f"{REFERENCE}/chunk-buffers.md": buffers_page(assembly.TABLE),
+        f"{REFERENCE}/settings.md": settings_page(),
     }
 
 
 def main(folder: Path) -> None:
     """Write all pages into ``folder``."""
+    (folder / REFERENCE).mkdir(parents=True, exist_ok=True)
     for name, text in pages(folder).items():
         (folder / name).write_text(text, encoding="utf-8")
         print(f"{folder / name} is up to date")

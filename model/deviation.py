@@ -3,7 +3,7 @@
 The entries are in :mod:`model.deviations`, a module for each document. An entry's name is a switch of the model: the
 states that it makes possible are marked with the name and held beside the others. All else that anybody says of a
 deviation follows from its entry: the lists of known deviations (``conformance/known``), the reports and
-``docs/deviations.md``.
+``docs/reference/deviations.md``.
 """
 
 from __future__ import annotations

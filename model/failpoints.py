@@ -1,6 +1,6 @@
 """Failpoints: faults inside a running broker, on one topic, the next so many times; an entry of data each.
 
-An entry says what the broker then does; reports and ``docs/defects.md`` quote it. How a failpoint is injected is a rule
+An entry says what the broker then does; reports and ``docs/reference/defects.md`` quote it. How a failpoint is injected is a rule
 file of ``conformance/faults/rules``, and what the broker ought to do is for the model to say.
 """
 

@@ -34,7 +34,7 @@ def verdicts(folder: Path) -> dict[str, Any]:
 
 
 def validate(told: dict[str, Any]) -> None:
-    schema = json.loads((Path(__file__).parents[2] / "docs" / "verdicts.schema.json").read_text())
+    schema = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "verdicts.schema.json").read_text())
     jsonschema.Draft202012Validator(schema).validate(told)
 
 

@@ -50,7 +50,9 @@ def test_a_link_to_a_missing_page_or_heading_is_noticed(tmp_path: Path) -> None:
 
 
 def test_each_deviation_has_one_section() -> None:
-    sections = re.findall(r"^### (.*)$", (ROOT / "docs" / "deviations.md").read_text("utf-8"), re.MULTILINE)
+    sections = re.findall(
+        r"^### (.*)$", (ROOT / "docs" / "reference" / "deviations.md").read_text("utf-8"), re.MULTILINE
+    )
     assert sorted(sections) == sorted(DEVIATIONS)
 
 

@@ -99,7 +99,7 @@ def test_the_table_and_the_json_say_it(spark: SparkSession, tmp_path: Path) -> N
     assert "2 rules: 1 violated, 1 not exercised." in told
     verification.write(found, tmp_path / "verdicts.json", command="pulsar-conformance verify")
     read = json.loads((tmp_path / "verdicts.json").read_bytes())
-    schema = json.loads((Path(__file__).parents[2] / "docs" / "verdicts.schema.json").read_text())
+    schema = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "verdicts.schema.json").read_text())
     jsonschema.Draft202012Validator(schema).validate(read)
     assert [(rule["id"], rule["verdict"], rule["exercised"]) for rule in read["rules"]] == [
         ("DEDUP-15", "violated", 2),

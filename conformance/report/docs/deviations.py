@@ -23,9 +23,10 @@ def deviations_page(by_document: Mapping[str, Iterable[Deviation]]) -> str:
     return page(
         "Deviations",
         "What released brokers and clients do differently from the documents, from the entries in `model/deviations`. "
-        "A run reports known deviations apart; `--known none` counts them as [violations](verdicts.md#known-deviations)"
-        ". `pulsar-conformance replay HISTORY --broker RELEASE --known none` shows one. *not*: the releases that were "
-        "seen without it.",
+        "A run reports known deviations apart; `--known none` counts them as "
+        "[violations](../verdicts.md#known-deviations). "
+        "`pulsar-conformance replay HISTORY --broker RELEASE --known none` shows "
+        "one. *not*: the releases that were seen without it.",
         *(_document(HEADINGS[name], tuple(entries)) for name, entries in by_document.items()),
     )
 

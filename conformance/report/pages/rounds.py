@@ -19,7 +19,7 @@ def rounds_page() -> str:
         "Document 001 leaves it open. Each of these is a shortest history of the model (`model/replication`) in which "
         "a subscription acknowledges a message that its consumer has never seen: a consumer that fails over then "
         "misses it. In both of them message A1 is entry 0 of every cluster at first, and `s` has its consumer in A. "
-        "[Replication](replication.md#why-two-rounds) explains them.",
+        "[Replication](../documents/replication.md#why-two-rounds) explains them.",
         _section("One round of answers", "repl-second-round-skipped"),
         _section("Two rounds that are not told apart", "repl-first-round-response-counts-twice"),
     )
