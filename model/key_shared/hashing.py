@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import count, islice
 
+import mmh3
+
 from model.rules.catalogue import carries
 from model.vocabulary import HashRange
 
 NOT_SET = 0
 """No message has this hash: brokers have it stand for a hash that is not known."""
 
-_32_BITS = 0xFFFFFFFF
 _31_BITS = 0x7FFFFFFF
 
 
@@ -35,7 +36,7 @@ HASHES_OF_3_3 = HashRange(0, 0x7FFFFFFE)
 @carries("KEY-12")
 def sticky_hash(key: bytes, within: HashRange = AUTO_SPLIT_HASHES) -> int:
     """The hash of a key, one of those in ``within``, and never 0 (KEY-12)."""
-    return (murmur3_32(key) & _31_BITS) % len(within) + within.first or NOT_SET + 1
+    return (mmh3.hash(key, signed=False) & _31_BITS) % len(within) + within.first or NOT_SET + 1
 
 
 def key_of_message(
@@ -88,24 +89,3 @@ def keys_with_hashes_apart(
                 yield key
 
     return tuple(islice(unlike(), number))
-
-
-def murmur3_32(data: bytes, seed: int = 0) -> int:
-    """MurmurHash3 (x86, 32 bits) of ``data``, without a sign."""
-    whole = len(data) - len(data) % 4
-    state = seed
-    for start in range(0, whole, 4):
-        state ^= _scrambled(int.from_bytes(data[start : start + 4], "little"))
-        state = (_rotated(state, 13) * 5 + 0xE6546B64) & _32_BITS
-    state ^= _scrambled(int.from_bytes(data[whole:], "little")) ^ len(data)
-    state = (state ^ state >> 16) * 0x85EBCA6B & _32_BITS
-    state = (state ^ state >> 13) * 0xC2B2AE35 & _32_BITS
-    return state ^ state >> 16
-
-
-def _scrambled(block: int) -> int:
-    return _rotated(block * 0xCC9E2D51 & _32_BITS, 15) * 0x1B873593 & _32_BITS
-
-
-def _rotated(word: int, bits: int) -> int:
-    return (word << bits | word >> 32 - bits) & _32_BITS
