@@ -14,13 +14,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from conformance.brokers.interface import Addresses, AgentAddress, Capability
-from conformance.brokers.launching.java import find_java
 from conformance.brokers.launching.launch import Ports, command, write_configuration
 from conformance.brokers.launching.listener import listener_settings
 from conformance.brokers.launching.ports import HOST
 from conformance.brokers.launching.probe import Probe
 from conformance.brokers.launching.registration import is_caught
 from conformance.brokers.launching.runs import GuardedProcess
+from conformance.brokers.obtaining.java import find_java
 from conformance.brokers.release import Release
 from conformance.brokers.settings import Base, suite_settings
 from conformance.harness_error import HarnessError

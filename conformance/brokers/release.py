@@ -1,6 +1,6 @@
 """An unpacked distribution of a Pulsar release: where it is, its version, and how its start differs from others.
 
-It starts nothing; :mod:`conformance.brokers.launching.launch` does with what is written here.
+It starts nothing; :mod:`conformance.brokers.launch` does with what is written here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from conformance.brokers.obtaining.artifacts import artifact
+from conformance.brokers.obtaining.artifacts import NotPublished, artifact
+from conformance.brokers.obtaining.assembly import assembled
 from conformance.brokers.obtaining.cache import cache_folder
 from conformance.brokers.obtaining.unpack import unpacked
 from conformance.harness_error import HarnessError
@@ -58,14 +59,17 @@ class Release:
 
 
 def fetched_release(version: str) -> Release:
-    """Return the released distribution of that version from Maven Central, downloaded and unpacked on its first use.
+    """Return the release of that version, downloaded and unpacked, or assembled, on its first use.
 
     Raises:
-        HarnessError: there is none of that version, or it cannot be fetched, verified or unpacked.
+        HarnessError: it cannot be had: not enough of it is published, or it cannot be fetched, verified or unpacked.
     """
     folder = cache_folder("releases") / version
     if not folder.exists():
-        unpacked(release_archive(version), folder)
+        try:
+            unpacked(release_archive(version), folder)
+        except NotPublished:
+            assembled(version, folder)
     return release_in(folder)
 
 
@@ -73,7 +77,8 @@ def release_archive(version: str) -> Path:
     """Return the verified archive of the release, fetched first where the cache has none.
 
     Raises:
-        HarnessError: there is none of that version, or it cannot be fetched or verified.
+        NotPublished: there is none of that version.
+        HarnessError: it cannot be fetched or verified.
     """
     return artifact("org.apache.pulsar", "pulsar-server-distribution", version, packaging="tar.gz", classifier="bin")
 

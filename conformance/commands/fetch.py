@@ -8,9 +8,9 @@ from pathlib import Path
 from rich.console import Console
 
 from conformance.brokers.launching.agent import agent_jar
-from conformance.brokers.launching.java import find_java
 from conformance.brokers.obtaining.artifacts import checksum_of
 from conformance.brokers.obtaining.cache import cache_folder
+from conformance.brokers.obtaining.java import find_java
 from conformance.brokers.release import fetched_release, release_archive
 from conformance.commands.running.clients import python_with_client
 

@@ -27,7 +27,7 @@ import click
 import psutil
 
 from conformance.brokers.interface import Broker
-from conformance.brokers.launching.java import find_java
+from conformance.brokers.obtaining.java import find_java
 from conformance.brokers.select import parse_broker
 from conformance.clients.admin.client import Admin
 from conformance.clients.admin.types import NamespacePolicies, Retention, SubscriptionStats

@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 
 from conformance.brokers.launching.agent import agent_jar, agent_options
 from conformance.brokers.launching.configuration import configured
-from conformance.brokers.launching.java import Java
 from conformance.brokers.launching.ports import HOST, free_ports
+from conformance.brokers.obtaining.java import Java
 from conformance.brokers.release import Release
 
 _HEAP = ("-Xms64m", "-Xmx512m", "-XX:MaxDirectMemorySize=256m")

@@ -57,6 +57,10 @@ class _Checksum:
     file: Path
 
 
+class NotPublished(HarnessError):
+    """Maven Central has no such file."""
+
+
 class _NotThere(Exception):
     """The repository answers that it has no such file."""
 
@@ -83,6 +87,33 @@ def artifact(group: str, name: str, version: str, *, packaging: str = "jar", cla
     return copy
 
 
+def central_address() -> str:
+    """Where Maven Central is."""
+    return str(MavenContext().remote_repos["central"])
+
+
+def address_of(wanted: Coordinates, suffix: str = "") -> str:
+    """Where Maven Central has a file, or one beside it that is named with a suffix more."""
+    remote = _remote(wanted, suffix)
+    return f"{central_address()}/{remote.component.path_prefix.as_posix()}/{remote.filename}"
+
+
+def is_published(wanted: Coordinates) -> bool:
+    """Whether Maven Central has a file. It is asked for the file, because its lists are incomplete.
+
+    Raises:
+        HarnessError: it cannot be asked.
+    """
+    try:
+        with session() as asking:
+            answer = asking.head(address_of(wanted), timeout=_ANSWER_DEADLINE_S, allow_redirects=True)
+            if answer.status_code != 404:
+                answer.raise_for_status()
+            return answer.status_code != 404
+    except OSError as error:
+        raise HarnessError(f"Maven Central cannot be asked for {wanted}: {why(error)}.") from error
+
+
 def _remote(wanted: Coordinates, suffix: str = "") -> Any:
     """Return jgo's idea of the file, or of a file beside it that is named with a suffix more."""
     component = MavenContext(timeout=_ANSWER_DEADLINE_S).project(wanted.group, wanted.name).at_version(wanted.version)
@@ -97,7 +128,7 @@ def _obtain(wanted: Coordinates, workshop: Path, copy: Path) -> None:
         try:
             _download(wanted, "", made)
         except _NotThere:
-            raise HarnessError(f"Maven Central has no {wanted}.") from None
+            raise NotPublished(f"Maven Central has no {wanted}.") from None
     if checksum is not None:
         checksum.file.replace(copy.with_name(checksum.file.name))
     made.replace(copy)
@@ -177,9 +208,8 @@ def _download(wanted: Coordinates, suffix: str, destination: Path) -> None:
 
 
 def _download_once(wanted: Coordinates, suffix: str, destination: Path) -> None:
-    remote = _remote(wanted, suffix)
-    folder = remote.component.path_prefix.as_posix()
-    address = f"{remote.context.remote_repos['central']}/{folder}/{remote.filename}"
+    address = address_of(wanted, suffix)
+    name = address.rpartition("/")[2]
     as_it_is = {"Accept-Encoding": "identity"}  # a gzipped file must not be taken for one gzipped on the way
     with (
         session() as fetching,
@@ -191,9 +221,9 @@ def _download_once(wanted: Coordinates, suffix: str, destination: Path) -> None:
         size_bytes = int(response.headers.get("content-length", 0))
         err = Console(stderr=True)
         if not suffix and not err.is_terminal:  # no bar that moves: a line says what takes long
-            err.print(f"Fetching {remote.filename}, {size_bytes / 1e6:.0f} MB", soft_wrap=True, highlight=False)
+            err.print(f"Fetching {name}, {size_bytes / 1e6:.0f} MB", soft_wrap=True, highlight=False)
         with destination.open("wb") as content, _progress(err, shown=not suffix and err.is_terminal) as bar:
-            task = bar.add_task(remote.filename, total=size_bytes or None)
+            task = bar.add_task(name, total=size_bytes or None)
             for chunk in response.iter_content(chunk_size=_CHUNK_BYTES):
                 content.write(chunk)
                 bar.advance(task, len(chunk))

