@@ -29,11 +29,13 @@ class RunningExample:
         on_end: Callable[[RunningExample], None],
         has_time_for: Callable[[AnyOperation], bool] = lambda _: True,
         has_time_to_finish: Callable[[], bool] = lambda: True,
+        can_be_done: Callable[[AnyOperation], bool] = lambda _: True,
     ) -> None:
         """``has_time_for`` says of an operation that takes long whether it can still be done in time.
 
         If it cannot, the example is cut short: nothing else is performed, and it is finished; unless there is no
-        ``has_time_to_finish`` it either.
+        ``has_time_to_finish`` it either. ``can_be_done`` says of an operation whether release, client and deployment
+        have what it needs; otherwise it is left out of the example.
         """
         self.lockstep = lockstep
         self.violation: Violation | None = None
@@ -42,13 +44,16 @@ class RunningExample:
         self._on_end = on_end
         self._has_time_for = has_time_for
         self._has_time_to_finish = has_time_to_finish
+        self._can_be_done = can_be_done
         self._over = False
         self.is_short = False
 
     def do(self, operation: AnyOperation) -> None:
-        """Perform and judge one operation, unless the example is over."""
+        """Perform and judge one operation, unless the example is over, or the operation cannot be performed here."""
         if self._over or self._is_time_up():
             self._over = True
+            return
+        if not self._can_be_done(operation):
             return
         self.is_short = self.is_short or not self._has_time_for(operation)
         if self.is_short:

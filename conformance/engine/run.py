@@ -313,6 +313,7 @@ class Run:
             is_time_up=lambda: self.harness_error is not None or is_time_up(),
             has_time_for=lambda operation: until is None or time.monotonic() + self._durations.of(operation) <= until,
             has_time_to_finish=lambda: self._has_time_to_finish(machine),
+            can_be_done=lambda operation: self._world.capabilities.why_not(operation) is None,
             on_end=lambda example: self._ended(machine, example, found),
         )
 

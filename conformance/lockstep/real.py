@@ -77,7 +77,6 @@ STATUS: Final = {True: "Enabled", False: "Disabled"}
 """The broker's words for deduplication that is on, and off."""
 BACK_TIMEOUT_S: Final = 30.0
 """How long a topic may take to let a producer in again, after its broker was away or a write failed."""
-_NO_TOPIC_POLICIES: Final = Skipped("this broker has no policies of topics")
 UNHURRIED: Final = (UseProxy, InjectNetworkFault, StartSource, Unload, Kill, Restart)
 """Operations in which nobody waits for what the network may be holding."""
 
@@ -117,6 +116,8 @@ class RealPerformer:
 
     def perform(self, operation: AnyOperation) -> Performed:
         """Carry out one operation and say what was seen."""
+        if (why := self._world.capabilities.why_not(operation)) is not None:
+            return Performed(Skipped(why))
         try:
             return self._perform(operation)
         except (ConnectionLost, NoAnswer) as error:
@@ -180,8 +181,6 @@ class RealPerformer:
             self._world.restore_default()
         if operation.persistence is not None:
             return self._create_topic_for_cursors(operation, operation.persistence)
-        if operation.deduplication.startswith("topic-") and not self._world.traits.has_topic_policies:
-            return Performed(_NO_TOPIC_POLICIES)
         namespace = self._world.namespace_for(operation.deduplication)
         name = f"persistent://{namespace}/e{self._example}-{operation.topic}"
         self._world.admin.create_topic(name)
@@ -233,8 +232,6 @@ class RealPerformer:
         name = self._topics.get(operation.topic)
         if name is None:
             return Performed(Skipped("there is no such topic"))
-        if operation.scope == "topic" and not self._world.traits.has_topic_policies:
-            return Performed(_NO_TOPIC_POLICIES)
         late = () if operation.on and operation.in_flight else self._collect(self._sessions_on(name))
         if operation.scope == "topic":
             self._world.admin.set_topic_deduplication(name, operation.on)

@@ -29,7 +29,6 @@ def settings_in_force(admin: Admin) -> Mapping[str, str] | None:
         raise
 
 
-def shipped_settings(version: str) -> Mapping[str, str]:
-    """What a broker of this release runs with, unless somebody changed it."""
-    is_new = int(version.partition(".")[0]) >= 4
-    return {**_SHIPPED, CLASSIC: "false"} if is_new else _SHIPPED
+def shipped_settings(*, has_draining_hashes: bool) -> Mapping[str, str]:
+    """What a broker runs with, unless somebody changed it. A release with draining hashes uses them."""
+    return {**_SHIPPED, CLASSIC: "false"} if has_draining_hashes else _SHIPPED

@@ -9,7 +9,6 @@ from typing import Final, Self
 from conformance.clients.driver.features import ACKNOWLEDGES_PARTS
 from model.key_shared.liveness import LookAhead
 
-OF_TOPIC_POLICIES: Final = ("topicLevelPoliciesEnabled", "systemTopicEnabled")
 PER_CONSUMER: Final = "keySharedLookAheadMsgInReplayThresholdPerConsumer"
 PER_SUBSCRIPTION: Final = "keySharedLookAheadMsgInReplayThresholdPerSubscription"
 
@@ -19,13 +18,12 @@ class Traits:
     """``acknowledges_parts``: of a batch, messages are acknowledged one by one. Clients ask for that only where the
     broker has it: otherwise it takes no notice of such acks. ``counts_redeliveries``: it says of a message how often it
     delivered it before. ``look_ahead``: how many messages may wait on a Key_Shared subscription before it reads no
-    more. ``has_topic_policies``: topics have policies of their own.
+    more.
     """
 
     acknowledges_parts: bool
     counts_redeliveries: bool
     look_ahead: LookAhead
-    has_topic_policies: bool
 
     @classmethod
     def of(cls, runtime: Mapping[str, str]) -> Self:
@@ -34,7 +32,6 @@ class Traits:
             acknowledges_parts=runtime.get("acknowledgmentAtBatchIndexLevelEnabled", "false") == "true",
             counts_redeliveries=runtime.get("subscriptionRedeliveryTrackerEnabled", "true") == "true",
             look_ahead=LookAhead(int(runtime.get(PER_CONSUMER, "0")), int(runtime.get(PER_SUBSCRIPTION, "0"))),
-            has_topic_policies=all(runtime.get(name, "true") == "true" for name in OF_TOPIC_POLICIES),
         )
 
     def of_pulsar_client(self) -> Self:

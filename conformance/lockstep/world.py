@@ -6,17 +6,19 @@ A world hands out fresh names and never cleans up: that is for the run's place, 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from functools import cached_property
 from typing import assert_never
 
 from conformance.brokers.interface import Broker
 from conformance.clients.admin import types as admin_types
-from conformance.clients.admin.client import Admin
+from conformance.clients.admin.client import NO_SUCH_REQUEST, Admin, AdminError
 from conformance.clients.outcomes import Receipt
 from conformance.clients.security.service import Service
 from conformance.clients.versions import client_versions
 from conformance.clients.wire.client import WireClient
 from conformance.harness_error import HarnessError
+from conformance.lockstep.capabilities import DRAINING_FIELD, Capabilities
 from conformance.lockstep.clusters import ReplicationWorld
 from conformance.lockstep.failpoints import Failpoints
 from conformance.lockstep.settings_in_force import settings_in_force, shipped_settings
@@ -83,36 +85,59 @@ class World:
         self.starter = Starter("conformance.applications")
         self.failpoints = Failpoints(broker.agent) if broker.agent is not None else None
         self.clients = client_versions()
-        runtime = settings_in_force(self.admin)
-        self.assumes_settings = runtime is None
-        runtime = runtime or shipped_settings(broker.version)
-        self.settings = dict(broker.configuration) or {name: runtime[name] for name in TOLD if name in runtime}
+        self.runtime = settings_in_force(self.admin)
+        self.assumes_settings = self.runtime is None
+        self._of_one_topic: set[str] = set()
+        self._cursor_namespaces: dict[tuple[Persistence, bool], str] = {}
+        self._deletes_inactive_topics = (self.runtime or {}).get("brokerDeleteInactiveTopicsEnabled", "true") == "true"
+        for name, deduplication in (("on", True), ("off", False), ("default", None)):
+            self._make_namespace(name, deduplication)
+        runtime = self.runtime or shipped_settings(has_draining_hashes=self.has_stats_field(*DRAINING_FIELD))
+        self._read_settings(runtime, may_change=place.settings.may_change)
+        if self.assumes_settings:
+            self.broker_default = self._usual_default = self._is_deduplicated_by_default()
+        self.capabilities = Capabilities(self)
+
+    def _read_settings(self, runtime: Mapping[str, str], *, may_change: bool) -> None:
+        """What the world goes by, of the settings that the broker runs with."""
+        self.settings = dict(self.broker.configuration) or {name: runtime[name] for name in TOLD if name in runtime}
         """What is told of the broker's settings: by it, deviations are known, and a replay can have the same."""
         self.snapshot_room = int(runtime.get("brokerDeduplicationMaxNumberOfProducers", "10000"))
         self.ledger_room = int(runtime.get("managedLedgerMaxEntriesPerLedger", "50000"))
-        self.snapshot_interval_entries = int(runtime.get("brokerDeduplicationEntriesInterval", "1000"))
-        self.snapshot_interval_s = float(runtime.get("brokerDeduplicationSnapshotIntervalSeconds", "120"))
         self.traits = Traits.of(runtime)
         self.flush_interval_s = float(runtime.get("managedLedgerCursorPositionFlushSeconds", "60"))
         self.stored_ranges = int(runtime.get("managedLedgerMaxUnackedRangesToPersistInMetadataStore", "1000"))
-        self._deletes_inactive_topics = runtime.get("brokerDeleteInactiveTopicsEnabled", "true") == "true"
-        # Releases before 4.0 have no such switch, and what it switches back to.
+        # A release without draining hashes has no such switch, and what it switches back to.
         self._is_switchable = CLASSIC in runtime
-        self._can_be_classic = self._is_switchable and place.settings.may_change
+        self._can_be_classic = self._is_switchable and may_change
         self._is_usually_classic = runtime.get(CLASSIC, "true") == "true"
         self._is_classic = self._is_usually_classic
         # Asked to skip more than there is, once such a topic was loaded anew, 2.11 skips less, and 2.10 never answers.
-        self.skips_what_is_terminated = int(broker.version.partition(".")[0]) >= 3
+        self.skips_what_is_terminated = int(self.broker.version.partition(".")[0]) >= 3
         self.max_message_bytes = int(runtime.get("maxMessageSize", "5242880"))
         self.stats_period_s = float(runtime.get("statsUpdateFrequencyInSecs", "60"))
         self._shipped_persisted_per_s = float(runtime.get("managedLedgerDefaultMarkDeleteRateLimit", "1.0"))
-        self._of_one_topic: set[str] = set()
-        self._cursor_namespaces: dict[tuple[Persistence, bool], str] = {}
         self.broker_default = self._usual_default = runtime.get("brokerDeduplicationEnabled", "false") == "true"
-        for name, deduplication in (("on", True), ("off", False), ("default", None)):
-            self._make_namespace(name, deduplication)
-        if self.assumes_settings:
-            self.broker_default = self._usual_default = self._is_deduplicated_by_default()
+
+    def has_admin_request(self, path: str) -> bool:
+        """Whether the broker has a request of the admin API, by its path below that of a topic."""
+        return self.admin.has_request(f"persistent://{self._place.tenant.namespace('off')}/alive", path)
+
+    def has_stats_field(self, part: str, name: str) -> bool:
+        """Whether a topic's stats have this field of each of its publishers or subscriptions."""
+        return name in self._stats_fields.get(part, ())
+
+    @cached_property
+    def _stats_fields(self) -> Mapping[str, Collection[str]]:
+        """The fields that stats have, by part, read once from a topic with a producer and a subscription."""
+        topic = f"persistent://{self._place.tenant.namespace('off')}/fields"
+        client = WireClient.connect(self.broker.addresses.service, timeout_s=ALIVE_TIMEOUT_S)
+        try:
+            client.open_producer(topic, name=None, timeout_s=ALIVE_TIMEOUT_S)
+            client.subscribe(topic, "fields", kind="Shared", timeout_s=ALIVE_TIMEOUT_S)
+            return self.admin.stats_fields(topic)
+        finally:
+            client.abort()
 
     def _is_deduplicated_by_default(self) -> bool:
         """Whether the broker deduplicates topics without a policy, as a topic's stats say."""
@@ -126,10 +151,18 @@ class World:
         self.admin.set_retention(namespace, size_mb=-1, time_minutes=-1)
         # Otherwise topics that an example does not use for a minute are deleted where a cluster is set so, as shipped.
         if self._deletes_inactive_topics:
-            self.admin.set_inactive_after(namespace, idle_s=KEPT_S, is_deleted=False)
+            self._keep_inactive(namespace)
         if deduplication is not None:
             self.admin.set_namespace_deduplication(namespace, deduplication)
         return namespace
+
+    def _keep_inactive(self, namespace: str) -> None:
+        """Keep topics that nobody uses; a release without such a policy deletes them after its own time."""
+        try:
+            self.admin.set_inactive_after(namespace, idle_s=KEPT_S, is_deleted=False)
+        except AdminError as error:
+            if error.status not in NO_SUCH_REQUEST:
+                raise
 
     def fresh(self) -> int:
         """A number that was not given before."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from hypothesis.stateful import rule
@@ -27,12 +27,15 @@ from tests.lockstep.simulated.world import SimulatedPerformer
 
 Performances = list[list[AnyOperation]]
 
-ALL_DECIDABLE: dict[str, Any] = {
-    **dict.fromkeys(("can_drain", "can_be_classic", "is_switchable"), True),
-    **dict.fromkeys(("snapshot_interval_entries", "ledger_room"), 5),
-    **dict.fromkeys(("snapshot_interval_s", "flush_interval_s", "stats_period_s"), 1.0),
-}
-"""What the engine asks of a broker whose settings put no rule out of reach."""
+
+class NothingMissing:
+    """The capabilities of a broker that lacks none."""
+
+    def undecidable(self) -> dict[str, str]:
+        return {}
+
+    def why_not(self, _: AnyOperation) -> str | None:
+        return None
 
 
 class Restarting(LockstepMachine):
@@ -61,7 +64,8 @@ def performances(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, durations: typ
     monkeypatch.setattr(run, "Durations", durations)
     began = time.monotonic()
     plan = run.Plan(broker="", seed=1, rules=frozenset(), report=tmp_path, budget_s=2)
-    world = cast(World, SimpleNamespace(broker=SimpleNamespace(capabilities=frozenset(Capability)), **ALL_DECIDABLE))
+    broker = SimpleNamespace(capabilities=frozenset(Capability))
+    world = cast(World, SimpleNamespace(broker=broker, capabilities=NothingMissing()))
     one = run.Run(plan, world, events.Teller(None, began=began), began=began)
     machine = Machine(name="restarting", decides=(), factory=Restarting, steps=3, examples=1)
     one.expect([machine])

@@ -24,7 +24,7 @@ from model.events import LogRead
 from model.operations import AnyOperation, CreateTopic, OpenProducer, ReadLog, Send
 from model.vocabulary import Entry, Message
 from stateful.lockstep_machine import LockstepMachine
-from tests.engine.test_budget import ALL_DECIDABLE
+from tests.engine.test_budget import NothingMissing
 from tests.lockstep.simulated.world import SimulatedPerformer
 
 BUDGET_S = 1.0
@@ -74,7 +74,7 @@ def told_by(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., To
         began = time.monotonic()
         plan = run.Plan(broker="", seed=1, rules=frozenset(), report=tmp_path, budget_s=budget_s)
         broker = SimpleNamespace(capabilities=frozenset(Capability), version="4.0.8", configuration={})
-        world = cast(World, SimpleNamespace(broker=broker, clients={}, settings={}, **ALL_DECIDABLE))
+        world = cast(World, SimpleNamespace(broker=broker, clients={}, settings={}, capabilities=NothingMissing()))
         kept = tmp_path / "events.jsonl"
         kept.unlink(missing_ok=True)
         one = run.Run(plan, world, events.Teller(kept, began=began), began=began)

@@ -20,7 +20,7 @@ from conformance.harness_error import HarnessError
 from conformance.lockstep.world import World
 from model.operations import CreateTopic
 from stateful.lockstep_machine import LockstepMachine
-from tests.engine.test_budget import ALL_DECIDABLE
+from tests.engine.test_budget import NothingMissing
 from tests.lockstep.simulated.world import SimulatedPerformer
 
 
@@ -38,7 +38,7 @@ SHIPPED = on_shipped_settings(MACHINE)
 
 def world(name: str, *capabilities: Capability) -> World:
     broker = SimpleNamespace(name=name, capabilities=frozenset(capabilities))
-    return cast(World, SimpleNamespace(broker=broker, **ALL_DECIDABLE))
+    return cast(World, SimpleNamespace(broker=broker, capabilities=NothingMissing()))
 
 
 QUICK = world("quick", *Capability)

@@ -2,22 +2,55 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from conformance.brokers.interface import Capability
+from conformance.brokers.settings import MACHINES, NEAR
+from conformance.engine.example import RunningExample
 from conformance.engine.machines import Machine
 from conformance.engine.undecidable import undecidable
+from conformance.lockstep.capabilities import Capabilities
+from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.world import World
 from conformance.tenancy.cluster_settings import CLASSIC
-from tests.engine.test_budget import ALL_DECIDABLE
+from model.example import Example
+from model.operations import AnyOperation, CreateTopic, SetDeduplication
+from model.subscription_operations import Expire, ResetCursor, SkipAll
+from tests.lockstep.simulated.world import SimulatedPerformer
+
+SELDOM = {"brokerDeduplicationEntriesInterval": "1000", "brokerDeduplicationSnapshotIntervalSeconds": "120"}
 
 
-def world(*capabilities: Capability, **settings: Any) -> World:
+@dataclass(frozen=True)
+class Answers:
+    """What a broker answers that has everything, but for what is given."""
+
+    runtime: Mapping[str, str] | None = field(default_factory=dict)
+    can_drain: bool = True
+    can_be_classic: bool = True
+    is_switchable: bool = True
+    lacks: frozenset[str] = frozenset()
+
+    def has_admin_request(self, path: str) -> bool:
+        return path not in self.lacks
+
+    def has_stats_field(self, part: str, name: str) -> bool:
+        return f"{part}.{name}" not in self.lacks
+
+
+QUICK = {name: one.value for name, one in {**NEAR, **MACHINES}.items()}
+
+
+def world(*capabilities: Capability, settings: Mapping[str, str] | None = None, **answers: Any) -> World:
     broker = SimpleNamespace(capabilities=frozenset(capabilities))
-    return cast(World, SimpleNamespace(broker=broker, **(ALL_DECIDABLE | settings)))
+    asked = Answers(runtime={**QUICK, **(settings or {})}, **answers)
+    return cast(World, SimpleNamespace(broker=broker, capabilities=Capabilities(asked)))
 
 
 def machine(name: str, *decides: str, needs: frozenset[Capability] = frozenset()) -> Machine:
@@ -44,20 +77,91 @@ def test_where_everything_can_be_done_and_settings_are_the_suites_every_rule_can
 @pytest.mark.parametrize(
     ("settings", "rule", "told"),
     [
-        ({"ledger_room": 50_000}, "ACK-14", "managedLedgerMaxEntriesPerLedger=50000"),
-        ({"flush_interval_s": 60.0}, "ACK-08", "managedLedgerCursorPositionFlushSeconds=60"),
-        ({"stats_period_s": 60.0}, "CHUNK-10", "statsUpdateFrequencyInSecs=60"),
-        ({"snapshot_interval_entries": 1000, "snapshot_interval_s": 120.0}, "DEDUP-10", "IntervalSeconds=120"),
-        ({"snapshot_interval_entries": 1000, "snapshot_interval_s": 120.0}, "DEDUP-11", "IntervalSeconds=120"),
+        ({"managedLedgerMaxEntriesPerLedger": "50000"}, "ACK-14", "managedLedgerMaxEntriesPerLedger=50000"),
+        ({"managedLedgerCursorPositionFlushSeconds": "60"}, "ACK-08", "managedLedgerCursorPositionFlushSeconds=60"),
+        ({"statsUpdateFrequencyInSecs": "60"}, "CHUNK-10", "statsUpdateFrequencyInSecs=60"),
+        (SELDOM, "DEDUP-10", "IntervalSeconds=120"),
+        (SELDOM, "DEDUP-11", "IntervalSeconds=120"),
+    ],
+)
+def test_a_setting_that_puts_a_rule_out_of_reach_is_named(settings: dict[str, str], rule: str, told: str) -> None:
+    assert told in undecidable([PLAIN], world(*Capability, settings=settings))[rule]
+
+
+@pytest.mark.parametrize(
+    ("answers", "rule", "told"),
+    [
         ({"can_be_classic": False}, "KEY-14", f"{CLASSIC}=false"),
         ({"can_drain": False}, "KEY-03", f"{CLASSIC}=true"),
         ({"can_drain": False, "is_switchable": False}, "KEY-03", "this release has no draining hashes"),
+        ({"lacks": {"publishers.chunkedMessageRate"}}, "CHUNK-10", "have no chunkedMessageRate in publishers"),
+        ({"lacks": {"ledger/0/entry/0"}}, "REPL-07", "no admin request TOPIC/ledger/0/entry/0"),
     ],
 )
-def test_a_setting_that_puts_a_rule_out_of_reach_is_named(settings: dict[str, Any], rule: str, told: str) -> None:
-    assert told in undecidable([PLAIN], world(*Capability, **settings))[rule]
+def test_what_a_release_lacks_is_named(answers: dict[str, Any], rule: str, told: str) -> None:
+    assert told in undecidable([PLAIN], world(*Capability, **answers))[rule]
+
+
+def test_a_setting_that_a_release_lacks_is_not_taken_for_its_default() -> None:
+    settings = {name: value for name, value in QUICK.items() if name != "managedLedgerCursorPositionFlushSeconds"}
+    missing = Capabilities(Answers(runtime=settings)).undecidable()
+    assert missing == {"ACK-08": "this release has no setting managedLedgerCursorPositionFlushSeconds"}
+
+
+def test_a_broker_that_tells_no_settings_is_taken_to_have_them_with_their_defaults() -> None:
+    missing = Capabilities(Answers(runtime=None)).undecidable()
+    assert missing["ACK-08"].startswith("with managedLedgerCursorPositionFlushSeconds=60 ")
+
+
+SWITCHED: AnyOperation = SetDeduplication(topic="t", scope="topic", on=True)
+TO_A_TIME: AnyOperation = ResetCursor(topic="t", subscription="s", to="b1", by_time=True)
+
+
+@pytest.mark.parametrize(
+    ("lacks", "operation", "others"),
+    [
+        (
+            "deduplicationEnabled",
+            SWITCHED,
+            [SetDeduplication(topic="t", scope="namespace", on=True), CreateTopic(topic="t")],
+        ),
+        ("deduplicationEnabled", CreateTopic(topic="t", deduplication="topic-on"), [TO_A_TIME]),
+        (
+            "subscription/s/expireMessages",
+            Expire(topic="t", subscription="s", up_to="b1"),
+            [SkipAll(topic="t", subscription="s")],
+        ),
+        ("ledger/0/entry/0", TO_A_TIME, [ResetCursor(topic="t", subscription="s", to="b1"), SWITCHED]),
+    ],
+)
+def test_operations_that_need_what_a_release_lacks_are_not_performed_and_others_are(
+    lacks: str, operation: AnyOperation, others: list[AnyOperation]
+) -> None:
+    missing = Capabilities(Answers(lacks=frozenset({lacks})))
+    assert missing.why_not(operation) == f"this release has no admin request TOPIC/{lacks}"
+    assert [one for one in others if missing.why_not(one) is not None] == []
+    assert Capabilities(Answers()).why_not(operation) is None
+
+
+@pytest.mark.parametrize("name", ["topicLevelPoliciesEnabled", "systemTopicEnabled"])
+def test_topics_have_policies_only_with_both_settings(name: str) -> None:
+    assert Capabilities(Answers(runtime={name: "false"})).why_not(SWITCHED) == f"the broker has {name}=false"
+
+
+def test_an_operation_that_cannot_be_performed_is_left_out_of_the_example() -> None:
+    missing = Capabilities(Answers(lacks=frozenset({"deduplicationEnabled"})))
+    lockstep = Lockstep(SimulatedPerformer(random.Random(1)), Example())
+    example = RunningExample(
+        lockstep,
+        is_time_up=lambda: False,
+        on_end=lambda _: None,
+        can_be_done=lambda operation: missing.why_not(operation) is None,
+    )
+    example.do(CreateTopic(topic="t"))
+    example.do(SetDeduplication(topic="t", scope="topic", on=False))
+    assert [type(step.operation) for step in lockstep.steps] == [CreateTopic]
 
 
 def test_snapshots_are_within_reach_by_entries_or_by_time() -> None:
-    for settings in ({"snapshot_interval_entries": 1000}, {"snapshot_interval_s": 120.0}):
-        assert undecidable([PLAIN], world(*Capability, **settings)) == {}
+    for name in SELDOM:
+        assert undecidable([PLAIN], world(*Capability, settings={name: SELDOM[name]})) == {}

@@ -13,7 +13,6 @@ SAYS_NOTHING = Traits.of({})
 def test_a_broker_that_says_nothing_has_the_defaults_of_the_releases_before_these_settings() -> None:
     assert not SAYS_NOTHING.acknowledges_parts
     assert SAYS_NOTHING.counts_redeliveries
-    assert SAYS_NOTHING.has_topic_policies
     assert SAYS_NOTHING.look_ahead.limit(3) is None
 
 
@@ -30,11 +29,6 @@ def test_what_it_says_counts() -> None:
     assert not said.counts_redeliveries
     assert said.look_ahead == LookAhead(2, 5)
     assert [said.look_ahead.limit(consumers) for consumers in (1, 2, 3)] == [2, 4, 5]
-
-
-@pytest.mark.parametrize("name", ["topicLevelPoliciesEnabled", "systemTopicEnabled"])
-def test_topics_have_policies_only_with_both_settings(name: str) -> None:
-    assert not Traits.of({name: "false"}).has_topic_policies
 
 
 def test_consumers_of_a_client_that_does_not_acknowledge_parts_of_batches_acknowledge_entries(

@@ -7,7 +7,7 @@ by ``tenant/namespace``. Nothing is waited for here: some policies become effect
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from http import HTTPStatus
 from types import TracebackType
 from typing import Final, Literal, Self
@@ -36,6 +36,9 @@ from model.log import Position
 __all__ = ["Admin", "AdminError"]
 
 Domain = Literal["persistent", "non-persistent"]
+
+NO_SUCH_REQUEST: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
+"""How a broker answers a request that its release does not have."""
 
 _EARLIEST: Final = {"ledgerId": -1, "entryId": -1}
 _LATEST: Final = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
@@ -102,6 +105,23 @@ class Admin:
 
     def stats(self, topic: str) -> TopicStats:
         return self._http.get(f"{topic_path(topic)}/stats", TopicStats)
+
+    def stats_fields(self, topic: str) -> Mapping[str, Collection[str]]:
+        """Name the fields that a topic's stats have of its first publisher and of its first subscription."""
+        answer = self._http.get(f"{topic_path(topic)}/stats", _StatsFields)
+        parts = {"publishers": answer.publishers, "subscriptions": tuple(answer.subscriptions.values())}
+        return {part: tuple(ones[0]) for part, ones in parts.items() if ones}
+
+    def has_request(self, topic: str, path: str) -> bool:
+        """Whether the release has a request, by its path below that of a topic, whatever its method.
+
+        Nothing is done to the topic. Of a path that there is, OPTIONS tells the methods; old releases fail at that.
+        """
+        try:
+            self._http.request("OPTIONS", f"{topic_path(topic)}/{path}")
+        except AdminError as error:
+            return error.status not in NO_SUCH_REQUEST
+        return True
 
     def internal_stats(self, topic: str) -> InternalStats:
         """Give the state of a topic's ledgers and cursors, as the broker has it in memory."""
@@ -303,6 +323,13 @@ class Admin:
             return RestEntry.of(response.headers, response.data)
         except (KeyError, ValueError):
             raise HarnessError(f"GET {path}: not an entry, or one without a position") from None
+
+
+class _StatsFields(msgspec.Struct):
+    """A topic's stats as far as the names of fields go."""
+
+    publishers: tuple[Mapping[str, object], ...] = ()
+    subscriptions: Mapping[str, Mapping[str, object]] = {}
 
 
 def _subscription_path(topic: str, subscription: str) -> str:

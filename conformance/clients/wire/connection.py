@@ -29,6 +29,9 @@ from conformance.wait import Deadline
 PROTOCOL_VERSION: Final = 19
 """What we say we speak: acknowledgment receipts (17) are in it, moving to another cluster (20) is not."""
 
+_RECEIPTS_SINCE: Final = 17
+"""The protocol version from which a broker answers an acknowledgment that has a request id."""
+
 CLIENT_VERSION: Final = "pulsar-conformance"
 
 _HANDSHAKE: Final = 2**64 - 1
@@ -107,6 +110,10 @@ class Connection:
         self._security: Final = service.security
         self.pump: Final = pump
         self.max_message_size_bytes = 0
+        self.protocol_version = 0
+        """The one that the broker says it speaks."""
+        self._pings = 0
+        self._pongs = 0
         self._socket = sock
         self._lost: str | None = None
         self._decoder = FrameDecoder()
@@ -170,6 +177,23 @@ class Connection:
         body.request_id = self._requests
         return self._ask(body, self._requests, deadline, what=what)
 
+    @property
+    def has_receipts(self) -> bool:
+        """Whether the broker answers acknowledgments."""
+        return self.protocol_version >= _RECEIPTS_SINCE
+
+    def await_done(self, deadline: Deadline, *, what: str) -> None:
+        """Wait until the broker has carried out what it was told: it answers a PING after all that came before it.
+
+        Raises :class:`ConnectionLost` and :class:`NoAnswer`.
+        """
+        self._pings += 1
+        number = self._pings
+        self.tell(pb.CommandPing())
+        self.pump.wait(lambda: self._pongs >= number or not self.is_open, deadline, what=what)
+        if self._pongs < number:
+            raise ConnectionLost(f"{what}: {self._lost}")
+
     def flush(self, deadline: Deadline) -> None:
         """Wait until the system has taken everything; it may be on its way still."""
         self.pump.wait(
@@ -216,6 +240,7 @@ class Connection:
         if answer.type != _Type.CONNECTED:
             raise ServerRefused("AuthenticationError", "the broker asks for an authentication that the suite has not")
         self.max_message_size_bytes = answer.connected.max_message_size
+        self.protocol_version = answer.connected.protocol_version
 
     def _ask(self, body: Message, request_id: int, deadline: Deadline, *, what: str) -> pb.BaseCommand:
         self._awaited.add(request_id)
@@ -288,7 +313,9 @@ class Connection:
         elif command.type == _Type.PING:
             self._unsent += _PONG
             self.pump.watch_writes(self._socket.fileno(), wanted=True)
-        # All else is for clients that do more than we do (schemas, transactions, migration), or a late PONG.
+        elif command.type == _Type.PONG:
+            self._pongs += 1
+        # All else is for clients that do more than we do (schemas, transactions, migration).
 
     def _take_answer(self, request_id: int, command: pb.BaseCommand) -> None:
         if command.type == _Type.PRODUCER_SUCCESS and not command.producer_success.producer_ready:

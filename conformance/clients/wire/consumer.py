@@ -177,8 +177,9 @@ class WireConsumer:
     ) -> None:
         """Acknowledge entries or parts of batches, in one command; ``cumulative`` takes exactly one position.
 
-        With a receipt it waits for the broker's answer, which is not a promise that anything is stored. Raises
-        :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`.
+        With a receipt it waits for the broker's answer, which is not a promise that anything is stored. Where the
+        broker's protocol has no receipts, it waits until the broker has carried out the acknowledgment, and a refusal
+        is not told. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`.
         """
         self._check_open()
         kind = pb.CommandAck.Cumulative if cumulative else pb.CommandAck.Individual
@@ -186,6 +187,10 @@ class WireConsumer:
         ack = pb.CommandAck(consumer_id=self._id, ack_type=kind, message_id=ids)
         if not with_receipt:
             self._connection.tell(ack)
+            return
+        if not self._connection.has_receipts:
+            self._connection.tell(ack)
+            self._connection.await_done(Deadline.after(timeout_s), what="an acknowledgment")
             return
         answer = self._ask(ack, timeout_s, what="an acknowledgment")
         if answer.ack_response.HasField("error"):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from conformance.clients.admin.backlog import unacknowledged
-from conformance.clients.admin.client import Admin, AdminError
+from conformance.clients.admin.client import NO_SUCH_REQUEST, Admin, AdminError
 from conformance.wait import retry, wait_until
 from model.events import AnyOutcome, Done, Expired, Range, Refused, Skipped, Starved, StoredCursorRead, Trimmed
 from model.log import EARLIEST, Position
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 WORK_TIMEOUT_S: Final = 10.0
 """How long the broker may take for what it does in the background, or to let a request through that may pass."""
-NO_SUCH_REQUEST: Final = frozenset({"404", "405"})
+_NO_SUCH_REQUEST: Final = frozenset(str(int(status)) for status in NO_SUCH_REQUEST)
 """What a release answers that does not have an endpoint, for a topic and subscription that are there."""
 
 
@@ -93,11 +93,7 @@ class CursorAdmin:
         """
         answer = surely(lambda: self._admin.expire_up_to(topic, subscription, up_to))
         if isinstance(answer, Refused):
-            return (
-                answer
-                if answer.code not in NO_SUCH_REQUEST
-                else Skipped("no such subscription, or not on this release")
-            )
+            return answer if answer.code not in _NO_SUCH_REQUEST else Skipped("there is no such subscription")
         if wait_until(lambda: not self._left_up_to(topic, subscription, up_to), WORK_TIMEOUT_S):
             return Expired()
         left = self._left_up_to(topic, subscription, up_to)
@@ -113,7 +109,7 @@ class CursorAdmin:
         A release that cannot be asked trims by itself, when mark-delete moves: then what it did so far is listed.
         """
         answer = _done(lambda: self._admin.trim(topic))
-        if isinstance(answer, Refused) and answer.code not in NO_SUCH_REQUEST:
+        if isinstance(answer, Refused) and answer.code not in _NO_SUCH_REQUEST:
             return answer
         return Trimmed(tuple(ledger.ledger_id for ledger in self._admin.internal_stats(topic).ledgers))
 

@@ -1,0 +1,276 @@
+"""What a release, a client or a deployment may lack, and the rules and operations that need it: one table.
+
+Nothing here goes by a version. A running broker is asked: for a request of its admin API, a setting, a field of its
+stats; the installed pulsar-client by its signatures. Where a capability is missing, the operations that need it are not
+performed, and the rules that need it are not decidable, both with the reason. What can be done to the broker's process
+(:class:`conformance.brokers.interface.Capability`) is what a machine needs, and so stands with the machines.
+
+An example has a few dozen operations and takes seconds. Where a setting lets something happen only after thousands of
+entries or minutes, a rule about it may still be exercised by chance; that it was not says nothing about the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol, assert_never
+
+import pulsar
+
+from conformance.clients.driver.features import ACKNOWLEDGES_PARTS
+from conformance.tenancy.cluster_settings import CLASSIC
+from model.operations import AnyOperation, CreateTopic, SetDeduplication
+from model.rules.catalogue import CATALOGUE
+from model.subscription_operations import Expire, ResetCursor, Seek
+from model.subscriptions.due import OF_DRAINING
+
+LARGEST_ENTRIES: Final = 100
+"""More entries than this are not written to a topic in an example."""
+
+LONGEST_S: Final = 20.0
+"""An example does not wait longer than this for something that the broker does by itself."""
+
+DRAINING_FIELD: Final = ("subscriptions", "drainingHashesCount")
+"""A field that stats have on releases with draining hashes."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdminRequest:
+    """A request of the admin API, below the path of a topic."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatsField:
+    """A field of a topic's stats: of each of its ``publishers`` or ``subscriptions``."""
+
+    part: Literal["publishers", "subscriptions"]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class HasSetting:
+    """A setting of the broker, whatever its value."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class IsOn:
+    """Settings of the broker that must all be true; those that a release lacks are."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AtMost:
+    """Settings of the broker, of which one must be within its limit, or else ``consequence``.
+
+    ``limits``: for each name the value where the broker does not tell one, and the largest that will do.
+    """
+
+    limits: Mapping[str, tuple[float, float]]
+    consequence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatcher:
+    """An implementation of Key_Shared subscriptions that topics of the run can have."""
+
+    kind: Literal["draining", "classic"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOption:
+    """An option of pulsar-client."""
+
+    name: str
+    is_there: bool
+
+
+Question = AdminRequest | StatsField | HasSetting | IsOn | AtMost | Dispatcher | ClientOption
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """One capability. ``needs``: whether an operation cannot be performed without it."""
+
+    name: str
+    asks: Question
+    rules: tuple[str, ...] = ()
+    needs: Callable[[AnyOperation], bool] = lambda _: False
+    withheld: str = ""
+    """What is not drawn without it, in words."""
+
+
+class Asked(Protocol):
+    """Who answers the questions: the world of a run."""
+
+    @property
+    def runtime(self) -> Mapping[str, str] | None:
+        """The broker's settings; None if it does not tell them."""
+
+    @property
+    def can_drain(self) -> bool: ...
+    @property
+    def can_be_classic(self) -> bool: ...
+    @property
+    def is_switchable(self) -> bool: ...
+
+    def has_admin_request(self, path: str) -> bool:
+        """Whether the broker has a request, by its path below that of a topic."""
+
+    def has_stats_field(self, part: str, name: str) -> bool:
+        """Whether a topic's stats have a field."""
+
+
+def _is_topic_policy(operation: AnyOperation) -> bool:
+    match operation:
+        case CreateTopic(deduplication=switch):
+            return switch.startswith("topic-")
+        case SetDeduplication(scope=scope):
+            return scope == "topic"
+        case _:
+            return False
+
+
+def _is_to_a_time(operation: AnyOperation) -> bool:
+    return isinstance(operation, Seek | ResetCursor) and operation.by_time and operation.to is not None
+
+
+REQUIREMENTS: Final[tuple[Requirement, ...]] = (
+    Requirement(
+        name="topic policies",
+        asks=AdminRequest("deduplicationEnabled"),
+        needs=_is_topic_policy,
+        withheld="deduplication is not switched by a policy of a topic",
+    ),
+    Requirement(
+        name="topic policies, switched on",
+        asks=IsOn(("topicLevelPoliciesEnabled", "systemTopicEnabled")),
+        needs=_is_topic_policy,
+        withheld="deduplication is not switched by a policy of a topic",
+    ),
+    Requirement(
+        name="expiry up to a position",
+        asks=AdminRequest("subscription/s/expireMessages"),
+        needs=lambda operation: isinstance(operation, Expire),
+        withheld="nothing expires",
+    ),
+    Requirement(
+        name="reading an entry",
+        asks=AdminRequest("ledger/0/entry/0"),
+        rules=tuple(rule.id for rule in CATALOGUE if rule.id.startswith("REPL-")),
+        needs=_is_to_a_time,
+        withheld="no subscription is reset to a time; markers cannot be read",
+    ),
+    Requirement(
+        name="rate of chunks",
+        asks=StatsField("publishers", "chunkedMessageRate"),
+        rules=("CHUNK-10",),
+    ),
+    Requirement(
+        name="stats updated in time",
+        asks=AtMost({"statsUpdateFrequencyInSecs": (60, LONGEST_S)}, "rates in stats are updated too seldom"),
+        rules=("CHUNK-10",),
+    ),
+    Requirement(
+        name="deduplication snapshots in time",
+        asks=AtMost(
+            {
+                "brokerDeduplicationEntriesInterval": (1000, LARGEST_ENTRIES),
+                "brokerDeduplicationSnapshotIntervalSeconds": (120, LONGEST_S),
+            },
+            "a deduplication snapshot is taken too seldom",
+        ),
+        rules=("DEDUP-10", "DEDUP-11"),
+    ),
+    Requirement(
+        name="flushes of dirty cursors",
+        asks=HasSetting("managedLedgerCursorPositionFlushSeconds"),
+        rules=("ACK-08",),
+    ),
+    Requirement(
+        name="flushes of dirty cursors in time",
+        asks=AtMost(
+            {"managedLedgerCursorPositionFlushSeconds": (60, LONGEST_S)},
+            "a dirty cursor may stay so longer than an example takes",
+        ),
+        rules=("ACK-08",),
+    ),
+    Requirement(
+        name="ledgers that are full",
+        asks=AtMost({"managedLedgerMaxEntriesPerLedger": (50_000, LARGEST_ENTRIES)}, "no ledger is full in an example"),
+        rules=("ACK-14",),
+    ),
+    Requirement(name="draining hashes", asks=Dispatcher("draining"), rules=tuple(OF_DRAINING)),
+    Requirement(name="classic implementation of Key_Shared", asks=Dispatcher("classic"), rules=("KEY-14",)),
+    Requirement(
+        name="acks of parts of batches by pulsar-client",
+        asks=ClientOption("batch_index_ack_enabled", ACKNOWLEDGES_PARTS),
+        withheld="its consumers acknowledge entries",
+    ),
+)
+"""The table. Of several requirements of one rule, the first one that is missing is the reason."""
+
+
+class Capabilities:
+    """What is missing on one broker with one client; asked once."""
+
+    def __init__(self, asked: Asked) -> None:
+        answers = ((one, _why_missing(one.asks, asked)) for one in REQUIREMENTS)
+        self._missing = tuple((one, why) for one, why in answers if why is not None)
+
+    def undecidable(self) -> dict[str, str]:
+        """The rules that cannot be decided, each with the reason."""
+        found: dict[str, str] = {}
+        for one, why in self._missing:
+            for rule in one.rules:
+                found.setdefault(rule, why)
+        return found
+
+    def why_not(self, operation: AnyOperation) -> str | None:
+        """Why an operation is not performed; None if it can be."""
+        return next((why for one, why in self._missing if one.needs(operation)), None)
+
+
+def _why_missing(question: Question, asked: Asked) -> str | None:
+    """Why a capability is missing, in words; None if it is there, or if the broker does not tell."""
+    runtime = asked.runtime or {}
+    match question:
+        case AdminRequest(path):
+            return None if asked.has_admin_request(path) else f"this release has no admin request TOPIC/{path}"
+        case StatsField(part, name):
+            return None if asked.has_stats_field(part, name) else f"stats of this release have no {name} in {part}"
+        case HasSetting(name):
+            return None if asked.runtime is None or name in runtime else f"this release has no setting {name}"
+        case IsOn(names):
+            off = next((name for name in names if runtime.get(name, "true") != "true"), None)
+            return None if off is None else f"the broker has {off}=false"
+        case AtMost(limits, consequence):
+            return _why_too_large(limits, consequence, runtime)
+        case Dispatcher(kind):
+            return _why_no_dispatcher(kind, asked)
+        case ClientOption(name, is_there):
+            return None if is_there else f"pulsar-client {pulsar.__version__} has no option {name}"
+        case _:
+            assert_never(question)
+
+
+def _why_too_large(
+    limits: Mapping[str, tuple[float, float]], consequence: str, runtime: Mapping[str, str]
+) -> str | None:
+    values = {name: float(runtime.get(name, default)) for name, (default, _) in limits.items()}
+    if any(values[name] <= largest for name, (_, largest) in limits.items()):
+        return None
+    return f"with {' and '.join(f'{name}={value:g}' for name, value in values.items())} {consequence}"
+
+
+def _why_no_dispatcher(kind: Literal["draining", "classic"], asked: Asked) -> str | None:
+    fixed = "the cluster has {}={}, and the run may not change that without --allow-cluster-settings"
+    if kind == "classic":
+        return None if asked.can_be_classic else fixed.format(CLASSIC, "false")
+    if asked.can_drain:
+        return None
+    return fixed.format(CLASSIC, "true") if asked.is_switchable else "this release has no draining hashes"
