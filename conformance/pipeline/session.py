@@ -103,7 +103,7 @@ def _is_of_one_process(master: str) -> bool:
 
 
 def _send_the_suite(spark: SparkSession) -> None:
-    """Give the workers of a cluster this suite's own packages; numpy and pyarrow must be there."""
+    """Give a cluster's workers this suite's packages; the libraries that ``docs/verify.md`` lists must be there."""
     folder = Path(tempfile.mkdtemp(prefix="pulsar-conformance-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)  # each executor fetches it when it has its first task
     archive = folder / "pulsar-conformance.zip"

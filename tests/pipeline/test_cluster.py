@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pyspark
@@ -28,6 +30,7 @@ spark.eventLog.dir {folder}
 COMMAND = str(Path(conformance.__path__[0]) / "__main__.py")
 SUBMIT = str(Path(sys.executable).with_name("spark-submit"))
 REPOSITORY = str(Path(conformance.__path__[0]).parent)
+VERIFY = Path(REPOSITORY) / "docs" / "verify.md"
 
 
 @pytest.mark.parametrize(
@@ -63,3 +66,20 @@ def test_a_cluster_verifies_what_was_compacted(started: list[str], tmp_path: Pat
     assert "2 held" in verified.stdout
     (log,) = (tmp_path / "log").glob("**/*app-*")
     assert f'"spark.master":"{CLUSTER}"' in log.read_text()
+
+
+def test_the_documentation_lists_the_libraries_that_workers_need() -> None:
+    modules = "import sys, conformance.pipeline.judging; print(*{module.partition('.')[0] for module in sys.modules})"
+    imported = subprocess.run(
+        [sys.executable, "-c", modules], capture_output=True, text=True, check=True
+    ).stdout.split()
+    needed = {name for name in ran.stdout.split() if name in {canonical.replace("-", "_") for canonical in installed()}}
+    listed = re.search(r"They need Python\s+\(`PYSPARK_PYTHON`\) with ([^.]+)\.", VERIFY.read_text("utf-8"))
+    assert listed is not None
+    own_or_spark = {"pulsar_conformance", "pyspark", "py4j", "typing_extensions"}
+    assert needed - own_or_spark == set(re.split(r", | and ", listed[1].replace("\n", " ")))
+
+
+def installed() -> set[str]:
+    """The names of the distributions that this environment has."""
+    return {distribution.metadata["Name"].lower() for distribution in metadata.distributions()}
