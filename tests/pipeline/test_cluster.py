@@ -70,9 +70,7 @@ def test_a_cluster_verifies_what_was_compacted(started: list[str], tmp_path: Pat
 
 def test_the_documentation_lists_the_libraries_that_workers_need() -> None:
     modules = "import sys, conformance.pipeline.judging; print(*{module.partition('.')[0] for module in sys.modules})"
-    imported = subprocess.run(
-        [sys.executable, "-c", modules], capture_output=True, text=True, check=True
-    ).stdout.split()
+    ran = subprocess.run([sys.executable, "-c", modules], capture_output=True, text=True, check=True)
     needed = {name for name in ran.stdout.split() if name in {canonical.replace("-", "_") for canonical in installed()}}
     listed = re.search(r"They need Python\s+\(`PYSPARK_PYTHON`\) with ([^.]+)\.", VERIFY.read_text("utf-8"))
     assert listed is not None
