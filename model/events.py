@@ -43,6 +43,15 @@ class Unknown(Outcome, frozen=True):
     why: str
 
 
+class Abandoned(Outcome, frozen=True):
+    """It could not be carried out to its end, because of what the broker did: the step's ``unexpected`` says what.
+
+    How much of it took effect is not known, so the example ends with it.
+    """
+
+    why: str
+
+
 # -------------------------------------------------------------------------------------------- topics, broker, network
 
 
@@ -448,6 +457,7 @@ AnyOutcome = (
     | Skipped
     | Refused
     | Unknown
+    | Abandoned
     | Stored
     | Duplicate
     | Sent

@@ -21,6 +21,7 @@ from model.deduplication import diagnosis, observer, topic_observer
 from model.deduplication.producer_state import NONE, Circumstances
 from model.deduplication.topic_observer import TopicView
 from model.events import (
+    Abandoned,
     Answer,
     AnyOutcome,
     Cleared,
@@ -61,11 +62,16 @@ from model.operations import (
     SetDeduplication,
     SetFailpoint,
     StartSource,
+    Terminate,
     Unload,
     UseProxy,
 )
 from model.replication import tracker as replication
 from model.replication.tracked import Replication
+from model.service import tracker as service
+from model.service.judging import Reasons
+from model.service.state import Service
+from model.service.unexpected import Unexpected
 from model.sessions import Pending, Session
 from model.subscription_operations import ReceiveDue
 from model.subscriptions import membership
@@ -92,6 +98,7 @@ class Example:
     replication: Replication = field(default_factory=Replication)
     is_disturbed: bool = False
     chunking: Chunking = field(default_factory=Chunking)
+    service: Service = field(default_factory=Service)
 
     @property
     def size(self) -> int:
@@ -123,16 +130,21 @@ def judge(
     outcome: AnyOutcome,
     late: tuple[Late, ...] = (),
     at: Interval = NO_TIME,
+    unexpected: tuple[Unexpected, ...] = (),
 ) -> Judgement:
     """What this operation with this outcome leaves possible; the late answers are judged before it.
 
-    ``at``: when it was performed; without it, no time passes.
+    ``at``: when it was performed; without it, no time passes. ``unexpected``: what the broker did beside that.
     """
     exercised: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
     # A topic that is closed fails the writes that are in flight; they were not confirmed, and may be sent again.
     may_fail = isinstance(operation, Unload | Restart | Kill)
-    steps: list[Callable[[Example], Judgement]] = [_late_step(answers, may_fail=may_fail) for answers in late]
+    steps: list[Callable[[Example], Judgement]] = [lambda before: _unexpected(before, operation, unexpected)]
+    if isinstance(outcome, Abandoned):
+        return steps[0](state)
+    steps += [_late_step(answers, may_fail=may_fail) for answers in late]
+    steps.append(lambda before: _served(before, operation, outcome))
     steps.append(lambda before: _judge_one(before, operation, outcome, at))
     if not isinstance(operation, ReceiveDue):
         steps.append(lambda before: Allowed(replace(before, consumption=membership.stirred(before.consumption))))
@@ -146,6 +158,26 @@ def judge(
         exercised += judged.exercised
         deviations += judged.deviations
     return Allowed(state, exercised, deviations)
+
+
+def _unexpected(state: Example, operation: AnyOperation, observed: tuple[Unexpected, ...]) -> Judgement:
+    failing = state.lingering | {topic for topic, kind in state.failpoints if kind in WRITE_FAILURES}
+    ending = {topic for topic, followed in state.consumption.topics.items() if followed.is_terminated}
+    if isinstance(operation, Terminate):
+        ending.add(operation.topic)
+    reasons = Reasons(failing, ending=frozenset(ending), is_disturbed=state.is_disturbed)
+    judged = service.unexpected(state.service, observed, reasons)
+    if isinstance(judged, Broken):
+        return judged
+    return Allowed(replace(state, service=judged.state), judged.exercised, judged.deviations)
+
+
+def _served(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Judgement:
+    is_certain = not (state.is_disturbed or state.failpoints or state.lingering)
+    judged = service.served(state.service, state.consumption, operation, outcome, is_certain=is_certain)
+    if isinstance(judged, Broken):
+        return judged
+    return Allowed(replace(state, service=judged.state), judged.exercised)
 
 
 def _late_step(late: Late, *, may_fail: bool) -> Callable[[Example], Judgement]:

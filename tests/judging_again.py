@@ -14,7 +14,7 @@ def judged_again(steps: Iterable[Step], known: Iterable[str] = ()) -> Allowed[Ex
     state = Example(known=frozenset(known))
     exercised, deviations = list[str](), list[str]()
     for step in steps:
-        judged = judge(state, step.operation, step.outcome, step.late, step.at)
+        judged = judge(state, step.operation, step.outcome, step.late, step.at, step.unexpected)
         if isinstance(judged, Broken):
             return judged
         state = judged.state

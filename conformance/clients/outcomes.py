@@ -7,7 +7,7 @@ here; a caller that does not handle them fails with a harness error; a machine r
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from conformance.clients import protocol_pb2 as pb
 from conformance.harness_error import HarnessError
@@ -33,9 +33,15 @@ class ServerRefused(HarnessError):
 class ConnectionLost(HarnessError):
     """The connection, or the producer's or consumer's place on it, is gone: what was asked may have taken effect."""
 
+    interface: Literal["binary", "admin"] = "binary"
+    """What was asked: the binary protocol, or the admin API."""
+
 
 class NoAnswer(HarnessError):
     """The broker did not answer in time: what was asked may take effect still."""
+
+    interface: Literal["binary", "admin"] = "binary"
+    """What was asked: the binary protocol, or the admin API."""
 
 
 CLIENT_ERRORS: Final = (ServerRefused, ConnectionLost, NoAnswer)

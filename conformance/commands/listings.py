@@ -13,7 +13,7 @@ from conformance.engine.catalogue import DESCRIPTIONS, Description
 from conformance.faults.defect import Defect
 from conformance.report.account import title
 from conformance.report.console import say, show_table
-from model.rules.catalogue import CATALOGUE, DOCUMENTS
+from model.rules.catalogue import CATALOGUE, DOCUMENTS, heading
 
 
 def list_rules(out: Console) -> None:
@@ -26,7 +26,7 @@ def list_rules(out: Console) -> None:
                 for rule in CATALOGUE
                 if rule.document == number
             ],
-            heading=f"Document {number}: {document.name}",
+            heading=heading(number),
         )
         say(out, f"From: {document.title}.", style="dim")
         for page in document.pages:
@@ -40,7 +40,7 @@ def list_defects(defects: Iterable[Defect], out: Console) -> None:
 
 def list_machines(out: Console) -> None:
     """Print every machine, document by document."""
-    for number, document in DOCUMENTS.items():
+    for number in DOCUMENTS:
         _list(
             out,
             [
@@ -48,7 +48,7 @@ def list_machines(out: Console) -> None:
                 for machine in DESCRIPTIONS
                 if machine.document == number
             ],
-            heading=f"Document {number}: {document.name}",
+            heading=heading(number),
         )
 
 

@@ -8,11 +8,12 @@ would otherwise run a failing example again by itself, and a real broker is not 
 from __future__ import annotations
 
 import contextlib
+import traceback
 from collections.abc import Callable
 
 from conformance.harness_error import HarnessError
 from conformance.history.document import Violation
-from conformance.lockstep.lockstep import Lockstep, RuleBroken
+from conformance.lockstep.lockstep import CutShort, Lockstep, RuleBroken
 from conformance.lockstep.performer import Performed
 from model.example import Example
 from model.operations import AnyOperation
@@ -65,7 +66,12 @@ class RunningExample:
         if not self._over and self.lockstep.steps and self._has_time_to_finish():
             self._guarded(self.lockstep.finish)
         self._over = True
-        self.lockstep.performer.close()
+        try:
+            self.lockstep.performer.close()
+        except HarnessError as harness_error:
+            self.harness_error = self.harness_error or harness_error
+        except Exception as crash:  # noqa: BLE001 - as in _guarded
+            self.harness_error = self.harness_error or crashed("the end of an example", crash)
         self._on_end(self)
 
     def _guarded(self, act: Callable[[], object]) -> None:
@@ -74,11 +80,25 @@ class RunningExample:
         except RuleBroken as broken:
             self.violation = broken.violation
             self._over = True
-            with contextlib.suppress(HarnessError):  # the violation stands, whatever else the broker cannot do
+            with contextlib.suppress(Exception):  # the violation stands, whatever else the broker cannot do
                 self.lockstep.read_back()
+        except CutShort:
+            self._over = True
         except HarnessError as harness_error:
             self.harness_error = harness_error
             self._over = True
+        except Exception as crash:  # noqa: BLE001 - a bug of the suite costs the example, and nothing else
+            self.harness_error = crashed("an example", crash)
+            self._over = True
+
+
+def crashed(what: str, crash: Exception) -> HarnessError:
+    """A bug of the suite as a harness error; its traceback goes where the engine prints."""
+    if isinstance(crash, HarnessError):
+        return crash
+    traceback.print_exception(crash)
+    said = (str(crash).strip().splitlines() or [""])[0]
+    return HarnessError(f"a bug of the suite ended {what}: {type(crash).__name__}{': ' if said else ''}{said}")
 
 
 def idle() -> RunningExample:

@@ -24,7 +24,8 @@ from conformance.clients.security.options import security_in
 from conformance.clients.security.service import Security
 from conformance.engine.deployment import Deployment
 from conformance.engine.machines import Machine
-from conformance.engine.run import Plan, Run, spare_the_collector
+from conformance.engine.performing import spare_the_collector
+from conformance.engine.run import Plan, Run
 from conformance.harness_error import HarnessError
 from conformance.lockstep.world import World
 from conformance.pytest_plugin import MARK, REPLAY_MARK

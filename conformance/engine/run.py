@@ -6,43 +6,37 @@ journal of everything that was done and a history for each violation.
 
 from __future__ import annotations
 
-import gc
-import hashlib
 import itertools
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
-
-import hypothesis
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from conformance import events
 from conformance.brokers.settings import Base, Choice
 from conformance.clients.security.service import NO_SECURITY, Security
 from conformance.engine.budget import ON_TOP_AT_MOST_S, on_top_s, reserve_s
 from conformance.engine.durations import Durations
-from conformance.engine.example import RunningExample, idle
+from conformance.engine.example import RunningExample, crashed
 from conformance.engine.found import Found
 from conformance.engine.machines import Machine
 from conformance.engine.minimise import CONFIRMATIONS, FINAL_REPLAYS, Attempt, Shortest, is_same, minimise, replay_on
+from conformance.engine.performing import derived_seed, perform, run_round, weight
 from conformance.engine.undecidable import undecidable
 from conformance.faults.seeding import SeededDefect
 from conformance.harness_error import HarnessError
 from conformance.history import document
 from conformance.history.document import History, Replays, Violation
 from conformance.history.journal import Journal
-from conformance.lockstep.lockstep import Lockstep, RuleBroken
+from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.performer import Performer
 from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
 from conformance.tenancy.footprint import Footprint
 from model.example import Example
-from model.operations import AnyOperation, Send
+from model.operations import AnyOperation
 
 MINIMISE_SHARE = 0.25
 """At most this part of what is left of the budget goes into making one violation's history short."""
@@ -105,7 +99,8 @@ class Run:
         self._base: Base = base
         self._on_shipped = on_shipped
         self.operations = 0
-        self.harness_error: HarnessError | None = None
+        self._failure: HarnessError | None = None
+        self._is_broker_lost = False
         self._found: list[Found] = []
         self._doubted: list[tuple[Found, Shortest]] = []
         self._checked_in: Counter[str] = Counter()
@@ -138,37 +133,71 @@ class Run:
 
     def explore(self, machine: Machine) -> list[Violation]:
         """Run a machine for its share of the budget; the violations that it found, known deviations left out."""
-        self._raise_harness_error()
-        if not self._is_of_use(machine) or (machine.on_shipped and not self._move_to_shipped()):
+        if self._is_broker_lost or not self._is_of_use(machine):
+            return []
+        if machine.on_shipped and not self._move_to_shipped():
             return []
         self._tell(events.Phase(at_s=self._tell.now_s, what=machine.title))
         until = self._until(machine)
         found: list[Found] = []
-        number = 0
-        self._is_short = False
-        while not self._interrupted:
-            self._round(machine, number, until, found)
-            number += 1
-            self._replay_new(found)
-            is_over = until is None or time.monotonic() >= until or self._is_short
-            if is_over or self._must_stop(found) or self.harness_error is not None:
-                break
+        rounds = itertools.count()
+        failure = self._explore_once(machine, rounds, until, found)
+        if failure is not None and self._is_served_after(failure):
+            what = f"{machine.title} once more, which failed: {failure}"
+            self._tell(events.Phase(at_s=self._tell.now_s, what=what))
+            failure = self._explore_once(machine, rounds, until, found)
+            if failure is not None:
+                self._is_served_after(failure)
         self._shares_left -= machine.share
         if self._interrupted:
             raise KeyboardInterrupt
+        if failure is not None:
+            self._tell_harness_error(f"{machine.title} failed twice: {failure}{self._undecided(machine)}")
         for one in self._worth_shortening(found):
             self._minimise(one)
-        if self.harness_error is not None:
-            self._tell_harness_error(self.harness_error)
-        self._raise_harness_error()
         return [one.violation for one in found]
+
+    def _explore_once(
+        self, machine: Machine, rounds: Iterator[int], until: float | None, found: list[Found]
+    ) -> HarnessError | None:
+        """Run rounds of a machine until its time is up, or the suite fails; and how it failed."""
+        self._failure = None
+        self._is_short = False
+        try:
+            while not self._interrupted:
+                self._round(machine, next(rounds), until, found)
+                self._replay_new(found)
+                is_over = until is None or time.monotonic() >= until or self._is_short
+                if is_over or self._must_stop(found) or self._failure is not None:
+                    break
+        except Exception as crash:  # noqa: BLE001 - whatever a machine raises, the others can go on
+            self._failure = crashed(machine.title, crash)
+        return self._failure
+
+    def _undecided(self, machine: Machine) -> str:
+        """The rules that a machine leaves undecided when it ends early, for a sentence that ends."""
+        left = [rule for rule in machine.decides if not self._checked_in[rule]]
+        return f". It leaves undecided: {', '.join(left)}." if left else ""
+
+    def _is_served_after(self, failure: HarnessError) -> bool:
+        """Whether the broker serves, after an example failed; it is started again where it does not."""
+        if self._world.is_serving():
+            return True
+        what = f"starting the broker again, which does not serve: {failure}"
+        self._tell(events.Phase(at_s=self._tell.now_s, what=what))
+        try:
+            self._world.start_again()
+        except HarnessError as harness_error:
+            self._is_broker_lost = True
+            self._tell_harness_error(f"The broker does not come back, and nothing more is run: {harness_error}")
+        return not self._is_broker_lost
 
     def settle_doubts(self) -> None:
         """Replay what did not come back, until it does, or it was replayed so often that it may be said that it won't.
 
         What is left of the budget is used for that, and what a run may take on top of it.
         """
-        if self.harness_error is not None:
+        if self._is_broker_lost:
             return
         for number, (one, shortest) in enumerate(self._doubted):
             until = time.monotonic() + (self._doubts_until() - time.monotonic()) / (len(self._doubted) - number)
@@ -177,7 +206,11 @@ class Run:
             def has_time_for(seconds: float, until: float = until) -> bool:
                 return not self._interrupted and time.monotonic() + seconds <= until
 
-            settled = replay_on(shortest, one.attempts, self._attempt, has_time_for)
+            try:
+                settled = replay_on(shortest, one.attempts, self._attempt, has_time_for)
+            except HarnessError as harness_error:
+                self._tell_harness_error(f"The violation of {one.violation.rule} is not replayed on: {harness_error}")
+                return
             if settled.tries > shortest.tries:
                 self._tell_replays(one, settled)
 
@@ -218,18 +251,14 @@ class Run:
         try:
             self._world, self._base = self._on_shipped(), "shipped"
         except HarnessError as harness_error:
-            self.harness_error = harness_error
-            raise
+            self._is_broker_lost = True
+            self._tell_harness_error(str(harness_error))
+            return False
         return True
 
-    def _raise_harness_error(self) -> None:
-        """After a harness error nothing more is run."""
-        if self.harness_error is not None:
-            raise self.harness_error
-
-    def _tell_harness_error(self, harness_error: HarnessError) -> None:
+    def _tell_harness_error(self, sentence: str) -> None:
         tail = self._world.broker.log_tail()
-        self._tell(events.HarnessErrorHappened(at_s=self._tell.now_s, sentence=str(harness_error), log_tail=tail))
+        self._tell(events.HarnessErrorHappened(at_s=self._tell.now_s, sentence=sentence, log_tail=tail))
 
     def replay(self, history: History, *, times: int) -> list[Violation]:
         """Perform a saved history so many times, or until the budget is used up; the violation of each that broke."""
@@ -243,7 +272,7 @@ class Run:
             try:
                 attempt = perform([step.operation for step in history.steps], lockstep)
             except HarnessError as harness_error:
-                self._tell_harness_error(harness_error)
+                self._tell_harness_error(str(harness_error))
                 raise
             self._replayed(history, number, lockstep, attempt)
             if attempt.violation is not None:
@@ -305,12 +334,12 @@ class Run:
     def _begin(
         self, machine: Machine, is_time_up: Callable[[], bool], until: float | None, found: list[Found]
     ) -> RunningExample:
-        if self.harness_error is None and not is_time_up():
+        if self._failure is None and not is_time_up():
             self._examples += 1
             self._journal.begin(self._examples, machine.name)
         return RunningExample(
             self._lockstep(RealPerformer(self._world)),
-            is_time_up=lambda: self.harness_error is not None or is_time_up(),
+            is_time_up=lambda: self._failure is not None or is_time_up(),
             has_time_for=lambda operation: until is None or time.monotonic() + self._durations.of(operation) <= until,
             has_time_to_finish=lambda: self._has_time_to_finish(machine),
             can_be_done=lambda operation: self._world.capabilities.why_not(operation) is None,
@@ -332,7 +361,7 @@ class Run:
         self._durations.learn(machine.name, lockstep.steps, lockstep.chosen)
         self._checked_in.update(rule for rule, times in lockstep.exercised.items() if times)
         if example.harness_error is not None:
-            self.harness_error = self.harness_error or example.harness_error
+            self._failure = self._failure or example.harness_error
         self._is_short = self._is_short or example.is_short
         if not lockstep.steps:
             return
@@ -393,7 +422,12 @@ class Run:
 
     def _minimise(self, one: Found) -> None:
         self._tell(events.Phase(at_s=self._tell.now_s, what=f"making the history of {one.violation.rule} short"))
-        shortest = self._shortest(one)
+        try:
+            shortest = self._shortest(one)
+        except HarnessError as harness_error:
+            self._tell_harness_error(f"The history of {one.violation.rule} is as it was found: {harness_error}")
+            self._is_served_after(harness_error)
+            return
         if shortest.tries:
             self._tell_replays(one, shortest)
         if self._seeded is None and shortest.is_in_doubt:
@@ -466,66 +500,3 @@ class Run:
         self._examples += 1
         self._journal.begin(self._examples, REPEATED)
         return perform(operations, self._lockstep(RealPerformer(self._world)))
-
-
-def run_round(machine: Machine, begin: Callable[[], RunningExample], *, seed: int) -> None:
-    """Have Hypothesis choose ``machine.examples`` examples, each performed on what ``begin`` gives.
-
-    The first one of a round is always the simplest that there is: the first of all choices, everywhere. With few
-    examples to a round that would be much of what is done, the same each time; so nothing is performed for it.
-    """
-    is_simplest = itertools.chain([True], itertools.repeat(False))
-
-    def factory() -> RuleBasedStateMachine:
-        return machine.factory(idle() if next(is_simplest) else begin())
-
-    seeded = hypothesis.seed(seed)(factory)
-    run_state_machine_as_test(
-        # Hypothesis takes any function that gives a machine; its annotation only speaks of classes.
-        cast("type[RuleBasedStateMachine]", seeded),
-        settings=settings(
-            max_examples=1 + machine.examples,
-            stateful_step_count=machine.steps,
-            phases=(Phase.generate,),
-            database=None,
-            deadline=None,
-            print_blob=False,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
-
-
-def perform(operations: Sequence[AnyOperation], lockstep: Lockstep) -> Attempt:
-    """Perform a whole sequence of operations as one example, finish it, and say what it came to; HarnessError
-    passes."""
-    violation: Violation | None = None
-    try:
-        for operation in operations:
-            lockstep.do(operation)
-        lockstep.finish()
-    except RuleBroken as broken:
-        violation = broken.violation
-    finally:
-        lockstep.performer.close()
-    return Attempt(tuple(lockstep.steps), lockstep.chosen, violation)
-
-
-def spare_the_collector() -> None:
-    """Let the cyclic garbage collector run seldom, in a process of the suite's own.
-
-    What is kept of an example is values without cycles; looking through all of them again and again costs as much as
-    judging them does.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 50, 50)
-
-
-def weight(operation: AnyOperation) -> int:
-    """How many operations one counts for: a send as many as it has entries."""
-    return len(operation.entries) if isinstance(operation, Send) else 1
-
-
-def derived_seed(seed: int, machine: str, number: int) -> int:
-    """The seed of one round of one machine: a run's seed decides all of them."""
-    return int.from_bytes(hashlib.sha256(f"{seed}/{machine}/{number}".encode()).digest()[:8])

@@ -19,6 +19,7 @@ from conformance.history.upgrade import FORMAT, upgraded
 from model.cursors.cursor import Interval
 from model.events import AnyOutcome, Late
 from model.operations import AnyOperation
+from model.service.unexpected import Unexpected
 
 LARGEST_BYTES = 2**28
 """No history of one example is larger."""
@@ -35,6 +36,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     completed_ms: float
     late: tuple[Late, ...] = ()
     """Answers to earlier sends that were not awaited; they are judged before this operation."""
+    unexpected: tuple[Unexpected, ...] = ()
+    """What the broker did beside the outcome; it is judged first."""
 
     @property
     def at(self) -> Interval:

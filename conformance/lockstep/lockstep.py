@@ -18,7 +18,7 @@ from conformance.lockstep.performer import Performer
 from model.applications import tracker
 from model.chunking.tracker import finishing as finishing_chunks
 from model.deduplication.producer_state import Lane
-from model.events import AnyOutcome, Opened, Sent, Stored
+from model.events import Abandoned, AnyOutcome, Opened, Sent, Stored
 from model.example import Example, judge
 from model.judgement import Broken
 from model.operations import (
@@ -50,6 +50,10 @@ class RuleBroken(Exception):
     def __init__(self, violation: Violation) -> None:
         super().__init__(f"{violation.rule}: {violation.because}")
         self.violation = violation
+
+
+class CutShort(Exception):
+    """The example cannot go on: the broker did what is allowed, and what an operation came to is not known for it."""
 
 
 @dataclass(slots=True)
@@ -86,11 +90,12 @@ class Lockstep:
 
     def _performed(self, operation: AnyOperation) -> Step:
         invoked = self.clock()
-        outcome, late = self.performer.perform(operation)
+        outcome, late, unexpected = self.performer.perform(operation)
         step = Step(
             operation=operation,
             outcome=outcome,
             late=late,
+            unexpected=unexpected,
             invoked_ms=round((invoked - self._began) * 1000, 3),
             completed_ms=round((self.clock() - self._began) * 1000, 3),
         )
@@ -100,7 +105,7 @@ class Lockstep:
     def _do(self, operation: AnyOperation) -> AnyOutcome:
         step = self._performed(operation)
         self.steps.append(step)
-        judged = judge(self.state, operation, step.outcome, step.late, step.at)
+        judged = judge(self.state, operation, step.outcome, step.late, step.at, step.unexpected)
         if isinstance(judged, Broken):
             raise RuleBroken(self._violation(judged))
         self.state = judged.state
@@ -109,6 +114,8 @@ class Lockstep:
         self.largest_state = max(self.largest_state, self.state.size)
         if self.largest_state > MAX_STATES:
             raise HarnessError(f"the model holds more than {MAX_STATES} states as possible")
+        if isinstance(step.outcome, Abandoned):
+            raise CutShort(step.outcome.why)
         return step.outcome
 
     def finish(self) -> None:

@@ -9,13 +9,15 @@ from typing import NamedTuple, Protocol
 
 from model.events import AnyOutcome, Late
 from model.operations import AnyOperation
+from model.service.unexpected import Unexpected
 
 
 class Performed(NamedTuple):
-    """What came of an operation, and of earlier sends that were collected on the way to it."""
+    """What came of an operation, of earlier sends that were collected on the way to it, and what nobody asked for."""
 
     outcome: AnyOutcome
     late: tuple[Late, ...] = ()
+    unexpected: tuple[Unexpected, ...] = ()
 
 
 class Performer(Protocol):

@@ -6,7 +6,7 @@ and says so: histories are shortened by leaving operations out, and the rest mus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, assert_never
 
 from conformance.brokers.interface import Capability
@@ -15,6 +15,7 @@ from conformance.clients.admin.types import CursorStats
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.clients.wire import read_log as logs
 from conformance.harness_error import HarnessError
+from conformance.lockstep.answers import BROKER_ERRORS, LATE, Answers, LateForStats
 from conformance.lockstep.applications.performer import Applications
 from conformance.lockstep.chunking.performer import Chunks
 from conformance.lockstep.cursors.performer import Cursors
@@ -24,9 +25,10 @@ from conformance.lockstep.positions import Whereabouts
 from conformance.lockstep.replication.performer import ReplicationPerformer
 from conformance.lockstep.sessions import ANSWER_TIMEOUT_S, OfficialSession, ProducerSession, WireSession
 from conformance.lockstep.world import World
-from conformance.wait import retry, wait_until
+from conformance.wait import wait_until
 from model.cluster_operations import ReplicationOperation
 from model.events import (
+    Abandoned,
     Cleared,
     Created,
     DeduplicationSet,
@@ -88,6 +90,7 @@ class RealPerformer:
         self._world = world
         self._example = world.fresh()
         self._topics: dict[str, str] = {}
+        self._answers = world.answers = Answers(self._topics)
         self._topic_policies: dict[str, bool] = {}
         self._of_broker: set[str] = set()
         self._sessions: dict[str, ProducerSession] = {}
@@ -118,11 +121,28 @@ class RealPerformer:
         """Carry out one operation and say what was seen."""
         if (why := self._world.capabilities.why_not(operation)) is not None:
             return Performed(Skipped(why))
+        self._answers.begin()
         try:
-            return self._perform(operation)
-        except (ConnectionLost, NoAnswer) as error:
-            self._world.assert_alive()
-            raise HarnessError(f"the broker is up, but {type(operation).__name__} failed: {error}") from error
+            performed = self._perform(operation)
+        except (*BROKER_ERRORS, *LATE) as error:
+            self._world.assert_carried()
+            self._answers.gave_up(error, _request(operation), self._topic_of(operation))
+            performed = Performed(Abandoned(str(error)))
+        self._answers.notice_closed((*self._closed_sessions(), *self._cursors.closed()))
+        return performed._replace(unexpected=self._answers.take())
+
+    def _closed_sessions(self) -> Iterator[tuple[str, str, str]]:
+        """The wire client's producers that the broker has closed: session, real topic, why."""
+        for session, live in self._sessions.items():
+            if isinstance(live, WireSession) and live.why_closed is not None:
+                yield session, live.topic, live.why_closed
+
+    def _topic_of(self, operation: AnyOperation) -> str | None:
+        """The topic that an operation is about, by its name in the history."""
+        if operation.topic is not None:
+            return operation.topic
+        real = self._names.get(operation.actor or "", (None, ""))[0] or self._cursors.topic_of(operation.actor or "")
+        return next((name for name, one in self._topics.items() if one == real), None)
 
     def _perform(self, operation: AnyOperation) -> Performed:
         if not isinstance(operation, UNHURRIED) and not (isinstance(operation, Send) and not operation.wait):
@@ -272,7 +292,7 @@ class RealPerformer:
             return Performed(Skipped("this broker cannot be told while it runs which implementation to use"))
         self._chunks.before_move(name)
         # One that is being loaded again after another unload may refuse it for a moment.
-        retry(lambda: self._world.admin.unload(name), BACK_TIMEOUT_S)
+        self._answers.retry(lambda: self._world.admin.unload(name), BACK_TIMEOUT_S, what="an unload", topic=name)
         self._cursors.moved(name)
         self._chunks.moved(name)
         sessions = self._sessions_on(name)
@@ -328,13 +348,18 @@ class RealPerformer:
             return self._network.is_proxied and isinstance(error, ConnectionLost | NoAnswer)
 
         try:
-            live = retry(
-                lambda: kind(self._network.service, name, operation.producer), BACK_TIMEOUT_S, may_pass=may_pass
+            live = self._answers.retry(
+                lambda: kind(self._network.service, name, operation.producer),
+                BACK_TIMEOUT_S,
+                what=f"opening producer {operation.producer}",
+                topic=name,
+                may_pass=may_pass,
             )
         except ServerRefused as refused:
             return Performed(Refused(refused.code, refused.message), late)
         late += self._collect(self._wire_sessions_of(name, operation.producer))
         self._sessions[operation.session] = live
+        self._answers.opened(operation.session, name)
         self._names[operation.session] = (name, operation.producer)
         return Performed(Opened(live.last_sequence_id), late)
 
@@ -455,7 +480,7 @@ class RealPerformer:
             return cursor is None or (cursor == before and cursor.state != "SwitchingLedger")
 
         if not wait_until(is_settled, POLICY_TIMEOUT_S, pause_s=0.0):
-            raise HarnessError("the cursor of the deduplication snapshot does not settle")
+            raise LateForStats("the cursor of the deduplication snapshot does not settle")
         return looks[-1]
 
     def _read_log(self, topic: str) -> Performed:
@@ -493,6 +518,12 @@ class RealPerformer:
         self._chunks.close()
         if self._replication_performer is not None:
             self._replication_performer.close()
+
+
+def _request(operation: AnyOperation) -> str:
+    """An operation as a request, in a few words."""
+    who = "" if operation.actor is None else f" of {operation.actor}"
+    return f"{type(operation).__name__}{who}"
 
 
 def _entry(logged: logs.LoggedEntry) -> Entry:

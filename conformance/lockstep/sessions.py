@@ -79,6 +79,11 @@ class WireSession:
         return self._producer.is_open
 
     @property
+    def why_closed(self) -> str | None:
+        """Why it is closed; None while it is open."""
+        return self._producer.why_closed
+
+    @property
     def last_sequence_id(self) -> int | None:
         """What the broker said on opening."""
         return self._producer.last_sequence_id

@@ -6,18 +6,21 @@ A world hands out fresh names and never cleans up: that is for the run's place, 
 from __future__ import annotations
 
 import itertools
+import shutil
+import tempfile
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from typing import assert_never
 
-from conformance.brokers.interface import Broker
+from conformance.brokers.interface import Broker, Capability
 from conformance.clients.admin import types as admin_types
 from conformance.clients.admin.client import NO_SUCH_REQUEST, Admin, AdminError
-from conformance.clients.outcomes import Receipt
+from conformance.clients.outcomes import NoAnswer, Receipt
 from conformance.clients.security.service import Service
 from conformance.clients.versions import client_versions
 from conformance.clients.wire.client import WireClient
 from conformance.harness_error import HarnessError
+from conformance.lockstep.answers import Answers, LateForStats
 from conformance.lockstep.capabilities import DRAINING_FIELD, Capabilities
 from conformance.lockstep.clusters import ReplicationWorld
 from conformance.lockstep.failpoints import Failpoints
@@ -33,6 +36,8 @@ from model.vocabulary import PERSISTED_PER_S, Persistence
 CONNECT_TIMEOUT_S = 10.0
 ALIVE_TIMEOUT_S = 30.0
 """How long a broker that is alive may take to store a message."""
+LEAST_FREE_BYTES = 20 * 1024 * 1024
+"""With less room than this on the disk, what a broker fails to do is not its doing."""
 SETTING_TIMEOUT_S = 10.0
 """How long a running broker may take to follow a setting that was changed."""
 SETTING_PAUSE_S = 0.002
@@ -78,7 +83,9 @@ class World:
         self.broker = broker
         self.service = service or broker.addresses.service
         self._on_start: Callable[[Broker], None] = on_start or (lambda _: None)
-        self.admin = Admin(broker.addresses.admin)
+        self.answers = Answers({})
+        """What the broker answers in the operation that is being performed, beside its outcome."""
+        self.admin = Admin(broker.addresses.admin, on_error=lambda error: self.answers.on_admin_error(error))
         self._place = place
         self._numbers = itertools.count(1)
         self._reader: WireClient | None = None
@@ -263,7 +270,7 @@ class World:
         if not self._place.settings.change(CLASSIC, value):
             return False
         if not wait_until(lambda: self.admin.runtime_configuration().get(CLASSIC) == value, SETTING_TIMEOUT_S):
-            raise HarnessError(f"the broker does not follow its setting {CLASSIC}")
+            raise LateForStats(f"the broker does not follow its setting {CLASSIC}")
         self._is_classic = on
         return True
 
@@ -292,14 +299,42 @@ class World:
             self._reader = None
 
     def assert_alive(self) -> None:
-        """HarnessError if the broker's process is gone or stores nothing: then nothing observed is evidence of a
-        rule."""
-        if not self.broker.is_alive():
-            raise HarnessError("the broker is gone")
+        """Where something did not happen: HarnessError if the broker's process is gone, or the disk is full, for then
+        it is no evidence of a rule; ``NoAnswer`` if the broker lives and stores no message, which is evidence itself.
+        """
+        self.assert_carried()
         try:
             self._store_message()
         except HarnessError as harness_error:
-            raise HarnessError(f"the broker does not store messages any more: {harness_error}") from harness_error
+            raise NoAnswer(f"the broker does not store messages any more: {harness_error}") from harness_error
+
+    def assert_carried(self) -> None:
+        """HarnessError if the broker's process is gone, or this machine has no room for what it stores."""
+        if not self.broker.is_alive():
+            raise HarnessError("the broker is gone")
+        if shutil.disk_usage(tempfile.gettempdir()).free < LEAST_FREE_BYTES:
+            raise HarnessError("the disk is full")
+
+    def is_serving(self) -> bool:
+        """Whether the broker is there and stores a message."""
+        try:
+            self.assert_alive()
+        except HarnessError:
+            return False
+        return True
+
+    def start_again(self) -> None:
+        """End a broker that does not serve, and start it on what it has stored. HarnessError if it does not come."""
+        able = self.broker.capabilities
+        if Capability.KILL in able:
+            if self.broker.is_alive():
+                self.broker.kill()
+            self.broker.start()
+        elif Capability.RESTART in able:
+            self.broker.restart()
+        else:
+            raise HarnessError("it is not the suite's to start")
+        self.broker_came_back()
 
     def _store_message(self) -> None:
         """Have a message stored in a topic of the run; the broker's own health check would do so outside its tenant."""

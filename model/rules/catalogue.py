@@ -1,8 +1,10 @@
-"""The rule catalogue: every statement of the five documents, as data.
+"""The rule catalogue: every statement of the five documents, and what a broker owes its clients
+whatever the document, as data.
 
 A rule's id never changes. Where a rule is decided is marked in the model with :func:`carries`; a test holds the marks
 against this catalogue. The documents are named by their numbers: 000 deduplication, 001 replicated subscriptions,
-002 chunking, 003 acknowledgment and cursors, 004 Key_Shared.
+002 chunking, 003 acknowledgment and cursors, 004 Key_Shared. The rules of the family SERVE have no document; their
+key is ``service``.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from model.rules import chunking, cursors, deduplication, key_shared, names, replication
+from model.rules import chunking, cursors, deduplication, key_shared, names, replication, service
 from model.rules.rule import Decided, Document, Page, Rule
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "Rule",
     "Selection",
     "carries",
+    "heading",
     "select",
     "selection",
 ]
@@ -35,6 +38,7 @@ CATALOGUE: tuple[Rule, ...] = (
     *chunking.STATEMENTS,
     *cursors.STATEMENTS,
     *key_shared.STATEMENTS,
+    *service.STATEMENTS,
 )
 
 RULES: dict[str, Rule] = {rule.id: rule for rule in CATALOGUE}
@@ -89,7 +93,23 @@ DOCUMENTS: dict[str, Document] = {
             Page("Key_Shared", f"{_DOCS}/concepts-messaging/#key_shared"),
         ),
     ),
+    "service": Document(
+        "what a broker owes its clients",
+        "Pulsar's public protocol and admin API",
+        (
+            Page("Binary protocol", f"{_DOCS}/developing-binary-protocol/"),
+            Page("Admin API", f"{_DOCS}/admin-api-overview/"),
+            Page("Subscriptions", f"{_DOCS}/concepts-messaging/#subscriptions"),
+        ),
+    ),
 }
+
+
+def heading(key: str) -> str:
+    """What the rules of a document stand under: its number, if it has one, and what it is about."""
+    name = DOCUMENTS[key].name
+    return f"Document {key}: {name}" if key.isdigit() else f"{name[0].upper()}{name[1:]}"
+
 
 PLACES: dict[str, list[str]] = {}
 """Where each rule is decided: rule id to the qualified names of the functions that carry it."""

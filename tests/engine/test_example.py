@@ -9,7 +9,7 @@ from hypothesis.stateful import rule
 
 from conformance.engine.example import RunningExample
 from conformance.engine.machines import Machine
-from conformance.engine.run import run_round
+from conformance.engine.performing import run_round
 from conformance.lockstep.lockstep import Lockstep
 from model.example import Example
 from model.operations import CreateTopic, OpenProducer, ReadLog, Restart

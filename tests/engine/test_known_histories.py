@@ -9,8 +9,8 @@ import pytest
 
 from conformance.brokers.select import parse_broker
 from conformance.clusters import QUICK
+from conformance.engine.performing import perform
 from conformance.engine.plugin import SUITE_SETTINGS
-from conformance.engine.run import perform
 from conformance.history import document
 from conformance.history.document import Violation
 from conformance.known import KnownDeviation, shipped

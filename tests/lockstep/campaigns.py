@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from conformance.engine.example import RunningExample
 from conformance.engine.machines import Machine, MachineFactory
-from conformance.engine.run import derived_seed
+from conformance.engine.performing import derived_seed
 from conformance.history.document import Step, Violation
 from conformance.history.validation import nonsense
 from conformance.lockstep.lockstep import Lockstep

@@ -17,8 +17,8 @@ import click
 
 from conformance.brokers.select import parse_broker
 from conformance.engine.example import RunningExample
+from conformance.engine.performing import run_round
 from conformance.engine.plugin import SUITE_SETTINGS
-from conformance.engine.run import run_round
 from conformance.engine.slices import topics_of
 from conformance.history.document import Step
 from conformance.history.journal import Journal
@@ -38,7 +38,7 @@ def counted(steps: Iterable[Step]) -> Counter[tuple[str, bool]]:
     steps = list(steps)
     state = Example(known=frozenset(DEVIATIONS))
     for step, topic in zip(steps, topics_of([step.operation for step in steps]), strict=True):
-        judged = judge(state, step.operation, step.outcome, step.late, step.at)
+        judged = judge(state, step.operation, step.outcome, step.late, step.at, step.unexpected)
         if isinstance(judged, Broken):
             click.echo(f"{judged.rule} is broken: {judged.because}")
             break

@@ -7,7 +7,7 @@ by ``tenant/namespace``. Nothing is waited for here: some policies become effect
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from http import HTTPStatus
 from types import TracebackType
 from typing import Final, Literal, Self
@@ -47,9 +47,18 @@ _LATEST: Final = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
 class Admin:
     """The admin interface of one cluster."""
 
-    def __init__(self, service: Service | str, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
-        """``service``: of an admin address, ``http://host:port``; ``timeout_s`` bounds every request."""
-        self._http = AdminHttp(service, timeout_s=timeout_s)
+    def __init__(
+        self,
+        service: Service | str,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        on_error: Callable[[AdminError], None] | None = None,
+    ) -> None:
+        """``service``: of an admin address, ``http://host:port``; ``timeout_s`` bounds every request.
+
+        ``on_error`` is shown every error that is answered, whatever its caller makes of it.
+        """
+        self._http = AdminHttp(service, timeout_s=timeout_s, on_error=on_error)
 
     def __enter__(self) -> Self:
         return self

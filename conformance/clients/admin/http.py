@@ -7,7 +7,7 @@ Only an address that takes no connection is passed over for the next one, as not
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, urljoin, urlsplit
@@ -46,8 +46,11 @@ class AdminError(HarnessError):
             whose = "the suite's role" if role is None else f"role {role!r}"
             said = f"{whose} may not {_deed(request)} on this cluster ({status}: {_sentence(reason)})"
         super().__init__(said)
+        self.request = request
         self.status = status
         self.reason = reason
+        self.sentence = _sentence(reason)
+        """The reason in one sentence, without the trace that brokers put behind it."""
 
     @property
     def may_pass(self) -> bool:
@@ -91,8 +94,15 @@ def _deed(request: str) -> str:
 class AdminHttp:
     """The REST interface below ``http://host:port/admin/v2``, at one or several addresses."""
 
-    def __init__(self, service: Service | str, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
-        """``timeout_s`` bounds every request, from its sending to its answer."""
+    def __init__(
+        self,
+        service: Service | str,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        on_error: Callable[[AdminError], None] | None = None,
+    ) -> None:
+        """``timeout_s`` bounds every request, from its sending to its answer; ``on_error`` is shown every error."""
+        self._on_error = on_error
         self._service = Service.of(service)
         self._addresses = addresses_of(self._service.url, WEB)
         self._is_tls = self._service.is_tls
@@ -118,7 +128,10 @@ class AdminHttp:
             below += "?" + "&".join(f"{quote(key)}={quote(value)}" for key, value in query.items())
         response = self._ask_one(method, below, data)
         if response.status >= 300:
-            raise self._error(f"{method} {path}", response)
+            error = self._error(f"{method} {path}", response)
+            if self._on_error is not None:
+                self._on_error(error)
+            raise error
         return response
 
     def _ask_one(self, method: str, below: str, data: bytes | None) -> urllib3.BaseHTTPResponse:
@@ -182,7 +195,9 @@ def _lost(method: str, url: str, error: HTTPError) -> ConnectionLost | NoAnswer:
     parts = urlsplit(url)
     timed_out = isinstance(error, TimeoutError) and not isinstance(error, NewConnectionError)
     kind = NoAnswer if timed_out else ConnectionLost
-    return kind(f"{method} {url}: {cause_of(error, parts.hostname or '', parts.port or 0)}")
+    lost = kind(f"{method} {url}: {cause_of(error, parts.hostname or '', parts.port or 0)}")
+    lost.interface = "admin"
+    return lost
 
 
 def topic_path(topic: str) -> str:

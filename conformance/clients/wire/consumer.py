@@ -139,6 +139,11 @@ class WireConsumer:
         """Whether it can receive more: neither side closed it, and its connection is there."""
         return self._closed is None
 
+    @property
+    def why_closed(self) -> str | None:
+        """Why it is closed; None while it is open."""
+        return self._closed
+
     def flow(self, permits: int) -> None:
         """Permit the broker to send this many messages more. Raises :class:`ConnectionLost`."""
         self._check_open()

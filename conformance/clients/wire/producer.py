@@ -104,6 +104,11 @@ class WireProducer:
         """Whether it can send: neither side closed it, and its connection is there."""
         return self._closed is None
 
+    @property
+    def why_closed(self) -> str | None:
+        """Why it is closed; None while it is open."""
+        return self._closed
+
     def send(
         self,
         sequence_id: int,

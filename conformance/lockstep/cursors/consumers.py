@@ -147,6 +147,11 @@ class WireMember:
         return self._consumer.is_open
 
     @property
+    def why_closed(self) -> str | None:
+        """Why it is closed; None while it is open."""
+        return self._consumer.why_closed
+
+    @property
     def waiting_count(self) -> int:
         """How many messages have arrived and were not received yet."""
         return len(self._waiting)

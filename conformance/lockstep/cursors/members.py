@@ -5,19 +5,20 @@ When one went, the broker has noticed before anything else is done, so that the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
 
 from conformance.clients.outcomes import ConnectionLost, ServerRefused
 from conformance.harness_error import HarnessError
+from conformance.lockstep.answers import LateForStats, LateToReturn
 from conformance.lockstep.cursors.accounts import Watch, account_of, port_of
 from conformance.lockstep.cursors.consumers import Member, WireMember
 from conformance.lockstep.cursors.official import OfficialMember
 from conformance.lockstep.positions import Whereabouts
 from conformance.lockstep.world import World
-from conformance.wait import Deadline, retry, wait_until
+from conformance.wait import Deadline, wait_until
 from model.events import Delivery, Refused
 from model.log import Position
 from model.subscription_operations import Subscribe
@@ -85,7 +86,13 @@ class Members:
             return error.may_pass or (is_busy and not is_taken)
 
         try:
-            return retry(lambda: self._connect(operation, topic), LET_IN_TIMEOUT_S, may_pass=may_pass)
+            return self._world.answers.retry(
+                lambda: self._connect(operation, topic),
+                LET_IN_TIMEOUT_S,
+                what=f"subscribing {operation.consumer}",
+                topic=topic,
+                may_pass=may_pass,
+            )
         except ServerRefused as refused:
             return Refused(refused.code, refused.message)
 
@@ -153,13 +160,13 @@ class Members:
             self.await_gone(member)
 
     def cut_connection(self, member: OfficialMember) -> None:
-        """Cut the connections of pulsar-client, and wait until it has come back; HarnessError if it does not."""
+        """Cut the connections of pulsar-client, and wait until it has come back; LateToReturn if it does not."""
         before = member.ports
         member.cut_off()
         deadline = Deadline.after(LET_IN_TIMEOUT_S)
         for topic in self.parts(member.topic):
             if not wait_until(partial(self._is_back, member, topic, before), deadline):
-                raise HarnessError(f"in {LET_IN_TIMEOUT_S:g} s pulsar-client did not reconnect")
+                raise LateToReturn(f"in {LET_IN_TIMEOUT_S:g} s pulsar-client did not reconnect")
 
     def _is_back(self, member: Member, topic: str, before: Sequence[int]) -> bool:
         found = self._world.admin.stats(topic).subscriptions.get(member.subscription)
@@ -171,7 +178,7 @@ class Members:
         deadline = Deadline.after(GONE_TIMEOUT_S)
         for topic in self.parts(member.topic):
             if not wait_until(partial(self._is_gone, member, topic), deadline):
-                raise HarnessError(f"in {GONE_TIMEOUT_S:g} s the broker did not notice that a consumer was cut off")
+                raise LateForStats(f"in {GONE_TIMEOUT_S:g} s the broker did not notice that a consumer was cut off")
 
     def _is_gone(self, member: Member, topic: str) -> bool:
         found = self._world.admin.stats(topic).subscriptions.get(member.subscription)
@@ -195,6 +202,15 @@ class Members:
                 gone.append(self._there.pop(consumer))
                 member.crash()
         return gone
+
+    def closed(self) -> Iterator[tuple[str, str, str]]:
+        """The wire client's consumers that are closed and ought to be there: name, real topic, why.
+
+        Those that come through a proxy are left out: the network may have closed them.
+        """
+        for consumer, member in self._there.items():
+            if isinstance(member, WireMember) and member.proxy is None and member.why_closed is not None:
+                yield consumer, member.topic, member.why_closed
 
     def cut_all(self) -> None:
         """Cut all consumers off, whatever the broker makes of it."""

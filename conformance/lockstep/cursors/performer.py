@@ -6,7 +6,7 @@ leaving operations out: it is then skipped, and says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, assert_never
 
@@ -108,6 +108,15 @@ class Cursors:
     def knows_limit(self, topic: str, persisted_per_s: float) -> None:
         """The cursors of this topic are not persisted with every acknowledgment, but so often at most."""
         self._persisted.has_limit(topic, persisted_per_s)
+
+    def topic_of(self, consumer: str) -> str | None:
+        """The real name of the topic that a consumer is subscribed to."""
+        member = self._members.get(consumer)
+        return None if member is None else member.topic
+
+    def closed(self) -> Iterator[tuple[str, str, str]]:
+        """The consumers that the broker has closed: name, real topic, why."""
+        return self._members.closed()
 
     def moved(self, topic: str | None = None) -> None:
         """A topic, or, with None, the broker with all of them, was stopped and is reloaded."""
@@ -229,6 +238,7 @@ class Cursors:
             return self._no_topic(operation.topic)
         if self._members.get(operation.consumer) is not None:
             return Skipped("a consumer of this name is subscribed")
+        self._world.answers.opened(operation.consumer, topic)
         return self._members.subscribe(operation, topic) or Subscribed()
 
     def _close(self, consumer: str) -> AnyOutcome:

@@ -21,7 +21,7 @@ from model.explorations.deduplication.world import Setup, World
 from model.explore import explore
 from model.failpoints import FAILPOINTS, AnyFailpoint
 from model.key_shared import draining
-from model.rules.catalogue import DOCUMENTS, Rule
+from model.rules.catalogue import DOCUMENTS, Rule, heading
 from model.variants import NamedVariant
 
 _DRAWN = Setup(sources=(source("A", 1),), failures=1, restart=None)
@@ -32,7 +32,7 @@ def rules_page(rules: Iterable[Rule]) -> str:
     """Every rule of the catalogue, document by document."""
     all_rules = tuple(rules)
     sections = [
-        f"## Document {number}: {document.name}\n\nThe document: {document.title}. Public pages: "
+        f"## {heading(number)}\n\nThe document: {document.title}. Public pages: "
         + ", ".join(f"[{page.title}]({page.address})" for page in document.pages)
         + ".\n\n"
         + grid(
@@ -47,7 +47,8 @@ def rules_page(rules: Iterable[Rule]) -> str:
     ]
     return page(
         "Rules",
-        "Every statement of the five documents, in the suite's words. A rule is decided by *wire*, what clients and "
+        "Every statement of the five documents, in the suite's words, and what a broker owes its clients whatever the "
+        "document. A rule is decided by *wire*, what clients and "
         "the admin API observe; *stats*, the broker's stats; *fault*, only with a fault; *model*, exploring the model "
         "alone. `pulsar-conformance rules` prints the same.",
         *sections,

@@ -15,6 +15,7 @@ from conformance.report.sentences.consumption import outcome_in_words
 from conformance.report.sentences.lists import count, ends, joined, times
 from model.cluster_events import ReplicationOutcome
 from model.events import (
+    Abandoned,
     AnyOutcome,
     ChunkRate,
     Cleared,
@@ -49,6 +50,7 @@ from model.events import (
     Unknown,
 )
 from model.operations import AnyOperation, Send
+from model.service.unexpected import Closed, ErrorAnswer, Overdue, Silence, Unexpected
 from model.traffic import Delivery
 from model.vocabulary import Entry
 
@@ -86,6 +88,21 @@ def results(operation: AnyOperation, outcome: AnyOutcome) -> tuple[Result, ...]:
     missing = len(operation.entries) - len(outcome.answers)
     silence = [Result(f"no answer for the other {missing}")] if missing > 0 else []
     return (*ends(told, Result), *silence, *seen)
+
+
+def unexpected_in_words(unexpected: Unexpected) -> str:
+    """What a broker did beside the outcome of a step."""
+    match unexpected:
+        case ErrorAnswer(request=request, code=code, message=message, is_last=is_last):
+            return f"{request} is {'' if is_last else 'first '}answered with {code} ({message})"
+        case Silence(request=request, why=why):
+            return f"{request} is not answered ({why})"
+        case Closed(actor=actor, why=why):
+            return f"{actor} is closed ({why})"
+        case Overdue(what=what):
+            return what
+        case _:
+            assert_never(unexpected)
 
 
 def told_late(late: Late) -> str:
@@ -141,6 +158,8 @@ def _plain(outcome: AnyOutcome) -> str:
             return f"refused with {code}" + (f" ({message})" if message else "")
         case Unknown(why=why):
             return f"unknown, because {why}"
+        case Abandoned(why=why):
+            return f"given up: {why}"
         case Stored(position=position):
             return f"stored at {position}"
         case Duplicate():

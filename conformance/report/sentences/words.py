@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from conformance.history.document import History, Step
 from conformance.report.sentences.actions import who_did_what
 from conformance.report.sentences.participants import BROKER, SUITE, Cast
-from conformance.report.sentences.results import Result, Tone, results, told_late
+from conformance.report.sentences.results import Result, Tone, results, told_late, unexpected_in_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,10 @@ def _telling(number: int, step: Step, cast: Cast) -> Telling:
         actor=actor,
         subject=subject,
         did=did,
-        results=results(step.operation, step.outcome),
+        results=(
+            *results(step.operation, step.outcome),
+            *(Result(unexpected_in_words(one), Tone.REFUSED) for one in step.unexpected),
+        ),
         late="; ".join(told_late(late) for late in step.late),
         invoked_ms=step.invoked_ms,
         completed_ms=step.completed_ms,

@@ -1,0 +1,85 @@
+"""Performs what machines choose: a round of Hypothesis, and a sequence of operations as one example."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import itertools
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import hypothesis
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+
+from conformance.engine.example import RunningExample, idle
+from conformance.engine.machines import Machine
+from conformance.engine.minimise import Attempt
+from conformance.history.document import Violation
+from conformance.lockstep.lockstep import CutShort, Lockstep, RuleBroken
+from model.operations import AnyOperation, Send
+
+
+def run_round(machine: Machine, begin: Callable[[], RunningExample], *, seed: int) -> None:
+    """Have Hypothesis choose ``machine.examples`` examples, each performed on what ``begin`` gives.
+
+    The first one of a round is always the simplest that there is: the first of all choices, everywhere. With few
+    examples to a round that would be much of what is done, the same each time; so nothing is performed for it.
+    """
+    is_simplest = itertools.chain([True], itertools.repeat(False))
+
+    def factory() -> RuleBasedStateMachine:
+        return machine.factory(idle() if next(is_simplest) else begin())
+
+    seeded = hypothesis.seed(seed)(factory)
+    run_state_machine_as_test(
+        # Hypothesis takes any function that gives a machine; its annotation only speaks of classes.
+        cast("type[RuleBasedStateMachine]", seeded),
+        settings=settings(
+            max_examples=1 + machine.examples,
+            stateful_step_count=machine.steps,
+            phases=(Phase.generate,),
+            database=None,
+            deadline=None,
+            print_blob=False,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def perform(operations: Sequence[AnyOperation], lockstep: Lockstep) -> Attempt:
+    """Perform a whole sequence of operations as one example, finish it, and say what it came to; HarnessError
+    passes."""
+    violation: Violation | None = None
+    try:
+        for operation in operations:
+            lockstep.do(operation)
+        lockstep.finish()
+    except RuleBroken as broken:
+        violation = broken.violation
+    except CutShort:
+        pass
+    finally:
+        lockstep.performer.close()
+    return Attempt(tuple(lockstep.steps), lockstep.chosen, violation)
+
+
+def spare_the_collector() -> None:
+    """Let the cyclic garbage collector run seldom, in a process of the suite's own.
+
+    What is kept of an example is values without cycles; looking through all of them again and again costs as much as
+    judging them does.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 50)
+
+
+def weight(operation: AnyOperation) -> int:
+    """How many operations one counts for: a send as many as it has entries."""
+    return len(operation.entries) if isinstance(operation, Send) else 1
+
+
+def derived_seed(seed: int, machine: str, number: int) -> int:
+    """The seed of one round of one machine: a run's seed decides all of them."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{machine}/{number}".encode()).digest()[:8])

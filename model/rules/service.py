@@ -1,0 +1,57 @@
+"""The rules of the family SERVE: what a broker owes its clients, whichever document a topic is about."""
+
+from __future__ import annotations
+
+from model.rules.rule import Decided, Rule
+
+STATEMENTS = (
+    Rule(
+        "SERVE-01",
+        "service",
+        "A legal request of a client or an administrator is answered within a bound, with success or a documented error: never with an internal error, never by silence.",
+        (Decided.WIRE,),
+        "Binary protocol: Command; admin API: HTTP status codes",
+    ),
+    Rule(
+        "SERVE-02",
+        "service",
+        "A connection that did nothing wrong is closed only for a reason (unload, restart, takeover, seek); what was closed can be opened again within a bound.",
+        (Decided.WIRE,),
+        "Binary protocol: Producer, Consumer",
+    ),
+    Rule(
+        "SERVE-03",
+        "service",
+        "In every type of subscription, after every operation (an administrator's among them), a connected consumer with permits is given what is due, within a bound.",
+        (Decided.WIRE,),
+        "Binary protocol: Flow control",
+    ),
+    Rule(
+        "SERVE-04",
+        "service",
+        "The accounts agree with what was done, after every operation: backlog, unacknowledged messages of subscription and consumer, blocked flags, draining hashes, permits.",
+        (Decided.STATS,),
+        "Admin API: topic stats",
+    ),
+    Rule(
+        "SERVE-05",
+        "service",
+        "Subscriptions and policies that cannot live together are refused, those that can are not; limits that are configured (unacknowledged messages, consumers, pending chunks) hold, and are lifted when their cause is gone.",
+        (Decided.WIRE,),
+        "Subscriptions: subscription types; admin API: namespace policies",
+    ),
+    Rule(
+        "SERVE-06",
+        "service",
+        "One owner: of two brokers only the owner of a topic stores and confirms. What a broker confirms after it lost ownership (frozen, cut off from the metadata store) was stored before. A takeover loses nothing confirmed and stores nothing twice.",
+        (Decided.FAULT,),
+        "Architecture: brokers",
+    ),
+    Rule(
+        "SERVE-07",
+        "service",
+        "Loss of bookies within what the write and ack quorum allow loses nothing confirmed and goes on after the ensemble changed.",
+        (Decided.FAULT,),
+        "Architecture: persistent storage",
+    ),
+)

@@ -1,0 +1,74 @@
+"""Whether there is a reason for what a broker did unasked: SERVE-01, SERVE-02, and what is overdue.
+
+A fault that was injected is a reason for exactly what it causes. Writes that fail on a topic explain why the binary
+protocol refuses its clients and why its producers are closed, and nothing that the admin API says. A topic that is
+being loaded may be refused as the protocol says, until the time for that is over. Network faults explain what becomes
+of the producers' connections, which alone go through them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from model.rules.catalogue import carries
+from model.judgement import Allowed, Broken
+from model.service.unexpected import Closed, ErrorAnswer, Overdue, Silence, Unexpected
+
+OF_LOADING: Final = frozenset({"MetadataError", "PersistenceError", "ServiceNotReady"})
+"""How brokers refuse clients while they load a topic, by release; the protocol has them ask again."""
+OF_FAILED_WRITES: Final = frozenset({"PersistenceError", "ServiceNotReady"})
+"""How brokers refuse clients of a topic whose write failed, until it has recovered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reasons:
+    """What may be a reason: topics whose writes fail, topics that are being loaded or end, faults of the network."""
+
+    failing: frozenset[str] = frozenset()
+    loading: frozenset[str] = frozenset()
+    ending: frozenset[str] = frozenset()
+    is_disturbed: bool = False
+
+
+def judge(unexpected: Unexpected, reasons: Reasons) -> Allowed[None] | Broken:
+    """Whether one of the reasons explains this."""
+    match unexpected:
+        case ErrorAnswer():
+            return _error(unexpected, reasons)
+        case Silence():
+            return _silence(unexpected, reasons)
+        case Closed():
+            return _closed(unexpected, reasons)
+        case Overdue(rule, what):
+            return Broken(rule, what)
+        case _:
+            assert_never(unexpected)
+
+
+@carries("SERVE-01")
+def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
+    """An error that is documented, and comes while a topic cannot be served, is an answer; any other is none."""
+    is_binary = answer.interface == "binary"
+    if is_binary and answer.topic in reasons.failing and answer.code in OF_FAILED_WRITES:
+        return Allowed(None)
+    if is_binary and answer.topic in reasons.loading and answer.code in OF_LOADING and not answer.is_last:
+        return Allowed(None)
+    how = "is answered" if answer.is_last else "is first answered"
+    return Broken("SERVE-01", f"{answer.request} {how} with {answer.code}: {answer.message}")
+
+
+@carries("SERVE-01")
+def _silence(silence: Silence, reasons: Reasons) -> Allowed[None] | Broken:
+    """Only the network can swallow an answer."""
+    if silence.interface == "binary" and reasons.is_disturbed:
+        return Allowed(None)
+    return Broken("SERVE-01", f"{silence.request} is not answered: {silence.why}")
+
+
+@carries("SERVE-02")
+def _closed(closed: Closed, reasons: Reasons) -> Allowed[None] | Broken:
+    """A broker closes what it cannot serve: producers of a topic whose write failed, or that was terminated."""
+    if closed.topic in reasons.failing | reasons.ending or reasons.is_disturbed:
+        return Allowed(None)
+    return Broken("SERVE-02", f"{closed.actor}, which did nothing wrong, lost its connection: {closed.why}")

@@ -1,0 +1,112 @@
+"""SERVE-05 and refusals of SERVE-01: whether a broker refuses what it must, and nothing else.
+
+Judged are the requests whose reasons for a refusal are all known here: subscribing, opening a producer, creating and
+deleting a subscription. Where a reason may be there or not, nothing is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from model.rules.catalogue import carries
+from model.events import AnyOutcome, Done, Opened, Refused, Subscribed
+from model.judgement import Allowed, Broken
+from model.operations import AnyOperation, OpenProducer
+from model.service.state import Service
+from model.subscription_operations import CreateSubscription, DeleteSubscription, Subscribe
+from model.subscriptions.consumers import Consumer
+from model.subscriptions.state import Consumption
+
+Judged = Allowed[None] | Broken
+
+NOT_JUDGED: Final = Allowed(None)
+SERVE_05: Final = Allowed(None, ("SERVE-05",))
+EXISTS: Final = "409"
+IS_USED: Final = "412"
+IS_BUSY: Final = "ProducerBusy"
+
+
+def judge(
+    service: Service, consumption: Consumption, operation: AnyOperation, outcome: AnyOutcome, *, is_certain: bool
+) -> Judged:
+    """Whether this was refused, or not refused, for a reason; ``is_certain``: who is connected is known for sure."""
+    match operation:
+        case OpenProducer():
+            return _opened(service, operation, outcome, is_certain=is_certain)
+        case Subscribe(topic=topic) if consumption.parts_of(topic):
+            return _subscribed(consumption, operation, outcome, is_certain=is_certain)
+        case CreateSubscription(topic, subscription) if topic in consumption.topics:
+            return _created(operation, outcome, exists=(topic, subscription) in consumption.cursors)
+        case DeleteSubscription(topic, subscription) if (topic, subscription) in consumption.cursors:
+            used_by = [name for name, _ in consumption.of_subscription((topic, subscription))]
+            return _deleted(operation, outcome, used_by=used_by)
+        case _:
+            return NOT_JUDGED
+
+
+@carries("SERVE-05")
+def _subscribed(consumption: Consumption, operation: Subscribe, outcome: AnyOutcome, *, is_certain: bool) -> Judged:
+    """An Exclusive subscription has one consumer, and all consumers of a subscription are of one type."""
+    others = dict(_others(consumption, operation))
+    if any(_may_be_in_the_way(other, operation) for other in others.values()):
+        return NOT_JUDGED
+    conflicts = [name for name, other in others.items() if _is_in_the_way(other, operation)]
+    what = f"{operation.consumer} subscribes to {operation.subscription} ({operation.kind})"
+    if isinstance(outcome, Refused) and not conflicts:
+        return Broken("SERVE-05", f"{what} and is refused without a reason: {outcome.code}, {outcome.message}")
+    if isinstance(outcome, Subscribed) and conflicts and is_certain:
+        with_type = ", ".join(f"{name} ({others[name].kind})" for name in conflicts)
+        return Broken("SERVE-05", f"{what} and is let in beside {with_type}")
+    return SERVE_05 if others and isinstance(outcome, Refused | Subscribed) else NOT_JUDGED
+
+
+def _others(consumption: Consumption, operation: Subscribe) -> Iterator[tuple[str, Consumer]]:
+    for topic in consumption.parts_of(operation.topic):
+        yield from consumption.of_subscription((topic, operation.subscription))
+
+
+def _is_in_the_way(other: Consumer, operation: Subscribe) -> bool:
+    return other.kind != operation.kind or operation.kind == "Exclusive"
+
+
+def _may_be_in_the_way(other: Consumer, operation: Subscribe) -> bool:
+    """Whether it depends on what is not known here: who is connected at the moment, and which hashes are claimed."""
+    claims = other.claims_hashes or bool(operation.sticky) or other.keeps_keys == operation.out_of_order
+    return not other.is_back or (operation.kind == other.kind == "Key_Shared" and claims)
+
+
+@carries("SERVE-01")
+def _opened(service: Service, operation: OpenProducer, outcome: AnyOutcome, *, is_certain: bool) -> Judged:
+    """A producer's name is busy while another producer of the topic has it, and at no other time."""
+    topic, name = operation.topic, operation.producer
+    has_it = [session for session, one in service.producers.items() if (one.topic, one.name) == (topic, name)]
+    what = f"producer {name} of {operation.session}"
+    others = [session for session in has_it if session != operation.session]
+    if isinstance(outcome, Refused) and outcome.code == IS_BUSY and not others:
+        return Broken("SERVE-01", f"{what} is refused without a reason: {outcome.code}, {outcome.message}")
+    if isinstance(outcome, Opened) and is_certain and any(service.producers[one].is_wire for one in others):
+        return Broken("SERVE-05", f"{what} is let in, although {others[0]} has the name")
+    return SERVE_05 if others and isinstance(outcome, Refused | Opened) else NOT_JUDGED
+
+
+@carries("SERVE-01")
+def _created(operation: CreateSubscription, outcome: AnyOutcome, *, exists: bool) -> Judged:
+    """A subscription is created unless it exists."""
+    if isinstance(outcome, Refused) and not (exists and outcome.code == EXISTS):
+        return _without_reason(f"creating {operation.subscription}", outcome)
+    if isinstance(outcome, Done) and exists:
+        return Broken("SERVE-05", f"{operation.subscription} is created, although it exists")
+    return SERVE_05 if exists else NOT_JUDGED
+
+
+@carries("SERVE-01")
+def _deleted(operation: DeleteSubscription, outcome: AnyOutcome, *, used_by: list[str]) -> Judged:
+    """A subscription is deleted unless consumers are connected to it."""
+    if isinstance(outcome, Refused) and not (used_by and outcome.code == IS_USED):
+        return _without_reason(f"deleting {operation.subscription}", outcome)
+    return SERVE_05 if used_by and isinstance(outcome, Refused) else NOT_JUDGED
+
+
+def _without_reason(what: str, refused: Refused) -> Broken:
+    return Broken("SERVE-01", f"{what} is refused without a reason: {refused.code}, {refused.message}")

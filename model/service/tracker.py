@@ -1,0 +1,100 @@
+"""The family SERVE followed operation by operation: what is known of the service beside the documents' own state."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from model.events import (
+    AllReceived,
+    AnyOutcome,
+    Consumed,
+    CursorRead,
+    Drained,
+    DueReceived,
+    Opened,
+    ReceivedMessages,
+    Skipped,
+    SourceStarted,
+    Subscribed,
+)
+from model.judgement import Allowed, Broken
+from model.operations import (
+    AnyOperation,
+    CloseProducer,
+    CrashProducer,
+    CreateTopic,
+    Kill,
+    OpenProducer,
+    Restart,
+    Unload,
+)
+from model.service import refusals
+from model.service.judging import Reasons, judge
+from model.service.state import OpenedProducer, Service
+from model.service.unexpected import Closed, Unexpected
+from model.subscriptions.state import Consumption
+from model.vocabulary import partition_name
+
+DELIVERED = (ReceivedMessages, AllReceived, DueReceived, Consumed, Drained)
+"""Outcomes for which all was waited for that was due to somebody."""
+ACCOUNTS = (CursorRead, DueReceived)
+"""Outcomes that have what the broker counts."""
+
+
+def unexpected(state: Service, observed: Iterable[Unexpected], reasons: Reasons) -> Allowed[Service] | Broken:
+    """What a broker did beside the outcome of a step, each with the reasons that there are for it."""
+    reasons = replace(reasons, loading=state.loading)
+    for one in observed:
+        judged = judge(one, reasons)
+        if isinstance(judged, Broken):
+            return judged
+        if isinstance(one, Closed):
+            state = _without(state, [one.actor])
+    return Allowed(state)
+
+
+def served(
+    state: Service, consumption: Consumption, operation: AnyOperation, outcome: AnyOutcome, *, is_certain: bool
+) -> Allowed[Service] | Broken:
+    """An operation came to an end with this outcome. ``consumption`` is as before it; ``is_certain``: nothing fails,
+    so who is connected is known."""
+    if isinstance(outcome, Skipped):
+        return Allowed(state)
+    judged = refusals.judge(state, consumption, operation, outcome, is_certain=is_certain)
+    if isinstance(judged, Broken):
+        return judged
+    exercised = ("SERVE-01", *judged.exercised)
+    if isinstance(outcome, DELIVERED):
+        exercised = (*exercised, "SERVE-03")
+    if isinstance(outcome, ACCOUNTS):
+        exercised = (*exercised, "SERVE-04")
+    topic = operation.topic
+    if isinstance(outcome, Opened | Subscribed | SourceStarted) and topic in state.loading:
+        state = replace(state, loading=state.loading - {topic})
+        exercised = (*exercised, "SERVE-02")
+    return Allowed(_after(state, operation, outcome), exercised)
+
+
+def _after(state: Service, operation: AnyOperation, outcome: AnyOutcome) -> Service:
+    match operation:
+        case CreateTopic(name, partitions=partitions):
+            made = {name, *(partition_name(name, number) for number in range(partitions))}
+            return replace(state, topics=state.topics | made, loading=state.loading | made)
+        case OpenProducer(session, topic, producer, client=client) if isinstance(outcome, Opened):
+            opened = OpenedProducer(topic, producer, is_wire=client == "wire")
+            return replace(state, producers={**state.producers, session: opened})
+        case CloseProducer(session) | CrashProducer(session):
+            return _without(state, [session])
+        case Unload(name):
+            dropped = [session for session, one in state.producers.items() if one.is_wire and one.topic == name]
+            return _without(replace(state, loading=state.loading | {name}), dropped)
+        case Restart() | Kill():
+            dropped = [session for session, one in state.producers.items() if one.is_wire]
+            return _without(replace(state, loading=state.topics), dropped)
+        case _:
+            return state
+
+
+def _without(state: Service, sessions: Collection[str]) -> Service:
+    return replace(state, producers={name: one for name, one in state.producers.items() if name not in sessions})
