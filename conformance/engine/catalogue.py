@@ -32,7 +32,7 @@ class Description:
 
     @property
     def document(self) -> str:
-        """The number of the document whose rules it decides."""
+        """The key of the document whose rules it decides: its number, or ``service``."""
         return RULES[self.decides[0]].document
 
 
@@ -318,6 +318,12 @@ DESCRIPTIONS: tuple[Description, ...] = (
         share=1.0,
         steps=10,
         examples=5,
+    ),
+    Description(
+        name="service",
+        summary="Asks for what is in use, and for what is not, and reads the broker's accounts after each request.",
+        decides=("SERVE-01", "SERVE-02", "SERVE-03", "SERVE-04", "SERVE-05"),
+        share=4.0,
     ),
 )
 

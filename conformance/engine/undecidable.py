@@ -9,6 +9,12 @@ from conformance.brokers.interface import Capability
 from conformance.engine.machines import Machine
 from conformance.lockstep.world import World
 
+OF_LARGER_DEPLOYMENTS: Final[Mapping[str, str]] = {
+    "SERVE-06": "it needs a deployment of two brokers, and this one has one",
+    "SERVE-07": "it needs a deployment of several bookies, and this one has one",
+}
+"""Rules that no machine decides yet, for no deployment of the suite can show them."""
+
 _DOING: Final[Mapping[Capability, str]] = {
     Capability.RESTART: "restart it",
     Capability.KILL: "kill it",

@@ -10,20 +10,18 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, assert_never
 
 from conformance.brokers.interface import Capability
-from conformance.clients.admin.stored_log import last_stored
-from conformance.clients.admin.types import CursorStats
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.clients.wire import read_log as logs
 from conformance.harness_error import HarnessError
-from conformance.lockstep.answers import BROKER_ERRORS, LATE, Answers, LateForStats
+from conformance.lockstep.answers import BROKER_ERRORS, LATE, Answers
 from conformance.lockstep.applications.performer import Applications
 from conformance.lockstep.chunking.performer import Chunks
 from conformance.lockstep.cursors.performer import Cursors
 from conformance.lockstep.network import Network
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.positions import Whereabouts
+from conformance.lockstep.reading import entry_of, read_whole_log, settled_cursor
 from conformance.lockstep.replication.performer import ReplicationPerformer
-from conformance.lockstep.sessions import ANSWER_TIMEOUT_S, OfficialSession, ProducerSession, WireSession
+from conformance.lockstep.sessions import OfficialSession, ProducerSession, WireSession
 from conformance.lockstep.world import World
 from conformance.wait import wait_until
 from model.cluster_operations import ReplicationOperation
@@ -70,7 +68,7 @@ from model.operations import (
     UseProxy,
 )
 from model.subscription_operations import KeyOperation
-from model.vocabulary import Entry, Message, Persistence, partition_name
+from model.vocabulary import Persistence, partition_name
 
 DEDUPLICATION_CURSOR: Final = "pulsar.dedup"
 POLICY_TIMEOUT_S: Final = 10.0
@@ -461,49 +459,18 @@ class RealPerformer:
         if name is None:
             return Performed(Skipped("there is no such topic"))
         late = self._collect(self._sessions_on(name))
-        cursor = self._settled_cursor(name)
+        cursor = settled_cursor(self._world.admin, name, DEDUPLICATION_CURSOR)
         if cursor is None:
             return Performed(Skipped("there is no snapshot cursor"), late)
         return Performed(SnapshotRead(Position.parse(cursor.mark_delete_position), cursor.properties), late)
-
-    def _settled_cursor(self, name: str) -> CursorStats | None:
-        """The snapshot's cursor as it is stored.
-
-        While a snapshot is being written, the broker shows the new position with the old properties, so it is read
-        until it is twice the same and no write of it is waiting for the cursor's ledger.
-        """
-        looks: list[CursorStats | None] = [None]
-
-        def is_settled() -> bool:
-            looks.append(self._world.admin.internal_stats(name).cursors.get(DEDUPLICATION_CURSOR))
-            before, cursor = looks[-2:]
-            return cursor is None or (cursor == before and cursor.state != "SwitchingLedger")
-
-        if not wait_until(is_settled, POLICY_TIMEOUT_S, pause_s=0.0):
-            raise LateForStats("the cursor of the deduplication snapshot does not settle")
-        return looks[-1]
 
     def _read_log(self, topic: str) -> Performed:
         name = self._topics.get(topic)
         if name is None:
             return Performed(Skipped("there is no such topic"))
         late = self._collect(self._sessions_on(name))
-        logged = (LoggedEntry(e.position, e.producer_name, _entry(e)) for e in self._logged(name))
+        logged = (LoggedEntry(e.position, e.producer_name, entry_of(e)) for e in read_whole_log(self._world, name))
         return Performed(LogRead(tuple(logged)), late)
-
-    def _logged(self, name: str) -> list[logs.LoggedEntry]:
-        """The entries of a topic, asking for its end in another way where a broker cannot say it."""
-        try:
-            found = logs.read_log(self._world.reader, name, timeout_s=ANSWER_TIMEOUT_S)
-        except ConnectionLost:
-            # That is how 2.11 answers when it is asked for the end of a terminated topic that was loaded anew.
-            self._world.forget_reader()
-            found = []
-        if found:
-            return found
-        # Once loaded anew, a topic may say that its last entry is none, of an empty last ledger (seen on 4.0.8).
-        last = last_stored(self._world.admin.internal_stats(name))
-        return [] if last is None else logs.read_log(self._world.reader, name, timeout_s=ANSWER_TIMEOUT_S, last=last)
 
     def close(self) -> None:
         """End all sessions, and disarm what was armed."""
@@ -524,19 +491,6 @@ def _request(operation: AnyOperation) -> str:
     """An operation as a request, in a few words."""
     who = "" if operation.actor is None else f" of {operation.actor}"
     return f"{type(operation).__name__}{who}"
-
-
-def _entry(logged: logs.LoggedEntry) -> Entry:
-    return Entry(
-        tuple(
-            Message(sequence_id, _text(payload), key, None if ordering_key is None else _text(ordering_key))
-            for (sequence_id, payload), (key, ordering_key) in zip(logged.messages, logged.keys, strict=True)
-        )
-    )
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode(errors="replace")
 
 
 def _namespace_of(topic: str) -> str:

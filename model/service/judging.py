@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from model.rules.catalogue import carries
 from model.judgement import Allowed, Broken
+from model.rules.catalogue import carries
 from model.service.unexpected import Closed, ErrorAnswer, Overdue, Silence, Unexpected
 
 OF_LOADING: Final = frozenset({"MetadataError", "PersistenceError", "ServiceNotReady"})

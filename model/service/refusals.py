@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from model.rules.catalogue import carries
 from model.events import AnyOutcome, Done, Opened, Refused, Subscribed
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation, OpenProducer
+from model.rules.catalogue import carries
 from model.service.state import Service
 from model.subscription_operations import CreateSubscription, DeleteSubscription, Subscribe
 from model.subscriptions.consumers import Consumer
@@ -40,7 +40,7 @@ def judge(
             return _created(operation, outcome, exists=(topic, subscription) in consumption.cursors)
         case DeleteSubscription(topic, subscription) if (topic, subscription) in consumption.cursors:
             used_by = [name for name, _ in consumption.of_subscription((topic, subscription))]
-            return _deleted(operation, outcome, used_by=used_by)
+            return _deleted(operation, outcome, used_by=used_by, is_certain=is_certain)
         case _:
             return NOT_JUDGED
 
@@ -101,10 +101,12 @@ def _created(operation: CreateSubscription, outcome: AnyOutcome, *, exists: bool
 
 
 @carries("SERVE-01")
-def _deleted(operation: DeleteSubscription, outcome: AnyOutcome, *, used_by: list[str]) -> Judged:
+def _deleted(operation: DeleteSubscription, outcome: AnyOutcome, *, used_by: list[str], is_certain: bool) -> Judged:
     """A subscription is deleted unless consumers are connected to it."""
     if isinstance(outcome, Refused) and not (used_by and outcome.code == IS_USED):
         return _without_reason(f"deleting {operation.subscription}", outcome)
+    if isinstance(outcome, Done) and used_by and is_certain:
+        return Broken("SERVE-05", f"{operation.subscription} is deleted, although {used_by[0]} is connected to it")
     return SERVE_05 if used_by and isinstance(outcome, Refused) else NOT_JUDGED
 
 

@@ -37,7 +37,7 @@ SHIPPED = on_shipped_settings(MACHINE)
 
 
 def world(name: str, *capabilities: Capability) -> World:
-    broker = SimpleNamespace(name=name, capabilities=frozenset(capabilities))
+    broker = SimpleNamespace(name=name, capabilities=frozenset(capabilities), log_tail=lambda: "the end of the log")
     return cast(World, SimpleNamespace(broker=broker, capabilities=NothingMissing()))
 
 
@@ -68,10 +68,11 @@ def a_run(
     at: World = QUICK,
     budget_s: float | None = None,
     start_took_s: float = 0.0,
+    kept: Path | None = None,
 ) -> run.Run:
     began = time.monotonic() - start_took_s
     plan = run.Plan(broker="", seed=1, rules=frozenset(), report=tmp_path, budget_s=budget_s)
-    one = run.Run(plan, at, events.Teller(None, began=began), began=began, on_shipped=on_shipped)
+    one = run.Run(plan, at, events.Teller(kept, began=began), began=began, on_shipped=on_shipped)
     one.expect([MACHINE, SHIPPED])
     return one
 
@@ -115,12 +116,16 @@ def test_where_a_start_takes_long_the_broker_is_not_started_once_more_near_the_e
     assert performed == []
 
 
-def test_a_broker_that_does_not_start_on_shipped_settings_ends_the_run(tmp_path: Path) -> None:
+def test_after_a_broker_that_does_not_start_on_shipped_settings_nothing_more_is_run(
+    performed: Performed, tmp_path: Path
+) -> None:
     def on_shipped() -> World:
         raise HarnessError("it does not start")
 
-    one = a_run(tmp_path, on_shipped)
-    with pytest.raises(HarnessError, match="it does not start"):
-        one.explore(SHIPPED)
-    with pytest.raises(HarnessError, match="it does not start"):
-        one.explore(MACHINE)
+    kept = tmp_path / "events.jsonl"
+    one = a_run(tmp_path, on_shipped, kept=kept)
+    assert one.explore(SHIPPED) == one.explore(MACHINE) == []
+    assert performed == []
+    told = events.decode(kept.read_bytes().splitlines()[-1])
+    assert isinstance(told, events.HarnessErrorHappened)
+    assert (told.sentence, told.log_tail) == ("it does not start", "the end of the log")

@@ -1,0 +1,139 @@
+"""The machine of the family SERVE: requests that conflict, and everything read back after each of them.
+
+The other machines exercise these rules as well; this one makes the conflicts that they avoid. Consumers of all types
+ask for the same subscriptions, producers for the same name, and administrators for what is in use.
+"""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, rule
+
+from model.operations import CloseProducer, CrashProducer, OpenProducer, Unload
+from model.subscription_operations import (
+    Acknowledge,
+    CloseConsumer,
+    CrashConsumer,
+    CreateSubscription,
+    DeleteSubscription,
+    Nack,
+    ReadCursor,
+    Receive,
+    ResetCursor,
+    Skip,
+    SkipAll,
+    Subscribe,
+)
+from model.vocabulary import SubscriptionType
+from stateful.cursors.machines import COUNTS, INDEXES, KINDS, NTH, SIZES, TOPIC, OnSubscriptions
+from stateful.cursors.plan import PlannedConsumer
+
+SUBSCRIPTIONS = st.sampled_from(["s0", "s0", "s1"])
+
+
+class ServiceMachine(OnSubscriptions):
+    """Requests that must be refused, requests that must not be, and what consumers get after each of them."""
+
+    @initialize(kind=KINDS, sizes=SIZES)
+    def begin(self, kind: SubscriptionType, sizes: list[int]) -> None:
+        """A topic with messages, two subscriptions, and a consumer of the first one."""
+        self.create(TOPIC, "every-ack", (kind, "Shared"))
+        self.send_entries(sizes)
+        self.join("s0", "wire", 0)
+
+    @rule(sizes=SIZES)
+    def send(self, sizes: list[int]) -> None:
+        """Send single messages and batches."""
+        self.send_entries(sizes)
+
+    @rule(subscription=SUBSCRIPTIONS, kind=KINDS, count=COUNTS)
+    def subscribe_as(self, subscription: str, kind: SubscriptionType, count: int) -> None:
+        """A consumer asks for a subscription as one of any type, and receives if it is let in."""
+        name = self.plan.fresh_name()
+        others = [one for one in self.plan.consumers if one.subscription == subscription]
+        if not others:
+            self.plan.kinds[subscription] = kind
+        self.do(Subscribe(consumer=name, topic=TOPIC, subscription=subscription, kind=kind))
+        if not others or (kind == self.plan.kinds[subscription] and kind != "Exclusive"):
+            self.plan.consumers.append(PlannedConsumer(name, TOPIC, subscription, "wire"))
+            self.do(Receive(consumer=name, count=count))
+        self.look(subscription)
+
+    @rule(again=st.booleans(), crashes=st.booleans(), sizes=SIZES)
+    def share_a_name(self, again: bool, crashes: bool, sizes: list[int]) -> None:
+        """Another session asks for the producer's name, also after the one that has it has left."""
+        self.do(OpenProducer(session="other", topic=TOPIC, producer="p"))
+        if again:
+            leave = CrashProducer(f"p-{TOPIC}") if crashes else CloseProducer(f"p-{TOPIC}")
+            self.do(leave)
+            self.do(OpenProducer(session="other", topic=TOPIC, producer="p"))
+            self.do(CloseProducer("other"))
+            self.produce_again()
+        self.send_entries(sizes)
+
+    @rule(index=INDEXES, count=COUNTS, nth=NTH)
+    def take_and_acknowledge(self, index: int, count: int, nth: tuple[int, ...]) -> None:
+        """A consumer receives, and acknowledges some of all that it received."""
+        consumer = self.consumer(index)
+        self.do(Receive(consumer=consumer.name, count=count))
+        self.do(Acknowledge(consumer=consumer.name, nth=nth))
+        self.look(consumer.subscription)
+
+    @rule(index=INDEXES, nth=st.none() | NTH, count=COUNTS)
+    def fail(self, index: int, nth: tuple[int, ...] | None, count: int) -> None:
+        """A consumer fails with some of its messages, or all, and takes what it is given."""
+        consumer = self.consumer(index)
+        self.do(Nack(consumer=consumer.name, nth=nth))
+        self.do(Receive(consumer=consumer.name, count=count))
+
+    @rule(index=INDEXES, crashes=st.booleans(), count=COUNTS)
+    def leave(self, index: int, crashes: bool, count: int) -> None:
+        """A consumer leaves; another one of its subscription, or a new one, takes what there is."""
+        consumer = self.consumer(index)
+        self.do(CrashConsumer(consumer.name) if crashes else CloseConsumer(consumer.name))
+        if consumer in self.plan.consumers:
+            self.plan.consumers.remove(consumer)
+        left = [one for one in self.plan.consumers if one.subscription == consumer.subscription]
+        successor = left[0] if left else self.join(consumer.subscription, "wire", 0)
+        self.do(Receive(consumer=successor.name, count=count))
+        self.look(consumer.subscription)
+
+    @rule(index=INDEXES, count=COUNTS)
+    def unload(self, index: int, count: int) -> None:
+        """The topic is unloaded; producers and consumers come back."""
+        self.do(Unload(topic=TOPIC))
+        self.plan.drop_wire()
+        self.produce_again()
+        self.do(Receive(consumer=self.consumer(index).name, count=count))
+
+    @rule(subscription=SUBSCRIPTIONS, entries=st.none() | st.integers(1, 5), index=INDEXES, count=COUNTS)
+    def skip(self, subscription: str, entries: int | None, index: int, count: int) -> None:
+        """An administrator skips some entries, or all, while consumers are connected."""
+        skips = SkipAll(TOPIC, subscription) if entries is None else Skip(TOPIC, subscription, entries)
+        self.do(skips)
+        self.look(subscription)
+        self.do(Receive(consumer=self.consumer(index).name, count=count))
+
+    @rule(subscription=SUBSCRIPTIONS, which=st.none() | INDEXES, count=COUNTS)
+    def reset(self, subscription: str, which: int | None, count: int) -> None:
+        """An administrator resets a cursor, which closes the consumers; one comes back and takes what is due."""
+        to = None if which is None else self.plan.sent[which % len(self.plan.sent)]
+        self.do(ResetCursor(topic=TOPIC, subscription=subscription, to=to))
+        self.plan.drop_wire(subscription)
+        again = self.join(subscription, "wire", 0)
+        self.do(Receive(consumer=again.name, count=count))
+        self.look(subscription)
+
+    @rule(subscription=SUBSCRIPTIONS, kind=KINDS)
+    def create_or_delete(self, subscription: str, kind: SubscriptionType) -> None:
+        """An administrator creates a subscription that exists, and deletes it, which is refused while it is used."""
+        self.do(CreateSubscription(topic=TOPIC, subscription=subscription))
+        self.do(DeleteSubscription(topic=TOPIC, subscription=subscription))
+        if not any(one.subscription == subscription for one in self.plan.consumers):
+            self.plan.kinds[subscription] = kind
+            self.do(CreateSubscription(topic=TOPIC, subscription=subscription))
+        self.look(subscription)
+
+    def look(self, subscription: str) -> None:
+        """Compare what the broker counts."""
+        self.do(ReadCursor(topic=TOPIC, subscription=subscription))

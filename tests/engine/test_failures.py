@@ -1,0 +1,147 @@
+"""A machine that fails is run once more, then reported; the other machines are run in any case."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+from conformance import events
+from conformance.brokers.interface import Capability
+from conformance.engine import run
+from conformance.engine.example import RunningExample
+from conformance.engine.machines import Machine
+from conformance.harness_error import HarnessError
+from conformance.lockstep.performer import Performed
+from conformance.lockstep.world import World
+from model.operations import AnyOperation, CreateTopic
+from stateful.lockstep_machine import LockstepMachine
+from tests.engine.test_budget import ALL_DECIDABLE
+from tests.lockstep.simulated.world import SimulatedPerformer
+
+
+class Creating(LockstepMachine):
+    """Creates a topic."""
+
+    @rule()
+    def create(self) -> None:
+        self.do(CreateTopic("t0"))
+
+
+class Crashing(LockstepMachine):
+    """Has a bug of its own."""
+
+    @rule()
+    def create(self) -> None:
+        raise TypeError("unexpected keyword argument 'crypto'")
+
+
+def machine(name: str, kind: Callable[[RunningExample], RuleBasedStateMachine], *decides: str) -> Machine:
+    return Machine(name=name, decides=decides, factory=kind, steps=1, examples=2)
+
+
+SOUND = machine("sound", Creating, "DEDUP-01")
+BUGGY = machine("buggy", Crashing, "DEDUP-02", "DEDUP-03")
+
+
+class Stage:
+    """A run on a simulated broker, whose performer fails as often as ``failures`` says; and all that it told."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, failures: list[Exception]) -> None:
+        stage = self
+        self.performed = 0
+        self.is_serving = True
+        self.comes_back = True
+        self.starts = 0
+        self._kept = tmp_path / "events.jsonl"
+
+        class Failing(SimulatedPerformer):
+            def __init__(self, _: object) -> None:
+                super().__init__(random.Random(1))
+
+            def perform(self, operation: AnyOperation) -> Performed:
+                if failures:
+                    raise failures.pop(0)
+                stage.performed += 1
+                return super().perform(operation)
+
+        monkeypatch.setattr(run, "RealPerformer", Failing)
+        broker = SimpleNamespace(name="b", capabilities=frozenset(Capability), log_tail=lambda: "the end of the log")
+        world = SimpleNamespace(
+            broker=broker, is_serving=lambda: self.is_serving, start_again=self._start_again, **ALL_DECIDABLE
+        )
+        began = time.monotonic()
+        plan = run.Plan(broker="", seed=1, rules=frozenset(), report=tmp_path)
+        self.run = run.Run(plan, cast(World, world), events.Teller(self._kept, began=began), began=began)
+        self.run.expect([SOUND, BUGGY])
+
+    def _start_again(self) -> None:
+        self.starts += 1
+        if not self.comes_back:
+            raise HarnessError("it does not start")
+        self.is_serving = True
+
+    @property
+    def harness_errors(self) -> list[str]:
+        told = map(events.decode, self._kept.read_bytes().splitlines())
+        return [one.sentence for one in told if isinstance(one, events.HarnessErrorHappened)]
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Stage]:
+    return lambda *failures: Stage(monkeypatch, tmp_path, list(failures))
+
+
+def test_a_machine_that_crashes_twice_is_reported_with_its_rules_and_the_others_are_run(
+    stage: Callable[..., Stage],
+) -> None:
+    at = stage()
+    assert at.run.explore(BUGGY) == []
+    assert at.run.explore(SOUND) == []
+    assert at.performed > 0
+    (told,) = at.harness_errors
+    assert told == (
+        "buggy failed twice: a bug of the suite ended buggy: TypeError: unexpected keyword argument 'crypto'. "
+        "It leaves undecided: DEDUP-02, DEDUP-03."
+    )
+
+
+def test_a_machine_that_fails_once_is_run_once_more_and_nothing_is_reported(stage: Callable[..., Stage]) -> None:
+    at = stage(HarnessError("no port is free"))
+    at.run.explore(SOUND)
+    assert at.performed > 0
+    assert at.harness_errors == []
+
+
+def test_a_bug_of_a_performer_costs_an_example_and_not_the_run(stage: Callable[..., Stage]) -> None:
+    at = stage(KeyError("c1"), KeyError("c1"))
+    at.run.explore(SOUND)
+    assert at.performed == 0
+    (told,) = at.harness_errors
+    assert told.startswith("sound failed twice: a bug of the suite ended an example: KeyError: 'c1'.")
+    at.run.explore(SOUND)
+    assert at.performed > 0
+
+
+def test_a_broker_that_serves_nobody_is_started_again(stage: Callable[..., Stage]) -> None:
+    at = stage(HarnessError("the broker is gone"))
+    at.is_serving = False
+    at.run.explore(SOUND)
+    assert at.starts == 1
+    assert at.performed > 0
+    assert at.harness_errors == []
+
+
+def test_where_the_broker_does_not_come_back_nothing_more_is_run(stage: Callable[..., Stage]) -> None:
+    at = stage(HarnessError("the broker is gone"))
+    at.is_serving = at.comes_back = False
+    at.run.explore(SOUND)
+    at.run.explore(SOUND)
+    assert at.performed == 0
+    assert at.harness_errors[0] == "The broker does not come back, and nothing more is run: it does not start"

@@ -1,0 +1,1 @@
+"""The family SERVE in the model."""

@@ -1,0 +1,178 @@
+"""What a broker does unasked breaks a rule unless there is a reason for exactly that."""
+
+from __future__ import annotations
+
+import pytest
+
+from model.events import Abandoned, AnyOutcome, Created, Done, Opened, Refused, Subscribed
+from model.example import Example, judge
+from model.judgement import Allowed, Broken
+from model.operations import (
+    AnyOperation,
+    CreateTopic,
+    InjectNetworkFault,
+    OpenProducer,
+    ReadSnapshot,
+    SetFailpoint,
+    Terminate,
+    Unload,
+    UseProxy,
+)
+from model.service.unexpected import Closed, ErrorAnswer, Overdue, Silence, Unexpected
+from model.subscription_operations import CreateSubscription, DeleteSubscription, Subscribe
+from model.vocabulary import CutAt, SubscriptionType
+
+STATS_FAIL = ErrorAnswer("admin", "GET stats of topic t0", "500", "currentLedger is null", "t0")
+LOADING = ErrorAnswer(
+    "binary", "opening producer p", "PersistenceError", "the topic is being loaded", "t0", is_last=False
+)
+FAILED_WRITE = ErrorAnswer("binary", "Subscribe of c1", "PersistenceError", "a write failed", "t0")
+SILENT = Silence("binary", "Acknowledge of c1", "no answer in 10 s", "t0")
+CLOSED = Closed("s1", "the broker closed the producer", "t0")
+
+Happened = tuple[AnyOperation, AnyOutcome]
+CREATED: Happened = (CreateTopic("t0", persistence="every-ack"), Created(deduplication=False, snapshot_room=6))
+OPENED: Happened = (OpenProducer("s1", "t0", "p"), Opened(-1))
+
+
+def after(*happened: Happened) -> Example:
+    state = Example()
+    for operation, outcome in happened:
+        judged = judge(state, operation, outcome)
+        assert isinstance(judged, Allowed), judged
+        state = judged.state
+    return state
+
+
+def broken(state: Example, *observed: Unexpected, operation: AnyOperation | None = None) -> str | None:
+    """The rule that is broken if a step has these beside its outcome."""
+    judged = judge(state, operation or ReadSnapshot("t0"), Done(), unexpected=observed)
+    return judged.rule if isinstance(judged, Broken) else None
+
+
+@pytest.mark.parametrize(
+    ("observed", "rule"),
+    [
+        (STATS_FAIL, "SERVE-01"),
+        (FAILED_WRITE, "SERVE-01"),
+        (SILENT, "SERVE-01"),
+        (CLOSED, "SERVE-02"),
+        (Overdue("SERVE-04", "the broker did not notice that a consumer was cut off"), "SERVE-04"),
+        (Overdue("SERVE-02", "pulsar-client did not reconnect"), "SERVE-02"),
+    ],
+)
+def test_without_a_reason_it_breaks_its_rule(observed: Unexpected, rule: str) -> None:
+    assert broken(after(CREATED, OPENED), observed) == rule
+
+
+def test_a_topic_that_is_being_loaded_may_be_refused_until_the_time_for_that_is_over() -> None:
+    loading = after(CREATED, OPENED, (Unload("t0"), Done()))
+    assert broken(loading, LOADING) is None
+    assert broken(loading, ErrorAnswer("binary", "opening producer p", "UnknownError", "", "t0", is_last=False))
+    assert broken(loading, ErrorAnswer("binary", "opening producer p", "ServiceNotReady", "", "t0"))
+    assert broken(loading, STATS_FAIL) == "SERVE-01"
+    assert broken(after(CREATED, OPENED, (Unload("t0"), Done()), OPENED), LOADING) == "SERVE-01"
+
+
+def test_writes_that_fail_explain_refusals_and_closed_producers_of_their_topic_and_nothing_else() -> None:
+    other: Happened = (CreateTopic("t1", persistence="every-ack"), Created(deduplication=False, snapshot_room=6))
+    failing = after(CREATED, other, OPENED, (SetFailpoint("t0", "write-fails"), Done()))
+    assert broken(failing, FAILED_WRITE, CLOSED) is None
+    assert broken(failing, Closed("s2", "the broker closed the producer", "t1")) == "SERVE-02"
+    assert broken(failing, STATS_FAIL) == "SERVE-01"
+    assert broken(failing, SILENT) == "SERVE-01"
+    slow = after(CREATED, OPENED, (SetFailpoint("t0", "read-slow"), Done()))
+    assert broken(slow, CLOSED) == "SERVE-02"
+
+
+def test_the_network_explains_silence_on_the_wire_but_not_of_the_admin_api() -> None:
+    disturbed = after(CREATED, OPENED, (UseProxy(), Done()), (InjectNetworkFault("t0", CutAt("SEND_RECEIPT")), Done()))
+    assert broken(disturbed, SILENT, CLOSED) is None
+    assert broken(disturbed, Silence("admin", "ReadLog", "no answer in 30 s", "t0")) == "SERVE-01"
+
+
+def test_a_terminated_topic_closes_its_producers() -> None:
+    state = after(CREATED, OPENED)
+    assert broken(state, CLOSED, operation=Terminate("t0")) is None
+    assert broken(state, Closed("s1", "the broker closed the producer", "t1"), operation=Terminate("t0")) == "SERVE-02"
+
+
+def test_an_operation_that_was_given_up_is_not_judged_for_anything_else() -> None:
+    state = after(CREATED)
+    judged = judge(state, OpenProducer("s1", "t0", "p"), Abandoned("no answer"), unexpected=(SILENT,))
+    assert isinstance(judged, Broken)
+    assert judged.rule == "SERVE-01"
+    excused = judge(after(CREATED), OpenProducer("s1", "t0", "p"), Abandoned("x"), unexpected=(LOADING,))
+    assert excused == Allowed(state)
+
+
+# ------------------------------------------------------------------------------------------------------------ refusals
+
+SUBSCRIPTION: Happened = (CreateSubscription("t0", "sub"), Done())
+BUSY = Refused("ConsumerBusy", "Exclusive consumer is already connected")
+
+
+def subscribing(name: str, kind: SubscriptionType) -> Subscribe:
+    return Subscribe(name, "t0", "sub", kind=kind)
+
+
+def answer(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> str | tuple[str, ...]:
+    """The rule that is broken, or those that are exercised."""
+    judged = judge(state, operation, outcome)
+    return judged.rule if isinstance(judged, Broken) else judged.exercised
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_refused"),
+    [
+        ("Exclusive", "Exclusive", True),
+        ("Exclusive", "Shared", True),
+        ("Shared", "Exclusive", True),
+        ("Shared", "Failover", True),
+        ("Key_Shared", "Shared", True),
+        ("Shared", "Shared", False),
+        ("Failover", "Failover", False),
+        ("Key_Shared", "Key_Shared", False),
+    ],
+)
+def test_consumers_that_cannot_share_a_subscription_are_refused_and_no_others(
+    first: SubscriptionType, second: SubscriptionType, is_refused: bool
+) -> None:
+    state = after(CREATED, SUBSCRIPTION, (subscribing("c1", first), Subscribed()))
+    right, wrong = (BUSY, Subscribed()) if is_refused else (Subscribed(), BUSY)
+    assert "SERVE-05" in answer(state, subscribing("c2", second), right)
+    assert answer(state, subscribing("c2", second), wrong) == "SERVE-05"
+
+
+def test_nobody_is_refused_where_nobody_is_connected() -> None:
+    assert answer(after(CREATED, SUBSCRIPTION), subscribing("c1", "Exclusive"), BUSY) == "SERVE-05"
+
+
+def test_a_producers_name_is_busy_while_another_session_has_it() -> None:
+    busy = Refused("ProducerBusy", "Producer with name 'p' is already connected")
+    again = OpenProducer("s2", "t0", "p")
+    state = after(CREATED, OPENED)
+    assert "SERVE-05" in answer(state, again, busy)
+    assert answer(state, again, Opened(-1)) == "SERVE-05"
+    assert answer(state, OpenProducer("s2", "t0", "q"), busy) == "SERVE-01"
+    assert answer(after(CREATED, OPENED, (Unload("t0"), Done())), again, busy) == "SERVE-01"
+
+
+def test_a_subscription_is_created_unless_it_exists_and_deleted_unless_it_is_used() -> None:
+    create, delete = CreateSubscription("t0", "sub"), DeleteSubscription("t0", "sub")
+    exists, used = Refused("409", "it exists"), Refused("412", "it has connected consumers")
+    state = after(CREATED, SUBSCRIPTION)
+    assert "SERVE-05" in answer(state, create, exists)
+    assert answer(state, create, Done()) == "SERVE-05"
+    assert answer(after(CREATED), create, exists) == "SERVE-01"
+    assert answer(state, delete, used) == "SERVE-01"
+    in_use = after(CREATED, SUBSCRIPTION, (subscribing("c1", "Shared"), Subscribed()))
+    assert "SERVE-05" in answer(in_use, delete, used)
+    assert answer(in_use, delete, Done()) == "SERVE-05"
+    assert answer(in_use, delete, Refused("500", "internal")) == "SERVE-01"
+
+
+def test_after_a_load_a_topic_lets_its_clients_in_again() -> None:
+    state = after(CREATED, OPENED, (Unload("t0"), Done()))
+    assert "SERVE-02" in answer(state, OpenProducer("s1", "t0", "p"), Opened(-1))
+    assert "SERVE-02" not in answer(after(CREATED, OPENED), OpenProducer("s2", "t0", "q"), Opened(-1))
