@@ -13,10 +13,12 @@ from conformance.faults.catalogue import defects
 from conformance.history import document
 from conformance.history.parquet import HistoryWriter
 from model.explorations import VARIANTS
-from model.rules.catalogue import CATALOGUE
+from model.rules.catalogue import CATALOGUE, DOCUMENTS, heading
 from tests.cli.running import run
 from tests.history.samples import event
 from tests.report.samples import QUIRK, VIOLATION, history
+
+HEADINGS = tuple(map(heading, DOCUMENTS))
 
 
 @pytest.mark.parametrize(
@@ -193,7 +195,7 @@ def test_the_shell_completes_names(typed: str, completed: list[str], tmp_path: P
 def test_rules_are_listed_for_people(tmp_path: Path) -> None:
     ran = run("holds", "rules", folder=tmp_path)
     assert ran.status == 0
-    listed = [line for line in ran.out.splitlines() if not line.startswith(("Document", "From:", "See:"))]
+    listed = [line for line in ran.out.splitlines() if not line.startswith((*HEADINGS, "From:", "See:"))]
     assert [line.split()[0] for line in listed] == [rule.id for rule in CATALOGUE]  # no line is wrapped in a pipe
 
 
@@ -205,7 +207,7 @@ def test_rules_are_listed_for_programs(tmp_path: Path) -> None:
 
 def test_machines_are_listed(tmp_path: Path) -> None:
     for_people = run("holds", "machines", folder=tmp_path).out
-    lines = [line for line in for_people.splitlines() if not line.startswith("Document")]
+    lines = [line for line in for_people.splitlines() if line not in HEADINGS]
     assert {line.split()[0] for line in lines} == {machine.name for machine in DESCRIPTIONS}
     listed = json.loads(run("holds", "machines", "--json", folder=tmp_path).out)
     assert [machine["id"] for machine in listed] == [machine.name for machine in DESCRIPTIONS]

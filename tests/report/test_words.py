@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
+import msgspec
 import pytest
 
 from conformance.report.sentences.lists import LISTED_AT_MOST
@@ -11,6 +12,7 @@ from conformance.report.sentences.participants import BROKER, SUITE
 from conformance.report.sentences.results import Tone
 from conformance.report.sentences.words import LeftOut, actors, cut, explain
 from model.events import (
+    Abandoned,
     Acknowledged,
     AllReceived,
     AnyOutcome,
@@ -94,6 +96,7 @@ from model.operations import (
     Unload,
     UseProxy,
 )
+from model.service.unexpected import Closed, ErrorAnswer, Overdue, Silence, Unexpected
 from model.subscription_operations import (
     AckById,
     Acknowledge,
@@ -288,6 +291,7 @@ TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
     (Skipped("s1 was never opened"), "not performed, because s1 was never opened"),
     (Refused("ProducerBusy", "it is connected"), "refused with ProducerBusy (it is connected)"),
     (Unknown("the connection was cut"), "unknown, because the connection was cut"),
+    (Abandoned("the broker refused it"), "given up: the broker refused it"),
     (Stored(Position(3, 1)), "stored at 3:1"),
     (Duplicate(), "the broker confirms it as a duplicate"),
     (Sent((Stored(Position(3, 1)), Duplicate())), "stored at 3:1; the broker confirms it as a duplicate"),
@@ -371,6 +375,32 @@ def test_every_operation_and_every_outcome_is_told() -> None:
     assert {type(operation) for operation, _ in TOLD_OPERATIONS} == set(get_args(AnyOperation))
     silent = {type(outcome) for outcome in replication_samples.SILENT}
     assert {type(outcome) for outcome, _ in TOLD_OUTCOMES} | silent == set(get_args(AnyOutcome))
+
+
+@pytest.mark.parametrize(
+    ("unexpected", "told"),
+    [
+        (
+            ErrorAnswer("admin", "GET stats of topic t0", "500", "no ledger"),
+            "GET stats of topic t0 is answered with 500 (no ledger)",
+        ),
+        (
+            ErrorAnswer("binary", "a Send", "UnknownError", "why", is_last=False),
+            "a Send is first answered with UnknownError (why)",
+        ),
+        (
+            Silence("binary", "Acknowledge of c1", "nothing in 10 s"),
+            "Acknowledge of c1 is not answered (nothing in 10 s)",
+        ),
+        (Closed("c1", "the broker closed the consumer"), "c1 is closed (the broker closed the consumer)"),
+        (Overdue("SERVE-04", "the stats do not follow"), "the stats do not follow"),
+    ],
+)
+def test_what_nobody_asked_for_is_told_behind_the_outcome(unexpected: Unexpected, told: str) -> None:
+    observed = msgspec.structs.replace(step(Kill(), Done()), unexpected=(unexpected,))
+    (telling,) = explain(history(observed))
+    assert str(telling).endswith(f": {told}.")
+    assert telling.tone is Tone.REFUSED
 
 
 @pytest.mark.parametrize("outcome", replication_samples.SILENT)
