@@ -22,7 +22,7 @@ from conformance.lockstep.performer import Performed
 from conformance.lockstep.world import World
 from model.operations import AnyOperation, CreateTopic
 from stateful.lockstep_machine import LockstepMachine
-from tests.engine.test_budget import ALL_DECIDABLE
+from tests.engine.test_budget import NothingMissing
 from tests.lockstep.simulated.world import SimulatedPerformer
 
 
@@ -74,7 +74,10 @@ class Stage:
         monkeypatch.setattr(run, "RealPerformer", Failing)
         broker = SimpleNamespace(name="b", capabilities=frozenset(Capability), log_tail=lambda: "the end of the log")
         world = SimpleNamespace(
-            broker=broker, is_serving=lambda: self.is_serving, start_again=self._start_again, **ALL_DECIDABLE
+            broker=broker,
+            is_serving=lambda: self.is_serving,
+            start_again=self._start_again,
+            capabilities=NothingMissing(),
         )
         began = time.monotonic()
         plan = run.Plan(broker="", seed=1, rules=frozenset(), report=tmp_path)
