@@ -1,4 +1,4 @@
-"""What holds for all tests: no example of Hypothesis fails for a slow day, and how processes share the tests."""
+"""Settings for all tests: Hypothesis has no deadline, and the scheduling of tests to processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges what was recorded once more, from the first step on, as whoever finds a history does."""
+"""Judges a recorded history again from its first step, like somebody who finds it later."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from model.judgement import Allowed, Broken
 
 
 def judged_again(steps: Iterable[Step], known: Iterable[str] = ()) -> Allowed[Example] | Broken:
-    """What these steps come to, to who knows of these deviations only: the first rule that they break, or all of it."""
+    """The verdict on these steps with these known deviations: the first violation, or what the whole history allows."""
     state = Example(known=frozenset(known))
     exercised, deviations = list[str](), list[str]()
     for step in steps:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from conformance.wait import wait_until
 
 TIMEOUT_S = 30.0
-"""How long a broker may take to answer on a machine that is busy: one that was just killed and started, over 10 s."""
+"""How long a broker may take to answer on a busy machine. One that was just killed and restarted takes over 10 s."""
 
 _POLL_S = 0.02
 

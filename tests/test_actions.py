@@ -1,4 +1,4 @@
-"""The composite action and the workflows: linted, in agreement with one another, and their steps run as they are."""
+"""The composite action and the workflows: they pass the linter, their inputs match, and the steps run unchanged."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def actionlint(folder: Path, *files: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*map(str, asked)], cwd=folder, capture_output=True, text=True, check=False)
 
 
-def test_the_workflows_have_no_faults_and_give_the_action_the_inputs_that_it_has(tmp_path: Path) -> None:
+def test_actionlint_accepts_the_workflows_and_rejects_a_misspelled_input(tmp_path: Path) -> None:
     suite = tmp_path / ".pulsar-conformance"
     suite.mkdir()
     shutil.copy(ACTION, suite)
@@ -59,8 +59,8 @@ def test_the_workflows_have_no_faults_and_give_the_action_the_inputs_that_it_has
     assert "budgit" in said
 
 
-def test_the_scripts_of_the_action_have_no_faults(tmp_path: Path) -> None:
-    """actionlint reads workflows only: the action's steps are put into one whose inputs are the action's."""
+def test_actionlint_accepts_the_scripts_of_the_action(tmp_path: Path) -> None:
+    """actionlint reads only workflows, so the action's steps are put into a workflow with the action's inputs."""
     action = read(ACTION)
     inputs = {name: {"type": "string"} for name in action["inputs"]}
     job = {"runs-on": "ubuntu-24.04", "steps": action["runs"]["steps"]}
@@ -70,7 +70,7 @@ def test_the_scripts_of_the_action_have_no_faults(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-def test_the_example_gives_the_reusable_workflow_the_inputs_that_it_has() -> None:
+def test_the_example_passes_only_inputs_that_the_reusable_workflow_declares() -> None:
     takes = read(REUSABLE)["on"]["workflow_call"]["inputs"]
     call = read(EXAMPLE)["jobs"]["conformance"]
     assert re.fullmatch(r"OWNER/pulsar-conformance/\.github/workflows/conformance\.yml@main", call["uses"])
@@ -78,7 +78,7 @@ def test_the_example_gives_the_reusable_workflow_the_inputs_that_it_has() -> Non
     assert {name for name, about in takes.items() if about.get("required")} <= set(call["with"])
 
 
-def test_the_action_uses_options_that_check_has() -> None:
+def test_the_action_uses_only_options_of_check() -> None:
     assert isinstance(check, Command)
     options = {name for parameter in check.params for name in parameter.opts}
     used = set(re.findall(r"--[a-z]+", run_steps()["Check"]["run"]))
@@ -86,7 +86,7 @@ def test_the_action_uses_options_that_check_has() -> None:
 
 
 class Job:
-    """A job's files and variables, as a runner gives them to the steps of a composite action."""
+    """A job's files and variables, as a runner passes them to the steps of a composite action."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -112,7 +112,7 @@ class Job:
             **{name: substituted(value) for name, value in asked.get("env", {}).items()},
         }
         assert asked["shell"] == "bash"
-        assert "${{" not in asked["run"], "an input in a script is code of whoever gives it"
+        assert "${{" not in asked["run"], "an input inside a script would run as code"
         (script := self.folder / "step.sh").write_text(asked["run"])
         command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(script)]
         return subprocess.run(
@@ -120,7 +120,7 @@ class Job:
         )
 
     def stand_in(self, script: str) -> None:
-        """Put a script in the place of the command that the step before would have installed."""
+        """Replace the command that the previous step would have installed with a script."""
         program = self.folder / "temp" / "pulsar-conformance" / "bin" / "pulsar-conformance"
         program.parent.mkdir(parents=True)
         program.write_text(f"#!/bin/bash\n{script}\n")
@@ -130,7 +130,7 @@ class Job:
 @pytest.mark.parametrize(
     ("ends", "suspected", "status"), [(0, "fail", 0), (1, "warn", 1), (3, "fail", 3), (3, "warn", 0)]
 )
-def test_the_step_ends_as_the_check_does_but_where_a_suspicion_only_warns(
+def test_the_step_exits_with_the_status_of_check_unless_a_suspicion_only_warns(
     ends: int, suspected: str, status: int, tmp_path: Path
 ) -> None:
     job = Job(tmp_path)
@@ -141,7 +141,7 @@ def test_the_step_ends_as_the_check_does_but_where_a_suspicion_only_warns(
     assert job.output.read_text() == f"status={ends}\n"
 
 
-def test_a_pattern_stands_for_the_one_tarball_that_matches_and_code_stays_text(tmp_path: Path) -> None:
+def test_a_pattern_selects_the_one_matching_tarball_and_never_runs_as_code(tmp_path: Path) -> None:
     job = Job(tmp_path)
     job.stand_in('printf "%s\\n" "$@"')
     (tmp_path / "workspace" / "a $(touch hit)-1.tar.gz").touch()

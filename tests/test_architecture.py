@@ -1,4 +1,4 @@
-"""What the code itself is held to: the arrows between the rooms, sizes, marks, and what no file may contain."""
+"""Rules for the code itself: imports between rooms, sizes, marks, and strings that no file may contain."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sources() -> list[Path]:
     return [path for path in tracked("*.py") if path.name not in GENERATED]
 
 
-def test_the_arrows_between_the_rooms_go_one_way() -> None:
+def test_imports_between_the_rooms_go_one_way() -> None:
     linter = Path(sys.executable).with_name("lint-imports")
     ran = subprocess.run([linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout
@@ -53,7 +53,7 @@ def test_no_folder_has_too_many_modules() -> None:
     assert {folder for folder, number in modules.items() if number > MOST_MODULES_OF_A_FOLDER} == set()
 
 
-def test_every_mark_names_a_rule_and_every_rule_of_deduplication_has_a_place() -> None:
+def test_every_mark_names_a_rule_and_every_deduplication_rule_is_marked() -> None:
     for module in pkgutil.walk_packages(model.__path__, "model."):
         importlib.import_module(module.name)
     assert set(PLACES) <= set(RULES)

@@ -1,4 +1,4 @@
-"""What is installed from a wheel: everything, under its own power, and nothing that belongs to a clone."""
+"""The wheel: it contains everything, works without a clone, and has nothing that belongs to one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BUILD = "import sys; from setuptools import build_meta as b; print(getattr(b, sy
 
 
 def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run something to its end, as a user who has none of this project's variables."""
+    """Run a command to its end, in the environment of a user without this project's variables."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST"))}
     return subprocess.run([*map(str, command)], cwd=cwd, env=kept, capture_output=True, text=True, check=False)
 
@@ -67,11 +67,11 @@ def names(wheel: Path) -> set[str]:
         return {name for name in archive.namelist() if ".dist-info/" not in name}
 
 
-def test_the_wheel_has_every_file_of_the_rooms_and_no_other(wheel: Path) -> None:
+def test_the_wheel_contains_exactly_the_files_of_the_rooms(wheel: Path) -> None:
     assert names(wheel) == set(run("git", "ls-files", *ROOMS, cwd=ROOT).stdout.split())
 
 
-def test_the_metadata_say_what_it_is_and_the_licenses_are_with_it(wheel: Path) -> None:
+def test_the_wheel_has_metadata_and_licenses(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (info,) = {name.partition("/")[0] for name in archive.namelist() if ".dist-info/" in name}
         metadata = Parser().parsestr(archive.read(f"{info}/METADATA").decode())
@@ -88,7 +88,7 @@ def test_the_metadata_say_what_it_is_and_the_licenses_are_with_it(wheel: Path) -
     ("arguments", "said"),
     [(("--version",), "version 0."), (("rules",), "KEY-01"), (("defects",), "check-removed"), (("machines",), "keys")],
 )
-def test_the_command_works_in_an_environment_of_its_own(
+def test_the_command_works_in_a_separate_environment(
     arguments: tuple[str, ...], said: str, environment: Path, tmp_path: Path
 ) -> None:
     ran = run(environment / "bin" / "pulsar-conformance", *arguments, cwd=tmp_path)
@@ -96,7 +96,7 @@ def test_the_command_works_in_an_environment_of_its_own(
     assert said in ran.stdout
 
 
-def test_pytest_finds_options_and_machines_by_itself(environment: Path, tmp_path: Path) -> None:
+def test_pytest_finds_the_options_and_machines_of_the_installed_suite(environment: Path, tmp_path: Path) -> None:
     asked = ("--pyargs", "stateful", "--broker", "4.0.8", "--pulsar-rules", "KEY", "--collect-only", "-q")
     ran = run(environment / "bin" / "python", "-m", "pytest", *asked, cwd=tmp_path)
     assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -105,7 +105,7 @@ def test_pytest_finds_options_and_machines_by_itself(environment: Path, tmp_path
 
 
 @pytest.mark.parametrize("command", [("verify", "nothing"), ("check", "--history", "history")])
-def test_what_needs_spark_says_how_pip_users_get_it(
+def test_commands_that_need_spark_tell_pip_users_how_to_install_it(
     command: tuple[str, ...], environment: Path, tmp_path: Path
 ) -> None:
     ran = run(environment / "bin" / "pulsar-conformance", *command, cwd=tmp_path)

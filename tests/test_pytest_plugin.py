@@ -1,4 +1,4 @@
-"""Tests of the suite's options and of its machines in plain pytest, as a project has them that has it installed."""
+"""The suite's options and machines in plain pytest, in a project that has the suite installed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def addresses(broker: Broker) -> str:
 
 
 @pytest.mark.parametrize("option", ["--broker", "--pulsar-broker"])
-def test_the_shared_broker_is_the_one_that_was_named(option: str, broker: Broker, tmp_path: Path) -> None:
+def test_the_shared_broker_is_the_one_named_by_the_option(option: str, broker: Broker, tmp_path: Path) -> None:
     run = pytest_run(tmp_path, option, addresses(broker))
     assert run.returncode == 0
     assert "1 passed" in run.stdout
@@ -44,7 +44,7 @@ def test_the_machines_run_in_any_project(broker: Broker, tmp_path: Path) -> None
     assert (tmp_path / "reports" / "pytest" / "journal.jsonl").stat().st_size > 0
 
 
-def test_a_broker_that_cannot_be_had_ends_the_run_with_status_2_and_a_sentence(tmp_path: Path) -> None:
+def test_an_unavailable_broker_ends_the_run_with_status_2_and_one_sentence(tmp_path: Path) -> None:
     run = pytest_run(tmp_path, "--broker", "no-such-thing")
     assert run.returncode == 2
     assert "'no-such-thing' names no broker" in run.stdout + run.stderr

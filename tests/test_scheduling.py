@@ -1,4 +1,4 @@
-"""Tests of how the tests are shared out to processes."""
+"""The scheduling of tests to processes."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ ROOT = Path(__file__).parents[1]
         ("tests/model/key_shared/test_selectors.py::test_one", "tests/model/key_shared/test_selectors.py"),
     ],
 )
-def test_a_test_is_of_its_folders_or_modules_share_or_else_of_its_module(nodeid: str, share: str) -> None:
+def test_a_test_belongs_to_the_share_of_its_folder_or_module(nodeid: str, share: str) -> None:
     assert share_of(nodeid) == share
 
 
-def test_each_share_is_run_by_one_of_two_processes() -> None:
+def test_each_share_runs_in_one_of_two_processes() -> None:
     of_brokers = (
         "tests/proxy/test_values.py",
         "tests/brokers/settings/test_settings.py",
@@ -38,19 +38,19 @@ def test_each_share_is_run_by_one_of_two_processes() -> None:
     )
     run = of_two_processes("--verbose", *of_brokers, "tests/model/deduplication/test_producer.py")
     assert run.returncode == 0
-    told = re.findall(r"^\[(gw\d)\] .* PASSED (\S+)", run.stdout, flags=re.MULTILINE)
-    shared = {(share_of(nodeid), process) for process, nodeid in told}
+    reported = re.findall(r"^\[(gw\d)\] .* PASSED (\S+)", run.stdout, flags=re.MULTILINE)
+    shared = {(share_of(nodeid), process) for process, nodeid in reported}
     assert sorted(share for share, _ in shared) == [BROKERS, "tests/model/deduplication/test_producer.py"]
     assert {process for _, process in shared} == {"gw0", "gw1"}
 
 
-def test_a_test_that_asks_for_a_broker_elsewhere_is_named(tmp_path: Path) -> None:
+def test_a_test_that_requests_a_broker_outside_a_broker_share_is_a_usage_error(tmp_path: Path) -> None:
     run = pytest_run(tmp_path, "--broker", "no-such-thing", "-p", "tests.conftest")
     assert run.returncode == pytest.ExitCode.USAGE_ERROR
     assert "test_one.py::test_one asks for pulsar_broker: give its module a share in tests.scheduling" in run.stderr
 
 
-def test_a_broker_that_cannot_be_had_ends_a_run_of_several_processes_with_a_sentence_too() -> None:
+def test_an_unavailable_broker_ends_a_parallel_run_with_one_sentence() -> None:
     run = of_two_processes(
         "--broker", "no-such-thing", "tests/proxy/test_dispatch_times.py", "tests/proxy/test_recording.py"
     )
@@ -64,6 +64,6 @@ def of_two_processes(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
 
-def test_what_has_brokers_is_tried_once_more_when_it_fails_and_nothing_else_is(request: pytest.FixtureRequest) -> None:
+def test_only_tests_with_brokers_are_retried_when_they_fail(request: pytest.FixtureRequest) -> None:
     for item in request.session.items:
         assert (item.get_closest_marker("flaky") is not None) == (share_of(item.nodeid) == BROKERS), item.nodeid

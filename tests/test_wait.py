@@ -1,4 +1,4 @@
-"""Waiting: what is called again, what is not, and for how long."""
+"""Waiting: which calls are retried, which are not, and for how long."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conformance.wait import Deadline, retry, wait_until
 
 
 class Answers:
-    """A broker that refuses with these, one after another, and then answers."""
+    """A broker that answers with these errors, one after the other, and then succeeds."""
 
     def __init__(self, *statuses: int) -> None:
         self.left = list(statuses)
@@ -21,12 +21,12 @@ class Answers:
         return "answer"
 
 
-def test_a_request_that_fails_while_a_topic_is_loaded_is_repeated() -> None:
+def test_a_request_that_fails_while_its_topic_is_loading_is_retried() -> None:
     assert retry(Answers(503, 500), 10) == "answer"
 
 
 @pytest.mark.parametrize(("statuses", "timeout_s", "left"), [((503, 404, 503), 10, 1), ((503, 503), 0, 1)])
-def test_a_request_is_not_repeated_after_another_refusal_or_after_the_deadline(
+def test_a_request_is_not_retried_after_a_permanent_error_or_the_deadline(
     statuses: tuple[int, ...], timeout_s: float, left: int
 ) -> None:
     answers = Answers(*statuses)
@@ -35,7 +35,7 @@ def test_a_request_is_not_repeated_after_another_refusal_or_after_the_deadline(
     assert len(answers.left) == left
 
 
-def test_the_caller_may_say_which_refusals_pass() -> None:
+def test_the_caller_may_choose_which_errors_are_transient() -> None:
     busy = iter([ServerRefused("ConsumerBusy", "another one is connected"), None])
 
     def subscribe() -> str:
@@ -49,16 +49,16 @@ def test_the_caller_may_say_which_refusals_pass() -> None:
 @pytest.mark.parametrize(
     ("code", "may_pass"), [("ServiceNotReady", True), ("PersistenceError", True), ("ConsumerBusy", False)]
 )
-def test_a_refusal_passes_only_where_the_topic_is_being_loaded(code: str, *, may_pass: bool) -> None:
+def test_an_error_is_transient_only_while_the_topic_is_loading(code: str, *, may_pass: bool) -> None:
     assert ServerRefused(code, "").may_pass is may_pass
 
 
-def test_a_condition_is_called_until_it_is_true() -> None:
+def test_wait_until_calls_the_condition_until_it_is_true() -> None:
     looks = iter([0, 0, 7])
     assert wait_until(lambda: next(looks), 10, pause_s=0) == 7
 
 
-def test_a_condition_is_called_once_even_after_the_deadline_and_its_last_value_is_returned() -> None:
+def test_after_the_deadline_the_condition_is_called_once_and_its_value_is_returned() -> None:
     looks = iter([0])
     assert wait_until(lambda: next(looks), Deadline.after(0)) == 0
 

@@ -1,6 +1,6 @@
-"""What tests of the explorations share: each is run once and told in the same form, and what must hold of every one.
+"""Shared by the tests of the explorations: each exploration runs once, and a contract that each must fulfil.
 
-A test module of one reference makes a subclass of :class:`ExplorationContract` whose name starts with ``Test``.
+The test module of a reference subclasses :class:`ExplorationContract` under a name that starts with ``Test``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def explored(name: str) -> Exploration[Any, Any]:
 
 
 def broken(name: str) -> dict[str, int]:
-    """What does not hold in an exploration, and the length of the shortest way there."""
+    """The statements that an exploration breaks, with the lengths of the shortest paths."""
     return {c.broken.says: len(c.path.labels) for c in explored(name).counterexamples}
 
 
@@ -37,7 +37,7 @@ def words(name: str, says: str) -> list[str]:
 
 
 def dead_end(name: str) -> list[str]:
-    """The shortest way to where no good ending is within reach, in words."""
+    """The shortest path to a state from which no good ending is reachable, in words."""
     found = explored(name).dead_end
     assert found is not None
     return [str(label) for label in found.labels]
@@ -79,17 +79,17 @@ class ExplorationContract:
     rules: ClassVar[set[str]]
     """What the explorations can show."""
     found: ClassVar[Mapping[str, tuple[int, int]]]
-    """States and transitions: whoever changes them changes what is explored, and should know."""
+    """States and transitions. A change of these numbers is a change of what is explored."""
     breaks: ClassVar[Mapping[str, tuple[str, int]]]
-    """For each variant what it breaks first of what matters most, and in how many steps."""
+    """For each variant the most important statement that it breaks, and the number of steps."""
     stuck: ClassVar[set[str]]
-    """The variants after which a good ending may be out of reach."""
+    """The variants that can make a good ending unreachable."""
     endless: ClassVar[set[str]] = set()
     """The configurations that cannot promise a good ending."""
     unbroken: ClassVar[set[str]] = set()
     """The statements that nothing explored here breaks."""
 
-    def test_every_rule_holds_in_every_state_and_a_good_ending_stays_within_reach(self) -> None:
+    def test_every_rule_holds_in_every_state_and_a_good_ending_stays_reachable(self) -> None:
         holding = [named.name for named in self.document if named.must_hold]
         assert holding
         for name in holding:
@@ -98,32 +98,32 @@ class ExplorationContract:
             assert explored(name).dead_end is None, name
             assert explored(name).holds, name
 
-    def test_at_most_those_that_cannot_promise_it_are_without_a_good_ending(self) -> None:
+    def test_only_the_listed_configurations_have_no_good_ending(self) -> None:
         assert {
             named.name for named in self.document if named.must_hold and not explored(named.name).knows_endings
         } == self.endless
 
-    def test_the_numbers_of_states_and_transitions_are_these(self) -> None:
+    def test_the_explorations_have_these_numbers_of_states_and_transitions(self) -> None:
         runs = {named.name: explored(named.name) for named in self.document}
         assert {name: (run.states, run.transitions) for name, run in runs.items()} == self.found
 
-    def test_every_kind_of_step_that_there_is_room_for_happens(self) -> None:
+    def test_every_kind_of_step_occurs(self) -> None:
         assert {name: explored(name).untaken for name in self.found if explored(name).untaken} == {}
 
-    def test_every_variant_breaks_something_and_this_is_the_shortest_way(self) -> None:
+    def test_every_variant_breaks_a_statement_by_this_shortest_path(self) -> None:
         assert set(self.breaks) == {named.name for named in self.variants}
         lengths = {name: broken(name).get(says) for name, (says, _) in self.breaks.items()}
         assert lengths == {name: steps for name, (_, steps) in self.breaks.items()}
 
-    def test_these_variants_and_no_others_put_a_good_ending_out_of_reach(self) -> None:
+    def test_only_these_variants_make_a_good_ending_unreachable(self) -> None:
         assert {name for name in self.breaks if explored(name).dead_end is not None} == self.stuck
 
-    def test_every_statement_can_be_broken_and_together_they_stand_for_every_rule(self) -> None:
+    def test_every_statement_is_broken_by_some_variant_and_all_rules_are_covered(self) -> None:
         stated = {s.says: s.rules for name in self.found for s in explored(name).statements}
         refuted = {says for name in (*self.breaks, *self.found) for says in broken(name)}
         assert set(stated) - refuted == self.unbroken
         assert {rule for rules in stated.values() for rule in rules} == self.rules
 
-    def test_what_releases_do_comes_with_the_place_in_their_code(self) -> None:
+    def test_every_variant_of_a_release_names_its_code(self) -> None:
         assert self.variants
         assert all((named.origin is Origin.RELEASE) == bool(named.code) for named in self.variants)

@@ -1,4 +1,4 @@
-"""Topics with deduplication are judged by the rules of subscriptions, as far as answers say what is stored."""
+"""Topics with deduplication follow the rules of subscriptions as far as the answers show what is stored."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_duplicate_is_not_stored_so_the_next_entry_has_the_next_position() -> 
     assert rule_broken(delivered("a", 0), ((A, A), (FIRST, Duplicate())), ((B,), (Stored(Position(7, 2)),))) == "ACK-06"
 
 
-def test_nor_is_an_entry_that_was_refused_while_nothing_fails() -> None:
+def test_an_entry_refused_while_no_write_fails_is_not_stored() -> None:
     assert rule_broken(delivered("other", 1), ((A, A), (FIRST, IN_FLIGHT))) == "ACK-06"
 
 
@@ -59,5 +59,5 @@ def test_a_message_that_was_never_stored_is_not_delivered() -> None:
     assert rule_broken(delivered("b", 0), ((A,), (FIRST,))) == "ACK-06"
 
 
-def test_a_log_is_not_known_where_different_entries_in_flight_share_a_sequence_id() -> None:
+def test_a_log_is_unknown_if_different_entries_in_flight_share_a_sequence_id() -> None:
     assert rule_broken(delivered("other", 0), ((A, OTHER), (FIRST, IN_FLIGHT))) is None

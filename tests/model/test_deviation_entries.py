@@ -42,13 +42,13 @@ def test_a_deviation_is_listed_with_the_document_of_its_rule(document: str) -> N
 
 
 @each
-def test_it_breaks_rules_that_exist(deviation: Deviation) -> None:
+def test_a_deviation_breaks_only_existing_rules(deviation: Deviation) -> None:
     assert {deviation.rule, *deviation.also} <= RULES
     assert deviation.rule not in deviation.also
 
 
 @each
-def test_its_statement_is_short_and_its_sentences_end(deviation: Deviation) -> None:
+def test_the_statement_is_short_and_its_sentences_end(deviation: Deviation) -> None:
     assert len(deviation.statement) <= MAX_STATEMENT
     assert deviation.statement.endswith(".")
     assert deviation.cause.endswith(".")
@@ -60,12 +60,12 @@ def test_upstream_issues_are_references(deviation: Deviation) -> None:
 
 
 @each
-def test_a_client_s_deviation_names_the_client(deviation: Deviation) -> None:
+def test_a_client_deviation_names_the_client(deviation: Deviation) -> None:
     assert deviation.side == "broker" or deviation.clients
 
 
 @each
-def test_every_release_that_showed_it_is_known_to_have_it_and_no_other(deviation: Deviation) -> None:
+def test_the_known_releases_are_those_that_showed_the_deviation(deviation: Deviation) -> None:
     specifiers = [*deviation.releases, *deviation.seldom]
     for setting in deviation.switched_on.values():
         specifiers += setting
@@ -76,6 +76,6 @@ def test_every_release_that_showed_it_is_known_to_have_it_and_no_other(deviation
     assert not any(Version(one) in SpecifierSet(each) for one in deviation.gone for each in specifiers)
 
 
-def test_the_histories_are_those_of_the_entries() -> None:
+def test_exactly_the_entries_with_a_history_have_a_file() -> None:
     with_history = {one.name for one in DEVIATIONS.values() if one.has_history}
     assert {Path(path).stem for path in HISTORIES.iterdir()} == with_history

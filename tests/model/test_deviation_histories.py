@@ -25,14 +25,14 @@ def history_of(name: str) -> History:
 
 
 @each
-def test_its_rule_breaks_by_its_name_where_all_others_are_known(deviation: Deviation) -> None:
+def test_a_deviation_breaks_its_rule_if_only_the_others_are_known(deviation: Deviation) -> None:
     broken = judged_again(history_of(deviation.name).steps, DEVIATIONS.keys() - {deviation.name})
     assert isinstance(broken, Broken)
     assert (broken.rule, broken.deviation, broken.side) == (deviation.rule, deviation.name, deviation.side)
 
 
 @each
-def test_nothing_breaks_where_it_is_known(deviation: Deviation) -> None:
+def test_a_known_deviation_breaks_no_rule(deviation: Deviation) -> None:
     allowed = judged_again(history_of(deviation.name).steps, DEVIATIONS)
     assert isinstance(allowed, Allowed)
     assert deviation.name in allowed.deviations

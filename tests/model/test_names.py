@@ -1,4 +1,4 @@
-"""What is said of a name that does not exist."""
+"""The error messages for names that do not exist."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ MACHINES = ("keys", "keys-again", "deduplication", "deduplication-network", "clu
         ("-,-", None),
     ],
 )
-def test_the_nearest_name_is_suggested_where_there_is_one(written: str, meant: str | None) -> None:
+def test_the_nearest_name_is_suggested(written: str, meant: str | None) -> None:
     assert nearest(written, MACHINES) == meant
 
 
-def test_a_name_that_is_like_none_gets_the_names_or_the_command_that_lists_them() -> None:
+def test_an_unknown_name_lists_the_names_or_the_command_that_lists_them() -> None:
     assert unknown("machine", "nope", ("a", "b")) == "there is no machine 'nope'; there are: a, b"
     many = [f"machine-{number}" for number in range(FEW + 1)]
     assert unknown("machine", "zz", many, listed_by="list") == "there is no machine 'zz'; `list` lists them"

@@ -1,4 +1,4 @@
-"""What the observer of subscriptions allows and what it does not, told in short histories."""
+"""What the observer of subscriptions accepts and rejects, in short histories."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ from model.vocabulary import Entry, Message, SubscriptionType, partition_name
 Happened = tuple[AnyOperation, AnyOutcome]
 LEDGER_ROOM = 5
 STEP_MS = 1000.0
-"""How long each step takes: long enough for a cursor's ledger to open meanwhile."""
+"""How long each step takes: long enough for a cursor's ledger to open in the meantime."""
 
 
 def topic(*sizes: int, kind: SubscriptionType = "Shared") -> tuple[Happened, ...]:
@@ -76,7 +76,7 @@ def topic(*sizes: int, kind: SubscriptionType = "Shared") -> tuple[Happened, ...
 
 
 def at(number: int) -> Position:
-    """Where the n-th entry of the topic stands, from 0."""
+    """The position of the topic's n-th entry, from 0."""
     return Position(1 + number // LEDGER_ROOM, number % LEDGER_ROOM)
 
 
@@ -85,7 +85,7 @@ def subscribed(name: str, *, kind: SubscriptionType = "Shared", queue: int = 0) 
 
 
 def single(number: int, *, redeliveries: int = 0) -> Delivery:
-    """The single message of the n-th entry, where all are single."""
+    """The single message of the n-th entry, if no entry is a batch."""
     return Delivery(at(number), -1, 0, f"b{number + 1}", redeliveries)
 
 
@@ -116,7 +116,7 @@ BEGINNING = Position(1, -1)
 
 
 def judged(*history: Happened, known: str = "") -> Allowed[Example] | Broken:
-    """What a history comes to, each step taking so long."""
+    """The verdict on a history whose steps take this long."""
 
     def step(before: Allowed[Example] | Broken, numbered: tuple[int, Happened]) -> Allowed[Example] | Broken:
         if isinstance(before, Broken):
@@ -140,33 +140,33 @@ def rule_broken(*history: Happened, known: str = "") -> str:
 
 
 def deviation_met(*history: Happened, known: str) -> bool:
-    """Whether a history shows one deviation, which is what breaks a rule where it is not known."""
+    """Whether a history shows exactly one deviation, which breaks a rule unless it is known."""
     broken, allowed = judged(*history), judged(*history, known=known)
     assert isinstance(broken, Broken), broken
     assert isinstance(allowed, Allowed), allowed
     return broken.deviation == known and allowed.deviations == (known,)
 
 
-# ------------------------------------------------------------------------------------------------- who gets what again
+# ---------------------------------------------------------------------------------------------------- redelivery
 
 
-def test_nobody_is_given_what_another_has() -> None:
+def test_a_message_that_is_unacknowledged_at_a_consumer_is_not_delivered_to_another() -> None:
     history = (*topic(1, 1), subscribed("c2"), taken(single(0)))
     assert rule_broken(*history, taken(single(0), by="c2")) == "ACK-12"
     assert isinstance(judged(*history, taken(single(1), by="c2")), Allowed)
 
 
-def test_a_single_active_consumer_gets_everything_again_only_as_often_as_it_asks() -> None:
+def test_an_active_consumer_receives_all_again_once_per_redelivery_request() -> None:
     history = (*topic(1, 1, kind="Exclusive"), taken(single(0), single(1)))
     again = taken(single(0), single(1), settled=False)
     assert rule_broken(*history, again) == "ACK-12"
     asked_twice = (*history, failed(all_of_them=True), failed(all_of_them=True))
-    # What was under way for the first time when it asked may come as well.
+    # The messages in flight before the first request may be delivered as well.
     assert isinstance(judged(*asked_twice, again, again, again), Allowed)
     assert rule_broken(*asked_twice, again, again, again, again) == "ACK-12"
 
 
-def test_what_is_on_its_way_when_it_is_asked_for_again_may_come_twice() -> None:
+def test_a_message_in_flight_may_be_delivered_twice_after_a_redelivery_request() -> None:
     begun = (*topic(1, 1), subscribed("c2", queue=5))
     first = taken(single(0), by="c2", settled=False)
     asked = (first, failed(single(0), by="c2"), failed(single(0), by="c2"))
@@ -176,13 +176,13 @@ def test_what_is_on_its_way_when_it_is_asked_for_again_may_come_twice() -> None:
     assert rule_broken(*is_all_there, taken(again, twice, by="c2", settled=False)) in ("ACK-12", "ACK-13")
 
 
-def test_only_while_it_may_be_on_its_way() -> None:
+def test_a_message_that_is_not_in_flight_is_redelivered_once() -> None:
     begun = (*topic(1, 1), subscribed("c2", queue=5), taken(single(0), by="c2", settled=False))
     asked = (failed(single(0), by="c2"), taken(single(0, redeliveries=1), by="c2"))
     assert rule_broken(*begun, *asked, taken(single(0, redeliveries=2), by="c2")) in ("ACK-12", "ACK-13")
 
 
-def test_a_broker_counts_at_a_consumer_what_is_outstanding_there() -> None:
+def test_the_unacknowledged_count_of_a_consumer_matches_its_pending_acks() -> None:
     def counted(number: int) -> Happened:
         arrived = (ConsumerRead("c1", (), number),)
         return ReadCursor("t0", "s0"), CursorRead(BEGINNING, (), 2, number, arrived)
@@ -193,7 +193,7 @@ def test_a_broker_counts_at_a_consumer_what_is_outstanding_there() -> None:
     assert deviation_met(*history, counted(1), known=UNACKED_COUNT_LOWERED_BY_ANY_ACK)
 
 
-def test_a_batch_that_is_acknowledged_in_part_is_on_the_backlog_where_no_release_is_known_to_take_it_off() -> None:
+def test_a_partly_acknowledged_batch_counts_in_the_backlog_unless_a_deviation_is_known() -> None:
     read_along: Happened = (Subscribe("c2", "t0", "s2", kind="Exclusive", durable=False), Subscribed())
     history = (*topic(3, 1), read_along, taken(part(0, 3), by="c2"), acknowledged(part(0, 3), by="c2", cumulative=True))
     counted: Happened = (ReadCursor("t0", "s2"), CursorRead(BEGINNING, (), 1, 0))
@@ -202,13 +202,13 @@ def test_a_batch_that_is_acknowledged_in_part_is_on_the_backlog_where_no_release
     assert rule_broken(*history, too_few, known=PARTIAL_BATCH_OFF_BACKLOG) == "ACK-04"
 
 
-def test_what_was_failed_with_does_not_come_as_if_for_the_first_time() -> None:
+def test_a_nacked_message_is_redelivered_with_a_higher_redelivery_count() -> None:
     history = (*topic(1, 1), taken(single(0)), failed(single(0)))
     assert rule_broken(*history, taken(single(0, redeliveries=0))) == "ACK-13"
     assert isinstance(judged(*history, taken(single(0, redeliveries=1))), Allowed)
 
 
-def test_who_fails_with_a_message_of_one_partition_keeps_what_it_has_of_others() -> None:
+def test_a_nack_in_one_partition_redelivers_nothing_of_another() -> None:
     created = Created(deduplication=False, snapshot_room=6, ledger_room=LEDGER_ROOM, flush_s=60.0, stored_ranges=100)
     history: list[Happened] = [(CreateTopic("t0", persistence="every-ack", partitions=2), created)]
     for number in (0, 1):
@@ -225,12 +225,12 @@ def test_who_fails_with_a_message_of_one_partition_keeps_what_it_has_of_others()
     assert rule_broken(*history, nothing) == "ACK-13"
 
 
-def test_what_is_acknowledged_is_not_delivered() -> None:
+def test_an_acknowledged_message_is_not_delivered() -> None:
     history = (*topic(1, 1), taken(single(0)), acknowledged(single(0)), subscribed("c2"))
     assert rule_broken(*history, taken(single(0), by="c2")) in ("ACK-01", "ACK-03")
 
 
-def test_what_is_being_replayed_when_the_last_consumer_leaves_may_be_given_out_twice_where_that_is_known() -> None:
+def test_a_replay_read_may_outlive_the_last_consumer_only_if_that_is_known() -> None:
     left: Happened = (CrashConsumer("c1"), Done())
     history = (*topic(1, 1), taken(single(0)), left, subscribed("c2"), subscribed("c3"), taken(single(0), by="c2"))
     again = taken(single(0), by="c3")
@@ -240,15 +240,15 @@ def test_what_is_being_replayed_when_the_last_consumer_leaves_may_be_given_out_t
     assert rule_broken(*others_stay, again, known=REPLAY_READ_OUTLIVES_CONSUMERS) == "ACK-12"
 
 
-def test_so_may_all_that_is_left_when_everybody_is_cut_off() -> None:
+def test_a_replay_read_may_repeat_all_unacknowledged_messages_after_a_disconnect() -> None:
     took = (ReceiveAll("t0", "s0"), AllReceived((single(0), single(0), single(1))))
     assert deviation_met(*topic(1, 1), taken(single(0)), took, known=REPLAY_READ_OUTLIVES_CONSUMERS)
     alone = (*topic(1, 1, kind="Exclusive"), taken(single(0)), took)
     assert rule_broken(*alone, known=REPLAY_READ_OUTLIVES_CONSUMERS) == "ACK-12"
 
 
-def test_what_was_on_its_way_to_somebody_when_it_was_skipped_may_still_come_and_whole() -> None:
-    """Seen on 4.0.8 under load: a broker does not look again at what it has read."""
+def test_a_message_in_flight_during_a_skip_may_still_be_delivered_with_its_whole_batch() -> None:
+    """Seen on 4.0.8 under load: a broker does not check again what it has read."""
     skipped: Happened = (SkipAll("t0", "s0"), Done())
     begun = (*topic(2, 1), acknowledged(part(0, 2)))
     asking = (*begun, subscribed("c2", queue=5), skipped)
@@ -258,10 +258,10 @@ def test_what_was_on_its_way_to_somebody_when_it_was_skipped_may_still_come_and_
     assert rule_broken(*begun, skipped, subscribed("c2", queue=5), came) in ("ACK-01", "ACK-03", "ACK-04")
 
 
-# ---------------------------------------------------------------------------------------------------- moves and skips
+# ------------------------------------------------------------------------------------------------ unloads and skips
 
 
-def test_a_move_right_after_the_first_ack_may_lose_it_where_that_is_known() -> None:
+def test_an_unload_right_after_the_first_ack_may_lose_it_only_if_that_is_known() -> None:
     acks = (*topic(1, 1), taken(single(0)), acknowledged(single(0)))
     lost = read(BEGINNING, backlog=2)
     assert deviation_met(*acks, UNLOADED, lost, known=UNLOAD_WHILE_CURSOR_LEDGER_OPENS)
@@ -269,7 +269,7 @@ def test_a_move_right_after_the_first_ack_may_lose_it_where_that_is_known() -> N
     assert rule_broken(*later, lost, known=UNLOAD_WHILE_CURSOR_LEDGER_OPENS) == "ACK-10"
 
 
-def test_such_a_move_may_lose_entries_and_parts_of_batches_at_once() -> None:
+def test_an_unload_may_lose_acks_of_entries_and_of_batch_indexes_together() -> None:
     whole = Delivery(at(1), -1, 0, "b4", 0)
     acks = (taken(part(0, 3), part(1, 3), part(2, 3), whole), acknowledged(part(0, 3)), acknowledged(whole))
     both_lost = (*topic(3, 1), *acks, UNLOADED, read(BEGINNING, backlog=2), subscribed("c2"))
@@ -280,19 +280,19 @@ def test_such_a_move_may_lose_entries_and_parts_of_batches_at_once() -> None:
     assert UNLOAD_WHILE_CURSOR_LEDGER_OPENS in allowed.deviations
 
 
-def test_what_a_move_may_have_lost_may_be_on_its_way_when_it_is_acknowledged_anew() -> None:
-    """The broker may have sent it before, whether the consumer subscribed meanwhile or was there and had nothing."""
+def test_a_message_whose_ack_an_unload_lost_may_be_in_flight_when_it_is_acked_again() -> None:
+    """The broker may have sent it before, to a consumer that subscribed in the meantime or one with an empty queue."""
     begun = (*topic(2, 1, kind="Key_Shared"), taken(part(0, 2), part(1, 2)), acknowledged(part(0, 2)), UNLOADED)
-    anew: Happened = (AckById("c3", ("b1",)), Acknowledged((part(0, 2),), receipt=True))
+    acked_again: Happened = (AckById("c3", ("b1",)), Acknowledged((part(0, 2),), receipt=True))
     came = taken(part(0, 2), part(1, 2), by="c2", settled=False)
     others = (subscribed("c3", kind="Key_Shared"), subscribed("c2", kind="Key_Shared", queue=5))
-    assert isinstance(judged(*begun, *others, anew, came, known=BATCH_INDEX_ACKS_NOT_RECOVERED), Allowed)
+    assert isinstance(judged(*begun, *others, acked_again, came, known=BATCH_INDEX_ACKS_NOT_RECOVERED), Allowed)
     nothing: Happened = (ReceiveDue("t0", "s0"), DueReceived((ConsumerRead("c2", (), permits=0, unacknowledged=0),)))
     ready = (nothing, (Permit("c2", 5), Done()))
-    assert isinstance(judged(*begun, *others, *ready, anew, came, known=BATCH_INDEX_ACKS_NOT_RECOVERED), Allowed)
+    assert isinstance(judged(*begun, *others, *ready, acked_again, came, known=BATCH_INDEX_ACKS_NOT_RECOVERED), Allowed)
 
 
-def test_after_it_lost_an_ack_the_next_move_may_lose_the_next_one() -> None:
+def test_a_second_unload_may_lose_the_next_ack_too() -> None:
     lost = (*topic(1, 1), taken(single(0)), acknowledged(single(0)), UNLOADED, read(BEGINNING, backlog=2))
     once_more = (subscribed("c2"), taken(single(0), by="c2"), acknowledged(single(0), by="c2"))
     twice = judged(*lost, *once_more, UNLOADED, read(BEGINNING, backlog=2), known=UNLOAD_WHILE_CURSOR_LEDGER_OPENS)
@@ -300,7 +300,7 @@ def test_after_it_lost_an_ack_the_next_move_may_lose_the_next_one() -> None:
     assert twice.deviations == (UNLOAD_WHILE_CURSOR_LEDGER_OPENS, UNLOAD_WHILE_CURSOR_LEDGER_OPENS)
 
 
-def test_a_terminated_topic_that_was_loaded_anew_may_not_skip_in_its_last_ledger_where_that_is_known() -> None:
+def test_a_reloaded_terminated_topic_may_not_skip_in_its_last_ledger_only_if_that_is_known() -> None:
     skipped_six: Happened = (Skip("t0", "s0", 6), Done())
     history = (*topic(*[1] * 7), TERMINATED, UNLOADED, skipped_six)
     assert isinstance(judged(*history, read(at(5), backlog=1)), Allowed)
@@ -311,14 +311,14 @@ def test_a_terminated_topic_that_was_loaded_anew_may_not_skip_in_its_last_ledger
     )
 
 
-def test_nor_is_any_other_topic_excused_from_skipping() -> None:
+def test_a_topic_that_is_not_both_terminated_and_reloaded_must_skip() -> None:
     skipped: Happened = (Skip("t0", "s0", 6), Done())
     for before in ((UNLOADED,), (TERMINATED,), ()):
         history = (*topic(*[1] * 7), *before, skipped, read(at(4), backlog=2))
         assert rule_broken(*history, known=TERMINATED_LAST_LEDGER_NOT_SKIPPED) in ("ACK-04", "ACK-10")
 
 
-def test_what_was_rightly_deleted_stays_so_whatever_becomes_of_the_acks() -> None:
+def test_a_trimmed_ledger_stays_trimmed_after_a_cursor_reset() -> None:
     trimmed: Happened = (Trim("t0"), Trimmed((2,)))
     everything: Happened = (Skip("t0", "s0", 6), Done())
     assert rule_broken(*topic(*[1] * 7), trimmed) == "ACK-14"

@@ -1,4 +1,4 @@
-"""Small histories of chunked messages, written down: what a log has, what passed, what came of it."""
+"""Small histories of chunked messages as text: the log, the frames that passed, and the results."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from model.vocabulary import ChunkNumber, Message
 PRODUCER = "p"
 
 
-def part(told: str) -> Part:
+def part(text: str) -> Part:
     """An entry as it passes: ``a1/3``, the second of three chunks of message a; or a plain message, as in ``x``."""
-    if len(told) == 1:
-        return Part(ord(told), told)
-    chunk_id, chunks = map(int, told[1:].split("/"))
-    return Part(ord(told[0]), told, f"u{told[0]}", chunk_id, chunks, chunks)
+    if len(text) == 1:
+        return Part(ord(text), text)
+    chunk_id, chunks = map(int, text[1:].split("/"))
+    return Part(ord(text[0]), text, f"u{text[0]}", chunk_id, chunks, chunks)
 
 
 def at(number: int) -> Position:
@@ -25,9 +25,9 @@ def at(number: int) -> Position:
     return Position(1, number)
 
 
-def logged(told: str) -> tuple[LoggedPart, ...]:
+def logged(text: str) -> tuple[LoggedPart, ...]:
     """A log of one producer."""
-    return tuple(LoggedPart(at(n), PRODUCER, part(one), 1, 0) for n, one in enumerate(told.split()))
+    return tuple(LoggedPart(at(n), PRODUCER, part(one), 1, 0) for n, one in enumerate(text.split()))
 
 
 def life(sent: str, receipts: Iterable[int | None]) -> Life:
@@ -37,14 +37,14 @@ def life(sent: str, receipts: Iterable[int | None]) -> Life:
     return Life(sends, tuple((send.sequence_id, None if n is None else at(n)) for send, n in answered))
 
 
-def came(told: str) -> tuple[CommandMessage, ...]:
-    """Entries that pass to a consumer, in the order of a log that begins with them."""
-    return tuple(CommandMessage(at(n), PRODUCER, part(one)) for n, one in enumerate(told.split()))
+def dispatched(text: str) -> tuple[CommandMessage, ...]:
+    """Entries that are sent to a consumer, in the order of a log that begins with them."""
+    return tuple(CommandMessage(at(n), PRODUCER, part(one)) for n, one in enumerate(text.split()))
 
 
-def given(told: str) -> tuple[Delivery, ...]:
+def given(text: str) -> tuple[Delivery, ...]:
     """Messages that an application received, as in ``a@2 x@3``."""
-    pairs = (one.split("@") for one in told.split())
+    pairs = (one.split("@") for one in text.split())
     return tuple(Delivery(at(int(n)), size_bytes=1, digest=digest(name)) for name, n in pairs)
 
 

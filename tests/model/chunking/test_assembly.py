@@ -1,4 +1,4 @@
-"""The table of a chunk buffer: every state with every input, and the functions that go by it."""
+"""The table of a chunk buffer: every state with every input, and the functions that implement it."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ def chunk(chunk_id: int, *, uuid: str = "u", chunks: int = CHUNKS) -> Chunk:
 
 
 def arrive_all(buffers: Buffers, *arriving: str) -> tuple[Buffers, list[Arrival]]:
-    """What comes of entries that arrive, written as ``u1/3@7``: chunk 1 of 3 of u from entry 7."""
+    """The result of entries that arrive, written as ``u1/3@7``: chunk 1 of 3 of u from entry 7."""
     found = []
     for one in arriving:
         number, _, position = one[1:].partition("@")
         chunk_id, chunks = map(int, number.split("/"))
-        buffers, came = arrive(buffers, chunk(chunk_id, uuid=one[0], chunks=chunks), int(position))
-        found.append(came)
+        buffers, arrival = arrive(buffers, chunk(chunk_id, uuid=one[0], chunks=chunks), int(position))
+        found.append(arrival)
     return buffers, found
 
 
 def effects(*arriving: str, limit: int = 0) -> list[Effect]:
-    return [came.effect for came in arrive_all(Buffers(limit), *arriving)[1]]
+    return [arrival.effect for arrival in arrive_all(Buffers(limit), *arriving)[1]]
 
 
 @pytest.mark.parametrize(("state", "happens"), list(product(State, Input)), ids=lambda one: one.name)
@@ -82,66 +82,66 @@ def test_an_arrival_does_what_the_table_says(happens: Input) -> None:
     state, chunk_id, position = ARRIVALS[happens]
     before = Buffers(kept=(KEPT,)) if state is State.FILLING else Buffers()
     assert input_of(before.of("u"), chunk(chunk_id)) is happens
-    after, came = arrive(before, chunk(chunk_id), position)
-    assert came.effect is TABLE[state, happens].effect
+    after, arrival = arrive(before, chunk(chunk_id), position)
+    assert arrival.effect is TABLE[state, happens].effect
     assert (after.of("u") is not None) is (TABLE[state, happens].after is State.FILLING)
 
 
-def test_a_message_is_delivered_when_all_its_chunks_are_there() -> None:
-    buffers, came = arrive_all(Buffers(), "u0/3@4", "u1/3@6", "u2/3@9")
-    assert [one.whole for one in came] == [None, None, Whole("u", (4, 6, 9))]
+def test_a_message_is_delivered_once_all_its_chunks_arrived() -> None:
+    buffers, arrivals = arrive_all(Buffers(), "u0/3@4", "u1/3@6", "u2/3@9")
+    assert [one.whole for one in arrivals] == [None, None, Whole("u", (4, 6, 9))]
     assert buffers == Buffers()
 
 
 def test_interleaved_messages_have_a_buffer_each() -> None:
     buffers, _ = arrive_all(Buffers(), "u0/2@0", "v0/2@1")
     assert [buffer.uuid for buffer in buffers.kept] == ["u", "v"]
-    _, came = arrive_all(buffers, "u1/2@2", "v1/2@3")
-    assert [one.whole for one in came] == [Whole("u", (0, 2)), Whole("v", (1, 3))]
+    _, arrivals = arrive_all(buffers, "u1/2@2", "v1/2@3")
+    assert [one.whole for one in arrivals] == [Whole("u", (0, 2)), Whole("v", (1, 3))]
 
 
 def test_a_chunk_that_was_stored_twice_is_acknowledged_with_its_message() -> None:
-    _, came = arrive_all(Buffers(), "u0/3@0", "u1/3@1", "u1/3@2", "u2/3@3")
-    whole = came[-1].whole
+    _, arrivals = arrive_all(Buffers(), "u0/3@0", "u1/3@1", "u1/3@2", "u2/3@3")
+    whole = arrivals[-1].whole
     assert whole == Whole("u", (0, 1, 3), (2,))
     assert sorted(acknowledged_with(whole)) == [0, 1, 2, 3]
 
 
-def test_a_message_that_is_sent_again_from_its_beginning_is_put_together_anew() -> None:
-    _, came = arrive_all(Buffers(), "u0/2@0", "u0/2@1", "u1/2@2")
-    assert came[-1].whole == Whole("u", (1, 2), (0,))
+def test_a_message_resent_from_its_first_chunk_gets_a_new_buffer() -> None:
+    _, arrivals = arrive_all(Buffers(), "u0/2@0", "u0/2@1", "u1/2@2")
+    assert arrivals[-1].whole == Whole("u", (1, 2), (0,))
 
 
-def test_an_entry_that_comes_twice_is_one_entry() -> None:
-    _, came = arrive_all(Buffers(), "u0/3@0", "u1/3@1", "u1/3@1", "u2/3@2")
-    assert came[-1].whole == Whole("u", (0, 1, 2))
+def test_an_entry_that_arrives_twice_counts_once() -> None:
+    _, arrivals = arrive_all(Buffers(), "u0/3@0", "u1/3@1", "u1/3@1", "u2/3@2")
+    assert arrivals[-1].whole == Whole("u", (0, 1, 2))
 
 
-def test_redelivered_from_its_beginning_nothing_is_laid_by_for_itself() -> None:
-    _, came = arrive_all(Buffers(), "u0/3@0", "u1/3@1", "u0/3@0", "u1/3@1", "u2/3@2")
-    assert came[-1].whole == Whole("u", (0, 1, 2))
+def test_a_redelivery_from_the_first_chunk_sets_no_entry_aside() -> None:
+    _, arrivals = arrive_all(Buffers(), "u0/3@0", "u1/3@1", "u0/3@0", "u1/3@1", "u2/3@2")
+    assert arrivals[-1].whole == Whole("u", (0, 1, 2))
 
 
-def test_a_chunk_without_its_predecessors_waits_to_come_again() -> None:
-    buffers, came = arrive_all(Buffers(), "u0/3@0", "u2/3@2")
-    assert [one.effect for one in came] == [Effect.OPEN, Effect.DROP]
+def test_a_chunk_without_its_predecessors_is_set_aside_for_redelivery() -> None:
+    buffers, arrivals = arrive_all(Buffers(), "u0/3@0", "u2/3@2")
+    assert [one.effect for one in arrivals] == [Effect.OPEN, Effect.DROP]
     assert buffers == Buffers(aside=frozenset({0, 2}))
     assert effects("u1/3@1") == [Effect.SET_ASIDE]
 
 
-def test_past_the_limit_the_oldest_is_discarded_and_comes_again() -> None:
-    buffers, came = arrive_all(Buffers(1), "u0/2@0", "v0/2@1")
-    assert came[-1] == Arrival(Effect.OPEN, None, (), (Buffer("u", (0,)),))
+def test_beyond_the_pending_limit_the_oldest_message_is_discarded_and_redelivered() -> None:
+    buffers, arrivals = arrive_all(Buffers(1), "u0/2@0", "v0/2@1")
+    assert arrivals[-1] == Arrival(Effect.OPEN, None, (), (Buffer("u", (0,)),))
     assert (buffers.kept, buffers.aside) == ((Buffer("v", (1,)),), frozenset({0}))
 
 
-def test_where_so_configured_what_is_discarded_is_acknowledged() -> None:
-    buffers, came = arrive_all(Buffers(1, acks_discarded=True), "u0/2@0", "v0/2@1")
-    assert came[-1].acknowledged == (0,)
+def test_discarded_chunks_are_acknowledged_if_so_configured() -> None:
+    buffers, arrivals = arrive_all(Buffers(1, acks_discarded=True), "u0/2@0", "v0/2@1")
+    assert arrivals[-1].acknowledged == (0,)
     assert buffers.aside == frozenset()
 
 
-def test_what_is_waited_for_too_long_is_acknowledged() -> None:
+def test_the_chunks_of_an_expired_message_are_acknowledged() -> None:
     buffers, _ = arrive_all(Buffers(), "u0/2@0", "v0/2@1")
     buffers, acknowledged = expire(buffers)
     assert (acknowledged, buffers.kept) == ((0,), (Buffer("v", (1,)),))
@@ -149,6 +149,6 @@ def test_what_is_waited_for_too_long_is_acknowledged() -> None:
         expire(Buffers())
 
 
-def test_a_buffer_of_which_something_is_acknowledged_is_forgotten() -> None:
+def test_a_buffer_with_an_acknowledged_entry_is_forgotten() -> None:
     buffers, _ = arrive_all(Buffers(), "u0/2@0", "v0/2@1")
     assert forget(buffers, frozenset({0})).kept == (Buffer("v", (1,)),)

@@ -1,4 +1,4 @@
-"""Whatever is interleaved and sent again, a consumer puts together what is whole, and nothing else."""
+"""For any interleaving and resending, a consumer delivers the complete messages and nothing else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from model.chunking.splitting import Chunk, split
 
 @st.composite
 def attempts(draw: st.DrawFn, uuid: str) -> list[Chunk]:
-    """What one producer sends of a message: some beginnings, and then, perhaps, all of it."""
+    """What one producer sends of a message: some incomplete attempts, and then, perhaps, the whole message."""
     chunks = split(uuid=uuid, sequence_id=1, payload_bytes=draw(st.integers(2, 5)), room_bytes=1)
     beginnings = draw(st.lists(st.integers(1, len(chunks) - 1), max_size=2))
     whole = chunks if draw(st.booleans()) else ()
@@ -40,7 +40,7 @@ def put_together(log: list[Chunk]) -> tuple[Buffers, list[Whole]]:
 
 
 @given(logs())
-def test_what_is_whole_is_delivered_once_with_all_its_entries_and_the_rest_is_kept(log: list[Chunk]) -> None:
+def test_complete_messages_are_delivered_once_with_all_entries_and_the_rest_is_kept(log: list[Chunk]) -> None:
     buffers, found = put_together(log)
     finished = [chunk.uuid for chunk in log if chunk.is_last]
     assert [whole.uuid for whole in found] == finished
@@ -53,9 +53,7 @@ def test_what_is_whole_is_delivered_once_with_all_its_entries_and_the_rest_is_ke
 
 
 @given(logs(), st.integers(1, 2))
-def test_with_a_limit_nothing_is_delivered_that_is_not_whole_and_nothing_is_forgotten(
-    log: list[Chunk], limit: int
-) -> None:
+def test_with_a_limit_only_complete_messages_are_delivered_and_no_entry_is_lost(log: list[Chunk], limit: int) -> None:
     buffers, delivered = Buffers(limit), set[int]()
     for position, chunk in enumerate(log):
         buffers, came = arrive(buffers, chunk, position)

@@ -1,4 +1,4 @@
-"""The explorations of document 002: what they find, to the number, and that nothing in them is idle."""
+"""The explorations of document 002: their exact results, and that each variant is detected."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ class TestChunking(ExplorationContract):
         "chunk-chunks-acknowledged-first",
         "chunk-marker-acknowledged-first",
     }
-    """The variants in which some message may never be acknowledged whole, whatever happens."""
+    """The variants in which a message may never be acknowledged as a whole."""
 
 
-def test_option_1_sends_a_chunk_to_somebody_who_has_not_what_comes_before_it() -> None:
+def test_option_1_dispatches_a_chunk_to_a_consumer_without_the_earlier_ones() -> None:
     assert words("chunk-option-1", BEHIND) == [
         "chunk 1 of 3 of M1 is stored as entry 0",
         "chunk 2 of 3 of M1 is stored as entry 1",
@@ -98,11 +98,11 @@ def test_option_1_sends_a_chunk_to_somebody_who_has_not_what_comes_before_it() -
     ]
 
 
-def test_option_1_with_a_consumer_that_forgets_what_it_cannot_use_loses_the_message() -> None:
+def test_option_1_loses_the_message_if_a_consumer_forgets_unusable_chunks() -> None:
     assert dead_end("chunk-option-1-forgetful") == words("chunk-option-1-forgetful", BEHIND)
 
 
-def test_the_limit_breaks_the_order_that_ordered_consumers_are_promised() -> None:
+def test_the_pending_limit_breaks_the_order_of_ordered_consumers() -> None:
     assert words("chunk-limit-order", IN_ORDER) == [
         "A sends chunk 1 of 2 of A1: entry 0",
         "B sends chunk 1 of 2 of B1: entry 1",
@@ -115,14 +115,14 @@ def test_the_limit_breaks_the_order_that_ordered_consumers_are_promised() -> Non
     ]
 
 
-def test_2_11_0_confirms_a_message_of_which_only_the_first_chunk_is_stored() -> None:
+def test_release_2_11_0_confirms_a_message_of_which_only_the_first_chunk_is_stored() -> None:
     assert words("chunk-each-deduplicated", CONFIRMED) == [
         "A sends chunk 1 of 2 of A1: entry 0",
         "A sends chunk 2 of 2 of A1: confirmed as a duplicate",
     ]
 
 
-def test_4_0_8_confirms_what_is_not_whole_once_the_topic_is_loaded_again_in_between() -> None:
+def test_release_4_0_8_confirms_an_incomplete_message_after_a_reload() -> None:
     assert words("chunk-recovery-counts-unfinished", CONFIRMED) == [
         "A sends chunk 1 of 2 of A1: entry 0",
         "the topic is loaded again",
@@ -130,7 +130,7 @@ def test_4_0_8_confirms_what_is_not_whole_once_the_topic_is_loaded_again_in_betw
     ]
 
 
-def test_a_cumulative_acknowledgment_takes_the_first_chunk_of_another_message() -> None:
+def test_a_cumulative_ack_acknowledges_the_first_chunk_of_another_message() -> None:
     found = words("chunk-cumulative", ALL_OR_NOTHING)
     assert "B sends chunk 1 of 2 of B1: entry 1" in found
     assert found[-1] == "message A1 is acknowledged, with entries 0, 1 and 2"

@@ -1,7 +1,7 @@
-"""A real history of chunked messages, judged again as it was and with one thing changed: each change is noticed.
+"""A real history of chunked messages, judged again as recorded and with one change: each change is detected.
 
-The history was recorded on 4.0.8 with pulsar-client 3.13.0; what is changed is what a broker or a client that breaks a
-rule would have shown.
+The history was recorded on 4.0.8 with pulsar-client 3.13.0. The changes are what a broker or a client would have shown
+that breaks a rule.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Change = Callable[[Any], Any]
 
 
 HELD, REFUSED = 4, 10
-"""The steps at which a producer is held between chunks, and another one's message is refused as too large."""
+"""The steps at which a producer is delayed between chunks, and another one's message is refused as too large."""
 
 
 def with_outcome(where: type[Struct] | int, change: Change) -> tuple[Step, ...]:
@@ -83,7 +83,7 @@ def logged(change: Change) -> Change:
 
 
 def lived(change: Callable[[Life], Life]) -> Change:
-    """Change the life of the producer that was held up."""
+    """Change the life of the producer that was delayed."""
 
     def changed(outcome: Sent) -> Sent:
         return replace(outcome, lives=(change(outcome.lives[0]), *outcome.lives[1:]))
@@ -198,7 +198,7 @@ CHANGES: dict[str, tuple[type[Struct] | int, Change, str, str]] = {
 }
 
 
-def test_the_history_as_it_was_breaks_nothing() -> None:
+def test_the_recorded_history_breaks_nothing() -> None:
     assert isinstance(judged_again(RECORDED), Allowed)
 
 

@@ -1,4 +1,4 @@
-"""Deduplication of chunks: what is stored of messages that are sent again in part or whole."""
+"""Deduplication of chunks: what is stored of messages that are resent in part or whole."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def chunks_of(sequence_id: int, uuid: str = "u") -> tuple[Chunk, ...]:
 
 
 def sent(*chunks: Chunk, memory: Memory = (), variant: ChunksVariant | None = None) -> tuple[list[Judgement], Memory]:
-    """What becomes of chunks that producer P sends, and what is remembered then."""
+    """The judgements of chunks that producer P sends, and the memory afterwards."""
     judgements = []
     for chunk in chunks:
         judgement = judge(known_of(memory, "P"), chunk, variant=variant or ChunksVariant())
@@ -25,27 +25,27 @@ def sent(*chunks: Chunk, memory: Memory = (), variant: ChunksVariant | None = No
     return judgements, memory
 
 
-def test_all_chunks_of_a_message_are_stored_though_they_have_one_sequence_id() -> None:
+def test_all_chunks_of_a_message_are_stored_although_they_share_a_sequence_id() -> None:
     judgements, memory = sent(*chunks_of(5))
     assert judgements == [NEW] * 3
     assert memory == (Known("P", 5),)
 
 
-def test_what_is_there_is_not_stored_again_and_the_rest_is() -> None:
+def test_stored_chunks_are_duplicates_and_the_others_are_stored() -> None:
     first, second, third = chunks_of(5)
     judgements, memory = sent(first, second, first, second, third)
     assert judgements == [NEW, NEW, DUPLICATE, DUPLICATE, NEW]
     assert memory == (Known("P", 5),)
 
 
-def test_a_message_that_is_whole_is_a_duplicate_in_all_its_parts() -> None:
+def test_every_chunk_of_a_complete_message_is_a_duplicate() -> None:
     chunks = chunks_of(5)
     assert sent(*chunks, *chunks)[0] == [NEW] * 3 + [DUPLICATE] * 3
     _, memory = sent(*chunks)
     assert sent(*chunks_of(5, "other"), memory=memory)[0] == [DUPLICATE] * 3
 
 
-def test_a_message_that_begins_anew_under_another_uuid_is_stored() -> None:
+def test_an_incomplete_message_resent_with_another_uuid_is_stored() -> None:
     assert sent(*chunks_of(5)[:2], *chunks_of(5, "other"))[0] == [NEW] * 5
 
 
@@ -54,28 +54,28 @@ def test_a_chunk_without_its_predecessor_is_refused() -> None:
     assert sent(chunks_of(5)[0], chunks_of(5)[2])[0] == [NEW, REFUSED]
 
 
-def test_a_message_that_nobody_ends_does_not_count() -> None:
+def test_an_incomplete_message_does_not_count() -> None:
     _, memory = sent(*chunks_of(5)[:2])
     assert known_of(memory, "P").whole == -1
     assert sent(*chunks_of(6), memory=memory)[0] == [NEW] * 3
 
 
-def test_what_is_remembered_follows_from_the_log() -> None:
+def test_recovery_from_the_log_gives_the_same_memory() -> None:
     log = [*chunks_of(5), *chunks_of(6)[:2]]
     _, memory = sent(*log)
     assert recovered(("P", chunk) for chunk in log) == memory == (Known("P", 5, (6, "u", 2)),)
 
 
-def test_as_2_11_0_has_it_no_chunk_but_the_first_is_stored() -> None:
+def test_release_2_11_0_stores_only_the_first_chunk() -> None:
     assert sent(*chunks_of(5), variant=ChunksVariant(each_deduplicated=True))[0] == [NEW, DUPLICATE, DUPLICATE]
 
 
-def test_as_4_0_8_has_it_only_the_last_chunk_is_ever_a_duplicate() -> None:
+def test_release_4_0_8_treats_only_the_last_chunk_as_a_duplicate() -> None:
     chunks = chunks_of(5)
     judgements, _ = sent(*chunks[:2], *chunks, *chunks, variant=ChunksVariant(only_last_deduplicated=True))
     assert judgements == [NEW] * 7 + [DUPLICATE]
 
 
-def test_as_4_0_8_has_it_a_topic_that_is_loaded_again_counts_what_nobody_ended() -> None:
+def test_release_4_0_8_counts_an_incomplete_message_after_a_reload() -> None:
     memory = recovered([("P", chunks_of(5)[0])], variant=ChunksVariant(recovery_counts_unfinished=True))
     assert sent(*chunks_of(5), memory=memory)[0] == [DUPLICATE] * 3

@@ -51,15 +51,15 @@ def reached_while_exploring() -> tuple[set[str], set[tuple[State, Input]]]:
     return called, looked_up
 
 
-def test_every_rule_that_the_reference_carries_is_exercised_by_its_exploration() -> None:
+def test_the_explorations_exercise_every_rule_of_the_reference() -> None:
     carried = carried_by(REFERENCE)
     assert set(carried) == {f"CHUNK-{number:02}" for number in (1, 2, 4, 6, 7, 8, 9, 11, 12, 13)}
     called, _ = reached_while_exploring()
-    at_import = {"model.chunking.splitting.room"}  # the room of the world's entries is reckoned once, when it is loaded
+    at_import = {"model.chunking.splitting.room"}  # the room of the world's entries is computed once, at import
     assert ROOM_BYTES == 10
     assert {rule: found - called - at_import for rule, found in carried.items() if found - called - at_import} == {}
 
 
-def test_every_entry_of_the_table_is_reached() -> None:
+def test_the_explorations_reach_every_entry_of_the_table() -> None:
     _, looked_up = reached_while_exploring()
     assert set(TABLE) - looked_up == set()

@@ -1,4 +1,4 @@
-"""What the observer of chunked messages allows, and which rule it names for what it does not: in small histories."""
+"""What the observer of chunked messages accepts, and which rule it names otherwise, in small histories."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from model.traffic import (
     Part,
 )
 from model.vocabulary import Entry, Message
-from tests.model.chunking.histories import at, came, digests, given, life, logged, part
+from tests.model.chunking.histories import at, digests, dispatched, given, life, logged, part
 
 PLAIN, DEDUPLICATING = Topic(100, deduplication=False), Topic(100, deduplication=True)
 ALL = "a0/2 a1/2"
@@ -57,7 +57,7 @@ def explanation(topic: Topic, log: str, *acts: object) -> tuple[str, ...] | str:
         ("a1/2", [life(ALL, [])], "CHUNK-03"),
     ],
 )
-def test_a_log_without_deduplication_has_what_passed_in_its_order(
+def test_a_log_without_deduplication_has_the_sent_chunks_in_order(
     log: str, acts: list[object], found: tuple[str, ...] | str
 ) -> None:
     assert explanation(PLAIN, log, *acts) == found
@@ -102,11 +102,11 @@ def test_with_deduplication_each_chunk_is_stored_once_or_a_deviation_is_named(
         ("a0/2 a1/2 a1/2 a0/2 a1/2", ["a", "a"]),
     ],
 )
-def test_a_message_is_whole_by_its_last_chunk_from_its_last_first_one_on(log: str, whole: list[str]) -> None:
+def test_a_message_is_complete_from_its_last_first_chunk_to_its_last_chunk(log: str, whole: list[str]) -> None:
     assert [chr(one[0].part.sequence_id) for one in storing.wholes(logged(log))] == whole
 
 
-# ------------------------------------------------------------------------------------------------ the client that sends
+# ----------------------------------------------------------------------------------------------- the sending client
 
 
 def whole(sizes: list[int], *, total: int | None = None, metadata_bytes: int = 10) -> list[LoggedPart]:
@@ -122,14 +122,14 @@ def whole(sizes: list[int], *, total: int | None = None, metadata_bytes: int = 1
     ("sizes", "rule"),
     [([90], None), ([90, 1], None), ([45, 45], "CHUNK-01"), ([91], "CHUNK-01"), ([80, 80], "CHUNK-02")],
 )
-def test_a_payload_is_split_by_what_its_metadata_leaves_of_the_limit(sizes: list[int], rule: str | None) -> None:
+def test_a_payload_is_split_by_the_room_that_its_metadata_leaves(sizes: list[int], rule: str | None) -> None:
     asked = Asked(sequence_id=7, digest="0", size_bytes=sum(sizes))
     broken = sending.stored(PLAIN, "p", Producer(asked=(asked,)), whole(sizes))
     assert (broken and broken.rule) == rule
     assert broken is None or broken.side == "client"
 
 
-def test_chunks_that_say_another_total_or_hold_other_bytes_break_their_rule() -> None:
+def test_chunks_with_a_wrong_total_or_wrong_bytes_break_their_rule() -> None:
     asked = Asked(sequence_id=7, digest="0", size_bytes=91)
     wrong_total = sending.stored(PLAIN, "p", Producer(asked=(asked,)), whole([90, 1], total=92))
     assert wrong_total is not None
@@ -150,12 +150,12 @@ def test_chunks_that_say_another_total_or_hold_other_bytes_break_their_rule() ->
         (["a0/2 x"], "CHUNK-03"),
     ],
 )
-def test_chunks_of_a_client_pass_one_behind_the_other(lives: list[str], rule: str | None) -> None:
+def test_the_chunks_of_one_producer_are_sent_one_message_after_the_other(lives: list[str], rule: str | None) -> None:
     broken = sending.passed("p", [life(sent, []) for sent in lives])
     assert (broken and broken.rule) == rule
 
 
-def test_what_is_too_large_is_refused_and_not_sent() -> None:
+def test_a_message_that_is_too_large_is_refused_and_not_sent() -> None:
     large = Asked(sequence_id=ord("a"), digest="", size_bytes=200, is_split_allowed=False)
     unrefused = sending.answered("p", [large], [], limit_bytes=100)
     assert unrefused is not None
@@ -168,7 +168,7 @@ def test_what_is_too_large_is_refused_and_not_sent() -> None:
     assert {one.rule for one in (unrefused, sent, split_refused)} == {"CHUNK-01"}
 
 
-def test_what_was_confirmed_is_whole_in_the_log() -> None:
+def test_a_confirmed_message_is_complete_in_the_log() -> None:
     asked = Asked(sequence_id=ord("a"), digest="", size_bytes=2, is_confirmed=True)
     producer = Producer(asked=(asked,))
     assert sending.confirmed_is_whole(PLAIN, "p", producer, logged(ALL)) is None
@@ -177,7 +177,7 @@ def test_what_was_confirmed_is_whole_in_the_log() -> None:
     assert (broken.rule, broken.side) == ("CHUNK-13", "client")
 
 
-# --------------------------------------------------------------------------------------------- the client that receives
+# --------------------------------------------------------------------------------------------- the receiving client
 
 
 def consumer(*, pending: int = 0, acks_discarded: bool = False) -> Consumer:
@@ -186,7 +186,7 @@ def consumer(*, pending: int = 0, acks_discarded: bool = False) -> Consumer:
 
 
 def received(passed: tuple[ConsumerCommand, ...], got: str, *, pending: int = 0) -> tuple[str, ...] | str:
-    """The deviations by which what was received follows from what passed, or the rule that is broken."""
+    """The deviations that explain what was received, given what was sent, or the rule that is broken."""
     one = consumer(pending=pending)
     one = replace(one, lanes=met(one.lanes, passed))
     found = held_against("c", one, given(got), digests("abcx"))
@@ -212,26 +212,26 @@ def received(passed: tuple[ConsumerCommand, ...], got: str, *, pending: int = 0)
         ("a0/2 x", "", "CHUNK-09"),
     ],
 )
-def test_a_consumer_delivers_what_is_whole_with_what_passed_to_it(
+def test_a_consumer_delivers_the_complete_messages_sent_to_it(
     sent: str, got: str, found: tuple[str, ...] | str
 ) -> None:
-    assert received(came(sent), got) == found
+    assert received(dispatched(sent), got) == found
 
 
-def test_past_its_limit_the_oldest_message_is_discarded_and_the_next_one_delivered() -> None:
-    sent = came("a0/2 b0/2 b1/2 x")
+def test_beyond_the_pending_limit_the_oldest_message_is_discarded_and_the_next_delivered() -> None:
+    sent = dispatched("a0/2 b0/2 b1/2 x")
     assert received(sent, "b@2 x@3", pending=1) == ()
     assert received(sent, "x@3", pending=1) == "CHUNK-08"
-    assert received(came("a0/2 b0/2 a1/2 b1/2"), "a@2 b@3", pending=1) == "CHUNK-04"
+    assert received(dispatched("a0/2 b0/2 a1/2 b1/2"), "a@2 b@3", pending=1) == "CHUNK-04"
 
 
-def test_what_comes_again_may_be_delivered_again_and_half_messages_begin_anew() -> None:
-    again: tuple[ConsumerCommand, ...] = (*came("a0/2"), CommandSubscribe(), *came("a0/2 a1/2 x"))
+def test_redelivered_messages_may_be_delivered_again_and_incomplete_ones_start_again() -> None:
+    again: tuple[ConsumerCommand, ...] = (*dispatched("a0/2"), CommandSubscribe(), *dispatched("a0/2 a1/2 x"))
     assert received(again, "a@1 x@2") == ()
     assert received(again, "x@2") == (CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE, CHUNK_REPEATED_DISCARDS_BUFFER)
-    assert received((*came("x"), CommandRedeliver(()), *came("x")), "x@0") == ()
-    assert received((*came("x"), CommandRedeliver(()), *came("x")), "x@0 x@0") == ()
-    assert received((*came("x"), CommandRedeliver(()), *came("x")), "") == "CHUNK-04"
+    assert received((*dispatched("x"), CommandRedeliver(()), *dispatched("x")), "x@0") == ()
+    assert received((*dispatched("x"), CommandRedeliver(()), *dispatched("x")), "x@0 x@0") == ()
+    assert received((*dispatched("x"), CommandRedeliver(()), *dispatched("x")), "") == "CHUNK-04"
 
 
 # ----------------------------------------------------------------------------------------------------------- the broker
@@ -241,12 +241,12 @@ def sent_by_broker(log: str, *passed: ConsumerCommand, acknowledged: tuple[int, 
     """The rule that is broken by what a broker sent to an ordered consumer."""
     topic = replace(PLAIN, log=logged(log))
     subscription = Subscription(acknowledged=frozenset(map(at, acknowledged)))
-    told = dispatching.met(topic, subscription, "c", consumer(), passed, (), is_read=True)
-    return told.rule if isinstance(told, Broken) else None
+    judged = dispatching.met(topic, subscription, "c", consumer(), passed, (), is_read=True)
+    return judged.rule if isinstance(judged, Broken) else None
 
 
-def entry(number: int, told: str) -> CommandMessage:
-    return CommandMessage(at(number), "p", part(told))
+def entry(number: int, text: str) -> CommandMessage:
+    return CommandMessage(at(number), "p", part(text))
 
 
 @pytest.mark.parametrize(
@@ -277,13 +277,13 @@ def entry(number: int, told: str) -> CommandMessage:
         ([entry(3, "x")], (), "CHUNK-03"),
     ],
 )
-def test_a_broker_sends_the_log_in_its_order_and_from_its_beginning_when_it_is_asked(
+def test_a_broker_sends_the_log_in_order_and_from_its_start_after_a_redelivery_request(
     passed: list[ConsumerCommand], acknowledged: tuple[int, ...], rule: str | None
 ) -> None:
     assert sent_by_broker("a0/2 x a1/2", *passed, acknowledged=acknowledged) == rule
 
 
-def test_of_a_shared_subscription_what_is_whole_must_come_to_somebody() -> None:
+def test_a_complete_message_of_a_shared_subscription_is_due_at_some_consumer() -> None:
     log = logged("a0/2 b0/2 x a1/2")
     assert dispatching.due("Shared", log, [{at(0)}, {at(2)}]) == [at(3)]
     assert dispatching.due("Shared", log, [{at(0), at(2), at(3)}]) == []
@@ -291,9 +291,9 @@ def test_of_a_shared_subscription_what_is_whole_must_come_to_somebody() -> None:
     assert dispatching.due("Shared", log, []) == []
 
 
-def test_two_lanes_of_a_consumer_go_on_until_one_is_ruled_out() -> None:
+def test_both_hypotheses_about_a_consumer_are_kept_until_one_is_ruled_out() -> None:
     one = consumer()
-    one = replace(one, lanes=met(one.lanes, came("a0/2 a1/2")))
+    one = replace(one, lanes=met(one.lanes, dispatched("a0/2 a1/2")))
     found = held_against("c", one, given("a@1"), digests("a"))
     assert not isinstance(found, Broken)
     assert [lane.deviations for lane in found[0].lanes] == list(receiving.WAYS)
@@ -306,7 +306,7 @@ def needed(*passed: ConsumerCommand) -> str | None:
     return judged.deviation if isinstance(judged, Broken) else None
 
 
-def test_a_second_read_beside_one_in_progress_is_a_deviation_only_where_the_broker_had_something_to_read() -> None:
+def test_a_parallel_redelivery_read_is_a_deviation_only_if_there_were_entries_to_read() -> None:
     first, second, third = entry(0, "a0/2"), entry(1, "x"), entry(2, "a1/2")
     assert needed(first, CommandRedeliver(()), second, first, first) == REDELIVERY_READS_IN_PARALLEL
     assert needed(first, CommandRedeliver(()), first, first) == REDELIVERY_READS_IN_PARALLEL
@@ -316,14 +316,14 @@ def test_a_second_read_beside_one_in_progress_is_a_deviation_only_where_the_brok
     assert needed(first, second, CommandRedeliver(()), first, CommandSubscribe(), first, first) is None
 
 
-# ---------------------------------------------------------------------------------------------------- what was answered
+# --------------------------------------------------------------------------------------------------------- answers
 
 
 @pytest.mark.parametrize(
     ("answer", "is_confirmed"),
     [(Stored(at(0)), True), (Duplicate(), True), (Refused("MessageTooBig"), False), (Unknown("w"), False)],
 )
-def test_a_message_counts_as_confirmed_by_its_receipt_even_as_a_duplicate(answer: Answer, is_confirmed: bool) -> None:
+def test_a_message_is_confirmed_by_its_receipt_even_as_a_duplicate(answer: Answer, is_confirmed: bool) -> None:
     state = Chunking(topics={"t": Topic(100, deduplication=True, producers={"p": Producer()})})
     session = Session("t", "p", "official", is_chunking=True)
     judged = producing.sent(

@@ -1,4 +1,4 @@
-"""A subscription's state against the plainest one there is: a set of acknowledged messages."""
+"""The state of a subscription compared with the simplest one: a set of acknowledged messages."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(log, tuple(draw(st.lists(individual | individual | cumulative, max_size=12))))
 
 
-def plainly(case: Case) -> set[Place]:
-    """The messages that are acknowledged, by the rules' own words."""
+def oracle(case: Case) -> set[Place]:
+    """The acknowledged messages, directly by the rules."""
     everything = messages(case.log)
     gone: set[Place] = set()
     for ack in case.acks:
@@ -70,13 +70,13 @@ def after(case: Case) -> Acked:
 
 
 @given(cases())
-def test_what_is_left_is_what_nobody_acknowledged(case: Case) -> None:
-    gone = plainly(case)
+def test_the_messages_left_are_those_not_acknowledged(case: Case) -> None:
+    gone = oracle(case)
     assert list(after(case).messages_left(case.log)) == [place for place in messages(case.log) if place not in gone]
 
 
 @given(cases())
-def test_mark_delete_is_behind_all_that_is_acknowledged_without_a_gap(case: Case) -> None:
+def test_mark_delete_is_the_last_position_without_a_gap_before_it(case: Case) -> None:
     state = after(case)
     following = case.log.after(state.mark_delete)
     assert following is None or not state.has(following)
@@ -84,15 +84,15 @@ def test_mark_delete_is_behind_all_that_is_acknowledged_without_a_gap(case: Case
 
 
 @given(cases())
-def test_equal_acknowledgments_give_equal_states_whatever_their_order(case: Case) -> None:
-    forwards = acked.acknowledge_all(Acked(), case.log, plainly(case))
-    backwards = acked.acknowledge_all(Acked(), case.log, sorted(plainly(case), key=str, reverse=True))
+def test_equal_acks_give_equal_states_in_any_order(case: Case) -> None:
+    forwards = acked.acknowledge_all(Acked(), case.log, oracle(case))
+    backwards = acked.acknowledge_all(Acked(), case.log, sorted(oracle(case), key=str, reverse=True))
     assert forwards == backwards == after(case)
     assert hash(forwards) == hash(backwards)
 
 
 @given(cases())
-def test_acknowledging_it_all_again_changes_nothing(case: Case) -> None:
+def test_acknowledging_everything_again_changes_nothing(case: Case) -> None:
     state = after(case)
     for ack in case.acks:
         state = ack.on(state, case.log)
@@ -100,7 +100,7 @@ def test_acknowledging_it_all_again_changes_nothing(case: Case) -> None:
 
 
 @given(cases())
-def test_position_info_and_back_changes_nothing(case: Case) -> None:
+def test_converting_to_position_info_and_back_changes_nothing(case: Case) -> None:
     state = after(case)
     assert state_of(info_of(state), case.log, state.parts) == state
 
@@ -111,7 +111,7 @@ def test_skipping_acknowledges_the_next_entries(case: Case, count: int) -> None:
     assert list(acked.skip(after(case), case.log, count).unacknowledged(case.log)) == before[count:]
 
 
-def test_a_log_knows_its_positions() -> None:
+def test_a_log_knows_the_positions_of_its_entries() -> None:
     log = log_of((1, 1), (1,))
     assert (log.first, log.last) == (Position(3, 0), Position(5, 0))
     assert log.after(EARLIEST) == Position(3, 0)
@@ -128,16 +128,16 @@ def test_positions_must_rise_without_a_gap() -> None:
     assert isinstance(appended(log, Position(9, 0), ("x",)), TopicLog)
 
 
-def test_the_worked_example_of_document_003_as_position_info() -> None:
-    """Its mark-delete is (L2, 2), and its first range is what that has swallowed: errata of the document."""
+def test_the_worked_example_of_document_003_converts_to_position_info() -> None:
+    """The document's first range lies below its mark-delete (L2, 2): see the errata."""
     log = log_of((1,), (1, 1, 1, 1, 1), (1, 1), first=1, gap=1)
     ranges = (
         Range(Position(2, -1), Position(2, 2)),
         Range(Position(2, 3), Position(2, 4)),
         Range(Position(3, 0), Position(3, 1)),
     )
-    told = PositionInfo(Position(2, 2), ranges)
-    state = state_of(told, log)
+    info = PositionInfo(Position(2, 2), ranges)
+    state = state_of(info, log)
     assert [str(position) for position in state.unacknowledged(log)] == ["2:3", "3:0"]
     assert info_of(state) == PositionInfo(Position(2, 2), ranges[1:])
     assert state_of(info_of(state), log) == state

@@ -1,4 +1,4 @@
-"""The observer of one cursor, in states that no short history comes to: what a release lost, and may lose next."""
+"""The observer of one cursor, in states that no short history reaches: acks that a release lost or may lose next."""
 
 from __future__ import annotations
 
@@ -39,30 +39,30 @@ def acks(before: Cursor, *places: Place, at_ms: float) -> Cursor:
     return before.on_each(lambda state: acknowledge_all(state, LOG, places), at(at_ms))
 
 
-def test_once_a_deviation_was_shown_it_is_not_known_whether_a_ledger_was_asked_for() -> None:
-    """The state that it was asked for was another one, so the next ack may be the first to ask for it."""
+def test_after_a_deviation_it_is_unknown_whether_a_cursor_ledger_was_requested() -> None:
+    """The ledger was requested in another state, so the next ack may be the first to request it."""
     lost, kept = Acked(), acknowledge_all(Acked(), LOG, [PART])
     before = replace(cursor.created(kept, at(0)), deviating=Map({lost: BATCH_INDEX_ACKS_NOT_RECOVERED}))
     asking = acks(before, Place(BATCH, 1), at_ms=0)
     assert asking.is_asked_for
-    shown = asking.observed(
+    deviated = asking.observed(
         lambda state: None if state.has(BATCH) else state, frozenset({BATCH_INDEX_ACKS_NOT_RECOVERED})
     )
-    assert isinstance(shown, Allowed)
-    assert shown.deviations == (BATCH_INDEX_ACKS_NOT_RECOVERED,)
-    assert cursor.is_opening(acks(shown.state, Place(SINGLE), at_ms=10_000), at(10_010))
+    assert isinstance(deviated, Allowed)
+    assert deviated.deviations == (BATCH_INDEX_ACKS_NOT_RECOVERED,)
+    assert cursor.is_opening(acks(deviated.state, Place(SINGLE), at_ms=10_000), at(10_010))
     assert not cursor.is_opening(acks(asking, Place(SINGLE), at_ms=10_000), at(10_010))
 
 
-def test_a_move_as_the_ledger_opens_may_lose_parts_of_batches_of_every_state_that_it_goes_back_to() -> None:
+def test_an_unload_while_the_cursor_ledger_opens_may_lose_batch_index_acks_of_every_earlier_state() -> None:
     acked = acks(cursor.created(Acked(), at(0)), PART, Place(SINGLE), at_ms=1)
     before = next(iter(acked.possible))
-    moved = cursor.moved(acks(acked, Place(LAST), at_ms=2), at(3))
-    assert moved.deviating[before] == UNLOAD_WHILE_CURSOR_LEDGER_OPENS
-    assert moved.deviating[replace(before, parts=Bits())] == UNLOAD_WHILE_CURSOR_LEDGER_OPENS
+    unloaded = cursor.moved(acks(acked, Place(LAST), at_ms=2), at(3))
+    assert unloaded.deviating[before] == UNLOAD_WHILE_CURSOR_LEDGER_OPENS
+    assert unloaded.deviating[replace(before, parts=Bits())] == UNLOAD_WHILE_CURSOR_LEDGER_OPENS
 
 
-def test_what_one_move_may_have_lost_the_next_one_may_lose_too() -> None:
+def test_acks_that_one_unload_may_have_lost_may_be_lost_by_the_next() -> None:
     acked = acks(cursor.created(Acked(), at(0)), Place(SINGLE), at_ms=1)
     once = cursor.moved(acked, at(2))
     assert once.deviating[Acked()] == UNLOAD_WHILE_CURSOR_LEDGER_OPENS

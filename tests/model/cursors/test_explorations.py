@@ -1,4 +1,4 @@
-"""The explorations of document 003: what they find, to the number, and that nothing in them is idle."""
+"""The explorations of document 003: their exact results, and that each variant is detected."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class TestCursors(ExplorationContract):
         "ack-ledger-reopened": ("a broker that loads the topic writes to a new ledger", 1),
     }
     stuck = {"ack-part-ignored", "ack-never-flushed", "ack-limited-tenfold"}
-    """The variants in which something is never acknowledged, or never persisted."""
+    """The variants in which a message is never acknowledged, or an ack never persisted."""
 
 
 def test_every_switch_is_a_variant_that_is_explored() -> None:
@@ -102,7 +102,7 @@ def _switches(variant: CursorVariant) -> list[tuple[str, bool]]:
     return [(switch, getattr(variant, switch)) for switch in CursorVariant.__struct_fields__]
 
 
-def test_an_unload_while_the_first_ack_waits_for_the_cursors_ledger_loses_that_ack() -> None:
+def test_an_unload_before_the_cursor_ledger_is_open_loses_the_first_ack() -> None:
     assert words("ack-unload-while-cursor-ledger-opens", NOTHING_LOST) == [
         "an ack of 0:0",
         "the topic is unloaded, its state goes to the metadata store",
@@ -113,7 +113,7 @@ def test_a_flush_that_shares_the_rate_limiter_leaves_an_ack_in_memory() -> None:
     assert words("ack-flush-rate-limited", FLUSHED) == ["an ack of 0:0", "an ack of 0:1", "the flush interval ends"]
 
 
-def test_ranges_that_are_too_many_for_the_metadata_store_go_there_in_the_second_unload() -> None:
+def test_too_many_ranges_for_the_metadata_store_are_stored_there_by_the_second_unload() -> None:
     assert words("ack-range-limit-ignored-on-unload", STORED) == [
         "an ack of 0:1",
         "an ack of 1:0",
@@ -122,7 +122,7 @@ def test_ranges_that_are_too_many_for_the_metadata_store_go_there_in_the_second_
     ]
 
 
-def test_a_client_that_lost_an_ack_keeps_its_message_from_the_application() -> None:
+def test_a_client_that_lost_an_ack_filters_the_redelivered_message() -> None:
     assert words("ack-lost-ack-filters-redelivery", REACHES) == [
         "A is sent 0:0",
         "A acks 0:0, and its client holds that back",
@@ -131,9 +131,9 @@ def test_a_client_that_lost_an_ack_keeps_its_message_from_the_application() -> N
     ]
 
 
-def test_a_constant_delay_is_too_short_the_second_time() -> None:
+def test_a_constant_redelivery_delay_is_too_short_the_second_time() -> None:
     assert words("ack-nack-backoff-missing", BACKED_OFF)[-1] == "A asks for 0:0 again, after 2"
 
 
-def test_where_nothing_is_flushed_the_last_ack_may_never_be_persisted() -> None:
+def test_without_a_flush_the_last_ack_may_never_be_persisted() -> None:
     assert dead_end("ack-never-flushed")[-1].startswith("an ack of")

@@ -1,6 +1,6 @@
-"""Thousands of ranges in one cursor: what an acknowledgment looks at is as little as where there are ten.
+"""Thousands of ranges in one cursor: judging an ack costs no more than with ten.
 
-Times are measured by ``tests/quality/ranges.py``; here looks are counted, without a clock.
+``tests/quality/ranges.py`` measures times; these tests count look-ups, without a clock.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tests.quality.ranges import KEY, acknowledged, every_other, gaps, log_of, s
 
 
 @dataclass(slots=True)
-class Looks:
-    """How often something was looked at."""
+class Lookups:
+    """How many look-ups were made."""
 
     count: int = 0
 
 
 class Key:
-    """A key that counts how often its hash is asked for, of all keys together."""
+    """A key that counts how often any key is hashed."""
 
     asked: ClassVar[int] = 0
 
@@ -41,26 +41,26 @@ class Key:
         return isinstance(other, Key) and other.number == self.number
 
 
-def looks_of_one_acknowledgment(ranges: int, monkeypatch: pytest.MonkeyPatch) -> int:
-    """How many entries the judgement of an acknowledgment looks at, in the middle of so many ranges."""
+def lookups_of_one_ack(ranges: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many entries are looked up to judge one ack in the middle of this many ranges."""
     log = log_of(2 * ranges)
     example = subscribed(log)
     for position in every_other(log, ranges):
         example = acknowledged(example, log, position, 0.0)
     hole = gaps(log, ranges)[0]
-    looks = Looks()
+    lookups = Lookups()
     has, after, size = Acked.has, TopicLog.after, TopicLog.size
 
     def counted_has(self: Acked, position: Position) -> bool:
-        looks.count += 1
+        lookups.count += 1
         return has(self, position)
 
     def counted_after(self: TopicLog, position: Position) -> Position | None:
-        looks.count += 1
+        lookups.count += 1
         return after(self, position)
 
     def counted_size(self: TopicLog, position: Position) -> int:
-        looks.count += 1
+        lookups.count += 1
         return size(self, position)
 
     with monkeypatch.context() as patched:
@@ -71,15 +71,15 @@ def looks_of_one_acknowledgment(ranges: int, monkeypatch: pytest.MonkeyPatch) ->
     (state,) = example.consumption.cursors[KEY].possible
     assert state.has(hole)
     assert (KEY[0], Place(hole)) not in example.consumption.consumers["c"].outstanding
-    return looks.count
+    return lookups.count
 
 
-def test_an_acknowledgment_among_many_ranges_looks_at_no_more_than_among_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    few = looks_of_one_acknowledgment(10, monkeypatch)
-    assert 0 < few == looks_of_one_acknowledgment(2_000, monkeypatch)
+def test_an_ack_among_many_ranges_costs_no_more_than_among_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = lookups_of_one_ack(10, monkeypatch)
+    assert 0 < few == lookups_of_one_ack(2_000, monkeypatch)
 
 
-def test_a_change_of_many_bit_sets_asks_for_the_hash_of_what_changes_only() -> None:
+def test_a_change_of_many_bit_sets_hashes_only_the_changed_keys() -> None:
     nothing: Bits[Key] = Bits()
     before = nothing.put((Key(number), 1) for number in range(5_000))
     Key.asked = 0
@@ -89,7 +89,7 @@ def test_a_change_of_many_bit_sets_asks_for_the_hash_of_what_changes_only() -> N
     assert Key.asked < 20
 
 
-def test_bit_sets_are_equal_however_they_came_to_be() -> None:
+def test_equal_bit_sets_are_equal_whatever_their_past() -> None:
     nothing: Bits[int] = Bits()
     forwards = nothing.put((number, 1 << number) for number in range(50))
     backwards = nothing.put((number, 7) for number in range(60)).put((n, 1 << n) for n in reversed(range(60)))
@@ -99,7 +99,7 @@ def test_bit_sets_are_equal_however_they_came_to_be() -> None:
     assert (55 in backwards, backwards[55], len(backwards)) == (False, 0, 50)
 
 
-def test_a_row_is_like_a_tuple_and_is_not_changed_by_what_comes_after() -> None:
+def test_a_row_is_like_a_tuple_and_appending_leaves_it_unchanged() -> None:
     first = Row.of("a", "b")
     longer = first.then("c")
     assert (tuple(first), tuple(longer), longer[2], len(longer)) == (("a", "b"), ("a", "b", "c"), "c", 3)

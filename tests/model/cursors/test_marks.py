@@ -15,7 +15,7 @@ LITTLE = (
 )
 
 
-def test_every_rule_that_the_reference_carries_is_exercised_by_its_exploration() -> None:
+def test_the_explorations_exercise_every_rule_of_the_reference() -> None:
     carried = carried_by(REFERENCE)
     assert set(carried) == {f"ACK-{number:02}" for number in (1, 2, 3, 4, 5, 7, 8, 9, 10, 12, 13, 14)}
     called = called_while(lambda: [cursors.EXPLORED.run(setup) for setup in LITTLE], REFERENCE)

@@ -1,4 +1,4 @@
-"""The present observer of deduplication beside the reference states (``reference_states``), step by step."""
+"""The present observer of deduplication and the reference states (``reference_states``), side by side."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ Judge = Callable[..., Allowed[TopicView] | Broken]
 
 @dataclass(slots=True)
 class Beside:
-    """What both observers came to.
+    """The results of both observers.
 
     ``sizes`` and ``of_reference``: how many states they held after each judgement; ``seconds``: how long they took.
-    ``alone``: how often the reference states were none while the observer saw nothing wrong. ``found`` and ``missed``:
-    how often they were none, or not, when the observer did.
+    ``alone``: how often only the reference states found a violation. ``found`` and ``missed``: how often they found the
+    violation of the observer, or did not.
     """
 
     sizes: Counter[int] = field(default_factory=Counter)
@@ -49,7 +49,7 @@ class Beside:
         return producers
 
     def judges(self, name: str, judge: Judge, update: Callable[..., Producers]) -> Judge:
-        """The same judgement, with the reference states beside it."""
+        """The same judgement, and that of the reference states."""
 
         def both(view: TopicView, *seen: object, **told: object) -> Allowed[TopicView] | Broken:
             began_s = time.perf_counter()
@@ -75,12 +75,12 @@ class Beside:
         return both
 
     def keep(self, view: TopicView, producers: Producers) -> None:
-        """These are the reference states of a view."""
+        """Store these as the reference states of a view."""
         self._views[id(view.lanes)] = view.lanes, producers
 
 
 def watched(monkeypatch: pytest.MonkeyPatch) -> Beside:
-    """From now on both observers judge."""
+    """Have both observers judge from now on."""
     beside = Beside()
     updates: dict[str, Callable[..., Producers]] = {
         "sent": _sent,

@@ -1,4 +1,4 @@
-"""Entries and topics in few words, for the tests of the reference."""
+"""Short constructors of entries and topics, for the tests of the reference."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def topic_with(*producers: str, entries_per_ledger: int = 5, max_producers: int 
 def store(topic: Topic, producer: str, *ids: int) -> Topic:
     """The topic after each of these ids was sent and stored."""
     for i in ids:
-        topic, told = send(topic, producer, entry(i))
-        assert not told, f"{i} is not new: {told}"
+        topic, heard = send(topic, producer, entry(i))
+        assert not heard, f"{i} is not new: {heard}"
         topic, _ = complete_next_write(topic)
     return topic
 
 
-def answers(told: Heard) -> list[object]:
-    """What was told, without to whom."""
-    return [message.answer for message in told]
+def answers(heard: Heard) -> list[object]:
+    """The answers, without their receivers."""
+    return [message.answer for message in heard]
 
 
 def stored_ids(topic: Topic, producer: str) -> list[int]:

@@ -28,12 +28,12 @@ from model.vocabulary import Entry
 PRODUCER, SESSION = "p", "s"
 """The one producer of a state, and its connection while it sends."""
 WILL_FAIL = "fails"
-"""Instead of a session: the producer was told that this write failed. A position: that it was stored there."""
+"""Instead of a session: the producer learned that this write failed. A position: that it was stored there."""
 UNLIMITED = 10**6
 
 
 class Listening(enum.Enum):
-    """Whether the broker still takes what this send has to send."""
+    """Whether the broker still accepts the entries of this send."""
 
     YES = enum.auto()
     CUT = enum.auto()
@@ -55,16 +55,16 @@ States = frozenset[State]
 
 
 def fresh(*, deduplication: bool) -> States:
-    """A producer of which nothing is known."""
+    """A producer about which nothing is known."""
     topic = reference.new_topic(deduplication=deduplication, entries_per_ledger=UNLIMITED, max_producers=UNLIMITED)
     return frozenset({State(topic)})
 
 
-# ------------------------------------------------------------------------------------------- what happens by itself
+# ------------------------------------------------------------------------------------------- progress of writes
 
 
 def progress(state: State, *, may_fail: bool) -> Iterator[State]:
-    """The state, and what it comes to when writes in flight are done, one after the other, or fail."""
+    """The state, and the states after writes in flight complete, one after the other, or fail."""
     now: State | None = state
     while now is not None:
         yield now
@@ -88,7 +88,7 @@ def _stored(state: State) -> State | None:
 
 
 def _failed(state: State) -> Iterator[State]:
-    """The oldest write fails and those after it with it, unless the producer was told that one was stored."""
+    """The oldest write fails and those after it with it, unless the producer learned that one was stored."""
     topic = state.topic
     if all(write.session in (None, WILL_FAIL) for write in topic.in_flight):
         while topic.in_flight:
@@ -97,18 +97,18 @@ def _failed(state: State) -> Iterator[State]:
 
 
 def _simplest(states: Iterable[State]) -> States:
-    """The states without those that another one comes to by itself."""
+    """The states without those that another one reaches by itself."""
     found = {replace(s, may_fail=s.may_fail and bool(s.topic.in_flight)) for s in states}
     found -= {replace(s, may_fail=False) for s in found if s.may_fail}
     later = {one for s in found if s.topic.in_flight for one in progress(s, may_fail=False) if one != s}
     return frozenset(found - later - {replace(one, may_fail=False) for one in later})
 
 
-# ------------------------------------------------------------------------------------------------- what is observed
+# ------------------------------------------------------------------------------------------------- observations
 
 
 def sent(states: States, entry: Entry, answer: Answer, around: Circumstances) -> States:
-    """An entry was sent, and this answer came."""
+    """An entry was sent, and this answer arrived."""
     before = list(states)
     if around.by_pulsar_client and around.enabled and not isinstance(answer, Unknown):
         tried = (after for state in states for after in _sent_once(state, entry, Unknown("an earlier try"), around))
@@ -128,7 +128,7 @@ def _sent_once(state: State, entry: Entry, answer: Answer, around: Circumstances
 
 
 def _arrived(state: State, entry: Entry, answer: Answer, around: Circumstances) -> Iterator[State]:
-    """The entry came to the broker, or, without an answer, perhaps not."""
+    """The entry reached the broker, or, without an answer, perhaps did not."""
     connected = replace(state.topic, sessions=((SESSION, PRODUCER),))
     topic, told = reference.send(connected, SESSION, entry)
     after = replace(state, topic=topic)
@@ -159,7 +159,7 @@ def _due(state: State, session: str | None) -> State:
 
 
 def settled(states: States, *, may_fail: bool) -> States:
-    """The entries of a send are through: the writes that were answered are over."""
+    """All entries of a send were handled: the writes that were answered are complete."""
     return _simplest(
         replace(now, listening=Listening.YES, topic=replace(now.topic, sessions=()))
         for state in states
@@ -169,7 +169,7 @@ def settled(states: States, *, may_fail: bool) -> States:
 
 
 def _observed(states: States) -> Iterator[State]:
-    """What the states may have come to by the time that something is observed."""
+    """The states that are possible by the time of an observation."""
     for state in states:
         for now in progress(state, may_fail=False):
             yield replace(now, listening=Listening.YES)
@@ -181,7 +181,7 @@ def opened(states: States, last_sequence_id: int) -> States:
 
 
 def loaded(states: States, *, may_be_forgotten: bool) -> States:
-    """The topic was closed and loaded again, with any number of the writes in flight in the log."""
+    """The topic was unloaded and loaded, with any number of the writes in flight in the log."""
     after = [_loaded(state, reached) for state in states for reached in range(len(state.topic.in_flight) + 1)]
     return _simplest(after + [_forgotten(state) for state in after if may_be_forgotten])
 
@@ -203,7 +203,7 @@ def switched(states: States, *, on: bool) -> States:
 
 
 def exposed(states: States) -> States:
-    """Writes may fail from now on, those in flight too."""
+    """Writes may fail from now on, including those in flight."""
     return _simplest(replace(state, may_fail=True) for state in states)
 
 
@@ -224,7 +224,7 @@ def _is_log(state: State, found: Sequence[LoggedEntry]) -> bool:
 
 
 def in_snapshot(states: States, highest: int, position: Position) -> States:
-    """A snapshot at this position has this id; NONE: it has not the producer."""
+    """A snapshot at this position has this id; NONE: the producer is not in it."""
     return _simplest(now for now in _observed(states) if _could_be_in_snapshot(now, highest, position))
 
 
@@ -239,5 +239,5 @@ def _could_be_in_snapshot(state: State, highest: int, position: Position) -> boo
 
 
 def without_switch(around: Circumstances, *, enabled: bool) -> Circumstances:
-    """What is known of a send, with deduplication as it is."""
+    """The circumstances of a send, with deduplication as it is."""
     return with_changes(around, enabled=enabled, switched_on=False)

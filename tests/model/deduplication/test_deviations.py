@@ -1,4 +1,4 @@
-"""What the observer makes of known deviations: each is told apart, none is ever tolerated in silence."""
+"""How the observer treats known deviations: each is recognized, and none is tolerated silently."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def created(switch: Switch = "own-namespace-on") -> Happened:
     return CreateTopic("t0", switch), outcome, ()
 
 
-def opened(told: int, *, session: str = "s1", producer: str = "p0", client: Client = "wire") -> Happened:
-    return OpenProducer(session, "t0", producer, client), Opened(told), ()
+def opened(last_sequence_id: int, *, session: str = "s1", producer: str = "p0", client: Client = "wire") -> Happened:
+    return OpenProducer(session, "t0", producer, client), Opened(last_sequence_id), ()
 
 
 def sent(*answered: tuple[Entry, Answer], session: str = "s1") -> Happened:
@@ -87,16 +87,16 @@ SWITCHED_ON: Happened = (SetDeduplication("t0", "namespace", on=True, in_flight=
 UNLOADED: Happened = (Unload("t0"), Done(), ())
 FULL_LEDGER = (created(), opened(-1), sent(*((entry(i), at(i - 1)) for i in range(1, LEDGER_ROOM + 1))))
 AWAITED = (created("own-namespace-off"), opened(-1), in_flight(entry(5)), SWITCHED_ON)
-"""Deduplication was switched on while 5 was on its way."""
+"""Deduplication was enabled while 5 was in flight."""
 
 
 def judged(*history: Happened, known: str = "") -> Allowed[Example] | Broken:
-    """What a history comes to; of what it exercised and deviated, all of it together."""
+    """The verdict on a history, with the exercised rules and deviations of all its steps."""
     return continued(Example(known=frozenset(known.split())), *history)
 
 
 def continued(start: Example, *history: Happened) -> Allowed[Example] | Broken:
-    """The same, for a history that goes on."""
+    """The same, for a history that continues."""
 
     def step(before: Allowed[Example] | Broken, happened: Happened) -> Allowed[Example] | Broken:
         if isinstance(before, Broken):
@@ -110,8 +110,8 @@ def continued(start: Example, *history: Happened) -> Allowed[Example] | Broken:
     return reduce(step, history, begin)
 
 
-def is_told_apart(deviation: str, *history: Happened) -> bool:
-    """Whether a history breaks a rule by this deviation, and by none before its end; known, it is met once."""
+def is_recognized(deviation: str, *history: Happened) -> bool:
+    """Whether a history breaks a rule with this deviation in its last step, and meets it once if it is known."""
     before, broken, known = judged(*history[:-1]), judged(*history), judged(*history, known=deviation)
     assert isinstance(before, Allowed), before
     assert isinstance(broken, Broken)
@@ -125,22 +125,22 @@ def is_sound(*history: Happened) -> bool:
     return isinstance(found, Allowed) and not found.deviations
 
 
-def test_a_batch_that_overlaps_and_is_confirmed_as_a_duplicate_is_dropped() -> None:
+def test_an_overlapping_batch_confirmed_as_a_duplicate_was_dropped() -> None:
     history = (created(), opened(-1), sent((entry(1), at(0))))
-    assert is_told_apart(OVERLAPPING_BATCH_DROPPED, *history, sent((entry(1, 2), Duplicate())))
+    assert is_recognized(OVERLAPPING_BATCH_DROPPED, *history, sent((entry(1, 2), Duplicate())))
     assert is_sound(*history, sent((entry(1, 2), Refused("UnknownStatus"))))
 
 
-def test_what_a_batch_of_pulsar_client_holds_is_stored_again() -> None:
+def test_the_messages_of_a_batch_without_highest_id_are_stored_again() -> None:
     history = (created(), opened(-1, client="official"), sent((entry(1, 2, 3), at(0))))
-    assert is_told_apart(BATCH_WITHOUT_HIGHEST_ID, *history, sent((entry(2), at(1))))
+    assert is_recognized(BATCH_WITHOUT_HIGHEST_ID, *history, sent((entry(2), at(1))))
     assert is_sound(*history, sent((entry(2), Duplicate())))
     assert is_sound(*history, sent((entry(4), at(1))))
 
 
-def test_of_a_batch_of_pulsar_client_the_snapshot_has_only_the_lowest_id() -> None:
+def test_the_snapshot_has_only_the_lowest_id_of_a_batch_without_highest_id() -> None:
     history = (created(), opened(-1, client="official"), sent((entry(1, 2, 3), at(0))))
-    assert is_told_apart(BATCH_WITHOUT_HIGHEST_ID, *history, snapshot(at(0), p0=1))
+    assert is_recognized(BATCH_WITHOUT_HIGHEST_ID, *history, snapshot(at(0), p0=1))
     assert is_sound(*history, snapshot(at(0), p0=3))
 
 
@@ -151,21 +151,21 @@ def test_the_same_by_the_wire_client_is_a_violation_without_a_name() -> None:
     assert (broken.rule, broken.deviation) == ("DEDUP-03", None)
 
 
-def test_a_producer_is_told_an_id_whose_write_fails_afterwards() -> None:
+def test_a_producer_may_learn_an_id_whose_write_fails_later() -> None:
     crashed = with_late((CrashProducer("s1"), Done(), ()), Unknown("cut"))
     failing = (SetFailpoint("t0", "write-fails-late", 1, 100), Done(), ())
     history = (created(), opened(-1), failing, in_flight(entry(1)), crashed, opened(1, session="s2"))
     empty = (ReadLog("t0"), LogRead(()), ())
-    assert is_told_apart(PUSHED_ID_IN_PRODUCER_SUCCESS, *history, empty)
+    assert is_recognized(PUSHED_ID_IN_PRODUCER_SUCCESS, *history, empty)
     assert is_sound(*history, (ReadLog("t0"), LogRead((LoggedEntry(Position(1, 0), "p0", entry(1)),)), ()))
 
 
-def test_after_a_recovery_the_last_id_of_a_full_ledger_is_not_known() -> None:
-    assert is_told_apart(SNAPSHOT_POSITION_AHEAD, *FULL_LEDGER, UNLOADED, opened(4))
+def test_the_last_id_of_a_full_ledger_is_lost_in_a_recovery() -> None:
+    assert is_recognized(SNAPSHOT_POSITION_AHEAD, *FULL_LEDGER, UNLOADED, opened(4))
     assert is_sound(*FULL_LEDGER, UNLOADED, opened(5))
 
 
-def test_after_a_recovery_the_last_id_of_a_full_ledger_is_stored_again() -> None:
+def test_the_last_id_of_a_full_ledger_is_stored_again_after_a_recovery() -> None:
     again = sent((entry(5), at(0, ledger=2)))
     found = judged(
         *FULL_LEDGER, UNLOADED, opened(4), again, sent((entry(5), Duplicate())), known=SNAPSHOT_POSITION_AHEAD
@@ -174,27 +174,33 @@ def test_after_a_recovery_the_last_id_of_a_full_ledger_is_stored_again() -> None
     assert found.deviations == (SNAPSHOT_POSITION_AHEAD,)
 
 
-def test_a_snapshot_stands_at_the_last_entry_of_a_full_ledger_without_its_id() -> None:
-    assert is_told_apart(SNAPSHOT_POSITION_AHEAD, *FULL_LEDGER, snapshot(at(4), p0=4))
+def test_a_snapshot_at_the_last_entry_of_a_full_ledger_lacks_its_id() -> None:
+    assert is_recognized(SNAPSHOT_POSITION_AHEAD, *FULL_LEDGER, snapshot(at(4), p0=4))
     broken = judged(*FULL_LEDGER, snapshot(at(4), p0=4))
     assert isinstance(broken, Broken)
     assert broken.rule == "DEDUP-10"
 
 
-def test_a_snapshot_may_stand_at_an_entry_that_was_in_flight_as_its_topic_was_moved() -> None:
-    moved = with_late(UNLOADED, at(1))
+def test_a_snapshot_may_be_at_an_entry_that_was_in_flight_during_the_unload() -> None:
+    unloaded = with_late(UNLOADED, at(1))
     history = (created(), opened(-1), sent((entry(1), at(0))), in_flight(entry(2)))
-    assert is_told_apart(SNAPSHOT_POSITION_AHEAD, *history, moved, snapshot(at(1), p0=1))
-    quietly = (created(), opened(-1), sent((entry(1), at(0)), (entry(2), at(1))), UNLOADED, snapshot(at(1), p0=1))
-    broken = judged(*quietly, known=SNAPSHOT_POSITION_AHEAD)
+    assert is_recognized(SNAPSHOT_POSITION_AHEAD, *history, unloaded, snapshot(at(1), p0=1))
+    confirmed = (
+        created(),
+        opened(-1),
+        sent((entry(1), at(0)), (entry(2), at(1))),
+        UNLOADED,
+        snapshot(at(1), p0=1),
+    )
+    broken = judged(*confirmed, known=SNAPSHOT_POSITION_AHEAD)
     assert isinstance(broken, Broken)
     assert broken.deviation is None
 
 
-def test_a_snapshot_that_was_taken_while_the_recovery_went_on_behind_lacks_what_was_not_replayed() -> None:
-    """Seen on 4.0.8, on a topic with a policy of its own; the topic was moved once more before it was read."""
+def test_a_snapshot_taken_during_a_second_recovery_lacks_the_entries_not_yet_replayed() -> None:
+    """Seen on 4.0.8, on a topic with its own policy; the topic was unloaded again before the snapshot was read."""
     once = (created("topic-on"), opened(-1), sent((entry(1), at(0))))
-    assert is_told_apart(SECOND_RECOVERY_NOT_AWAITED, *once, UNLOADED, opened(1), snapshot(at(0)))
+    assert is_recognized(SECOND_RECOVERY_NOT_AWAITED, *once, UNLOADED, opened(1), snapshot(at(0)))
     raced = judged(
         *once, UNLOADED, opened(-1), sent((entry(1), at(0, ledger=2))), UNLOADED, known=SECOND_RECOVERY_NOT_AWAITED
     )
@@ -219,7 +225,7 @@ def test_no_other_id_may_be_missing_from_a_snapshot_or_after_a_recovery() -> Non
         assert broken.deviation is None
 
 
-def test_once_more_is_stored_behind_it_nothing_is_left_of_a_snapshot_that_was_ahead() -> None:
+def test_a_snapshot_position_ahead_is_forgotten_once_a_higher_id_is_stored() -> None:
     forgotten = judged(*FULL_LEDGER, UNLOADED, opened(4), known=SNAPSHOT_POSITION_AHEAD)
     assert isinstance(forgotten, Allowed)
     after = judge(forgotten.state, *sent((entry(6), at(0, ledger=2))))
@@ -229,23 +235,23 @@ def test_once_more_is_stored_behind_it_nothing_is_left_of_a_snapshot_that_was_ah
     assert again.deviations == ()
 
 
-def test_an_entry_in_flight_while_deduplication_is_switched_on_may_count_or_not() -> None:
+def test_an_entry_in_flight_while_deduplication_is_enabled_may_count_or_not() -> None:
     stored = with_late(sent((entry(6), at(1))), at(0))
     assert is_sound(*AWAITED, stored)
     assert is_sound(*AWAITED, with_late(sent((entry(5), Duplicate())), at(0)))
     assert is_sound(*AWAITED, with_late(sent((entry(5), at(1))), at(0)))
 
 
-def test_an_entry_that_counts_as_persisted_is_stored_again() -> None:
+def test_an_entry_in_flight_while_deduplication_is_enabled_is_stored_again() -> None:
     history = (*AWAITED, with_late(snapshot(at(0), p0=5), at(0)))
-    assert is_told_apart(DEDUPLICATION_ENABLED_IN_FLIGHT, *history, sent((entry(5), at(1))))
-    assert is_told_apart(DEDUPLICATION_ENABLED_IN_FLIGHT, *history, opened(-1, session="s2"))
+    assert is_recognized(DEDUPLICATION_ENABLED_IN_FLIGHT, *history, sent((entry(5), at(1))))
+    assert is_recognized(DEDUPLICATION_ENABLED_IN_FLIGHT, *history, opened(-1, session="s2"))
     assert is_sound(*history, sent((entry(5), Duplicate())))
     assert is_sound(*history, opened(5, session="s2"))
 
 
-def test_what_is_stored_again_with_a_lower_id_is_what_counts_then() -> None:
-    """As seen on 2.11.0 and 4.0.8: what was recorded last counts, also when its id is lower."""
+def test_a_lower_id_that_is_stored_again_becomes_the_highest() -> None:
+    """Seen on 2.11.0 and 4.0.8: the id recorded last counts, even if it is lower."""
     history = (
         created("own-namespace-off"),
         opened(-1),
@@ -264,23 +270,23 @@ def test_what_is_stored_again_with_a_lower_id_is_what_counts_then() -> None:
     assert isinstance(judged(*history, again, UNLOADED, opened(5, session="s2"), known=known), Broken)
 
 
-def test_entries_of_a_producer_that_is_gone_may_be_stored_behind_the_switching_on() -> None:
+def test_entries_of_a_crashed_producer_may_be_stored_after_deduplication_is_enabled() -> None:
     """Seen on 4.0.8, where writes were slow."""
     switched: Happened = (SetDeduplication("t0", "namespace", on=True), DeduplicationSet(True), ())
     lost = with_late((CrashProducer("s1"), Done(), ()), Unknown("cut"), Unknown("cut"))
     history = (created("own-namespace-off"), opened(-1), in_flight(entry(5), entry(7)), lost)
-    for told in (-1, 5, 7):
-        assert is_sound(*history, switched, UNLOADED, opened(told, session="s2"))
+    for last_sequence_id in (-1, 5, 7):
+        assert is_sound(*history, switched, UNLOADED, opened(last_sequence_id, session="s2"))
     assert isinstance(judged(*history, switched, UNLOADED, opened(6, session="s2")), Broken)
     settled = (*history, opened(-1, session="s2"), sent((entry(1), at(2)), session="s2"))
     assert is_sound(*settled, switched, UNLOADED, opened(-1, session="s3"))
     assert isinstance(judged(*settled, switched, UNLOADED, opened(7, session="s3")), Broken)
-    assert is_told_apart(
+    assert is_recognized(
         DEDUPLICATION_ENABLED_IN_FLIGHT, *history, switched, snapshot(at(1), p0=7), opened(-1, session="s2")
     )
 
 
-def test_after_a_recovery_an_entry_that_was_in_flight_at_the_switching_is_a_duplicate() -> None:
+def test_an_entry_in_flight_while_deduplication_is_enabled_is_a_duplicate_after_a_recovery() -> None:
     history = (*AWAITED, with_late(snapshot(at(0), p0=5), at(0)), UNLOADED, opened(5, session="s2"))
     assert is_sound(*history, sent((entry(5), Duplicate()), session="s2"))
     broken = judged(*history, sent((entry(5), at(1)), session="s2"), known=" ".join(DEVIATIONS))
@@ -288,7 +294,7 @@ def test_after_a_recovery_an_entry_that_was_in_flight_at_the_switching_is_a_dupl
     assert broken.deviation is None
 
 
-def test_a_snapshot_rules_out_what_it_does_not_agree_with() -> None:
+def test_a_snapshot_rules_out_the_states_that_contradict_it() -> None:
     lost = with_late((CrashProducer("s1"), Done(), ()), Unknown("cut"))
     history = (created(), opened(-1), in_flight(entry(1)), lost, snapshot(at(0), p0=1), opened(-1, session="s2"))
     broken = judged(*history, known=" ".join(DEVIATIONS))

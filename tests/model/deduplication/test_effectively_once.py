@@ -1,4 +1,4 @@
-"""Document 000 from its applications' side, on histories of a few steps, sound and unsound."""
+"""Document 000 from its applications' side, in histories of a few steps, sound and unsound."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ CREATED: Step = (CreateTopic("t0"), Created(deduplication=True, snapshot_room=10
 
 
 def run(*steps: Step, known: frozenset[str] = frozenset(), created: Step = CREATED) -> Allowed[Example] | Broken:
-    """Judge a history; what was exercised and which deviations were met is that of all steps."""
+    """Judge a history; the exercised rules and the deviations are those of all steps."""
     judged: Allowed[Example] | Broken = Allowed(Example(known=known))
     for operation, outcome in (created, *steps):
         assert isinstance(judged, Allowed)
@@ -83,9 +83,9 @@ def entry(*ids: int) -> Entry:
     return Entry(tuple(Message(i, f"b{i}") for i in ids))
 
 
-def start(*entries: Entry | int, goes_on: GoesOn = "from-checkpoint", told: int = -1) -> Step:
+def start(*entries: Entry | int, goes_on: GoesOn = "from-checkpoint", last_id: int = -1) -> Step:
     came = tuple(entry(e) if isinstance(e, int) else e for e in entries)
-    return StartSource("a0", "t0", came, goes_on=goes_on), SourceStarted(told)
+    return StartSource("a0", "t0", came, goes_on=goes_on), SourceStarted(last_id)
 
 
 def confirmed(**ids: int | None) -> tuple[Confirmed, ...]:
@@ -116,21 +116,21 @@ CLEAR: Step = (ClearFailpoints(), Cleared(()))
 # ------------------------------------------------------------------------------------------------- DEDUP-13: replayable
 
 DIED: tuple[Step, ...] = (start(1, entry(2, 3), 4), crash(2, _1=0))
-"""A source that died when 1 of its three entries was confirmed."""
+"""A source that crashed after one of its three entries was confirmed."""
 CAME_BACK: tuple[Step, ...] = (start(5), finish(_2=None, _4=2, _5=3))
-"""It came back; the broker had stored the batch already."""
+"""It resumed; the broker had stored the batch already."""
 WHOLE = log(1, entry(2, 3), 4, 5)
 
 
-def test_a_source_that_died_and_came_back_has_each_entry_once() -> None:
+def test_a_source_that_crashed_and_resumed_has_each_entry_once() -> None:
     assert exercised(run(*DIED, *CAME_BACK, WHOLE)) == ("DEDUP-13",)
 
 
-def test_a_source_that_was_never_interrupted_puts_nothing_to_the_test() -> None:
+def test_a_source_without_an_interruption_does_not_exercise_the_rule() -> None:
     assert exercised(run(start(1, 2), finish(_1=0, _2=1), log(1, 2))) == ()
 
 
-def test_a_source_that_had_to_open_again_within_its_life_was_interrupted() -> None:
+def test_a_source_that_reconnected_was_interrupted() -> None:
     assert exercised(run(start(1, 2), finish(came_back=1, _1=0, _2=1), log(1, 2))) == ("DEDUP-13",)
 
 
@@ -145,28 +145,28 @@ def test_a_source_that_had_to_open_again_within_its_life_was_interrupted() -> No
         pytest.param(log(1, entry(2, 3), 4, 5, 6), id="never-sent"),
     ],
 )
-def test_a_log_that_is_not_the_source_breaks_the_rule(unsound: Step) -> None:
+def test_a_log_that_differs_from_the_source_breaks_the_rule(unsound: Step) -> None:
     assert broken(run(*DIED, *CAME_BACK, unsound)) == ("DEDUP-13", None)
 
 
-def test_an_entry_stands_where_it_was_confirmed() -> None:
+def test_an_entry_is_at_its_confirmed_position() -> None:
     assert broken(run(start(1, 2), finish(_1=0, _2=7), log(1, 2))) == ("DEDUP-13", None)
 
 
-def test_what_was_not_confirmed_and_not_sent_again_yet_may_be_there_or_not() -> None:
+def test_an_unconfirmed_entry_that_was_not_resent_may_be_stored_or_not() -> None:
     assert exercised(run(*DIED, log(1))) == ()
     assert exercised(run(*DIED, log(1, entry(2, 3)))) == ()
 
 
 @pytest.mark.parametrize("operation", [start(1)[0], FinishSource("a0"), CrashSource("a0", 1)])
-def test_a_source_that_never_gets_through_breaks_the_rule(operation: AnyOperation) -> None:
+def test_a_source_that_never_finishes_breaks_the_rule(operation: AnyOperation) -> None:
     assert broken(run(start(1), (operation, Stuck("1 entry is not confirmed")))) == ("DEDUP-13", None)
 
 
 STALLED: Step = (FinishSource("a0"), SourceEnded(confirmed(_1=None), left=0, came_back=1, stalled=1))
 
 
-def test_pulsar_client_comes_back_by_itself() -> None:
+def test_pulsar_client_must_reconnect_by_itself() -> None:
     assert broken(run(start(1), STALLED)) == ("DEDUP-13", None)
 
 
@@ -174,75 +174,81 @@ def test_pulsar_client_comes_back_by_itself() -> None:
     "history",
     [(start(1), UNLOAD, STALLED), (WRITES_FAIL, start(1), STALLED), (WRITES_FAIL, CLEAR, start(1), STALLED)],
 )
-def test_that_it_does_not_is_a_deviation_where_its_producer_may_have_been_closed(history: tuple[Step, ...]) -> None:
+def test_a_client_stuck_after_its_producer_was_closed_is_a_deviation(history: tuple[Step, ...]) -> None:
     assert broken(run(*history)) == ("DEDUP-13", CLOSE_OVERTAKES_PRODUCER_SUCCESS)
     tolerated = run(*history, log(1), known=frozenset({CLOSE_OVERTAKES_PRODUCER_SUCCESS}))
     assert isinstance(tolerated, Allowed)
     assert (tolerated.exercised, tolerated.deviations) == (("DEDUP-13",), (CLOSE_OVERTAKES_PRODUCER_SUCCESS,))
 
 
-def test_it_may_take_its_time_when_the_broker_was_away() -> None:
+def test_a_client_may_reconnect_late_after_a_broker_kill() -> None:
     assert exercised(run(start(1), KILL, STALLED, log(1))) == ("DEDUP-13",)
 
 
-def test_without_deduplication_nothing_is_promised_to_a_source() -> None:
+def test_without_deduplication_a_source_has_no_guarantee() -> None:
     off = (CreateTopic("t0", "namespace-off"), Created(deduplication=False, snapshot_room=10))
     twice = log(1, entry(2, 3), entry(2, 3), 4, 5)
     assert exercised(run(*DIED, *CAME_BACK, twice, created=off)) == ()
 
 
-def test_entries_of_others_are_not_held_against_a_source() -> None:
+def test_entries_of_other_producers_are_not_blamed_on_a_source() -> None:
     both = LogRead((LoggedEntry(Position(9, 0), "a0", entry(1)), LoggedEntry(Position(9, 1), "somebody", entry(1))))
     assert broken(run(start(1), finish(_1=0), (ReadLog("t0"), both))) == ("DEDUP-07", None)
 
 
-# -------------------------------------------------------------------------- DEDUP-13: going on from the id that is told
+# ------------------------------------------------------------- DEDUP-13: resuming from the last sequence id
 
-TOLD = (start(1, 2, goes_on="from-told-id"), crash(1, _1=0))
-"""A source that died with 2 in flight, …"""
-TRUSTED = start(3, goes_on="from-told-id", told=2)
-"""… and went past it, because the broker said to have it."""
+IN_FLIGHT = (start(1, 2, goes_on="from-told-id"), crash(1, _1=0))
+"""A source that crashed with 2 in flight, …"""
+TRUSTED = start(3, goes_on="from-told-id", last_id=2)
+"""… and skipped it, because the last sequence id includes it."""
 WITHOUT_2 = log(1, 3)
 
 
-def test_a_source_that_goes_on_from_the_told_id_has_each_entry_once() -> None:
-    assert exercised(run(*TOLD, TRUSTED, finish(_3=2), log(1, 2, 3))) == ("DEDUP-13",)
+def test_a_source_that_resumes_from_the_last_sequence_id_has_each_entry_once() -> None:
+    assert exercised(run(*IN_FLIGHT, TRUSTED, finish(_3=2), log(1, 2, 3))) == ("DEDUP-13",)
 
 
-def test_what_was_not_told_is_sent_again() -> None:
-    again = start(3, goes_on="from-told-id", told=1)
-    assert exercised(run(*TOLD, again, finish(_2=1, _3=2), log(1, 2, 3))) == ("DEDUP-13",)
-    assert broken(run(*TOLD, again, finish(_2=1, _3=2), WITHOUT_2)) == ("DEDUP-13", None)
+def test_entries_after_the_last_sequence_id_are_sent_again() -> None:
+    again = start(3, goes_on="from-told-id", last_id=1)
+    assert exercised(run(*IN_FLIGHT, again, finish(_2=1, _3=2), log(1, 2, 3))) == ("DEDUP-13",)
+    assert broken(run(*IN_FLIGHT, again, finish(_2=1, _3=2), WITHOUT_2)) == ("DEDUP-13", None)
 
 
-def test_an_id_that_was_told_and_is_not_there_breaks_the_rule_where_no_write_can_have_failed() -> None:
-    assert broken(run(*TOLD, TRUSTED, finish(_3=1), WITHOUT_2)) == ("DEDUP-13", None)
-    assert broken(run(*TOLD, UNLOAD, TRUSTED, finish(_3=1), WITHOUT_2)) == ("DEDUP-13", None)
-    assert broken(run(*TOLD, TRUSTED, finish(_3=1), WRITES_FAIL, WITHOUT_2)) == ("DEDUP-13", None)
+def test_a_missing_last_sequence_id_breaks_the_rule_if_no_write_can_have_failed() -> None:
+    assert broken(run(*IN_FLIGHT, TRUSTED, finish(_3=1), WITHOUT_2)) == ("DEDUP-13", None)
+    assert broken(run(*IN_FLIGHT, UNLOAD, TRUSTED, finish(_3=1), WITHOUT_2)) == ("DEDUP-13", None)
+    assert broken(run(*IN_FLIGHT, TRUSTED, finish(_3=1), WRITES_FAIL, WITHOUT_2)) == ("DEDUP-13", None)
 
 
 @pytest.mark.parametrize(
     "history",
     [
-        pytest.param((WRITES_FAIL, *TOLD, TRUSTED, finish(_3=1)), id="writes-fail-from-the-start"),
-        pytest.param((WRITES_FAIL, *TOLD, CLEAR, TRUSTED, finish(_3=1)), id="a-held-write-fails-later"),
-        pytest.param((*TOLD, WRITES_FAIL, TRUSTED, finish(_3=1)), id="writes-fail-before-the-telling"),
-        pytest.param((*TOLD, TRUSTED, WRITES_FAIL, finish(_3=1)), id="writes-fail-after-it"),
-        pytest.param((*TOLD, TRUSTED, UNLOAD, finish(_3=1)), id="unloaded-after-it"),
-        pytest.param((*TOLD, TRUSTED, KILL, finish(_3=1)), id="killed-after-it"),
+        pytest.param((WRITES_FAIL, *IN_FLIGHT, TRUSTED, finish(_3=1)), id="writes-fail-from-the-start"),
+        pytest.param((WRITES_FAIL, *IN_FLIGHT, CLEAR, TRUSTED, finish(_3=1)), id="a-delayed-write-fails-later"),
+        pytest.param((*IN_FLIGHT, WRITES_FAIL, TRUSTED, finish(_3=1)), id="writes-fail-before-reopening"),
+        pytest.param((*IN_FLIGHT, TRUSTED, WRITES_FAIL, finish(_3=1)), id="writes-fail-after-it"),
+        pytest.param((*IN_FLIGHT, TRUSTED, UNLOAD, finish(_3=1)), id="unloaded-after-it"),
+        pytest.param((*IN_FLIGHT, TRUSTED, KILL, finish(_3=1)), id="killed-after-it"),
     ],
 )
-def test_an_id_of_a_write_that_can_have_failed_is_a_deviation(history: tuple[Step, ...]) -> None:
+def test_a_last_sequence_id_whose_write_can_have_failed_is_a_deviation(history: tuple[Step, ...]) -> None:
     assert broken(run(*history, WITHOUT_2)) == ("DEDUP-13", SOURCE_RESUMES_FROM_PUSHED_ID)
     tolerated = run(*history, WITHOUT_2, known=frozenset({SOURCE_RESUMES_FROM_PUSHED_ID}))
     assert isinstance(tolerated, Allowed)
     assert (tolerated.exercised, tolerated.deviations) == ((), (SOURCE_RESUMES_FROM_PUSHED_ID,))
 
 
-HOLE: tuple[Step, ...] = (start(1, 2, 3), UNLOAD, crash(3), start(4, told=3), finish(_1=None, _2=None, _3=None, _4=3))
+HOLE: tuple[Step, ...] = (
+    start(1, 2, 3),
+    UNLOAD,
+    crash(3),
+    start(4, last_id=3),
+    finish(_1=None, _2=None, _3=None, _4=3),
+)
 
 
-def test_a_hole_that_a_move_left_in_what_was_in_flight_is_a_deviation() -> None:
+def test_a_hole_in_the_entries_in_flight_after_an_unload_is_a_deviation() -> None:
     assert exercised(run(*HOLE, log(1, 2, 3, 4))) == ("DEDUP-13",)
     with_hole = (*HOLE[:-1], finish(_1=None, _2=None, _3=None, _4=2), log(1, 3, 4))
     assert broken(run(*with_hole)) == ("DEDUP-13", ROLLOVER_REOPENS_CLOSED_LEDGER)
@@ -252,66 +258,66 @@ def test_a_hole_that_a_move_left_in_what_was_in_flight_is_a_deviation() -> None:
     assert (tolerated.exercised, tolerated.deviations) == ((), (ROLLOVER_REOPENS_CLOSED_LEDGER,))
 
 
-def test_what_was_confirmed_with_its_place_is_never_excused() -> None:
+def test_an_entry_confirmed_with_its_position_must_be_stored() -> None:
     stored = (start(1, 2, 3), UNLOAD, finish(came_back=1, _1=None, _2=1, _3=None))
     assert broken(run(*stored, log(1, 3), known=frozenset({ROLLOVER_REOPENS_CLOSED_LEDGER}))) == ("DEDUP-13", None)
 
 
 def test_the_deviation_is_met_once_however_often_the_log_is_read() -> None:
-    history = (*TOLD, TRUSTED, UNLOAD, finish(_3=1), WITHOUT_2, WITHOUT_2)
+    history = (*IN_FLIGHT, TRUSTED, UNLOAD, finish(_3=1), WITHOUT_2, WITHOUT_2)
     tolerated = run(*history, known=frozenset({SOURCE_RESUMES_FROM_PUSHED_ID}))
     assert isinstance(tolerated, Allowed)
     assert tolerated.deviations == (SOURCE_RESUMES_FROM_PUSHED_ID,)
 
 
-def test_the_deviation_excuses_only_what_was_trusted() -> None:
-    history = (*TOLD, TRUSTED, UNLOAD, finish(_3=1))
+def test_the_deviation_excuses_only_the_trusted_entries() -> None:
+    history = (*IN_FLIGHT, TRUSTED, UNLOAD, finish(_3=1))
     assert broken(run(*history, log(2, 3), known=frozenset({SOURCE_RESUMES_FROM_PUSHED_ID}))) == ("DEDUP-13", None)
     assert broken(run(*history, log(1, 3, 2), known=frozenset({SOURCE_RESUMES_FROM_PUSHED_ID}))) == ("DEDUP-13", None)
 
 
-def test_a_checkpoint_of_confirmed_entries_is_safe_where_the_told_id_is_not() -> None:
+def test_resuming_from_a_checkpoint_is_safe_when_the_last_sequence_id_is_not() -> None:
     died = (WRITES_FAIL, start(1, 2), crash(1, _1=0), CLEAR)
-    safe = (start(3, told=2), UNLOAD, finish(_2=1, _3=2))
+    safe = (start(3, last_id=2), UNLOAD, finish(_2=1, _3=2))
     assert exercised(run(*died, *safe, log(1, 2, 3))) == ("DEDUP-13",)
     known = frozenset({SOURCE_RESUMES_FROM_PUSHED_ID})
     assert broken(run(*died, *safe, WITHOUT_2, known=known)) == ("DEDUP-13", None)
 
 
-def test_a_write_confirmed_after_the_failpoint_is_off_shows_that_none_is_held_any_more() -> None:
-    """Held writes fail before what comes behind them: with 2 and 3 sent after that, no write of theirs can fail."""
+def test_a_write_confirmed_after_the_failpoint_shows_that_no_write_is_delayed() -> None:
+    """Delayed writes fail before those after them: with 2 and 3 sent after that, no write of theirs can fail."""
     over = (WRITES_FAIL, CLEAR, start(1, goes_on="from-told-id"), finish(_1=0))
-    died = (start(2, goes_on="from-told-id", told=1), crash(1))
+    died = (start(2, goes_on="from-told-id", last_id=1), crash(1))
     assert broken(run(*over, *died, TRUSTED, finish(_3=1), WITHOUT_2)) == ("DEDUP-13", None)
 
 
 def test_a_duplicate_does_not_show_that_a_trusted_entry_is_stored() -> None:
-    again = (start(told=3), finish(_2=None))
-    history = (*TOLD, TRUSTED, UNLOAD, finish(_3=1), *again, WITHOUT_2)
+    again = (start(last_id=3), finish(_2=None))
+    history = (*IN_FLIGHT, TRUSTED, UNLOAD, finish(_3=1), *again, WITHOUT_2)
     assert broken(run(*history)) == ("DEDUP-13", SOURCE_RESUMES_FROM_PUSHED_ID)
 
 
-# ----------------------------------------------------------------------------------------------- DEDUP-15: no replaying
+# ----------------------------------------------------------------------------------------- DEDUP-15: no replay
 
 GAVE_UP = (
     start(1, 2, goes_on="with-new-only"),
     crash(1, _1=0),
-    start(3, goes_on="with-new-only", told=1),
+    start(3, goes_on="with-new-only", last_id=1),
     finish(_3=1),
 )
 
 
-def test_a_source_that_cannot_replay_may_lose_what_was_not_confirmed() -> None:
+def test_a_source_that_cannot_replay_may_lose_unconfirmed_entries() -> None:
     assert exercised(run(*GAVE_UP, log(1, 3))) == ("DEDUP-15",)
     assert exercised(run(*GAVE_UP[:-1], finish(_3=2), log(1, 2, 3))) == ("DEDUP-15",)
 
 
 @pytest.mark.parametrize("unsound", [log(3), log(1), log(1, 3, 3), log(1, 2, 2, 3), log(3, 1), log(2, 1, 3)])
-def test_it_loses_and_doubles_nothing_else(unsound: Step) -> None:
+def test_a_source_that_cannot_replay_loses_and_duplicates_nothing_else(unsound: Step) -> None:
     assert broken(run(*GAVE_UP, unsound)) == ("DEDUP-15", None)
 
 
-def test_a_source_that_lost_nothing_puts_nothing_to_the_test() -> None:
+def test_a_source_that_lost_nothing_does_not_exercise_the_rule() -> None:
     whole = (start(1, goes_on="with-new-only"), finish(_1=0), start(2, goes_on="with-new-only"), finish(_2=1))
     assert exercised(run(*whole, log(1, 2))) == ()
 
@@ -330,13 +336,13 @@ def test_a_source_with_everything_confirmed_needs_no_further_life() -> None:
     assert list(settling(lambda: state, "t0")) == []
 
 
-def test_a_source_that_died_lives_once_more_with_a_message_of_its_own() -> None:
+def test_a_crashed_source_gets_one_more_life_with_one_more_message() -> None:
     state = state_after(start(1, 2, goes_on="from-told-id"), crash(1, _1=0)).applications
     last = StartSource("a0", "t0", (Entry((Message(3, "a0-last"),)),), goes_on="from-told-id")
     assert list(settling(lambda: state, "t0")) == [last, FinishSource("a0")]
 
 
-def test_a_source_that_lives_is_ended_first() -> None:
+def test_a_running_source_is_finished_first() -> None:
     state = state_after(start(1)).applications
     assert next(settling(lambda: state, "t0")) == FinishSource("a0")
 
@@ -386,42 +392,42 @@ def drain(*messages: Delivery) -> Step:
         pytest.param((consume(M1, M2, M3, acks=(M1,)),), id="cut-off"),
     ],
 )
-def test_what_was_received_and_not_acknowledged_comes_again(failure: tuple[Step, ...]) -> None:
+def test_an_unacknowledged_message_is_redelivered(failure: tuple[Step, ...]) -> None:
     assert exercised(run(*STORED, *failure, drain(M2, M3))) == ("DEDUP-16",)
     assert exercised(run(*STORED, *failure, drain(M1, M2, M3))) == ("DEDUP-16",)
     assert broken(run(*STORED, *failure, drain(M1))) == ("DEDUP-16", None)
     assert broken(run(*STORED, *failure, drain(M2))) == ("DEDUP-16", None)
 
 
-def test_another_consumer_may_be_the_one_that_gets_it_again() -> None:
+def test_an_unacknowledged_message_may_be_redelivered_to_another_consumer() -> None:
     died = consume(M1, M2, M3, acks=(M2, M3), then="crashes")
     again = consume(M1, acks=(M1,), by="c1")
     assert exercised(run(*STORED, died, again, drain())) == ("DEDUP-16",)
 
 
-def test_what_came_again_and_was_not_acknowledged_is_due_once_more() -> None:
+def test_a_redelivered_message_that_is_not_acknowledged_is_due_again() -> None:
     died = consume(M1, M2, M3, acks=(M2, M3), then="crashes")
     assert broken(run(*STORED, died, consume(M1, then="crashes", by="c1"), drain())) == ("DEDUP-16", None)
 
 
-def test_what_one_consumer_acknowledged_is_not_due_if_another_had_it_too() -> None:
+def test_a_message_acknowledged_by_one_consumer_is_not_due_at_another() -> None:
     acked = consume(M1, M2, M3, acks=(M1, M2, M3))
     late = consume(M1, then="crashes", by="c1")
     assert exercised(run(*STORED, acked, late, drain())) == ()
 
 
-def test_no_message_of_the_log_is_missed() -> None:
+def test_every_message_of_the_log_is_delivered() -> None:
     assert exercised(run(*STORED, drain(M1, M2, M3))) == ()
     assert broken(run(*STORED, drain(M1, M2))) == ("DEDUP-16", None)
     assert broken(run(*STORED, consume(M1, acks=(M1,)), drain(M2))) == ("DEDUP-16", None)
 
 
-def test_what_was_sent_after_the_log_was_read_is_not_held_against_it() -> None:
+def test_messages_sent_after_the_log_was_read_are_not_due() -> None:
     assert exercised(run(*STORED, start(4), finish(_4=2), drain(M1, M2, M3))) == ()
 
 
 @pytest.mark.parametrize("operation", [consume()[0], drain()[0]])
-def test_a_consumer_that_waits_in_vain_breaks_the_rule(operation: AnyOperation) -> None:
+def test_a_consumer_that_waits_forever_breaks_the_rule(operation: AnyOperation) -> None:
     assert broken(run(*STORED, (operation, Stuck("1 entry is not delivered")))) == ("DEDUP-16", None)
 
 
@@ -435,11 +441,11 @@ def database(*messages: Delivery, program: str = "r") -> Step:
     return ReadDatabase(program), DatabaseRead(messages)
 
 
-def test_a_reader_that_was_killed_has_applied_each_message_once() -> None:
+def test_a_killed_reader_has_applied_each_message_once() -> None:
     assert exercised(run(*STORED, DEATH, THROUGH, database(M1, M2, M3))) == ("DEDUP-17",)
 
 
-def test_a_reader_that_was_never_killed_puts_nothing_to_the_test() -> None:
+def test_a_reader_that_was_never_killed_does_not_exercise_the_rule() -> None:
     assert exercised(run(*STORED, THROUGH, database(M1, M2, M3))) == ()
 
 
@@ -452,13 +458,13 @@ def test_a_reader_that_applied_anything_else_breaks_the_rule(applied: tuple[Deli
     assert broken(run(*STORED, DEATH, THROUGH, database(*applied))) == ("DEDUP-17", None)
 
 
-def test_nothing_is_said_of_a_reader_that_is_not_through_or_of_a_log_that_is_not_known() -> None:
+def test_an_unfinished_reader_or_an_unknown_log_is_not_judged() -> None:
     assert exercised(run(*STORED, DEATH, database(M1))) == ()
     assert exercised(run(*STORED[:2], DEATH, THROUGH, database(M1))) == ()
     assert exercised(run(*STORED, DEATH, THROUGH, start(4), finish(_4=2), database(M1, M2, M3))) == ()
 
 
-def test_a_reader_that_does_not_get_to_the_end_breaks_the_rule() -> None:
+def test_a_reader_that_does_not_finish_breaks_the_rule() -> None:
     assert broken(run(*STORED, (RunReader("r", "t0"), Stuck("nothing came")))) == ("DEDUP-17", None)
 
 
@@ -474,12 +480,12 @@ SUBSCRIBER_DIED: Step = (RunSubscriber("p", "t0", Death(1, "committed")), Ran(ki
 SUBSCRIBER_THROUGH: Step = (RunSubscriber("p", "t0"), Ran(killed=False, received=3))
 
 
-def test_a_subscriber_that_was_killed_has_applied_each_business_id_once() -> None:
+def test_a_killed_subscriber_has_applied_each_business_id_once() -> None:
     assert exercised(run(*DOUBLED, SUBSCRIBER_DIED, SUBSCRIBER_THROUGH, database(X1, Y1, program="p"))) == ("DEDUP-18",)
     assert exercised(run(*DOUBLED, SUBSCRIBER_DIED, SUBSCRIBER_THROUGH, database(Y1, X2, program="p"))) == ("DEDUP-18",)
 
 
-def test_without_a_death_or_without_duplicates_nothing_is_put_to_the_test() -> None:
+def test_without_a_kill_or_without_duplicates_the_rule_is_not_exercised() -> None:
     assert exercised(run(*DOUBLED, SUBSCRIBER_THROUGH, database(X1, Y1, program="p"))) == ()
     assert exercised(run(*STORED, SUBSCRIBER_DIED, SUBSCRIBER_THROUGH, database(M1, M2, M3, program="p"))) == ()
 
@@ -490,5 +496,5 @@ def test_a_subscriber_that_applied_anything_else_breaks_the_rule(applied: tuple[
     assert broken(run(*history)) == ("DEDUP-18", None)
 
 
-def test_a_subscriber_that_does_not_get_to_the_end_breaks_the_rule() -> None:
+def test_a_subscriber_that_does_not_finish_breaks_the_rule() -> None:
     assert broken(run(*STORED, (RunSubscriber("p", "t0"), Stuck("nothing came")))) == ("DEDUP-18", None)

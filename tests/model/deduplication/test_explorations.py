@@ -1,4 +1,4 @@
-"""The explorations of document 000: what they find, to the number, and that nothing in them is idle."""
+"""The explorations of document 000: their exact results, and that each variant is detected."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TestDeduplication(ExplorationContract):
     document = deduplication.EXPLORED.of_document()
     variants = VARIANTS
     rules = {f"DEDUP-{number:02}" for number in range(1, 16)}
-    """What one topic and its producers can show; DEDUP-16 to -18 are about consumers."""
+    """What one topic and its producers can show. DEDUP-16 to -18 are about consumers."""
     found = {
         "crashes": (31537, 190553),
         "failed-writes": (21115, 70846),
@@ -71,14 +71,14 @@ class TestDeduplication(ExplorationContract):
     unbroken = {"a producer's messages are stored in its order"}
 
 
-def test_the_graph_has_all_states_and_says_what_leads_from_one_to_the_other() -> None:
+def test_the_graph_has_all_states_and_labels_all_transitions() -> None:
     found = explored("everything")
     assert found.graph.number_of_nodes() == found.states
-    told = [edge["words"] for _, _, edge in found.graph.edges(data=True)]
-    assert sum(len(words.splitlines()) for words in told) == found.transitions
+    labels = [edge["words"] for _, _, edge in found.graph.edges(data=True)]
+    assert sum(len(words.splitlines()) for words in labels) == found.transitions
 
 
-def test_what_a_snapshot_has_no_room_for_is_forgotten_in_a_crash_and_stored_twice() -> None:
+def test_a_producer_that_a_full_snapshot_leaves_out_is_forgotten_in_a_crash() -> None:
     assert words("room-for-one", ONCE)[-5:] == [
         "a snapshot is taken behind entry 2: A 1",
         "the broker crashes and recovers",
@@ -88,11 +88,11 @@ def test_what_a_snapshot_has_no_room_for_is_forgotten_in_a_crash_and_stored_twic
     ]
 
 
-def test_a_source_that_is_replayed_in_other_batches_loses_messages() -> None:
+def test_a_source_that_replays_in_other_batches_loses_messages() -> None:
     assert broken("other-batches") == {IN_ORDER: 7}
 
 
-def test_persisted_raised_before_the_write_confirms_what_is_not_stored() -> None:
+def test_raising_persisted_before_the_write_confirms_unstored_messages() -> None:
     assert words("persisted-before-write", KEPT) == [
         "A connects: last sequence id -1",
         "A sends 1 (a0): it is new",
@@ -112,7 +112,7 @@ def test_recovery_without_replay_stores_a_message_twice() -> None:
     ]
 
 
-def test_without_the_reset_the_message_whose_write_failed_is_overtaken_and_never_stored() -> None:
+def test_without_the_reset_a_failed_message_is_overtaken_and_never_stored() -> None:
     found = explored("no-reset-after-failure")
     assert found.dead_end is not None
     assert words("no-reset-after-failure", IN_ORDER)[-3:] == [
@@ -122,7 +122,7 @@ def test_without_the_reset_the_message_whose_write_failed_is_overtaken_and_never
     ]
 
 
-def test_merging_states_hides_none() -> None:
+def test_merging_states_hides_no_state() -> None:
     setup = Setup(
         sources=(deduplication.source("A", 1, 3), deduplication.source("B", 1)), snapshots=True, crashes=1, failures=1
     )
@@ -135,6 +135,6 @@ def test_merging_states_hides_none() -> None:
     assert whole.holds
 
 
-def test_a_variant_that_does_not_exist_is_named_in_one_sentence() -> None:
+def test_an_unknown_variant_is_one_sentence() -> None:
     with pytest.raises(ValueError, match=r"^there is no variant 'nonsense'; `.* explore --list` lists them$"):
         explorations("nonsense")

@@ -23,7 +23,7 @@ LITTLE = (
 )
 
 
-def test_every_rule_that_the_reference_carries_is_exercised_by_its_exploration() -> None:
+def test_the_explorations_exercise_every_rule_of_the_reference() -> None:
     carried = carried_by(REFERENCE)
     assert set(carried) == {f"DEDUP-{number:02}" for number in range(1, 16)}
     called = called_while(lambda: [deduplication.EXPLORED.run(setup) for setup in LITTLE], REFERENCE)

@@ -1,4 +1,4 @@
-"""The client's side: what it keeps, what it sends again, where it goes on."""
+"""The client's side: what it keeps, what it resends, and where it resumes."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ def after_sending(*ids: int) -> Producer:
     return producer
 
 
-def test_it_sends_its_source_in_order_and_then_nothing() -> None:
+def test_a_producer_sends_its_source_in_order() -> None:
     assert next_entries(Producer("A"), SOURCE) == (entry(1),)
     assert next_entries(after_sending(1), SOURCE) == (entry(3),)
     assert next_entries(after_sending(1, 3, 4), SOURCE) == ()
 
 
-def test_it_makes_batches_of_the_sizes_that_it_may_as_far_as_the_source_goes() -> None:
+def test_a_producer_makes_batches_of_the_allowed_sizes() -> None:
     assert next_entries(after_sending(1), SOURCE, (1, 2, 3)) == (entry(3), entry(3, 4))
 
 
-def test_a_batch_takes_all_its_messages_from_the_source() -> None:
+def test_a_batch_advances_the_source_by_all_its_messages() -> None:
     producer = sent(Producer("A", connected=True), entry(1, 3))
     assert next_entries(producer, SOURCE) == (entry(4),)
 
 
-def test_only_a_confirmation_lets_it_forget_and_that_of_a_duplicate_does() -> None:
+def test_only_a_confirmation_removes_a_pending_entry() -> None:
     producer = after_sending(1, 3)
     for answer in (Refused("UnknownStatus"), Unknown("no answer came")):
         assert heard(producer, entry(1), answer) == producer
@@ -51,7 +51,7 @@ def test_only_a_confirmation_lets_it_forget_and_that_of_a_duplicate_does() -> No
         assert heard(producer, entry(1), confirmation).kept == (entry(3),)
 
 
-def test_on_its_next_connection_it_sends_what_is_unconfirmed_again_in_order_before_anything_new() -> None:
+def test_a_reconnected_producer_resends_unconfirmed_entries_first_and_in_order() -> None:
     producer = heard(after_sending(1, 3), entry(1), Duplicate())
     producer = reconnected(disconnected(sent(producer, entry(4))))
     assert producer.connected
@@ -61,18 +61,18 @@ def test_on_its_next_connection_it_sends_what_is_unconfirmed_again_in_order_befo
     assert reconnected(producer).waiting == (entry(3), entry(4))
 
 
-def test_a_new_process_goes_on_behind_the_id_that_it_learns() -> None:
+def test_a_restarted_producer_resumes_after_the_last_sequence_id() -> None:
     for learned, following in ((-1, (entry(1),)), (1, (entry(3),)), (2, (entry(3),)), (4, ())):
         producer = restarted(after_sending(1, 3), SOURCE, learned)
         assert producer.kept == ()
         assert next_entries(producer, SOURCE) == following
 
 
-def test_a_new_process_that_replays_begins_at_the_beginning() -> None:
+def test_a_producer_that_replays_starts_at_the_beginning() -> None:
     assert next_entries(replayed(after_sending(1, 3)), SOURCE) == (entry(1),)
 
 
-def test_without_replay_what_was_unconfirmed_is_given_up() -> None:
+def test_a_producer_without_replay_gives_up_unconfirmed_entries() -> None:
     producer = gave_up(after_sending(1, 3))
     assert producer.kept == ()
     assert next_entries(producer, SOURCE) == (entry(4),)

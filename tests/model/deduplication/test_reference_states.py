@@ -1,7 +1,6 @@
-"""Two observers of deduplication that must agree: the present one, and the reference's own states.
+"""Two observers of deduplication that must agree: the present one, and the states of the reference.
 
-On a broker that does as the document says both find nothing, and neither holds many states. What a variant does wrong,
-both find.
+Both accept a correct broker, and neither holds many states. Both find the violations of a variant.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from tests.model.deduplication.beside import Beside, watched
 
 _, DEDUPLICATION, FAILURES, NETWORK, KILLS = MACHINES
 ENOUGH = 60
-"""How many states may be possible; ARCHITECTURE has the numbers of a longer campaign."""
+"""How many states may be possible. ARCHITECTURE has the numbers of a longer campaign."""
 
 
 @pytest.fixture
@@ -28,7 +27,7 @@ def beside(monkeypatch: pytest.MonkeyPatch) -> Beside:
 
 
 @pytest.mark.parametrize("machine", [DEDUPLICATION, FAILURES, NETWORK, KILLS], ids=lambda machine: machine.name)
-def test_neither_finds_fault_with_the_document_and_neither_holds_many_states(machine: Machine, beside: Beside) -> None:
+def test_both_observers_accept_a_correct_broker_and_hold_few_states(machine: Machine, beside: Beside) -> None:
     campaign = play(machine.factory, SimulatedPerformer, examples=25, steps=machine.steps)
     assert campaign.found == []
     assert beside.alone == []
@@ -49,7 +48,9 @@ def test_neither_finds_fault_with_the_document_and_neither_holds_many_states(mac
         ("replay-skips-one", KILLS),
     ],
 )
-def test_what_the_observer_finds_leaves_no_reference_state(name: str, machine: Machine, beside: Beside) -> None:
+def test_the_reference_states_reject_the_violations_of_the_observer(
+    name: str, machine: Machine, beside: Beside
+) -> None:
     performer = partial(SimulatedPerformer, variant=named(name).variant)
     play(
         machine.factory,

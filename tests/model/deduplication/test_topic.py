@@ -34,17 +34,17 @@ from tests.model.deduplication.entries import answers, entry, store, stored_ids,
 
 def in_flight(topic: Topic, producer: str, *ids: int) -> Topic:
     for i in ids:
-        topic, told = send(topic, producer, entry(i))
-        assert not told
+        topic, heard = send(topic, producer, entry(i))
+        assert not heard
     return topic
 
 
-def test_a_new_id_is_pushed_at_once_and_persisted_and_confirmed_when_its_write_is_done() -> None:
-    topic, told = send(topic_with("A"), "A", entry(4))
-    assert (told, topic.log) == ((), ())
+def test_a_new_id_is_pushed_at_once_and_persisted_once_its_write_completes() -> None:
+    topic, heard = send(topic_with("A"), "A", entry(4))
+    assert (heard, topic.log) == ((), ())
     assert (topic.pushed_of("A"), topic.persisted_of("A")) == (4, NONE)
-    topic, told = complete_next_write(topic)
-    assert answers(told) == [Stored(Position(0, 0))]
+    topic, heard = complete_next_write(topic)
+    assert answers(heard) == [Stored(Position(0, 0))]
     assert (topic.pushed_of("A"), topic.persisted_of("A")) == (4, 4)
     assert stored_ids(topic, "A") == [4]
 
@@ -52,16 +52,16 @@ def test_a_new_id_is_pushed_at_once_and_persisted_and_confirmed_when_its_write_i
 def test_a_stored_id_is_confirmed_again_and_not_stored_again() -> None:
     topic = store(topic_with("A"), "A", 4, 5)
     for repeated in (4, 5, 0):
-        after, told = send(topic, "A", entry(repeated))
-        assert (after, answers(told)) == (topic, [Duplicate()])
+        after, heard = send(topic, "A", entry(repeated))
+        assert (after, answers(heard)) == (topic, [Duplicate()])
 
 
 def test_an_id_in_flight_is_neither_stored_nor_confirmed() -> None:
     topic = in_flight(topic_with("A"), "A", 4)
-    after, (told,) = send(topic, "A", entry(4))
+    after, (heard,) = send(topic, "A", entry(4))
     assert after == topic
-    assert isinstance(told.answer, Refused)
-    assert told.answer.code == UNKNOWN_STATUS
+    assert isinstance(heard.answer, Refused)
+    assert heard.answer.code == UNKNOWN_STATUS
 
 
 @pytest.mark.parametrize(
@@ -86,12 +86,12 @@ def test_an_entry_is_judged_by_all_of_its_ids(ids: tuple[int, ...], judgement: J
     assert judge(topic, "A", entry(*ids)) is judgement
 
 
-def test_a_producer_does_not_matter_to_another() -> None:
+def test_producers_are_independent() -> None:
     topic = store(topic_with("A", "B"), "A", 7)
     assert judge(topic, "B", entry(1)) is Judgement.NEW
 
 
-def test_what_a_message_is_about_does_not_matter() -> None:
+def test_the_business_id_does_not_matter() -> None:
     topic = store(topic_with("A"), "A", 1)
     again = entry(1).messages[0].business_id
     topic = store(topic, "A", 2)
@@ -99,43 +99,43 @@ def test_what_a_message_is_about_does_not_matter() -> None:
     assert again == "business 1"
 
 
-def test_a_failed_write_is_an_error_and_its_id_can_be_stored_afterwards() -> None:
-    topic, told = fail_next_write(in_flight(topic_with("A"), "A", 4))
-    assert answers(told) == [Refused(WRITE_FAILED)]
+def test_a_failed_write_is_an_error_and_its_id_can_be_stored_later() -> None:
+    topic, heard = fail_next_write(in_flight(topic_with("A"), "A", 4))
+    assert answers(heard) == [Refused(WRITE_FAILED)]
     assert (topic.pushed_of("A"), topic.persisted_of("A"), topic.log) == (NONE, NONE, ())
     topic, _ = open_producer(topic, "A again", "A")
     topic, _ = send(topic, "A again", entry(4))
-    topic, told = complete_next_write(topic)
-    assert answers(told) == [Stored(Position(0, 0))]
+    topic, heard = complete_next_write(topic)
+    assert answers(heard) == [Stored(Position(0, 0))]
 
 
-def test_what_is_in_flight_behind_a_failed_write_fails_too_and_then_all_producers_are_disconnected() -> None:
+def test_writes_after_a_failed_one_fail_too_and_all_producers_are_disconnected() -> None:
     topic, _ = fail_next_write(in_flight(topic_with("A", "B"), "A", 1, 2))
     with pytest.raises(ValueError, match="those behind it fail too"):
         complete_next_write(topic)
-    topic, told = fail_next_write(topic)
-    assert answers(told) == [Refused(WRITE_FAILED)]
+    topic, heard = fail_next_write(topic)
+    assert answers(heard) == [Refused(WRITE_FAILED)]
     assert topic.sessions == ()
     assert topic.pushed == topic.persisted
 
 
-def test_while_writes_are_failing_nothing_is_taken_from_anybody() -> None:
+def test_while_writes_fail_no_entry_is_accepted() -> None:
     topic, _ = fail_next_write(in_flight(topic_with("A"), "A", 1, 2))
-    _, (told,) = send(topic, "A", entry(3))
+    _, (heard,) = send(topic, "A", entry(3))
     _, opened = open_producer(topic, "B", "B")
-    assert isinstance(told.answer, Refused)
+    assert isinstance(heard.answer, Refused)
     assert isinstance(opened, Refused)
-    assert (told.answer.code, opened.code) == (NOT_READY, NOT_READY)
+    assert (heard.answer.code, opened.code) == (NOT_READY, NOT_READY)
 
 
-def test_whoever_was_cut_off_hears_nothing_and_its_writes_go_on() -> None:
+def test_a_disconnected_producer_gets_no_answer_and_its_writes_continue() -> None:
     topic = cut(in_flight(topic_with("A"), "A", 1), "A")
-    topic, told = complete_next_write(topic)
-    assert told == ()
+    topic, heard = complete_next_write(topic)
+    assert heard == ()
     assert stored_ids(topic, "A") == [1]
 
 
-def test_a_producer_that_connects_learns_the_highest_id_stored_not_the_highest_in_flight() -> None:
+def test_a_new_producer_learns_the_highest_stored_id_not_the_highest_in_flight() -> None:
     topic = in_flight(store(topic_with("A"), "A", 1, 3), "A", 6)
     _, opened = open_producer(cut(topic, "A"), "A again", "A")
     assert opened == Opened(3)
@@ -155,14 +155,14 @@ def test_a_full_ledger_is_followed_by_the_next() -> None:
     assert [logged.position for logged in topic.log] == [Position(0, 0), Position(0, 1), Position(1, 0)]
 
 
-def test_a_topic_that_was_loaded_again_writes_into_a_ledger_of_its_own() -> None:
+def test_a_reloaded_topic_writes_to_a_new_ledger() -> None:
     topic = recover(crash(store(topic_with("A"), "A", 1), reached=0))
     topic, _ = open_producer(topic, "A", "A")
     assert [logged.position for logged in store(topic, "A", 2).log] == [Position(0, 0), Position(1, 0)]
 
 
 @pytest.mark.parametrize("reached", [0, 1, 2])
-def test_after_a_crash_the_highest_ids_are_those_of_what_reached_the_log(reached: int) -> None:
+def test_after_a_crash_the_highest_ids_are_those_in_the_log(reached: int) -> None:
     topic = in_flight(store(topic_with("A"), "A", 1), "A", 4, 6)
     topic = recover(crash(topic, reached=reached))
     assert topic.pushed_of("A") == topic.persisted_of("A") == [1, 4, 6][reached]
@@ -170,19 +170,19 @@ def test_after_a_crash_the_highest_ids_are_those_of_what_reached_the_log(reached
     assert topic.sessions == ()
 
 
-def test_nothing_behind_a_failed_write_reaches_the_log_in_a_crash() -> None:
+def test_no_write_after_a_failed_one_reaches_the_log_in_a_crash() -> None:
     topic, _ = fail_next_write(in_flight(topic_with("A"), "A", 1, 2))
     assert recover(crash(topic, reached=0)).log == ()
     with pytest.raises(ValueError, match="0 writes can reach the log, not 1"):
         crash(topic, reached=1)
 
 
-def test_a_snapshot_is_of_what_is_persisted_at_the_position_of_the_newest_entry() -> None:
+def test_a_snapshot_has_the_persisted_ids_and_the_position_of_the_newest_entry() -> None:
     topic = take_snapshot(in_flight(store(topic_with("A", "B"), "A", 1, 3), "B", 2))
     assert topic.snapshot == Snapshot(Position(0, 1), HighestIds((("A", 3),)))
 
 
-def test_recovery_is_the_snapshot_and_the_entries_behind_it() -> None:
+def test_recovery_uses_the_snapshot_and_the_entries_after_it() -> None:
     topic = take_snapshot(store(topic_with("A", "B"), "A", 1, 3))
     topic = recover(crash(store(topic, "B", 2), reached=0))
     assert topic.persisted == HighestIds((("A", 3), ("B", 2)))
@@ -197,19 +197,19 @@ def test_a_snapshot_is_cut_to_the_configured_number_of_producers() -> None:
         take_snapshot(topic, {"A", "B"})
 
 
-def test_a_snapshot_that_fails_changes_nothing() -> None:
+def test_a_failed_snapshot_changes_nothing() -> None:
     topic = store(take_snapshot(store(topic_with("A"), "A", 1)), "A", 2)
     assert fail_snapshot(topic) == topic
 
 
-def test_with_deduplication_off_a_repeated_id_is_stored_again_and_there_is_no_snapshot() -> None:
+def test_without_deduplication_a_repeated_id_is_stored_again_and_no_snapshot_is_taken() -> None:
     topic, _ = open_producer(new_topic(deduplication=False), "A", "A")
     assert stored_ids(store(topic, "A", 1, 1), "A") == [1, 1]
     with pytest.raises(ValueError, match="deduplication is off"):
         take_snapshot(topic)
 
 
-def test_once_switched_on_it_judges_by_what_was_stored_since() -> None:
+def test_once_enabled_deduplication_knows_only_the_ids_stored_since() -> None:
     topic, _ = open_producer(new_topic(deduplication=False), "A", "A")
     topic = switch_deduplication(store(topic, "A", 5), on=True)
     assert judge(topic, "A", entry(3)) is Judgement.NEW
@@ -217,14 +217,14 @@ def test_once_switched_on_it_judges_by_what_was_stored_since() -> None:
     assert topic.persisted_of("A") == 3
 
 
-def test_what_was_in_flight_when_it_was_switched_on_counts_once_it_is_stored() -> None:
+def test_an_entry_in_flight_when_deduplication_is_enabled_counts_once_stored() -> None:
     topic, _ = open_producer(new_topic(deduplication=False), "A", "A")
     topic = switch_deduplication(in_flight(topic, "A", 5), on=True)
     topic, _ = complete_next_write(topic)
     assert (topic.pushed_of("A"), topic.persisted_of("A")) == (5, 5)
 
 
-def test_switched_off_and_on_again_nothing_is_known() -> None:
+def test_disabling_and_enabling_deduplication_forgets_all_ids() -> None:
     topic = store(topic_with("A"), "A", 1)
     assert switch_deduplication(topic, on=True) == topic
     topic = switch_deduplication(switch_deduplication(topic, on=False), on=True)

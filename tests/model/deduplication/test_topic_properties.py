@@ -1,6 +1,7 @@
-"""Properties of the reference topic under anything that clients, the log and crashes may do to it.
+"""Properties of the reference topic under any behaviour of clients, the log and crashes.
 
-Unlike the explorations these clients are not well-behaved: any id at any time, batches that overlap, long histories.
+Unlike those of the explorations, these clients are not well-behaved: any id at any time, overlapping batches, long
+histories.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ entries = st.lists(st.integers(0, 12), min_size=1, max_size=3, unique=True).map(
 
 
 @dataclass
-class Story:
-    """A topic, every snapshot that it ever stored, and what was confirmed to whom."""
+class TopicHistory:
+    """A topic, all its stored snapshots, and which entries were confirmed to which producer."""
 
     topic: Topic
     snapshots: list[Snapshot] = field(default_factory=list)
     confirmed: list[tuple[str, Entry]] = field(default_factory=list)
 
-    def hear(self, told: Heard) -> None:
-        for message in told:
+    def hear(self, heard: Heard) -> None:
+        for message in heard:
             if isinstance(message.answer, Stored | Duplicate):
                 self.confirmed.append((message.session, message.entry))
 
@@ -42,14 +43,14 @@ class Story:
         if producer not in dict(self.topic.sessions):
             self.topic, _ = broker.open_producer(self.topic, producer, producer)
         if producer in dict(self.topic.sessions):
-            self.topic, told = broker.send(self.topic, producer, sent)
-            self.hear(told)
+            self.topic, heard = broker.send(self.topic, producer, sent)
+            self.hear(heard)
 
     def write(self, fails: bool) -> None:
         if self.topic.in_flight:
             finish = broker.fail_next_write if fails or self.topic.failing else broker.complete_next_write
-            self.topic, told = finish(self.topic)
-            self.hear(told)
+            self.topic, heard = finish(self.topic)
+            self.hear(heard)
 
     def cut(self, producer: str) -> None:
         if producer in dict(self.topic.sessions):
@@ -66,7 +67,7 @@ class Story:
         self.topic = broker.recover(crashed)
 
 
-Act = Callable[[Story], None]
+Act = Callable[[TopicHistory], None]
 
 producers = st.sampled_from(PRODUCERS)
 without_crashes: st.SearchStrategy[Act] = st.one_of(
@@ -80,9 +81,9 @@ crashes: st.SearchStrategy[Act] = st.builds(lambda reached: lambda story: story.
 histories = st.lists(without_crashes | crashes, max_size=40)
 
 
-def play(history: list[Act]) -> Story:
-    """What becomes of a topic, with its ledgers as short as can be."""
-    story = Story(broker.new_topic(entries_per_ledger=2, max_producers=len(PRODUCERS)))
+def play(history: list[Act]) -> TopicHistory:
+    """The topic after a history, with the shortest possible ledgers."""
+    story = TopicHistory(broker.new_topic(entries_per_ledger=2, max_producers=len(PRODUCERS)))
     for act in history:
         act(story)
     return story
@@ -93,14 +94,14 @@ def highest(topic: Topic, producer: str) -> int:
 
 
 @given(histories)
-def test_what_is_stored_of_a_producer_rises(history: list[Act]) -> None:
+def test_the_stored_ids_of_a_producer_rise(history: list[Act]) -> None:
     topic = play(history).topic
     for producer in PRODUCERS:
         assert all(before < after for before, after in pairwise(stored_ids(topic, producer)))
 
 
 @given(histories)
-def test_positions_rise_within_a_ledger_by_one(history: list[Act]) -> None:
+def test_positions_rise_by_one_within_a_ledger(history: list[Act]) -> None:
     positions = [logged.position for logged in play(history).topic.log]
     for before, after in pairwise(positions):
         if before.ledger == after.ledger:
@@ -112,14 +113,14 @@ def test_positions_rise_within_a_ledger_by_one(history: list[Act]) -> None:
 
 
 @given(histories)
-def test_whatever_was_confirmed_is_at_or_below_the_highest_id_stored(history: list[Act]) -> None:
+def test_every_confirmed_id_is_at_most_the_highest_stored_one(history: list[Act]) -> None:
     story = play(history)
     for producer, sent in story.confirmed:
         assert sent.highest <= highest(story.topic, producer)
 
 
 @given(histories)
-def test_pushed_and_persisted_are_what_was_written_and_what_is_stored(history: list[Act]) -> None:
+def test_pushed_is_the_highest_id_written_and_persisted_the_highest_stored(history: list[Act]) -> None:
     topic = play(history).topic
     for producer in PRODUCERS:
         assert topic.persisted_of(producer) == highest(topic, producer)
@@ -129,7 +130,7 @@ def test_pushed_and_persisted_are_what_was_written_and_what_is_stored(history: l
 
 
 @given(histories)
-def test_whichever_snapshot_is_stored_recovery_finds_what_the_whole_log_says(
+def test_recovery_from_any_snapshot_finds_the_ids_of_the_whole_log(
     history: list[Act],
 ) -> None:
     story = play(history)
@@ -141,8 +142,8 @@ def test_whichever_snapshot_is_stored_recovery_finds_what_the_whole_log_says(
 
 
 @given(st.lists(without_crashes, max_size=40))
-def test_recovery_forgets_nobody_but_those_whom_a_full_snapshot_left_out(history: list[Act]) -> None:
-    story = Story(broker.new_topic(entries_per_ledger=2, max_producers=1))
+def test_recovery_forgets_only_producers_that_a_full_snapshot_left_out(history: list[Act]) -> None:
+    story = TopicHistory(broker.new_topic(entries_per_ledger=2, max_producers=1))
     for act in history:
         act(story)
     for snapshot in story.snapshots:
@@ -155,7 +156,7 @@ def test_recovery_forgets_nobody_but_those_whom_a_full_snapshot_left_out(history
 
 
 @given(histories, st.integers(0, 5))
-def test_a_crash_loses_nothing_that_was_confirmed(history: list[Act], reached: int) -> None:
+def test_a_crash_loses_no_confirmed_entry(history: list[Act], reached: int) -> None:
     story = play(history)
     before = story.topic.log
     story.crash(reached)
@@ -166,7 +167,7 @@ def test_a_crash_loses_nothing_that_was_confirmed(history: list[Act], reached: i
 
 @given(histories, producers, st.integers(0, 12))
 @settings(max_examples=200)
-def test_once_nothing_is_in_flight_every_id_is_either_new_or_a_duplicate(
+def test_with_no_entry_in_flight_every_id_is_either_new_or_a_duplicate(
     history: list[Act], producer: str, sequence_id: int
 ) -> None:
     story = play(history)

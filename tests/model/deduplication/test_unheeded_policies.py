@@ -1,4 +1,4 @@
-"""A policy, or the setting of a broker, that switches deduplication, and who follows it."""
+"""Deduplication policies and the broker's setting, and which topics follow them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def with_topic(switch: Switch = "namespace-on") -> Example:
 @pytest.mark.parametrize(
     "operation", [CreateTopic("t1", "topic-off"), SetDeduplication("t0", "topic", on=False)], ids=["new", "loaded"]
 )
-def test_a_topic_that_does_not_follow_its_policy_breaks_the_rule_of_switching(operation: AnyOperation) -> None:
+def test_a_topic_that_ignores_its_policy_breaks_dedup_01(operation: AnyOperation) -> None:
     judged = judge(with_topic(), operation, PolicyIgnored("Enabled"))
     assert isinstance(judged, Broken)
     assert judged.rule == "DEDUP-01"
     assert "Enabled still" in judged.because
 
 
-def test_a_topic_without_a_policy_that_does_not_follow_the_broker_s_setting_breaks_the_rule_of_switching() -> None:
+def test_a_topic_without_a_policy_that_ignores_the_broker_setting_breaks_dedup_01() -> None:
     judged = judge(with_topic("broker"), Restart(deduplication=False), PolicyIgnored("Enabled"))
     assert isinstance(judged, Broken)
     assert judged.rule == "DEDUP-01"
@@ -35,13 +35,13 @@ def test_a_topic_without_a_policy_that_does_not_follow_the_broker_s_setting_brea
 @pytest.mark.parametrize(
     ("switch", "follows"), [("broker", True), ("namespace-on", False), ("own-namespace-on", False), ("topic-on", False)]
 )
-def test_only_a_topic_without_a_policy_follows_the_broker_s_setting(switch: Switch, follows: bool) -> None:
+def test_only_a_topic_without_a_policy_follows_the_broker_setting(switch: Switch, follows: bool) -> None:
     judged = judge(with_topic(switch), Restart(deduplication=False), DeduplicationSet(deduplication=False))
     assert isinstance(judged, Allowed)
     assert judged.state.topics["t0"].enabled is not follows
 
 
-def test_a_plain_restart_switches_nothing() -> None:
+def test_a_plain_restart_changes_no_deduplication_status() -> None:
     judged = judge(with_topic("broker"), Restart(), Done())
     assert isinstance(judged, Allowed)
     assert judged.state.topics["t0"].enabled

@@ -14,7 +14,7 @@ ONE_B: Owners = ((1, "B"), (2, "A"))
 
 
 def at_rest(subscription: Subscription) -> Subscription:
-    """The subscription after everything was sent that can be."""
+    """The subscription after everything that can be dispatched was dispatched."""
     while subscription.awake:
         subscription, _, _ = dispatcher.choose(subscription)
         if subscription.sending is not None:
@@ -31,7 +31,7 @@ def with_a(*hashes: int, permits: int = 10, variant: KeysVariant | None = None) 
     return at_rest(dispatcher.join(subscription, "A", permits=permits, owners=ALL_A))
 
 
-def test_what_is_pending_of_a_hash_that_moves_is_counted_and_nothing_of_it_is_sent() -> None:
+def test_pending_messages_of_a_moved_hash_are_counted_and_none_is_dispatched() -> None:
     subscription = with_a(1, 2, 1, 1, permits=3)
     subscription = at_rest(dispatcher.join(subscription, "B", permits=10, owners=ONE_B))
     assert pending(subscription) == {"A": (0, 1, 2), "B": ()}
@@ -39,7 +39,7 @@ def test_what_is_pending_of_a_hash_that_moves_is_counted_and_nothing_of_it_is_se
     assert subscription.draining.of(1) == DrainingHash("A", pending=2, blocked=read_and_replayed)
 
 
-def test_with_its_last_message_acknowledged_the_hash_goes_on_at_the_other_consumer() -> None:
+def test_a_drained_hash_continues_at_the_other_consumer() -> None:
     subscription = with_a(1, 2, 1, 1, permits=3)
     subscription = at_rest(dispatcher.join(subscription, "B", permits=10, owners=ONE_B))
     subscription = at_rest(dispatcher.acknowledge(subscription, "A", 0))
@@ -49,7 +49,7 @@ def test_with_its_last_message_acknowledged_the_hash_goes_on_at_the_other_consum
     assert subscription.draining.cleared == 1
 
 
-def test_when_its_consumer_disconnects_all_of_the_hash_goes_on_in_order() -> None:
+def test_a_disconnected_consumers_hash_continues_in_order() -> None:
     subscription = with_a(1, 2, 1, 1, permits=3)
     subscription = at_rest(dispatcher.join(subscription, "B", permits=10, owners=ONE_B))
     subscription = at_rest(dispatcher.leave(subscription, "A", owners=((1, "B"), (2, "B"))))
@@ -57,7 +57,7 @@ def test_when_its_consumer_disconnects_all_of_the_hash_goes_on_in_order() -> Non
     assert subscription.draining.entries == ()
 
 
-def test_after_the_last_consumer_everything_unacknowledged_is_read_again() -> None:
+def test_after_the_last_consumer_leaves_unacknowledged_messages_are_read_again() -> None:
     subscription = dispatcher.acknowledge(with_a(1, 2, 1), "A", 1)
     subscription = dispatcher.leave(subscription, "A", owners=())
     assert (subscription.read, subscription.replay) == (0, ())
@@ -65,7 +65,7 @@ def test_after_the_last_consumer_everything_unacknowledged_is_read_again() -> No
     assert pending(subscription) == {"A": (0, 2)}
 
 
-def test_a_hash_that_nobody_has_is_put_aside_until_somebody_has_it() -> None:
+def test_a_hash_without_an_owner_is_put_into_the_replay_queue() -> None:
     subscription = dispatcher.new_subscription((1, 2))
     subscription = at_rest(dispatcher.join(subscription, "A", permits=10, owners=((2, "A"),)))
     assert (pending(subscription), subscription.replay) == ({"A": (1,)}, (0,))
@@ -73,14 +73,14 @@ def test_a_hash_that_nobody_has_is_put_aside_until_somebody_has_it() -> None:
     assert pending(subscription)["B"] == (0,)
 
 
-def test_what_is_given_back_drains_and_goes_to_the_other_consumer() -> None:
+def test_a_returned_message_of_a_draining_hash_goes_to_the_other_consumer() -> None:
     subscription = with_a(1, 2)
     subscription = at_rest(dispatcher.join(subscription, "B", permits=10, owners=ONE_B))
     subscription = at_rest(dispatcher.give_back(subscription, "A", (0, 1)))
     assert pending(subscription) == {"A": (1,), "B": (0,)}
 
 
-def test_a_message_on_its_way_to_a_consumer_that_is_gone_is_put_aside() -> None:
+def test_a_message_chosen_for_a_closed_consumer_is_replayed() -> None:
     subscription = dispatcher.new_subscription((1,))
     subscription = dispatcher.join(subscription, "A", permits=10, owners=ALL_A)
     subscription = dispatcher.join(subscription, "B", permits=10, owners=ALL_A)
@@ -92,7 +92,7 @@ def test_a_message_on_its_way_to_a_consumer_that_is_gone_is_put_aside() -> None:
     assert pending(at_rest(subscription)) == {"B": (0,)}
 
 
-def test_in_the_classic_implementation_one_that_joined_recently_gets_nothing_new_until_all_is_acknowledged() -> None:
+def test_a_recently_joined_consumer_of_the_classic_implementation_gets_no_new_message() -> None:
     subscription = with_a(1, 2, 1, permits=1, variant=KeysVariant(classic=True))
     subscription = at_rest(dispatcher.join(subscription, "B", permits=10, owners=((1, "A"), (2, "B"))))
     assert pending(subscription) == {"A": (0,), "B": ()}
@@ -100,7 +100,7 @@ def test_in_the_classic_implementation_one_that_joined_recently_gets_nothing_new
     assert pending(subscription) == {"A": (), "B": (1,)}
 
 
-def test_what_cannot_be_is_said_in_one_sentence() -> None:
+def test_an_impossible_step_is_one_sentence() -> None:
     subscription = with_a(1)
     with pytest.raises(ValueError, match="A is connected already"):
         dispatcher.join(subscription, "A", permits=1, owners=ALL_A)

@@ -1,4 +1,4 @@
-"""The table of a draining hash: every state with every input, and the functions that go by it."""
+"""The table of a draining hash: every state with every input, and the functions that implement it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ IMPOSSIBLE = {(State.FREE, Input.OFFERED_TO_ITS_OWN), (State.FREE, Input.REMOVED
 
 
 def in_state(state: State, pending: int) -> DrainingHashes:
-    """A set with one hash in this state, ``pending`` messages of it at consumer A."""
+    """Draining hashes with one hash in this state and ``pending`` messages of it at consumer A."""
     blocked = int(state is State.BLOCKING)
     return NONE_DRAINING if state is State.FREE else DrainingHashes(((H, DrainingHash("A", pending, blocked)),))
 
 
 def happen(before: DrainingHashes, happens: Input) -> tuple[DrainingHashes, object]:
-    """What the functions make of an input."""
+    """The result of the function for an input."""
     match happens:
         case Input.MOVED:
             return moved(before, H, consumer="A", pending=3), None
@@ -60,7 +60,7 @@ def test_every_state_and_input_is_either_in_the_table_or_impossible(state: State
 
 
 @pytest.mark.parametrize(("state", "happens"), sorted(TABLE, key=str), ids=lambda one: one.name)
-def test_the_functions_do_what_the_table_says(state: State, happens: Input) -> None:
+def test_the_functions_implement_the_table(state: State, happens: Input) -> None:
     before = in_state(state, pending=2 if happens is Input.REMOVED else 1)
     after, answer = happen(before, happens)
     expected = TABLE[state, happens]
@@ -72,12 +72,12 @@ def test_the_functions_do_what_the_table_says(state: State, happens: Input) -> N
     assert after.cleared == (state is not State.FREE and expected.after is State.FREE)
 
 
-def test_only_what_blocked_something_has_to_tell_that_it_is_over() -> None:
+def test_only_a_blocking_hash_unblocks() -> None:
     telling = {key for key, value in TABLE.items() if value.effect is Effect.UNBLOCK}
     assert telling == {(State.BLOCKING, Input.LAST_REMOVED)}
 
 
-def test_nothing_but_an_offer_to_its_own_or_its_last_message_takes_a_hash_out_of_the_set() -> None:
+def test_a_hash_is_cleared_only_by_its_own_consumer_or_its_last_message() -> None:
     leaving = {happens for (state, happens), to in TABLE.items() if state is not State.FREE and to.after is State.FREE}
     assert leaving == {Input.OFFERED_TO_ITS_OWN, Input.LAST_REMOVED, Input.LAST_CLOSED}
     assert TABLE[State.FREE, Input.MOVED] == Transition(Effect.COUNT, State.DRAINING)
@@ -99,7 +99,7 @@ def test_other_hashes_are_not_blocked() -> None:
     assert offered(draining, H + 1, consumer="B") == (draining, True)
 
 
-def test_a_hash_that_came_back_unnoticed_and_went_away_again_is_counted_anew() -> None:
+def test_a_hash_that_returned_unnoticed_and_moved_again_is_counted_from_zero() -> None:
     draining = moved(NONE_DRAINING, H, consumer="A", pending=2)
     draining, _ = removed(draining, H, consumer="A")
     draining = moved(draining, H, consumer="A", pending=1)
@@ -114,6 +114,6 @@ def test_a_hash_drains_at_one_consumer_only() -> None:
         removed(draining, H, consumer="B")
 
 
-def test_the_hashes_are_kept_in_their_order() -> None:
+def test_draining_hashes_are_sorted() -> None:
     draining = moved(moved(NONE_DRAINING, 9, consumer="A", pending=1), 3, consumer="B", pending=1)
     assert [hashed for hashed, _ in draining.entries] == [3, 9]

@@ -1,4 +1,4 @@
-"""The explorations of document 004: what they find, to the number, and that nothing in them is idle."""
+"""The explorations of document 004: their exact results, and that each variant is detected."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TestKeyShared(ExplorationContract):
     document = key_shared.EXPLORED.of_document()
     variants = VARIANTS
     rules = {f"KEY-{number:02}" for number in (*range(1, 12), 13, 14)}
-    """What the exploration can show; KEY-12 is a matter of bytes."""
+    """What the exploration can show. KEY-12 is about bytes."""
     found = {
         "key-joins": (6188, 21163),
         "key-changes": (38949, 216885),
@@ -74,11 +74,11 @@ class TestKeyShared(ExplorationContract):
         "key-closed-dropped",
         "key-nack-kept",
     }
-    """The variants in which some message may never be processed, whatever happens."""
+    """The variants in which a message may never be processed."""
     unbroken = {"a consumer that joined recently gets nothing that was read since, until all before is acknowledged"}
 
 
-def test_without_draining_one_key_is_at_two_consumers_as_soon_as_another_joins() -> None:
+def test_without_draining_one_key_is_at_two_consumers_after_a_join() -> None:
     assert words("key-no-draining", ONE_CONSUMER) == [
         "A is chosen for message 1 (x)",
         "A is sent message 1 (x)",
@@ -88,7 +88,7 @@ def test_without_draining_one_key_is_at_two_consumers_as_soon_as_another_joins()
     ]
 
 
-def test_the_classic_implementation_replays_to_one_that_joined_recently_what_another_holds() -> None:
+def test_the_classic_implementation_replays_a_pending_key_to_a_recently_joined_consumer() -> None:
     assert words("key-classic", ONE_CONSUMER) == [
         "B joins, and takes x",
         "B is chosen for message 1 (x)",
@@ -100,14 +100,14 @@ def test_the_classic_implementation_replays_to_one_that_joined_recently_what_ano
     ]
 
 
-def test_the_classic_rule_by_its_letter_has_one_that_joined_recently_wait_for_what_nobody_else_gets() -> None:
+def test_the_classic_rule_as_written_makes_a_recently_joined_consumer_wait_forever() -> None:
     assert dead_end("key-classic-by-letter")[-2:] == [
         "message 2 (x) is read and put aside: its consumer joined recently",
         "C joins, and takes x",
     ]
 
 
-def test_a_hash_that_came_back_unnoticed_and_went_away_again_drains_without_end_as_the_listing_has_it() -> None:
+def test_a_hash_that_returned_unnoticed_and_moved_again_never_drains_in_the_listing() -> None:
     assert dead_end("key-draining-refcount-doubled") == [
         "A is chosen for message 1 (x)",
         "A is sent message 1 (x)",
@@ -117,7 +117,7 @@ def test_a_hash_that_came_back_unnoticed_and_went_away_again_drains_without_end_
     ]
 
 
-def test_merging_states_hides_none() -> None:
+def test_merging_states_hides_no_state() -> None:
     setup = Setup(keys=("x", "y", "x"), joins=1, leaves=1)
     system = key_shared.system(setup)
     merged, whole = explore(system), explore(replace(system, merge=lambda world: world))

@@ -40,13 +40,13 @@ def test_the_hash_of_a_key_follows_from_the_published_value_of_murmur3(key: byte
     assert sticky_hash(key, CLASSIC_HASHES) == (murmur3 & 0x7FFFFFFF) % 0x7FFFFFFE + 1
 
 
-def test_every_hash_is_one_of_those_that_are_split() -> None:
+def test_every_key_hashes_into_the_auto_split_range() -> None:
     hashes = {sticky_hash(f"key-{n}".encode()) for n in range(5000)}
     assert all(hashed in AUTO_SPLIT_HASHES for hashed in hashes)
     assert len(hashes) > 4500
 
 
-def test_no_key_has_the_hash_that_stands_for_none() -> None:
+def test_no_key_has_the_hash_zero() -> None:
     of_zero = b""
     assert [sticky_hash(of_zero, hashes) for hashes in (STICKY_HASHES, AUTO_SPLIT_HASHES, CLASSIC_HASHES)] == [1, 1, 1]
 
@@ -55,7 +55,7 @@ def test_the_number_of_hashes_is_that_of_the_document() -> None:
     assert (len(AUTO_SPLIT_HASHES), len(STICKY_HASHES)) == (65535, 65536)
 
 
-def test_an_ordering_key_goes_before_the_key_and_a_message_without_any_is_alone() -> None:
+def test_an_ordering_key_precedes_the_key_and_a_message_without_keys_has_its_own() -> None:
     assert key_of_message(key=b"k", ordering_key=b"o") == b"o"
     assert key_of_message(key=b"k", producer="p", sequence_id=3) == b"k"
     assert key_of_message(key=b"", producer="p", sequence_id=3) == b""
@@ -68,18 +68,18 @@ def test_keys_that_share_a_hash_are_found() -> None:
     assert len({sticky_hash(key.encode()) for key in keys}) == 1
 
 
-def test_keys_apart_share_no_hash_with_one_another_nor_with_what_is_to_be_avoided() -> None:
+def test_keys_with_hashes_apart_share_no_hash_with_each_other_or_the_avoided_ones() -> None:
     first, *_ = keys = keys_with_hashes_apart(1000)
     assert len({sticky_hash(key.encode()) for key in keys}) == 1000
     assert first not in keys_with_hashes_apart(10, avoid=[sticky_hash(first.encode())])
 
 
-def test_keys_of_a_range_are_in_it() -> None:
+def test_keys_of_a_range_have_hashes_in_it() -> None:
     upper = HashRange(60000, 65535)
     assert all(sticky_hash(key.encode()) in upper for key in islice(keys_of(upper), 20))
 
 
-def test_ranges_overlap_when_one_hash_is_in_both() -> None:
+def test_ranges_overlap_if_they_share_a_hash() -> None:
     assert HashRange(1, 5).overlaps(HashRange(5, 9))
     assert not HashRange(1, 5).overlaps(HashRange(6, 9))
     assert str(HashRange(1, 5)) == "1..5"

@@ -1,4 +1,4 @@
-"""What must come on a Key_Shared subscription, where the dispatcher reads ahead of what waits only so far."""
+"""Which messages of a Key_Shared subscription are due, given that the look-ahead has a limit."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ QUICK = Receiver("quick", 9, (HashRange(30_001, 65_535),))
 
 
 def entries(*hashes: int, held: int = 0) -> list[Open]:
-    """Entries of these hashes, of which the first ones are with the slow consumer."""
+    """Entries of these hashes; the first ``held`` ones are pending at the slow consumer."""
     return [Open(Position(1, at), hashed, "slow" if at < held else None) for at, hashed in enumerate(hashes)]
 
 
-def comes(*hashes: int, held: int = 0, look_ahead: LookAhead) -> list[int]:
+def due_entries(*hashes: int, held: int = 0, look_ahead: LookAhead) -> list[int]:
     return [at.entry for at in due(entries(*hashes, held=held), [SLOW, QUICK], look_ahead=look_ahead)]
 
 
 @pytest.mark.parametrize(
     "look_ahead", [LookAhead(0, 0), LookAhead(), LookAhead(2, 0), LookAhead(0, 3), LookAhead(9, 3)]
 )
-def test_what_comes_after_what_waits_must_come_below_the_limit(look_ahead: LookAhead) -> None:
-    assert comes(LOW, LOW, HIGH, look_ahead=look_ahead) == [2]
+def test_a_message_after_blocked_ones_is_due_below_the_look_ahead_limit(look_ahead: LookAhead) -> None:
+    assert due_entries(LOW, LOW, HIGH, look_ahead=look_ahead) == [2]
 
 
 @pytest.mark.parametrize("look_ahead", [LookAhead(1, 0), LookAhead(0, 2), LookAhead(9, 1), LookAhead(1, 9)])
-def test_nothing_that_comes_after_as_much_as_may_wait_must_come(look_ahead: LookAhead) -> None:
-    assert comes(HIGH, LOW, LOW, HIGH + 1, look_ahead=look_ahead) == [0]
+def test_no_message_is_due_once_the_look_ahead_limit_is_reached(look_ahead: LookAhead) -> None:
+    assert due_entries(HIGH, LOW, LOW, HIGH + 1, look_ahead=look_ahead) == [0]
 
 
-def test_what_consumers_have_does_not_wait_nor_does_what_follows_what_comes() -> None:
-    assert comes(LOW, LOW, HIGH, HIGH, HIGH, HIGH + 1, held=2, look_ahead=LookAhead(0, 1)) == [2, 5]
+def test_pending_and_due_messages_do_not_count_toward_the_look_ahead_limit() -> None:
+    assert due_entries(LOW, LOW, HIGH, HIGH, HIGH, HIGH + 1, held=2, look_ahead=LookAhead(0, 1)) == [2, 5]

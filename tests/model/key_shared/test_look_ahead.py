@@ -1,4 +1,4 @@
-"""What the observer of Key_Shared allows where a look ahead passes over the replay queue, and nowhere else."""
+"""When the observer of Key_Shared lets a look-ahead skip the replay queue, and when not."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from tests.model.key_shared.test_order import (
 
 
 def waiting(gathered: Happened, *, in_replay: int = 0) -> Happened:
-    """The same when the broker waits for a new entry, with so many in its replay queue."""
+    """The same, if the broker waits for a new entry with this many messages in its replay queue."""
     operation, outcome = gathered
     return operation, replace(outcome, is_waiting=True, in_replay=in_replay)
 
 
-def test_what_a_look_ahead_passes_over_is_a_deviation_only_while_reads_are_slow() -> None:
+def test_a_look_ahead_that_skips_the_replay_queue_is_a_deviation_only_with_slow_reads() -> None:
     begin = [*sent(A), *joins("c", "d"), gathers(share("c", ranges=ALL), share("d", ranges=NONE))]
     stalled = gathers(share("c", ranges=ALL, permits=1), share("d", ranges=NONE))
     slow: Happened = (SetFailpoint("t", "read-slow"), Done())
@@ -49,25 +49,27 @@ def test_what_a_look_ahead_passes_over_is_a_deviation_only_while_reads_are_slow(
     assert broken(*still, came, more(Position(1, 1), 2, A), stalled, known=known) == "KEY-13"
 
 
-def test_what_a_look_ahead_passes_over_is_a_deviation_where_something_new_was_read_beside_a_permit() -> None:
-    """A broker that reads something new looks ahead, and passes over what a permit has it look for meanwhile."""
+def test_a_look_ahead_that_skips_the_replay_queue_is_a_deviation_after_a_new_message() -> None:
+    """While a broker reads a new message, it looks ahead and skips the replay that new permits would cause."""
     known = frozenset({LOOK_AHEAD_SKIPS_REPLAY})
     first = gathers(share("c", ranges=ALL), share("d", ranges=NONE))
     stalled = gathers(share("c", ranges=ALL, permits=1), share("d", ranges=NONE))
     begin = [*sent(A), *joins("c", "d"), waiting(first)]
-    news, raced = more(Position(1, 1), 2, A), waiting(stalled, in_replay=1)
-    answer = judged(*begin, news, permits("c"), raced)
+    new_message, raced = more(Position(1, 1), 2, A), waiting(stalled, in_replay=1)
+    answer = judged(*begin, new_message, permits("c"), raced)
     assert isinstance(answer, Broken)
     assert answer.deviation == LOOK_AHEAD_SKIPS_REPLAY
-    assert broken(*begin, news, permits("c"), raced, known=known) is None
-    assert broken(*begin, permits("c"), raced, known=known) == "KEY-13", "nothing new was read"
-    assert broken(*begin, permits("c"), news, stalled, known=known) == "KEY-13", "the broker does not wait"
-    assert broken(*begin, permits("c"), news, waiting(stalled), known=known) == "KEY-13", "nothing waits for replay"
-    assert broken(*begin, news, waiting(first, in_replay=2), permits("c"), raced, known=known) == "KEY-13"
+    assert broken(*begin, new_message, permits("c"), raced, known=known) is None
+    assert broken(*begin, permits("c"), raced, known=known) == "KEY-13", "no new message was read"
+    assert broken(*begin, permits("c"), new_message, stalled, known=known) == "KEY-13", "the broker does not wait"
+    assert broken(*begin, permits("c"), new_message, waiting(stalled), known=known) == "KEY-13", (
+        "nothing waits for replay"
+    )
+    assert broken(*begin, new_message, waiting(first, in_replay=2), permits("c"), raced, known=known) == "KEY-13"
 
 
-def test_what_a_look_ahead_may_have_passed_over_is_an_earlier_permit_only_while_all_was_not_read() -> None:
-    """What is new may be read after a look that had nothing to wait for."""
+def test_a_look_ahead_may_have_skipped_earlier_permits_only_while_messages_were_unread() -> None:
+    """A new message may be read after a look-ahead that had nothing to wait for."""
     known = frozenset({LOOK_AHEAD_SKIPS_REPLAY})
     first = gathers(share("c", ranges=ALL), share("d", ranges=NONE))
     raced = waiting(gathers(share("c", ranges=ALL, permits=1), share("d", ranges=NONE)), in_replay=2)
@@ -76,7 +78,7 @@ def test_what_a_look_ahead_may_have_passed_over_is_an_earlier_permit_only_while_
     assert broken(*begin, gathers(share("c", ranges=ALL, permits=1), share("d")), raced, known=known) == "KEY-13"
 
 
-def test_what_a_look_ahead_passed_over_comes_when_somebody_permits_more() -> None:
+def test_new_permits_dispatch_the_messages_that_a_look_ahead_skipped() -> None:
     known = frozenset({LOOK_AHEAD_SKIPS_REPLAY})
     first = gathers(share("c", ranges=ALL), share("d", ranges=NONE))
     raced = waiting(gathers(share("c", ranges=ALL, permits=1), share("d", ranges=NONE)), in_replay=1)
@@ -86,7 +88,7 @@ def test_what_a_look_ahead_passed_over_comes_when_somebody_permits_more() -> Non
     assert broken(*stalled, more(Position(1, 2), 3, A), permits("c"), raced, known=known) is None, "once more"
 
 
-def test_a_permit_is_passed_over_if_the_last_consumer_with_permits_left_before_the_scheduled_read() -> None:
+def test_a_look_ahead_skips_permits_if_the_last_consumer_with_permits_left_before_the_read() -> None:
     """The broker set its flag to skip a replay, and no read cleared it: none finds a consumer with permits."""
     known = frozenset({LOOK_AHEAD_SKIPS_REPLAY})
 

@@ -34,13 +34,13 @@ def reached_while_exploring() -> tuple[set[str], set[tuple[State, Input]]]:
     return called, looked_up
 
 
-def test_every_rule_that_the_reference_carries_is_exercised_by_its_exploration() -> None:
+def test_the_explorations_exercise_every_rule_of_the_reference() -> None:
     carried = carried_by(REFERENCE)
     assert set(carried) == {f"KEY-{number:02}" for number in (*range(1, 12), 13, 14)}
     called, _ = reached_while_exploring()
     assert {rule: found - called for rule, found in carried.items() if found - called} == {}
 
 
-def test_every_entry_of_the_table_is_reached() -> None:
+def test_the_explorations_reach_every_entry_of_the_table() -> None:
     _, looked_up = reached_while_exploring()
     assert set(TABLE) - looked_up == set()

@@ -1,4 +1,4 @@
-"""What the observer of Key_Shared allows and what it does not, told in short histories."""
+"""What the observer of Key_Shared accepts and rejects, in short histories."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ ONE, OTHER = keys_that_share_a_hash(2)
 
 
 def sent(*keys: str | None) -> list[Happened]:
-    """A topic with a subscription, and a message of each of these keys: 1, 2, 3…"""
+    """A topic with a subscription, and one message for each of these keys: 1, 2, 3…"""
     entries = tuple(Entry((Message(n, str(n), key),)) for n, key in enumerate(keys, start=1))
     return [
         (CreateTopic("t", persistence="every-ack"), Created(deduplication=False, snapshot_room=9)),
@@ -87,7 +87,7 @@ def share(
     cleared: int = 0,
     again: bool = False,
 ) -> ConsumerRead:
-    """What a consumer got, and what the broker says of it; without ranges, only what was delivered is judged."""
+    """What a consumer received, and its stats; without ranges, only the deliveries are judged."""
     return ConsumerRead(
         name, tuple(message(n, int(again)) for n in numbers), 0, permits, ranges, draining=draining, cleared=cleared
     )
@@ -117,7 +117,7 @@ def permits(name: str) -> Happened:
 
 
 def judged(*happened: Happened, known: frozenset[str] = frozenset()) -> Allowed[Example] | Broken:
-    """What the last of these comes to; all before it are allowed."""
+    """The verdict on the last of these; all before it are allowed."""
     *before, last = happened
 
     def after(state: Example, one: Happened) -> Example:
@@ -140,51 +140,51 @@ def exercised(*happened: Happened) -> set[str]:
     return {rule for rule in answer.exercised if not rule.startswith("SERVE")}
 
 
-def test_a_key_is_at_one_consumer_at_a_time() -> None:
+def test_a_key_is_pending_at_one_consumer_at_a_time() -> None:
     begin = [*sent(A, A, B), *joins("c", "d")]
     assert broken(*begin, gathers(share("c", 1), share("d", 2))) == "KEY-01"
     assert broken(*begin, gathers(share("c", 1, 2), share("d", 3))) is None
 
 
-def test_a_key_moves_once_its_messages_are_acknowledged_or_their_consumer_is_gone() -> None:
+def test_a_key_moves_after_its_messages_are_acked_or_their_consumer_left() -> None:
     begin = [*sent(A, A), *joins("c", "d"), gathers(share("c", 1), share("d"))]
     assert broken(*begin, gathers(share("c"), share("d", 2))) == "KEY-01"
     assert broken(*begin, acknowledges("c", 1), gathers(share("c"), share("d", 2))) is None
     assert broken(*begin, leaves("c"), gathers(share("d", 1, 2))) is None
 
 
-def test_a_message_that_was_asked_for_again_does_not_free_others_of_its_key() -> None:
+def test_a_nacked_message_does_not_free_the_other_messages_of_its_key() -> None:
     begin = [*sent(A, A), *joins("c", "d"), gathers(share("c", 1, 2), share("d")), fails("c", 1)]
     assert broken(*begin, gathers(share("c"), share("d", 1, again=True))) == "KEY-01"
     assert broken(*begin, gathers(share("c", 1, again=True), share("d"))) is None
 
 
-def test_messages_without_a_key_go_anywhere_and_so_do_those_of_consumers_that_allow_it() -> None:
+def test_messages_without_a_key_or_with_out_of_order_delivery_go_to_any_consumer() -> None:
     assert broken(*sent(None, None), *joins("c", "d"), gathers(share("c", 1), share("d", 2))) is None
     anyhow = joins("c", "d", out_of_order=True)
     assert broken(*sent(A, A), *anyhow, gathers(share("c", 2), share("d", 1))) is None
 
 
-def test_messages_of_a_key_come_in_the_order_of_the_log() -> None:
+def test_messages_of_a_key_are_delivered_in_log_order() -> None:
     begin = [*sent(A, A), *joins("c")]
     assert broken(*begin, gathers(share("c", 2, 1))) == "KEY-02"
     assert broken(*begin, gathers(share("c", 1, 2))) is None
 
 
-def test_what_a_consumer_had_that_left_comes_before_later_messages_of_its_keys() -> None:
+def test_messages_of_a_consumer_that_left_precede_later_messages_of_their_keys() -> None:
     begin = [*sent(A, A, B), *joins("c", "d"), gathers(share("c", 1), share("d")), leaves("c")]
     assert broken(*begin, gathers(share("d", 2, 1))) == "KEY-06"
     assert broken(*begin, gathers(share("d", 3, 1, 2))) is None
     assert {"KEY-06", "KEY-09", "KEY-02"} <= exercised(*begin, gathers(share("d", 1, 2)))
 
 
-def test_a_new_message_of_a_hash_stays_behind_what_waits_for_replay() -> None:
+def test_a_new_message_waits_for_the_replay_of_its_hash() -> None:
     begin = [*sent(ONE, OTHER), *joins("c"), gathers(share("c", 1)), fails("c", 1)]
     assert broken(*begin, gathers(share("c", 2))) == "KEY-09"
     assert broken(*begin, gathers(share("c", 1, again=True), share("c", 2))) is None
 
 
-def test_what_is_asked_for_again_is_passed_by_new_messages_only_on_the_classic_implementation() -> None:
+def test_a_new_message_overtakes_the_replay_queue_only_in_the_classic_implementation() -> None:
     begin = [*joins("c"), gathers(share("c", 1)), fails("c", 1)]
     answer = judged(*classic(A, A), *begin, gathers(share("c", 2)))
     assert isinstance(answer, Broken)
@@ -196,19 +196,19 @@ def test_what_is_asked_for_again_is_passed_by_new_messages_only_on_the_classic_i
     assert broken(*classic(ONE, OTHER), *begin, gathers(share("c", 2))) is None  # these share no hash there
 
 
-def test_what_is_replayed_twice_is_a_deviation_only_beside_new_messages() -> None:
+def test_a_message_replayed_twice_is_a_deviation_only_with_a_new_message() -> None:
     begin = [*joins("c", "d"), gathers(share("c", 1), share("d"))]
-    news, twice = more(Position(1, 1), 2, B), gathers(share("d", 1, 1))
+    new_message, twice = more(Position(1, 1), 2, B), gathers(share("d", 1, 1))
     assert broken(*classic(A), *begin, leaves("c"), twice) == "ACK-12"
-    answer = judged(*classic(A), *begin, news, leaves("c"), twice)
+    answer = judged(*classic(A), *begin, new_message, leaves("c"), twice)
     assert isinstance(answer, Broken)
     assert answer.deviation == SEND_IN_PROGRESS_CLEARED_EARLY
     known = frozenset({SEND_IN_PROGRESS_CLEARED_EARLY})
-    assert broken(*classic(A), *begin, news, leaves("c"), twice, known=known) is None
-    assert broken(*sent(A), *begin, news, leaves("c"), twice, known=known) is None
+    assert broken(*classic(A), *begin, new_message, leaves("c"), twice, known=known) is None
+    assert broken(*sent(A), *begin, new_message, leaves("c"), twice, known=known) is None
 
 
-def test_what_was_read_twice_comes_once_more_and_no_more() -> None:
+def test_a_message_that_was_read_twice_is_delivered_at_most_once_more() -> None:
     begin = [*classic(A), *joins("c", "d"), gathers(share("c", 1), share("d")), more(Position(1, 1), 2, B), leaves("c")]
     once, known = gathers(share("d", 1)), frozenset({SEND_IN_PROGRESS_CLEARED_EARLY})
     assert broken(*begin, once, once, known=known) is None
@@ -217,17 +217,17 @@ def test_what_was_read_twice_comes_once_more_and_no_more() -> None:
     assert broken(*begin, gathers(share("d")), gathers(share("d", 1, 1)), known=known) is None  # reads may be slow
 
 
-def test_no_order_is_promised_among_messages_that_were_asked_for_again() -> None:
+def test_nacked_messages_of_a_key_have_no_promised_order() -> None:
     begin = [*sent(A, A), *joins("c"), gathers(share("c", 1, 2)), fails("c", 1), fails("c", 2)]
     assert broken(*begin, gathers(share("c", 2, 1, again=True))) is None
 
 
-def test_what_was_on_its_way_before_a_failure_may_come_before_what_waits_for_replay() -> None:
+def test_a_message_in_flight_before_a_nack_may_precede_the_replayed_one() -> None:
     begin = [*sent(A, A), *joins("c"), gathers(share("c", 1)), permits("c"), fails("c", 1)]
     assert broken(*begin, gathers(share("c", 2), share("c", 1, again=True))) is None
 
 
-def test_something_must_come_to_a_consumer_with_permits_in_whose_range_it_is() -> None:
+def test_a_message_is_due_at_a_consumer_with_permits_and_its_hash() -> None:
     begin = [*sent(A), *joins("c")]
     assert broken(*begin, gathers(share("c", ranges=ALL, permits=1))) == "KEY-13"
     assert broken(*begin, gathers(share("c", ranges=ALL, permits=0))) is None
@@ -235,7 +235,7 @@ def test_something_must_come_to_a_consumer_with_permits_in_whose_range_it_is() -
     assert broken(*begin, *joins("d"), elsewhere) is None
 
 
-def test_all_hashes_are_split_among_consumers_and_none_twice() -> None:
+def test_the_consumers_ranges_cover_every_hash_exactly_once() -> None:
     low, high = HashRange(1, 30000), HashRange(30001, 65535)
     begin = joins("c", "d")
     assert exercised(*sent(), *begin, gathers(share("c", ranges=(low,)), share("d", ranges=(high,)))) == {"KEY-12"}
@@ -244,7 +244,7 @@ def test_all_hashes_are_split_among_consumers_and_none_twice() -> None:
         assert broken(*sent(), *begin, gathers(share("c", ranges=(low,)), share("d", ranges=(wrong,)))) == "KEY-12"
 
 
-def test_what_a_draining_hash_holds_up_must_come_when_it_has_drained() -> None:
+def test_a_message_blocked_by_a_draining_hash_is_due_once_the_hash_drained() -> None:
     drains = share("c", 1, ranges=NONE, draining=(DrainingHash(HASH_A, 1, 1),))
     begin = [*sent(A, A), *joins("c", "d"), gathers(drains, share("d", ranges=ALL, permits=5)), acknowledges("c", 1)]
     gone = share("c", ranges=NONE, cleared=1)
@@ -252,14 +252,14 @@ def test_what_a_draining_hash_holds_up_must_come_when_it_has_drained() -> None:
     assert {"KEY-03", "KEY-05", "KEY-11"} <= exercised(*begin, gathers(gone, share("d", 2, ranges=ALL, permits=4)))
 
 
-def test_only_draining_hashes_are_held_up() -> None:
+def test_only_draining_hashes_are_blocked() -> None:
     drains = share("c", 1, ranges=NONE, draining=(DrainingHash(HASH_A, 1, 1),))
     begin = [*sent(A, B), *joins("c", "d"), gathers(drains, share("d", ranges=ALL))]
     still = share("c", ranges=NONE, draining=(DrainingHash(HASH_A, 1, 1),))
     assert broken(*begin, gathers(still, share("d", ranges=ALL, permits=1))) == "KEY-04"
 
 
-def test_the_draining_hashes_that_are_shown_are_those_that_drain() -> None:
+def test_the_stats_show_exactly_the_draining_hashes() -> None:
     begin = [*sent(A, A), *joins("c", "d")]
     d = share("d", ranges=ALL)
     assert broken(*begin, gathers(share("c", 1, ranges=NONE), d)) == "KEY-11"
@@ -269,43 +269,43 @@ def test_the_draining_hashes_that_are_shown_are_those_that_drain() -> None:
     assert broken(*begin, gathers(share("c", 1, ranges=NONE, draining=extra), d)) == "KEY-11"
 
 
-def test_what_is_cleared_is_counted() -> None:
+def test_cleared_hashes_are_counted() -> None:
     drains = share("c", 1, ranges=NONE, draining=(DrainingHash(HASH_A, 1, 0),))
     begin = [*sent(A), *joins("c", "d"), gathers(drains, share("d", ranges=ALL)), acknowledges("c", 1)]
     assert broken(*begin, gathers(share("c", ranges=NONE), share("d", ranges=ALL))) == "KEY-11"
     assert broken(*begin, gathers(share("c", ranges=NONE, cleared=1), share("d", ranges=ALL))) is None
 
 
-def test_what_came_although_it_was_acknowledged_may_be_counted_while_its_consumer_is_there() -> None:
-    """The broker had read it when it was acknowledged; who got it has it, until it acknowledges it once more."""
+def test_a_message_delivered_after_its_ack_may_count_as_pending_while_its_consumer_stays() -> None:
+    """The broker had read it when the ack arrived. It stays pending at the consumer until it is acked again."""
     late = [fails("c", 1), acknowledges("c", 1), gathers(share("c", 1, ranges=ALL, again=True)), *joins("d")]
     begin = [*sent(A, A), *joins("c"), gathers(share("c", 1, 2, ranges=ALL))]
 
-    def shown(waiting: int) -> Happened:
+    def stats(waiting: int) -> Happened:
         drains = (DrainingHash(HASH_A, waiting, 0),)
         return gathers(share("c", ranges=NONE, draining=drains), share("d", ranges=ALL))
 
-    assert broken(*begin, *late, shown(2)) is None
-    assert broken(*begin, *joins("d"), shown(1)) == "KEY-11"
-    anew = [*late, leaves("d"), leaves("c"), *joins("e"), gathers(share("e", ranges=ALL, permits=1))]
-    assert broken(*begin, *anew) == "KEY-13"
+    assert broken(*begin, *late, stats(2)) is None
+    assert broken(*begin, *joins("d"), stats(1)) == "KEY-11"
+    after_leaving = [*late, leaves("d"), leaves("c"), *joins("e"), gathers(share("e", ranges=ALL, permits=1))]
+    assert broken(*begin, *after_leaving) == "KEY-13"
 
 
-def went_and_came_back() -> list[Happened]:
-    """Hash A went to d while c had a message of it, came back when d left, and is shown to drain still."""
+def moved_and_returned() -> list[Happened]:
+    """Hash A moved to d while a message of it was pending at c, returned when d left, and still shows as draining."""
     away = gathers(share("c", 1, ranges=NONE, draining=(DrainingHash(HASH_A, 1, 0),)), share("d", ranges=ALL))
     back = gathers(share("c", ranges=ALL, draining=(DrainingHash(HASH_A, 1, 0),)))
     return [*sent(A, A), *joins("c", "d"), away, leaves("d"), back, back, *joins("e")]
 
 
-def test_a_hash_that_came_back_may_be_shown_until_something_of_it_is_sent() -> None:
+def test_a_returned_hash_may_be_shown_until_a_message_of_it_is_dispatched() -> None:
     again = (DrainingHash(HASH_A, 1, 0),)
     assert (
-        broken(*went_and_came_back(), gathers(share("c", ranges=NONE, draining=again), share("e", ranges=ALL))) is None
+        broken(*moved_and_returned(), gathers(share("c", ranges=NONE, draining=again), share("e", ranges=ALL))) is None
     )
 
 
-def test_a_hash_that_came_back_and_is_not_counted_is_a_deviation() -> None:
+def test_a_returned_hash_missing_from_the_cleared_total_is_a_deviation() -> None:
     away = gathers(share("c", 1, ranges=NONE, draining=(DrainingHash(HASH_A, 1, 0),)), share("d", ranges=ALL))
     begin = [*sent(A, A), *joins("c", "d"), away, leaves("d")]
     answer = judged(*begin, gathers(share("c", 2, ranges=ALL)))
@@ -318,18 +318,18 @@ def test_a_hash_that_came_back_and_is_not_counted_is_a_deviation() -> None:
     assert broken(*begin, gathers(share("c", 2, ranges=ALL, cleared=1))) is None
 
 
-def test_a_hash_that_is_counted_on_top_of_itself_is_a_deviation_and_never_drains() -> None:
+def test_a_draining_hash_counted_twice_is_a_deviation_and_never_drains() -> None:
     twice, once = (DrainingHash(HASH_A, 2, 0),), (DrainingHash(HASH_A, 1, 0),)
     counted = gathers(share("c", ranges=NONE, draining=twice), share("e", ranges=ALL, permits=1))
-    answer = judged(*went_and_came_back(), counted)
+    answer = judged(*moved_and_returned(), counted)
     assert isinstance(answer, Broken)
     assert answer.deviation == DRAINING_REFCOUNT_DOUBLED
     known = frozenset({DRAINING_REFCOUNT_DOUBLED})
     left = gathers(share("c", ranges=NONE, draining=once), share("e", ranges=ALL, permits=1))
-    assert broken(*went_and_came_back(), counted, acknowledges("c", 1), left, known=known) is None
+    assert broken(*moved_and_returned(), counted, acknowledges("c", 1), left, known=known) is None
 
 
-def test_what_nobody_looks_at_again_is_a_deviation_only_once_a_consumer_left_with_nothing() -> None:
+def test_a_missing_read_is_a_deviation_only_after_a_consumer_without_messages_left() -> None:
     begin = [*sent(A), *joins("c", "d"), gathers(share("c", ranges=ALL), share("d", ranges=NONE, permits=1))]
     stalled = gathers(share("d", ranges=ALL, permits=1))
     answer = judged(*begin, leaves("c"), stalled)
@@ -340,7 +340,7 @@ def test_what_nobody_looks_at_again_is_a_deviation_only_once_a_consumer_left_wit
     assert known.deviations == (LEAVE_TRIGGERS_NO_READ,)
 
 
-def test_who_joins_while_something_is_read_for_those_that_left_may_wait_for_news() -> None:
+def test_a_skipped_rewind_may_starve_a_joining_consumer_only_after_a_replay_read() -> None:
     quiet = [*sent(A), *joins("c"), gathers(share("c", 1))]
     stalled = gathers(share("d", ranges=ALL, permits=1))
     assert broken(*quiet, leaves("c"), *joins("d"), stalled) == "KEY-13"
@@ -350,7 +350,7 @@ def test_who_joins_while_something_is_read_for_those_that_left_may_wait_for_news
     assert broken(*quiet, permits("c"), leaves("c"), *joins("d"), stalled, known=frozenset({answer.deviation})) is None
 
 
-def test_what_is_put_aside_in_turn_is_a_deviation_only_where_order_is_given_up() -> None:
+def test_head_of_line_blocking_in_replay_is_a_deviation_only_with_out_of_order_delivery() -> None:
     low, high = (A, B) if HASH_A < HASH_B else (B, A)
     halves = (HashRange(1, sticky_hash(low.encode())), HashRange(sticky_hash(low.encode()) + 1, 65535))
     stalled = gathers(share("c", ranges=halves[:1]), share("d", ranges=halves[1:], permits=1))
@@ -368,7 +368,7 @@ def classic(*keys: str) -> list[Happened]:
     return [(create[0], Created(deduplication=False, snapshot_room=9, has_draining_hashes=False)), *rest]
 
 
-def moves(*, classic: bool) -> Happened:
+def unloads_to(*, classic: bool) -> Happened:
     return Unload("t", classic=classic), Done()
 
 
@@ -377,14 +377,14 @@ def more(position: Position, number: int, key: str) -> Happened:
     return Send("p", (entry,)), Sent((Stored(position),))
 
 
-def test_without_draining_hashes_who_joins_waits_for_all_that_was_read_before() -> None:
+def test_a_consumer_that_joins_the_classic_implementation_waits_for_messages_read_before() -> None:
     begin = [*classic(A), *joins("c"), gathers(share("c", 1)), *joins("d"), more(Position(1, 1), 2, B)]
     assert broken(*begin, gathers(share("c"), share("d", 2))) == "KEY-14"
     assert broken(*begin, acknowledges("c", 1), gathers(share("c"), share("d", 2))) is None
     assert broken(*begin, leaves("c"), gathers(share("d", 1, 2))) is None
 
 
-def test_what_is_asked_for_twice_before_it_came_may_come_at_any_time_after() -> None:
+def test_a_message_nacked_twice_before_redelivery_may_be_redelivered_twice() -> None:
     begin = [*sent(A, A), *joins("c", "d"), gathers(share("c", 1), share("d")), permits("c"), fails("c", 1)]
     twice = [*begin, fails("c", 1), gathers(share("c", 1, again=True), share("d"))]
     assert broken(*twice, gathers(share("c", 1, again=True), share("d"))) is None
@@ -393,7 +393,7 @@ def test_what_is_asked_for_twice_before_it_came_may_come_at_any_time_after() -> 
     assert broken(*once, gathers(share("c", 1, again=True), share("d"))) == "ACK-12"
 
 
-def test_without_draining_hashes_who_joins_may_be_given_what_others_have_keys_of_and_that_has_a_name() -> None:
+def test_the_classic_implementation_may_replay_a_pending_key_to_a_recently_joined_consumer() -> None:
     begin = [*classic(A, A), *joins("c"), gathers(share("c", 1)), *joins("d")]
     answer = judged(*begin, gathers(share("c"), share("d", 2)))
     assert isinstance(answer, Broken)
@@ -408,7 +408,7 @@ def test_without_draining_hashes_who_joins_may_be_given_what_others_have_keys_of
     )
 
 
-def test_what_is_left_is_passed_without_draining_hashes_if_others_are_there_or_something_is_being_read() -> None:
+def test_a_new_message_may_overtake_pending_acks_without_hash_in_the_classic_implementation() -> None:
     begin = [*classic(A), *joins("c", "d"), gathers(share("c", 1), share("d"))]
     new = [more(Position(1, 1), 2, A), gathers(share("d", 2))]
     assert broken(*begin, leaves("c"), gathers(share("d")), *new, known=frozenset({PENDING_ACKS_WITHOUT_HASH})) is None
@@ -434,7 +434,7 @@ def test_what_is_left_is_passed_without_draining_hashes_if_others_are_there_or_s
     )
 
 
-def test_what_is_left_is_passed_so_too_where_messages_of_its_key_were_asked_for_again() -> None:
+def test_a_new_message_may_overtake_nacked_messages_of_its_key_in_the_classic_implementation() -> None:
     again = [fails("c", 1), gathers(share("c", 1, again=True)), *joins("d")]
     passes = [leaves("c"), more(Position(1, 1), 2, A), gathers(share("d", 2))]
     answer = judged(*classic(A), *joins("c"), gathers(share("c", 1)), *again, *passes)
@@ -443,31 +443,31 @@ def test_what_is_left_is_passed_so_too_where_messages_of_its_key_were_asked_for_
     assert broken(*sent(A), *joins("c"), gathers(share("c", 1)), *again, *passes) == "KEY-09"
 
 
-def test_a_topic_is_moved_to_the_other_implementation() -> None:
-    anew = [*joins("c"), gathers(share("c", 1)), *joins("d"), more(Position(1, 1), 2, B)]
+def test_an_unload_may_switch_a_topic_to_the_other_implementation() -> None:
+    reloaded = [*joins("c"), gathers(share("c", 1)), *joins("d"), more(Position(1, 1), 2, B)]
     too_soon = gathers(share("c"), share("d", 2))
-    assert broken(*sent(A), moves(classic=True), *anew, too_soon) == "KEY-14"
-    assert broken(*classic(A), moves(classic=False), *anew, too_soon) is None
+    assert broken(*sent(A), unloads_to(classic=True), *reloaded, too_soon) == "KEY-14"
+    assert broken(*classic(A), unloads_to(classic=False), *reloaded, too_soon) is None
 
 
-def test_a_hash_that_went_away_and_came_back_since_the_last_look_may_be_shown_to_drain() -> None:
+def test_a_hash_that_moved_and_returned_between_two_reads_may_be_shown_as_draining() -> None:
     begin = [*sent(A), *joins("c"), gathers(share("c", 1, ranges=ALL))]
-    shown = gathers(share("c", ranges=ALL, draining=(DrainingHash(HASH_A, 1, 0),)))
-    assert broken(*begin, *joins("d"), leaves("d"), shown) is None
-    assert broken(*begin, shown) == "KEY-11"
+    stats = gathers(share("c", ranges=ALL, draining=(DrainingHash(HASH_A, 1, 0),)))
+    assert broken(*begin, *joins("d"), leaves("d"), stats) is None
+    assert broken(*begin, stats) == "KEY-11"
 
 
-def test_of_a_hash_of_which_something_may_be_acknowledged_no_number_is_wrong() -> None:
+def test_any_count_is_allowed_for_a_hash_with_an_unconfirmed_ack() -> None:
     maybe = Acknowledge("c", (0,)), Acknowledged((message(1),), receipt=False)
     begin = [*sent(A), *joins("c", "e"), gathers(share("c", 1, ranges=ALL), share("e", ranges=NONE))]
     drains = share("d", ranges=NONE, draining=(DrainingHash(HASH_A, 1, 0),))
     for drained in (drains, share("d", ranges=NONE)):
-        shown = gathers(drained, share("e", ranges=ALL))
+        stats = gathers(drained, share("e", ranges=ALL))
         given = gathers(share("d", 1, ranges=ALL), share("e", ranges=NONE))
-        assert broken(*begin, maybe, leaves("c"), *joins("d"), given, shown) is None
+        assert broken(*begin, maybe, leaves("c"), *joins("d"), given, stats) is None
 
 
-def test_a_hash_that_came_back_and_went_away_again_between_two_looks_may_be_counted_on_top() -> None:
+def test_a_hash_that_returned_and_moved_between_two_reads_may_be_counted_twice() -> None:
     away = gathers(share("c", 1, ranges=NONE, draining=(DrainingHash(HASH_A, 1, 0),)), share("d", ranges=ALL))
     twice = gathers(share("c", ranges=NONE, draining=(DrainingHash(HASH_A, 2, 0),)), share("e", ranges=ALL))
     answer = judged(*sent(A, A), *joins("c", "d"), away, leaves("d"), *joins("e"), twice)
@@ -478,19 +478,19 @@ def test_a_hash_that_came_back_and_went_away_again_between_two_looks_may_be_coun
     assert stays.deviation is None
 
 
-def test_what_is_held_up_by_a_message_that_was_acknowledged_while_it_waited_is_a_deviation() -> None:
+def test_a_hash_blocked_by_an_acked_message_in_the_replay_queue_is_a_deviation() -> None:
     begin = [*sent(A, A), *joins("c"), gathers(share("c", 1, ranges=ALL))]
     nothing = gathers(share("c", ranges=ALL, permits=1))
     answer = judged(*begin, fails("c", 1), acknowledges("c", 1), nothing)
     assert isinstance(answer, Broken)
     assert answer.deviation == REPLAY_HASH_KEPT_AFTER_ACK
-    plain = judged(*begin, acknowledges("c", 1), nothing)
-    assert isinstance(plain, Broken)
-    assert plain.deviation is None
+    without_nack = judged(*begin, acknowledges("c", 1), nothing)
+    assert isinstance(without_nack, Broken)
+    assert without_nack.deviation is None
 
 
 @pytest.mark.parametrize(("cleared", "rule"), [(0, None), (1, "KEY-11")], ids=["uncounted", "counted"])
-def test_a_hash_that_came_back_uncounted_may_be_shown_when_it_drains_for_another(
+def test_a_hash_that_returned_uncounted_may_be_shown_while_it_drains_for_another(
     cleared: int, rule: str | None
 ) -> None:
     once = (DrainingHash(HASH_A, 1, 0),)

@@ -1,4 +1,4 @@
-"""How hashes are given to consumers, and what moves when that changes."""
+"""How hashes are assigned to consumers, and which ones move when that changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ names = st.lists(st.sampled_from("abc"), min_size=1, max_size=6)
 
 
 @given(names, st.sampled_from(RINGS))
-def test_every_hash_is_exactly_one_consumers(names: list[str], ring: Ring) -> None:
+def test_every_hash_belongs_to_exactly_one_consumer(names: list[str], ring: Ring) -> None:
     ring = ring_of(*names, ring=ring)
     pieces = [assigned.hashes for assigned in assignments_of(ring)]
     assert (pieces[0].first, pieces[-1].last) == (ring.hashes.first, ring.hashes.last)
@@ -35,7 +35,7 @@ def test_every_hash_is_exactly_one_consumers(names: list[str], ring: Ring) -> No
 
 
 @given(names, st.sampled_from(RINGS), st.sampled_from("abcd"))
-def test_one_that_joins_takes_from_others_and_nothing_moves_between_those(
+def test_a_joining_consumer_takes_hashes_and_none_move_between_the_others(
     names: list[str], ring: Ring, name: str
 ) -> None:
     before = ring_of(*names, ring=ring)
@@ -44,7 +44,9 @@ def test_one_that_joins_takes_from_others_and_nothing_moves_between_those(
 
 
 @given(names, st.data())
-def test_one_that_leaves_gives_to_others_and_nothing_moves_between_those(names: list[str], data: st.DataObject) -> None:
+def test_a_leaving_consumer_gives_hashes_and_none_move_between_the_others(
+    names: list[str], data: st.DataObject
+) -> None:
     before = ring_of(*names)
     leaver = data.draw(st.sampled_from([member.consumer for member in before.members]))
     moved = moves(assignments_of(before), assignments_of(left(before, leaver)))
@@ -52,24 +54,24 @@ def test_one_that_leaves_gives_to_others_and_nothing_moves_between_those(names: 
 
 
 @given(names, st.data())
-def test_one_that_comes_back_at_once_has_what_it_had(names: list[str], data: st.DataObject) -> None:
+def test_a_consumer_that_rejoins_immediately_gets_its_hashes_back(names: list[str], data: st.DataObject) -> None:
     before = ring_of(*names)
     leaver = data.draw(st.sampled_from(before.members))
     again = joined(left(before, leaver.consumer), leaver.consumer, name=leaver.name)
     differing = moves(assignments_of(before), assignments_of(again))
     shared = sum(len(move.hashes) for move in differing)
-    assert shared <= len(AUTO_SPLIT_HASHES) // 20, "only points that two consumers share may change hands"
+    assert shared <= len(AUTO_SPLIT_HASHES) // 20, "only points that two consumers share may move"
     assert sorted(again.members, key=str) == sorted(before.members, key=str)
 
 
-def test_two_of_one_name_have_about_as_much_each() -> None:
+def test_two_consumers_with_one_name_have_similar_shares() -> None:
     assignments = assignments_of(ring_of("a", "a"))
     shares = [sum(len(one) for one in ranges_of(assignments, consumer)) for consumer in "01"]
     assert sum(shares) == len(AUTO_SPLIT_HASHES)
     assert min(shares) > len(AUTO_SPLIT_HASHES) // 4
 
 
-def test_a_lone_consumer_has_everything_and_nobody_nothing() -> None:
+def test_a_lone_consumer_has_all_hashes() -> None:
     assert assignments_of(Ring()) == ()
     assert assignments_of(ring_of("a")) == (Assigned(AUTO_SPLIT_HASHES, "0"),)
 
@@ -80,7 +82,7 @@ def test_a_consumer_is_on_the_ring_once() -> None:
 
 
 @given(names, names)
-def test_what_moves_is_what_has_another_owner(some: list[str], others: list[str]) -> None:
+def test_moves_lists_exactly_the_hashes_with_a_new_owner(some: list[str], others: list[str]) -> None:
     before, after = assignments_of(ring_of(*some)), assignments_of(ring_of(*others))
     moved = moves(before, after)
     for hashed in range(1, 65536, 97):
@@ -90,7 +92,7 @@ def test_what_moves_is_what_has_another_owner(some: list[str], others: list[str]
         assert move is None or (move.had, move.has) == (had, has)
 
 
-def test_what_the_last_consumer_had_moves_to_nobody() -> None:
+def test_the_hashes_of_the_last_consumer_move_to_nobody() -> None:
     assert moves(assignments_of(ring_of("a")), ()) == (Moved(AUTO_SPLIT_HASHES, "0", None),)
 
 
@@ -113,12 +115,12 @@ def test_claims_leave_gaps() -> None:
         ((HashRange(10, 20),), "c claims 10..20, but b has 20..29"),
     ],
 )
-def test_claims_that_make_no_sense_or_overlap_are_refused(ranges: tuple[HashRange, ...], because: str) -> None:
+def test_invalid_or_overlapping_claims_are_refused(ranges: tuple[HashRange, ...], because: str) -> None:
     claims = claimed(claimed((), "a", (HashRange(0, 9),)), "b", (HashRange(20, 29),))
     with pytest.raises(RangesRefused, match=because):
         claimed(claims, "c", ranges)
 
 
-def test_neighbours_of_one_consumer_are_one_range() -> None:
+def test_adjacent_ranges_of_one_consumer_are_joined() -> None:
     pieces = [Assigned(HashRange(first, last), "a") for first, last in ((1, 3), (4, 6), (8, 9))]
     assert joined_up(pieces) == (Assigned(HashRange(1, 6), "a"), Assigned(HashRange(8, 9), "a"))

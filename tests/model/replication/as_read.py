@@ -1,6 +1,6 @@
 """A state of the reference as an observer would read it back: the logs and subscriptions of all clusters.
 
-Dates follow each cluster's own log, one entry every ten seconds, so that none is too close to another to be told apart.
+Publish times follow the log of each cluster, one entry every ten seconds, so that no two are too close to distinguish.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NEVER_MS = 10**12
 
 
 def as_read(setup: Setup, world: World) -> tuple[ReplicatedTopic, Logs]:
-    """What an observer knows of a state, and the logs that it reads."""
+    """What an observer knows in a state, and the logs that it reads."""
     clusters = {cluster.name: _cluster(cluster) for cluster in world.clusters}
     cut = [link for link in setup.cuts if link not in world.cuts]
     crashed = set(setup.crashes) - set(world.crashes)
@@ -51,7 +51,7 @@ def as_read(setup: Setup, world: World) -> tuple[ReplicatedTopic, Logs]:
         is_replicated=True,
         deduplication=False,
         published={cluster.name: _published(cluster) for cluster in world.clusters},
-        # At which cluster, a state does not say: all of it is told of where the consumer is now.
+        # A state does not say at which cluster, so all of it is attributed to the consumer's present cluster.
         acknowledged_at={
             (one.subscription, one.cluster): frozenset(map(str, one.processed)) for one in world.consumers
         },
@@ -64,7 +64,7 @@ def as_read(setup: Setup, world: World) -> tuple[ReplicatedTopic, Logs]:
 
 
 def _own(setup: Setup, world: World) -> dict[At, bool]:
-    """The subscriptions that consumers made, and whether as replicated."""
+    """The subscriptions that consumers created, and whether as replicated."""
     been = setup.failovers[: len(setup.failovers) - len(world.failovers)]
     own = {("s", place): setup.replicated or place != setup.clusters[0] for place in (setup.clusters[0], *been)}
     return own | {(name, "A"): setup.replicated for name in setup.others} | dict.fromkeys(setup.plain, False)
@@ -127,5 +127,5 @@ def _positions(positions: reference.Positions) -> dict[str, Position]:
 
 
 def _position(cluster: str, position: int) -> Position:
-    """Each cluster has a ledger of its own number, so that positions that are mixed up show."""
+    """The ledger ids of the clusters differ, so that confused positions are noticed."""
     return Position(100 + ord(cluster), position)

@@ -1,4 +1,4 @@
-"""What judges the logs of real clusters, held against the reference: it accepts it, and which variants it notices."""
+"""The observer of the logs of all clusters, compared with the reference: it accepts it and detects its variants."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tests.model.explored import explored
 from tests.model.replication.as_read import as_read
 
 MOST = 1000
-"""How many states of a configuration are looked at, evenly spread over all: there are too many to look at each."""
+"""How many states of a configuration are judged, evenly distributed over all: there are too many to judge each."""
 
 JUDGED = [name for name in replication.SETUPS if name != "repl-same-name"]
 NOT_JUDGED = {"repl-update-of-unreplicated-subscription"}
-"""What consumers acknowledged at which cluster, which this is judged by, the states of the reference do not say."""
+"""The states of the reference lack what these rules need: which consumer acknowledged what at which cluster."""
 
 BLAMED: dict[str, set[str]] = {
     "repl-second-round-skipped": {"REPL-07", "REPL-14"},
@@ -47,7 +47,7 @@ BLAMED: dict[str, set[str]] = {
     "repl-missing-not-created": {"REPL-13"},
     "repl-unreplicated-published": {"REPL-18"},
 }
-"""The variants that show in the logs and subscriptions alone, and the rules that they are blamed on."""
+"""The variants that are visible in the logs and subscriptions alone, and the rules that they break."""
 
 UNSEEN = {
     "repl-never-timed-out": "a matter of time, which the reference has none of",
@@ -59,11 +59,11 @@ UNSEEN = {
     "repl-snapshot-cache-not-recovered": "the remote stays behind until the next message",
     "repl-update-unpublished": "nobody catches up",
 }
-"""The variants that do not show there, and why."""
+"""The variants that are not visible there, and why."""
 
 
-def complaints(name: str, setup: Setup) -> Iterator[tuple[str, str | Deviating]]:
-    """What is held against some of the states of a configuration: the rule, and why it is broken."""
+def violations(name: str, setup: Setup) -> Iterator[tuple[str, str | Deviating]]:
+    """The violations in some of the states of a configuration: the rule and the reason."""
     worlds = list(explored(name).graph)
     for world in worlds[:: 1 + len(worlds) // MOST]:
         topic, logs = as_read(setup, world)
@@ -71,22 +71,22 @@ def complaints(name: str, setup: Setup) -> Iterator[tuple[str, str | Deviating]]
 
 
 @cache
-def blamed(variant: str) -> set[str]:
+def rules_broken(variant: str) -> set[str]:
     named = next(one for one in VARIANTS if one.name == variant)
     setup = replication.EXPLORED.for_variants.get(variant, replication.EXPLORED.little)
-    return {rule for rule, _ in complaints(variant, replace(setup, variant=named.variant))}
+    return {rule for rule, _ in violations(variant, replace(setup, variant=named.variant))}
 
 
 @pytest.mark.parametrize("name", JUDGED)
-def test_nothing_is_held_against_clusters_that_do_as_the_document_says(name: str) -> None:
+def test_the_observer_accepts_correct_clusters(name: str) -> None:
     _, setup = replication.SETUPS[name]
-    assert list(complaints(name, setup)) == []
+    assert list(violations(name, setup)) == []
 
 
-def test_these_variants_are_noticed_and_blamed_on_these_rules() -> None:
-    assert {variant: blamed(variant) for variant in BLAMED} == BLAMED
+def test_these_variants_break_exactly_these_rules() -> None:
+    assert {variant: rules_broken(variant) for variant in BLAMED} == BLAMED
 
 
-def test_of_the_others_it_is_known_why_they_do_not_show() -> None:
+def test_the_other_variants_are_known_to_be_invisible() -> None:
     assert {named.name for named in VARIANTS} == {*BLAMED, *UNSEEN} | NOT_JUDGED
-    assert {variant: blamed(variant) for variant in UNSEEN if blamed(variant)} == {}
+    assert {variant: rules_broken(variant) for variant in UNSEEN if rules_broken(variant)} == {}

@@ -11,7 +11,7 @@ from model.replication.subscription import Subscription
 
 
 def consuming(messages: int) -> Cluster:
-    """A cluster beside B, with so many messages and a replicated subscription, whose consumer was sent all of them."""
+    """A cluster with remote cluster B, some messages and a replicated subscription whose consumer received them all."""
     cluster = topic.connect(topic.subscribe(topic.new_cluster("A", ("B",)), "s", replicated=True), "s")
     for _ in range(messages):
         cluster = topic.publish(cluster)
@@ -40,32 +40,32 @@ def updates(cluster: Cluster) -> list[Update]:
     return [entry.item for entry in cluster.log if isinstance(entry.item, Update)]
 
 
-def test_markers_are_acknowledged_when_they_are_read_and_move_mark_delete() -> None:
+def test_markers_are_acknowledged_when_read_and_advance_mark_delete() -> None:
     cluster = topic.acknowledge(consuming(1), "s", 0)
     cluster = everything_read(topic.begin(cluster))
     assert subscription(cluster).mark_delete == cluster.last == 1
     assert subscription(cluster).held == ()
 
 
-def test_an_individual_ack_behind_a_hole_publishes_nothing_and_the_one_that_fills_it_does() -> None:
+def test_an_ack_publishes_a_snapshot_only_once_it_closes_the_gap() -> None:
     cluster = topic.acknowledge(with_snapshot(consuming(2), local=1, position=7), "s", 1)
     assert updates(cluster) == []
     assert updates(topic.acknowledge(cluster, "s", 0)) == [Update("s", (("B", 7),))]
 
 
-def test_a_snapshot_that_is_read_once_it_is_passed_waits_for_mark_delete_to_advance() -> None:
+def test_a_snapshot_read_after_mark_delete_passed_it_waits_for_the_next_advance() -> None:
     cluster = topic.acknowledge(consuming(2), "s", 0)
     cluster = with_snapshot(cluster, local=0, position=5)
     assert updates(cluster) == []
     assert updates(topic.acknowledge(cluster, "s", 1)) == [Update("s", (("B", 5),))]
 
 
-def test_a_snapshot_that_is_read_behind_what_is_acknowledged_is_published_at_once() -> None:
+def test_a_snapshot_read_when_everything_is_acknowledged_is_published_at_once() -> None:
     cluster = topic.acknowledge(consuming(1), "s", 0)
     assert updates(with_snapshot(cluster, local=0, position=5)) == [Update("s", (("B", 5),))]
 
 
-def test_a_topic_that_is_loaded_again_still_has_the_snapshots_it_will_not_read_again() -> None:
+def test_a_reloaded_topic_keeps_the_snapshots_it_does_not_read_again() -> None:
     cluster = with_snapshot(consuming(1), local=0, position=5)
     kept = subscription(cluster)
     cluster = topic.restart(cluster, {"s": (kept.mark_delete, kept.individual)}, cluster.links)
@@ -73,7 +73,7 @@ def test_a_topic_that_is_loaded_again_still_has_the_snapshots_it_will_not_read_a
     assert updates(topic.acknowledge(everything_read(cluster), "s", 0)) == [Update("s", (("B", 5),))]
 
 
-def test_an_update_creates_a_missing_subscription_acknowledged_up_to_its_position_and_no_further() -> None:
+def test_an_update_creates_a_missing_subscription_acknowledged_up_to_its_position() -> None:
     there = topic.publish(topic.publish(topic.new_cluster("B", ("A",))))
     there = topic.update(there, Update("s", (("B", 0),)))
     assert (subscription(there).mark_delete, subscription(there).replicated) == (0, True)
@@ -81,7 +81,7 @@ def test_an_update_creates_a_missing_subscription_acknowledged_up_to_its_positio
     assert [there.log[position].item for position in subscription(there).held] == [Message("B", 2)]
 
 
-def test_an_update_never_takes_a_subscription_back() -> None:
+def test_an_update_never_moves_a_subscription_backwards() -> None:
     there = topic.update(consuming(3), Update("s", (("A", 2),)))
     assert topic.update(there, Update("s", (("A", 1),))) == there
 
@@ -91,12 +91,12 @@ def test_an_update_without_a_position_for_this_cluster_changes_nothing() -> None
     assert topic.update(there, Update("t", (("C", 0),))) == there
 
 
-def test_an_answer_names_the_last_position_before_itself() -> None:
+def test_a_response_names_the_last_position_before_itself() -> None:
     there = topic.answer(topic.new_cluster("B", ("A",)), Request("A#1", 1), asked_by="A")
     assert there.log[-1].item == Response("A#1", 1, "A", -1)
 
 
-def test_no_snapshot_begins_without_a_message_a_connected_replicator_or_a_replicated_subscription() -> None:
+def test_a_snapshot_needs_a_message_a_connected_replicator_and_a_replicated_subscription() -> None:
     cluster = consuming(1)
     assert topic.may_begin(cluster)
     assert not topic.may_begin(consuming(0))
@@ -104,7 +104,7 @@ def test_no_snapshot_begins_without_a_message_a_connected_replicator_or_a_replic
     assert not topic.may_begin(topic.publish(topic.subscribe(topic.new_cluster("A", ("B",)), "s", replicated=False)))
 
 
-def test_what_cannot_be_is_said_in_one_sentence() -> None:
+def test_an_impossible_step_is_one_sentence() -> None:
     cluster = consuming(1)
     with pytest.raises(ValueError, match="there is nothing to read for s in A"):
         topic.read(cluster, "s")

@@ -1,4 +1,4 @@
-"""An update that creates a subscription at the end of the topic: who is ahead by that, there and in other clusters."""
+"""An update that creates a subscription at the end of the topic: which clusters are ahead because of it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ MORE = replace(TOPIC, published={"A": ("a0", "a1")}, is_settled=False)
 """a1 is published, and nobody acknowledges it."""
 
 
-def test_a_subscription_that_was_created_behind_its_position_is_ahead_by_a_deviation() -> None:
-    """B has a1 as well when the update comes, and the subscription that it creates begins behind that."""
+def test_a_subscription_created_at_the_latest_position_is_ahead_by_a_deviation() -> None:
+    """a1 is in B before the update arrives, and the subscription that the update creates starts after it."""
     logs = {"A": [*TWO["A"], ("A", "a1")], "B": [*TWO["B"], ("A", "a1")]}
     cursors = {**CURSORS, "B": ClusterCursor(subscription="sub", mark_delete=at("B", 4))}
     deviates("REPL-14", UPDATE_CREATES_AT_LATEST, logs, topic=MORE, cursors=cursors)
@@ -40,10 +40,10 @@ PUBLISHED_AGAIN: dict[str, list[Told]] = {
         ("B", SubscriptionUpdated("sub", {"A": at("A", 6)})),
     ],
 }
-"""B, whose subscription was created behind a1, makes a snapshot, passes it, and publishes that."""
+"""B, whose subscription was created after a1, takes a snapshot, passes it, and publishes an update."""
 
 
-def test_what_it_skipped_is_skipped_in_the_other_cluster_too_once_it_publishes_how_far_it_is() -> None:
+def test_messages_it_skipped_are_skipped_in_the_other_cluster_after_its_update() -> None:
     passed = {
         "A": ClusterCursor(subscription="sub", mark_delete=at("A", 6)),
         "B": ClusterCursor(subscription="sub", mark_delete=at("B", 7)),
@@ -52,7 +52,7 @@ def test_what_it_skipped_is_skipped_in_the_other_cluster_too_once_it_publishes_h
     assert because.startswith("A holds a1 for acknowledged")
 
 
-def test_a_cluster_is_not_ahead_by_it_with_what_the_other_one_did_not_skip() -> None:
+def test_the_deviation_does_not_explain_other_skipped_messages() -> None:
     only_there = {**CURSORS, "A": ClusterCursor(subscription="sub", mark_delete=at("A", 6))}
     found = judged(PUBLISHED_AGAIN, topic=MORE, cursors=only_there)
     assert isinstance(found, Broken)

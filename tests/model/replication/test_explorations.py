@@ -1,4 +1,4 @@
-"""The explorations of document 001: what they find, to the number, and that nothing in them is idle."""
+"""The explorations of document 001: their exact results, and that each variant is detected."""
 
 from __future__ import annotations
 
@@ -101,10 +101,10 @@ class TestReplication(ExplorationContract):
         "repl-individual-publishes",
         "repl-update-of-unreplicated-subscription",
     }
-    """Without breaking a promise before: else it ends there."""
+    """Unless a promise is broken before, where the exploration ends."""
 
 
-def test_without_the_second_round_a_consumer_that_fails_over_misses_a_message_of_a_third_cluster() -> None:
+def test_without_the_second_round_a_failover_misses_a_message_of_a_third_cluster() -> None:
     assert words("repl-second-round-skipped", NOTHING_MISSED) == [
         "A begins snapshot A#1: its request is entry 1",
         "the request for A#1 comes from A to C, as entry 1",
@@ -138,7 +138,7 @@ def test_two_clusters_need_no_second_round() -> None:
     assert rounds == {1}
 
 
-def test_an_answer_of_the_first_round_that_comes_again_stands_for_one_of_the_second_in_releases() -> None:
+def test_a_repeated_first_round_response_counts_for_the_second_round_in_releases() -> None:
     assert words("repl-first-round-response-counts-twice", SOUND)[15:21] == [
         "A has B's answer for A#1, round 2, in entry 5",
         "s in A acknowledges A1",
@@ -149,7 +149,7 @@ def test_an_answer_of_the_first_round_that_comes_again_stands_for_one_of_the_sec
     ]
 
 
-def test_two_clusters_that_fall_idle_become_equal() -> None:
+def test_two_idle_clusters_become_equal() -> None:
     assert EXACT in explored("repl-two").held
     assert any(is_everywhere(world) for world in explored("repl-two").graph)
 
@@ -163,16 +163,16 @@ def is_everywhere(world: World) -> bool:
     )
 
 
-def test_three_clusters_may_stay_behind_however_long_they_are_idle() -> None:
-    told = words("repl-three-idle", EXACT.says)
-    assert told[1] == "C1 comes from C to A, as entry 1"
-    assert told.index("C1 comes from C to B, as entry 5") > told.index(
+def test_three_idle_clusters_may_keep_lagging() -> None:
+    labels = words("repl-three-idle", EXACT.says)
+    assert labels[1] == "C1 comes from C to A, as entry 1"
+    assert labels.index("C1 comes from C to B, as entry 5") > labels.index(
         "B answers for the request for A#1: its last is entry 1; the answer is entry 2"
     )
-    assert "B creates s, acknowledged up to entry 1" in told
+    assert "B creates s, acknowledged up to entry 1" in labels
 
 
-def test_links_that_are_in_time_leave_out_states_but_invent_none() -> None:
+def test_links_without_delays_omit_states_but_add_none() -> None:
     free = Setup(messages="A", failovers="B")
     in_time = replication.EXPLORED.run(replace(free, late=("BA",)))
     whole = replication.EXPLORED.run(free)

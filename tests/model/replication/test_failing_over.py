@@ -1,4 +1,4 @@
-"""What who fails over is given again: nothing up to where an update said that the subscription is (REPL-15)."""
+"""Messages delivered again after a failover: none up to the position of the subscription's last update (REPL-15)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tests.model.replication.test_small_logs import CURSORS, TOPIC, TWO, Told, a
 JOIN = Subscribe("k1", "t", "sub", kind="Exclusive", cluster="B", is_replicated=True)
 BEHIND: Told = ("A", "a1")
 LOGS = {"A": [*TWO["A"], BEHIND], "B": [*TWO["B"], BEHIND]}
-"""Message a1 comes behind the snapshot whose update said that B is at entry 1; it is acknowledged at A, like a0."""
+"""Message a1 is after the snapshot whose update moved B to entry 1. It is acknowledged at A, like a0."""
 ALL = replace(TOPIC, published={"A": ("a0", "a1")}, acknowledged_at={("sub", "A"): frozenset({"a0", "a1"})})
 
 
 def read_back(topic: ReplicatedTopic, *, is_quiet: bool = True) -> Replication:
-    """What is known when all of it was read."""
+    """The state after all logs were read."""
     clusters = {
         label: ClusterRead(entries=log(label, entries, times_ms={}), cursors=(CURSORS[label],))
         for label, entries in LOGS.items()
@@ -39,20 +39,20 @@ _NONE: frozenset[str] = frozenset()
 
 
 def given(state: Replication, *messages: tuple[str, Position]) -> Allowed[Replication] | Broken:
-    """A consumer comes to B, and is given these messages."""
+    """A consumer subscribes in B and receives these messages."""
     joined = judge(state, JOIN, Subscribed(), _NONE)
     assert isinstance(joined, Allowed)
     outcome = ReceivedMessages(tuple(Delivery(position, -1, 0, message) for message, position in messages))
     return judge(joined.state, Receive("k1", 100), outcome, _NONE)
 
 
-def test_what_stands_behind_the_last_update_may_come_again() -> None:
+def test_messages_after_the_last_update_may_be_delivered_again_after_a_failover() -> None:
     found = given(read_back(ALL), ("a1", at("B", 4)))
     assert isinstance(found, Allowed)
     assert "REPL-15" in found.exercised
 
 
-def test_what_stands_before_it_may_not() -> None:
+def test_messages_before_the_last_update_may_not_be_delivered_again() -> None:
     found = given(read_back(ALL), ("a0", at("B", 0)), ("a1", at("B", 4)))
     assert isinstance(found, Broken)
     assert (found.rule, found.because) == (
@@ -70,14 +70,14 @@ def test_what_stands_before_it_may_not() -> None:
     ],
     ids=["before the update has taken effect", "that a cluster forgot", "that is not replicated there"],
 )
-def test_nothing_is_said_of_an_update(topic: ReplicatedTopic, is_quiet: bool) -> None:
+def test_these_updates_promise_nothing(topic: ReplicatedTopic, is_quiet: bool) -> None:
     found = given(read_back(topic, is_quiet=is_quiet), ("a0", at("B", 0)))
     assert isinstance(found, Allowed)
     assert "REPL-15" not in found.exercised
 
 
-def test_what_was_given_before_it_is_not_given_again() -> None:
-    """A consumer that was there already may have been given it, and takes it only now."""
+def test_a_message_delivered_before_the_update_is_not_a_repetition() -> None:
+    """A consumer that subscribed earlier may have received it before and hands it over only now."""
     before = judge(read_back(ALL, is_quiet=False), JOIN, Subscribed(), _NONE)
     assert isinstance(before, Allowed)
     quiet = judge(before.state, ReadClusters("t"), read_of(before.state), _NONE)
@@ -93,7 +93,7 @@ def test_an_example_that_ends_quietly_fails_over_to_every_other_cluster() -> Non
     assert ended.index(Receive(over[0].consumer, 100)) == ended.index(over[0]) + 1
 
 
-def test_one_that_does_not_end_quietly_only_catches_up() -> None:
+def test_an_example_that_does_not_end_quietly_only_catches_up() -> None:
     ended = list(winding_up_clusters(lambda: read_back(ALL, is_quiet=False), "t"))
     assert [one.consumer for one in ended if isinstance(one, Subscribe)] == [f"{LAST}-t"]
 

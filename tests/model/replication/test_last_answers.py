@@ -1,4 +1,4 @@
-"""A snapshot among three clusters is for where the last answer stands, whichever of them was handled last."""
+"""Among three clusters the local position of a snapshot is the last response, whichever was handled last."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from tests.model.replication.test_rounds import NOBODY, taken, updated_with
 from tests.model.replication.test_small_logs import THREE, TOPIC, at, judged, with_entry
 
 OVERTAKEN = with_entry(THREE, "A", 7, ("A", taken(local=5)))
-"""B's second answer, in entry 5 of A, was handled behind C's, in entry 6."""
+"""B's second response, entry 5 of A, was handled after C's, entry 6."""
 
 
-def test_a_snapshot_for_an_answer_with_another_one_behind_it_is_a_deviation() -> None:
+def test_a_snapshot_before_the_last_response_is_a_deviation() -> None:
     found = judged(OVERTAKEN, cursors={}, topic=NOBODY)
     assert isinstance(found, Broken)
     assert (found.rule, found.deviation) == ("REPL-09", SNAPSHOT_NOT_AT_HIGHEST_RESPONSE)
     assert found.because.startswith("snapshot s of A is for 1:5, and an answer stands behind that")
 
 
-def test_one_for_an_answer_of_the_first_round_is_one_as_well() -> None:
+def test_a_snapshot_at_a_response_of_the_first_round_is_a_deviation() -> None:
     early = with_entry(THREE, "A", 7, ("A", taken(local=3)))
     found = judged(early, cursors={}, topic=NOBODY)
     assert isinstance(found, Broken)
     assert found.rule == "REPL-09"
 
 
-def test_one_for_where_the_last_answer_stands_is_right() -> None:
+def test_a_snapshot_at_the_last_response_is_right() -> None:
     found = judged(THREE, cursors={}, topic=NOBODY)
     assert isinstance(found, Allowed)
     assert "REPL-09" in found.exercised
 
 
-def test_who_is_ahead_by_such_a_snapshot_is_so_by_the_deviation() -> None:
+def test_a_cluster_that_is_ahead_by_such_a_snapshot_is_explained_by_the_deviation() -> None:
     topic = replace(TOPIC, acknowledged_at={}, is_settled=False)
     cursors = {"B": ClusterCursor(subscription="sub", mark_delete=at("B", 1))}
     found = judged(updated_with(OVERTAKEN), cursors=cursors, topic=topic)

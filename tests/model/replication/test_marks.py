@@ -19,7 +19,7 @@ LITTLE = (
 )
 
 
-def test_every_rule_is_carried_by_the_reference_and_exercised_by_its_exploration() -> None:
+def test_the_reference_carries_every_rule_and_its_exploration_exercises_it() -> None:
     carried = carried_by(REFERENCE)
     assert set(carried) == {f"REPL-{number:02}" for number in range(1, 19)}
     called = called_while(lambda: [replication.EXPLORED.run(setup) for setup in LITTLE], REFERENCE)

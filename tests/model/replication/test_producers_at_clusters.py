@@ -1,4 +1,4 @@
-"""Where several clusters have a topic, each deduplicates what its own producers send."""
+"""If several clusters have a topic, each deduplicates the messages of its own producers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sent(cluster: str, sequence_id: int, answer: Answer) -> Step:
 
 
 def judged(steps: Iterable[Step]) -> tuple[Allowed[Example] | Broken, list[str]]:
-    """What these steps leave possible, and which rules they exercised."""
+    """The verdict on these steps, and the rules that they exercised."""
     found: Allowed[Example] | Broken = Allowed(Example())
     exercised: list[str] = []
     for operation, outcome in steps:
@@ -46,19 +46,19 @@ def test_a_new_message_is_stored_at_each_cluster() -> None:
     assert exercised.count("DEDUP-02") == 2
 
 
-def test_one_that_is_confirmed_as_a_duplicate_breaks_a_rule() -> None:
+def test_a_new_message_that_is_confirmed_as_a_duplicate_breaks_a_rule() -> None:
     found, _ = judged([CREATED, opened("A", -1), sent("A", 1, Duplicate())])
     assert isinstance(found, Broken)
     assert found.rule.startswith("DEDUP")
 
 
-def test_what_was_sent_to_another_cluster_is_no_duplicate_here() -> None:
+def test_a_message_of_another_cluster_does_not_raise_the_last_sequence_id() -> None:
     found, _ = judged([CREATED, opened("A", -1), sent("A", 5, Stored(Position(1, 0))), opened("B", 5)])
     assert isinstance(found, Broken)
     assert found.rule.startswith("DEDUP")
 
 
-def test_a_message_is_stored_after_those_that_were_confirmed() -> None:
+def test_a_message_is_stored_after_those_confirmed_before() -> None:
     steps = [CREATED, opened("A", -1), sent("A", 1, Stored(Position(1, 4))), sent("A", 2, Stored(Position(1, 3)))]
     found, _ = judged(steps)
     assert isinstance(found, Broken)
@@ -70,13 +70,13 @@ def reopened(*before: Step, last_sequence_id: int) -> Allowed[Example] | Broken:
     return judged([*first, *before, opened("A", last_sequence_id)])[0]
 
 
-def test_a_recovered_topic_has_the_last_sequence_id_or_may_have_forgotten_the_producer() -> None:
-    """Replicated messages count under the names of their producers, so a snapshot may be full."""
+def test_a_recovered_topic_has_the_last_sequence_id_or_forgot_the_producer() -> None:
+    """Replicated messages count under the names of their producers, so a snapshot may have no more room."""
     for recovery in (Unload("t", cluster="A"), Kill(cluster="A")):
         for last in (3, -1):
             assert isinstance(reopened((recovery, Done()), last_sequence_id=last), Allowed)
         assert isinstance(reopened((recovery, Done()), last_sequence_id=2), Broken)
 
 
-def test_one_that_was_reloaded_at_another_cluster_has_forgotten_none() -> None:
+def test_an_unload_in_another_cluster_forgets_no_producer() -> None:
     assert isinstance(reopened((Unload("t", cluster="B"), Done()), last_sequence_id=-1), Broken)

@@ -1,4 +1,4 @@
-"""A snapshot among three clusters is made in two rounds: who answered the first one twice did not answer the second."""
+"""A snapshot among three clusters takes two rounds: a repeated first response is not a second one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.model.replication.test_small_logs import THREE, TOPIC, Told, at, judg
 NOBODY = replace(TOPIC, own={})
 AGAIN: Told = ("C", SnapshotResponse("s", "C", at("C", 1)))
 REPEATED = with_entry(THREE, "A", 6, AGAIN)
-"""C's first answer comes again behind the second request, and the snapshot is taken without another one."""
+"""C's first response is repeated after the second request, and completes the snapshot without a second one."""
 
 
 def taken(*, local: int) -> SnapshotTaken:
@@ -22,20 +22,20 @@ def taken(*, local: int) -> SnapshotTaken:
 
 
 def updated_with(logs: dict[str, list[Told]]) -> dict[str, list[Told]]:
-    """A subscription at A passes the snapshot, and B acknowledges what stands before its position."""
+    """Mark-delete of a subscription at A passes the snapshot, and B acknowledges the messages before its position."""
     told: Told = ("A", SubscriptionUpdated("sub", {"B": at("B", 1), "C": at("C", 1)}))
     return {label: [*entries, told] for label, entries in logs.items()}
 
 
-def test_an_answer_that_comes_again_is_no_second_answer() -> None:
+def test_a_repeated_response_of_the_first_round_is_no_second_response() -> None:
     found = judged(REPEATED, cursors={}, topic=NOBODY)
     assert isinstance(found, Broken)
     assert (found.rule, found.deviation) == ("REPL-07", FIRST_ROUND_RESPONSE_COUNTS_TWICE)
     assert found.because.startswith("A completed snapshot s without a second answer of C")
 
 
-def test_one_that_came_again_before_the_second_request_was_written_may_have_been_handled_behind_it() -> None:
-    """A replicator that was closed sends it twice when it is opened; seen on 3.3.6."""
+def test_a_response_repeated_before_the_second_request_may_be_handled_after_it() -> None:
+    """A replicator that was closed sends it again when it opens; seen on 3.3.6."""
     before, behind = THREE["A"][:4], THREE["A"][4:6]
     logs = {**THREE, "A": [*before, AGAIN, *behind, ("A", taken(local=6))]}
     found = judged(logs, cursors={}, topic=NOBODY)
@@ -43,14 +43,14 @@ def test_one_that_came_again_before_the_second_request_was_written_may_have_been
     assert (found.rule, found.deviation) == ("REPL-07", FIRST_ROUND_RESPONSE_COUNTS_TWICE)
 
 
-def test_that_it_comes_again_does_no_harm_where_the_second_one_comes_too() -> None:
+def test_a_repeated_response_is_harmless_if_the_second_one_arrives_too() -> None:
     logs = {**THREE, "A": [*THREE["A"][:6], AGAIN, THREE["A"][6], ("A", taken(local=7))]}
     found = judged(logs, cursors={}, topic=NOBODY)
     assert isinstance(found, Allowed)
     assert "REPL-07" in found.exercised
 
 
-def test_who_does_not_answer_at_all_is_no_known_deviation() -> None:
+def test_a_missing_response_is_no_known_deviation() -> None:
     logs = {**THREE, "A": [*THREE["A"][:6], ("A", taken(local=5))]}
     found = judged(logs, cursors={}, topic=NOBODY)
     assert isinstance(found, Broken)
@@ -58,7 +58,7 @@ def test_who_does_not_answer_at_all_is_no_known_deviation() -> None:
 
 
 @pytest.mark.parametrize("logs", [REPEATED, THREE], ids=["half a round", "two rounds"])
-def test_who_is_ahead_by_such_a_snapshot_is_so_by_the_deviation(logs: dict[str, list[Told]]) -> None:
+def test_a_cluster_that_is_ahead_by_such_a_snapshot_is_explained_by_the_deviation(logs: dict[str, list[Told]]) -> None:
     topic = replace(TOPIC, acknowledged_at={}, is_settled=False)
     cursors = {"B": ClusterCursor(subscription="sub", mark_delete=at("B", 1))}
     found = judged(updated_with(logs), cursors=cursors, topic=topic)

@@ -1,4 +1,4 @@
-"""What the clusters' logs must show together: small logs that are right, and each rule broken in them."""
+"""What the logs of all clusters must show together: small correct logs, and each rule broken in them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from model.replication.tracked import ClusterConsumer, ReadAhead, ReplicatedTopi
 from model.replication.tracker import judge
 
 Told = tuple[str, str | Marker]
-"""An entry: where it was written first, and its message or marker."""
+"""An entry: the cluster that wrote it first, and its message or marker."""
 
 LEDGERS = {"A": 1, "B": 2, "C": 3}
 PERIOD_MS, TIMEOUT_MS = 100, 2000
@@ -45,16 +45,16 @@ def at(cluster: str, entry: int) -> Position:
 
 
 def log(cluster: str, entries: Sequence[Told], *, times_ms: Mapping[int, int]) -> tuple[ClusterEntry, ...]:
-    """A log whose entries are 300 ms apart, but for those whose times are given."""
+    """A log whose entries are 300 ms apart, except those with a given time."""
     return tuple(
         ClusterEntry(
             position=at(cluster, index),
             origin=origin,
             published_ms=times_ms.get(index, 300 * index),
-            message=told if isinstance(told, str) else None,
-            marker=None if isinstance(told, str) else told,
+            message=entry if isinstance(entry, str) else None,
+            marker=None if isinstance(entry, str) else entry,
         )
-        for index, (origin, told) in enumerate(entries)
+        for index, (origin, entry) in enumerate(entries)
     )
 
 
@@ -127,7 +127,7 @@ def judged(
     closed: tuple[tuple[str, str], ...] = (),
     at_ms: int = 0,
 ) -> Allowed[Replication] | Broken:
-    """What the model says of these logs; times are those of the entries of A, or of each."""
+    """The verdict on these logs; times are those of the entries of A, or of each cluster."""
     dated = all_times_ms or {"A": times_ms or {}}
     if len(logs) == 3:
         topic = replace(topic, made=replace_clusters(topic, tuple(logs)))
@@ -166,7 +166,7 @@ def deviates(
     cursors: Mapping[str, ClusterCursor] = CURSORS,
     reconnected: tuple[tuple[str, str], ...] = (),
 ) -> str:
-    """That these logs break the rule by the deviation, and nothing where that is known; why they do."""
+    """Assert that these logs break the rule by the deviation, and none if that is known; return the reason."""
     found = judged(logs, topic=topic, cursors=cursors, reconnected=reconnected)
     assert isinstance(found, Broken)
     assert (found.rule, found.deviation) == (rule, deviation)
@@ -176,10 +176,10 @@ def deviates(
     return found.because
 
 
-def with_entry(logs: Mapping[str, list[Told]], cluster: str, index: int, told: Told | None) -> dict[str, list[Told]]:
-    """The same logs with another entry at one place; None: it is left out, and those behind it move up."""
+def with_entry(logs: Mapping[str, list[Told]], cluster: str, index: int, entry: Told | None) -> dict[str, list[Told]]:
+    """The same logs with another entry at one place; None: it is left out, and the later ones move up."""
     changed = {label: list(entries) for label, entries in logs.items()}
-    changed[cluster][index : index + 1] = [] if told is None else [told]
+    changed[cluster][index : index + 1] = [] if entry is None else [entry]
     return changed
 
 
@@ -187,7 +187,7 @@ def and_then(logs: Mapping[str, list[Told]], cluster: str, *more: Told) -> dict[
     return {label: [*entries, *(more if label == cluster else ())] for label, entries in logs.items()}
 
 
-def test_logs_that_are_right_put_their_rules_to_the_test() -> None:
+def test_correct_logs_exercise_their_rules() -> None:
     found = judged(TWO)
     assert isinstance(found, Allowed)
     assert set(found.exercised) >= {
@@ -198,81 +198,84 @@ def test_logs_that_are_right_put_their_rules_to_the_test() -> None:
     assert set(three.exercised) >= {"REPL-06", "REPL-07", "REPL-09"}
 
 
-def test_a_message_that_does_not_come_through_is_lacking_once_all_has() -> None:
+def test_a_message_that_was_not_replicated_is_missing_once_all_links_are_drained() -> None:
     rule, because = broken(judged({**TWO, "B": TWO["B"][1:]}, cursors={}))
     assert (rule, because) == ("REPL-01", "B lacks a0 of A, though all has come through since")
 
 
-def test_messages_in_another_order_are_told() -> None:
+def test_messages_in_another_order_break_the_rule() -> None:
     topic = replace(TOPIC, published={"A": ("a0", "a1")}, own={})
     logs: dict[str, list[Told]] = {"A": [("A", "a0"), ("A", "a1")], "B": [("A", "a1"), ("A", "a0")]}
     assert broken(judged(logs, topic=topic, cursors={}))[0] == "REPL-01"
 
 
-def test_a_message_may_come_twice_only_where_the_link_came_back() -> None:
+def test_a_message_may_be_replicated_twice_only_after_a_reconnect() -> None:
     twice = and_then(TWO, "B", ("A", "a0"))
     assert broken(judged(twice)) == ("REPL-01", "B has a0 from A twice")
     assert isinstance(judged(twice, reconnected=(("A", "B"),)), Allowed)
 
 
-def test_with_deduplication_it_may_not_but_where_a_release_forgets_what_replicators_sent() -> None:
+def test_with_deduplication_a_message_replicated_twice_is_at_most_a_deviation() -> None:
     twice, link = and_then(TWO, "B", ("A", "a0")), (("A", "B"),)
     topic = replace(TOPIC, deduplication=True)
     assert broken(judged(twice, topic=topic, reconnected=link))[0] == "REPL-01"
-    moved = replace(topic, moved={"B": frozenset()})
-    deviates("REPL-01", RECOVERY_IGNORES_REPLICATOR_POSITIONS, twice, topic=moved, reconnected=link)
+    unloaded = replace(topic, moved={"B": frozenset()})
+    deviates("REPL-01", RECOVERY_IGNORES_REPLICATOR_POSITIONS, twice, topic=unloaded, reconnected=link)
 
 
-def test_a_topic_that_is_not_replicated_has_no_markers() -> None:
+def test_a_topic_without_replication_has_no_markers() -> None:
     rule, _ = broken(judged({"A": TWO["A"], "B": []}, topic=replace(TOPIC, is_replicated=False), cursors={}))
     assert rule == "REPL-18"
 
 
-def test_a_subscription_that_is_not_replicated_appears_nowhere_else() -> None:
+def test_a_subscription_that_is_not_replicated_appears_in_no_other_cluster() -> None:
     rule, because = broken(judged(TWO, topic=replace(TOPIC, own={("sub", "A"): False})))
     assert (rule, because) == ("REPL-18", "B has the subscription sub, which is not replicated, from elsewhere")
 
 
-def test_a_subscription_that_is_not_replicated_here_is_not_moved_by_one_of_its_name() -> None:
+def test_an_update_of_an_unreplicated_subscription_with_the_same_name_is_a_deviation() -> None:
     own = {("sub", "A"): True, ("sub", "B"): False}
     topic = replace(TOPIC, own=own, is_settled=False)
-    moved = {**CURSORS, "B": ClusterCursor(subscription="sub", mark_delete=at("B", 1), is_replicated=False)}
-    found = judged(TWO, topic=topic, cursors=moved)
+    unloaded = {**CURSORS, "B": ClusterCursor(subscription="sub", mark_delete=at("B", 1), is_replicated=False)}
+    found = judged(TWO, topic=topic, cursors=unloaded)
     assert isinstance(found, Broken)
     assert (found.rule, found.deviation) == ("REPL-18", UPDATE_OF_UNREPLICATED_SUBSCRIPTION)
     stays = {**CURSORS, "B": ClusterCursor(subscription="sub", mark_delete=at("B", -1), is_replicated=False)}
-    for here, cursors in ((replace(topic, acknowledged_at={("sub", "B"): frozenset({"a0"})}), moved), (topic, stays)):
+    for here, cursors in (
+        (replace(topic, acknowledged_at={("sub", "B"): frozenset({"a0"})}), unloaded),
+        (topic, stays),
+    ):
         allowed = judged(TWO, topic=here, cursors=cursors)
         assert isinstance(allowed, Allowed)
         assert "REPL-18" in allowed.exercised
 
 
-def test_a_snapshot_begins_only_when_something_was_published_since_the_last_one_began() -> None:
+def test_a_snapshot_begins_only_after_a_new_message_since_the_last_one() -> None:
     again = and_then(TWO, "A", ("A", SnapshotRequest("s2", "A")))
     rule, _ = broken(judged(again, times_ms={0: -10_000}))
     assert rule == "REPL-02"
-    news = {"A": [*TWO["A"], ("A", "a1"), ("A", SnapshotRequest("s2", "A"))], "B": [*TWO["B"], ("A", "a1")]}
+    new_message = {"A": [*TWO["A"], ("A", "a1"), ("A", SnapshotRequest("s2", "A"))], "B": [*TWO["B"], ("A", "a1")]}
     topic = replace(TOPIC, published={"A": ("a0", "a1")}, acknowledged_at={("sub", "A"): frozenset({"a0", "a1"})})
-    found = judged(news, topic=topic, times_ms={0: -10_000})
+    found = judged(new_message, topic=topic, times_ms={0: -10_000})
     assert isinstance(found, Allowed)
     assert "REPL-02" in found.exercised
 
 
-def test_who_comes_without_replication_may_have_the_next_one_begin_without_news() -> None:
+def test_a_new_unreplicated_subscription_may_cause_a_snapshot_without_new_messages() -> None:
     again = and_then(TWO, "A", ("A", SnapshotRequest("s2", "A")))
-    came = replace(TOPIC, unreplicated={"A": 1})
-    assert isinstance(judged(again, topic=came, times_ms={0: -10_000}), Allowed)
+    joined = replace(TOPIC, unreplicated={"A": 1})
+    assert isinstance(judged(again, topic=joined, times_ms={0: -10_000}), Allowed)
     once_more = and_then(again, "A", ("A", SnapshotRequest("s3", "A")))
-    assert broken(judged(once_more, topic=came, times_ms={0: -10_000}))[0] == "REPL-02"
+    assert broken(judged(once_more, topic=joined, times_ms={0: -10_000}))[0] == "REPL-02"
     elsewhere = replace(TOPIC, unreplicated={"B": 1})
     assert broken(judged(again, topic=elsewhere, times_ms={0: -10_000}))[0] == "REPL-02"
 
 
-def test_none_begins_while_a_replicator_is_not_connected() -> None:
+def test_no_snapshot_begins_while_a_replicator_is_disconnected() -> None:
     cut = replace(TOPIC, cut={("A", "B"): ((100, 5000),)})
     assert broken(judged(TWO, topic=cut))[0] == "REPL-03"
-    moved = broken(judged(TWO, topic=replace(cut, moved={"B": frozenset()})))
-    assert moved == broken(judged(TWO, topic=cut))
+    unloaded = broken(judged(TWO, topic=replace(cut, moved={"B": frozenset()})))
+    assert unloaded == broken(judged(TWO, topic=cut))
     deviates("REPL-09", REQUEST_BEFORE_REPLICATOR_EXISTS, TWO, topic=replace(cut, moved={"A": frozenset()}))
     # What was published less than two periods before it was connected again might not have had a snapshot anyway.
     for until_ms, is_exercised in ((5000, True), (700, False)):
@@ -282,7 +285,7 @@ def test_none_begins_while_a_replicator_is_not_connected() -> None:
         assert ("REPL-03" in before.exercised) == is_exercised
 
 
-def test_a_link_that_is_not_healed_yet_was_cut_until_everything_was_read() -> None:
+def test_a_link_that_is_not_healed_was_cut_until_the_read_back() -> None:
     cut = replace(TOPIC, cut={("A", "B"): ((100, None),)})
     assert broken(judged(TWO, topic=cut, at_ms=5000))[0] == "REPL-03"
     untold = judged(TWO, topic=cut)
@@ -290,7 +293,7 @@ def test_a_link_that_is_not_healed_yet_was_cut_until_everything_was_read() -> No
     assert "REPL-03" not in untold.exercised
 
 
-def test_of_a_link_that_a_catching_up_healed_nobody_knows_until_when_it_was_cut() -> None:
+def test_the_end_of_a_cut_that_catching_up_healed_is_unknown() -> None:
     cut = replace(TOPIC, cut={("A", "B"): ((0, 50), (100, None))})
     consumer = ClusterConsumer(cluster="A", topic="t", subscription="sub", passed=None)
     state = Replication(topics={"t": cut}, consumers={"k": consumer})
@@ -299,23 +302,23 @@ def test_of_a_link_that_a_catching_up_healed_nobody_knows_until_when_it_was_cut(
     assert caught_up.state.topics["t"].cut == {("A", "B"): ((0, 50),)}
 
 
-@pytest.mark.parametrize("told", [at("B", 0), at("B", 2), at("B", 7)], ids=["before the request", "its own", "ahead"])
-def test_an_answer_tells_a_position_between_the_request_and_itself(told: Position) -> None:
-    wrong: Told = ("B", SnapshotResponse("s", "B", told))
+@pytest.mark.parametrize("entry", [at("B", 0), at("B", 2), at("B", 7)], ids=["before the request", "its own", "ahead"])
+def test_a_response_has_a_position_between_the_request_and_itself(entry: Position) -> None:
+    wrong: Told = ("B", SnapshotResponse("s", "B", entry))
     logs = with_entry(with_entry(TWO, "B", 2, wrong), "A", 2, wrong)
     assert broken(judged(logs, cursors={}))[0] == "REPL-04"
 
 
-def test_an_answer_that_nobody_asked_for_is_told() -> None:
+def test_a_response_without_a_request_breaks_the_rule() -> None:
     assert broken(judged(with_entry(TWO, "B", 1, None), cursors={}))[0] == "REPL-04"
 
 
-def test_a_request_is_answered_once() -> None:
+def test_a_request_gets_one_response() -> None:
     twice = and_then(TWO, "B", ("B", SnapshotResponse("s", "B", at("B", 3))))
     assert broken(judged(twice))[0] == "REPL-05"
 
 
-def test_the_first_answer_of_a_cluster_counts() -> None:
+def test_the_first_response_of_a_cluster_counts() -> None:
     latest = SnapshotTaken("s", at("A", 6), {"B": at("B", 3), "C": at("C", 1)})
     found = judged(with_entry(THREE, "A", 7, ("A", latest)), cursors={}, topic=replace(TOPIC, own={}))
     assert broken(found)[0] == "REPL-06"
@@ -328,13 +331,13 @@ def test_the_first_answer_of_a_cluster_counts() -> None:
         SnapshotTaken("s", at("A", 2), {"B": at("B", 0)}),
         SnapshotTaken("s", at("A", 2), {}),
     ],
-    ids=["for where no answer is", "with what nobody told", "without an answer"],
+    ids=["not-at-a-response", "another-position", "without-a-response"],
 )
-def test_a_snapshot_is_made_of_answers(taken: SnapshotTaken) -> None:
+def test_a_snapshot_consists_of_its_responses(taken: SnapshotTaken) -> None:
     assert broken(judged(with_entry(TWO, "A", 3, ("A", taken)), cursors={}))[0] == "REPL-09"
 
 
-def test_among_three_clusters_there_is_a_second_round() -> None:
+def test_a_snapshot_among_three_clusters_has_a_second_round() -> None:
     one_round = {
         **THREE,
         "A": [*THREE["A"][:4], ("A", SnapshotTaken("s", at("A", 3), {"B": at("B", 1), "C": at("C", 1)}))],
@@ -342,7 +345,7 @@ def test_among_three_clusters_there_is_a_second_round() -> None:
     assert broken(judged(one_round, cursors={}, topic=replace(TOPIC, own={})))[0] == "REPL-07"
 
 
-def test_what_took_longer_than_the_timeout_is_not_completed() -> None:
+def test_a_snapshot_that_took_longer_than_the_timeout_is_not_completed() -> None:
     assert broken(judged(TWO, times_ms={3: 60_000, 4: 61_000}))[0] == "REPL-08"
     late = with_entry(with_entry(TWO, "A", 3, None), "A", 3, None)
     late["A"].insert(2, ("A", "a1"))
@@ -353,12 +356,12 @@ def test_what_took_longer_than_the_timeout_is_not_completed() -> None:
     assert "REPL-08" in found.exercised
 
 
-def test_an_update_is_to_a_snapshot_that_mark_delete_has_passed() -> None:
+def test_an_update_refers_to_a_snapshot_before_mark_delete() -> None:
     behind = {**CURSORS, "A": ClusterCursor(subscription="sub", mark_delete=at("A", 1))}
     assert broken(judged(TWO, cursors=behind))[0] == "REPL-12"
     assert broken(judged(TWO, cursors=behind, times_ms={4: 800}, at_ms=801))[0] == "REPL-12"
-    came_since = judged(TWO, cursors=behind, times_ms={4: 800}, at_ms=800)
-    assert isinstance(came_since, Allowed), came_since
+    read_since = judged(TWO, cursors=behind, times_ms={4: 800}, at_ms=800)
+    assert isinstance(read_since, Allowed), read_since
     forgot = judged(TWO, cursors=behind, topic=replace(TOPIC, killed=frozenset({"A"})))
     assert isinstance(forgot, Allowed), forgot
     nothing = SubscriptionUpdated("sub", {"B": at("B", 0)})
@@ -368,7 +371,7 @@ def test_an_update_is_to_a_snapshot_that_mark_delete_has_passed() -> None:
     assert broken(judged(early))[0] == "REPL-12"
 
 
-def test_of_two_snapshots_with_the_same_positions_the_one_that_was_complete_is_meant() -> None:
+def test_of_two_snapshots_with_equal_positions_the_update_refers_to_the_complete_one() -> None:
     asked: list[Told] = [("A", "a0"), ("A", SnapshotRequest("s", "A")), ("A", SnapshotRequest("s2", "A"))]
     answers: list[Told] = [("B", SnapshotResponse(name, "B", at("B", 2))) for name in ("s", "s2")]
     update: Told = ("A", SubscriptionUpdated("sub", {"B": at("B", 2)}))
@@ -387,7 +390,7 @@ def test_of_two_snapshots_with_the_same_positions_the_one_that_was_complete_is_m
 
 
 def two_snapshots() -> tuple[dict[str, list[Told]], ReplicatedTopic]:
-    """The dispatcher had read two snapshots when something was acknowledged, and one of them is kept."""
+    """The dispatcher had read two snapshots when a message was acknowledged, and the cache keeps one of them."""
     second: list[Told] = [
         ("A", "a1"),
         ("A", SnapshotRequest("s2", "A")),
@@ -409,7 +412,7 @@ def two_snapshots() -> tuple[dict[str, list[Told]], ReplicatedTopic]:
     return {"A": a, "B": b}, topic
 
 
-def test_an_update_is_to_a_snapshot_that_is_still_kept() -> None:
+def test_an_update_refers_to_a_snapshot_in_the_cache() -> None:
     logs, topic = two_snapshots()
     assert broken(judged(logs, topic=topic))[0] == "REPL-11"
     right = judged({**logs, "A": logs["A"][:-1]}, topic=topic)
@@ -417,7 +420,7 @@ def test_an_update_is_to_a_snapshot_that_is_still_kept() -> None:
     assert "REPL-11" in right.exercised
 
 
-def test_of_the_snapshots_that_mark_delete_passed_the_last_one_is_published() -> None:
+def test_the_last_snapshot_before_mark_delete_is_published() -> None:
     logs, topic = two_snapshots()
     both_kept = replace(topic, made=ReplicationSettings(("A", "B"), PERIOD_MS, TIMEOUT_MS, 2))
     passed = {**CURSORS, "A": ClusterCursor(subscription="sub", mark_delete=at("A", 8))}
@@ -444,7 +447,7 @@ def test_of_the_snapshots_that_mark_delete_passed_the_last_one_is_published() ->
     [(False, 0, 8), (True, 8, 8), (True, 0, 5)],
     ids=["more is to come", "it may have been passed before it was cached", "it is not passed"],
 )
-def test_of_a_snapshot_that_need_not_be_published_nothing_is_said(is_quiet: bool, first: int, mark_delete: int) -> None:
+def test_a_snapshot_that_need_not_be_published_is_not_judged(is_quiet: bool, first: int, mark_delete: int) -> None:
     logs, topic = two_snapshots()
     ahead = ReadAhead(begun_ms=2600, first=at("A", first), last=at("A", 8))
     both_kept = replace(
@@ -454,32 +457,32 @@ def test_of_a_snapshot_that_need_not_be_published_nothing_is_said(is_quiet: bool
     assert isinstance(judged(logs, topic=both_kept, cursors=passed, is_quiet=is_quiet), Allowed)
 
 
-def test_an_update_takes_effect_at_the_other_cluster() -> None:
+def test_an_update_takes_effect_in_the_other_cluster() -> None:
     left = {**CURSORS, "B": ClusterCursor(subscription="sub", mark_delete=at("B", -1))}
     assert broken(judged(TWO, cursors=left))[0] == "REPL-13"
     assert broken(judged(TWO, cursors={"A": CURSORS["A"]}))[0] == "REPL-13"
-    plain = {**CURSORS, "B": ClusterCursor(subscription="sub", mark_delete=at("B", 1), is_replicated=False)}
-    assert broken(judged(TWO, cursors=plain))[0] == "REPL-13"
+    unreplicated = {**CURSORS, "B": ClusterCursor(subscription="sub", mark_delete=at("B", 1), is_replicated=False)}
+    assert broken(judged(TWO, cursors=unreplicated))[0] == "REPL-13"
 
 
-def test_a_cluster_that_holds_for_acknowledged_what_nobody_acknowledged_is_ahead() -> None:
+def test_a_cluster_with_acks_that_no_consumer_sent_is_ahead() -> None:
     rule, because = broken(judged(TWO, topic=replace(TOPIC, acknowledged_at={})))
     assert rule == "REPL-14"
     assert "holds a0 for acknowledged" in because
 
 
-def test_a_snapshot_that_leaves_out_a_cluster_is_a_deviation_where_the_topic_was_loaded_anew() -> None:
+def test_a_snapshot_without_a_remote_cluster_is_a_deviation_after_a_reload() -> None:
     taken = SnapshotTaken("s", at("A", 2), {"B": at("B", 1)})
     one_round = [*THREE["A"][:3], ("A", taken)]
     logs = {**THREE, "A": one_round}
     alone = judged(logs, cursors={})
     assert isinstance(alone, Broken)
     assert (alone.rule, alone.deviation) == ("REPL-09", None)
-    moved = replace(TOPIC, moved={"A": frozenset()})
-    deviates("REPL-09", REQUEST_BEFORE_REPLICATOR_EXISTS, logs, topic=moved, cursors={})
+    unloaded = replace(TOPIC, moved={"A": frozenset()})
+    deviates("REPL-09", REQUEST_BEFORE_REPLICATOR_EXISTS, logs, topic=unloaded, cursors={})
 
 
-def test_a_backlog_of_markers_is_none() -> None:
+def test_a_backlog_of_markers_breaks_the_rule() -> None:
     counted = {**CURSORS, "A": ClusterCursor(subscription="sub", mark_delete=at("A", 4), backlog=2)}
     assert broken(judged(TWO, cursors=counted))[0] == "REPL-10"
 
@@ -488,7 +491,7 @@ ASLEEP: dict[str, list[Told]] = {
     "A": [("A", "a0"), ("A", SnapshotRequest("s", "A")), ("A", SnapshotRequest("s2", "A"))],
     "B": [("A", "a0"), ("A", SnapshotRequest("s", "A")), ("A", SnapshotRequest("s2", "A"))],
 }
-"""B is asked, and asked once more, and answers nothing."""
+"""B receives two requests and responds to neither."""
 IDLE = replace(TOPIC, is_settled=False, closed={"B": -100})
 
 
@@ -496,13 +499,13 @@ def times_of_both(second_ms: int) -> dict[str, dict[int, int]]:
     return {label: {1: 300, 2: second_ms} for label in "AB"}
 
 
-def test_a_cluster_whose_replicator_is_closed_answers_all_the_same() -> None:
+def test_a_cluster_whose_replicator_is_closed_responds_all_the_same() -> None:
     found = judged(TWO, topic=IDLE, closed=())
     assert isinstance(found, Allowed)
     assert "REPL-17" in found.exercised
 
 
-def test_that_it_sleeps_until_the_other_one_gives_up_is_a_deviation() -> None:
+def test_a_closed_replicator_that_reads_no_request_before_the_timeout_is_a_deviation() -> None:
     found = judged(ASLEEP, topic=IDLE, cursors={}, closed=(("B", "A"),), all_times_ms=times_of_both(300 + TIMEOUT_MS))
     assert isinstance(found, Broken)
     assert (found.rule, found.deviation) == ("REPL-17", CLOSED_REPLICATOR_READS_NO_REQUEST)
@@ -519,7 +522,7 @@ def test_that_it_sleeps_until_the_other_one_gives_up_is_a_deviation() -> None:
     ],
     ids=["it is waited for still", "it was opened", "it was never closed", "it was asked before"],
 )
-def test_nothing_is_said_of_an_answer_that_may_come(
+def test_a_response_that_may_still_arrive_is_not_judged(
     topic: ReplicatedTopic, closed: tuple[tuple[str, str], ...], second_ms: int
 ) -> None:
     found = judged(ASLEEP, topic=topic, cursors={}, closed=closed, all_times_ms=times_of_both(second_ms))

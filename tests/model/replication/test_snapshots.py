@@ -1,4 +1,4 @@
-"""Snapshots as they are made and cached, step by step; the document's worked example."""
+"""Building and caching snapshots, step by step; the document's worked example."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def pending(found: Builder | Snapshot) -> Builder:
     return found
 
 
-def test_the_worked_example_answers_6_and_7_the_second_stored_at_10_give_10_6_7() -> None:
+def test_the_worked_example_gives_the_mapping_10_6_7_in_one_round() -> None:
     waiting = pending(snapshots.answered(new_builder("B", "C"), "B", answer(6), stored_at=6, variant=ONE_ROUND))
     assert waiting.missing == ("C",)
     mapping = snapshots.answered(waiting, "C", answer(7), stored_at=10, variant=ONE_ROUND)
     assert mapping == Snapshot("A#1", 10, (("B", 6), ("C", 7)))
 
 
-def test_the_worked_example_with_its_second_round_has_the_same_positions_and_a_later_place() -> None:
+def test_the_worked_example_with_two_rounds_has_the_same_positions_and_a_later_local_one() -> None:
     building = pending(snapshots.answered(new_builder("B", "C"), "B", answer(6), stored_at=6))
     building = pending(snapshots.answered(building, "C", answer(7), stored_at=10))
     assert (building.round, building.missing) == (2, ("B", "C"))
@@ -46,13 +46,13 @@ def test_the_worked_example_with_its_second_round_has_the_same_positions_and_a_l
     )
 
 
-def test_the_worked_example_played_by_whole_clusters() -> None:
-    """Seven messages and a request in A when all are in C and six in B; B's answer is entry 8 of A, C's entry 10."""
+def test_whole_clusters_reproduce_the_worked_example() -> None:
+    """Seven messages and a request in A, all replicated to C and six to B. B's response is entry 8 of A, C's is 10."""
     clusters = after_both_answers(ONE_ROUND)
     assert snapshot_of(clusters) == Snapshot("A#1", 10, (("B", 6), ("C", 7)))
 
 
-def test_a_consumer_that_has_passed_10_moves_the_others_to_6_and_7() -> None:
+def test_a_consumer_that_passed_10_moves_the_others_to_6_and_7() -> None:
     clusters = after_both_answers(ONE_ROUND)
     clusters = all_acknowledged(clusters)
     clusters = at_rest(clusters)
@@ -60,7 +60,7 @@ def test_a_consumer_that_has_passed_10_moves_the_others_to_6_and_7() -> None:
     assert {name: one.mark_delete for name, one in there.items() if one and name != "A"} == {"B": 6, "C": 7}
 
 
-def test_played_with_its_second_round_the_positions_are_the_same_and_the_local_one_is_later() -> None:
+def test_whole_clusters_with_two_rounds_have_the_same_positions_and_a_later_local_one() -> None:
     snapshot = snapshot_of(at_rest(after_both_answers(DOCUMENT)))
     assert snapshot.positions == (("B", 6), ("C", 7))
     assert snapshot.local > 10
@@ -79,7 +79,7 @@ def after_both_answers(variant: ReplicationVariant) -> Clusters:
 
 
 def published(clusters: Clusters, number: int) -> Clusters:
-    """The clusters with so many more messages in A."""
+    """The clusters with this many more messages in A."""
     cluster = named(clusters, "A")
     for _ in range(number):
         cluster = topic.publish(cluster)
@@ -94,7 +94,7 @@ def drained(clusters: Clusters, owner: str, remote: str) -> Clusters:
 
 
 def at_rest(clusters: Clusters) -> Clusters:
-    """The clusters when nothing is under way."""
+    """The clusters once nothing is in flight."""
     before = None
     while before != clusters:
         before = clusters
@@ -123,24 +123,24 @@ def snapshot_of(clusters: Clusters) -> Snapshot:
     return snapshot
 
 
-def test_a_later_answer_of_the_same_cluster_changes_nothing() -> None:
+def test_a_later_response_of_the_same_cluster_changes_nothing() -> None:
     waiting = pending(snapshots.answered(new_builder("B", "C"), "B", answer(6), stored_at=6))
     assert snapshots.answered(waiting, "B", answer(9), stored_at=9) == waiting
 
 
-def test_an_answer_of_another_round_changes_nothing() -> None:
+def test_a_response_of_another_round_changes_nothing() -> None:
     builder = new_builder("B", "C")
     assert snapshots.answered(builder, "B", answer(6, round=2), stored_at=6) is builder
 
 
-def test_a_cache_keeps_the_newest_by_their_local_positions_whatever_the_order_they_come_in() -> None:
+def test_a_cache_keeps_the_newest_snapshots_by_local_position_in_any_order() -> None:
     cache: Cache = ()
     for local in (5, 9, 3, 7):
         cache = snapshots.cached(cache, Snapshot(f"A#{local}", local, ()), limit=3)
     assert [one.local for one in cache] == [5, 7, 9]
 
 
-def test_what_mark_delete_has_passed_leaves_the_cache_and_the_last_of_it_is_published() -> None:
+def test_snapshots_before_mark_delete_leave_the_cache_and_the_last_one_is_published() -> None:
     cache = tuple(Snapshot(f"A#{local}", local, ()) for local in (3, 5, 9))
     assert snapshots.passed(cache, 2) == (cache, None)
     assert snapshots.passed(cache, 5) == (cache[2:], cache[1])

@@ -1,4 +1,4 @@
-"""A connected replicator that passes nothing on breaks REPL-01; one that a large message stopped does so by name."""
+"""A connected replicator that replicates nothing breaks REPL-01; one stuck on a large message is a deviation."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ LARGE = replace(
 
 
 def judged(*messages: str, known: frozenset[str] = frozenset()) -> Judged:
-    """What is left possible once a replicator stood still before these messages."""
+    """The verdict after a replicator was stuck before these messages."""
     consumer = ClusterConsumer(cluster="A", topic="t", subscription="sub")
     state = Replication(topics={"t": LARGE}, consumers={"k": consumer})
     return judge(state, CatchUp("k", prefix="c"), ReplicatorStalled("A", "B", 30.0, messages), known)
 
 
 @pytest.mark.parametrize("messages", [("a1",), ("a0", "big"), ()], ids=["behind it", "before it", "markers alone"])
-def test_a_replicator_that_stands_still_breaks_the_rule(messages: tuple[str, ...]) -> None:
+def test_a_stuck_replicator_breaks_the_rule(messages: tuple[str, ...]) -> None:
     found = judged(*messages, known=frozenset({REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE}))
     assert isinstance(found, Broken)
     assert (found.rule, found.deviation) == ("REPL-01", None)
     assert "the replicator of A to B was connected, and passed on nothing for 30 s" in found.because
 
 
-def test_one_that_a_large_message_stopped_is_a_deviation() -> None:
+def test_a_replicator_stuck_on_a_large_message_is_a_deviation() -> None:
     found = judged("big", "a1")
     assert isinstance(found, Broken)
     assert (found.rule, found.deviation) == ("REPL-01", REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE)
 
 
-def test_where_that_is_known_the_example_goes_on_with_all_links_healed_and_nothing_settled() -> None:
+def test_after_the_known_deviation_the_example_continues_with_healed_links_and_nothing_settled() -> None:
     found = judged("big", "a1", known=frozenset({REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE}))
     assert isinstance(found, Allowed)
     assert (found.exercised, found.deviations) == (("REPL-01",), (REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE,))

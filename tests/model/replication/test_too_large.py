@@ -1,4 +1,4 @@
-"""A message that is nearly as large as may be is replicated like any other; that one is not is a deviation by name."""
+"""A message close to the size limit must be replicated like any other; that one is not is a deviation."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ PASSED_OVER: dict[str, list[Told]] = {"A": [("A", "big"), ("A", "a1")], "B": [("
 
 
 @pytest.mark.parametrize("is_settled", [False, True])
-def test_a_large_message_that_is_passed_over_is_a_deviation(is_settled: bool) -> None:
+def test_a_large_message_that_was_not_replicated_is_a_deviation(is_settled: bool) -> None:
     topic = replace(LARGE, is_settled=is_settled)
     deviates("REPL-01", TOO_LARGE_TO_REPLICATE, PASSED_OVER, topic=topic, cursors={})
 
 
-def test_where_everything_else_has_come_through_it_lacks_the_large_one_alone() -> None:
+def test_the_deviation_explains_a_large_message_that_alone_is_missing() -> None:
     topic = replace(LARGE, published={"A": ("a1", "big")}, is_settled=True)
     logs: dict[str, list[Told]] = {"A": [("A", "a1"), ("A", "big")], "B": [("A", "a1")]}
     found = judged(logs, topic=topic, cursors={})
@@ -48,7 +48,7 @@ def test_where_everything_else_has_come_through_it_lacks_the_large_one_alone() -
 
 
 @pytest.mark.parametrize("of_b", [[("A", "a2")], [("A", "a2"), ("A", "a1")]], ids=["passed over", "out of order"])
-def test_it_is_none_where_anything_else_is_wrong(of_b: list[Told]) -> None:
+def test_the_deviation_explains_nothing_if_anything_else_is_wrong(of_b: list[Told]) -> None:
     of_a: list[Told] = [("A", "big"), ("A", "a1"), ("A", "a2")]
     known = frozenset({TOO_LARGE_TO_REPLICATE})
     topic = replace(LARGE, published={"A": ("big", "a1", "a2")})
@@ -57,7 +57,7 @@ def test_it_is_none_where_anything_else_is_wrong(of_b: list[Told]) -> None:
     assert (found.rule, found.deviation) == ("REPL-01", None)
 
 
-def test_what_is_lacking_at_the_end_beside_a_large_one_is_told() -> None:
+def test_a_missing_message_besides_a_large_one_breaks_the_rule() -> None:
     of_a: list[Told] = [("A", "big"), ("A", "a1"), ("A", "a2")]
     topic = replace(LARGE, published={"A": ("big", "a1", "a2")}, is_settled=True)
     logs: dict[str, list[Told]] = {"A": of_a, "B": [("A", "a1")]}
@@ -66,14 +66,14 @@ def test_what_is_lacking_at_the_end_beside_a_large_one_is_told() -> None:
     assert found.because == "B lacks a2 of A, though all has come through since"
 
 
-def test_its_own_cluster_may_then_hold_it_for_acknowledged_though_nobody_was_given_it() -> None:
-    """An update from where it never came says that everything is acknowledged."""
+def test_the_source_cluster_may_then_have_an_ack_for_an_undelivered_large_message() -> None:
+    """An update from a cluster that never stored it says that everything is acknowledged."""
     logs = {**TWO, "B": TWO["B"][1:]}
     cursors = {"A": ClusterCursor(subscription="sub", mark_delete=at("A", 4))}
     topic = replace(TOPIC, acknowledged_at={}, is_settled=False)
-    plain = judged(logs, topic=topic, cursors=cursors)
-    assert isinstance(plain, Broken)
-    assert (plain.rule, plain.deviation) == ("REPL-14", None)
+    unexplained = judged(logs, topic=topic, cursors=cursors)
+    assert isinstance(unexplained, Broken)
+    assert (unexplained.rule, unexplained.deviation) == ("REPL-14", None)
     large = judged(logs, topic=replace(topic, nearly_full=frozenset({"a0"})), cursors=cursors)
     assert isinstance(large, Broken)
     assert large.deviation == TOO_LARGE_TO_REPLICATE
@@ -92,7 +92,7 @@ def test_its_own_cluster_may_then_hold_it_for_acknowledged_though_nobody_was_giv
     ],
     ids=["there is room", "there may be none", "how large it may be is not known"],
 )
-def test_large_is_what_leaves_no_room_for_what_replicators_add(
+def test_a_message_is_large_if_it_leaves_no_room_for_the_replicators_metadata(
     outcome: Outcome, size_bytes: int, largest_bytes: int, is_it: bool
 ) -> None:
     made = ReplicationSettings(("A", "B"), PERIOD_MS, TIMEOUT_MS, 1, largest_bytes)
