@@ -8,11 +8,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from conformance.brokers.tried import tried
 from conformance.faults import catalogue
 from conformance.harness_error import HarnessError
 from conformance.report.docs import hunts
 from conformance.report.docs.deviations import deviations_page
 from conformance.report.docs.markdown import buffers_page, defects_page, draining_page, exploration_page, rules_page
+from conformance.report.docs.releases import capabilities_page, releases_page
 from conformance.report.docs.settings import settings_page
 from conformance.report.pages.rounds import rounds_page
 from conformance.report.sentences.forms import json_schema
@@ -41,6 +43,8 @@ def pages(folder: Path) -> dict[str, str]:
         f"{REFERENCE}/draining.md": draining_page(draining.TABLE),
         f"{REFERENCE}/chunk-buffers.md": buffers_page(assembly.TABLE),
         f"{REFERENCE}/settings.md": settings_page(),
+        f"{REFERENCE}/capabilities.md": capabilities_page(),
+        f"{REFERENCE}/releases.md": releases_page(tried()),
     }
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from conformance.brokers.obtaining.artifacts import NotPublished, artifact
+from conformance.brokers.obtaining.artifacts import Coordinates, NotPublished, artifact
 from conformance.brokers.obtaining.assembly import assembled
 from conformance.brokers.obtaining.cache import cache_folder
 from conformance.brokers.obtaining.unpack import unpacked
@@ -80,7 +80,19 @@ def release_archive(version: str) -> Path:
         NotPublished: there is none of that version.
         HarnessError: it cannot be fetched or verified.
     """
-    return artifact("org.apache.pulsar", "pulsar-server-distribution", version, packaging="tar.gz", classifier="bin")
+    wanted = distribution_of(version)
+    return artifact(wanted.group, wanted.name, version, packaging=wanted.packaging, classifier=wanted.classifier)
+
+
+def distribution_of(version: str) -> Coordinates:
+    """The server distribution of a release in Maven Central, which not all releases have there."""
+    return Coordinates(
+        group="org.apache.pulsar",
+        name="pulsar-server-distribution",
+        version=version,
+        packaging="tar.gz",
+        classifier="bin",
+    )
 
 
 def release_at(path: Path) -> Release:

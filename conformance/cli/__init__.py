@@ -24,6 +24,7 @@ from conformance.cli.fetch import fetch
 from conformance.cli.machines import machines
 from conformance.cli.parameters.connection import hide_token
 from conformance.cli.parameters.output import NAME
+from conformance.cli.releases import releases
 from conformance.cli.replay import replay
 from conformance.cli.report import report
 from conformance.cli.rules import rules
@@ -44,7 +45,21 @@ def cli() -> None:
     """Checks an Apache Pulsar release, rule by rule, against a model of its documented semantics."""
 
 
-for command in (check, clean, compact, defects, explore, fetch, machines, replay, report, rules, soak, verify):
+for command in (
+    check,
+    clean,
+    compact,
+    defects,
+    explore,
+    fetch,
+    machines,
+    releases,
+    replay,
+    report,
+    rules,
+    soak,
+    verify,
+):
     cli.add_command(command)
 
 

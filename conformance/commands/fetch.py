@@ -9,6 +9,7 @@ from rich.console import Console
 
 from conformance.brokers.launching.agent import agent_jar
 from conformance.brokers.obtaining.artifacts import checksum_of
+from conformance.brokers.obtaining.assembly import origin_of
 from conformance.brokers.obtaining.cache import cache_folder
 from conformance.brokers.obtaining.java import find_java
 from conformance.brokers.release import fetched_release, release_archive
@@ -26,8 +27,8 @@ def fetch(releases: Sequence[str], clients: Sequence[str], *, out: Console) -> i
         out.print(line, soft_wrap=True, markup=False, highlight=False)
 
     for version in releases:
-        archive = release_archive(version)
-        say(f"Pulsar {version}: {fetched_release(version).folder} ({_verified(archive)})")
+        folder = fetched_release(version).folder
+        say(f"Pulsar {version}: {folder} ({_obtained(version, folder)})")
     agent = agent_jar()
     say(f"Byteman: {agent} ({_verified(agent)})")
     for version in clients:
@@ -36,6 +37,14 @@ def fetch(releases: Sequence[str], clients: Sequence[str], *, out: Console) -> i
     say(f"Java {java.major}: {java.executable}")
     say(f"No network is needed to check what is in {cache_folder()}.")
     return 0
+
+
+def _obtained(version: str, folder: Path) -> str:
+    origin = origin_of(folder)
+    if origin is None:
+        return _verified(release_archive(version))
+    own = "" if origin.has_own_configuration else ", with the defaults of its code"
+    return f"assembled from {origin.jars} artifacts, each verified{own}"
 
 
 def _verified(file: Path) -> str:

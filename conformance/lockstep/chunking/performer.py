@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from conformance.clients import protocol_pb2 as pb
 from conformance.clients.admin.backlog import unacknowledged
 from conformance.clients.admin.http import AdminError
+from conformance.clients.admin.stored_log import last_stored
 from conformance.clients.outcomes import ServerRefused
 from conformance.clients.security.service import Service
 from conformance.clients.wire import read_log as logs
@@ -396,8 +397,11 @@ class Chunks:
 
     def _log(self, topic: str) -> Iterator[LoggedPart]:
         # Only digests are kept, and few entries are on their way: they may be as large as a broker takes.
-        for entry in logs.each_entry(self._world.reader, topic, timeout_s=ANSWER_TIMEOUT_S, ahead=READ_AHEAD):
-            yield _logged(entry)
+        last = last_stored(self._world.admin.internal_stats(topic))
+        reader = self._world.reader
+        if last is not None:
+            for entry in logs.each_entry(reader, topic, timeout_s=ANSWER_TIMEOUT_S, last=last, ahead=READ_AHEAD):
+                yield _logged(entry)
 
     def _backlog(self, topic: str, subscription: str) -> AnyOutcome:
         consumers = self._on(topic, subscription)

@@ -18,10 +18,11 @@ _Type = pb.BaseCommand
 class Peer:
     """Takes one connection on a port of its own, shakes hands, and leaves the rest to the test."""
 
-    def __init__(self, *, shakes_hands: bool = True) -> None:
+    def __init__(self, *, shakes_hands: bool = True, protocol_version: int = 19) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.service_url = f"pulsar://127.0.0.1:{self._listener.getsockname()[1]}"
         self._shakes_hands = shakes_hands
+        self._protocol_version = protocol_version
         self._decoder = FrameDecoder()
         self._received: deque[Frame] = deque()
         self._ready = threading.Event()
@@ -35,7 +36,9 @@ class Peer:
             self._socket = accepted
             if self._shakes_hands:
                 assert self.receive().command.type == _Type.CONNECT
-                connected = pb.CommandConnected(server_version="peer", protocol_version=19, max_message_size=5242880)
+                connected = pb.CommandConnected(
+                    server_version="peer", protocol_version=self._protocol_version, max_message_size=5242880
+                )
                 self.send(encode_frame(pb.BaseCommand(type=_Type.CONNECTED, connected=connected)))
             self._ready.set()
 
@@ -82,9 +85,9 @@ class Peer:
 
 
 @contextlib.contextmanager
-def peer(*, shakes_hands: bool = True) -> Iterator[Peer]:
+def peer(*, shakes_hands: bool = True, protocol_version: int = 19) -> Iterator[Peer]:
     """A peer for the length of a test."""
-    it = Peer(shakes_hands=shakes_hands)
+    it = Peer(shakes_hands=shakes_hands, protocol_version=protocol_version)
     try:
         yield it
     finally:

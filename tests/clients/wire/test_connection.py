@@ -12,9 +12,13 @@ import pytest
 from conformance.clients import protocol_pb2 as pb
 from conformance.clients.outcomes import ConnectionLost, Lost, NoAnswer, Receipt, SendError, ServerRefused
 from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.connection import Connection
+from conformance.clients.wire.consumer import WireConsumer
 from conformance.clients.wire.frames import MalformedFrame, encode_frame
 from conformance.clients.wire.producer import WireProducer
+from conformance.clients.wire.pump import Pump
 from conformance.harness_error import HarnessError
+from conformance.wait import Deadline
 from model.log import Position
 from tests.clients.wire.peer import Peer, peer
 from tests.polling import eventually
@@ -22,6 +26,7 @@ from tests.polling import eventually
 TOPIC = "persistent://public/default/t"
 _Type = pb.BaseCommand
 PING = encode_frame(pb.BaseCommand(type=_Type.PING, ping=pb.CommandPing()))
+PONG = encode_frame(pb.BaseCommand(type=_Type.PONG, pong=pb.CommandPong()))
 
 
 def receipt(producer_id: int, sequence_id: int, entry: int) -> bytes:
@@ -277,3 +282,61 @@ def test_commands_for_other_clients_are_passed_over(other: Peer, opened: tuple[W
     migrated = b"\x00\x00\x00\x06\x00\x00\x00\x02\x08\x44"
     other.send(migrated + receipt(77, 1, 0) + receipt(number, 1, 0))
     assert producer.answer(ticket, timeout_s=5) == Receipt(1, 0, Position(7, 0))
+
+
+@pytest.fixture
+def connection(request: pytest.FixtureRequest) -> Iterator[tuple[Peer, Connection]]:
+    """A connection to a peer that speaks the version of the protocol that is the test's parameter."""
+    pump = Pump()
+    with peer(protocol_version=request.param) as other:
+        connection = Connection.open(other.service_url, pump, Deadline.after(5))
+        yield other, connection
+        connection.abort()
+
+
+def acknowledging(connection: Connection, *, timeout_s: float = 5.0) -> threading.Thread:
+    acting = threading.Thread(
+        target=lambda: WireConsumer(connection, 1).ack([Position(3, 4)], timeout_s=timeout_s), daemon=True
+    )
+    acting.start()
+    return acting
+
+
+@pytest.mark.parametrize("connection", [16], indirect=True)
+def test_without_receipts_an_ack_is_done_when_the_ping_after_it_is_answered(
+    connection: tuple[Peer, Connection],
+) -> None:
+    other, opened = connection
+    assert not opened.has_receipts
+    acting = acknowledging(opened)
+    ack = other.receive().command
+    assert (ack.type, ack.ack.HasField("request_id")) == (_Type.ACK, False)
+    assert other.receive().command.type == _Type.PING
+    assert acting.is_alive()
+    other.send(PONG)
+    acting.join(5)
+    assert not acting.is_alive()
+
+
+@pytest.mark.parametrize("connection", [16], indirect=True)
+def test_without_receipts_an_ack_that_no_pong_follows_has_no_answer(connection: tuple[Peer, Connection]) -> None:
+    other, opened = connection
+    with pytest.raises(NoAnswer, match="an acknowledgment"):
+        WireConsumer(opened, 1).ack([Position(3, 4)], timeout_s=0.2)
+    other.receive()
+    other.receive()
+    other.send(PONG)  # of the ack before: the next one has a number of its own
+    with pytest.raises(NoAnswer):
+        opened.await_done(Deadline.after(0.2), what="an acknowledgment")
+
+
+@pytest.mark.parametrize("connection", [17], indirect=True)
+def test_with_receipts_an_ack_is_done_when_it_is_answered(connection: tuple[Peer, Connection]) -> None:
+    other, opened = connection
+    assert opened.has_receipts
+    acting = acknowledging(opened)
+    ack = other.receive().command.ack
+    response = pb.CommandAckResponse(consumer_id=1, request_id=ack.request_id)
+    other.send(encode_frame(pb.BaseCommand(type=_Type.ACK_RESPONSE, ack_response=response)))
+    acting.join(5)
+    assert not acting.is_alive()

@@ -1,0 +1,52 @@
+"""The releases that the suite has tried: how each was obtained, and what a short check of it came to. Data, no code.
+
+It is kept in ``tried.json``, which ``python -m tests.quality.releases`` extends; the documentation draws its table.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+FILE: Final = Path(__file__).with_name("tried.json")
+
+How = Literal["tarball", "assembled", "not available"]
+"""From its server distribution, from its artifacts, or not at all."""
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One check of a release."""
+
+    date: str
+    client: str
+    rules: str
+    seed: int
+    seconds: float
+    start_s: float
+    """How long its first start took, until the broker was ready and asked what it lacks."""
+    exit_status: int
+    operations: int
+    verdicts: dict[str, int]
+    violated: tuple[str, ...] = ()
+    harness_error: str | None = None
+
+
+class Tried(msgspec.Struct, frozen=True, kw_only=True):
+    """A release. ``why`` it is not available; ``jars`` and ``seconds`` are of assembling it."""
+
+    version: str
+    how: How
+    why: str | None = None
+    jars: int | None = None
+    has_own_configuration: bool = True
+    seconds: float | None = None
+    check: Check | None = None
+
+
+@cache
+def tried() -> tuple[Tried, ...]:
+    """All releases that were tried, the oldest first."""
+    return msgspec.json.decode(FILE.read_bytes(), type=tuple[Tried, ...])

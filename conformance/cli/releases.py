@@ -1,0 +1,25 @@
+"""``releases`` as it is typed."""
+
+from __future__ import annotations
+
+import click
+
+from conformance.cli.parameters.output import consoles
+from conformance.cli.parameters.types import PULSAR
+
+
+@click.command()
+@click.argument("versions", metavar="[RELEASE]...", nargs=-1, type=PULSAR)
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+def releases(versions: tuple[str, ...], as_json: bool) -> None:
+    """List releases of Pulsar: how each is obtained, and whether the cache has it.
+
+    Without a RELEASE: those that the suite has tried, and those in the cache. Maven Central is asked for the others.
+    """
+    from conformance.commands import releases as listing
+
+    found = listing.releases(versions)
+    if as_json:
+        click.echo(listing.as_json(found))
+    else:
+        listing.list_releases(found, consoles()[0])

@@ -1,0 +1,105 @@
+"""The pages of the documentation on releases: those that were tried, and what a release may lack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from conformance.brokers.tried import Check, Tried
+from conformance.lockstep.capabilities import (
+    REQUIREMENTS,
+    AdminRequest,
+    AtMost,
+    ClientOption,
+    Dispatcher,
+    HasSetting,
+    IsOn,
+    Question,
+    StatsField,
+)
+from conformance.report.docs.markdown import grid, page
+from conformance.tenancy.cluster_settings import CLASSIC
+
+_RELEASES = """\
+Releases that the suite has obtained and checked for a short while, each with one seed.
+[Brokers](../brokers.md#a-release-as-a-local-process) says how a release is obtained. `pulsar-conformance releases`
+prints the first columns, and says what the cache has. `pulsar-conformance releases 4.0.3` asks Maven Central for a
+release that is not in the table.
+
+A short check exercises a part of the rules only. [Deviations](deviations.md) are known for the releases on which they
+were seen, so on another release the same behaviour is a violation until somebody has
+[triaged](../extending.md#a-release) it. Exit status 2 without a harness error says that rules were not exercised.
+`python -m tests.quality.releases VERSION ...` writes this table's data."""
+
+_CAPABILITIES = """\
+What a release, a client or a deployment may lack, and what needs it. A running broker is asked, and the installed
+pulsar-client by its signatures; nothing is decided by a version. Where something is missing, the rules are *not
+decidable*, and the operations are left out of every example, so that a seed repeats the others. What can be done to the
+broker's process (restart, kill, freeze, failpoints, several clusters) is what a machine needs:
+`pulsar-conformance machines` lists it.
+
+A broker whose protocol has no receipts for acknowledgments (before version 17) needs no entry: the wire client sends a
+PING after the ack, and waits for the PONG."""
+
+
+def releases_page(tried: Sequence[Tried]) -> str:
+    """The table of releases."""
+    headings = ("release", "obtained", "start", "exit status", "verdicts", "violated", "check")
+    return page("Releases", _RELEASES, grid(headings, [_release(one) for one in tried]))
+
+
+def _release(one: Tried) -> tuple[str, ...]:
+    if one.check is None:
+        return (one.version, one.why or one.how, "", "", "", "", "")
+    check = one.check
+    verdicts = ", ".join(f"{count} {verdict.replace('-', ' ')}" for verdict, count in check.verdicts.items())
+    status = f"{check.exit_status}" + (f" ({check.harness_error})" if check.harness_error else "")
+    return (
+        one.version,
+        _obtained(one),
+        f"{check.start_s:g} s",
+        status,
+        verdicts,
+        ", ".join(check.violated) or "-",
+        _told(check),
+    )
+
+
+def _obtained(one: Tried) -> str:
+    if one.how != "assembled":
+        return one.how
+    own = "" if one.has_own_configuration else "; defaults of its code"
+    return f"assembled from {one.jars} jars in {one.seconds:.0f} s{own}"
+
+
+def _told(check: Check) -> str:
+    what = f"{check.rules}, seed {check.seed}, {check.seconds:g} s, {check.operations:,} operations"
+    return f"{what}, pulsar-client {check.client}, {check.date}"
+
+
+def capabilities_page() -> str:
+    """The table of capabilities."""
+    rows = [(one.name, _asked(one.asks), ", ".join(one.rules) or "-", one.withheld or "-") for one in REQUIREMENTS]
+    return page(
+        "Capabilities", _CAPABILITIES, grid(("capability", "asked for", "rules that need it", "without it"), rows)
+    )
+
+
+def _asked(question: Question) -> str:
+    match question:
+        case AdminRequest(path):
+            return f"the admin request `TOPIC/{path}`"
+        case StatsField(part, name):
+            return f"the field `{name}` of `{part}` in a topic's stats"
+        case HasSetting(name):
+            return f"the setting `{name}`"
+        case IsOn(names):
+            return " and ".join(f"`{name}=true`" for name in names)
+        case AtMost(limits):
+            return " or ".join(f"`{name}` at most {largest:g}" for name, (_, largest) in limits.items())
+        case Dispatcher():
+            return f"the setting `{CLASSIC}`"
+        case ClientOption(name):
+            return f"the option `{name}` of pulsar-client"
+        case _:
+            assert_never(question)

@@ -1,0 +1,74 @@
+"""``releases``: what is listed without a network, and what Maven Central is asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from conformance.brokers.obtaining.assembly import ORIGIN_FILE
+from conformance.brokers.obtaining.cache import ENVIRONMENT_VARIABLE
+from conformance.brokers.tried import tried
+from conformance.cli import cli
+from conformance.commands.releases import order
+
+IN_CACHE = "7.7.7"
+
+
+def listed(*versions: str) -> dict[str, dict[str, object]]:
+    ran = CliRunner().invoke(cli, ["releases", *versions, "--json"], catch_exceptions=False)
+    assert ran.exit_code == 0
+    return {one["version"]: one for one in json.loads(ran.stdout)}
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path))
+    return tmp_path / "releases"
+
+
+def test_without_versions_it_lists_what_was_tried_and_what_the_cache_has(cache: Path) -> None:
+    (cache / IN_CACHE / "lib").mkdir(parents=True)
+    (cache / "4.0.8.lock").touch()
+    found = listed()
+    assert list(found) == [*(one.version for one in tried()), IN_CACHE]
+    assert [one["version"] for one in found.values() if one["is_cached"]] == [IN_CACHE]
+    assert found[IN_CACHE]["how"] == "tarball"
+    assert {version: one["how"] for version, one in found.items() if version != IN_CACHE} == {
+        one.version: one.how for one in tried()
+    }
+
+
+def test_an_assembled_release_in_the_cache_is_told_from_a_distribution(cache: Path) -> None:
+    (cache / IN_CACHE / "lib").mkdir(parents=True)
+    origin = {"version": IN_CACHE, "jars": 1, "has_own_configuration": True, "seconds": 1.0}
+    (cache / IN_CACHE / ORIGIN_FILE).write_text(json.dumps(origin))
+    assert listed(IN_CACHE)[IN_CACHE]["how"] == "assembled"
+
+
+def test_maven_central_is_asked_for_a_release_that_nobody_tried() -> None:
+    assert listed("9.9.9")["9.9.9"] == {
+        "version": "9.9.9",
+        "how": "not available",
+        "is_cached": False,
+        "note": "Maven Central has no part of it",
+    }
+
+
+def test_the_table_says_the_same_for_people() -> None:
+    ran = CliRunner().invoke(cli, ["releases", "9.9.9"], catch_exceptions=False)
+    assert ran.stdout.splitlines()[1].split() == [
+        "9.9.9",
+        "not",
+        "available",
+        "-",
+        *["Maven", "Central", "has", "no", "part", "of", "it"],
+    ]
+
+
+def test_releases_are_in_the_order_of_their_numbers() -> None:
+    versions = ["5.0.0", "4.0.10", "5.0.0-M1", "4.0.9", "mine"]
+    assert sorted(versions, key=order) == ["4.0.9", "4.0.10", "5.0.0-M1", "5.0.0", "mine"]
+    assert list(tried()) == sorted(tried(), key=lambda one: order(one.version))

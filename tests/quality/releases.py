@@ -1,0 +1,121 @@
+"""Obtains releases, checks each for a short while, and writes down the result: ``python -m tests.quality.releases``.
+
+The table of the documentation is drawn from what it writes (``conformance/brokers/tried.json``). An entry replaces the
+former one of the same release. A release that is in the cache keeps the time that its assembling took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+
+from conformance.brokers.obtaining.assembly import origin_of
+from conformance.brokers.release import fetched_release
+from conformance.brokers.tried import FILE, Check, Tried, tried
+from conformance.commands.releases import order
+from conformance.harness_error import HarnessError
+from conformance.wait import Deadline
+
+RULES = "DEDUP,ACK,CHUNK,KEY"
+LATE_S = 300.0
+"""How much longer than its budget a check may take."""
+_UP = re.compile(r"\[ *(\d+) s\] Pulsar \S+ is up")
+
+
+class _Rule(msgspec.Struct):
+    id: str
+    verdict: str
+
+
+class _Verdicts(msgspec.Struct):
+    """The part of ``--json`` that is written down."""
+
+    date: str
+    release: str
+    clients: dict[str, str]
+    exit_status: int
+    operations: int
+    seconds: float
+    rules: list[_Rule]
+    harness_errors: list[str]
+
+
+def tried_now(version: str, *, rules: str, budget_s: int, seed: int) -> Tried:
+    """Obtain a release and check it."""
+    try:
+        folder = fetched_release(version).folder
+    except HarnessError as harness_error:
+        return Tried(version=version, how="not available", why=str(harness_error))
+    check = checked(version, rules=rules, budget_s=budget_s, seed=seed)
+    origin = origin_of(folder)
+    if origin is None:
+        return Tried(version=version, how="tarball", check=check)
+    return Tried(
+        version=version,
+        how="assembled",
+        jars=origin.jars,
+        has_own_configuration=origin.has_own_configuration,
+        seconds=origin.seconds,
+        check=check,
+    )
+
+
+def checked(version: str, *, rules: str, budget_s: int, seed: int) -> Check:
+    """Check a release with the command that users have."""
+    with tempfile.TemporaryDirectory() as folder:
+        verdicts = Path(folder, "verdicts.json")
+        words = ["--broker", version, "--rules", rules, "--budget", f"{budget_s}s", "--seed", str(seed)]
+        ended = subprocess.run(
+            [sys.executable, "-m", "conformance", "check", *words, "--report", f"{folder}/report", "--json", verdicts],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=Deadline.after(budget_s + LATE_S).left_s,
+            check=False,
+        )
+        print(ended.stdout, file=sys.stderr)
+        said = msgspec.json.decode(verdicts.read_bytes(), type=_Verdicts)
+    up = _UP.search(ended.stdout)
+    return Check(
+        date=said.date[:10],
+        client=said.clients.get("official", ""),
+        rules=rules,
+        seed=seed,
+        seconds=round(said.seconds),
+        start_s=float(up[1]) if up else 0.0,
+        exit_status=ended.returncode,
+        operations=said.operations,
+        verdicts=dict(Counter(rule.verdict for rule in said.rules)),
+        violated=tuple(rule.id for rule in said.rules if rule.verdict in ("violated", "suspected")),
+        harness_error=said.harness_errors[0].splitlines()[0] if said.harness_errors else None,
+    )
+
+
+def write_down(one: Tried) -> None:
+    """Put an entry into the file, instead of the former one of the same release."""
+    tried.cache_clear()
+    entries = {**{entry.version: entry for entry in tried()}, one.version: one}
+    ordered = sorted(entries.values(), key=lambda entry: order(entry.version))
+    FILE.write_bytes(msgspec.json.format(msgspec.json.encode(ordered)) + b"\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("versions", nargs="+")
+    parser.add_argument("--rules", default=RULES)
+    parser.add_argument("--budget-s", type=int, default=90)
+    parser.add_argument("--seed", type=int, default=11)
+    asked = parser.parse_args()
+    for version in asked.versions:
+        write_down(tried_now(version, rules=asked.rules, budget_s=asked.budget_s, seed=asked.seed))
+
+
+if __name__ == "__main__":
+    main()
