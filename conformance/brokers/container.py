@@ -101,10 +101,11 @@ class ContainerBroker:
             found.add(Capability.DEFECTS)
         return frozenset(found)
 
-    @property
-    def agent(self) -> AgentAddress | None:
-        """Where Byteman listens, if it was asked for."""
-        return AgentAddress(host=HOST, port=self._known_ports().agent) if self._with_agent else None
+    def load_agent(self) -> AgentAddress:
+        """Return where Byteman listens, which is in the process from its start."""
+        if not self._with_agent:
+            raise HarnessError(f"The broker {self.name} was to have no agent inside.")
+        return AgentAddress(host=HOST, port=self._known_ports().agent)
 
     def start(self) -> None:
         """Start the broker, on the data it has if it was killed, and wait until it is ready.

@@ -50,9 +50,9 @@ class ExternalBroker:
         """None of them."""
         return frozenset()
 
-    @property
-    def agent(self) -> AgentAddress | None:
-        return None
+    def load_agent(self) -> AgentAddress:
+        """Raise HarnessError."""
+        raise self._out_of_reach("given an agent")
 
     def start(self) -> None:
         """See whether it can be used, and learn its version.

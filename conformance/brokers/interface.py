@@ -1,4 +1,4 @@
-"""The one interface of all brokers: distribution, container and external.
+"""The one interface of all brokers: deployment, standalone, container and external.
 
 It says what a broker can be asked; it starts nothing itself. What a kind of broker cannot do is missing from its
 ``capabilities``, and asking for it anyway is a harness error: rules that need it say that they were not exercised.
@@ -87,9 +87,8 @@ class Broker(Protocol):
     def capabilities(self) -> frozenset[Capability]:
         """What may be asked of it besides talking to it."""
 
-    @property
-    def agent(self) -> AgentAddress | None:
-        """Where defects and failpoints are switched on; None where the broker has no agent."""
+    def load_agent(self) -> AgentAddress:
+        """See to it that the broker's process has an agent inside; returns where defects are switched on then."""
 
     def start(self) -> None:
         """Start it, or start it again on the same data and addresses after ``kill``, and wait until it is ready."""

@@ -1,6 +1,7 @@
 """An unpacked distribution of a Pulsar release: where it is, its version, and how its start differs from others.
 
-It starts nothing; :mod:`conformance.brokers.launch` does with what is written here.
+It starts nothing; :mod:`conformance.brokers.launching` and :mod:`conformance.brokers.processes` do with what is written
+here. How a start differs is asked of the release's own classes, where they can tell.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import re
 import shutil
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import IO
 
@@ -18,6 +20,7 @@ from conformance.brokers.obtaining.artifacts import Coordinates, NotPublished, a
 from conformance.brokers.obtaining.assembly import assembled
 from conformance.brokers.obtaining.cache import cache_folder
 from conformance.brokers.obtaining.unpack import unpacked
+from conformance.brokers.settings.jars import Jars
 from conformance.harness_error import HarnessError
 
 _in_use: list[IO[bytes]] = []
@@ -36,26 +39,42 @@ class Release:
     @property
     def keeps_metadata_in_rocksdb(self) -> bool:
         """Whether the standalone keeps its metadata in RocksDB, as from 2.11 on, instead of in a ZooKeeper."""
-        return self._number >= (2, 11)
+        return self.mentions("org/apache/pulsar/PulsarStandalone", "--metadata-dir")
 
     @property
     def chooses_bookie_port(self) -> bool:
-        """Whether the bookie's port can be said on the command line; 5.x took the flag away."""
-        return self._number < (5, 0)
+        """Whether the standalone's bookie port can be said on the command line; 5.x took the flag away."""
+        return self.mentions("org/apache/pulsar/PulsarStandalone", "--bookkeeper-port")
+
+    @property
+    def has_metadata_drivers(self) -> bool:
+        """Whether BookKeeper's metadata is kept by Pulsar's own drivers, as from 2.10 on."""
+        return self.mentions("org/apache/pulsar/metadata/bookkeeper/PulsarMetadataBookieDriver", "PulsarMetadata")
 
     @property
     def survives_kill(self) -> bool:
         """Whether the standalone comes back on the same data after SIGKILL; before 3.2 it does not."""
         return self._number >= (3, 2)
 
-    def shipped_configuration(self) -> str:
-        """Return the text of the configuration file that it comes with."""
-        return (self.folder / "conf" / "standalone.conf").read_text("utf-8")
+    def shipped(self, file: str) -> str:
+        """Return the text of a configuration file that it comes with; empty where it does not."""
+        path = self.folder / "conf" / file
+        return path.read_text("utf-8") if path.is_file() else ""
+
+    def mentions(self, beginning: str, text: str) -> bool:
+        """Whether one of its classes whose path begins like this has a text among its constants."""
+        return _mentions(self.folder, beginning, text)
 
     @property
     def _number(self) -> tuple[int, int]:
         major, minor = self.version.split(".")[:2]
         return int(major), int(minor)
+
+
+@cache
+def _mentions(folder: Path, beginning: str, text: str) -> bool:
+    with Jars(folder) as jars:
+        return jars.mention(beginning, text)
 
 
 def fetched_release(version: str) -> Release:

@@ -6,17 +6,19 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from conformance.brokers.distribution import DistributionBroker
+from conformance.brokers.deployment import DeploymentBroker
 from conformance.brokers.external import ExternalBroker
 from conformance.brokers.interface import Addresses, Broker
 from conformance.brokers.release import Release, fetched_release, release_at
 from conformance.brokers.settings import Base, Choice
 from conformance.brokers.settings.known import demand_known, known_settings
+from conformance.brokers.standalone import StandaloneBroker
 from conformance.clients.security.service import NO_SECURITY, Security
 from conformance.clients.security.transport import BINARY, WEB, addresses_of
 from conformance.harness_error import HarnessError
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:-[A-Za-z0-9.-]+)?")
+_STANDALONE = "standalone:"
 _OFFICIAL_IMAGE = "apachepulsar/pulsar"
 _EXTERNAL = re.compile(r"(pulsar(?:\+ssl)?://\S+),(https?://\S+)")
 
@@ -53,6 +55,7 @@ def has_settings(text: str) -> Callable[[str], bool]:
 
 def _release(text: str) -> Release | None:
     """The distribution that a text names; None where it names something else."""
+    text = text.removeprefix(_STANDALONE)
     kind, _, folder = text.partition(":")
     if _VERSION.fullmatch(text):
         return fetched_release(text)
@@ -71,6 +74,7 @@ def parse_broker(
 
     - ``4.0.8``: the release of that version from Maven Central, downloaded here on its first use;
     - ``dist:PATH``: a distribution of one's own, for instance the tarball of a build, packed or unpacked;
+    - ``standalone:4.0.8``, ``standalone:dist:PATH``: the same as one all-in-one process;
     - ``container:TAG`` or ``container:IMAGE``: the official image with that tag, or any image;
     - ``pulsar://host:port,http://host:port``: a cluster that runs already; with TLS ``pulsar+ssl://`` and ``https://``,
       and several hosts of it as ``pulsar://a:6650,b:6650,http://a:8080,b:8080``. ``security`` is for these only.
@@ -91,7 +95,8 @@ def parse_broker(
             "already, which is named by its addresses."
         )
     if (release := _release(text)) is not None:
-        return DistributionBroker(release, name=text, settings=settings, base=base, with_agent=with_agent)
+        kind = StandaloneBroker if text.startswith(_STANDALONE) else DeploymentBroker
+        return kind(release, name=text, settings=settings, base=base, with_agent=with_agent)
     match text.partition(":"):
         case "container", _, image if image:
             from conformance.brokers.container import ContainerBroker  # slow to import, and seldom needed
@@ -100,13 +105,14 @@ def parse_broker(
             whole = f"{_OFFICIAL_IMAGE}:{image}" if is_tag else image
             return ContainerBroker(whole, settings=settings, base=base, with_agent=with_agent)
     raise HarnessError(
-        f"{text!r} names no broker: write a version (4.0.8), dist:PATH, container:TAG, container:IMAGE, "
-        "or the addresses of a running one (pulsar://host:port,http://host:port)."
+        f"{text!r} names no broker: write a version (4.0.8), dist:PATH, standalone:VERSION, container:TAG, "
+        "container:IMAGE, or the addresses of a running one (pulsar://host:port,http://host:port)."
     )
 
 
 def obtain_broker(text: str, security: Security) -> None:
-    """See to it that the broker that ``text`` names can be had: fetched, or, running already, reached and let in.
+    """See to it that the broker that ``text`` names can be had: fetched and prepared, or, running already, reached and
+    let in.
 
     Raises:
         HarnessError: it cannot; for a cluster that runs already within three seconds, and with the cause.
@@ -114,6 +120,8 @@ def obtain_broker(text: str, security: Security) -> None:
     broker = parse_broker(text, security=security)
     if isinstance(broker, ExternalBroker):
         broker.start()
+    elif isinstance(broker, DeploymentBroker):
+        broker.prepare()
 
 
 def _external(text: str, security: Security) -> ExternalBroker | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
-from conformance.brokers.interface import AgentAddress, Broker
+from conformance.brokers.interface import AgentAddress, Broker, Capability
 from conformance.clients.security.service import Service
 from conformance.faults import catalogue, defects
 from conformance.faults.catalogue import BrokerDefect
@@ -50,13 +50,14 @@ class SeededBrokerDefect:
 
     def give(self, broker: Broker) -> None:
         """Switch it on in a broker's process. HarnessError when that cannot have any defect."""
-        if broker.agent is None:
+        if Capability.DEFECTS not in broker.capabilities:
             raise HarnessError(
                 f"the broker {broker.name} has no agent inside, which the defect {self._defect.name} needs"
             )
-        self._agents[broker.agent] = None
+        agent = broker.load_agent()
+        self._agents[agent] = None
         if not self._is_out:
-            defects.switch_on(broker.agent, self._defect)
+            defects.switch_on(agent, self._defect)
 
     @contextmanager
     def taken_out(self) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from conformance.brokers.interface import AgentAddress
 from conformance.faults.failpoints import Armed, Fault, arm
@@ -12,8 +13,9 @@ from model.failpoints import FailpointKind
 class Failpoints:
     """What is armed in a broker now."""
 
-    def __init__(self, address: AgentAddress) -> None:
-        self._address = address
+    def __init__(self, load_agent: Callable[[], AgentAddress]) -> None:
+        """``load_agent`` sees to it that the broker's process has an agent, and says where that listens."""
+        self._load_agent = load_agent
         self._armed: list[tuple[str, FailpointKind, Armed]] = []
 
     @property
@@ -24,7 +26,7 @@ class Failpoints:
     def set(self, topic: str, kind: FailpointKind, *, count: int, delay_ms: int, spared: int) -> None:
         """Arm a failpoint on a topic, by its full name."""
         fault = Fault(kind, topic=topic, count=count, delay_ms=delay_ms, spared=spared)
-        self._armed.append((topic, kind, arm(self._address, fault)))
+        self._armed.append((topic, kind, arm(self._load_agent(), fault)))
 
     def clear(self) -> list[tuple[str, FailpointKind, int]]:
         """Disarm everything; for each, the topic, the kind, and how often it fired.

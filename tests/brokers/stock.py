@@ -15,7 +15,7 @@ from typing import get_args
 from conformance.brokers.interface import Broker
 from conformance.brokers.launching.configuration import configured
 from conformance.brokers.launching.ports import HOST, free_ports
-from conformance.brokers.launching.runs import GuardedProcess
+from conformance.brokers.launching.runs import GuardedProcess, RunFolder
 from conformance.brokers.release import Release
 from conformance.brokers.select import parse_broker
 from conformance.clients.admin.client import Admin, Domain
@@ -56,7 +56,8 @@ def stock_standalone(release: Release) -> Iterator[Stock]:
     """Have one for the length of a block."""
     service, web = free_ports(2)
     admin_url = f"http://{HOST}:{web}"
-    process = GuardedProcess()
+    run = RunFolder()
+    process = GuardedProcess(run, "broker")
     try:
         start_by_script(
             process,
@@ -67,7 +68,7 @@ def stock_standalone(release: Release) -> Iterator[Stock]:
             await_up(process, admin)
             yield Stock(service=Service(f"pulsar://{HOST}:{service}"), admin_url=admin_url, admin=admin)
     finally:
-        process.close()
+        run.close()
 
 
 def start_by_script(process: GuardedProcess, release: Release, settings: Mapping[str, str]) -> None:
@@ -80,7 +81,7 @@ def start_by_script(process: GuardedProcess, release: Release, settings: Mapping
             shutil.copytree(part, home / part.name)
         else:
             (home / part.name).symlink_to(part)
-    (home / "conf" / "standalone.conf").write_text(configured(release.shipped_configuration(), settings))
+    (home / "conf" / "standalone.conf").write_text(configured(release.shipped("standalone.conf"), settings))
     flags = ["--no-functions-worker", "--no-stream-storage", "--bookkeeper-dir", f"{process.folder}/bookie"]
     if release.chooses_bookie_port:
         flags += ["--bookkeeper-port", str(bookie)]

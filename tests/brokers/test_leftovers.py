@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from conformance.brokers.launching.runs import remove_stale
-from tests.brokers.processes import Traces, all_traces, runs
+from tests.brokers.traces import Traces, all_traces, runs
 from tests.polling import eventually
 
 SUITE = """
@@ -45,18 +45,18 @@ def suite_with_a_broker(*, ready: bool = True) -> Iterator[tuple[subprocess.Pope
 @pytest.mark.parametrize(("number", "ready"), [(signal.SIGKILL, True), (signal.SIGKILL, False), (signal.SIGINT, True)])
 def test_nothing_outlives_a_suite_that_is_ended_by_a_signal(number: signal.Signals, ready: bool) -> None:
     with suite_with_a_broker(ready=ready) as (suite, traces):
-        assert traces.left() == [traces.guardian, traces.java, traces.folder]
+        assert traces.left() == [*traces.processes, traces.folder]
         suite.send_signal(number)
         assert suite.wait(timeout=60) == -number
         eventually(lambda: traces.left() == [])
 
 
-def test_the_broker_dies_with_its_guardian_and_the_next_run_removes_the_folder() -> None:
+def test_all_processes_die_with_their_guardian_and_the_next_run_removes_the_folder() -> None:
     with suite_with_a_broker() as (suite, traces):
         remove_stale(traces.folder.parent)
-        assert traces.left() == [traces.guardian, traces.java, traces.folder]
+        assert traces.left() == [*traces.processes, traces.folder]
         traces.guardian.kill()
-        eventually(lambda: not runs(traces.java))
+        eventually(lambda: not any(map(runs, traces.processes)))
         suite.kill()
         suite.wait()
         assert traces.left() == [traces.folder]

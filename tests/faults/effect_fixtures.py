@@ -24,9 +24,7 @@ class Bench:
     """A namespace and a topic of its own: deduplication is on, snapshots come every five entries and never by time."""
 
     def __init__(self, broker: Broker, *, deduplication: bool = True) -> None:
-        assert broker.agent is not None
         self.broker = broker
-        self.agent: AgentAddress = broker.agent
         self.admin = Admin(broker.addresses.admin_url)
         self.namespace = f"public/faults-{uuid.uuid4().hex[:12]}"
         self.topic = f"persistent://{self.namespace}/topic"
@@ -35,6 +33,11 @@ class Bench:
         )
         self.admin.create_namespace(self.namespace, policies)
         self.client = self._connect()
+
+    @property
+    def agent(self) -> AgentAddress:
+        """Where the agent in the broker's process listens."""
+        return self.broker.load_agent()
 
     def producer(self, name: str = "p", *, topic: str | None = None) -> WireProducer:
         """A producer of this name, as soon as the broker takes it (it may still be getting rid of the last one)."""

@@ -66,11 +66,11 @@ def configured(request: pytest.FixtureRequest, shared: Broker, settings: Mapping
 def nothing_left_on(broker: Broker) -> Iterator[None]:
     """Take out what a failed test left in the broker."""
     yield
-    assert broker.agent is not None
-    loaded = {rule.name for rule in Agent(broker.agent).rules()}
+    agent = broker.load_agent()
+    loaded = {rule.name for rule in Agent(agent).rules()}
     for defect in broker_defects():
         if loaded.intersection(rule_names(defect.text)):
-            switch_off(broker.agent, defect)
+            switch_off(agent, defect)
 
 
 def test_every_defect_has_its_experiment() -> None:
@@ -85,10 +85,10 @@ def test_a_defect_has_its_effect_while_it_is_on_and_only_then(
 ) -> None:
     effect = ALL_EFFECTS[defect.name]
     with configured(request, broker, {**dict(defect.settings), **effect.settings}) as chosen:
-        assert chosen.agent is not None
-        with switched(chosen.agent, defect):
+        agent = chosen.load_agent()
+        with switched(agent, defect):
             assert seen(effect.defective, lambda: observe(chosen, effect.experiment)) == effect.defective
-            assert was_reached(chosen.agent, defect)
+            assert was_reached(agent, defect)
         assert seen(effect.sound, lambda: observe(chosen, effect.experiment)) == effect.sound
 
 

@@ -70,7 +70,7 @@ def test_a_defect_of_clusters_has_its_effect_while_it_is_on_and_only_then(world:
     effect, defect = REPLICATION_EFFECTS[name], find(name)
     assert isinstance(defect, BrokerDefect)
     brokers = [world.clusters.cluster(label).broker for label in world.clusters.labels]
-    agents = [broker.agent for broker in brokers if broker.agent is not None]
+    agents = [broker.load_agent() for broker in brokers]
     with ExitStack() as on:
         for agent in agents:
             on.enter_context(switched(agent, defect))

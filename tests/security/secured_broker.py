@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.brokers.launching.ports import HOST, free_ports
-from conformance.brokers.launching.runs import GuardedProcess
+from conformance.brokers.launching.runs import GuardedProcess, RunFolder
 from conformance.brokers.release import Release, fetched_release
 from conformance.clients.admin.client import Admin
 from conformance.clients.security.service import Secret, Security, Service
@@ -81,7 +81,8 @@ class SecuredBroker:
 def secured_broker(folder: Path, release: Release | None = None) -> Iterator[SecuredBroker]:
     """Start one; its certificates and tokens' files are in ``folder``."""
     plain_service, plain_admin, service_tls, admin_tls = free_ports(4)
-    process = GuardedProcess()
+    run = RunFolder()
+    process = GuardedProcess(run, "broker")
     started = SecuredBroker(
         folder=folder,
         plain_service=plain_service,
@@ -99,7 +100,7 @@ def secured_broker(folder: Path, release: Release | None = None) -> Iterator[Sec
             admin.create_tenant(TENANT, clusters=[cluster], admin_roles=[OWNER])
         yield started
     finally:
-        process.close()
+        run.close()
 
 
 def _settings(broker: SecuredBroker) -> dict[str, str]:

@@ -1,12 +1,12 @@
-"""A small process that owns a broker's process and its run folder, so that neither outlives the suite.
+"""A small process that owns the processes of a deployment and its run folder, so that none of them outlives the suite.
 
 The suite starts it as a script and talks to it over its standard input and output: one JSON object a line, one answer a
-request. When that input ends, because the suite stopped the broker or was itself killed, the guardian kills the broker
-with SIGKILL and removes the run folder. Should the guardian be killed, Linux kills the broker with it, and the next run
-finds the folder's lock free and removes the folder (see :mod:`conformance.brokers.launching.runs`).
+request. When that input ends, because the suite stopped the deployment or was itself killed, the guardian kills all
+processes with SIGKILL and removes the run folder. Should the guardian be killed, Linux kills them with it, and the next
+run finds the folder's lock free and removes the folder (see :mod:`conformance.brokers.launching.runs`).
 
 It imports nothing but the standard library and nothing of the suite, because it is started without either on its path
-(about 20 ms), and it knows nothing of Pulsar: it is told which command to run.
+(about 20 ms), and it knows nothing of Pulsar: each request names a process, and says which command to run.
 """
 
 from __future__ import annotations
@@ -33,22 +33,26 @@ def main(folder: Path) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the suite, which then closes its end
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit())
-    ward = _Ward()
+    wards: dict[str, _Ward] = {}
     lock = _make_locked(folder)
     try:
         _answer({"request": 0})
         for request in _requests():
+            ward = wards.setdefault(request["process"], _Ward())
             _answer(ward.obey(request) | {"request": request["request"]})
     except BrokenPipeError:
         pass
     finally:
-        ward.end()
+        for ward in wards.values():
+            ward.kill()
+        for ward in wards.values():
+            ward.await_end()
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
 
 
 class _Ward:
-    """The process that is guarded; there may be several one after the other, never two at once."""
+    """One of the processes that are guarded; there may be several one after the other, never two at once."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -88,9 +92,12 @@ class _Ward:
             return {"pid": None, "exit": None}
         return {"pid": self._process.pid, "exit": self._process.poll()}
 
-    def end(self) -> None:
+    def kill(self) -> None:
         if self._process is not None:
             self._process.kill()
+
+    def await_end(self) -> None:
+        if self._process is not None:
             self._process.wait()
 
 

@@ -1,8 +1,4 @@
-"""Prepares the start of a standalone broker in its run folder: the configuration file, and the command line of Java.
-
-Java is started directly and not through the release's script: with the C1 compiler and the serial collector a broker is
-up in half the time, and the process that was started is the broker itself.
-"""
+"""Prepares the start of a standalone broker in its run folder: the configuration file, and the program."""
 
 from __future__ import annotations
 
@@ -12,25 +8,15 @@ from pathlib import Path, PurePosixPath
 
 from conformance.brokers.launching.agent import agent_jar, agent_options
 from conformance.brokers.launching.configuration import configured
+from conformance.brokers.launching.jvm import Program, java_command
 from conformance.brokers.launching.ports import HOST, free_ports
 from conformance.brokers.obtaining.java import Java
 from conformance.brokers.release import Release
 
-_HEAP = ("-Xms64m", "-Xmx512m", "-XX:MaxDirectMemorySize=256m")
-_QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xshare:auto")
-_OPENED_PACKAGES = (
-    "java.base/java.io",
-    "java.base/java.util.zip",
-    "java.base/java.nio",
-    "java.base/jdk.internal.misc",
-    "java.base/jdk.internal.platform",
-    "java.management/sun.management",
-    "jdk.management/com.sun.management.internal",
-)
-"""What Pulsar, BookKeeper and Netty reach by reflection; the releases' own script opens the same."""
+SHIPPED = "standalone.conf"
+"""The release's configuration file for a standalone broker."""
 
-_UNSAFE_IS_ASKED_FOR = 23
-"""The first Java that wants to be told that direct memory access (Netty's buffers) is allowed."""
+_MEMORY = ("-Xms64m", "-Xmx512m", "-XX:MaxDirectMemorySize=256m")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +47,8 @@ class Ports:
 
 def write_configuration(release: Release, folder: Path, settings: Mapping[str, str]) -> Path:
     """Write the release's own ``standalone.conf`` with ``settings`` in it into the folder."""
-    file = folder / "standalone.conf"
-    file.write_text(configured(release.shipped_configuration(), settings), "utf-8")
+    file = folder / SHIPPED
+    file.write_text(configured(release.shipped(SHIPPED), settings), "utf-8")
     return file
 
 
@@ -72,46 +58,18 @@ def command(release: Release, java: Java, folder: Path, ports: Ports, *, with_ag
     Raises:
         HarnessError: the agent's jar cannot be fetched.
     """
-    temporary = folder / "tmp"  # where native libraries are unpacked to, which SIGKILL leaves lying
-    temporary.mkdir(exist_ok=True)
-    return [
-        str(java.executable),
-        *_HEAP,
-        *_QUICK_START,
-        *(word for package in _OPENED_PACKAGES for word in ("--add-opens", f"{package}=ALL-UNNAMED")),
-        "--enable-native-access=ALL-UNNAMED",
-        *(("--sun-misc-unsafe-memory-access=allow",) if java.major >= _UNSAFE_IS_ASKED_FOR else ()),
-        *(agent_options(PurePosixPath(agent_jar()), address=HOST, port=ports.agent) if with_agent else ()),
-        f"-Djava.io.tmpdir={temporary}",
-        *_properties(folder),
-        "-cp",
-        f"{release.folder}/conf:{release.folder}/lib/*",
-        "org.apache.pulsar.PulsarStandaloneStarter",
-        *_starter_flags(release, folder, ports),
-    ]
-
-
-def _properties(folder: Path) -> tuple[str, ...]:
-    drivers = "org.apache.pulsar.metadata.bookkeeper.PulsarMetadata"
-    return (
-        "-Djava.net.preferIPv4Stack=true",
-        "-Dio.netty.tryReflectionSetAccessible=true",
-        "-Djute.maxbuffer=10485760",
-        "-Dzookeeper.4lw.commands.whitelist=*",
-        "-Dzookeeper.snapshot.trust.empty=true",
-        f"-Dbookkeeper.metadata.bookie.drivers={drivers}BookieDriver",
-        f"-Dbookkeeper.metadata.client.drivers={drivers}ClientDriver",
-        "-Dlog4j.configurationFile=log4j2.yaml",
-        "-Dlog4j2.is.webapp=false",
-        "-Dlog4j.shutdownHookEnabled=false",
-        "-Dpulsar.log.appender=Console",
-        f"-Dpulsar.log.dir={folder}",
+    program = Program(
+        main="org.apache.pulsar.PulsarStandaloneStarter",
+        arguments=_starter_flags(release, folder, ports),
+        memory=_MEMORY,
     )
+    agent = agent_options(PurePosixPath(agent_jar()), address=HOST, port=ports.agent) if with_agent else ()
+    return java_command(release, java, folder, program, options=agent)
 
 
 def _starter_flags(release: Release, folder: Path, ports: Ports) -> list[str]:
     data = folder / "data"
-    flags = ["--config", f"{folder}/standalone.conf", "--no-functions-worker", "--no-stream-storage"]
+    flags = ["--config", f"{folder}/{SHIPPED}", "--no-functions-worker", "--no-stream-storage"]
     flags += ["--advertised-address", HOST, "--bookkeeper-dir", f"{data}/bookkeeper"]
     if release.chooses_bookie_port:
         flags += ["--bookkeeper-port", str(ports.bookie)]

@@ -1,7 +1,7 @@
 """The suite's side of the guardian: run folders, and processes that do not outlive the suite.
 
-A run folder belongs to one broker, holds all it writes, and is locked by its guardian for as long as that lives. What
-the process is and when it is ready is not known here.
+A run folder belongs to one deployment, holds all that its processes write, and is locked by its guardian for as long as
+that lives. What the processes are and when they are ready is not known here.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import uuid
+from collections import deque
 from pathlib import Path
 from typing import IO, Any
 
@@ -31,8 +32,8 @@ _END_DEADLINE_S = 30.0
 _GONE = "The process that guards the broker is gone, and the broker with it."
 
 
-class GuardedProcess:
-    """A run folder and the process that works in it; both are gone when the suite ends, however it ends.
+class RunFolder:
+    """A folder and the processes that work in it; all of them are gone when the suite ends, however it ends.
 
     The constructor removes what runs before left behind, makes the folder, and starts the guardian.
     """
@@ -40,65 +41,20 @@ class GuardedProcess:
     def __init__(self) -> None:
         runs = cache_folder("runs")
         remove_stale(runs)
-        self.folder = runs / uuid.uuid4().hex[:12]
+        self.path = runs / uuid.uuid4().hex[:12]
         self._talking = threading.Lock()
         self._guardian = subprocess.Popen(
-            [sys.executable, "-I", "-S", guardian.__file__, self.folder],
+            [sys.executable, "-I", "-S", guardian.__file__, self.path],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,  # so that select sees everything that has not been read
             start_new_session=True,  # Ctrl-C in the suite's terminal does not reach it
         )
-        self._output_begins = 0
         self._requests = 0
         self._answer_to(0)
 
-    @property
-    def log(self) -> Path:
-        """The file that the process's output is appended to."""
-        return self.folder / "broker.log"
-
-    def output(self) -> bytes:
-        """Return what the process that was started last has written."""
-        with self.log.open("rb") as log:
-            log.seek(self._output_begins)
-            return log.read()
-
-    def start(self, command: list[str]) -> None:
-        """Run the command in the run folder.
-
-        Raises:
-            HarnessError: it cannot be started, or the one before it is still running.
-        """
-        self._output_begins = self.log.stat().st_size if self.log.exists() else 0
-        self._ask({"do": "start", "command": command, "folder": str(self.folder), "log": str(self.log)})
-
-    def send_signal(self, number: signal.Signals) -> None:
-        """Send the process a signal; one that has ended is left alone."""
-        self._ask({"do": "signal", "number": int(number)})
-
-    def exit_status(self) -> int | None:
-        """Return how the process ended, as subprocess does (negative: by that signal); None while it runs.
-
-        Raises:
-            HarnessError: the guardian is gone, and the process with it.
-        """
-        status: int | None = self._ask({"do": "status"})["exit"]
-        return status
-
-    def listening_ports(self) -> frozenset[int]:
-        """Return the TCP ports on which the process itself listens; none once it has ended."""
-        status = self._ask({"do": "status"})
-        if status["pid"] is None or status["exit"] is not None:
-            return frozenset()
-        try:
-            sockets = psutil.Process(status["pid"]).net_connections("tcp")
-        except psutil.NoSuchProcess:
-            return frozenset()
-        return frozenset(socket.laddr.port for socket in sockets if socket.status == psutil.CONN_LISTEN)
-
     def close(self) -> None:
-        """End the process with SIGKILL and remove its folder. Safe to call twice."""
+        """End all processes with SIGKILL and remove the folder. Safe to call twice."""
         with contextlib.suppress(BrokenPipeError):
             self._pipe(self._guardian.stdin).close()
         try:
@@ -107,10 +63,15 @@ class GuardedProcess:
             self._guardian.kill()
             self._guardian.wait()
         self._pipe(self._guardian.stdout).close()
-        if self.folder.exists():
-            _remove(self.folder)
+        if self.path.exists():
+            _remove(self.path)
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Have the guardian do something with one of the processes; returns how that process is.
+
+        Raises:
+            HarnessError: it cannot be done, or the guardian is gone, and all processes with it.
+        """
         with self._talking:
             self._requests += 1
             try:
@@ -143,6 +104,80 @@ class GuardedProcess:
     def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
         assert pipe is not None
         return pipe
+
+
+class GuardedProcess:
+    """One process of a run folder, by its name there; there may be several one after the other, never two at once."""
+
+    def __init__(self, run: RunFolder, name: str) -> None:
+        """Nothing is started yet."""
+        self.name = name
+        self._run = run
+        self._output_begins = 0
+
+    @property
+    def folder(self) -> Path:
+        """The run folder, in which the process works."""
+        return self._run.path
+
+    @property
+    def log(self) -> Path:
+        """The file that the process's output is appended to."""
+        return self._run.path / f"{self.name}.log"
+
+    def output(self) -> bytes:
+        """Return what the process that was started last has written."""
+        with self.log.open("rb") as log:
+            log.seek(self._output_begins)
+            return log.read()
+
+    def start(self, command: list[str]) -> None:
+        """Run the command in the run folder.
+
+        Raises:
+            HarnessError: it cannot be started, or the one before it is still running.
+        """
+        self._output_begins = self.log.stat().st_size if self.log.exists() else 0
+        self._ask(do="start", command=command, folder=str(self._run.path), log=str(self.log))
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send the process a signal; one that has ended is left alone."""
+        self._ask(do="signal", number=int(number))
+
+    def exit_status(self) -> int | None:
+        """Return how the process ended, as subprocess does (negative: by that signal); None while it runs.
+
+        Raises:
+            HarnessError: the guardian is gone, and the process with it.
+        """
+        status: int | None = self._ask(do="status")["exit"]
+        return status
+
+    def pid(self) -> int | None:
+        """Return the id of the process that was started last, whether it has ended or not; None before the first."""
+        pid: int | None = self._ask(do="status")["pid"]
+        return pid
+
+    def last_lines(self, lines: int) -> str:
+        """Return the last lines of the log."""
+        if not self.log.exists():
+            return ""
+        with self.log.open(encoding="utf-8", errors="replace") as log:
+            return "".join(deque(log, maxlen=lines))
+
+    def listening_ports(self) -> frozenset[int]:
+        """Return the TCP ports on which the process itself listens; none once it has ended."""
+        status = self._ask(do="status")
+        if status["pid"] is None or status["exit"] is not None:
+            return frozenset()
+        try:
+            sockets = psutil.Process(status["pid"]).net_connections("tcp")
+        except psutil.NoSuchProcess:
+            return frozenset()
+        return frozenset(socket.laddr.port for socket in sockets if socket.status == psutil.CONN_LISTEN)
+
+    def _ask(self, **request: Any) -> dict[str, Any]:
+        return self._run.ask({"process": self.name, **request})
 
 
 def remove_stale(runs: Path) -> None:

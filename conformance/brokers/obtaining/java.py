@@ -29,10 +29,12 @@ _ANSWER_DEADLINE_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """A Java that is new enough: its executable, its major version, and where it was found, in words."""
+    """A Java that is new enough: its executable, its version, and where it was found, in words."""
 
     executable: Path
     major: int
+    build: str
+    """All that it says of its version."""
     origin: str
 
 
@@ -85,10 +87,11 @@ def _examined(executable: Path, origin: str) -> Java | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    major = major_version(answer.stderr + answer.stdout)
+    build = answer.stderr + answer.stdout
+    major = major_version(build)
     if major is None or major < MINIMUM_MAJOR:
         return None
-    return Java(executable=executable, major=major, origin=origin)
+    return Java(executable=executable, major=major, build=build, origin=origin)
 
 
 def major_version(answer: str) -> int | None:

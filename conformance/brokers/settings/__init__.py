@@ -1,8 +1,9 @@
 """What the suite sets in a broker's configuration, and why; each of it can be overridden by name.
 
-Brokers are started on the configuration file that their release ships (for the distribution ``standalone.conf``) with
-these settings on top. What is not named here keeps the value of that shipped file, which is not always the default of
-the code: ``managedLedgerDefaultMarkDeleteRateLimit`` is 0.1 a second in every shipped file and 1.0 in the code.
+Brokers are started on the configuration files that their release ships (``broker.conf`` and ``bookkeeper.conf``, or
+``standalone.conf``) with these settings on top. What is not named here keeps the value of that shipped file, which is
+not always the default of the code: ``managedLedgerDefaultMarkDeleteRateLimit`` is 0.1 a second in every
+``standalone.conf`` and 1.0 in the code.
 
 The defaults below are ours, not Pulsar's. They make a broker quick, and bring the corners of the rules (rollover,
 snapshots, chunks) within reach of short histories; none of them changes what the rules promise.
@@ -41,6 +42,7 @@ QUICK: Mapping[str, Setting] = {
     "journalFlushWhenQueueEmpty": Setting("true", "the bookie confirms an entry without waiting for a group"),
     "journalMaxGroupWaitMSec": Setting("0", "the same"),
     "journalBufferedWritesThreshold": Setting("1", "the same"),
+    "journalSyncData": Setting("false", "nor for the disk; as shipped for a standalone broker"),
     "activeConsumerFailoverDelayTimeMillis": Setting("0", "the next active consumer starts at once"),
 }
 """Waiting that a cluster under load does for throughput, and that a test only waits for."""
@@ -50,6 +52,9 @@ NEAR: Mapping[str, Setting] = {
     "managedLedgerMinLedgerRolloverTimeMinutes": Setting("0", "a full ledger rolls over at once"),
     "managedLedgerMaxUnackedRangesToPersistInMetadataStore": Setting(
         "3", "few ranges are stored in the cursor's ledger"
+    ),
+    "managedLedgerDefaultMarkDeleteRateLimit": Setting(
+        "0.1", "acks stay unpersisted for an example's length; as shipped for a standalone broker"
     ),
     "maxMessageSize": Setting("10240", "messages of a few kilobytes are chunked"),
     "brokerDeduplicationEntriesInterval": Setting("5", "a deduplication snapshot is due after five entries"),

@@ -2,22 +2,21 @@
 
 A broker starts with a setting that it does not have, and takes no notice of it; of a switch, every value but ``true``
 is false. So both are refused before. The names and types of the broker's settings are the fields of its class
-``ServiceConfiguration``, those of the bookie, which reads the same file, are constants of its configuration's classes;
+``ServiceConfiguration``, those of the bookie are constants of its configuration's classes;
 and whatever the release's configuration files name, commented out or not, it has as well.
 """
 
 from __future__ import annotations
 
 import re
-import zipfile
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from conformance.brokers.settings.class_file import Field, fields_of
+from conformance.brokers.settings.jars import Jars
 from conformance.harness_error import HarnessError
 from model.rules.names import unknown
 
@@ -27,11 +26,10 @@ _BOOKIE: Final = (
     "org/apache/bookkeeper/conf/ServerConfiguration.class",
     "org/apache/bookkeeper/bookie/storage/ldb/DbLedgerStorage.class",
 )
-_FILES: Final = ("standalone.conf", "broker.conf", "bookkeeper.conf")
+_BOOKIE_FILE: Final = "bookkeeper.conf"
+_FILES: Final = ("standalone.conf", "broker.conf", _BOOKIE_FILE)
 _PREFIXES: Final = ("bookkeeper_", "brokerClient_")
 """How the names begin that a broker passes on to its clients of BookKeeper and Pulsar, whatever follows."""
-_APACHE: Final = re.compile(r"pulsar|bookkeeper")
-"""In the names of the jars that have these classes."""
 _LINE: Final = re.compile(r"#?\s*([A-Za-z_][\w.-]*)=(.*)")
 
 _PRIMITIVES: Final[Mapping[str, str]] = {
@@ -79,18 +77,22 @@ def _is_number(value: str) -> bool:
     return bool(re.fullmatch(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", value))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KnownSettings:
     broker: Mapping[str, Descriptor]
+    bookie: Mapping[str, Descriptor]
+    """Those of its bookie that the broker has not as well."""
     others: Mapping[str, Descriptor]
-    """Those of its bookie, and what else its configuration files name."""
+    """What else its configuration files name: the broker's authentication providers read these, for example."""
 
     def refusal(self, name: str, value: str) -> str | None:
         """Why a broker of this release cannot be given this setting; None if it can."""
-        descriptor = self.broker.get(name) or self.others.get(name)
+        descriptor = self.broker.get(name) or self.bookie.get(name) or self.others.get(name)
         if descriptor is not None:
             return descriptor.refusal(name, value)
-        return None if name.startswith(_PREFIXES) else unknown("setting", name, [*self.broker, *self.others])
+        return (
+            None if name.startswith(_PREFIXES) else unknown("setting", name, [*self.broker, *self.bookie, *self.others])
+        )
 
 
 @cache
@@ -100,32 +102,30 @@ def known_settings(folder: Path) -> KnownSettings:
     Raises:
         HarnessError: its jars do not have the class of the broker's settings.
     """
-    named = _named_by_files(folder / "conf")
-    jars = [jar for jar in sorted((folder / "lib").glob("*.jar")) if _APACHE.search(jar.name)]
-    with ExitStack() as open_jars:
-        classes = _Classes([open_jars.enter_context(zipfile.ZipFile(jar)) for jar in jars])
+    by_file = {file: _named_by(folder / "conf" / file) for file in _FILES}
+    named = {name: one for file in reversed(_FILES) for name, one in by_file[file].items()}
+    with Jars(folder) as jars:
         broker = {
-            field.name: _descriptor(field, classes)
-            for field in classes.fields(_BROKER)
+            field.name: _descriptor(field, jars)
+            for field in _fields(jars, _BROKER)
             if not field.is_static and field.descriptor != "Ljava/util/Properties;"
         }
-        of_bookie = [one.constant for file in _BOOKIE for one in classes.fields(file) if one.constant is not None]
+        constants = {one.constant for file in _BOOKIE for one in _fields(jars, file) if one.constant is not None}
     if not broker:
         raise HarnessError(f"{folder / 'lib'} has no jar with the broker's settings.")
-    others = {**{name: Descriptor() for name in of_bookie}, **named}
-    return KnownSettings(broker, {name: one for name, one in others.items() if name not in broker})
+    bookie = (constants | by_file[_BOOKIE_FILE].keys()) - broker.keys()
+    others = named.keys() - broker.keys() - bookie
+    return KnownSettings(
+        broker=broker,
+        bookie={name: named.get(name, Descriptor()) for name in sorted(bookie)},
+        others={name: named[name] for name in sorted(others)},
+    )
 
 
-class _Classes:
-    """The classes of several jars."""
-
-    def __init__(self, jars: Sequence[zipfile.ZipFile]) -> None:
-        self._jars = {name: jar for jar in jars for name in jar.namelist() if name.endswith(".class")}
-
-    def fields(self, file: str) -> tuple[Field, ...]:
-        """The fields of a class; none where it is not there."""
-        jar = self._jars.get(file)
-        return () if jar is None else fields_of(jar.read(file))
+def _fields(jars: Jars, file: str) -> tuple[Field, ...]:
+    """The fields of a class; none where it is not there."""
+    found = jars.read(file)
+    return () if found is None else fields_of(found)
 
 
 def demand_known(folder: Path, settings: Mapping[str, str]) -> None:
@@ -142,22 +142,18 @@ def demand_known(folder: Path, settings: Mapping[str, str]) -> None:
             )
 
 
-def _descriptor(field: Field, classes: _Classes) -> Descriptor:
+def _descriptor(field: Field, jars: Jars) -> Descriptor:
     if kind := _PRIMITIVES.get(field.descriptor):
         return Descriptor(kind, bits=_BITS.get(field.descriptor, 64))
-    members = classes.fields(f"{field.descriptor[1:-1]}.class") if field.descriptor.startswith("L") else ()
+    members = _fields(jars, f"{field.descriptor[1:-1]}.class") if field.descriptor.startswith("L") else ()
     return Descriptor(values=tuple(one.name for one in members if one.is_enum_constant))
 
 
-def _named_by_files(folder: Path) -> dict[str, Descriptor]:
-    """What the configuration files name; a value that is given there says of which kind it is."""
-    found: dict[str, Descriptor] = {}
-    for file in _FILES:
-        if (folder / file).is_file():
-            for line in (folder / file).read_text("utf-8").splitlines():
-                if given := _LINE.fullmatch(line):
-                    found.setdefault(given[1], _like(given[2].strip()))
-    return found
+def _named_by(file: Path) -> dict[str, Descriptor]:
+    """What a configuration file names; a value that is given there says of which kind it is."""
+    lines = file.read_text("utf-8").splitlines() if file.is_file() else []
+    given = [found for line in reversed(lines) if (found := _LINE.fullmatch(line))]
+    return {one[1]: _like(one[2].strip()) for one in given}
 
 
 def _like(value: str) -> Descriptor:

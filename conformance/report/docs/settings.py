@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from conformance.brokers.settings import MACHINES, NEAR, QUICK, STEADY, Setting
+from conformance.brokers.settings.deployment import BOOKIE, of_broker
 from conformance.brokers.settings.swarm import SWARM, Varied
 from conformance.report.docs.markdown import grid, page
 
@@ -14,18 +15,26 @@ _TABLES: Mapping[str, Mapping[str, Setting]] = {
     "Housekeeping off": STEADY,
     "For the machines": MACHINES,
 }
+_DEPLOYMENT: Mapping[str, Mapping[str, Setting]] = {
+    "Needed by a deployment with one bookie, in broker.conf": of_broker(bookies=1),
+    "Needed by a deployment, in bookkeeper.conf": BOOKIE,
+}
+
 
 _INTRODUCTION = """\
-A broker that the suite starts runs on the `standalone.conf` of its release. `--settings` chooses what is set on top of
-that file. `--setting NAME=VALUE` sets a single setting on top of everything.
+A broker that the suite starts runs on the `broker.conf` of its release, and its bookie on the `bookkeeper.conf`. A
+standalone broker (`standalone:`, containers) runs on the `standalone.conf`. `--settings` chooses what is set on top of
+these files. `--setting NAME=VALUE` sets a single setting on top of everything: the bookie gets it if it is a setting of
+the bookie and not of the broker.
 
 - `quick` (the default): the settings of the first four tables. They make a broker quick, and bring rollover, snapshots
   and chunks within reach of short histories. The last part of each run repeats the main machine of each document on
   `shipped`.
-- `shipped`: the file as it is. The suite sets only what two brokers on one machine cannot share: `clusterName`, the
+- `shipped`: the files as they are. The suite sets only what two brokers on one machine cannot share: `clusterName`, the
   ports (`brokerServicePort`, `webServicePort`, those of the bookie and the metadata store), `bindAddress`,
   `advertisedAddress`, `advertisedListeners` and `internalListenerName` (a second address, at which a proxy can
-  listen), `allowEphemeralPorts` (without it the bookie ignores its port), and the data folders. Clusters with
+  listen), and the data folders. A deployment also needs the settings of the two tables after the first four, and a
+  standalone broker `allowEphemeralPorts` (without it the bookie ignores its port). Clusters with
   geo-replication also get the settings of `conformance/clusters.py`, because the waits of their machines depend on
   them.
 - `swarm`: `quick`, and a random subset of the last table on top of it, each setting with one of its values. They are
@@ -43,7 +52,8 @@ its shipped value. It takes half an hour and more; `--budget`, `--rules` and nam
 
 def settings_page() -> str:
     """Every setting that the suite changes, and why."""
-    sections = [f"## {title}\n\n" + _fixed(settings) for title, settings in _TABLES.items()]
+    tables = {**_TABLES, **_DEPLOYMENT}
+    sections = [f"## {title}\n\n" + _fixed(settings) for title, settings in tables.items()]
     return page("Settings", _INTRODUCTION, *sections, "## Drawn by a swarm\n\n" + _varied(SWARM))
 
 

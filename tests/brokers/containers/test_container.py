@@ -78,8 +78,7 @@ def test_a_paused_broker_can_be_killed(broker: Broker) -> None:
 
 def test_a_broker_that_crashed_by_itself_is_started_on_its_data(broker: Broker) -> None:
     publish(broker, "crashed", ["one"])
-    assert broker.agent is not None
-    agent = Agent(broker.agent)
+    agent = Agent(broker.load_agent())
     agent.load({"crash": CRASH_ON_LOOKUP})
     with pytest.raises(urllib3.exceptions.HTTPError):
         urllib3.request("GET", f"{broker.addresses.admin_url}/admin/v2/brokers/version", retries=False)

@@ -12,10 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from conformance.brokers.launching.runs import GuardedProcess, remove_stale
+from conformance.brokers.launching.runs import GuardedProcess, RunFolder, remove_stale
 from conformance.brokers.obtaining.cache import ENVIRONMENT_VARIABLE
 from conformance.harness_error import HarnessError
-from tests.brokers.processes import runs
+from tests.brokers.traces import runs
 from tests.polling import eventually
 
 SLEEP = [sys.executable, "-c", "import signal; signal.pause()"]
@@ -28,20 +28,29 @@ LISTEN = [
 
 
 @pytest.fixture
-def guarded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[GuardedProcess]:
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[RunFolder]:
     monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path))
-    process = GuardedProcess()
-    yield process
-    process.close()
+    run = RunFolder()
+    yield run
+    run.close()
 
 
-def guardian_of(guarded: GuardedProcess) -> psutil.Process:
-    return next(child for child in psutil.Process().children() if str(guarded.folder) in child.cmdline())
+@pytest.fixture
+def guarded(run: RunFolder) -> GuardedProcess:
+    return GuardedProcess(run, "one")
 
 
-def ward_of(guarded: GuardedProcess) -> psutil.Process:
-    (ward,) = guardian_of(guarded).children()
-    return ward
+@pytest.fixture
+def another(run: RunFolder) -> GuardedProcess:
+    return GuardedProcess(run, "another")
+
+
+def guardian_of(run: RunFolder) -> psutil.Process:
+    return next(child for child in psutil.Process().children() if str(run.path) in child.cmdline())
+
+
+def ward(guarded: GuardedProcess) -> psutil.Process:
+    return psutil.Process(guarded.pid())
 
 
 def test_what_a_process_writes_is_in_the_log_and_how_it_ended_is_known(guarded: GuardedProcess) -> None:
@@ -59,17 +68,27 @@ def test_the_output_of_a_process_is_told_from_that_of_the_one_before_it(guarded:
     assert guarded.log.read_text() == "one\ntwo\n"
 
 
-def test_a_process_is_started_again_in_the_same_folder_after_it_ended(guarded: GuardedProcess) -> None:
+def test_a_process_is_started_again_in_the_same_folder_after_it_ended(run: RunFolder, guarded: GuardedProcess) -> None:
     for count in (1, 2):
         guarded.start([sys.executable, "-c", "open('kept', 'a').write('x')"])
         eventually(lambda: guarded.exit_status() == 0)
-        assert (guarded.folder / "kept").read_text() == "x" * count
+        assert (run.path / "kept").read_text() == "x" * count
 
 
-def test_there_are_never_two_processes_at_once(guarded: GuardedProcess) -> None:
+def test_there_are_never_two_processes_of_one_name_at_once(guarded: GuardedProcess) -> None:
     guarded.start(SLEEP)
     with pytest.raises(HarnessError, match="still running"):
         guarded.start(SLEEP)
+
+
+def test_processes_of_a_run_have_logs_and_ends_of_their_own(guarded: GuardedProcess, another: GuardedProcess) -> None:
+    guarded.start(SLEEP)
+    another.start([sys.executable, "-c", "import sys; print('said'); sys.exit(3)"])
+    eventually(lambda: another.exit_status() == 3)
+    guarded.send_signal(signal.SIGKILL)
+    eventually(lambda: guarded.exit_status() == -signal.SIGKILL)
+    assert another.exit_status() == 3
+    assert (guarded.log.read_text(), another.last_lines(1)) == ("", "said\n")
 
 
 def test_a_command_that_does_not_exist_is_harness_error(guarded: GuardedProcess) -> None:
@@ -80,7 +99,7 @@ def test_a_command_that_does_not_exist_is_harness_error(guarded: GuardedProcess)
 def test_signals_reach_the_process_and_one_that_has_ended_is_left_alone(guarded: GuardedProcess) -> None:
     guarded.start(SLEEP)
     guarded.send_signal(signal.SIGSTOP)
-    eventually(lambda: ward_of(guarded).status() == psutil.STATUS_STOPPED)
+    eventually(lambda: ward(guarded).status() == psutil.STATUS_STOPPED)
     guarded.send_signal(signal.SIGKILL)
     eventually(lambda: guarded.exit_status() == -signal.SIGKILL)
     guarded.send_signal(signal.SIGKILL)
@@ -97,43 +116,49 @@ def test_only_the_ports_of_the_process_itself_count_as_its_ports(guarded: Guarde
         somebody_else.kill()
 
 
-def test_closing_ends_even_a_frozen_process_and_can_be_done_twice(guarded: GuardedProcess) -> None:
+def test_closing_ends_even_a_frozen_process_and_can_be_done_twice(
+    run: RunFolder, guarded: GuardedProcess, another: GuardedProcess
+) -> None:
     guarded.start(SLEEP)
-    guardian, ward = guardian_of(guarded), ward_of(guarded)
+    another.start(SLEEP)
+    processes = [guardian_of(run), ward(guarded), ward(another)]
     guarded.send_signal(signal.SIGSTOP)
-    guarded.close()
-    guarded.close()
-    assert not runs(guardian)
-    assert not runs(ward)
-    assert not guarded.folder.exists()
+    run.close()
+    run.close()
+    assert not any(map(runs, processes))
+    assert not run.path.exists()
 
 
 def test_a_killed_guardian_is_harness_error_for_the_next_request_and_closing_cleans_up_in_its_place(
-    guarded: GuardedProcess,
+    run: RunFolder, guarded: GuardedProcess, another: GuardedProcess
 ) -> None:
     guarded.start(SLEEP)
-    ward = ward_of(guarded)
-    guardian_of(guarded).kill()
-    eventually(lambda: not runs(ward))
+    another.start(SLEEP)
+    wards = [ward(guarded), ward(another)]
+    guardian_of(run).kill()
+    eventually(lambda: not any(map(runs, wards)))
     with pytest.raises(HarnessError, match="guards the broker is gone"):
         guarded.exit_status()
-    guarded.close()
-    assert not guarded.folder.exists()
+    run.close()
+    assert not run.path.exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_guardian_that_is_asked_to_end_cleans_up_first(guarded: GuardedProcess, number: signal.Signals) -> None:
+def test_a_guardian_that_is_asked_to_end_cleans_up_first(
+    run: RunFolder, guarded: GuardedProcess, another: GuardedProcess, number: signal.Signals
+) -> None:
     guarded.start(SLEEP)
-    ward = ward_of(guarded)
-    guardian_of(guarded).send_signal(number)
-    eventually(lambda: not runs(ward) and not guarded.folder.exists())
+    another.start(SLEEP)
+    wards = [ward(guarded), ward(another)]
+    guardian_of(run).send_signal(number)
+    eventually(lambda: not any(map(runs, wards)) and not run.path.exists())
 
 
 def test_a_child_of_the_suite_that_inherited_the_pipes_does_not_keep_anything_alive(tmp_path: Path) -> None:
     suite = (
         "import os, time\n"
-        "from conformance.brokers.launching.runs import GuardedProcess\n"
-        f"guarded = GuardedProcess(); guarded.start({SLEEP!r})\n"
+        "from conformance.brokers.launching.runs import GuardedProcess, RunFolder\n"
+        f"guarded = GuardedProcess(RunFolder(), 'one'); guarded.start({SLEEP!r})\n"
         "child = os.fork()\n"
         "if child == 0: time.sleep(600)\n"
         "print(child, flush=True); time.sleep(600)\n"
@@ -149,9 +174,9 @@ def test_a_child_of_the_suite_that_inherited_the_pipes_does_not_keep_anything_al
         child.kill()
 
 
-def test_only_folders_whose_guardian_is_gone_are_stale(guarded: GuardedProcess) -> None:
-    stale = guarded.folder.with_name("of-a-run-before")
+def test_only_folders_whose_guardian_is_gone_are_stale(run: RunFolder) -> None:
+    stale = run.path.with_name("of-a-run-before")
     (stale / "data").mkdir(parents=True)
-    remove_stale(guarded.folder.parent)
+    remove_stale(run.path.parent)
     assert not stale.exists()
-    assert guarded.folder.exists()
+    assert run.path.exists()

@@ -1,25 +1,24 @@
-"""The broker as a local process: a release's own distribution, run standalone on ports and data of its own.
+"""The broker as one local process: a release's own distribution, run standalone on ports and data of its own.
 
 It starts, freezes, kills and ends the process, and knows when the broker is ready. What a rule means is none of its
 business, and neither is what runs inside the broker: switching defects on is up to ``conformance.faults``, which talks
-to :attr:`DistributionBroker.agent`.
+to the agent.
 """
 
 from __future__ import annotations
 
 import logging
 import signal
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from conformance.brokers.interface import Addresses, AgentAddress, Capability
-from conformance.brokers.launching.launch import Ports, command, write_configuration
+from conformance.brokers.launching.launch import SHIPPED, Ports, command, write_configuration
 from conformance.brokers.launching.listener import listener_settings
 from conformance.brokers.launching.ports import HOST
 from conformance.brokers.launching.probe import Probe
 from conformance.brokers.launching.registration import is_caught
-from conformance.brokers.launching.runs import GuardedProcess
+from conformance.brokers.launching.runs import GuardedProcess, RunFolder
 from conformance.brokers.obtaining.java import find_java
 from conformance.brokers.release import Release
 from conformance.brokers.settings import Base, suite_settings
@@ -38,8 +37,14 @@ _EXCERPT_LINES = 20
 class _Site:
     """What a broker keeps from its first start until it is stopped, through restarts and kills."""
 
+    run: RunFolder
     process: GuardedProcess
     ports: Ports
+
+    @classmethod
+    def new(cls) -> _Site:
+        run = RunFolder()
+        return cls(run=run, process=GuardedProcess(run, "broker"), ports=Ports.chosen())
 
     @property
     def addresses(self) -> Addresses:
@@ -52,7 +57,7 @@ class _Site:
     def settings(self) -> dict[str, str]:
         """Return, by names of ``broker.conf``, where the broker listens and a name that no other cluster has."""
         return {
-            "clusterName": f"conformance-{self.process.folder.name}",
+            "clusterName": f"conformance-{self.run.path.name}",
             "bindAddress": HOST,
             "advertisedAddress": HOST,
             "brokerServicePort": str(self.ports.service),
@@ -61,7 +66,7 @@ class _Site:
         }
 
 
-class DistributionBroker:
+class StandaloneBroker:
     """A standalone broker of an unpacked distribution.
 
     ``settings`` go on top of a base of :mod:`conformance.brokers.settings`, by their names in ``broker.conf``.
@@ -115,10 +120,11 @@ class DistributionBroker:
             lacking.add(Capability.DEFECTS)
         return frozenset(Capability) - lacking
 
-    @property
-    def agent(self) -> AgentAddress | None:
-        """Where Byteman listens, if it was asked for."""
-        return AgentAddress(host=HOST, port=self._started().ports.agent) if self._with_agent else None
+    def load_agent(self) -> AgentAddress:
+        """Return where Byteman listens, which is in the process from its start."""
+        if not self._with_agent:
+            raise HarnessError(f"The broker {self.name} was to have no agent inside.")
+        return AgentAddress(host=HOST, port=self._started().ports.agent)
 
     def start(self) -> None:
         """Start the broker, on the data it has if it was killed, and wait until it is ready.
@@ -131,7 +137,7 @@ class DistributionBroker:
         if self._site is not None and self._site.process.exit_status() is None:
             raise HarnessError(f"The broker {self.name} runs already.")
         if self._site is None:
-            self._site = _Site(process=GuardedProcess(), ports=Ports.chosen())
+            self._site = _Site.new()
         try:
             self._launch(self._site)
             while is_caught(self._site.process.output()):
@@ -173,27 +179,24 @@ class DistributionBroker:
     def stop(self) -> None:
         """End the broker at once and remove its run folder, with data and log."""
         if self._site is not None:
-            self._site.process.close()
+            self._site.run.close()
             self._site = None
 
     def log_tail(self, *, lines: int = 50) -> str:
         """Return the last lines of what the broker wrote, until it is stopped."""
-        if self._site is None or not self._site.process.log.exists():
-            return ""
-        with self._site.process.log.open(encoding="utf-8", errors="replace") as log:
-            return "".join(deque(log, maxlen=lines))
+        return "" if self._site is None else self._site.process.last_lines(lines)
 
     def _launch(self, site: _Site) -> None:
         process = site.process
         listeners = listener_settings(
-            self._release.shipped_configuration(),
+            self._release.shipped(SHIPPED),
             host=HOST,
             service_port=site.ports.service,
             proxy_port=site.ports.proxy,
         )
         settings = {**site.settings(), **listeners, **self._settings, **self._changed}
-        write_configuration(self._release, process.folder, settings)
-        process.start(command(self._release, find_java(), process.folder, site.ports, with_agent=self._with_agent))
+        write_configuration(self._release, site.run.path, settings)
+        process.start(command(self._release, find_java(), site.run.path, site.ports, with_agent=self._with_agent))
         probe = Probe(site.addresses.admin_url)
 
         def is_ready() -> bool:

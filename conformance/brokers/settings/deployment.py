@@ -1,0 +1,39 @@
+"""What a deployment of separate processes sets whatever the base, the shipped one included, and why.
+
+It is what one broker and few bookies need to run on one machine and to stay as they are. Where they listen and keep
+their data is set besides. All of it can be overridden by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from conformance.brokers.settings import Setting
+
+_NULL_STATS: Final = "org.apache.bookkeeper.stats.NullStatsProvider"
+
+
+def of_broker(bookies: int) -> Mapping[str, Setting]:
+    """Return what is set in ``broker.conf``, as far as a release has it."""
+    copies = Setting(str(min(bookies, 2)), "as shipped, but no more than there are bookies")
+    return {
+        "managedLedgerDefaultEnsembleSize": copies,
+        "managedLedgerDefaultWriteQuorum": copies,
+        "managedLedgerDefaultAckQuorum": copies,
+        "loadBalancerEnabled": Setting("false", "no topic is unloaded, and no bundle split, unless an example asks"),
+        "loadBalancerOverrideBrokerNicSpeedGbps": Setting("1", "some releases do not start on a machine without it"),
+        "isRunningStandalone": Setting("true", "clients stay at the address that they came to, a proxy's too"),
+    }
+
+
+BOOKIE: Final[Mapping[str, Setting]] = {
+    "allowLoopback": Setting("true", "it listens on 127.0.0.1 only"),
+    "autoRecoveryDaemonEnabled": Setting("false", "no ledger is copied unless an example asks"),
+    "statsProviderClass": Setting(_NULL_STATS, "the shipped one listens on a fixed port"),
+    "httpServerEnabled": Setting("false", "the same"),
+    "diskUsageThreshold": Setting("0.99", "a well-filled disk does not make it read-only; as in standalone.conf"),
+    "diskUsageWarnThreshold": Setting("0.99", "the same"),
+    "journalPreAllocSizeMB": Setting("4", "a run folder stays small"),
+}
+"""What is set in ``bookkeeper.conf``."""

@@ -1,0 +1,148 @@
+"""Tests of the deployment of a release: the contract of all brokers, its settings, its processes, and how it fails.
+
+They run on the release that ``--broker`` names, if it names one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import urllib3
+
+from conformance.brokers.interface import Broker, Capability
+from conformance.brokers.select import parse_broker
+from conformance.harness_error import HarnessError
+from tests.brokers.contract import BrokerContract, MakeBroker, publish, read, started
+from tests.brokers.traces import Traces, all_traces, runs
+from tests.polling import eventually
+
+
+@pytest.fixture(scope="module")
+def release(request: pytest.FixtureRequest) -> str:
+    """What to write for a deployment."""
+    text: str = request.config.getoption("--broker")
+    if text.startswith(("container:", "pulsar:", "standalone:")):
+        pytest.skip("--broker names no release")
+    return text
+
+
+@pytest.fixture(scope="module")
+def make_broker(release: str) -> MakeBroker:
+    return lambda: parse_broker(release)
+
+
+@pytest.fixture(scope="module")
+def broker(make_broker: MakeBroker) -> Iterator[Broker]:
+    with started(make_broker()) as broker:
+        yield broker
+
+
+class TestContract(BrokerContract):
+    """A deployment is a broker."""
+
+
+def test_its_settings_reach_the_broker_or_its_bookie(broker: Broker) -> None:
+    in_force = {**configuration_of_bookie(), **runtime_configuration(broker)}
+    assert broker.configuration["managedLedgerMaxEntriesPerLedger"] == "5"
+    assert broker.configuration["journalFlushWhenQueueEmpty"] == "true"
+    for name, value in broker.configuration.items():
+        assert in_force.get(name) == value, name
+
+
+def test_a_kill_and_a_restart_end_the_broker_and_neither_bookie_nor_zookeeper(broker: Broker) -> None:
+    before = traces()
+    broker.kill()
+    assert not any(map(runs, [before.broker]))
+    broker.start()
+    between = traces()
+    broker.restart()
+    after = traces()
+    assert len({one.broker for one in (before, between, after)}) == 3
+    assert {(one.zookeeper, one.bookie) for one in (before, between, after)} == {(before.zookeeper, before.bookie)}
+
+
+def test_a_restart_with_a_setting_of_the_bookie_restarts_that_too_on_its_data(broker: Broker) -> None:
+    publish(broker, "kept-by-the-bookie", ["one"])
+    before = traces()
+    broker.restart({"journalMaxBackups": "3"})
+    between = traces()
+    assert configuration_of_bookie()["journalMaxBackups"] == "3"
+    broker.restart({})
+    assert configuration_of_bookie()["journalMaxBackups"] != "3"
+    assert between.bookie != before.bookie
+    assert traces().zookeeper == before.zookeeper
+    assert read(broker, "kept-by-the-bookie") == ["one"]
+
+
+def test_a_paused_broker_can_be_killed(broker: Broker) -> None:
+    publish(broker, "killed-while-paused", ["one"])
+    broker.pause()
+    broker.kill()
+    broker.start()
+    assert read(broker, "killed-while-paused") == ["one"]
+
+
+def test_starting_one_that_runs_is_harness_error_and_leaves_it_running(broker: Broker) -> None:
+    with pytest.raises(HarnessError, match="runs already"):
+        broker.start()
+    assert broker.is_alive()
+
+
+def test_settings_are_overridden_by_name_and_the_agent_may_be_left_out(release: str) -> None:
+    broker = parse_broker(release, settings={"brokerDeduplicationEntriesInterval": "7"}, with_agent=False)
+    with started(broker):
+        assert runtime_configuration(broker)["brokerDeduplicationEntriesInterval"] == "7"
+        with pytest.raises(HarnessError, match="no agent"):
+            broker.load_agent()
+        assert Capability.DEFECTS not in broker.capabilities
+
+
+def test_a_broker_that_cannot_start_is_harness_error_at_once_with_the_end_of_its_log(release: str) -> None:
+    broker = parse_broker(release, settings={"managedLedgerDefaultEnsembleSize": "none"})
+    began = time.monotonic()
+    with pytest.raises(HarnessError, match=r"ended with status 1.*\n[\s\S]*none"):
+        broker.start()
+    assert time.monotonic() - began < 60
+    assert not broker.is_alive()
+
+
+@pytest.mark.parametrize("who", ["zookeeper", "bookie", "broker"])
+def test_a_process_that_ended_by_itself_is_named_by_the_harness_error_of_the_next_request(
+    release: str, who: str
+) -> None:
+    with started(parse_broker(release)) as broker:
+        process: psutil.Process = getattr(traces(), who)
+        process.kill()
+        eventually(lambda: not broker.is_alive())
+        whole = "The broker" if who == "broker" else f"The {who} of the broker"
+        with pytest.raises(HarnessError, match=rf"^{whole} \S+ is not running, it ended with status -9\."):
+            broker.restart()
+
+
+def test_a_folder_that_is_no_distribution_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(HarnessError, match=re.escape(f"{tmp_path} is not an unpacked Pulsar distribution")):
+        parse_broker(f"dist:{tmp_path}")
+
+
+def traces() -> Traces:
+    """What there is of the deployment that was started last."""
+    return all_traces(psutil.Process())[-1]
+
+
+def configuration_of_bookie() -> dict[str, str]:
+    """What the bookie of the deployment that was started last was given, as it reads it: of a name, the first value."""
+    (file,) = traces().folder.glob("bookie-*.conf")
+    lines = [line.partition("=") for line in reversed(file.read_text().splitlines()) if not line.startswith("#")]
+    return {name.strip(): value.strip() for name, _, value in lines}
+
+
+def runtime_configuration(broker: Broker) -> dict[str, str]:
+    answer = urllib3.request("GET", f"{broker.addresses.admin_url}/admin/v2/brokers/configuration/runtime")
+    configuration: dict[str, str] = json.loads(answer.data)
+    return configuration
