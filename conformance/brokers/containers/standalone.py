@@ -42,7 +42,7 @@ _ENVIRONMENT = {
     "PULSAR_MEM": "-Xms64m -Xmx512m -XX:MaxDirectMemorySize=256m",
     "PULSAR_GC": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
-"""Read by ``bin/pulsar``: our configuration, a small heap, and the quick start that the distribution broker has too."""
+"""Read by ``bin/pulsar``: our configuration, a small heap, and the quick start that a deployment has too."""
 
 _LOG = {"type": "json-file", "config": {"max-size": "50m", "max-file": "2"}}
 """A long run must not fill the engine's disk with the broker's log."""

@@ -27,7 +27,7 @@ def test_what_is_assembled_has_the_jars_and_the_configuration_of_the_published_d
     assert sum(name in theirs for name in ours) > 0.95 * len(ours), sorted(ours.keys() - theirs.keys())
     assert [name for name in ours.keys() & theirs if ours[name].read_bytes() != theirs[name].read_bytes()] == []
     assert len([name for name in ours if "log4j-slf4j" in name]) == 1, "either binding breaks the other"
-    assert release_in(folder).shipped("standalone.conf") == published.shipped_configuration()
+    assert release_in(folder).shipped("standalone.conf") == published.shipped("standalone.conf")
     origin = origin_of(folder)
     assert origin is not None
     assert (origin.version, origin.jars, origin.has_own_configuration) == (PUBLISHED, len(ours), True)
