@@ -175,11 +175,12 @@ def _all_came(state: Chunking, key: Key, exercised: set[str], deviations: list[s
     kind = next(iter(there.values())).kind
     owed = dispatching.due(kind, state.left(key), [one.holds for one in there.values()])
     if owed and not subscription.is_stalled:
-        broken = dispatching.starved(key, topic, subscription, owed)
+        broken = dispatching.starved(key, topic, subscription, list(there.values()), owed)
         if broken.deviation is None or broken.deviation not in known:
             return broken
-        deviations.append(CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER)
-        state = state.with_subscription(key, replace(subscription, is_stalled=True))
+        deviations.append(broken.deviation)
+        is_stalled = broken.deviation == CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
+        state = state.with_subscription(key, replace(subscription, is_stalled=is_stalled))
     for name, consumer in there.items():
         lane = consumer.lanes[0]
         if lane.discarded - state.subscriptions[key].acknowledged:

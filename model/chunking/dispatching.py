@@ -16,7 +16,11 @@ from dataclasses import replace
 from model.chunking.state import Consumer, Subscription, Topic
 from model.chunking.storing import wholes
 from model.deviations import DEVIATIONS
-from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, REDELIVERY_READS_IN_PARALLEL
+from model.deviations.chunking import (
+    CHUNK_ASSIGNED_BEYOND_PERMITS,
+    CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER,
+    REDELIVERY_READS_IN_PARALLEL,
+)
 from model.judgement import Broken
 from model.log import EARLIEST, Position
 from model.rules.catalogue import carries
@@ -154,15 +158,36 @@ def due(kind: SubscriptionType, left: Sequence[LoggedPart], holds: Sequence[Coll
 
 
 @carries("CHUNK-09")
-def starved(key: tuple[str, str], topic: Topic, subscription: Subscription, owed: Sequence[Position]) -> Broken:
+def starved(
+    key: tuple[str, str],
+    topic: Topic,
+    subscription: Subscription,
+    consumers: Sequence[Consumer],
+    owed: Sequence[Position],
+) -> Broken:
     """Something must have come and did not."""
     what = f"{len(owed)} entries, the first one at {owed[0]}, are not sent to subscription {key[1]} of {key[0]}"
     if subscription.was_left_with_chunks:
         return DEVIATIONS[CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER].broken(what)
+    if _may_be_assigned_beyond_permits(topic, consumers, owed[0]):
+        return DEVIATIONS[CHUNK_ASSIGNED_BEYOND_PERMITS].broken(what)
     is_unfinished = len({position for whole in wholes(topic.log) for position in whole}) < len(topic.log)
     if is_unfinished:
         return _by_broker("CHUNK-09", f"{what}; there are messages that are not finished")
     return _by_broker("CHUNK-03", what)
+
+
+def _may_be_assigned_beyond_permits(topic: Topic, consumers: Sequence[Consumer], first: Position) -> bool:
+    """Whether the first entry owed is the last chunk of a message, and one of several Shared consumers has the others.
+
+    It ends with that consumer: what it had is replayed from the first chunk on.
+    """
+    if len(consumers) < 2 or any(consumer.kind != "Shared" for consumer in consumers):
+        return False
+    others = next(
+        ({entry.position for entry in whole[:-1]} for whole in wholes(topic.log) if whole[-1].position == first), set()
+    )
+    return bool(others) and any(others <= consumer.holds for consumer in consumers)
 
 
 def _by_broker(rule: str, because: str) -> Broken:

@@ -9,6 +9,7 @@ CHUNK_ONLY_LAST_DEDUPLICATED = "chunk-only-last-deduplicated"
 CHUNK_RECOVERY_COUNTS_UNFINISHED = "chunk-recovery-counts-unfinished"
 REDELIVERY_READS_IN_PARALLEL = "redelivery-reads-in-parallel"
 CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER = "chunk-assignment-outlives-consumer"
+CHUNK_ASSIGNED_BEYOND_PERMITS = "chunk-assigned-beyond-permits"
 CHUNK_REPEATED_DISCARDS_BUFFER = "chunk-repeated-discards-buffer"
 CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE = "chunk-buffers-survive-resubscribe"
 CHUNK_DISCARDED_NOT_REDELIVERED = "chunk-discarded-not-redelivered"
@@ -69,6 +70,15 @@ DEVIATIONS = (
         side="broker",
         releases=(">=2.10,<=5.0.0",),
         seen=("4.0.8", "3.3.6", "2.11.0"),
+    ),
+    Deviation(
+        name=CHUNK_ASSIGNED_BEYOND_PERMITS,
+        rule="CHUNK-09",
+        statement="With several consumers on a Shared subscription, the last chunk of a message is not dispatched to the consumer that has all other chunks, nor is anything after it. The subscription recovers when that consumer leaves or the topic is reloaded.",
+        cause="SharedConsumerAssignor counts a chunk against the permits of the consumer whose turn it is, and not of the consumer that has the message. So a read may assign that consumer more chunks than it has permits for. It forgets the message with the last chunk, although the dispatcher returns that chunk to the replay queue for lack of permits. From then on the chunk has no consumer: the dispatcher replays it again and again without a pause, and reads nothing new (4.0.8, 3.3.6).",
+        side="broker",
+        releases=(">=3.3.6,<=5.0.0",),
+        seen=("4.0.8", "3.3.6"),
     ),
     Deviation(
         name=CHUNK_REPEATED_DISCARDS_BUFFER,

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from conformance.clients import protocol_pb2 as pb
 from conformance.clients.driver.client import OfficialClient
 from conformance.clients.outcomes import Receipt
 from conformance.clients.security.service import Service
 from conformance.clients.wire.read_log import read_log
+from model.vocabulary import SubscriptionType
 from tests.faults.effect_fixtures import Bench
 from tests.faults.effects import Effect, Observation, word
 from tests.polling import TIMEOUT_S, becomes
@@ -41,11 +43,11 @@ class Seen:
 SOUND = Seen((0, 1, 2, None), 1, True, ("whole", "small"), True)
 
 
-def chunked(bench: Bench, service: Service | None = None) -> Observation:
+def chunked(bench: Bench, service: Service | None = None, *, kind: SubscriptionType = "Exclusive") -> Observation:
     """Send and receive, at the broker or at another address; the log is read at the broker's own."""
     bench.admin.set_namespace_deduplication(bench.namespace, False)
     with OfficialClient(service or bench.broker.addresses.service, timeout_s=TIMEOUT_S) as client:
-        consumer = client.subscribe(bench.topic, SUBSCRIPTION, kind="Exclusive", initial="earliest")
+        consumer = client.subscribe(bench.topic, SUBSCRIPTION, kind=kind, initial="earliest")
         producer = client.open_producer(bench.topic, name="p", chunking=True)
         for ticket in [producer.send(1, PAYLOAD), producer.send(2, SMALL)]:
             assert isinstance(producer.answer(ticket, timeout_s=TIMEOUT_S), Receipt)
@@ -85,6 +87,9 @@ def _effect(**defective: Sequence[object] | bool | int) -> Effect:
 CHUNK_EFFECTS = {
     "acks-of-several-cut-short": _effect(is_through=False),
     "chunk-dropped": _effect(stored=(0, 2, None), is_intact=False, delivered=("small",), is_through=False),
+    "chunk-not-assigned": Effect(
+        partial(chunked, kind="Shared"), SOUND, replace(SOUND, delivered=("small",), is_through=False)
+    ),
     "chunk-stored-twice": _effect(stored=(0, 1, 1, 2, None), is_intact=False, delivered=("small",), is_through=False),
     "chunks-not-deduplicated": Effect(sent_again, ["stored", "stored", "duplicate"], ["stored"] * 3),
 }

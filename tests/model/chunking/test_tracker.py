@@ -10,6 +10,7 @@ from model.chunking import dispatching, producing, receiving, sending, storing
 from model.chunking.receiving import fresh_lanes, held_against, met
 from model.chunking.state import Asked, Chunking, Consumer, Moved, Producer, Subscription, Topic
 from model.deviations.chunking import (
+    CHUNK_ASSIGNED_BEYOND_PERMITS,
     CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE,
     CHUNK_EACH_DEDUPLICATED,
     CHUNK_ONLY_LAST_DEDUPLICATED,
@@ -29,7 +30,7 @@ from model.traffic import (
     LoggedPart,
     Part,
 )
-from model.vocabulary import Entry, Message
+from model.vocabulary import Entry, Message, SubscriptionType
 from tests.model.chunking.histories import at, digests, dispatched, given, life, logged, part
 
 PLAIN, DEDUPLICATING = Topic(100, deduplication=False), Topic(100, deduplication=True)
@@ -289,6 +290,31 @@ def test_a_complete_message_of_a_shared_subscription_is_due_at_some_consumer() -
     assert dispatching.due("Shared", log, [{at(0), at(2), at(3)}]) == []
     assert dispatching.due("Exclusive", log, [{at(0), at(2), at(3)}]) == [at(1)]
     assert dispatching.due("Shared", log, []) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "holds", "deviation"),
+    [
+        ("Shared", [{0, 1}, set()], CHUNK_ASSIGNED_BEYOND_PERMITS),
+        ("Shared", [set(), {0, 1}], CHUNK_ASSIGNED_BEYOND_PERMITS),
+        ("Shared", [{0, 1}], None),  # there is nobody else whose permits could have been counted
+        ("Shared", [{0}, {1}], None),
+        ("Shared", [{0, 2}, set()], None),  # not the last chunk
+        ("Shared", [{0, 1, 2}, set()], None),  # the message after it
+        ("Key_Shared", [{0, 1}, set()], None),
+    ],
+)
+def test_a_last_chunk_without_a_consumer_is_a_deviation_only_where_one_of_several_has_all_others(
+    kind: SubscriptionType, holds: list[set[int]], deviation: str | None
+) -> None:
+    log = logged("a0/3 a1/3 a2/3 x")
+    topic, consumers = (
+        replace(PLAIN, log=log),
+        [replace(consumer(), kind=kind, holds=frozenset(map(at, one))) for one in holds],
+    )
+    sent = {position for one in consumers for position in one.holds}
+    owed = [one.position for one in log if one.position not in sent]
+    assert dispatching.starved(("t", "s"), topic, Subscription(), consumers, owed).deviation == deviation
 
 
 def test_both_hypotheses_about_a_consumer_are_kept_until_one_is_ruled_out() -> None:
