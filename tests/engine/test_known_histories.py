@@ -31,6 +31,7 @@ three of four plays on quiet ones, three of sixteen)."""
 BESIDE = {
     "pending-read-outlives-consumers": ("replay-read-outlives-consumers",),
     "rewind-skipped-after-replay-read": ("replay-read-outlives-consumers",),
+    "chunk-assigned-beyond-permits": ("chunk-assignment-outlives-consumer",),
     "chunk-recovery-counts-unfinished": ("chunk-only-last-deduplicated",),
     "chunk-buffers-survive-resubscribe": ("chunk-repeated-discards-buffer",),
     "first-round-response-counts-twice": ("snapshot-not-at-highest-response",),
