@@ -1,6 +1,6 @@
-"""What each seeded defect of chunking (document 002) does, in the broker and on the wire; as in ``effects``.
+"""The effect of each seeded defect of chunking (document 002), in the broker and on the wire; see ``effects``.
 
-One experiment for nearly all: pulsar-client sends a message of three chunks and a small one, and receives them.
+Nearly all use one experiment: pulsar-client sends a message of three chunks and a small one, and receives them.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ SUBSCRIPTION = "s"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What came of the two messages.
+    """The results for the two messages.
 
-    ``stored``: the chunk ids in the log, None for the small message. ``uuids``: how many different ones there are, and
-    ``is_intact``: whether the stored chunks are the payload. ``delivered``: up to the small message; ``is_through``:
-    once all that was delivered is acknowledged, nothing is left.
+    ``stored``: the chunk ids in the log, None for the small message. ``uuids``: how many different ones there are.
+    ``is_intact``: whether the stored chunks are the payload. ``delivered``: up to the small message. ``is_through``:
+    whether acknowledging everything that was delivered empties the backlog.
     """
 
     stored: tuple[int | None, ...]
@@ -70,7 +70,7 @@ def chunked(bench: Bench, service: Service | None = None, *, kind: SubscriptionT
 
 
 def sent_again(bench: Bench) -> Observation:
-    """With deduplication, the last chunk of a whole message is sent again: the answers to each chunk."""
+    """With deduplication, resend the last chunk of a complete message: the answers to each chunk."""
     producer = bench.producer()
 
     def chunk(chunk_id: int) -> str:
@@ -109,4 +109,4 @@ WIRE_EFFECTS = {
     ),
     "wire-uuid-changed": replace(SOUND, uuids=2, delivered=("small",), is_through=False),
 }
-"""What comes of :func:`chunked` with each defect of the wire."""
+"""The results of :func:`chunked` with each defect of the wire."""

@@ -1,4 +1,4 @@
-"""What the tests of faults share."""
+"""Fixtures of the tests of faults."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What each seeded defect of acknowledgments and cursors (document 003) does; as in ``effects``, which has the others.
+"""The effect of each seeded defect of acks and cursors (document 003); see ``effects``.
 
-Messages are numbered from 1 here, in the order of the log; ledgers have five of them. What a subscription remembers is
-told in these numbers: up to which message everything is acknowledged, and which are behind that.
+Messages are numbered from 1, in the order of the log; a ledger has five of them. The state of a subscription is given
+in these numbers: the last message before mark-delete, and the acknowledged ones after it.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from tests.faults.effects import Effect, Experiment, Observation
 from tests.polling import TIMEOUT_S, becomes, eventually
 
 Remembered = tuple[int, list[int]]
-"""Up to which message all are acknowledged, and which are behind that."""
+"""The last message up to which all are acknowledged, and the acknowledged ones after it."""
 
 
 def filled(bench: Bench, count: int) -> list[Position]:
-    """Send so many messages, and say where they stand."""
+    """Send this many messages, and return their positions."""
     producer = bench.producer()
     return [position_of(bench.send(producer, number)) for number in range(1, count + 1)]
 
 
 def subscribed(bench: Bench, subscription: str = "s", *, kind: Kind = "Shared") -> WireConsumer:
-    """A consumer from the beginning of the topic on."""
+    """A consumer that starts at the beginning of the topic."""
     return bench.client.subscribe(bench.topic, subscription, kind=kind, initial="earliest", timeout_s=TIMEOUT_S)
 
 
 def remembered(bench: Bench, messages: Sequence[Position], subscription: str = "s") -> Remembered:
-    """What the broker says that a subscription remembers."""
+    """The state of a subscription, according to the broker's stats."""
     cursor = bench.admin.internal_stats(bench.topic).cursors[subscription]
     mark_delete = Position.parse(cursor.mark_delete_position)
     ranges = cursor.acknowledged_ranges
@@ -47,7 +47,7 @@ def remembered(bench: Bench, messages: Sequence[Position], subscription: str = "
 
 
 def acknowledging(count: int, *numbers: int) -> Experiment:
-    """Acknowledge some of ``count`` messages one by one: what is remembered."""
+    """Acknowledge some of ``count`` messages one by one: the state."""
 
     def experiment(bench: Bench) -> Observation:
         messages = filled(bench, count)
@@ -60,14 +60,14 @@ def acknowledging(count: int, *numbers: int) -> Experiment:
 
 
 def acknowledging_in_one_command(bench: Bench) -> Observation:
-    """Acknowledge several messages in one command, as a client does that groups its acks: what is remembered."""
+    """Acknowledge several messages in one command, like a client that groups its acks: the state."""
     messages = filled(bench, 5)
     subscribed(bench).ack([messages[0], messages[2], messages[3]])
     return remembered(bench, messages)
 
 
 def acknowledging_up_to(*numbers: int) -> Experiment:
-    """Acknowledge cumulatively, in this order, of 8 messages: what is remembered."""
+    """Acknowledge cumulatively, in this order, of 8 messages: the state."""
 
     def experiment(bench: Bench) -> Observation:
         messages = filled(bench, 8)
@@ -80,7 +80,7 @@ def acknowledging_up_to(*numbers: int) -> Experiment:
 
 
 def acknowledging_on_two_subscriptions(bench: Bench) -> Observation:
-    """Acknowledge the first message on one subscription, the third on the other: how many each remembers."""
+    """Acknowledge the first message on one subscription, the third on the other: the states of both."""
     messages = filled(bench, 3)
     consumers = [subscribed(bench, subscription) for subscription in ("s", "t")]
     for consumer, number in zip(consumers, (1, 3), strict=True):
@@ -90,7 +90,7 @@ def acknowledging_on_two_subscriptions(bench: Bench) -> Observation:
 
 
 def recovering_cursor(count: int, *numbers: int) -> Experiment:
-    """Acknowledge some of ``count`` messages, close the topic and open it again: what is remembered."""
+    """Acknowledge some of ``count`` messages and unload the topic: the state."""
 
     def experiment(bench: Bench) -> Observation:
         messages = filled(bench, count)
@@ -104,7 +104,7 @@ def recovering_cursor(count: int, *numbers: int) -> Experiment:
 
 
 def acknowledging_part_of_a_batch(bench: Bench) -> Observation:
-    """Acknowledge the second of four messages of a batch: which of them a consumer that takes over is given."""
+    """Acknowledge the second of four messages of a batch: which of them the next consumer receives."""
     producer = bench.producer()
     batch = producer.send_batch([(number, b"%d" % number) for number in (1, 2, 3, 4)])
     position = position_of(bench.answer(producer, batch))
@@ -117,7 +117,7 @@ def acknowledging_part_of_a_batch(bench: Bench) -> Observation:
 
 
 def closing_with_a_later_ack(bench: Bench) -> Observation:
-    """Acknowledge one message, and once that is persisted another one; close the topic and open it again."""
+    """Acknowledge one message, and once that is persisted another one; unload the topic."""
     messages = filled(bench, 5)
     consumer = subscribed(bench)
     acknowledge_and_persist(bench, consumer, [messages[0]])
@@ -128,7 +128,7 @@ def closing_with_a_later_ack(bench: Bench) -> Observation:
 
 
 def crashing(bench: Bench) -> Observation:
-    """Acknowledge two messages one after the other, each of them persisted, and kill the broker: what is remembered."""
+    """Acknowledge two messages one after the other, each of them persisted, and kill the broker: the state."""
     messages = filled(bench, 8)
     consumer = subscribed(bench)
     acknowledge_and_persist(bench, consumer, [messages[0]])
@@ -141,7 +141,7 @@ def crashing(bench: Bench) -> Observation:
 
 
 def crashing_with_part_of_a_batch(bench: Bench) -> Observation:
-    """Acknowledge one of a batch's messages and one behind it, and kill the broker: what is delivered afterwards."""
+    """Acknowledge one message of a batch and one after it, and kill the broker: which ones are redelivered."""
     producer = bench.producer()
     batch = position_of(bench.answer(producer, producer.send_batch([(1, b""), (2, b""), (3, b"")])))
     alone = position_of(bench.send(producer, 4))
@@ -150,15 +150,15 @@ def crashing_with_part_of_a_batch(bench: Bench) -> Observation:
     bench.kill()
     consumer = subscribed(bench)
     consumer.flow(10)
-    given = all_given(consumer, at_least=2)
-    bench.unload()  # the process that there is now stores a state, too
+    given = all_received(consumer, at_least=2)
+    bench.unload()  # the restarted process persists a state, too
     return given
 
 
 def flushing(bench: Bench) -> Observation:
-    """Acknowledge a message behind one that was just persisted: whether it is persisted in its time, too.
+    """Acknowledge a message after one that was just persisted: whether the flush persists it, too.
 
-    That takes a minute as shipped.
+    That takes a minute with shipped settings.
     """
     messages = filled(bench, 5)
     consumer = subscribed(bench)
@@ -174,7 +174,7 @@ def rolling_over(bench: Bench) -> Observation:
 
 
 def skipping_all(bench: Bench) -> Observation:
-    """Skip all of 8 messages: what is remembered."""
+    """Skip all of 8 messages: the state."""
     messages = filled(bench, 8)
     subscribed(bench).close(timeout_s=TIMEOUT_S)
     bench.admin.skip_all(bench.topic, "s")
@@ -182,10 +182,10 @@ def skipping_all(bench: Bench) -> Observation:
 
 
 def acknowledge_and_persist(bench: Bench, consumer: WireConsumer, what: Sequence[Position | PartOfBatch]) -> None:
-    """Have the first acks of a subscription persisted: they are at once, whatever the rate.
+    """Have the first acks of a subscription persisted: that happens at once, whatever the rate limit.
 
-    An unload before that may lose some of them, on every release. Seldom a cursor begins one more ledger right after
-    its first, whose only entry has them already: nothing then tells that one from the first, but that it stays so.
+    An unload before that may lose some of them, on every release. Seldom a cursor opens one more ledger right after its
+    first, whose only entry already has them. Only the fact that it stays so distinguishes the two.
     """
     consumer.ack(what)
     eventually(lambda: _cursor(bench).state == "Open")
@@ -193,7 +193,7 @@ def acknowledge_and_persist(bench: Bench, consumer: WireConsumer, what: Sequence
 
 
 def persisting(bench: Bench) -> Observation:
-    """Acknowledge a message, and two more once that is persisted: whether they are persisted too, at once."""
+    """Acknowledge a message, and two more once that is persisted: whether they are persisted at once, too."""
     messages = filled(bench, 5)
     consumer = subscribed(bench)
     acknowledge_and_persist(bench, consumer, [messages[0]])
@@ -204,38 +204,38 @@ def persisting(bench: Bench) -> Observation:
 
 
 def joining(bench: Bench) -> Observation:
-    """Have one consumer take two of four messages, and another one join: what each is given."""
+    """One consumer receives two of four messages, and another one joins: what each receives."""
     filled(bench, 4)
     first = subscribed(bench)
     taken = _take(first, 2)
     second = subscribed(bench)
     second.flow(10)
-    return taken, all_given(second, at_least=2)
+    return taken, all_received(second, at_least=2)
 
 
 def leaving(bench: Bench) -> Observation:
-    """Have one consumer take two of four messages, and leave: what the other one is given in the end."""
+    """One consumer receives two of four messages, and leaves: what the other one receives in the end."""
     filled(bench, 4)
     first, second = subscribed(bench), subscribed(bench)
     _take(first, 2)
     second.flow(10)
-    others = all_given(second, at_least=2)
+    others = all_received(second, at_least=2)
     first.close(timeout_s=TIMEOUT_S)
-    return sorted(others + all_given(second))
+    return sorted(others + all_received(second))
 
 
-def failing_with_one(bench: Bench) -> Observation:
-    """Take three messages, and fail with the second: what is delivered again."""
+def nacking_one(bench: Bench) -> Observation:
+    """Receive three messages, and nack the second: what is redelivered."""
     messages = filled(bench, 3)
     consumer = subscribed(bench)
     _take(consumer, 3)
     consumer.redeliver([messages[1]])
     consumer.flow(10)
-    return all_given(consumer)
+    return all_received(consumer)
 
 
 def trimming(acknowledged: int) -> Experiment:
-    """Have one subscription acknowledge two full ledgers, another one so many messages: how many ledgers go."""
+    """One subscription acknowledges two full ledgers, another one this many messages: how many ledgers are deleted."""
 
     def experiment(bench: Bench) -> Observation:
         bench.admin.set_retention(bench.namespace, size_mb=0, time_minutes=0)
@@ -252,7 +252,7 @@ def trimming(acknowledged: int) -> Experiment:
 
 
 def resetting(bench: Bench) -> Observation:
-    """Acknowledge all of 8 messages, and reset the cursor to the third: what is remembered."""
+    """Acknowledge all of 8 messages, and reset the cursor to the third: the state."""
     messages = filled(bench, 8)
     consumer = subscribed(bench)
     consumer.ack(messages)
@@ -262,7 +262,7 @@ def resetting(bench: Bench) -> Observation:
 
 
 def skipping(bench: Bench) -> Observation:
-    """Skip three of 8 messages: what is remembered."""
+    """Skip three of 8 messages: the state."""
     messages = filled(bench, 8)
     subscribed(bench).close(timeout_s=TIMEOUT_S)
     bench.admin.skip(bench.topic, "s", 3)
@@ -284,13 +284,13 @@ def _cursor(bench: Bench) -> CursorStats:
 
 
 def _is_persisted(bench: Bench) -> bool:
-    """Whether the first ack is: a cursor's ledger begins with the state before it."""
+    """Whether the first ack is persisted: the first entry of a cursor's ledger is the state before it."""
     cursor = _cursor(bench)
     return cursor.state == "Open" and cursor.cursor_ledger_last_entry >= 1
 
 
 def _take(consumer: WireConsumer, count: int) -> list[int]:
-    """The numbers of so many messages, no more of which are permitted."""
+    """The numbers of this many messages, and no further permits."""
     consumer.flow(count)
     return [_next_number(consumer) for _ in range(count)]
 
@@ -301,8 +301,8 @@ def _next_number(consumer: WireConsumer) -> int:
     return delivery.sequence_id
 
 
-def all_given(consumer: WireConsumer, *, at_least: int = 0) -> list[int]:
-    """The numbers of the messages that a consumer is given: so many must come, more than these may."""
+def all_received(consumer: WireConsumer, *, at_least: int = 0) -> list[int]:
+    """The numbers of the messages that a consumer receives: it waits for ``at_least``, and accepts more."""
     given = [_next_number(consumer) for _ in range(at_least)]
     while (delivery := consumer.receive(timeout_s=0.5)) is not None:
         given.append(delivery.sequence_id)
@@ -315,9 +315,9 @@ def _batch_indexes(consumer: WireConsumer) -> Iterable[int]:
 
 
 FLUSHED_SOON = {"managedLedgerDefaultMarkDeleteRateLimit": "0.5", "managedLedgerCursorPositionFlushSeconds": "1"}
-"""States are persisted two seconds apart, and looked through once a second; the rate holds for that, too."""
+"""States are persisted at most every two seconds, and checked for a flush once a second; the rate limit applies."""
 PERSISTED_EACH_TIME = {"managedLedgerDefaultMarkDeleteRateLimit": "0"}
-"""Every ack is."""
+"""Every ack is persisted."""
 
 CURSOR_EFFECTS: dict[str, Effect] = {
     "ack-dropped": Effect(acknowledging(8, 8, 6, 1, 3), (1, [3, 6, 8]), (0, [3, 6, 8])),
@@ -340,8 +340,8 @@ CURSOR_EFFECTS: dict[str, Effect] = {
     "rate-limit-ignored": Effect(persisting, False, True),
     "newcomer-gets-all-again": Effect(joining, ([1, 2], [3, 4]), ([1, 2], [1, 2, 3, 4])),
     "leaver-forgotten": Effect(leaving, [1, 2, 3, 4], [3, 4]),
-    "negative-ack-ignored": Effect(failing_with_one, [2], []),
-    "negative-ack-takes-all": Effect(failing_with_one, [2], [1, 2, 3]),
+    "negative-ack-ignored": Effect(nacking_one, [2], []),
+    "negative-ack-takes-all": Effect(nacking_one, [2], [1, 2, 3]),
     "slowest-cursor-ignored": Effect(trimming(0), 0, 2),
     "ledger-deleted-too-soon": Effect(trimming(7), 1, 2),
     "reset-one-late": Effect(resetting, (2, []), (3, [])),
@@ -353,4 +353,4 @@ CURSOR_EFFECTS: dict[str, Effect] = {
     "batch-acks-not-persisted": Effect(crashing_with_part_of_a_batch, [1, 3], [1, 2, 3]),
     "flush-forgotten": Effect(flushing, True, False, FLUSHED_SOON),
 }
-"""For each of these defects, by its name, how its effect is seen."""
+"""For each of these defects, by its name, how its effect is observed."""

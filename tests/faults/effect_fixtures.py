@@ -1,4 +1,4 @@
-"""A topic with deduplication on a real broker, and the little that the tests of faults do with it."""
+"""A topic with deduplication on a real broker, with helpers for the tests of faults."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.polling import TIMEOUT_S, eventually
 
 
 class Bench:
-    """A namespace and a topic of its own: deduplication is on, snapshots come every five entries and never by time."""
+    """A namespace and a topic: deduplication is on, a snapshot is taken every five entries and never by time."""
 
     def __init__(self, broker: Broker, *, deduplication: bool = True) -> None:
         self.broker = broker
@@ -40,7 +40,7 @@ class Bench:
         return self.broker.load_agent()
 
     def producer(self, name: str = "p", *, topic: str | None = None) -> WireProducer:
-        """A producer of this name, as soon as the broker takes it (it may still be getting rid of the last one)."""
+        """A producer of this name, as soon as the broker accepts it (the previous one may still be connected)."""
         opened: list[WireProducer] = []
 
         def is_open() -> bool:
@@ -60,11 +60,11 @@ class Bench:
         return outcome
 
     def answer(self, producer: WireProducer, ticket: SendTicket) -> SendOutcome:
-        """What becomes of a send."""
+        """The outcome of a send."""
         return producer.answer(ticket, timeout_s=TIMEOUT_S)
 
     def stored(self, *, topic: str | None = None) -> list[tuple[str, int]]:
-        """What the topic's log holds: name of producer and sequence id, in order; batches by their messages."""
+        """The topic's log: name of producer and sequence id, in order; batches by their messages."""
         log = read_log(self.client, topic or self.topic, timeout_s=TIMEOUT_S)
         return [(entry.producer_name, sequence_id) for entry in log for sequence_id, _ in entry.messages]
 
@@ -74,7 +74,7 @@ class Bench:
         return {} if cursor is None else cursor.properties
 
     def has_deduplication_status(self, status: str) -> bool:
-        """Whether the broker says this of deduplication on the topic, e.g. ``Enabled``."""
+        """Whether the broker reports this deduplication status of the topic, e.g. ``Enabled``."""
         return self.admin.stats(self.topic).deduplication_status == status
 
     def unload(self) -> None:
@@ -82,15 +82,15 @@ class Bench:
         self.admin.unload(self.topic)
 
     def restart_after_crash(self) -> None:
-        """Wait until the broker's process is gone, and bring it back."""
+        """Wait until the broker's process is gone, and start it again."""
         eventually(lambda: not self.broker.is_alive())
-        with suppress(HarnessError):  # it is on its way out, and may be gone by now
+        with suppress(HarnessError):  # it is ending, and may be gone already
             self.broker.kill()
         self.broker.start()
         self.reconnect()
 
     def kill(self) -> None:
-        """Kill the broker's process, and bring it back with the defects that it had; skips the test where it stays."""
+        """Kill the broker's process, and start it again with the defects that it had, or skip the test."""
         if Capability.KILL not in self.broker.capabilities:
             pytest.skip(f"{self.broker.name} does not come back from a kill")
         had = [defect for defect in broker_defects() if is_on(self.agent, defect)]
@@ -101,12 +101,12 @@ class Bench:
         self.reconnect()
 
     def reconnect(self) -> None:
-        """Drop the client's connections, and begin anew."""
+        """Drop the client's connections, and connect again."""
         self.client.abort()
         self.client = self._connect()
 
     def close(self) -> None:
-        """Let go of the broker, which need not be well."""
+        """Close the client, even if the broker does not work."""
         self.client.abort()
         self.admin.close()
 
@@ -115,10 +115,10 @@ class Bench:
 
 
 def is_stored(outcome: SendOutcome) -> bool:
-    """Whether the broker says that it stored the message now."""
+    """Whether the receipt says that the message was stored."""
     return isinstance(outcome, Receipt) and outcome.position is not None
 
 
 def is_duplicate(outcome: SendOutcome) -> bool:
-    """Whether the broker says that it had the message already."""
+    """Whether the receipt says that the message was a duplicate."""
     return isinstance(outcome, Receipt) and outcome.position is None

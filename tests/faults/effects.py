@@ -1,6 +1,6 @@
-"""What each seeded defect does, as an experiment with one observation: the sound broker's, and the defective one's.
+"""The effect of each seeded defect, as an experiment with one observation: a correct broker's, and a defective one's.
 
-These say that the defects are real. That the machines find them without being told where to look is tested elsewhere.
+These tests show that the defects are real. Other tests show that the machines find them without a hint.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Experiment = Callable[[Bench], Observation]
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """An experiment, and what comes of it without and with the defect.
+    """An experiment, and its observation without and with the defect.
 
-    ``settings``: what the broker has to be configured with beyond what the suite sets, and the defect itself needs.
+    ``settings``: what the broker must be configured with, besides the suite's settings and those of the defect.
     """
 
     experiment: Experiment
@@ -35,10 +35,10 @@ TRIES = 3
 
 
 def seen(wanted: Observation, observe: Callable[[], Observation]) -> Observation:
-    """The wanted observation if one of a few experiments comes to it, else what the last one came to.
+    """The expected observation if one of a few experiments gives it, else that of the last one.
 
-    Experiments tell what came within some time, for which a busy machine may stand still. Who wants to see what a
-    defective broker does, and then what the same broker does without the defect, may look again: none does both.
+    An experiment observes what happens within some time, during which a busy machine may stall. The expected
+    observation of a defective broker and that of the same broker without the defect differ, so repeating is safe.
     """
     for _ in range(TRIES):
         observation = observe()
@@ -48,7 +48,7 @@ def seen(wanted: Observation, observe: Callable[[], Observation]) -> Observation
 
 
 def word(outcome: SendOutcome) -> str:
-    """What the broker made of a send, as its producer sees it."""
+    """The producer's view of a send outcome, in a word."""
     if isinstance(outcome, Receipt):
         return "stored" if outcome.position else "duplicate"
     return "failed"
@@ -69,29 +69,30 @@ def sending(*sequence_ids: int) -> Experiment:
 
 
 def sending_twice_in_flight(bench: Bench) -> Observation:
-    """Send an id again while its first write is on its way: both answers (nothing in them tells whose), and the log."""
+    """Resend an id while its first write is in flight: both answers (they do not say for which), and the log."""
     producer = bench.producer()
     with armed(bench.agent, Fault("write-slow", topic=bench.topic, delay_ms=300)) as fault:
         tickets = [producer.send(1, b"first"), producer.send(1, b"second")]
         for ticket in tickets:
             bench.answer(producer, ticket)
         assert fault.fired() == 1
-    # Asked for again, now that both are there: the client hands an answer on when a later one fits better.
+    # Ask again now that both arrived: the client moves an answer when a later one fits better.
     return sorted(word(bench.answer(producer, ticket)) for ticket in tickets), ids(bench)
 
 
 def sending_again_after_a_failed_write(bench: Bench) -> Observation:
-    """Have a write fail, come back and send the same id: the first and the second answer, and the log."""
+    """Have a write fail, reconnect and resend the id: the first and the second answer, and the log."""
     with armed(bench.agent, Fault("write-fails", topic=bench.topic)) as fault:
         first = word(bench.send(bench.producer(), 1))
         assert fault.fired() == 1
-    # The broker disconnects the producer of a failed write; a defect may leave it, and then it has to make room.
+    # The broker disconnects the producer of a failed write. With a defect it may not, and the producer has to make
+    # room.
     bench.reconnect()
     return first, word(bench.send(bench.producer(), 1)), ids(bench)
 
 
 def sending_one_of_a_batch_again(bench: Bench) -> Observation:
-    """Send a batch, then one of its messages by itself: the answer, and the log."""
+    """Send a batch, then one of its messages alone: the answer, and the log."""
     producer = bench.producer()
     batch = producer.send_batch([(1, b"1"), (2, b"2"), (3, b"3")])
     assert word(bench.answer(producer, batch)) == "stored"
@@ -104,8 +105,8 @@ def sending_under_another_name(bench: Bench) -> Observation:
     return word(bench.send(bench.producer("q"), 3)), bench.stored()
 
 
-def coming_back(bench: Bench) -> Observation:
-    """Close a producer and open it again: what it is told, and the answer to its last id sent again."""
+def reopening(bench: Bench) -> Observation:
+    """Close a producer and open it again: its last sequence id, and the answer to its last id sent again."""
     producer = bench.producer()
     bench.send(producer, 1)
     producer.close(timeout_s=TIMEOUT_S)
@@ -114,7 +115,7 @@ def coming_back(bench: Bench) -> Observation:
 
 
 def recovering(count: int) -> Experiment:
-    """Send ids from 1, close the topic and open it again: what the producer is told, and what its last id comes to."""
+    """Send ids from 1 and unload the topic: the last sequence id, and the answer to its last id sent again."""
 
     def experiment(bench: Bench) -> Observation:
         bench.send(bench.producer(), *range(1, count + 1))
@@ -136,7 +137,7 @@ def snapshot_of_two_producers(bench: Bench) -> Observation:
 
 
 def snapshot_with_a_write_in_flight(bench: Bench) -> Observation:
-    """The snapshot that the fifth entry causes while the sixth has been pushed and not been recorded."""
+    """The snapshot that the fifth entry triggers while the sixth is pushed and not yet persisted."""
     producer = bench.producer()
     bench.send(producer, 1, 2, 3, 4)
     with armed(bench.agent, Fault("write-slow", topic=bench.topic, delay_ms=300)) as fault:
@@ -148,9 +149,9 @@ def snapshot_with_a_write_in_flight(bench: Bench) -> Observation:
 
 
 def sending_again_after_a_failed_snapshot(bench: Bench) -> Observation:
-    """Have a snapshot fail, and send the last id again and again: whether it is stored once more.
+    """Have a snapshot fail, and resend the last id repeatedly: whether it is stored once more.
 
-    The broker handles the failure in a thread of its own, after the failpoint fired.
+    The broker handles the failure in a separate thread, after the failpoint fired.
     """
     producer = bench.producer()
     with armed(bench.agent, Fault("snapshot-write-fails", topic=bench.topic)) as fault:
@@ -160,7 +161,7 @@ def sending_again_after_a_failed_snapshot(bench: Bench) -> Observation:
 
 
 def switching_while_loaded(bench: Bench) -> Observation:
-    """Switch deduplication off and on again on a loaded topic: whether it follows."""
+    """Disable and enable deduplication of a loaded topic: whether it follows."""
     bench.send(bench.producer(), 1)
     followed = []
     for enabled, status in ((False, "Disabled"), (True, "Enabled")):
@@ -170,7 +171,7 @@ def switching_while_loaded(bench: Bench) -> Observation:
 
 
 def taking_over_a_subscription(bench: Bench) -> Observation:
-    """Have a consumer leave without acknowledging what it got: the first message that the next one gets."""
+    """A consumer leaves without acknowledging its messages: the first message that the next one receives."""
     bench.send(bench.producer(), 1, 2)
     received = []
     for _ in range(2):
@@ -203,9 +204,9 @@ EFFECTS: dict[str, Effect] = {
     "confirmed-not-stored": Effect(sending(*range(1, 9)), ("stored", [*range(1, 9)]), ("stored", [*range(1, 7), 8])),
     "batch-highest-ignored": Effect(sending_one_of_a_batch_again, ("duplicate", [1, 2, 3]), ("stored", [1, 2, 3, 2])),
     "producers-as-one": Effect(sending_under_another_name, ("stored", [("p", 5), ("q", 3)]), ("duplicate", [("p", 5)])),
-    "producer-forgotten": Effect(coming_back, (1, "duplicate"), (-1, "stored")),
-    "last-id-always-none": Effect(coming_back, (1, "duplicate"), (-1, "duplicate")),
-    "last-id-too-high": Effect(coming_back, (1, "duplicate"), (2, "duplicate")),
+    "producer-forgotten": Effect(reopening, (1, "duplicate"), (-1, "stored")),
+    "last-id-always-none": Effect(reopening, (1, "duplicate"), (-1, "duplicate")),
+    "last-id-too-high": Effect(reopening, (1, "duplicate"), (2, "duplicate")),
     "switch-ignored": Effect(switching_while_loaded, [True, True], [False, True]),
     "replay-skipped": Effect(recovering(8), (8, "duplicate"), (5, "stored")),
     "replay-one-late": Effect(recovering(6), (6, "duplicate"), (5, "stored")),
@@ -215,4 +216,4 @@ EFFECTS: dict[str, Effect] = {
     "snapshot-failure-clears-state": Effect(sending_again_after_a_failed_snapshot, False, True),
     "redelivery-forgotten": Effect(taking_over_a_subscription, [1, 1], [1, 2]),
 }
-"""For each defect, by its name, how its effect is seen."""
+"""For each defect, by its name, how its effect is observed."""

@@ -1,7 +1,7 @@
-"""What each seeded defect of Key_Shared (document 004) does; as in ``effects``, which has those of deduplication.
+"""The effect of each seeded defect of Key_Shared (document 004); see ``effects``.
 
-Consumers have names, so that it is known beforehand which hashes each of them is going to have: ``a`` is there first
-and has all of them, then ``b`` joins and takes some over. Messages are numbered from 1 in the order of the log.
+The names of the consumers decide which hashes each of them gets: ``a`` is there first and has all of them, then ``b``
+joins and takes some over. Messages are numbered from 1 in the order of the log.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from conformance.faults.failpoints import Fault, armed
 from model.key_shared.hashing import sticky_hash
 from model.log import Position
 from model.vocabulary import HashRange
-from tests.faults.cursor_effects import all_given, position_of
+from tests.faults.cursor_effects import all_received, position_of
 from tests.faults.effect_fixtures import Bench
 from tests.faults.effects import Effect, Observation
 from tests.polling import TIMEOUT_S, eventually
@@ -30,16 +30,16 @@ FIRST = Version("4.0")
 """The first release with draining hashes."""
 PERMITS = 100
 ROUNDS = 5
-"""How often a race is tried before it is said not to be there."""
+"""How often a race is tried before it counts as absent."""
 
 
 def numbered_keys() -> Iterator[str]:
-    """Keys without end, always the same."""
+    """An endless sequence of keys, always the same."""
     return map("k{}".format, count())
 
 
 def hash_of(key: str) -> int:
-    """The hash that a Key_Shared subscription knows a key by."""
+    """The hash of a key on a Key_Shared subscription."""
     return sticky_hash(key.encode())
 
 
@@ -71,7 +71,7 @@ class Keyed:
             self._positions.append(position_of(self.bench.answer(self._producer, ticket)))
 
     def send_batch(self, key: str, size: int) -> Position:
-        """Send a batch of messages of one key, each of which takes a number; where it stands."""
+        """Send a batch of messages of one key, each with its own number; return its position."""
         first = len(self._positions) + 1
         batch = [(number, b"") for number in range(first, first + size)]
         ticket = self._producer.send_batch(batch, metadata=pb.MessageMetadata(partition_key=key))
@@ -80,7 +80,7 @@ class Keyed:
         return position
 
     def join(self, name: str, *, permits: int = PERMITS, client: WireClient | None = None) -> WireConsumer:
-        """Have a consumer join, from the beginning of the topic on; with ``client``, one of another client's."""
+        """A consumer joins, from the beginning of the topic; with ``client``, one of another client."""
         consumer = self._subscribe(name, "s", client or self.bench.client)
         consumer.flow(permits)
         return consumer
@@ -90,7 +90,7 @@ class Keyed:
         consumer.ack([self._positions[number - 1] for number in numbers])
 
     def fail(self, consumer: WireConsumer, *numbers: int) -> None:
-        """Acknowledge messages negatively by their numbers."""
+        """Nack messages by their numbers."""
         consumer.redeliver([self._positions[number - 1] for number in numbers])
 
     def stats(self) -> ConsumerStats:
@@ -102,18 +102,18 @@ class Keyed:
         """How many hashes ``a`` is draining, in the broker's stats."""
         return self.stats().draining_hashes_count
 
-    def has_put_aside(self) -> bool:
-        """Whether something waits for replay, while the broker waits for a new message."""
+    def has_replay_queue(self) -> bool:
+        """Whether a message is in the replay queue while the broker waits for a new one."""
         cursor = self.bench.admin.internal_stats(self.topic).cursors["s"]
         return cursor.waiting_read_op and self.bench.admin.stats(self.topic).subscriptions["s"].in_replay > 0
 
     def keys(self, owner: str, number: int) -> list[str]:
-        """The first keys that are this consumer's when ``a`` and ``b`` are there."""
+        """The first keys that belong to this consumer once ``a`` and ``b`` are connected."""
         ranges = self.ranges()[owner]
         return list(islice((key for key in numbered_keys() if hash_of(key) in ranges), number))
 
     def ranges(self) -> dict[str, Hashes]:
-        """Which hashes are whose when ``a`` and ``b`` are there, as another subscription shows."""
+        """Which hashes each consumer has once ``a`` and ``b`` are connected, as another subscription shows."""
         probes = [self._subscribe(name, "probe", self.bench.client) for name in ("a", "b")]
         consumers = self.bench.admin.stats(self.topic).subscriptions["probe"].consumers
         for probe in probes:
@@ -132,77 +132,78 @@ class Keyed:
 
 
 def joining_while_pending(bench: Bench) -> Observation:
-    """Have ``b`` take over a key of which ``a`` has a message, and send one more: what b gets; what is draining."""
+    """``b`` takes over a key with a message pending at ``a``; send one more: what b receives; what is draining."""
     keyed = Keyed(bench)
     [key] = keyed.keys("b", 1)
     first = keyed.join("a")
     keyed.send(key)
-    assert all_given(first, at_least=1) == [1]
+    assert all_received(first, at_least=1) == [1]
     second = keyed.join("b")
     keyed.send(key)
-    return all_given(second), keyed.draining()
+    return all_received(second), keyed.draining()
 
 
 def acknowledging_one_after_the_other(bench: Bench) -> Observation:
-    """As before with two messages that ``a`` has: what ``b`` gets when one and when both are acknowledged; what drains.
+    """The same with two pending messages: what ``b`` gets when one and when both are acknowledged; what is draining.
 
-    A message of another key stays behind, so that mark-delete does not move: that has brokers read, too.
+    A message of another key stays unacknowledged, so that mark-delete does not advance: that triggers a read, too.
     """
     keyed = Keyed(bench)
     [stays], [key] = keyed.keys("a", 1), keyed.keys("b", 1)
     first = keyed.join("a")
     keyed.send(stays, key, key)
-    assert all_given(first, at_least=3) == [1, 2, 3]
+    assert all_received(first, at_least=3) == [1, 2, 3]
     second = keyed.join("b")
     keyed.send(key)
     given = []
     for number in (2, 3):
         keyed.ack(first, number)
-        given.append(all_given(second))
+        given.append(all_received(second))
     return *given, keyed.draining()
 
 
-def failing_with_one(bench: Bench) -> Observation:
-    """Have ``b`` take over a key of which ``a`` has two messages, and ``a`` fail with the second.
+def nacking_one(bench: Bench) -> Observation:
+    """``b`` takes over a key with two messages pending at ``a``, and ``a`` nacks the second.
 
-    What ``b`` gets, what is draining, and what ``b`` gets when the first is acknowledged.
+    What ``b`` receives, what is draining, and what ``b`` receives when the first is acknowledged.
     """
     keyed = Keyed(bench)
     [key] = keyed.keys("b", 1)
     first = keyed.join("a")
     keyed.send(key, key)
-    assert all_given(first, at_least=2) == [1, 2]
+    assert all_received(first, at_least=2) == [1, 2]
     second = keyed.join("b")
     keyed.fail(first, 2)
-    early, draining = all_given(second), keyed.draining()
+    early, draining = all_received(second), keyed.draining()
     keyed.ack(first, 1)
-    return early, draining, all_given(second)
+    return early, draining, all_received(second)
 
 
 def leaving(bench: Bench) -> Observation:
-    """Have ``b`` take over a key of which ``a`` has three messages, and ``a`` leave: what ``b`` gets."""
+    """``b`` takes over a key with three messages pending at ``a``, and ``a`` leaves: what ``b`` receives."""
     keyed = Keyed(bench)
     [key] = keyed.keys("b", 1)
     first = keyed.join("a")
     keyed.send(key, key, key)
-    assert all_given(first, at_least=3) == [1, 2, 3]
+    assert all_received(first, at_least=3) == [1, 2, 3]
     second = keyed.join("b")
     first.close(timeout_s=TIMEOUT_S)
-    return all_given(second)
+    return all_received(second)
 
 
 def leaving_while_a_read_is_slow(bench: Bench) -> Observation:
-    """Have ``a`` leave with a message of a key while the next one of that key is on its way: what ``b`` gets.
+    """``a`` leaves with a pending message of a key while the next one of that key is being read: what ``b`` receives.
 
-    A sound 4.0.8 puts both aside, and looks at them again when it has another reason to; permits are one.
+    A correct 4.0.8 puts both into the replay queue, and replays them when something else triggers a read, such as
+    permits.
     """
     keyed = Keyed(bench)
     [key] = keyed.keys("a", 1)
     first, second = keyed.join("a"), keyed.join("b")
     keyed.send(key)
-    assert all_given(first, at_least=1) == [1]
+    assert all_received(first, at_least=1) == [1]
 
-    def is_given_both() -> bool:
+    def has_received_both() -> bool:
         second.flow(1)
         return len(second.pending()) == 2
 
@@ -210,22 +211,22 @@ def leaving_while_a_read_is_slow(bench: Bench) -> Observation:
         keyed.send(key)
         eventually(lambda: fault.fired() == 1)
         first.close(timeout_s=TIMEOUT_S)
-        eventually(is_given_both)
-    return all_given(second)
+        eventually(has_received_both)
+    return all_received(second)
 
 
-def sending_to_who_stays(bench: Bench) -> Observation:
-    """Have ``a`` leave, and send a message of one of its keys: what ``b`` gets."""
+def sending_to_the_remaining_consumer(bench: Bench) -> Observation:
+    """``a`` leaves; send a message of one of its keys: what ``b`` receives."""
     keyed = Keyed(bench)
     [key] = keyed.keys("a", 1)
     first, second = keyed.join("a"), keyed.join("b")
     first.close(timeout_s=TIMEOUT_S)
     keyed.send(key)
-    return all_given(second)
+    return all_received(second)
 
 
 def joining_while_sending(bench: Bench) -> Observation:
-    """Have ``b`` join right behind a message, several times: whether both had a message of one key at some time."""
+    """``b`` joins right after a message, several times: whether a key was ever pending at both consumers."""
 
     def is_with_both(keyed: Keyed) -> bool:
         [key] = keyed.keys("b", 1)
@@ -233,27 +234,27 @@ def joining_while_sending(bench: Bench) -> Observation:
         keyed.send(key)
         second = keyed.join("b")
         keyed.send(key)
-        return bool(all_given(second) and all_given(first))
+        return bool(all_received(second) and all_received(first))
 
     return any(is_with_both(Keyed(bench, name=f"-{number}")) for number in range(ROUNDS))
 
 
 def joining_at_a_boundary(bench: Bench) -> Observation:
-    """Have ``a`` keep a key at the end of one of its ranges when ``b`` joins, and send one more: what each gets."""
+    """``a`` keeps a key at the end of one of its ranges when ``b`` joins; send one more: what each receives."""
     keyed = Keyed(bench)
     ranges = keyed.ranges()
     ends = {own.last for own in ranges["a"].ranges} & {own.first - 1 for own in ranges["b"].ranges}
     key = next(key for key in numbered_keys() if hash_of(key) in ends)
     first = keyed.join("a")
     keyed.send(key)
-    early = all_given(first, at_least=1)
+    early = all_received(first, at_least=1)
     second = keyed.join("b")
     keyed.send(key)
-    return early + all_given(first), all_given(second)
+    return early + all_received(first), all_received(second)
 
 
 def sending_one_key(bench: Bench) -> Observation:
-    """Send four messages of one key of ``a``: what each gets. Its hash is what the defect wants."""
+    """Send four messages of one key of ``a``: what each receives. The defect needs this hash."""
     keyed = Keyed(bench)
     ranges = keyed.ranges()
 
@@ -264,138 +265,138 @@ def sending_one_key(bench: Bench) -> Observation:
     key = next(key for key in numbered_keys() if is_fit(hash_of(key)))
     first, second = keyed.join("a"), keyed.join("b")
     keyed.send(key, key, key, key)
-    return [len(all_given(consumer)) for consumer in (first, second)]
+    return [len(all_received(consumer)) for consumer in (first, second)]
 
 
 def joining_a_stuck_consumer(bench: Bench) -> Observation:
-    """Have ``b`` join ``a``, who has a message of one of its keys and no permits; send one of another key of ``b``.
+    """``b`` joins ``a``, which has a pending message of a key of b's and no permits; send one of another key of ``b``.
 
-    What ``b`` gets, and what it gets when ``a`` has permits again.
+    What ``b`` receives, and what it receives when ``a`` has permits again.
     """
     keyed = Keyed(bench)
     pending, other = keyed.keys("b", 2)
     first = keyed.join("a", permits=1)
     keyed.send(pending)
-    assert all_given(first, at_least=1) == [1]
+    assert all_received(first, at_least=1) == [1]
     second = keyed.join("b")
     keyed.send(other)
-    early = all_given(second)
+    early = all_received(second)
     first.flow(PERMITS)
-    return early, all_given(second)
+    return early, all_received(second)
 
 
-def permitting_what_was_put_aside(bench: Bench) -> Observation:
-    """Have ``a`` permit a message only when it was put aside, and the broker waits for a new one: what ``a`` gets."""
+def permitting_a_replayed_message(bench: Bench) -> Observation:
+    """``a`` permits a message once it is in the replay queue and the broker waits for a new one: what ``a`` gets."""
     keyed = Keyed(bench)
     [own] = keyed.keys("a", 1)
     first = keyed.join("a", permits=1)
     keyed.send(own)
-    assert all_given(first, at_least=1) == [1]
+    assert all_received(first, at_least=1) == [1]
     keyed.join("b")
     keyed.send(own)
-    eventually(keyed.has_put_aside)
+    eventually(keyed.has_replay_queue)
     first.flow(PERMITS)
-    return all_given(first)
+    return all_received(first)
 
 
 def going_back(bench: Bench) -> Observation:
-    """Have ``b`` join and leave while ``a`` has a message of its key, and send one more: what a gets; what drains.
+    """``b`` joins and leaves while ``a`` has a message of its key pending; send one more: what a gets; what drains.
 
-    An ack ends it, which all releases count off in one place.
+    An ack ends it, and all releases count that in one place.
     """
     keyed = Keyed(bench)
     [key] = keyed.keys("b", 1)
     first = keyed.join("a")
     keyed.send(key)
-    assert all_given(first, at_least=1) == [1]
+    assert all_received(first, at_least=1) == [1]
     keyed.join("b").close(timeout_s=TIMEOUT_S)
     keyed.send(key)
-    given, draining = all_given(first), keyed.draining()
+    given, draining = all_received(first), keyed.draining()
     keyed.ack(first, 1)
     return given, draining
 
 
 def joining_a_backlog(bench: Bench) -> Observation:
-    """Send three messages of one key, and have a consumer join: what it gets."""
+    """Send three messages of one key, and a consumer joins: what it receives."""
     keyed = Keyed(bench)
     keyed.send("k", "k", "k")
-    return all_given(keyed.join("a"), at_least=3)
+    return all_received(keyed.join("a"), at_least=3)
 
 
 def sending_many_keys(bench: Bench) -> Observation:
-    """Send messages of twenty keys: whether each goes to the consumer in whose ranges its hash is, by the stats."""
+    """Send messages of twenty keys: whether each goes to the consumer that has its hash, according to the stats."""
     keyed = Keyed(bench)
     ranges, keys = keyed.ranges(), list(islice(numbered_keys(), 20))
     consumers = {name: keyed.join(name) for name in ("a", "b")}
     keyed.send(*keys)
-    given = {name: {keys[number - 1] for number in all_given(consumer)} for name, consumer in consumers.items()}
+    given = {name: {keys[number - 1] for number in all_received(consumer)} for name, consumer in consumers.items()}
     return given == {name: {key for key in keys if hash_of(key) in ranges[name]} for name in consumers}
 
 
-def waiting_for_what_was_blocked(bench: Bench) -> Observation:
-    """Acknowledge the message that has a key of ``b`` blocked: what b gets in half a second, and what later on.
+def waiting_for_a_blocked_message(bench: Bench) -> Observation:
+    """Acknowledge the message that blocks a key of ``b``: what b receives within half a second, and what later.
 
-    A message of another key stays behind, so that mark-delete does not move.
+    A message of another key stays unacknowledged, so that mark-delete does not advance.
     """
     keyed = Keyed(bench)
     [stays], [key] = keyed.keys("a", 1), keyed.keys("b", 1)
     first = keyed.join("a")
     keyed.send(stays, key)
-    assert all_given(first, at_least=2) == [1, 2]
+    assert all_received(first, at_least=2) == [1, 2]
     second = keyed.join("b")
     keyed.send(key)
-    assert all_given(second) == []
+    assert all_received(second) == []
     keyed.ack(first, 2)
-    early = all_given(second)
-    return early, early or all_given(second, at_least=1)
+    early = all_received(second)
+    return early, early or all_received(second, at_least=1)
 
 
-def asking_for_all_again(bench: Bench) -> Observation:
-    """Have ``b`` take over a key of which ``a`` has two messages, and ``a`` ask for all it has again: what b gets."""
+def requesting_redelivery_of_all(bench: Bench) -> Observation:
+    """``b`` takes over a key with two messages pending at ``a``, and ``a`` requests redelivery of both: what b gets."""
     keyed = Keyed(bench)
     [key] = keyed.keys("b", 1)
     first = keyed.join("a")
     keyed.send(key, key)
-    assert all_given(first, at_least=2) == [1, 2]
+    assert all_received(first, at_least=2) == [1, 2]
     second = keyed.join("b")
     first.redeliver()
-    return all_given(second)
+    return all_received(second)
 
 
 def acknowledging_part_of_a_batch(bench: Bench) -> Observation:
-    """Have ``b`` take over a key of which ``a`` has a batch, acknowledge one of its messages and send one more.
+    """``b`` takes over a key with a batch pending at ``a``, which acknowledges one of its messages; send one more.
 
-    What ``b`` gets; what is draining.
+    What ``b`` receives; what is draining.
     """
     keyed = Keyed(bench)
     [key] = keyed.keys("b", 1)
     first = keyed.join("a")
     batch = keyed.send_batch(key, 2)
-    assert len(all_given(first, at_least=2)) == 2
+    assert len(all_received(first, at_least=2)) == 2
     second = keyed.join("b")
     first.ack([PartOfBatch(position=batch, batch_size=2, still_unacknowledged=frozenset({1}))])
     keyed.send(key)
-    return all_given(second), keyed.draining()
+    return all_received(second), keyed.draining()
 
 
 def looking_at_stats(bench: Bench) -> Observation:
-    """Have ``a`` drain a hash of two messages and one of one, and acknowledge those two: its stats before and after.
+    """``a`` drains a hash of two messages and one of one; acknowledge those two: its stats before and after.
 
-    Hashes draining, their messages, hashes cleared, and the messages of each hash that is listed.
+    The number of draining hashes, their messages, hashes cleared, and the messages of each hash in the list.
     """
     keyed = Keyed(bench)
     twice, once = keyed.keys("b", 2)
     first = keyed.join("a")
     keyed.send(twice, twice, once)
-    assert all_given(first, at_least=3) == [1, 2, 3]
+    assert all_received(first, at_least=3) == [1, 2, 3]
     keyed.join("b")
-    before = told(keyed.stats())
+    before = draining_stats(keyed.stats())
     keyed.ack(first, 1, 2)
-    return before, told(keyed.stats())
+    return before, draining_stats(keyed.stats())
 
 
-def told(stats: ConsumerStats) -> tuple[int, int, int, list[int]]:
-    """What stats say of a consumer's draining hashes."""
+def draining_stats(stats: ConsumerStats) -> tuple[int, int, int, list[int]]:
+    """A consumer's draining hashes, according to its stats."""
     return (
         stats.draining_hashes_count,
         stats.draining_hashes_unacked_messages,
@@ -404,16 +405,16 @@ def told(stats: ConsumerStats) -> tuple[int, int, int, list[int]]:
     )
 
 
-def joining_the_classic_way(bench: Bench) -> Observation:
-    """Have ``b`` join while ``a`` has messages of many keys, and send as many more: whether b gets any."""
+def joining_the_classic_implementation(bench: Bench) -> Observation:
+    """``b`` joins while messages of many keys are pending at ``a``; send as many more: whether b receives any."""
     keyed = Keyed(bench)
     keys = list(islice(numbered_keys(), 20))
     first = keyed.join("a")
     keyed.send(*keys)
-    assert len(all_given(first, at_least=20)) == 20
+    assert len(all_received(first, at_least=20)) == 20
     second = keyed.join("b")
     keyed.send(*keys)
-    return bool(all_given(second))
+    return bool(all_received(second))
 
 
 SOUND_STATS = ((2, 3, 0, [1, 2]), (1, 1, 1, [1]))
@@ -424,31 +425,31 @@ KEY_EFFECTS: dict[str, Effect] = {
     "draining-counts-twice": Effect(acknowledging_one_after_the_other, ([], [4], 0), ([4], [], 0)),
     "drained-hash-never-removed": Effect(acknowledging_one_after_the_other, ([], [4], 0), ([], [], 1)),
     "unblocking-never-notified": Effect(acknowledging_one_after_the_other, ([], [4], 0), ([], [], 0)),
-    "draining-not-checked-on-replay": Effect(failing_with_one, ([], 1, [2]), ([2], 1, [])),
-    "negative-ack-ends-draining": Effect(failing_with_one, ([], 1, [2]), ([2], 0, [])),
-    "negative-ack-lost-while-draining": Effect(failing_with_one, ([], 1, [2]), ([], 1, [])),
+    "draining-not-checked-on-replay": Effect(nacking_one, ([], 1, [2]), ([2], 1, [])),
+    "negative-ack-ends-draining": Effect(nacking_one, ([], 1, [2]), ([2], 0, [])),
+    "negative-ack-lost-while-draining": Effect(nacking_one, ([], 1, [2]), ([], 1, [])),
     "leaver-keeps-draining": Effect(leaving, [1, 2, 3], []),
     "leaver-replayed-in-part": Effect(leaving, [1, 2, 3], [1]),
     "replay-order-reversed": Effect(leaving, [1, 2, 3], [3, 2, 1]),
     "replay-overtaken": Effect(leaving_while_a_read_is_slow, [1, 2], [2, 1]),
-    "leaver-still-chosen": Effect(sending_to_who_stays, [1], []),
+    "leaver-still-chosen": Effect(sending_to_the_remaining_consumer, [1], []),
     "join-unseen": Effect(joining_while_sending, False, True),
     "boundary-goes-to-the-next": Effect(joining_at_a_boundary, ([1, 2], []), ([1], [2])),
     "hash-with-two-consumers": Effect(sending_one_key, [4, 0], [2, 2]),
     "whole-range-blocked": Effect(joining_a_stuck_consumer, ([2], []), ([], [])),
     "stuck-consumer-blocks-all": Effect(joining_a_stuck_consumer, ([2], []), ([], [2])),
-    "permits-pass-replay": Effect(permitting_what_was_put_aside, [2], []),
+    "permits-pass-replay": Effect(permitting_a_replayed_message, [2], []),
     "return-keeps-blocking": Effect(going_back, ([2], 0), ([], 1)),
     "returned-hash-stays": Effect(going_back, ([2], 0), ([2], 1)),
     "read-order-reversed": Effect(joining_a_backlog, [1, 2, 3], [3, 2, 1]),
     "hashes-halved": Effect(sending_many_keys, True, False),
-    "unblocked-late": Effect(waiting_for_what_was_blocked, ([3], [3]), ([], [3])),
-    "redelivery-keeps-pending": Effect(asking_for_all_again, [1, 2], []),
+    "unblocked-late": Effect(waiting_for_a_blocked_message, ([3], [3]), ([], [3])),
+    "redelivery-keeps-pending": Effect(requesting_redelivery_of_all, [1, 2], []),
     "partial-ack-counts-for-all": Effect(acknowledging_part_of_a_batch, ([], 1), ([3], 0)),
     "cleared-total-not-raised": Effect(looking_at_stats, SOUND_STATS, ((2, 3, 0, [1, 2]), (1, 1, 0, [1]))),
     "draining-messages-counted-once": Effect(looking_at_stats, SOUND_STATS, ((2, 2, 0, [1, 1]), (1, 1, 1, [1]))),
     "draining-hashes-not-listed": Effect(looking_at_stats, SOUND_STATS, ((2, 3, 0, []), (1, 1, 1, []))),
     "drained-hashes-still-counted": Effect(looking_at_stats, SOUND_STATS, ((2, 3, 0, [1, 2]), (2, 1, 1, [1]))),
-    "classic-newcomer-not-held-back": Effect(joining_the_classic_way, False, True),
+    "classic-newcomer-not-held-back": Effect(joining_the_classic_implementation, False, True),
 }
-"""For each of these defects, by its name, how its effect is seen."""
+"""For each of these defects, by its name, how its effect is observed."""

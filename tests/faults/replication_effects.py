@@ -1,4 +1,4 @@
-"""What each seeded defect of clusters does, as an experiment with one observation: see ``effects``."""
+"""The effect of each seeded defect of clusters, as an experiment with one observation: see ``effects``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Observation = object
 
 @dataclass(frozen=True, slots=True)
 class ReplicationEffect:
-    """An experiment with so many clusters, and what comes of it without and with the defect."""
+    """An experiment with this many clusters, and its observation without and with the defect."""
 
     experiment: Callable[[Fixture], Observation]
     sound: Observation
@@ -26,21 +26,21 @@ class ReplicationEffect:
 
 
 def first_snapshot(bench: Fixture) -> tuple[Log, SnapshotSeen]:
-    """The first snapshot that cluster A completes, once a message is there."""
+    """The first snapshot that cluster A completes after a message."""
     bench.publish("m0")
-    bench.await_snapshot_behind("m0")
+    bench.await_snapshot_after("m0")
     log = bench.logs()["A"]
     return log, next(snapshot for snapshot in log.snapshots if snapshot.taken is not None)
 
 
 def its_requests(bench: Fixture) -> Observation:
-    """In how many rounds a snapshot is made."""
+    """The number of rounds of a snapshot."""
     _, snapshot = first_snapshot(bench)
     return len(snapshot.requests)
 
 
 def its_own_position(bench: Fixture) -> Observation:
-    """Where a snapshot's own position is, seen from the last answer."""
+    """A snapshot's local position, relative to the last response."""
     log, snapshot = first_snapshot(bench)
     assert snapshot.taken is not None
     answer = log.entries[snapshot.answers[-1].index].position
@@ -48,7 +48,7 @@ def its_own_position(bench: Fixture) -> Observation:
 
 
 def the_others_positions(bench: Fixture) -> Observation:
-    """Of which of its answers the positions in a snapshot are: the first or the last."""
+    """Which of its responses a snapshot's positions belong to: the first or the last."""
     _, snapshot = first_snapshot(bench)
     assert snapshot.taken is not None
     answers = [answer.position for answer in snapshot.answers if answer.cluster == "B"]
@@ -57,13 +57,13 @@ def the_others_positions(bench: Fixture) -> Observation:
 
 
 def its_answers(bench: Fixture) -> Observation:
-    """How often each cluster answers a request."""
+    """How often each cluster responds to a request."""
     _, snapshot = first_snapshot(bench)
     return len(snapshot.answers) / len(snapshot.requests)
 
 
 def answering(bench: Fixture) -> Observation:
-    """Whether the position in an answer is one before its own."""
+    """Whether the position in a response is one before its own."""
     _, snapshot = first_snapshot(bench)
     log = bench.logs()[snapshot.answers[0].cluster]
     own = [entry.position for entry in log.entries if entry.origin == log.cluster and entry.marker is not None]
@@ -71,7 +71,7 @@ def answering(bench: Fixture) -> Observation:
 
 
 def answering_late(bench: Fixture) -> Observation:
-    """Let answers come after the timeout: whether the snapshot is given up, and whether one is completed late."""
+    """Delay responses beyond the timeout: whether the snapshot is given up, and whether one is completed late."""
     first_snapshot(bench)
     bench.do(CutLink("B", "A"))
     bench.publish("m1")
@@ -91,9 +91,9 @@ def _is_completed_late(log: Log) -> bool:
 
 
 def beginning_again(bench: Fixture) -> Observation:
-    """Publish one message: whether snapshots go on beginning."""
+    """Publish one message: whether further snapshots begin."""
     bench.publish("m0")
-    bench.await_snapshot_behind("m0")
+    bench.await_snapshot_after("m0")
     return becomes(lambda: len(bench.reading.snapshots("A")) > 6, within_s=5)
 
 
@@ -111,13 +111,13 @@ def beginning_for_nobody(bench: Fixture) -> Observation:
 
 
 def updates(log: Log) -> list[int]:
-    """To which of its snapshots a cluster updated the subscription, each by its number."""
+    """The numbers of the snapshots to which a cluster updated the subscription."""
     taken = [snapshot.taken.positions for snapshot in log.snapshots if snapshot.taken is not None]
     return [taken.index(update.positions) for _, update in log.updates(SUBSCRIPTION)]
 
 
 def acknowledging(count: int, *acknowledged: str) -> Callable[[Fixture], Observation]:
-    """Acknowledge some of the messages that have a snapshot behind each: whether there is an update."""
+    """Acknowledge some of the messages that have a snapshot after each: whether there is an update."""
 
     def experiment(bench: Fixture) -> Observation:
         return bool(updates(bench.pass_snapshots(count, acknowledged)["A"]))
@@ -126,7 +126,7 @@ def acknowledging(count: int, *acknowledged: str) -> Callable[[Fixture], Observa
 
 
 def acknowledging_all(count: int) -> Callable[[Fixture], Observation]:
-    """Acknowledge all messages that have a snapshot behind each: how many snapshots stand behind that of the update."""
+    """Acknowledge all messages that have a snapshot after each: how many snapshots are after that of the update."""
 
     def experiment(bench: Fixture) -> Observation:
         log = bench.pass_snapshots(count, [f"m{number}" for number in range(count)])["A"]
@@ -137,7 +137,7 @@ def acknowledging_all(count: int) -> Callable[[Fixture], Observation]:
 
 
 def publishing(bench: Fixture) -> Observation:
-    """Acknowledge one of two messages: whether the first update is to a snapshot that stands before the other one."""
+    """Acknowledge one of two messages: whether the first update refers to a snapshot before the other one."""
     log = bench.pass_snapshots(2, ["m0"])["A"]
     taken = [snapshot.taken for snapshot in log.snapshots if snapshot.taken is not None]
     other = next(entry.position for entry in log.entries if entry.message == "m1")
@@ -145,35 +145,35 @@ def publishing(bench: Fixture) -> Observation:
 
 
 def updating(bench: Fixture) -> Observation:
-    """Acknowledge one of two messages at A: what B has of the subscription then."""
+    """Acknowledge one of two messages at A: the subscription's state in B afterwards."""
     log = bench.pass_snapshots(2, ["m0"])["B"]
     cursor = log.cursor(SUBSCRIPTION)
     return None if cursor is None else (cursor.is_replicated, sorted(log.passed(cursor)))
 
 
 def updating_two(bench: Fixture) -> Observation:
-    """Acknowledge a message at A: at how many of B and C it is."""
+    """Acknowledge a message at A: at how many of B and C the ack arrives."""
     logs = bench.pass_snapshots(1, ["m0"])
     cursors = {label: logs[label].cursor(SUBSCRIPTION) for label in "BC"}
     return sum(cursor is not None and bool(logs[label].passed(cursor)) for label, cursor in cursors.items())
 
 
 def delivering(bench: Fixture) -> Observation:
-    """Publish a message, and wait for its snapshot: whether the consumer is given something else."""
+    """Publish a message, and wait for its snapshot: whether the consumer receives anything else."""
     bench.publish("m0")
-    bench.await_snapshot_behind("m0")
+    bench.await_snapshot_after("m0")
     return bench.take() != ["m0"]
 
 
 def counting(bench: Fixture) -> Observation:
-    """Acknowledge all: whether there is a backlog."""
+    """Acknowledge everything: whether there is a backlog."""
     cursor = bench.pass_snapshots(1, ["m0"])["A"].cursor(SUBSCRIPTION)
     assert cursor is not None
     return cursor.backlog > 0
 
 
 def replicating(count: int) -> Callable[[Fixture], Observation]:
-    """Have so many messages come over a link at once: how many B has from A, and whether they are in its order."""
+    """Replicate this many messages at once: how many B has from A, and whether in order."""
 
     def experiment(bench: Fixture) -> Observation:
         bench.do(CutLink("A", "B"))
@@ -215,4 +215,4 @@ REPLICATION_EFFECTS: dict[str, ReplicationEffect] = {
     "update-takes-all": ReplicationEffect(updating, (True, ["m0"]), (True, ["m0", "m1"])),
     "update-unpublished": ReplicationEffect(acknowledging(1, "m0"), True, False),
 }
-"""For each of these defects, by its name, how its effect is seen."""
+"""For each of these defects, by its name, how its effect is observed."""

@@ -1,4 +1,4 @@
-"""One topic in several real clusters, and the little that the tests of their defects do with it."""
+"""One topic in several real clusters, with helpers for the tests of seeded defects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EXAMPLES = itertools.count(1)
 
 
 class Fixture:
-    """A topic of its own, and a consumer of its replicated subscription at cluster A."""
+    """A topic, and a consumer of its replicated subscription at cluster A."""
 
     def __init__(self, world: ReplicationWorld, *, clusters: int = 2, is_replicated: bool = True) -> None:
         self._performer = ReplicationPerformer(world, example=next(_EXAMPLES))
@@ -34,7 +34,7 @@ class Fixture:
         self.reading = self._performer.reading(TOPIC)
 
     def do(self, *operations: AnyOperation) -> AnyOutcome:
-        """Carry out some operations, and give what came of the last one."""
+        """Perform some operations, and return the outcome of the last one."""
         return [self._performer.perform(operation) for operation in operations][-1]
 
     def publish(self, *messages: str) -> None:
@@ -46,38 +46,39 @@ class Fixture:
         return self._sent
 
     def take(self) -> list[str]:
-        """Have the consumer given all that there is for it."""
+        """The consumer receives all messages that are due."""
         received = self.do(Receive(CONSUMER, 100))
         assert isinstance(received, ReceivedMessages)
         return [one.business_id for one in received.messages]
 
     def acknowledge(self, *messages: str) -> None:
-        """Acknowledge messages that the consumer was given, each by itself."""
+        """Acknowledge messages that the consumer received, one by one."""
         self.do(AckById(CONSUMER, messages))
 
     def logs(self) -> dict[str, Log]:
-        """What all clusters have, by label, once nothing changes any more."""
+        """The logs of all clusters, by label, once they no longer change."""
         read = self.do(ReadClusters(TOPIC))
         assert isinstance(read, ClustersRead)
         return {label: Log(label, one) for label, one in read.clusters.items()}
 
     def pass_snapshots(self, count: int, acknowledged: Sequence[str]) -> dict[str, Log]:
-        """Publish so many messages, m0 and so on, each with a snapshot behind it that the consumer's dispatcher reads;
-        acknowledge some of them, and give what there is then."""
+        """Publish this many messages, m0 and so on, each with a snapshot after it that the consumer's dispatcher reads;
+        acknowledge some of them, and return the logs.
+        """
         for number in range(count):
             self.publish(f"m{number}")
-            self.await_snapshot_behind(f"m{number}")
+            self.await_snapshot_after(f"m{number}")
         self.take()
         self.acknowledge(*acknowledged)
         return self.logs()
 
-    def await_snapshot_behind(self, message: str) -> None:
-        """Wait until A has completed a snapshot that it began behind a message."""
+    def await_snapshot_after(self, message: str) -> None:
+        """Wait until A has completed a snapshot that it began after a message."""
 
         eventually(lambda: any(one.taken for one in self.reading.snapshots("A", after=message)), deadline_s=60)
 
     def await_back(self, source: str, target: str) -> None:
-        """Wait until a replicator has come over its link again."""
+        """Wait until a replicator is connected again."""
         eventually(lambda: self.reading.has_reconnected((source, target)), deadline_s=60)
 
     def await_at_b(self, message: str) -> None:

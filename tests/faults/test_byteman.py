@@ -1,4 +1,4 @@
-"""The client of the Byteman agent, against the agent of a real broker (and against peers that are none)."""
+"""The client of the Byteman agent, with the agent of a real broker and with peers that are no agents."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_rule_is_loaded_reached_and_deleted(bench: Bench) -> None:
     assert not loaded(agent, "test: loaded")
 
 
-def test_a_rule_that_does_not_parse_is_harness_error_in_the_agents_words_and_is_not_kept(bench: Bench) -> None:
+def test_an_unparsable_rule_is_a_harness_error_with_the_agents_message_and_is_not_kept(bench: Bench) -> None:
     agent = Agent(bench.agent)
     bench.producer()
     with pytest.raises(HarnessError, match=r"'test: unparsable'.*line 6 : invalid expression"):
@@ -48,7 +48,7 @@ def test_a_rule_that_does_not_parse_is_harness_error_in_the_agents_words_and_is_
     assert not loaded(agent, "test: unparsable")
 
 
-def test_a_rule_that_does_not_fit_the_code_is_harness_error_and_is_not_kept(bench: Bench) -> None:
+def test_a_rule_that_does_not_fit_the_code_is_a_harness_error_and_is_not_kept(bench: Bench) -> None:
     agent = Agent(bench.agent)
     bench.producer()
     with pytest.raises(HarnessError, match="no matching injection point"):
@@ -56,7 +56,7 @@ def test_a_rule_that_does_not_fit_the_code_is_harness_error_and_is_not_kept(benc
     assert not loaded(agent, "test: nowhere")
 
 
-def test_a_rule_that_is_badly_typed_is_found_once_it_was_reached(bench: Bench) -> None:
+def test_a_badly_typed_rule_is_found_once_it_was_reached(bench: Bench) -> None:
     agent, producer = Agent(bench.agent), bench.producer()
     script = rule("test: badly typed", body="IF true\nDO RETURN 5")
     agent.load(script)
@@ -67,12 +67,12 @@ def test_a_rule_that_is_badly_typed_is_found_once_it_was_reached(bench: Bench) -
     agent.delete(script)
 
 
-def test_text_that_is_no_rule_is_harness_error_in_the_agents_words(bench: Bench) -> None:
+def test_text_that_is_no_rule_is_a_harness_error_with_the_agents_message(bench: Bench) -> None:
     with pytest.raises(HarnessError, match="invalid text outside of RULE/ENDRULE"):
         Agent(bench.agent).load({"test": "hello"})
 
 
-def test_deleting_a_rule_that_is_not_there_is_harness_error(bench: Bench) -> None:
+def test_deleting_a_missing_rule_is_a_harness_error(bench: Bench) -> None:
     with pytest.raises(HarnessError, match="failed to find loaded rule with name test: absent"):
         Agent(bench.agent).delete(rule("test: absent"))
 
@@ -85,12 +85,12 @@ def test_properties_are_set_read_and_removed(bench: Bench) -> None:
     assert not any(name.startswith("test:") for name in agent.properties())
 
 
-def test_a_line_break_cannot_smuggle_a_second_command_in(bench: Bench) -> None:
+def test_a_line_break_cannot_inject_a_second_command(bench: Bench) -> None:
     with pytest.raises(ValueError, match="line break"):
         Agent(bench.agent).set_properties({"test": "1\nDELETEALL"})
 
 
-def test_an_agent_that_is_not_there_is_harness_error() -> None:
+def test_an_unreachable_agent_is_a_harness_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = AgentAddress(host="127.0.0.1", port=server.getsockname()[1])
     with pytest.raises(HarnessError, match="cannot be reached"):
@@ -103,7 +103,7 @@ def listening(*, backlog: int = 1) -> Iterator[tuple[socket.socket, AgentAddress
         yield server, AgentAddress(host="127.0.0.1", port=server.getsockname()[1])
 
 
-def test_an_agent_that_never_answers_is_harness_error_after_the_deadline() -> None:
+def test_an_agent_that_never_answers_is_a_harness_error_after_the_deadline() -> None:
     with listening() as (_, address):
         began = time.monotonic()
         with pytest.raises(HarnessError, match=r"did not answer within 0\.2 s"):
@@ -111,7 +111,7 @@ def test_an_agent_that_never_answers_is_harness_error_after_the_deadline() -> No
         assert time.monotonic() - began > 0.15
 
 
-def test_a_paused_broker_is_harness_error_after_the_deadline_and_no_harness_error_after_it(bench: Bench) -> None:
+def test_a_paused_broker_is_a_harness_error_until_it_is_resumed(bench: Bench) -> None:
     agent = Agent(bench.agent, timeout_s=0.3)
     bench.broker.pause()
     try:

@@ -25,14 +25,14 @@ from model.rules.catalogue import CATALOGUE
 GOOD = "# defect: x\n# breaks: DEDUP-03\n# summary: It does.\nRULE defect x\nENDRULE\n"
 
 
-def test_every_defect_breaks_a_rule_of_the_catalogue_and_says_how_in_a_sentence() -> None:
+def test_every_defect_breaks_a_rule_of_the_catalogue_and_has_a_summary() -> None:
     rules = {rule.id for rule in CATALOGUE}
     for defect in defects():
         assert defect.breaks in rules, defect.name
         assert defect.summary.endswith("."), defect.name
 
 
-def test_there_are_at_least_twelve_defects_and_no_name_or_rule_is_there_twice() -> None:
+def test_there_are_at_least_twelve_defects_and_names_are_unique() -> None:
     assert len(defects()) >= 12
     names = [defect.name for defect in defects()] + [failpoint.name for failpoint in failpoints()]
     assert len(names) == len(set(names))
@@ -54,7 +54,7 @@ def test_a_fault_is_found_by_its_name() -> None:
     assert find_failpoint("write-fails").name == "write-fails"
 
 
-def test_an_unknown_defect_is_one_sentence_that_names_what_lists_them() -> None:
+def test_an_unknown_defect_is_one_sentence_that_names_the_listing_command() -> None:
     with pytest.raises(HarnessError, match="there is no defect 'nonsense'; `pulsar-conformance defects` lists them"):
         find("nonsense")
 
@@ -63,7 +63,7 @@ def test_a_file_is_read_with_its_header() -> None:
     assert parse("x.btm", GOOD) == BrokerDefect(name="x", breaks="DEDUP-03", summary="It does.", text=GOOD)
 
 
-def test_a_file_may_say_which_settings_its_defect_needs() -> None:
+def test_a_file_may_list_the_settings_of_its_defect() -> None:
     needing = GOOD.replace("RULE", "# setting: a=b=c\n# setting: d=\nRULE")
     found = parse("x.btm", needing)
     assert isinstance(found, BrokerDefect)
@@ -82,6 +82,6 @@ def test_a_file_may_say_which_settings_its_defect_needs() -> None:
         ("RULE defect x\nENDRULE\n", "", r"found \(\)"),
     ],
 )
-def test_a_file_that_is_not_as_it_should_be_is_refused(old: str, new: str, complaint: str) -> None:
+def test_a_malformed_file_is_refused(old: str, new: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         parse("x.btm", GOOD.replace(old, new))

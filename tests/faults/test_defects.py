@@ -1,4 +1,4 @@
-"""Every seeded defect in a real broker: its effect is seen while it is on, and only then."""
+"""Every seeded defect in a real broker: its effect is visible while it is on, and only then."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ def nothing_left_on(broker: Broker) -> Iterator[None]:
             switch_off(agent, defect)
 
 
-def test_every_defect_has_its_experiment() -> None:
+def test_every_defect_has_an_experiment() -> None:
     assert sorted([*ALL_EFFECTS, *REPLICATION_EFFECTS]) == [defect.name for defect in broker_defects()]
 
 
 @pytest.mark.parametrize(
     "defect", [broker_defect(name) for name in sorted(ALL_EFFECTS)], ids=lambda defect: defect.name
 )
-def test_a_defect_has_its_effect_while_it_is_on_and_only_then(
+def test_a_defect_has_its_effect_only_while_it_is_on(
     request: pytest.FixtureRequest, broker: Broker, defect: BrokerDefect
 ) -> None:
     effect = ALL_EFFECTS[defect.name]
@@ -103,13 +103,13 @@ def test_switching_may_be_repeated(bench: Bench) -> None:
     assert not is_on(bench.agent, defect)
 
 
-def test_a_defect_that_was_never_reached_says_so(bench: Bench) -> None:
+def test_a_defect_that_was_never_reached_is_reported(bench: Bench) -> None:
     with switched(bench.agent, broker_defect("pushed-not-reset")):
         bench.send(bench.producer(), 1)
         assert not was_reached(bench.agent, broker_defect("pushed-not-reset"))
 
 
-def test_a_defect_that_does_not_fit_the_broker_is_harness_error_and_is_taken_out(bench: Bench) -> None:
+def test_a_defect_that_does_not_fit_the_broker_is_a_harness_error_and_is_removed(bench: Bench) -> None:
     switch_on(bench.agent, MISFIT)
     bench.send(bench.producer(), 1)
     with pytest.raises(HarnessError, match="'defect misfit'"):

@@ -1,4 +1,4 @@
-"""Failpoints in a real broker: what each does, that it does so on its topic only, and only as often as it was told."""
+"""Failpoints in a real broker: what each does, on its topic only, and only as often as armed."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def is_one_refused(*tickets: SendTicket) -> bool:
     return [isinstance(ticket.outcome, SendError) for ticket in tickets].count(True) == 1
 
 
-def test_a_topic_that_is_not_named_in_full_is_refused() -> None:
+def test_a_topic_that_is_not_fully_named_is_refused() -> None:
     with pytest.raises(ValueError, match="not a full topic name"):
         arm(AgentAddress(host="127.0.0.1", port=1), Fault("write-fails", topic="t"))
 
 
-def test_a_failed_write_is_not_stored_and_the_next_try_is(bench: Bench) -> None:
+def test_a_failed_write_is_not_stored_and_the_next_attempt_is(bench: Bench) -> None:
     producer = bench.producer()
     assert is_stored(bench.send(producer, 1))
     with armed(bench.agent, Fault("write-fails", topic=bench.topic)) as fault:
@@ -35,12 +35,12 @@ def test_a_failed_write_is_not_stored_and_the_next_try_is(bench: Bench) -> None:
         assert fault.fired() == 1
         producer = bench.producer()
         assert producer.last_sequence_id == 1
-        assert is_stored(bench.send(producer, 2)), "a failpoint fires as often as it was told, and no more"
+        assert is_stored(bench.send(producer, 2)), "a failpoint fires only as often as armed"
         assert fault.fired() == 1
     assert bench.stored() == [("p", 1), ("p", 2)]
 
 
-def test_a_failing_write_is_in_flight_for_its_delay_and_those_behind_it_fail_too(bench: Bench) -> None:
+def test_a_failing_write_is_in_flight_for_its_delay_and_later_writes_fail_too(bench: Bench) -> None:
     producer = bench.producer()
     bench.send(producer, 1)
     with armed(bench.agent, Fault("write-fails-late", topic=bench.topic, delay_ms=2000)) as fault:
@@ -58,7 +58,7 @@ def test_a_failing_write_is_in_flight_for_its_delay_and_those_behind_it_fail_too
     assert bench.stored() == [("p", 1), ("p", 2), ("p", 3)]
 
 
-def test_no_write_that_is_sent_in_one_go_with_a_failing_one_is_stored_without_it(bench: Bench) -> None:
+def test_no_write_sent_together_with_a_failing_one_is_stored_without_it(bench: Bench) -> None:
     producer = bench.producer()
     with armed(bench.agent, Fault("write-fails", topic=bench.topic)):
         for ticket in [producer.send(sequence_id, b"") for sequence_id in range(1, 100)]:
@@ -67,7 +67,7 @@ def test_no_write_that_is_sent_in_one_go_with_a_failing_one_is_stored_without_it
     assert bench.stored() == [("p", 1)]
 
 
-def test_spared_writes_are_stored_and_those_behind_them_fail(bench: Bench) -> None:
+def test_spared_writes_are_stored_and_the_following_ones_fail(bench: Bench) -> None:
     producer = bench.producer()
     with armed(bench.agent, Fault("write-fails-late", topic=bench.topic, delay_ms=30, spared=2)) as fault:
         tickets = [producer.send(sequence_id, b"") for sequence_id in range(1, 5)]
@@ -76,21 +76,21 @@ def test_spared_writes_are_stored_and_those_behind_them_fail(bench: Bench) -> No
     assert bench.stored() == [("p", 1), ("p", 2)]
 
 
-def test_a_failpoint_leaves_other_topics_alone_also_those_whose_names_begin_alike(bench: Bench) -> None:
+def test_a_failpoint_affects_no_other_topic_even_with_the_same_prefix(bench: Bench) -> None:
     longer = bench.topic + "-2"
     with armed(bench.agent, Fault("write-fails", topic=bench.topic)) as fault:
         assert is_stored(bench.send(bench.producer(topic=longer), 1))
         assert fault.fired() == 0
 
 
-def test_a_fault_that_was_taken_back_does_not_happen_and_says_so(bench: Bench) -> None:
+def test_a_disarmed_fault_does_not_happen_and_counts_zero(bench: Bench) -> None:
     fault = arm(bench.agent, Fault("write-fails", topic=bench.topic, count=3))
     assert fault.disarm() == 0
     assert is_stored(bench.send(bench.producer(), 1))
     assert fault.fired() == 0
 
 
-def test_topics_have_their_faults_at_the_same_time_each_with_its_own_count(bench: Bench) -> None:
+def test_faults_of_several_topics_have_separate_counts(bench: Bench) -> None:
     other = bench.topic + "~ü*"
     with (
         armed(bench.agent, Fault("write-fails", topic=bench.topic)) as first,
@@ -101,7 +101,7 @@ def test_topics_have_their_faults_at_the_same_time_each_with_its_own_count(bench
         assert (first.fired(), second.fired()) == (1, 2)
 
 
-def test_arming_a_fault_again_and_again_leaves_nothing(bench: Bench) -> None:
+def test_arming_a_fault_repeatedly_leaves_nothing(bench: Bench) -> None:
     for _ in range(3):
         arm(bench.agent, Fault("write-fails", topic=bench.topic)).disarm()
     assert not any(bench.namespace in name for name in Agent(bench.agent).properties()), "nothing is left of them"
@@ -113,7 +113,7 @@ def test_a_count_or_delay_out_of_range_is_refused(bench: Bench, fault: dict[str,
         arm(bench.agent, Fault("write-slow", topic=bench.topic, **{"delay_ms": 10, **fault}))
 
 
-def test_a_slow_write_is_in_flight_for_its_delay_and_writes_behind_it_keep_their_order(bench: Bench) -> None:
+def test_a_slow_write_is_in_flight_for_its_delay_and_later_writes_keep_their_order(bench: Bench) -> None:
     producer, other = bench.producer(), bench.producer("q", topic=bench.topic + "-2")
     with armed(bench.agent, Fault("write-slow", topic=bench.topic, delay_ms=2000)) as fault:
         began = time.monotonic()
@@ -141,7 +141,7 @@ def test_a_lost_confirmation_leaves_the_entry_stored_and_known(bench: Bench) -> 
     assert bench.stored() == [("p", 1)]
 
 
-def test_a_snapshot_that_cannot_be_written_is_written_with_the_next_one(bench: Bench) -> None:
+def test_a_failed_snapshot_is_written_with_the_next_one(bench: Bench) -> None:
     producer = bench.producer()
     with armed(bench.agent, Fault("snapshot-write-fails", topic=bench.topic)) as fault:
         bench.send(producer, *range(1, 6))
@@ -158,7 +158,7 @@ def test_a_snapshot_that_cannot_be_written_is_written_with_the_next_one(bench: B
     eventually(is_written_with_the_next)
 
 
-def test_a_slow_snapshot_becomes_visible_late_and_as_it_was_taken(bench: Bench) -> None:
+def test_a_slow_snapshot_becomes_visible_late_with_its_original_content(bench: Bench) -> None:
     producer = bench.producer()
     with armed(bench.agent, Fault("snapshot-slow", topic=bench.topic, delay_ms=2000)) as fault:
         began = time.monotonic()
@@ -170,7 +170,7 @@ def test_a_slow_snapshot_becomes_visible_late_and_as_it_was_taken(bench: Bench) 
         assert time.monotonic() - began > 1.9
 
 
-def test_a_ledger_that_is_slow_to_close_holds_back_the_confirmation_of_its_last_entry(bench: Bench) -> None:
+def test_a_ledger_that_closes_slowly_delays_the_confirmation_of_its_last_entry(bench: Bench) -> None:
     producer = bench.producer()
     with armed(bench.agent, Fault("ledger-close-slow", topic=bench.topic, delay_ms=800)) as fault:
         bench.send(producer, 1, 2, 3, 4)
@@ -182,7 +182,7 @@ def test_a_ledger_that_is_slow_to_close_holds_back_the_confirmation_of_its_last_
     assert is_stored(bench.send(producer, 6))
 
 
-def test_a_slow_replay_lets_producers_wait_and_is_right_in_the_end(bench: Bench) -> None:
+def test_a_slow_replay_delays_producers_and_recovers_correctly(bench: Bench) -> None:
     producer = bench.producer()
     bench.send(producer, 1, 2)
     producer.close(timeout_s=10)

@@ -1,4 +1,4 @@
-"""The failpoints of Key_Shared in a real broker: what falls into the gap that each of them opens."""
+"""The failpoints of Key_Shared in a real broker, and the race that each of them allows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from conformance.clients.wire.client import WireClient
 from conformance.faults.failpoints import Fault, armed
-from tests.faults.cursor_effects import all_given
+from tests.faults.cursor_effects import all_received
 from tests.faults.effect_fixtures import Bench
 from tests.faults.key_shared_effects import Keyed
 from tests.polling import TIMEOUT_S, eventually
@@ -32,7 +32,7 @@ def connected(bench: Bench) -> WireClient:
     return WireClient.connect(bench.broker.addresses.service_url, timeout_s=TIMEOUT_S)
 
 
-def test_who_joins_while_a_read_is_slow_is_chosen_for_what_it_gave(bench: Bench) -> None:
+def test_a_consumer_that_joins_during_a_slow_read_receives_its_messages(bench: Bench) -> None:
     keyed = Keyed(bench)
     [key] = keyed.keys("b", 1)
     first = keyed.join("a")
@@ -40,11 +40,11 @@ def test_who_joins_while_a_read_is_slow_is_chosen_for_what_it_gave(bench: Bench)
         keyed.send(key)
         eventually(lambda: fault.fired() == 1)
         second = keyed.join("b")
-        assert all_given(second, at_least=1) == [1]
-    assert all_given(first) == []
+        assert all_received(second, at_least=1) == [1]
+    assert all_received(first) == []
 
 
-def test_who_joins_while_messages_are_dispatched_slowly_takes_their_keys_over_when_they_are_sent(bench: Bench) -> None:
+def test_a_consumer_that_joins_during_a_slow_dispatch_takes_keys_over_after_it(bench: Bench) -> None:
     keyed = Keyed(bench)
     [key] = keyed.keys("b", 1)
     first = keyed.join("a")
@@ -52,13 +52,11 @@ def test_who_joins_while_messages_are_dispatched_slowly_takes_their_keys_over_wh
         keyed.send(key)
         eventually(lambda: fault.fired() == 1)
         keyed.join("b")
-        assert all_given(first, at_least=1) == [1]
+        assert all_received(first, at_least=1) == [1]
     assert keyed.draining() == 1
 
 
-def test_what_is_dispatched_slowly_to_a_consumer_that_crashes_is_given_to_another(
-    bench: Bench, elsewhere: WireClient
-) -> None:
+def test_a_message_dispatched_slowly_to_a_crashed_consumer_goes_to_another(bench: Bench, elsewhere: WireClient) -> None:
     keyed = Keyed(bench)
     [key] = keyed.keys("a", 1)
     keyed.join("a", client=elsewhere)
@@ -67,15 +65,15 @@ def test_what_is_dispatched_slowly_to_a_consumer_that_crashes_is_given_to_anothe
         keyed.send(key)
         eventually(lambda: fault.fired() == 1)
         elsewhere.abort()
-        assert all_given(second, at_least=1) == [1]
+        assert all_received(second, at_least=1) == [1]
 
 
-def test_what_is_acknowledged_while_a_join_is_slow_does_not_drain(bench: Bench) -> None:
+def test_a_message_acknowledged_during_a_slow_join_does_not_drain(bench: Bench) -> None:
     keyed = Keyed(bench)
     [key] = keyed.keys("b", 1)
     first = keyed.join("a")
     keyed.send(key, key)
-    assert all_given(first, at_least=2) == [1, 2]
+    assert all_received(first, at_least=2) == [1, 2]
 
     def join() -> tuple[WireClient, float]:
         client, began = connected(bench), time.monotonic()
@@ -88,7 +86,7 @@ def test_what_is_acknowledged_while_a_join_is_slow_does_not_drain(bench: Bench) 
     ):
         joining = another.submit(join)
         eventually(lambda: fault.fired() == 1)
-        keyed.ack(first, 1)  # taken at once, or behind the join where the broker has one thread for both connections
+        keyed.ack(first, 1)  # handled at once, or after the join if the broker has one thread for both connections
         client, took_s = joining.result(TIMEOUT_S)
     assert took_s > 0.9 * DELAY_MS / 1000
     assert (keyed.draining(), keyed.stats().draining_hashes_unacked_messages) == (1, 1)
@@ -102,11 +100,11 @@ def test_a_consumer_that_leaves_slowly_keeps_its_keys_and_messages_until_then(
     [key] = keyed.keys("a", 1)
     first, second = keyed.join("a", client=elsewhere), keyed.join("b")
     keyed.send(key)
-    assert all_given(first, at_least=1) == [1]
+    assert all_received(first, at_least=1) == [1]
     with armed(bench.agent, Fault("leave-slow", topic=keyed.topic, delay_ms=DELAY_MS)) as fault:
         began = time.monotonic()
         elsewhere.abort()
         eventually(lambda: fault.fired() == 1)
         keyed.send(key)
-        assert all_given(second, at_least=2) == [1, 2]
+        assert all_received(second, at_least=2) == [1, 2]
         assert time.monotonic() - began > 0.9 * DELAY_MS / 1000

@@ -1,4 +1,4 @@
-"""Every seeded defect of clusters, in three real ones: its effect is seen while all of them have it, and only then."""
+"""Every seeded defect of clusters, in three real ones: its effect is visible only while all of them have it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.polling import eventually
 
 @pytest.fixture(scope="module")
 def started() -> list[Broker]:
-    """The brokers of the clusters, each as often as it was started."""
+    """The brokers of the clusters, one entry for each start."""
     return []
 
 
@@ -53,7 +53,7 @@ def world(request: pytest.FixtureRequest, started: list[Broker]) -> Iterator[Rep
 
 
 def observe(world: ReplicationWorld, effect: ReplicationEffect) -> Observation:
-    """Make an experiment on a topic of its own."""
+    """Run an experiment on a separate topic."""
     bench = Fixture(world, clusters=effect.clusters, is_replicated=effect.is_replicated)
     try:
         return effect.experiment(bench)
@@ -61,12 +61,12 @@ def observe(world: ReplicationWorld, effect: ReplicationEffect) -> Observation:
         bench.close()
 
 
-def test_every_effect_can_be_seen() -> None:
+def test_every_effect_can_be_observed() -> None:
     assert [name for name, effect in REPLICATION_EFFECTS.items() if effect.sound == effect.defective] == []
 
 
 @pytest.mark.parametrize("name", REPLICATION_EFFECTS)
-def test_a_defect_of_clusters_has_its_effect_while_it_is_on_and_only_then(world: ReplicationWorld, name: str) -> None:
+def test_a_defect_of_clusters_has_its_effect_only_while_it_is_on(world: ReplicationWorld, name: str) -> None:
     effect, defect = REPLICATION_EFFECTS[name], find(name)
     assert isinstance(defect, BrokerDefect)
     brokers = [world.clusters.cluster(label).broker for label in world.clusters.labels]
@@ -79,7 +79,7 @@ def test_a_defect_of_clusters_has_its_effect_while_it_is_on_and_only_then(world:
     assert seen(effect.sound, lambda: observe(world, effect)) == effect.sound
 
 
-def test_a_link_heals_though_a_topic_is_not_replicated_over_it(world: ReplicationWorld) -> None:
+def test_a_link_heals_although_a_topic_is_not_replicated_over_it(world: ReplicationWorld) -> None:
     performer = ReplicationPerformer(world, example=0)
     performer.perform(CreateTopic("t", deduplication="namespace-off", clusters=2, is_replicated=False))
     assert isinstance(performer.perform(CutLink("A", "B")), LinkCut)
@@ -87,11 +87,11 @@ def test_a_link_heals_though_a_topic_is_not_replicated_over_it(world: Replicatio
     performer.close()
 
 
-def test_a_reading_is_quiet_only_once_what_waited_for_a_healed_link_has_come_through(world: ReplicationWorld) -> None:
+def test_a_read_back_is_quiet_only_once_the_backlog_of_a_healed_link_is_replicated(world: ReplicationWorld) -> None:
     bench = Fixture(world)
     bench.do(CutLink("A", "B"))
     bench.publish("m0")
-    bench.do(AwaitTimedOut("A"))  # nothing is: but the replicator tries ever more seldom meanwhile
+    bench.do(AwaitTimedOut("A"))  # no snapshot is pending, but the replicator's retries become rarer meanwhile
     bench.do(HealLink("A", "B"))
     read = bench.do(ReadClusters(TOPIC))
     bench.close()
@@ -99,7 +99,7 @@ def test_a_reading_is_quiet_only_once_what_waited_for_a_healed_link_has_come_thr
     assert (read.is_quiet, read.closed, Log("B", read.clusters["B"]).messages()) == (True, (), ("m0",))
 
 
-def test_what_is_stored_later_does_not_count_for_what_was_to_be_passed_on(world: ReplicationWorld) -> None:
+def test_messages_stored_later_do_not_count_in_the_backlog_of_a_read_back(world: ReplicationWorld) -> None:
     bench = Fixture(world)
     reading = bench.reading
     bench.publish("m0")
@@ -117,7 +117,7 @@ def test_what_is_stored_later_does_not_count_for_what_was_to_be_passed_on(world:
     bench.close()
 
 
-def test_a_reading_does_not_wait_for_replicators_that_were_closed_with_an_idle_topic_and_is_not_quiet(
+def test_a_read_back_does_not_wait_for_replicators_closed_with_an_idle_topic(
     world: ReplicationWorld,
 ) -> None:
     bench = Fixture(world)
@@ -131,7 +131,7 @@ def test_a_reading_does_not_wait_for_replicators_that_were_closed_with_an_idle_t
     assert read.at_ms - begun_ms < QUIET_TIMEOUT_S * 1000
 
 
-def test_a_reading_of_a_topic_that_is_not_replicated_does_not_wait_long_until_nothing_more_comes(
+def test_a_read_back_of_an_unreplicated_topic_waits_only_briefly_for_quiet(
     world: ReplicationWorld,
 ) -> None:
     name = f"persistent://{world.namespace(('A', 'B'), is_replicated=False, deduplication=False)}/never-still"
@@ -145,7 +145,7 @@ def test_a_reading_of_a_topic_that_is_not_replicated_does_not_wait_long_until_no
     assert time.monotonic() - begun < QUIET_TIMEOUT_S
 
 
-def test_a_reading_that_takes_too_long_is_left_and_the_next_one_goes_on(
+def test_a_read_back_that_takes_too_long_is_skipped_and_the_next_one_continues(
     world: ReplicationWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Fixture(world)
@@ -158,7 +158,7 @@ def test_a_reading_that_takes_too_long_is_left_and_the_next_one_goes_on(
     bench.close()
 
 
-def test_of_a_message_that_a_cluster_has_twice_both_are_acknowledged(world: ReplicationWorld) -> None:
+def test_both_copies_of_a_message_that_a_cluster_has_twice_are_acknowledged(world: ReplicationWorld) -> None:
     bench = Fixture(world)
     bench.publish("m0", "m0")
     given: list[str] = []
@@ -178,7 +178,7 @@ def test_of_a_message_that_a_cluster_has_twice_both_are_acknowledged(world: Repl
 
 @contextmanager
 def publishing(broker: Broker, topic: str) -> Iterator[None]:
-    """Somebody who goes on publishing."""
+    """Publish all the time."""
     is_over = Event()
 
     def publish() -> None:
@@ -198,7 +198,7 @@ def publishing(broker: Broker, topic: str) -> Iterator[None]:
         done.result()
 
 
-def test_every_start_of_a_cluster_is_told_so_that_it_can_be_given_its_defect_again(
+def test_every_start_of_a_cluster_is_reported_so_that_its_defect_can_be_switched_on_again(
     world: ReplicationWorld, started: list[Broker]
 ) -> None:
     brokers = [world.clusters.cluster(label).broker for label in world.clusters.labels]

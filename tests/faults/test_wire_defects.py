@@ -1,4 +1,4 @@
-"""Every seeded defect of the wire, before a real broker: its effect is seen while it is on, and only then."""
+"""Every seeded defect of the wire, in front of a real broker: its effect is visible while it is on, and only then."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.faults.effects import Observation, seen
 
 @pytest.fixture
 def seeded(request: pytest.FixtureRequest, broker: Broker) -> Iterator[SeededWireDefect]:
-    """A wire that has the defect of the test."""
+    """A wire with the defect of the test."""
     made = seed_defect(broker, request.getfixturevalue("defect").name)
     assert isinstance(made, SeededWireDefect)
     yield made
@@ -26,7 +26,7 @@ def seeded(request: pytest.FixtureRequest, broker: Broker) -> Iterator[SeededWir
 
 
 def observe(broker: Broker, service: Service) -> Observation:
-    """Send and receive on a topic of its own."""
+    """Send and receive on a separate topic."""
     bench = Bench(broker)
     try:
         return chunked(bench, service)
@@ -34,24 +34,24 @@ def observe(broker: Broker, service: Service) -> Observation:
         bench.close()
 
 
-def test_every_defect_has_its_effect_told() -> None:
+def test_every_defect_has_a_documented_effect() -> None:
     assert list(WIRE_EFFECTS) == sorted(defect.name for defect in WIRE_DEFECTS)
 
 
 @pytest.mark.parametrize("defect", WIRE_DEFECTS, ids=lambda defect: defect.name)
-def test_a_defect_has_its_effect_while_it_is_on_and_only_then(
+def test_a_defect_has_its_effect_only_while_it_is_on(
     broker: Broker, defect: WireDefect, seeded: SeededWireDefect
 ) -> None:
     effect = WIRE_EFFECTS[defect.name]
     assert seen(effect, lambda: observe(broker, seeded.service)) == effect
     with seeded.taken_out():
         assert seen(SOUND, lambda: observe(broker, seeded.service)) == SOUND
-    seeded.give(broker)  # as the broker's start does, again and again
+    seeded.give(broker)  # like every start of the broker
     assert seen(effect, lambda: observe(broker, seeded.service)) == effect
-    assert seen(SOUND, lambda: observe(broker, broker.addresses.service)) == SOUND, "past the wire nothing is wrong"
+    assert seen(SOUND, lambda: observe(broker, broker.addresses.service)) == SOUND, "without the proxy nothing is wrong"
 
 
 @pytest.mark.parametrize("defect", WIRE_DEFECTS[:1], ids=lambda defect: defect.name)
-def test_a_defect_that_no_client_met_says_so(defect: WireDefect, seeded: SeededWireDefect) -> None:
+def test_a_defect_that_no_client_met_is_a_harness_error(defect: WireDefect, seeded: SeededWireDefect) -> None:
     with pytest.raises(HarnessError, match="no client came through the proxy"), seeded.taken_out():
         pass

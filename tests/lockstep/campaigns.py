@@ -1,4 +1,4 @@
-"""Runs machines on simulated brokers, as the engine runs them on a real one, and counts what came of it."""
+"""Runs machines on simulated brokers, as the engine runs them on a real one, and counts the results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.report import samples
 
 
 class Simulated(Performer, Protocol):
-    """A performer that has its own time."""
+    """A performer with its own clock."""
 
     @property
     def clock(self) -> Callable[[], float]:
@@ -35,7 +35,7 @@ MakePerformer = Callable[[random.Random], Simulated]
 
 @dataclass(slots=True)
 class Campaign:
-    """What many examples came to. ``sizes``: how many states were held as possible before each step."""
+    """The results of many examples. ``sizes``: how many states were possible before each step."""
 
     examples: int = 0
     steps: int = 0
@@ -48,7 +48,7 @@ class Campaign:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A violation, how many examples it took until it was found, and the history that shows it."""
+    """A violation, the number of examples until it was found, and its history."""
 
     violation: Violation
     example: int
@@ -65,7 +65,7 @@ def play(
     known: frozenset[str] = frozenset(),
     until: Callable[[Campaign], bool] = lambda _: False,
 ) -> Campaign:
-    """Run a machine for so many examples, or until there is enough; a harness error is raised, violations are kept."""
+    """Run a machine for this many examples, or ``until``; violations are collected, a harness error is raised."""
     campaign = Campaign()
 
     def is_time_up() -> bool:
@@ -107,7 +107,7 @@ def play(
 
 
 def refused(campaign: Campaign) -> list[str]:
-    """Why ``replay`` would refuse histories of this campaign: of what a machine does it must refuse nothing."""
+    """Why ``replay`` would refuse histories of this campaign: it must accept everything that a machine does."""
     whys = (nonsense(samples.history(*steps, violation=None)) for steps in campaign.histories)
     return [why for why in whys if why is not None and not why.endswith("there is nothing to replay")]
 

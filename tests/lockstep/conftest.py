@@ -1,4 +1,4 @@
-"""A broker as the machines have it, and a topic on it."""
+"""A broker with the machines' settings, and a topic on it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.lockstep.cursor_stage import Stage
 
 @pytest.fixture(scope="package")
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
-    """The broker named by ``--broker`` with the settings that the machines run on."""
+    """The broker named by ``--broker``, with the machines' settings."""
     broker = parse_broker(request.config.getoption("--broker"), settings=SUITE_SETTINGS)
     try:
         broker.start()
@@ -32,7 +32,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
 
 @pytest.fixture
 def stage(world: World) -> Iterator[Stage]:
-    """A topic whose cursors are persisted with every acknowledgment."""
+    """A topic whose cursors are persisted with every ack."""
     stage = Stage(world)
     yield stage
     stage.performer.close()

@@ -1,4 +1,4 @@
-"""A topic, its producer and its consumers on a real broker, in the words of document 003, for tests to play on."""
+"""A topic with its producer and consumers on a real broker, in the terms of document 003."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T", bound=AnyOutcome)
 
 
 class Stage:
-    """One example with the topic ``t``, where messages are called 1, 2, 3… in the order of sending."""
+    """One example with the topic ``t``, whose messages are called 1, 2, 3… in the order of sending."""
 
     def __init__(self, world: World, *, persistence: Persistence = "every-ack", is_trimmed: bool = False) -> None:
         self.performer = RealPerformer(world)
@@ -48,7 +48,7 @@ class Stage:
         return outcome
 
     def send(self, count: int, *, batch: int = 1, topic: str = "t") -> list[Position]:
-        """Store so many entries of so many messages each; where they stand."""
+        """Store ``count`` entries of ``batch`` messages each, and return their positions."""
         if self._sent == 0 or topic != "t":
             self.see(OpenProducer(f"p-{topic}", topic, "p"), Opened)
         entries = tuple(self._entry(batch) for _ in range(count))
@@ -76,11 +76,11 @@ class Stage:
         self.see(Subscribe(consumer, topic, "s", kind, client, queue=queue), Subscribed)
 
     def take(self, count: int, consumer: str = "c") -> list[str]:
-        """The business ids of what a consumer receives."""
+        """The business ids of the messages that a consumer receives."""
         return ids(self.see(Receive(consumer, count), ReceivedMessages).messages)
 
     def acknowledge(self, *nth: int, consumer: str = "c", cumulative: bool = False) -> list[str]:
-        """The business ids of what is acknowledged."""
+        """The business ids of the messages that are acknowledged."""
         return ids(self.see(Acknowledge(consumer, nth, cumulative), Acknowledged).messages)
 
     def read(self, topic: str = "t") -> CursorRead:
@@ -88,7 +88,7 @@ class Stage:
         return self.see(ReadCursor(topic, "s"), CursorRead)
 
     def left(self, kind: SubscriptionType = "Shared") -> list[str]:
-        """The business ids of all that is left of ``s``."""
+        """The business ids of all messages that ``s`` still has to deliver."""
         return ids(self.see(ReceiveAll("t", "s", kind), AllReceived).messages)
 
 

@@ -1,4 +1,4 @@
-"""Variants of the simulated subscriptions: those of the reference, and what only a simulated broker or client does."""
+"""Variants of the simulated subscriptions: those of the reference, and those of a simulated broker or client."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from model.cursors.variants import CursorVariant
 
 
 class SimulatedVariant(CursorVariant, frozen=True, kw_only=True):
-    """Switches, all off; the first is allowed, the others are what releases do, each named as its deviation."""
+    """Switches, all off. The first one is allowed; each of the others is a deviation of a release, under its name."""
 
     acknowledges_entries: bool = False
-    """Clients acknowledge whole entries only, as they do unless they are told otherwise."""
+    """Clients acknowledge whole entries only, which is their default."""
     replay_read_outlives_consumers: bool = False
     unacked_count_lowered_by_any_ack: bool = False
     partial_batch_off_backlog: bool = False
 
 
 AS_DOCUMENTED = SimulatedVariant()
-"""Subscriptions as the document has them."""
+"""Subscriptions as documented."""
 
 AS_RELEASES = SimulatedVariant(
     reset_miscounts_backlog=True,
@@ -32,4 +32,4 @@ AS_RELEASES = SimulatedVariant(
     unacked_count_lowered_by_any_ack=True,
     partial_batch_off_backlog=True,
 )
-"""Subscriptions with all that releases are known to do otherwise."""
+"""Subscriptions with all known deviations of releases."""

@@ -1,4 +1,4 @@
-"""What is acknowledged by a client that does not acknowledge parts of batches."""
+"""The acks of a client without batch index acks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_batch_is_acknowledged_with_the_last_of_its_messages() -> None:
 
 
 @pytest.mark.parametrize("redeliveries", [0, 1])
-def test_a_batch_that_is_delivered_again_has_no_acks(redeliveries: int) -> None:
+def test_a_redelivered_batch_starts_without_acks(redeliveries: int) -> None:
     first, again = entry(0, 2), entry(0, 2, redeliveries=redeliveries)
     client = Client(first)
     assert client.acks(first[0]) == []
@@ -57,7 +57,7 @@ def test_a_batch_that_is_delivered_again_has_no_acks(redeliveries: int) -> None:
     assert client.acks(again[0]) == ["0/0", "0/1"]
 
 
-def test_a_cumulative_ack_of_a_part_goes_up_to_the_entry_before() -> None:
+def test_a_cumulative_ack_within_a_batch_acknowledges_up_to_the_previous_entry() -> None:
     before, batch = entry(0, 2), entry(1, 3)
     client = Client(before, batch)
     position, (last,) = client.acknowledger.acknowledge_up_to(batch[1])
@@ -65,12 +65,12 @@ def test_a_cumulative_ack_of_a_part_goes_up_to_the_entry_before() -> None:
     assert client.acknowledger.acknowledge_up_to(batch[2]) == (Position(7, 1), (batch[2],))
 
 
-def test_a_cumulative_ack_of_a_part_of_the_first_entry_acknowledges_nothing() -> None:
+def test_a_cumulative_ack_within_the_first_entry_acknowledges_nothing() -> None:
     batch = entry(0, 2)
     assert Client(batch).acknowledger.acknowledge_up_to(batch[0]) == (Position(7, -1), ())
 
 
-def test_a_cumulative_ack_and_single_ones_make_up_a_batch() -> None:
+def test_a_cumulative_ack_and_individual_ones_complete_a_batch() -> None:
     batch = entry(0, 3)
     client = Client(batch)
     assert client.acks(batch[2]) == []

@@ -1,4 +1,4 @@
-"""The operations of document 003 on a real broker: what each of them shows."""
+"""The operations of document 003 on a real broker, and their outcomes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tests.lockstep.cursor_stage import Stage, ids
 from tests.polling import eventually
 
 
-def test_a_consumer_without_a_queue_gets_what_it_asks_for_and_the_broker_owes_it_nothing(stage: Stage) -> None:
+def test_a_consumer_without_a_queue_receives_what_it_permits_and_nothing_is_due(stage: Stage) -> None:
     stage.send(5)
     stage.subscribe()
     assert stage.see(Receive("c", 2), ReceivedMessages).settled
@@ -50,7 +50,7 @@ def test_a_consumer_without_a_queue_gets_what_it_asks_for_and_the_broker_owes_it
     assert (ids(taken.messages), taken.settled) == (["5"], False)
 
 
-def test_a_batch_comes_whole(stage: Stage) -> None:
+def test_a_batch_is_received_as_a_whole(stage: Stage) -> None:
     stage.send(2, batch=3)
     stage.subscribe()
     assert stage.take(2) == ["1", "2", "3"]
@@ -58,7 +58,7 @@ def test_a_batch_comes_whole(stage: Stage) -> None:
     assert (first.business_id, first.batch_index, first.batch_size, first.redeliveries) == ("4", 0, 3, 0)
 
 
-def test_a_queue_is_filled_ahead_and_refilled(stage: Stage) -> None:
+def test_a_receiver_queue_is_filled_ahead_and_refilled(stage: Stage) -> None:
     stage.send(9)
     stage.subscribe(queue=4)
     arrived = stage.read().arrived
@@ -69,7 +69,7 @@ def test_a_queue_is_filled_ahead_and_refilled(stage: Stage) -> None:
     assert ids(stage.read().arrived[0].messages) == []
 
 
-def test_acknowledgments_out_of_order_and_over_ledgers_are_ranges_until_they_meet(stage: Stage) -> None:
+def test_acks_out_of_order_and_across_ledgers_are_ranges_until_they_meet(stage: Stage) -> None:
     at = stage.send(12)
     stage.subscribe()
     stage.take(12)
@@ -83,14 +83,14 @@ def test_acknowledgments_out_of_order_and_over_ledgers_are_ranges_until_they_mee
     assert stage.left() == ["11", "12"]
 
 
-def test_an_acknowledgment_is_named_round_and_round(stage: Stage) -> None:
+def test_the_index_of_an_ack_wraps_around(stage: Stage) -> None:
     stage.send(3)
     stage.subscribe()
     stage.take(3)
     assert stage.acknowledge(4, 1, 3) == ["2", "1"]
 
 
-def test_parts_of_a_batch_are_acknowledged_one_by_one_and_together(stage: Stage) -> None:
+def test_messages_of_a_batch_are_acknowledged_one_by_one_and_together(stage: Stage) -> None:
     at = stage.send(2, batch=3)
     stage.subscribe()
     stage.take(6)
@@ -102,7 +102,7 @@ def test_parts_of_a_batch_are_acknowledged_one_by_one_and_together(stage: Stage)
     assert stage.left() == ["5"]
 
 
-def test_a_cumulative_acknowledgment_takes_all_before_it_and_a_part_of_a_batch(stage: Stage) -> None:
+def test_a_cumulative_ack_covers_everything_before_it_and_a_part_of_a_batch(stage: Stage) -> None:
     at = stage.send(7)
     stage.send(1, batch=3)
     stage.subscribe(kind="Exclusive")
@@ -112,7 +112,7 @@ def test_a_cumulative_acknowledgment_takes_all_before_it_and_a_part_of_a_batch(s
     assert stage.left("Exclusive") == ["10"]
 
 
-def test_what_was_not_received_can_be_acknowledged_by_its_id(stage: Stage) -> None:
+def test_a_message_that_was_not_received_can_be_acknowledged_by_its_id(stage: Stage) -> None:
     at = stage.send(3)
     stage.subscribe()
     acknowledged = stage.see(AckById("c", ("2", "nowhere")), Acknowledged)
@@ -121,7 +121,7 @@ def test_what_was_not_received_can_be_acknowledged_by_its_id(stage: Stage) -> No
     assert stage.left() == ["1", "3"]
 
 
-def test_what_a_crashed_consumer_had_goes_to_another(stage: Stage) -> None:
+def test_messages_of_a_crashed_consumer_are_redelivered_to_another(stage: Stage) -> None:
     stage.send(4)
     stage.subscribe("a")
     stage.subscribe("b")
@@ -133,7 +133,7 @@ def test_what_a_crashed_consumer_had_goes_to_another(stage: Stage) -> None:
     assert isinstance(stage.do(Receive("a", 1)), Skipped)
 
 
-def test_only_the_active_consumer_gets_messages(stage: Stage) -> None:
+def test_only_the_active_consumer_receives_messages(stage: Stage) -> None:
     stage.subscribe("a", "Failover")
     stage.subscribe("b", "Failover")
     stage.send(3)
@@ -145,7 +145,7 @@ def test_only_the_active_consumer_gets_messages(stage: Stage) -> None:
     assert stage.take(3, other) == ["1", "2", "3"]
 
 
-def test_redelivery_brings_what_was_asked_for_and_counts_it(stage: Stage) -> None:
+def test_a_redelivery_request_redelivers_its_messages_and_counts_them(stage: Stage) -> None:
     stage.send(4)
     stage.subscribe(queue=10)
     stage.take(4)
@@ -158,7 +158,7 @@ def test_redelivery_brings_what_was_asked_for_and_counts_it(stage: Stage) -> Non
 
 
 @pytest.mark.parametrize("by_time", [False, True])
-def test_a_seek_disconnects_and_sets_back(stage: Stage, by_time: bool) -> None:
+def test_a_seek_disconnects_the_consumer_and_moves_the_cursor_back(stage: Stage, by_time: bool) -> None:
     stage.send(4)
     stage.send(1)
     stage.subscribe(kind="Exclusive")
@@ -182,7 +182,7 @@ def test_a_cursor_is_reset_to_a_message_and_to_the_beginning(stage: Stage) -> No
     assert len(stage.left()) == 7
 
 
-def test_skipping_passes_over_what_is_acknowledged(stage: Stage) -> None:
+def test_skipping_does_not_count_acknowledged_messages(stage: Stage) -> None:
     at = stage.send(7)
     stage.subscribe()
     stage.take(7)
@@ -193,7 +193,7 @@ def test_skipping_passes_over_what_is_acknowledged(stage: Stage) -> None:
     assert (stage.read().mark_delete, stage.read().backlog) == (at[6], 0)
 
 
-def test_what_expires_is_acknowledged_up_to_that_message(stage: Stage) -> None:
+def test_expiry_acknowledges_up_to_its_message(stage: Stage) -> None:
     at = stage.send(12)
     stage.see(CreateSubscription("t", "s"), Done)
     stage.see(Expire("t", "s", "7"), Expired)
@@ -201,7 +201,7 @@ def test_what_expires_is_acknowledged_up_to_that_message(stage: Stage) -> None:
     assert stage.left() == [str(number) for number in range(8, 13)]
 
 
-def test_a_subscription_is_created_once_and_not_deleted_under_its_consumers(stage: Stage) -> None:
+def test_a_subscription_is_created_once_and_not_deleted_while_it_has_consumers(stage: Stage) -> None:
     create, delete = CreateSubscription("t", "s", "latest"), DeleteSubscription("t", "s")
     stage.send(1)
     stage.see(create, Done)
@@ -214,7 +214,7 @@ def test_a_subscription_is_created_once_and_not_deleted_under_its_consumers(stag
     assert isinstance(stage.do(ReadCursor("t", "s")), Skipped)
 
 
-def test_nothing_acknowledged_is_lost_when_the_topic_is_unloaded(stage: Stage) -> None:
+def test_an_unload_loses_no_ack(stage: Stage) -> None:
     at = stage.send(12)
     stage.subscribe()
     stage.take(12)
@@ -225,26 +225,26 @@ def test_nothing_acknowledged_is_lost_when_the_topic_is_unloaded(stage: Stage) -
     assert stage.left() == ["6", "7", "9", "10", "11", "12"]
 
 
-def test_trimming_leaves_the_ledgers_that_somebody_needs(world: World) -> None:
+def test_trimming_keeps_the_ledgers_with_unacknowledged_messages(world: World) -> None:
     stage = Stage(world, is_trimmed=True)
     at = stage.send(12)
     stage.subscribe()
     stage.take(12)
     stage.acknowledge(*range(8))
-    # What counts for the broker is the mark-delete position that is persisted, a moment later.
+    # The broker uses the persisted mark-delete position, which follows a moment later.
     eventually(lambda: stage.see(Trim("t"), Trimmed).ledgers == (at[5].ledger, at[10].ledger))
     assert stage.left() == ["9", "10", "11", "12"]
     stage.performer.close()
 
 
-def test_nothing_is_written_to_a_terminated_topic(stage: Stage) -> None:
+def test_a_terminated_topic_accepts_no_message(stage: Stage) -> None:
     stage.send(2)
     stage.see(Terminate("t"), Done)
     stage.subscribe()
     assert stage.take(3) == ["1", "2"]
 
 
-def test_a_subscription_that_is_not_durable_goes_with_its_consumer(stage: Stage) -> None:
+def test_a_non_durable_subscription_is_gone_with_its_consumer(stage: Stage) -> None:
     stage.send(3)
     stage.see(Subscribe("c", "t", "s", "Exclusive", durable=False), Subscribed)
     assert stage.take(2) == ["1", "2"]
@@ -252,7 +252,7 @@ def test_a_subscription_that_is_not_durable_goes_with_its_consumer(stage: Stage)
     assert isinstance(stage.do(ReadCursor("t", "s")), Skipped)
 
 
-def test_what_is_not_there_is_skipped(stage: Stage) -> None:
+def test_an_operation_on_something_missing_is_skipped(stage: Stage) -> None:
     stage.subscribe()
     for operation in (
         Receive("nobody", 1),

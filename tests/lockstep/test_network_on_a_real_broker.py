@@ -1,4 +1,4 @@
-"""What the network is asked to do happens, to producers, sources and consumers, and is told as it was."""
+"""Network faults are injected for producers, sources and consumers, and their outcomes are recorded."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ ENTRIES = tuple(Entry((Message(number, f"b{number}"),)) for number in (1, 2, 3))
 LATE_MS = 300
 
 
-class Bench:
-    """An example whose producers come through a proxy to topic ``t``, which is deduplicated."""
+class DisturbedTopic:
+    """An example whose producers connect through a proxy to topic ``t``, which has deduplication."""
 
     def __init__(self, world: World) -> None:
         self.performer = RealPerformer(world)
@@ -67,39 +67,39 @@ class Bench:
             assert isinstance(self.performer.perform(operation).outcome, kind)
 
     def open(self) -> None:
-        """A producer comes."""
+        """Open the producer."""
         assert isinstance(self.performer.perform(OpenProducer("s", "t", "p")).outcome, Opened)
 
     def disturb(self, fault: NetworkFault) -> None:
-        """The network is to do this."""
+        """Inject a network fault."""
         assert isinstance(self.performer.perform(InjectNetworkFault("t", fault)).outcome, Done)
 
     def send(self) -> list[type[Answer]]:
-        """What kinds of answers three entries have."""
+        """The types of the answers to three entries."""
         outcome = self.performer.perform(Send("s", ENTRIES)).outcome
         assert isinstance(outcome, Sent)
         return [type(answer) for answer in outcome.answers]
 
     def logged(self) -> list[int]:
-        """The sequence ids in the log, once another producer of the name was let in."""
+        """The sequence ids in the log, once another producer of the name is connected."""
         self.open()
         outcome = self.performer.perform(ReadLog("t")).outcome
         assert isinstance(outcome, LogRead)
         return [logged.entry.lowest for logged in outcome.entries]
 
     def mend(self) -> int:
-        """How often the network did something."""
+        """Clear the faults, and return how often they took effect."""
         outcome = self.performer.perform(ClearNetworkFaults()).outcome
         assert isinstance(outcome, NetworkFaultsCleared)
         return outcome.fired
 
 
 @pytest.fixture
-def bench(world: World) -> Iterator[Bench]:
+def topic(world: World) -> Iterator[DisturbedTopic]:
     """A topic of the test's own."""
-    bench = Bench(world)
-    yield bench
-    bench.performer.close()
+    topic = DisturbedTopic(world)
+    yield topic
+    topic.performer.close()
 
 
 @pytest.mark.parametrize(
@@ -115,48 +115,48 @@ def bench(world: World) -> Iterator[Bench]:
         (Delay("SEND_RECEIPT", 2, LATE_MS), 3, 3, [1, 2, 3]),
     ],
 )
-def test_a_producer_learns_what_came_through_and_the_log_has_what_arrived(
-    bench: Bench, fault: NetworkFault, surely: int, perhaps: int, logged: list[int]
+def test_a_producer_gets_the_receipts_that_passed_and_the_log_has_the_entries_that_arrived(
+    topic: DisturbedTopic, fault: NetworkFault, surely: int, perhaps: int, logged: list[int]
 ) -> None:
-    bench.open()
-    bench.disturb(fault)
+    topic.open()
+    topic.disturb(fault)
     began = time.monotonic()
-    answers = bench.send()
+    answers = topic.send()
     assert answers[:surely] == [Stored] * surely
     assert answers[perhaps:] == [Unknown] * (3 - perhaps)
     assert not isinstance(fault, Delay) or time.monotonic() - began >= LATE_MS / 1000
-    assert bench.mend() >= 1
-    arrived = bench.logged()
-    # What was sent behind the message whose receipt ends the connection may have come through before that, or not.
+    assert topic.mend() >= 1
+    arrived = topic.logged()
+    # An entry after the message whose receipt ends the connection may have passed before that, or not.
     least = 1 if fault == CutAfter(1, to_broker=False) else len(logged)
     assert arrived == logged[: max(least, len(arrived))]
 
 
-def test_what_is_held_comes_when_an_answer_is_waited_for(bench: Bench) -> None:
-    bench.open()
-    bench.disturb(Hold("SEND", 2))
-    bench.performer.perform(Send("s", ENTRIES, wait=False))
-    collected = bench.performer.perform(ReadLog("t"))
+def test_delayed_entries_are_released_when_an_answer_is_awaited(topic: DisturbedTopic) -> None:
+    topic.open()
+    topic.disturb(Hold("SEND", 2))
+    topic.performer.perform(Send("s", ENTRIES, wait=False))
+    collected = topic.performer.perform(ReadLog("t"))
     assert [type(answer) for late in collected.late for answer in late.answers] == [Stored] * 3
 
 
-def test_what_is_held_while_its_topic_is_unloaded_is_not_stored(bench: Bench) -> None:
-    bench.open()
-    bench.disturb(Hold("SEND", 1))
-    bench.performer.perform(Send("s", ENTRIES, wait=False))
-    unloaded = bench.performer.perform(Unload("t"))
+def test_entries_delayed_until_their_topic_is_unloaded_are_not_stored(topic: DisturbedTopic) -> None:
+    topic.open()
+    topic.disturb(Hold("SEND", 1))
+    topic.performer.perform(Send("s", ENTRIES, wait=False))
+    unloaded = topic.performer.perform(Unload("t"))
     assert [type(answer) for late in unloaded.late for answer in late.answers] == [Unknown] * 3
-    assert bench.logged() == []
+    assert topic.logged() == []
 
 
 @pytest.mark.parametrize("fault", [RefuseConnections(LATE_MS), CutAt("PRODUCER"), LoseThenCut("PRODUCER_SUCCESS")])
-def test_a_producer_that_is_kept_out_comes_in_the_end(bench: Bench, fault: NetworkFault) -> None:
-    bench.disturb(fault)
+def test_a_producer_that_is_refused_connects_in_the_end(topic: DisturbedTopic, fault: NetworkFault) -> None:
+    topic.disturb(fault)
     began = time.monotonic()
-    bench.open()
+    topic.open()
     assert not isinstance(fault, RefuseConnections) or time.monotonic() - began >= LATE_MS / 1000 / 2
-    assert bench.mend() >= 1
-    assert bench.send() == [Stored] * 3
+    assert topic.mend() >= 1
+    assert topic.send() == [Stored] * 3
 
 
 @pytest.mark.parametrize("client", ["wire", "official"])
@@ -164,19 +164,19 @@ def test_a_producer_that_is_kept_out_comes_in_the_end(bench: Bench, fault: Netwo
     "fault", [CutAt("SEND", 2, "within"), LoseThenCut("SEND_RECEIPT", 1, 2), RefuseConnections(LATE_MS), CutAfter(200)]
 )
 def test_a_source_has_everything_confirmed_and_the_log_has_it_once(
-    bench: Bench, client: Client, fault: NetworkFault
+    topic: DisturbedTopic, client: Client, fault: NetworkFault
 ) -> None:
-    bench.disturb(fault)
-    started = bench.performer.perform(StartSource("p", "t", ENTRIES, client=client)).outcome
+    topic.disturb(fault)
+    started = topic.performer.perform(StartSource("p", "t", ENTRIES, client=client)).outcome
     assert isinstance(started, SourceStarted)
-    ended = bench.performer.perform(FinishSource("p")).outcome
+    ended = topic.performer.perform(FinishSource("p")).outcome
     assert isinstance(ended, SourceEnded)
     assert ([one.sequence_id for one in ended.confirmed], ended.left, ended.stalled) == ([1, 2, 3], 0, 0)
-    assert bench.mend() >= 1
-    assert bench.logged() == [1, 2, 3]
+    assert topic.mend() >= 1
+    assert topic.logged() == [1, 2, 3]
 
 
-def test_without_a_proxy_nothing_is_disturbed(world: World) -> None:
+def test_without_a_proxy_no_network_fault_is_injected(world: World) -> None:
     performer = RealPerformer(world)
     performer.perform(CreateTopic("t"))
     outcomes: list[AnyOutcome] = [
@@ -190,21 +190,21 @@ def test_without_a_proxy_nothing_is_disturbed(world: World) -> None:
 
 
 def join(stage: Stage, consumer: str = "c") -> None:
-    """A consumer comes through a proxy of its own."""
+    """A consumer subscribes through its own proxy."""
     stage.see(Subscribe(consumer, "t", "s", proxied=True), Subscribed)
 
 
 @pytest.mark.parametrize(
     ("where", "taken"), [("before", ["1", "2"]), ("within", ["1", "2"]), ("after", ["1", "2", "3"])]
 )
-def test_a_consumer_that_is_cut_off_has_what_came_before_and_the_next_gets_all(
+def test_a_disconnected_consumer_keeps_the_messages_before_the_cut_and_the_next_receives_all(
     stage: Stage, where: str, taken: list[str]
 ) -> None:
     stage.send(5)
     join(stage)
     outcome = stage.see(CutDuring(Receive("c", 5), CutAt("MESSAGE", 3, where)), ReceivedMessages)  # type: ignore[arg-type]
     assert ids(outcome.messages) == taken
-    assert isinstance(stage.do(Receive("c", 1)), Skipped), "it is gone"
+    assert isinstance(stage.do(Receive("c", 1)), Skipped), "it is disconnected"
     join(stage, "d")
     assert stage.take(5, "d") == ["1", "2", "3", "4", "5"]
 
@@ -219,9 +219,7 @@ def test_a_consumer_that_is_cut_off_has_what_came_before_and_the_next_gets_all(
         (CutAt("ACK_RESPONSE"), True),
     ],
 )
-def test_an_acknowledgment_without_a_receipt_may_have_arrived(
-    stage: Stage, fault: CutAt | LoseThenCut, arrives: bool
-) -> None:
+def test_an_ack_without_a_receipt_may_have_arrived(stage: Stage, fault: CutAt | LoseThenCut, arrives: bool) -> None:
     stage.send(3)
     join(stage)
     stage.take(3)
@@ -230,7 +228,7 @@ def test_an_acknowledgment_without_a_receipt_may_have_arrived(
     assert stage.left() == (["3"] if arrives else ["1", "2", "3"])
 
 
-def test_one_that_is_cut_off_behind_its_receipt_knows_that_it_has_arrived(stage: Stage) -> None:
+def test_a_consumer_cut_off_after_its_receipt_knows_that_the_ack_arrived(stage: Stage) -> None:
     stage.send(3)
     join(stage)
     stage.take(3)
@@ -246,7 +244,7 @@ def test_a_consumer_without_a_proxy_is_not_cut_off(stage: Stage) -> None:
     assert stage.take(1) == ["1"]
 
 
-def test_pulsar_client_is_cut_off_and_comes_back(stage: Stage) -> None:
+def test_pulsar_client_reconnects_after_a_cut(stage: Stage) -> None:
     stage.send(3)
     stage.subscribe(client="official", queue=10)
     assert stage.take(2) == ["1", "2"]

@@ -12,7 +12,7 @@ from tests.lockstep.cursor_stage import Stage
 from tests.polling import eventually
 
 
-def test_acknowledgments_that_are_held_back_are_sent_on_closing(stage: Stage) -> None:
+def test_grouped_acks_are_sent_on_closing(stage: Stage) -> None:
     at = stage.send(3)
     stage.subscribe(client="official", queue=10)
     assert stage.take(5) == ["1", "2", "3"]
@@ -21,8 +21,8 @@ def test_acknowledgments_that_are_held_back_are_sent_on_closing(stage: Stage) ->
     assert stage.read().mark_delete == at[1]
 
 
-def what_a_crash_leaves(world: World) -> list[str]:
-    """What is left of three messages when a consumer crashes that just acknowledged two of them."""
+def left_after_crash(world: World) -> list[str]:
+    """The business ids left of three messages when a consumer crashes that just acknowledged two of them."""
     stage = Stage(world)
     stage.send(3)
     stage.subscribe(client="official", queue=10)
@@ -34,12 +34,12 @@ def what_a_crash_leaves(world: World) -> list[str]:
     return left
 
 
-def test_acknowledgments_that_are_held_back_are_lost_in_a_crash(world: World) -> None:
-    # The client's clock may have struck in between, as it does every 100 ms.
-    eventually(lambda: what_a_crash_leaves(world) == ["1", "2", "3"])
+def test_grouped_acks_are_lost_in_a_crash(world: World) -> None:
+    # The client flushes grouped acks every 100 ms, so it may have done so in between.
+    eventually(lambda: left_after_crash(world) == ["1", "2", "3"])
 
 
-def test_acknowledgments_arrive_before_the_cursor_is_read(stage: Stage) -> None:
+def test_acks_arrive_before_the_cursor_is_read(stage: Stage) -> None:
     at = stage.send(2, batch=3)
     stage.subscribe(client="official", queue=10)
     stage.take(6)
@@ -48,7 +48,7 @@ def test_acknowledgments_arrive_before_the_cursor_is_read(stage: Stage) -> None:
     assert stage.left() == ["4", "6"]
 
 
-def test_a_cumulative_acknowledgment_of_pulsar_client_takes_all_before_it(stage: Stage) -> None:
+def test_a_cumulative_ack_of_pulsar_client_covers_everything_before_it(stage: Stage) -> None:
     at = stage.send(7)
     stage.subscribe(kind="Exclusive", client="official", queue=10)
     stage.take(7)
@@ -56,7 +56,7 @@ def test_a_cumulative_acknowledgment_of_pulsar_client_takes_all_before_it(stage:
     assert stage.read().mark_delete == at[5]
 
 
-def test_what_failed_is_delivered_again_after_a_while(stage: Stage) -> None:
+def test_nacked_messages_are_redelivered_after_a_delay(stage: Stage) -> None:
     stage.send(4)
     stage.subscribe(client="official", queue=10)
     stage.take(4)
@@ -66,7 +66,7 @@ def test_what_failed_is_delivered_again_after_a_while(stage: Stage) -> None:
     assert sorted(stage.take(9)) == ["1", "2", "3", "4"]
 
 
-def test_pulsar_client_comes_back_when_the_topic_was_unloaded(stage: Stage) -> None:
+def test_pulsar_client_reconnects_after_an_unload(stage: Stage) -> None:
     stage.send(3)
     stage.subscribe(client="official", queue=10)
     assert stage.take(2) == ["1", "2"]
@@ -83,7 +83,7 @@ def test_consumers_of_both_clients_share_a_subscription(stage: Stage) -> None:
     assert sorted(taken) == ["1", "2", "3", "4", "5", "6"]
 
 
-def test_partitions_have_cursors_of_their_own(stage: Stage) -> None:
+def test_each_partition_has_its_own_cursor(stage: Stage) -> None:
     stage.see(CreateTopic("u", persistence="every-ack", partitions=2), Created)
     first, second = (stage.send(2, topic=f"u-partition-{number}") for number in (0, 1))
     assert isinstance(stage.do(Subscribe("w", "u", "s")), Skipped)
@@ -97,7 +97,7 @@ def test_partitions_have_cursors_of_their_own(stage: Stage) -> None:
     stage.see(CrashConsumer("o"), Done)
 
 
-def test_every_acknowledgment_is_persisted_at_once(stage: Stage) -> None:
+def test_every_ack_is_persisted_at_once(stage: Stage) -> None:
     stage.send(3)
     stage.subscribe()
     stage.take(3)
@@ -109,7 +109,7 @@ def test_every_acknowledgment_is_persisted_at_once(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("waits", [True, False])
-def test_a_limited_cursor_is_persisted_by_the_flush(world: World, waits: bool) -> None:
+def test_a_rate_limited_cursor_is_persisted_by_the_flush(world: World, waits: bool) -> None:
     stage = Stage(world, persistence="once-a-second")
     stage.send(9)
     stage.subscribe()
@@ -117,13 +117,13 @@ def test_a_limited_cursor_is_persisted_by_the_flush(world: World, waits: bool) -
     for number in range(8 if waits else 1):
         stage.acknowledge(number)
     persisted = stage.see(AwaitPersisted("t", "s"), Persisted)
-    # The broker writes what its limit of one a second lets through, and the rest when it flushes, every 2 s.
+    # The broker persists one ack a second because of its rate limit, and the rest in the flush, every 2 s.
     assert persisted.after_ms < 3500
     assert (persisted.after_ms > 500) == waits
     stage.performer.close()
 
 
-def test_acknowledgments_that_are_held_back_are_persisted_later(stage: Stage) -> None:
+def test_grouped_acks_are_persisted_later(stage: Stage) -> None:
     stage.send(3)
     stage.subscribe(client="official", queue=10)
     stage.take(3)

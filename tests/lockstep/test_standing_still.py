@@ -1,4 +1,4 @@
-"""A catching-up says which replicator stands still: one that is connected, and whose cursor has not moved for long."""
+"""Catching up names the stalled replicator: a connected one whose cursor has not advanced for long."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ AB: Link = ("A", "B")
 Left = Callable[[], dict[Link, Position]]
 
 
-class Told:
-    """What clusters say of a topic: what is left to be passed on, look by look."""
+class TopicStats:
+    """The stats of a topic's clusters: the replication backlog, read after read."""
 
     def __init__(self, left: Left) -> None:
         self._left = left
@@ -42,37 +42,39 @@ class Told:
 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for long."""
+    """Shorten all timeouts."""
     monkeypatch.setattr(replication_catch_up, "STALLED_S", 0.1)
     monkeypatch.setattr(replication_catch_up, "CONNECT_TIMEOUT_S", 0.4)
 
 
 def replicated(left: Left, *, connected: bool = True) -> ReplicatorStalled | None:
-    """What comes of waiting until all is passed on."""
+    """The result of waiting until everything is replicated."""
     stats = {AB: ReplicationStats(connected=connected, backlog=1)}
     world = cast(ReplicationWorld, SimpleNamespace(replicators=lambda *_: stats))
     catch_ups = replication_catch_up.CatchUps(world, cast(Sessions, None))
-    return catch_ups.await_replicated(TopicInClusters("t", ("A", "B"), cast(Reading, Told(left)), is_replicated=True))
+    return catch_ups.await_replicated(
+        TopicInClusters("t", ("A", "B"), cast(Reading, TopicStats(left)), is_replicated=True)
+    )
 
 
-def test_one_that_does_not_move_stands_still() -> None:
+def test_a_replicator_whose_cursor_does_not_advance_is_stalled() -> None:
     found = replicated(lambda: {AB: Position(1, 3)})
     assert found is not None
     assert (found.source, found.target, found.messages) == ("A", "B", ("a1",))
     assert found.stalled_s >= 0.1
 
 
-def test_one_that_goes_on_does_not_however_long_it_takes() -> None:
+def test_a_replicator_that_advances_is_not_stalled_however_long_it_takes() -> None:
     entry = itertools.count()
     with pytest.raises(HarnessError, match="not replicated within"):
         replicated(lambda: {AB: Position(1, next(entry))})
 
 
-def test_one_that_is_not_connected_does_not() -> None:
+def test_a_disconnected_replicator_is_not_stalled() -> None:
     with pytest.raises(HarnessError, match="not replicated within"):
         replicated(lambda: {AB: Position(1, 3)}, connected=False)
 
 
-def test_nothing_is_left_once_all_was_passed_on() -> None:
+def test_a_drained_link_has_no_backlog() -> None:
     looks = iter([{AB: Position(1, 3)}, {AB: Position(1, 7)}, {}])
     assert replicated(lambda: next(looks)) is None

@@ -1,4 +1,4 @@
-"""Consumers of a broker that does not acknowledge parts of batches, which is Pulsar's default."""
+"""Consumers of a broker without batch index acks, which is Pulsar's default."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_batch_is_acknowledged_with_its_last_message(stage: Stage, client: Cli
 
 
 @clients
-def test_a_cumulative_acknowledgment_of_a_part_takes_what_is_before_its_batch(stage: Stage, client: Client) -> None:
+def test_a_cumulative_ack_within_a_batch_acknowledges_everything_before_the_batch(stage: Stage, client: Client) -> None:
     at = stage.send(2, batch=2)
     stage.subscribe(kind="Exclusive", client=client, queue=10)
     stage.take(4)

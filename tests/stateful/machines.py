@@ -1,4 +1,4 @@
-"""Machines of the tests' own: they look for what the suite's come by too seldom for a short test."""
+"""Machines of the tests: they look for behaviour that the suite's own machines reach too seldom for a short test."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from stateful.deduplication.plan import Pick
 
 
 class OwnPolicyMachine(DeduplicationMachine):
-    """One topic, with a policy of its own."""
+    """One topic with its own policy."""
 
     @initialize()
     def create_topics(self) -> None:
@@ -33,11 +33,11 @@ class OwnPolicyMachine(DeduplicationMachine):
 
 
 class SwitchingMachine(OwnPolicyMachine):
-    """Deduplication of that topic is switched off, and on again while messages are on their way."""
+    """Deduplication of that topic is disabled, and enabled again while messages are in flight."""
 
     @rule(index=INDEXES, burst=BURSTS)
     def switch_on_in_flight(self, index: int, burst: list[Pick]) -> None:
-        """Send while deduplication is off, switch it on meanwhile, see what counts, and send the same again."""
+        """Send while deduplication is disabled, enable it meanwhile, see which entries count, and resend them."""
         session = self.session(index)
         self.do(SetDeduplication(topic="t0", scope="topic", on=False))
         entries = self.plan.entries(session, [pick for pick in burst if pick.is_rising])
@@ -49,7 +49,7 @@ class SwitchingMachine(OwnPolicyMachine):
 
 
 class LostAcksMachine(AcknowledgmentClientsMachine):
-    """Topics are moved while pulsar-client holds acknowledgments back, and then all is received that is there."""
+    """Topics are unloaded while pulsar-client holds grouped acks, and then all messages are received."""
 
     @initialize(kind=st.sampled_from(["Shared", "Exclusive", "Failover"]))
     def begin(self, kind: SubscriptionType) -> None:
@@ -62,7 +62,7 @@ class LostAcksMachine(AcknowledgmentClientsMachine):
 
     @rule(nth=NTH)
     def move(self, nth: tuple[int, ...]) -> None:
-        """Acknowledge, move the topic, and receive."""
+        """Acknowledge, unload the topic, and receive."""
         consumer = self.plan.consumers[0] if self.plan.consumers else self.join("s0", "official", 5)
         self.do(Receive(consumer=consumer.name, count=9))
         self.do(Acknowledge(consumer=consumer.name, nth=nth))
@@ -72,7 +72,7 @@ class LostAcksMachine(AcknowledgmentClientsMachine):
 
 
 class ManyRangesMachine(AcknowledgmentMachine):
-    """A subscription with many ranges is moved time and again, with nothing acknowledged in between."""
+    """A subscription with many ranges is unloaded again and again, with no ack in between."""
 
     @initialize()
     def begin(self) -> None:
@@ -83,7 +83,7 @@ class ManyRangesMachine(AcknowledgmentMachine):
 
     @rule()
     def move(self) -> None:
-        """Move the topic once it is seen what it is."""
+        """Unload the topic once the cursor was read."""
         self.do(ReadCursor(topic=TOPIC, subscription="s0"))
         self.do(AwaitPersisted(topic=TOPIC, subscription="s0"))
         self.do(Unload(topic=TOPIC))
@@ -93,7 +93,7 @@ class ManyRangesMachine(AcknowledgmentMachine):
 
 
 class TerminatedMachine(AcknowledgmentMachine):
-    """A topic that ends in its second ledger is moved, and then messages are skipped."""
+    """A topic that ends in its second ledger is unloaded, and then messages are skipped."""
 
     @initialize()
     def begin(self) -> None:

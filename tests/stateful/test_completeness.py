@@ -1,7 +1,7 @@
-"""No misses: what a broker does differently from the document is found, and under the name of a rule that it breaks.
+"""Completeness: a broker that differs from the document is found, by a rule that it breaks.
 
-The broker is a simulated one, made of a variant of the reference. What the machines are too short for, or the log's
-assumptions rule out, is not here: the explorations show what each variant breaks.
+The broker is simulated with a variant of the reference. Variants that need longer runs, or that the assumptions about
+the log rule out, are left to the explorations, which show what each variant breaks.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ SETTINGS, DEDUPLICATION, FAILURES, NETWORK, KILLS = MACHINES
 OWN_POLICY = Machine(name="own policy", factory=OwnPolicyMachine, decides=())
 SWITCHING = Machine(name="switched in flight", factory=SwitchingMachine, decides=())
 EXAMPLES = 150
-"""How many examples a machine may take from one seed; most variants are found within ten."""
+"""How many examples a machine may run from one seed; most variants are found within ten."""
 SEEDS = 6
-"""How many seeds it may take: what comes of one is luck, and the luck changes with every change of the simulation."""
+"""How many seeds it may try: the success of one seed is luck, and changes with every change of the simulation."""
 
 FOUND = {
     "judged-when-off": (DEDUPLICATION, {"DEDUP-01"}),
@@ -57,7 +57,7 @@ FOUND = {
     "replay-counts-lowest": (KILLS, {"DEDUP-12"}),
     "inactive-forgotten": (DEDUPLICATION, {"DEDUP-09", "DEDUP-12"}),
 }
-"""For each variant the machine that is to find it, and the rules that are a sensible name for what it does."""
+"""For each variant the machine that must find it, and the rules that may be named for it."""
 
 DEVIATING = {
     OVERLAPPING_BATCH_DROPPED: (
@@ -79,13 +79,13 @@ DEVIATING = {
         ),
     ),
 }
-"""For each deviation a machine that meets it, and a broker with that deviation and no other."""
+"""For each deviation a machine that meets it, and a broker with only that deviation."""
 
 ALIKE = {
     OVERLAPPING_BATCH_DROPPED: {BATCH_WITHOUT_HIGHEST_ID},
     DEDUPLICATION_ENABLED_IN_FLIGHT: {PUSHED_ID_IN_PRODUCER_SUCCESS},
 }
-"""What else may have been it: of pulsar-client, a batch that is dropped may be one without an end."""
+"""Other deviations that explain the same: a dropped batch of pulsar-client may be one without highest id."""
 
 
 def run(
@@ -94,13 +94,13 @@ def run(
     return play_in_rounds(machine, performer, rounds=SEEDS, examples=EXAMPLES, known=frozenset(known), until=until)
 
 
-def test_every_defect_and_every_reading_of_the_document_is_looked_for() -> None:
+def test_every_defect_and_every_reading_of_the_document_has_a_machine() -> None:
     looked_for = {named.name for named in VARIANTS if named.origin in (Origin.DEFECT, Origin.READING)}
     assert looked_for <= set(FOUND)
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_a_variant_is_found_and_a_rule_that_it_breaks_is_blamed(name: str) -> None:
+def test_a_variant_is_found_by_a_rule_that_it_breaks(name: str) -> None:
     machine, rules = FOUND[name]
     performer = partial(SimulatedPerformer, variant=named(name).variant, snapshot_room=3)
     found, *_ = run(machine, performer, DEVIATIONS, lambda campaign: bool(campaign.found)).found
@@ -109,13 +109,13 @@ def test_a_variant_is_found_and_a_rule_that_it_breaks_is_blamed(name: str) -> No
 
 
 @pytest.mark.parametrize("name", ["no-check", "strict-less-than", "recovery-without-replay", "replay-skips-one"])
-def test_a_variant_is_found_where_connections_end(name: str) -> None:
+def test_a_variant_is_found_when_connections_are_cut(name: str) -> None:
     performer = partial(SimulatedPerformer, variant=named(name).variant)
     found, *_ = run(NETWORK, performer, DEVIATIONS, lambda campaign: bool(campaign.found)).found
     assert found.violation.rule in FOUND[name][1], found.violation.because
 
 
-def test_a_broker_that_does_not_heed_its_own_setting_is_found() -> None:
+def test_a_broker_that_ignores_its_own_setting_is_found() -> None:
     performer = partial(SimulatedPerformer, heeds_settings=False)
     found, *_ = run(SETTINGS, performer, DEVIATIONS, lambda campaign: bool(campaign.found)).found
     assert found.violation.deviation is None
@@ -123,7 +123,7 @@ def test_a_broker_that_does_not_heed_its_own_setting_is_found() -> None:
 
 
 @pytest.mark.parametrize("name", DEVIATING)
-def test_a_known_deviation_is_tolerated_and_reported_by_its_name(name: str) -> None:
+def test_a_known_deviation_is_tolerated_and_reported_by_name(name: str) -> None:
     machine, performer = DEVIATING[name]
     campaign = run(machine, performer, DEVIATIONS, lambda campaign: name in campaign.deviations)
     assert campaign.found == []
@@ -132,7 +132,7 @@ def test_a_known_deviation_is_tolerated_and_reported_by_its_name(name: str) -> N
 
 
 @pytest.mark.parametrize("name", DEVIATING)
-def test_a_deviation_that_is_not_known_breaks_its_rule_by_its_name(name: str) -> None:
+def test_an_unknown_deviation_breaks_its_rule_by_name(name: str) -> None:
     machine, performer = DEVIATING[name]
     campaign = run(machine, performer, (), lambda campaign: bool(campaign.found))
     assert {found.violation.deviation for found in campaign.found} == {name}

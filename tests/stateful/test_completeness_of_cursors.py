@@ -1,7 +1,7 @@
-"""No misses of document 003: what a broker or a client does otherwise is found, under a rule that it breaks.
+"""Completeness of document 003: a broker or client that differs is found, by a rule that it breaks.
 
-The broker is a simulated one, whose subscriptions do one thing differently. What releases are known to do otherwise is
-met, reported by its name, and hides nothing; where it is not known it is a violation of that name.
+The broker is simulated, with one difference in its subscriptions. A known deviation is met, reported by name, and hides
+nothing else; if it is not known, it is a violation with that name.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ ACKNOWLEDGMENT, NETWORK, CLIENTS, _, KILLS = MACHINES
 LOST_ACKS = Machine(name="lost acks", factory=LostAcksMachine, decides=())
 MANY_RANGES = Machine(name="many ranges", factory=ManyRangesMachine, decides=())
 TERMINATED = Machine(name="terminated", factory=TerminatedMachine, decides=())
-AFTER_A_MOVE = "ACK-10"
-"""What is blamed for a state that is seen to be wrong only once the topic was moved, whatever did it."""
+AFTER_AN_UNLOAD = "ACK-10"
+"""The rule that is named for any wrong state that shows only after an unload."""
 ROUNDS, EXAMPLES = 12, 25
-"""How many examples a machine may take, in rounds; most variants are found in the first."""
+"""How many examples a machine may run, in rounds; most variants are found in the first."""
 
 OF_ACKS = {"ACK-01", "ACK-02", "ACK-03", "ACK-04", "ACK-12", "ACK-13"}
-"""What is blamed for a wrong set of acknowledged messages, seen in the cursor or in what is delivered or is not."""
+"""The rules named for a wrong set of acknowledged messages, seen in the cursor or in deliveries."""
 
 FOUND = {
     "hole_jumped": (ACKNOWLEDGMENT, OF_ACKS),
@@ -81,7 +81,7 @@ FOUND = {
     "range_start_included": (ACKNOWLEDGMENT, {"ACK-10"}),
     "crash_acknowledges": (ACKNOWLEDGMENT, OF_ACKS | {"ACK-11"}),
 }
-"""For each variant the machine that is to find it, and the rules that are a sensible name for what it does."""
+"""For each variant the machine that must find it, and the rules that may be named for it."""
 
 DEVIATING = {
     RESET_MISCOUNTS_BACKLOG: ACKNOWLEDGMENT,
@@ -103,9 +103,9 @@ ALIKE = {
     BATCH_INDEX_ACKS_NOT_RECOVERED: {UNLOAD_WHILE_CURSOR_LEDGER_OPENS},
     TERMINATED_LAST_LEDGER_NOT_SKIPPED: {UNLOAD_WHILE_CURSOR_LEDGER_OPENS},
 }
-"""What else may have been it: where only parts of batches were acknowledged since the ledger was asked for, and where a
-topic was moved soon after it was to be skipped, so that nobody can tell a skip that was forgotten from one that was not
-done."""
+"""Other deviations that explain the same: if only batch indexes were acknowledged since the ledger was requested, or if
+the topic was unloaded soon after a skip, which may then be forgotten or not.
+"""
 
 
 def variant(switch: str) -> partial[SimulatedPerformer]:
@@ -113,7 +113,7 @@ def variant(switch: str) -> partial[SimulatedPerformer]:
 
 
 def in_rounds(machine: Machine, switch: str, known: frozenset[str], *, to_be_met: str = "") -> Campaign:
-    """Play until something is found, or the deviation is met."""
+    """Play until a violation is found, or the deviation is met."""
 
     def is_enough(campaign: Campaign) -> bool:
         return bool(campaign.found) or to_be_met in campaign.deviations
@@ -121,29 +121,29 @@ def in_rounds(machine: Machine, switch: str, known: frozenset[str], *, to_be_met
     return play_in_rounds(machine, variant(switch), rounds=ROUNDS, examples=EXAMPLES, known=known, until=is_enough)
 
 
-def test_every_variant_is_looked_for() -> None:
+def test_every_variant_has_a_machine() -> None:
     of_releases = {name.replace("-", "_") for name in DEVIATING}
     allowed, of_the_log = {"acknowledges_entries"}, {"entries_go_on", "ledger_reopened"}
     assert set(FOUND) | of_releases | allowed | of_the_log == set(SimulatedVariant.__struct_fields__)
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_a_variant_is_found_and_a_rule_that_it_breaks_is_blamed(name: str) -> None:
+def test_a_variant_is_found_by_a_rule_that_it_breaks(name: str) -> None:
     machine, rules = FOUND[name]
     found, *_ = in_rounds(machine, name, frozenset(DEVIATIONS)).found
     assert found.violation.deviation is None
-    assert found.violation.rule in rules | {AFTER_A_MOVE}, found.violation.because
+    assert found.violation.rule in rules | {AFTER_AN_UNLOAD}, found.violation.because
 
 
 @pytest.mark.parametrize("name", ["left_forgotten", "lost_at_boundary", "cumulative_one_too_few", "delivered_to_two"])
-def test_a_variant_is_found_where_consumers_are_cut_off(name: str) -> None:
+def test_a_variant_is_found_when_consumers_are_cut_off(name: str) -> None:
     found, *_ = in_rounds(NETWORK, name, frozenset(DEVIATIONS)).found
     assert found.violation.deviation is None
-    assert found.violation.rule in FOUND[name][1] | {AFTER_A_MOVE}, found.violation.because
+    assert found.violation.rule in FOUND[name][1] | {AFTER_AN_UNLOAD}, found.violation.because
 
 
 @pytest.mark.parametrize("name", DEVIATING)
-def test_a_known_deviation_is_tolerated_and_reported_by_its_name(name: str) -> None:
+def test_a_known_deviation_is_tolerated_and_reported_by_name(name: str) -> None:
     campaign = in_rounds(DEVIATING[name], name, frozenset(DEVIATIONS), to_be_met=name)
     assert [found.violation for found in campaign.found] == []
     assert name in campaign.deviations
@@ -151,7 +151,7 @@ def test_a_known_deviation_is_tolerated_and_reported_by_its_name(name: str) -> N
 
 
 @pytest.mark.parametrize("name", DEVIATING)
-def test_a_deviation_that_is_not_known_breaks_its_rule_by_its_name(name: str) -> None:
+def test_an_unknown_deviation_breaks_its_rule_by_name(name: str) -> None:
     found, *_ = in_rounds(DEVIATING[name], name, frozenset(DEVIATIONS) - {name} - ALIKE.get(name, set())).found
     assert found.violation.deviation in {name} | ALIKE.get(name, set())
 

@@ -1,7 +1,7 @@
-"""No misses of document 004: what a broker does otherwise is found, under a rule that it breaks.
+"""Completeness of document 004: a broker that differs is found, by a rule that it breaks.
 
-The broker is the reference with one thing done differently (:mod:`model.key_shared.variants`), which exploring it
-finds to break a rule, seen from inside; here it must be noticed from outside, by the suite's machines.
+The broker is the reference with one difference (:mod:`model.key_shared.variants`). Exploring it shows from inside that
+it breaks a rule; here the suite's machines must notice it from outside.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.lockstep.simulated.world import SimulatedPerformer
 
 BY_NAME = {machine.name: machine for machine in MACHINES}
 ROUNDS, EXAMPLES = 6, 25
-"""How many examples a machine may take, in rounds; most variants are found in the first."""
+"""How many examples a machine may run, in rounds; most variants are found in the first."""
 
 FOUND = {
     "no_draining": ("keys", {"KEY-01", "KEY-11"}),
@@ -39,24 +39,24 @@ FOUND = {
     "registered_late": ("keys-races", {"KEY-01", "KEY-11"}),
     "nack_kept": ("keys-again", {"ACK-12", "KEY-11"}),
 }
-"""For each variant the machine that is to find it, and the rules that are a sensible name for what it does."""
+"""For each variant the machine that must find it, and the rules that may be named for it."""
 
 DEVIATING = {
     "classic": ("keys", RECENTLY_JOINED_RECEIVES_REPLAY),
     "draining_refcount_doubled": ("keys", DRAINING_REFCOUNT_DOUBLED),
 }
-"""For each variant that releases are known to be like, a machine that meets it, and the name of the deviation."""
+"""For each variant that releases resemble, a machine that meets it, and the name of the deviation."""
 
 LIKE_THE_DOCUMENT = {
     "back_not_noticed": "a hash that came back may be shown until something of it is sent, which nobody sees",
     "replay_not_noticed": "what is sent when a message was given back may have been sent before",
     "classic_by_letter": "it is the other implementation, which is as sound as it says, and waits for ever",
 }
-"""What looks from outside like what the document allows, and why."""
+"""Variants that look like documented behaviour from outside, and why."""
 
 
 def in_rounds(name: str, switch: str, known: frozenset[str], *, to_be_met: str = "") -> Campaign:
-    """Play until something is found, or the deviation is met."""
+    """Play until a violation is found, or the deviation is met."""
     machine, performer = BY_NAME[name], partial(SimulatedPerformer, keys=KeysVariant(**{switch: True}))
 
     def is_enough(campaign: Campaign) -> bool:
@@ -65,13 +65,13 @@ def in_rounds(name: str, switch: str, known: frozenset[str], *, to_be_met: str =
     return play_in_rounds(machine, performer, rounds=ROUNDS, examples=EXAMPLES, known=known, until=is_enough)
 
 
-def test_every_variant_is_looked_for_or_cannot_be_told() -> None:
+def test_every_variant_has_a_machine_or_is_not_observable() -> None:
     looked_for = [*FOUND, *DEVIATING, *LIKE_THE_DOCUMENT]
     assert sorted(looked_for) == sorted(KeysVariant.__struct_fields__)
 
 
 @pytest.mark.parametrize("switch", FOUND)
-def test_a_variant_is_found_and_a_rule_that_it_breaks_is_blamed(switch: str) -> None:
+def test_a_variant_is_found_by_a_rule_that_it_breaks(switch: str) -> None:
     name, rules = FOUND[switch]
     found, *_ = in_rounds(name, switch, frozenset(DEVIATIONS)).found
     assert found.violation.deviation is None
@@ -79,7 +79,7 @@ def test_a_variant_is_found_and_a_rule_that_it_breaks_is_blamed(switch: str) -> 
 
 
 @pytest.mark.parametrize("switch", DEVIATING)
-def test_what_releases_are_known_to_do_is_reported_by_its_name_and_broken_where_it_is_not_known(switch: str) -> None:
+def test_a_release_variant_is_tolerated_if_known_and_breaks_its_rule_by_name_otherwise(switch: str) -> None:
     name, deviation = DEVIATING[switch]
     known = in_rounds(name, switch, frozenset(DEVIATIONS), to_be_met=deviation)
     assert [found.violation for found in known.found] == []
@@ -88,7 +88,7 @@ def test_what_releases_are_known_to_do_is_reported_by_its_name_and_broken_where_
     assert found.violation.deviation == deviation
 
 
-def test_the_classic_implementation_by_its_letter_holds_its_rule() -> None:
+def test_the_classic_implementation_as_written_keeps_its_rule() -> None:
     machine, performer = BY_NAME["keys"], partial(SimulatedPerformer, keys=KeysVariant(classic_by_letter=True))
     campaign = play(machine.factory, performer, examples=EXAMPLES, steps=machine.steps)
     assert [f"{found.violation.rule}: {found.violation.because}" for found in campaign.found] == []

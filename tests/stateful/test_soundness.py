@@ -1,7 +1,7 @@
-"""No false alarms: on a broker that does what the document says no rule is ever broken, in whatever order it works.
+"""Soundness: a broker that follows the document breaks no rule, in whatever order it works.
 
-Nor on one that deviates in every known way at once, as releases do, as long as its deviations are known. The same runs
-show that few states are held as possible, and that judging is quick and comes to the same whenever it is done.
+The same holds for a broker with all known deviations of releases. The same runs show that few states are possible, and
+that judging a history is quick and gives the same verdict again.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def violations(campaign: Campaign) -> list[str]:
 
 
 @machines
-def test_no_rule_is_broken_by_a_broker_that_does_as_the_document_says(machine: Machine) -> None:
+def test_a_correct_broker_breaks_no_rule(machine: Machine) -> None:
     campaign = on_the_document(machine.name)
     assert violations(campaign) == []
     assert campaign.deviations == {}
@@ -69,14 +69,14 @@ def test_no_rule_is_broken_by_a_broker_that_does_as_the_document_says(machine: M
 
 
 @pytest.mark.parametrize("machine", OF_THE_DOCUMENT + OURS, ids=lambda machine: machine.name)
-def test_nor_by_one_whose_snapshots_have_little_room(machine: Machine) -> None:
+def test_a_correct_broker_with_small_snapshots_breaks_no_rule(machine: Machine) -> None:
     performer = partial(SimulatedPerformer, snapshot_room=2)
     campaign = play(machine.factory, performer, examples=30, steps=machine.steps, seeded=1)
     assert violations(campaign) == []
 
 
 @pytest.mark.parametrize("machine", OF_THE_DOCUMENT + OURS, ids=lambda machine: machine.name)
-def test_nor_by_one_that_deviates_as_releases_do_when_that_is_known(machine: Machine) -> None:
+def test_a_broker_with_all_known_deviations_breaks_no_rule(machine: Machine) -> None:
     known = frozenset(DEVIATIONS)
     campaign = play(machine.factory, AS_RELEASES_DO, examples=40, steps=machine.steps, seeded=2, known=known)
     assert violations(campaign) == []
@@ -84,14 +84,14 @@ def test_nor_by_one_that_deviates_as_releases_do_when_that_is_known(machine: Mac
 
 
 @machines
-def test_few_states_are_held_as_possible(machine: Machine) -> None:
+def test_few_states_are_possible(machine: Machine) -> None:
     sizes = on_the_document(machine.name).sizes
     ordered = sorted(sizes.elements())
     assert ordered[int(0.999 * len(ordered))] <= 64
 
 
 @machines
-def test_a_history_is_judged_again_to_the_same_end(
+def test_judging_a_history_again_gives_the_same_verdict(
     machine: Machine, record_property: Callable[[str, object], None]
 ) -> None:
     campaign = on_the_document(machine.name)
@@ -108,5 +108,5 @@ def test_a_history_is_judged_again_to_the_same_end(
 
 
 @machines
-def test_each_of_its_histories_can_be_replayed(machine: Machine) -> None:
+def test_every_history_can_be_replayed(machine: Machine) -> None:
     assert refused(on_the_document(machine.name)) == []

@@ -1,8 +1,8 @@
-"""No false alarms of document 003: on a broker that does what it says no rule is broken, in whatever order it works.
+"""Soundness of document 003: a broker that follows the document breaks no rule, in whatever order it works.
 
-The broker is a simulated one, whose subscriptions are the model's reference (:mod:`model.cursors.reference`) and whose
-time passes as it likes. Nor on one that deviates in every known way at once, as releases do. The same runs show
-that judging a history again comes to the same.
+The broker is simulated; its subscriptions are the model's reference (:mod:`model.cursors.reference`), and its clock is
+random. The same holds for a broker with all known deviations of releases. The same runs show that judging a history
+again gives the same verdict.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def violations(campaigns: list[Campaign]) -> list[str]:
 
 
 @machines
-def test_no_rule_is_broken_by_a_broker_that_does_as_the_document_says(machine: Machine) -> None:
+def test_a_correct_broker_breaks_no_rule(machine: Machine) -> None:
     campaigns = on_the_document(machine.name)
     assert violations(campaigns) == []
     assert [one.deviations for one in campaigns if one.deviations] == []
@@ -52,7 +52,7 @@ def test_no_rule_is_broken_by_a_broker_that_does_as_the_document_says(machine: M
 
 
 @machines
-def test_nor_by_one_that_deviates_as_releases_do_when_that_is_known(machine: Machine) -> None:
+def test_a_broker_with_all_known_deviations_breaks_no_rule(machine: Machine) -> None:
     known = frozenset(DEVIATIONS)
     campaign = play(machine.factory, AS_RELEASES_DO, examples=100, steps=machine.steps, seeded=2, known=known)
     assert violations([campaign]) == []
@@ -60,14 +60,14 @@ def test_nor_by_one_that_deviates_as_releases_do_when_that_is_known(machine: Mac
 
 
 @machines
-def test_nor_where_clients_acknowledge_whole_entries_only(machine: Machine) -> None:
+def test_a_correct_broker_whose_clients_acknowledge_whole_entries_breaks_no_rule(machine: Machine) -> None:
     campaign = play(machine.factory, BY_ENTRIES, examples=100, steps=machine.steps, seeded=3)
     assert violations([campaign]) == []
     assert campaign.deviations.total() == 0
 
 
 @machines
-def test_a_history_is_judged_again_to_the_same_end(machine: Machine) -> None:
+def test_judging_a_history_again_gives_the_same_verdict(machine: Machine) -> None:
     campaign = on_the_document(machine.name)[0]
     exercised: Counter[str] = Counter()
     for steps in campaign.histories:
@@ -78,5 +78,5 @@ def test_a_history_is_judged_again_to_the_same_end(machine: Machine) -> None:
 
 
 @machines
-def test_each_of_its_histories_can_be_replayed(machine: Machine) -> None:
+def test_every_history_can_be_replayed(machine: Machine) -> None:
     assert [why for one in on_the_document(machine.name) for why in refused(one)] == []

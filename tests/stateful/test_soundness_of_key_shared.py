@@ -1,7 +1,7 @@
-"""No false alarms of document 004: on a broker that does what it says no rule is broken, in whatever order it works.
+"""Soundness of document 004: a broker that follows the document breaks no rule, in whatever order it works.
 
-The broker is the reference (:mod:`model.key_shared.dispatcher`), which the rules were found to hold of in all states
-of small configurations; here it has the machines' consumers, and does things in any order.
+The broker is the reference (:mod:`model.key_shared.dispatcher`), whose exploration showed that the rules hold in all
+states of small configurations. Here it serves the machines' consumers, in any order.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tests.lockstep.simulated.world import SimulatedPerformer
 
 SEEDS = range(2)
 EXAMPLES = {"keys": 15, "keys-again": 20, "keys-network": 10, "keys-races": 100, "keys-claimed": 60}
-"""How many examples each machine has a seed; 30 where it does not matter."""
+"""How many examples each machine runs for a seed; 30 for the others."""
 UNDECIDED = {"KEY-14"}
-"""What the reference does not put to the test: it is not the classic implementation."""
+"""Rules that the reference does not exercise: it is not the classic implementation."""
 machines = pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
 
 
@@ -33,7 +33,7 @@ def on_the_document(name: str) -> list[Campaign]:
 
 
 @machines
-def test_no_rule_is_broken_by_a_broker_that_does_as_the_document_says(machine: Machine) -> None:
+def test_a_correct_broker_breaks_no_rule(machine: Machine) -> None:
     campaigns = on_the_document(machine.name)
     assert [f"{found.violation.rule}: {found.violation.because}" for one in campaigns for found in one.found] == []
     assert [one.deviations for one in campaigns if one.deviations] == []
@@ -41,5 +41,5 @@ def test_no_rule_is_broken_by_a_broker_that_does_as_the_document_says(machine: M
 
 
 @machines
-def test_each_of_its_histories_can_be_replayed(machine: Machine) -> None:
+def test_every_history_can_be_replayed(machine: Machine) -> None:
     assert [why for one in on_the_document(machine.name) for why in refused(one)] == []

@@ -1,8 +1,8 @@
-"""A broker made of reference topics, that does its work in any order that a real one might.
+"""A broker made of reference topics, that does its work in any order in which a real one might.
 
-Nothing happens in it by itself: :meth:`SimulatedBroker.work` takes one thing that could be next, chosen by the random
-number generator that it was given. So a run repeats from its seed. It knows what is on the way from and to each
-connection; what clients make of that is :mod:`tests.lockstep.simulated.world`.
+Nothing in it happens by itself: :meth:`SimulatedBroker.work` takes one possible next step, chosen by its random number
+generator. So a run repeats from its seed. It knows what is in flight on each connection;
+:mod:`tests.lockstep.simulated.world` is the clients' side.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ WRITE_FAILURES: tuple[FailpointKind, ...] = ("write-fails", "write-fails-late")
 LEDGER_ROOM = 5
 """Entries in a ledger, as on the brokers that the suite starts."""
 PATIENCE = 10_000
-"""How many things may happen before something that must come is given up: far more than any example needs."""
+"""How many steps may pass before a condition that must become true is given up: far more than any example needs."""
 
 
 @dataclass(slots=True)
 class Connection:
-    """A producer's connection: what the broker has not read of it yet, and what it was told.
+    """A producer's connection: the commands that the broker has not read yet, and the answers it sent.
 
-    ``arrived``: the first so many answers cannot be lost any more. ``is_cut``: its client is gone, and the broker does
-    not know yet. ``is_closed``: the broker is through with it.
+    ``arrived``: this many first answers can no longer be lost. ``is_cut``: its client is gone, and the broker does not
+    know yet. ``is_closed``: the broker has closed it.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Connection:
 
     @property
     def is_answered(self) -> bool:
-        """Whether nothing more will come: all is answered, or nobody will answer."""
+        """Whether no more answers will arrive: all arrived, or the connection is closed."""
         return self.is_closed or len(self.told) >= self.awaited
 
 
@@ -60,11 +60,11 @@ class Hosted:
     dooms: deque[bool] = field(default_factory=deque)
     has_policy: bool = False
     is_behind: bool = False
-    """Its recovery is going on while it serves already."""
+    """Its recovery still runs while the topic serves clients already."""
 
     @property
     def forgettable(self) -> list[str]:
-        """The producers that are away, where those are forgotten."""
+        """The disconnected producers, if the broker forgets those."""
         if not self.topic.variant.inactive_forgotten:
             return []
         here = dict(self.topic.sessions).values()
@@ -72,23 +72,23 @@ class Hosted:
 
     @property
     def may_reach(self) -> int:
-        """How many of the writes in flight can still get into the log."""
+        """How many of the writes in flight can still reach the log."""
         sound = next((n for n, is_doomed in enumerate(self.dooms) if is_doomed), len(self.dooms))
         return min(sound, reference.may_reach(self.topic))
 
 
 @dataclass(slots=True)
 class Armed:
-    """A failpoint that is on: how many occasions it lets pass, and how many fail then."""
+    """A failpoint that is on: how many occasions it spares, and how many fail then."""
 
     spared: int
     left: int
 
 
 class SimulatedBroker:
-    """The topics, the connections, the failpoints, and what may happen next.
+    """The topics, the connections, the failpoints, and the possible next steps.
 
-    ``recovery_races``: topics with a policy of their own serve before they have recovered.
+    ``recovery_races``: topics with their own policy serve clients before they have recovered.
     """
 
     def __init__(
@@ -111,10 +111,10 @@ class SimulatedBroker:
         # Some brokers write slowly, some read slowly, some take snapshots all the time.
         self._reads, self._writes, self._snapshots = (chance.choice((0.2, 1.0, 4.0)) for _ in range(3))
 
-    # ------------------------------------------------------------------------------------------ what clients ask for
+    # ---------------------------------------------------------------------------------------- requests of clients
 
     def create(self, topic: str, *, deduplication: bool, has_policy: bool) -> None:
-        """A fresh topic; it may have a policy of its own."""
+        """A new topic; it may have its own policy."""
         fresh = reference.new_topic(
             deduplication=deduplication,
             entries_per_ledger=LEDGER_ROOM,
@@ -128,7 +128,7 @@ class SimulatedBroker:
         return self._topics[name].topic
 
     def open(self, topic: str, producer: str) -> tuple[Connection, Opened] | Refused:
-        """Open a producer on a connection of its own, or be refused."""
+        """Open a producer on a new connection, or refuse it."""
         hosted = self._topics[topic]
         if not self._variant.pushed_id_in_producer_success and any(
             w.producer == producer for w in hosted.topic.in_flight
@@ -143,32 +143,32 @@ class SimulatedBroker:
         return connection, answer
 
     def send(self, connection: Connection, entries: Sequence[Entry]) -> None:
-        """Put entries on the way to the broker."""
+        """Send entries to the broker."""
         connection.awaited += len(entries)
         if not connection.is_closed:
             connection.unread.extend(entries)
 
     def switch(self, topic: str, *, on: bool, by_its_own_policy: bool) -> None:
-        """Switch deduplication of a topic; only what open connections have sent may be on its way meanwhile."""
+        """Switch deduplication of a topic; meanwhile only entries of open connections may be in flight."""
         hosted = self._topics[topic]
         hosted.has_policy = hosted.has_policy or by_its_own_policy
         self.work_until(lambda: not self._is_haunted(topic))
         hosted.topic = reference.switch_deduplication(hosted.topic, on=on)
 
     def _is_haunted(self, topic: str) -> bool:
-        """Whether something is on its way that nobody waits for."""
+        """Whether anything is in flight for which nobody waits."""
         in_flight = self._topics[topic].topic.in_flight
         return any(write.session is None for write in in_flight) or any(
             connection.topic == topic and connection.is_cut for connection in self._connections
         )
 
     def arm(self, topic: str, kind: FailpointKind, *, count: int, spared: int) -> None:
-        """The next ``count`` occasions fail, but for those that are spared before them."""
+        """The next ``count`` occasions fail, after the spared ones."""
         self._armed[topic, kind] = Armed(spared, count)
         self._fired[topic, kind] += 0
 
     def disarm(self) -> dict[tuple[str, FailpointKind], int]:
-        """Nothing new fails any more; how often each failpoint fired."""
+        """Stop all failpoints, and return how often each fired."""
         fired = dict(self._fired)
         self._armed.clear()
         self._fired.clear()
@@ -186,10 +186,10 @@ class SimulatedBroker:
         self._fired[topic, kind] += 1
         return True
 
-    # ---------------------------------------------------------------------------------------------- what happens next
+    # ------------------------------------------------------------------------------------------------- next steps
 
     def work(self) -> bool:
-        """Do one of the things that could be next; False where there is none."""
+        """Take one of the possible next steps; False if there is none."""
         todo = self._todo()
         if not todo:
             return False
@@ -203,7 +203,7 @@ class SimulatedBroker:
             self.work()
 
     def work_until(self, good: Callable[[], bool]) -> None:
-        """Work until something is so, which must come in the end."""
+        """Work until a condition is true, which must become true in the end."""
         for _ in range(PATIENCE):
             if good():
                 return
@@ -259,9 +259,9 @@ class SimulatedBroker:
         self._close_disconnected(name)
 
     def _is_overtaken_by_a_snapshot(self, hosted: Hosted) -> bool:
-        """Whether a snapshot comes between a write and what it raises, which takes a ledger that is full after it.
+        """Whether a snapshot is taken between a write and the raising of persisted, if the ledger is full after it.
 
-        Only where its producer is there: of an entry whose outcome nobody heard of, the observer could not tell.
+        Only if its producer is connected: the observer cannot judge an entry whose outcome nobody learned.
         """
         if not hosted.topic.variant.snapshot_position_ahead or hosted.topic.snapshot is None:
             return False
@@ -280,15 +280,15 @@ class SimulatedBroker:
         kept = self._chance.sample(reference.to_snapshot(hosted.topic).producers, room)
         hosted.topic = reference.take_snapshot(hosted.topic, kept)
 
-    # ----------------------------------------------------------------------------------------- how connections end
+    # ---------------------------------------------------------------------------------------- ends of connections
 
     def cut(self, connection: Connection) -> None:
-        """Its client resets it: what is on the way to the client is lost, the broker may read some of the rest."""
+        """Its client resets it: answers in flight are lost, and the broker may read some of the remaining commands."""
         self._lose_answers(connection)
         connection.is_cut = not connection.is_closed
 
     def close(self, connection: Connection) -> None:
-        """Its client, having heard all that it waits for, closes it in good order."""
+        """Its client, which has all awaited answers, closes it gracefully."""
         if not connection.is_closed:
             self.lose(connection)
 
@@ -298,7 +298,7 @@ class SimulatedBroker:
         hosted.topic = reference.cut(hosted.topic, connection.name)
 
     def lose(self, connection: Connection) -> None:
-        """The connection is gone at once; any of the answers may have come through."""
+        """The connection is gone at once; any of the answers may have arrived."""
         self._lose_answers(connection)
         self._notice(connection)
 
@@ -314,15 +314,15 @@ class SimulatedBroker:
         self._connections.remove(connection)
 
     def _close_disconnected(self, topic: str) -> None:
-        """The topic disconnected some of its producers: all that they were told before arrives."""
+        """The topic disconnected some of its producers: all their earlier answers arrive."""
         there = dict(self._topics[topic].topic.sessions)
         for connection in [c for c in self._connections if c.topic == topic and c.name not in there]:
             self._end(connection)
 
-    # ---------------------------------------------------------------------------------------- how topics are moved
+    # --------------------------------------------------------------------------------------------------- unloads
 
     def unload(self, name: str) -> None:
-        """Close a topic and load it again: some writes in flight end well first, the others fail or are lost."""
+        """Unload a topic: some writes in flight complete first, the others fail or are lost."""
         hosted = self._topics[name]
         for connection in [c for c in self._connections if c.topic == name]:
             while connection.unread and self._chance.random() < 0.5:
@@ -338,7 +338,7 @@ class SimulatedBroker:
         self._close_disconnected(name)
 
     def kill(self) -> None:
-        """The process dies and is started again; what was armed in it is gone."""
+        """The process is killed and started again, without its failpoints."""
         for connection in list(self._connections):
             self._lose_answers(connection)
             self._end(connection)
@@ -348,7 +348,7 @@ class SimulatedBroker:
         self._fired.clear()
 
     def restart(self) -> None:
-        """The process ends in good order and is started again."""
+        """The process ends gracefully and is started again."""
         for name in self._topics:
             self.unload(name)
         self.kill()
@@ -366,7 +366,7 @@ class SimulatedBroker:
             hosted.topic = replace(hosted.topic, pushed=known, persisted=known)
 
     def _catch_up(self, hosted: Hosted) -> None:
-        """The recovery ends: what it found in the log is known at last."""
+        """The recovery ends: the ids that it found in the log are known at last."""
         hosted.is_behind = False
         pushed, persisted = hosted.topic.pushed, hosted.topic.persisted
         for producer, highest in reference.recovered_ids(hosted.topic).ids:

@@ -1,5 +1,5 @@
-"""A consumer of simulated subscriptions, which is its client as well: what it holds back, what waits in its queue, and
-what was received from it. Who gets what is :mod:`tests.lockstep.simulated.dispatch`'s business.
+"""A consumer of simulated subscriptions with its client: grouped acks, the receiver queue, and the received messages.
+Which consumer receives what is left to :mod:`tests.lockstep.simulated.dispatch`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from tests.lockstep.simulated.subscription import Log, Spot
 Key = tuple[str, str]
 """A topic, and the name of a subscription."""
 Given = tuple[str, Delivery]
-"""A message as it was delivered, and its topic."""
+"""A delivered message, and its topic."""
 
 
 def spot_of(message: Delivery) -> Spot:
-    """Which message it is."""
+    """The identity of a message."""
     return message.position, max(0, message.batch_index)
 
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """An acknowledgment that a client was given and has not sent."""
+    """An ack that a client holds and has not sent yet."""
 
     topic: str
     spots: tuple[Spot, ...]
@@ -52,7 +52,7 @@ class Consumer:
     failed: list[tuple[str, Position]] = field(default_factory=list)
     hidden: set[tuple[str, Spot]] = field(default_factory=set)
     undercount: int = 0
-    """How many messages it acknowledged without having them, where that counts."""
+    """How many messages it acknowledged without having received them, if that counts."""
     known_as: str | None = None
     claims: tuple[tuple[int, int], ...] = ()
     keeps_keys: bool = True
@@ -63,12 +63,12 @@ class Consumer:
         return [(topic, self.subscription) for topic in self.topics]
 
     def ask_for(self, count: int) -> None:
-        """Let the broker send what is missing; with a queue it may already."""
+        """Permit the missing messages; with a queue the broker may already send them."""
         if self.queue == 0:
             self.permits += max(0, count - len(self.waiting) - self.permits)
 
     def take(self, count: int) -> list[Given]:
-        """Receive, and make room for as much once half of the queue is used up."""
+        """Receive, and permit as many more once half of the queue is used up."""
         number = len(self.waiting) if self.queue == 0 else min(count, len(self.waiting))
         taken = [self.waiting.popleft() for _ in range(number)]
         self.received += taken
@@ -80,7 +80,7 @@ class Consumer:
         return taken
 
     def chosen(self, nth: Iterable[int]) -> list[Given]:
-        """Those of the messages received, round and round, each once."""
+        """The received messages with these indexes, which wrap around; each once."""
         count = len(self.received)
         return [self.received[number] for number in dict.fromkeys(n % count for n in nth)] if count else []
 
@@ -102,14 +102,13 @@ def consumer_of(operation: Subscribe, topics: tuple[str, ...]) -> Consumer:
 
 
 def dispatched(log: Log, name: str, spot: Spot) -> Delivery:
-    """A message of the log as a client names it."""
+    """A message of the log as a client identifies it."""
     size = len(log.entries[spot[0]])
     return Delivery(spot[0], spot[1] if size > 1 else -1, size if size > 1 else 0, name)
 
 
 def of_entries(logs: Mapping[str, Log], consumer: Consumer, messages: list[Given], *, cumulative: bool) -> list[Given]:
-    """What is acknowledged by a client that waits for all messages of a batch, or, cumulatively, goes up to the entry
-    before it."""
+    """The acks of a client that waits for all messages of a batch, or, cumulatively, up to the entry before it."""
     acknowledged: list[Given] = []
     for topic, position in dict.fromkeys((topic, message.position) for topic, message in messages):
         log, entries = logs[topic], logs[topic].up_to(position)

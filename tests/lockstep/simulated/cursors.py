@@ -1,4 +1,4 @@
-"""Carries out the operations of document 003 on simulated subscriptions."""
+"""Performs the operations of document 003 on simulated subscriptions."""
 
 from __future__ import annotations
 
@@ -136,11 +136,11 @@ class SimulatedCursors:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics, partitions and not the whole of them, that were made for this document."""
+        """The topics created for this document; of a partitioned one, its partitions."""
         return tuple(self._logs)
 
     def create(self, topic: str, persistence: Persistence, partitions: Sequence[str], snapshot_room: int) -> Created:
-        """A topic is made; what the broker says of it."""
+        """Create a topic; the outcome."""
         rate = PERSISTED_PER_S[persistence]
         for name in partitions or (topic,):
             self._logs[name] = Log()
@@ -161,12 +161,12 @@ class SimulatedCursors:
         )
 
     def learn(self, topic: str, logged: Sequence[LoggedEntry], ledgers: Ledgers) -> None:
-        """What stands in a topic now, and which ledgers it has."""
+        """Learn the log of a topic and its ledgers."""
         self._logs[topic].learn(logged, self._clock.now_s)
         self._ledgers[topic] = ledgers
 
     def moved(self, topics: Sequence[str], *, killed: bool = False) -> None:
-        """Topics were closed in good order and loaded again, or, with ``killed``, died with their broker."""
+        """Topics were unloaded gracefully, or, with ``killed``, lost with their broker, and loaded again."""
         for topic in topics:
             if topic in self._logs:
                 self._logs[topic].is_reopened = self._logs[topic].is_terminated
@@ -182,7 +182,7 @@ class SimulatedCursors:
             self._dispatcher.disconnect(key)
 
     def _cut_off(self, consumer: Consumer, topic: str) -> None:
-        """Of what a client holds back some is sent just before; the rest is lost, or sent when it is back."""
+        """Some of the client's grouped acks are sent just before; the rest is lost, or sent after the reconnect."""
         self._dispatcher.send_held_back(consumer, self._chance.randint(0, len(consumer.held_back)))
         if self._chance.random() < 0.5:
             lost = [ack for ack in consumer.held_back if ack.topic == topic]
@@ -191,7 +191,7 @@ class SimulatedCursors:
                 consumer.hidden |= {(topic, spot) for ack in lost for spot in self._covered(ack)}
 
     def _covered(self, ack: HeldBack) -> Iterable[Spot]:
-        """The messages that an acknowledgment is for."""
+        """The messages that an ack covers."""
         if not ack.cumulative:
             return ack.spots
         log = self._logs[ack.topic]
@@ -200,7 +200,7 @@ class SimulatedCursors:
     # ----------------------------------------------------------------------------------------------------- operations
 
     def perform(self, operation: CursorOperation) -> AnyOutcome:
-        """Carry out one operation and say what was seen."""
+        """Perform one operation, and return its outcome."""
         self._drift()
         match operation:
             case Subscribe():
@@ -222,7 +222,7 @@ class SimulatedCursors:
                 return self._on_topic(operation)
 
     def _drift(self) -> None:
-        """Some time passes: the broker sends, clients send what they hold back, or nothing of all that."""
+        """Let some time pass: the broker dispatches, clients flush grouped acks, or nothing happens."""
         self._clock.advance(self._chance.choice((0.001, 0.001, 0.003, 0.01, 0.03)))
         if self._chance.random() < 0.05:
             self._clock.advance(self._chance.uniform(0.2, 2.5))
@@ -342,7 +342,7 @@ class SimulatedCursors:
         return Subscribed()
 
     def _leave(self, name: str, sent: int | None) -> Done:
-        """A consumer is gone, and its client sent so many of the acknowledgments that it held back (None: all)."""
+        """A consumer is gone, and its client sent this many of its grouped acks (None: all)."""
         self._dispatcher.send_held_back(self._dispatcher.consumers[name], sent)
         for key in self._dispatcher.leave(name).keys:
             if not self._subscriptions[key].durable and not self._dispatcher.on(key):
@@ -385,7 +385,7 @@ class SimulatedCursors:
                 consumer.held_back.append(HeldBack(topic, spots, cumulative))
                 continue
             entries = {position for position, _ in spots}
-            if not cumulative:  # what the client says of a batch is all that it acknowledged of it
+            if not cumulative:  # the broker replaces its batch index acks by those in the command
                 spots = tuple(spot for _, spot in consumer.acknowledged if spot[0] in entries)
             self._dispatcher.acknowledge((topic, consumer.subscription), spots, cumulative=cumulative)
         sent = tuple(message for _, message in messages)
@@ -492,7 +492,7 @@ class SimulatedCursors:
         return CursorReset(target)
 
     def _quiet(self, key: Key) -> None:
-        """Wait until clients hold nothing back."""
+        """Wait until clients hold no grouped acks."""
         for name, one in self._dispatcher.on(key).items():
             self._dispatcher.send_held_back(one)
             self._dispatcher.send_failed(name)
@@ -526,7 +526,7 @@ class SimulatedCursors:
         return AllReceived(tuple(message for _, message in taker.waiting))
 
     def _trim(self, topic: str) -> Trimmed:
-        """Closed ledgers go, from the first one on, until one of which a subscription has something left."""
+        """Delete closed ledgers, from the first one on, until one with an unacknowledged message."""
         log, current = self._logs[topic], self._ledgers[topic]
         ledgers = sorted({position.ledger for position in log.entries})
         is_full = current.used >= current.room and self._chance.random() < 0.5

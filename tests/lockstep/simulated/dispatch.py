@@ -1,7 +1,7 @@
-"""Who has what: consumers of simulated subscriptions, and a broker that sends to them in any order that it may.
+"""Dispatch: consumers of simulated subscriptions, and a broker that sends to them in any possible order.
 
-Nothing is sent by itself: :meth:`Dispatcher.send_one` sends one entry, to one of those that may get it. What is sent by
-keys is :mod:`tests.lockstep.simulated.key_shared`'s business.
+Nothing is sent by itself: :meth:`Dispatcher.send_one` sends one entry to one of the possible consumers. Key_Shared is
+left to :mod:`tests.lockstep.simulated.key_shared`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.lockstep.simulated.subscription import Spot, Subscription
 
 
 class Dispatcher:
-    """The consumers of one example, and who has what of which subscription."""
+    """The consumers of one example, and the pending entries of each subscription."""
 
     def __init__(
         self,
@@ -46,13 +46,13 @@ class Dispatcher:
         self._replayed: dict[Key, list[Position]] = {}
         self._keyed: dict[Key, KeyedSubscription] = {}
         self.classic: dict[str, bool] = {}
-        """Where topics were told so, whether they have the classic implementation, which is then as documented."""
+        """For topics where this was set: whether they have the classic implementation, which is then as documented."""
 
     def on(self, key: Key) -> dict[str, Consumer]:
         """The consumers of a subscription on one topic."""
         return {name: one for name, one in self.consumers.items() if key in one.keys}
 
-    # --------------------------------------------------------------------------------------------- coming and going
+    # --------------------------------------------------------------------------------------------- joining and leaving
 
     def join(self, name: str, consumer: Consumer) -> None:
         """A consumer joins."""
@@ -77,12 +77,12 @@ class Dispatcher:
         return self._dispatches[key].consumer(name).pending if keyed is None else keyed.pending_of(name)
 
     def keyed(self, key: Key) -> KeyedSubscription | None:
-        """A subscription that goes by keys, if it is one and consumers are there."""
+        """A Key_Shared subscription, if it is one and has consumers."""
         here = any(one.kind == "Key_Shared" for one in self.on(key).values())
         return self._keyed[key] if here else None
 
     def may_claim(self, key: Key, claims: Claims) -> bool:
-        """Whether a consumer may have these hash ranges for itself."""
+        """Whether a consumer may claim these hash ranges."""
         keyed = self.keyed(key)
         return keyed is None or not claims or keyed.may_claim(claims)
 
@@ -120,7 +120,7 @@ class Dispatcher:
                 self._dispatches[key] = reference.elect(self._dispatches[key], self._chance.choice(names))
 
     def disconnect(self, key: Key) -> None:
-        """The broker disconnects a subscription's consumers: the wire client's are gone, pulsar-client's come back."""
+        """The broker disconnects a subscription's consumers: the wire client's are gone, pulsar-client's reconnect."""
         self._keyed.pop(key, None)
         self._replayed.pop(key, None)
         self._dispatches.pop(key, None)
@@ -135,14 +135,14 @@ class Dispatcher:
             self._elect(one)
 
     def reconnect(self, name: str) -> None:
-        """A consumer of pulsar-client is gone for a moment, and comes back."""
+        """A consumer of pulsar-client disconnects and reconnects."""
         consumer = self.leave(name)
         self.join(name, consumer)
         for topic in consumer.topics:
             self._come_back(consumer, topic)
 
     def _come_back(self, consumer: Consumer, topic: str) -> None:
-        """What waits in the client's queue may be dropped there, and may not."""
+        """The messages in the client's queue may be dropped or kept."""
         if self._chance.random() < 0.5:
             consumer.waiting = deque(given for given in consumer.waiting if given[0] != topic)
         consumer.permits = max(1, consumer.queue - len(consumer.waiting))
@@ -150,7 +150,7 @@ class Dispatcher:
     # ------------------------------------------------------------------------------------------------------ sending
 
     def send_one(self, key: Key, receiver: Consumer | None = None) -> bool:
-        """Send an entry to one of those that may get it; False where there is none, or none for ``receiver``."""
+        """Send an entry to one of the possible consumers; False if there is none, or none for ``receiver``."""
         keyed = self.keyed(key)
         if keyed is not None:
             return keyed.step() if receiver is None else self._send_by_key(keyed, receiver)
@@ -170,14 +170,14 @@ class Dispatcher:
 
     @staticmethod
     def _send_by_key(keyed: KeyedSubscription, receiver: Consumer) -> bool:
-        """Send all that can be sent; whether ``receiver`` got something."""
+        """Send everything that can be sent; return whether ``receiver`` got a message."""
         before = len(receiver.waiting)
         while keyed.step():
             pass
         return len(receiver.waiting) > before
 
     def _give(self, key: Key, consumer: Consumer, position: Position) -> None:
-        """An entry is on its way to a consumer, without what is acknowledged of it."""
+        """Send an entry to a consumer, without its acknowledged messages."""
         subscription = self._subscriptions[key]
         ids = subscription.log.entries[position]
         spots = subscription.left_of(position) or sorted(subscription.log.spots([position]))
@@ -206,7 +206,7 @@ class Dispatcher:
         return reference.next_entry(self._dispatches[key], state, log, name)
 
     def send_all(self, key: Key) -> None:
-        """Send all that can be sent."""
+        """Send everything that can be sent."""
         while (
             self.send_one(key)
             if self.keyed(key)
@@ -215,16 +215,16 @@ class Dispatcher:
             pass
 
     def missing_for(self, name: str) -> int:
-        """How many entries of what it has are kept from it by its own client, and nobody else is there to get them."""
+        """How many pending entries a consumer's own client filters, with no other consumer to receive them."""
         consumer, pending = self.consumers[name], self.pending(name)
         if any(len(self.on(key)) > 1 for key in consumer.keys):
             return 0
         return len({(topic, spot[0]) for topic, spot in consumer.hidden} & pending)
 
-    # ------------------------------------------------------------------------------------------ what consumers ask
+    # ------------------------------------------------------------------------------------------ commands of consumers
 
     def acknowledge(self, key: Key, spots: Sequence[Spot], *, cumulative: bool) -> None:
-        """The broker is told of an acknowledgment."""
+        """The broker receives an ack."""
         keys = [key]
         if self._variant.acks_another_subscription:
             keys = [one for one in self._subscriptions if one[0] == key[0]]
@@ -236,20 +236,20 @@ class Dispatcher:
             self.released(one)
 
     def acknowledge_pending(self, name: str) -> None:
-        """What is pending at a consumer is acknowledged."""
+        """Acknowledge everything that is pending at a consumer."""
         for key in self.consumers[name].keys:
             for position in self.pending_of(key, name):
                 self.acknowledge(key, self._subscriptions[key].left_of(position), cumulative=False)
 
     def released(self, key: Key) -> None:
-        """What is acknowledged is pending nowhere."""
+        """Remove acknowledged entries from the pending acks."""
         if key in self._dispatches:
             self._dispatches[key] = reference.released(self._dispatches[key], self._subscriptions[key].state.acked)
         if (keyed := self.keyed(key)) is not None:
             keyed.released()
 
     def redeliver(self, name: str, places: Iterable[tuple[str, Position]] | None) -> None:
-        """A consumer asks for entries again (None: for all that is pending)."""
+        """A consumer requests redelivery of entries (None: of everything pending)."""
         named = None if places is None else tuple(places)
         for key in self.consumers[name].keys:
             positions = None if named is None else [where for topic, where in named if topic == key[0]]
@@ -269,7 +269,7 @@ class Dispatcher:
         self._dispatches[key] = replace(self._dispatches[key], redelivered=after.redelivered)
 
     def send_held_back(self, consumer: Consumer, count: int | None = None) -> None:
-        """A client sends the first of the acknowledgments that it holds back, None: all of them."""
+        """A client sends the first of its grouped acks (None: all of them)."""
         number = len(consumer.held_back) if count is None else count
         for ack in consumer.held_back[:number]:
             if (ack.topic, consumer.subscription) in self._subscriptions:

@@ -1,8 +1,8 @@
 """A Key_Shared subscription of a simulated broker: the reference of document 004, with the consumers of an example.
 
-What the reference (:mod:`model.key_shared.dispatcher`) leaves to others is done here: who has which hashes, which
-entries of the log there are, batches (an entry takes as many permits as it has messages), and what brokers count.
-Nothing is sent by itself: :meth:`KeyedSubscription.step` does one thing, and anything may happen before the next one.
+It adds what the reference (:mod:`model.key_shared.dispatcher`) leaves to others: the owners of hashes, the entries of
+the log, batches (an entry takes as many permits as it has messages), and the counters of brokers. Nothing is sent by
+itself: :meth:`KeyedSubscription.step` takes one step, and anything may happen before the next one.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from tests.lockstep.simulated.consumers import Consumer
 from tests.lockstep.simulated.subscription import Subscription
 
 Claims = tuple[tuple[int, int], ...]
-"""Hash ranges that a consumer has for itself, ends included."""
+"""Hash ranges that a consumer claims, ends included."""
 Fires = Callable[[str, FailpointKind], bool]
 """Whether a failpoint of a topic takes effect now."""
 
 
 def never(_topic: str, _kind: FailpointKind) -> bool:
-    """Where there are no failpoints."""
+    """No failpoint."""
     return False
 
 
 class KeyedSubscription:
-    """The subscription, as long as nobody but its consumers changes what is acknowledged."""
+    """The subscription, as long as only its consumers change its acks."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class KeyedSubscription:
         give: Callable[[Consumer, Position], None],
         fires: Fires,
     ) -> None:
-        """``give`` puts an entry on its way to a consumer."""
+        """``give`` sends an entry to a consumer."""
         self._chance = chance
         self._subscription = subscription
         self._topic = topic
@@ -66,7 +66,7 @@ class KeyedSubscription:
         self._state = dispatcher.new_subscription((), variant=variant)
         self._learn()
 
-    # ------------------------------------------------------------------------------------------ who has which hashes
+    # ------------------------------------------------------------------------------------------ owners of hashes
 
     @property
     def _claims(self) -> bool:
@@ -77,17 +77,17 @@ class KeyedSubscription:
         return tuple((hashed, name) for hashed in hashes if (name := owner_of(self._assignments, hashed)) is not None)
 
     def may_claim(self, claims: Claims) -> bool:
-        """Whether a consumer may have these hash ranges for itself."""
+        """Whether a consumer may claim these hash ranges."""
         try:
             claimed(self._assignments, "", _ranges(claims))
         except RangesRefused:
             return False
         return True
 
-    # ------------------------------------------------------------------------------------------------ coming and going
+    # -------------------------------------------------------------------------------------------- joining and leaving
 
     def join(self, name: str, consumer: Consumer) -> None:
-        """A consumer joins; the first one settles how hashes are shared, and all is read anew."""
+        """A consumer joins. The first one decides how hashes are shared, and all entries are read again."""
         self._learn()
         if not self._consumers:
             self._begin(keeps_keys=consumer.keeps_keys)
@@ -120,10 +120,10 @@ class KeyedSubscription:
         self._becomes(dispatcher.leave(self._state, name, owners=self._owners()))
         self._cleared.pop(name, None)
 
-    # --------------------------------------------------------------------------------------------------- what happens
+    # --------------------------------------------------------------------------------------------------- steps
 
     def released(self) -> None:
-        """What is acknowledged, by whomever, is pending nowhere, and does not wait."""
+        """Remove acknowledged entries from the pending acks and the replay queue."""
         for index, position in enumerate(self._positions):
             if index in self._state.acknowledged or not self._subscription.has(position):
                 continue
@@ -140,12 +140,12 @@ class KeyedSubscription:
         return frozenset(() if known is None else (self._positions[index] for index in known.pending))
 
     def give_back(self, name: str, positions: Iterable[Position]) -> None:
-        """A consumer fails with some of what it has."""
+        """A consumer nacks some of its entries."""
         indexes = [self._positions.index(position) for position in positions]
         self._becomes(dispatcher.give_back(self._state, name, sorted(indexes)))
 
     def step(self) -> bool:
-        """Choose a consumer for one message, or send it the one that is chosen; False when there is nothing to do."""
+        """Choose a consumer for one message, or send it the chosen one; False if there is nothing to do."""
         self._learn()
         self._ask()
         if self._state.leaving and self._chance.random() < 0.5:
@@ -177,10 +177,10 @@ class KeyedSubscription:
             self._give(consumer, self._positions[sending.position])
         self._becomes(after)
 
-    # ---------------------------------------------------------------------------------------------- what brokers count
+    # ------------------------------------------------------------------------------------------------ stats
 
     def share(self, name: str, messages: tuple[Delivery, ...]) -> ConsumerRead:
-        """A consumer's part, by the broker's account, with what arrived at it."""
+        """A consumer's stats, with the messages that arrived at it."""
         draining = tuple(
             DrainingHash(hashed, entry.pending, entry.blocked)
             for hashed, entry in self._state.draining.entries
@@ -199,7 +199,7 @@ class KeyedSubscription:
     # ----------------------------------------------------------------------------------------------- the reference
 
     def _learn(self) -> None:
-        """The log has entries that the reference does not know of."""
+        """Add new entries of the log to the reference."""
         log = self._subscription.log
         new = list(log.entries)[len(self._positions) :]
         if not new:
@@ -218,7 +218,7 @@ class KeyedSubscription:
         self._state = replace(self._state, owners=self._owners())
 
     def _ask(self) -> None:
-        """The reference learns how many messages each consumer asked for; only more of them wake it."""
+        """Give the reference the permits of each consumer; only more permits wake it."""
         for name, consumer in self._consumers.items():
             known, permits = self._state.consumer(name), max(0, consumer.permits)
             assert known is not None
@@ -230,7 +230,7 @@ class KeyedSubscription:
                 self._state = replace(self._state, consumers=tuple(others))
 
     def _becomes(self, after: dispatcher.Subscription) -> None:
-        """The reference goes on: what has drained is counted."""
+        """The next state of the reference; drained hashes are counted."""
         before, self._state = self._state, after
         for hashed, entry in before.draining.entries:
             if after.draining.of(hashed) is None:

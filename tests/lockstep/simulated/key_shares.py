@@ -1,7 +1,7 @@
-"""Carries out the operations of document 004 on simulated subscriptions,
-as :mod:`conformance.lockstep.cursors.key_shared` does.
+"""Performs the operations of document 004 on simulated subscriptions,
+like :mod:`conformance.lockstep.cursors.key_shared`.
 
-Gathering waits until the broker has nothing more to do; what it should have done by then is for the model to judge.
+Gathering waits until the broker has nothing more to do; the model judges what it should have done by then.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class SimulatedKeyShares:
         self._drift = drift
 
     def switch(self, topic: str, *, classic: bool) -> None:
-        """A topic's subscriptions have the classic implementation, or that with draining hashes, when next loaded."""
+        """A topic's subscriptions get the classic implementation, or that with draining hashes, at the next load."""
         self._dispatcher.classic[topic] = classic
 
     def perform(self, operation: KeyOperation) -> AnyOutcome:
-        """Carry out one operation and say what was seen."""
+        """Perform one operation, and return its outcome."""
         self._drift()
         match operation:
             case Permit(name, count):

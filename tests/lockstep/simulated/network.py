@@ -1,4 +1,4 @@
-"""What a network that fails makes of simulated consumers."""
+"""Network faults of simulated consumers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOTHING_RECEIVED = Skipped("the consumer has received nothing")
 
 
 class SimulatedNetwork:
-    """Cuts consumers off at any moment."""
+    """Cuts consumers' connections at any moment."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class SimulatedNetwork:
         leave: Callable[[str], Done],
         lose: Callable[[Consumer, str], None],
     ) -> None:
-        """``perform``: what a consumer does; ``leave``: a consumer is gone; ``lose``: what its client holds back."""
+        """``perform``: an operation of a consumer; ``leave``: it disconnects; ``lose``: its grouped acks are lost."""
         self._chance = chance
         self._dispatcher = dispatcher
         self._perform = perform
@@ -34,7 +34,7 @@ class SimulatedNetwork:
         self._lose = lose
 
     def fails(self, doing: Receive | Acknowledge) -> AnyOutcome:
-        """A consumer learns of some of what it does, and is gone; an acknowledgment may have arrived or not."""
+        """A consumer learns some of the outcome and is disconnected; an ack may have arrived or not."""
         outcome = self._some_of(doing) if isinstance(doing, Receive) else self._perhaps(doing)
         if not isinstance(outcome, Skipped):
             self._leave(doing.consumer)
@@ -57,7 +57,7 @@ class SimulatedNetwork:
         return outcome
 
     def cuts(self, name: str) -> AnyOutcome:
-        """A consumer's connections are cut, and its client comes back."""
+        """A consumer's connections are cut, and its client reconnects."""
         consumer = self._dispatcher.consumers[name]
         if consumer.client != "official":
             return Skipped("only pulsar-client comes back by itself")

@@ -1,8 +1,8 @@
-"""One subscription of a simulated broker: the reference of document 003 (:mod:`model.cursors.reference`), in time.
+"""One subscription of a simulated broker: the reference of document 003 (:mod:`model.cursors.reference`), with a clock.
 
-The reference says what is acknowledged, persisted and recovered. Here is what it leaves open: when the rate limiter's
-interval and the flush interval end, how long a write takes, and which of several outcomes a kill or an unload has.
-To whom messages are sent is :mod:`tests.lockstep.simulated.dispatch`'s business.
+The reference says what is acknowledged, persisted and recovered. This module decides what it leaves open: when the rate
+limiter's interval and the flush interval end, how long a write takes, and which outcome a kill or an unload has.
+Dispatch is left to :mod:`tests.lockstep.simulated.dispatch`.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from model.log import Position
 from tests.lockstep.cursor_variants import SimulatedVariant
 
 Spot = tuple[Position, int]
-"""A message: its entry, and its place in it, from 0."""
+"""A message: its entry, and its index in the entry."""
 
 DELAYS_S = (0.002, 0.005, 0.06)
 """How long a write takes."""
 FIRST_DELAYS_S = (0.005, 0.06, 0.1)
-"""How long it takes while the cursor's ledger is being opened."""
+"""How long it takes while the cursor's ledger opens."""
 
 
 @dataclass(slots=True)
 class Clock:
-    """The time of an example, which passes when somebody says so."""
+    """The clock of an example, which advances only when told to."""
 
     now_s: float = 0.0
 
@@ -42,7 +42,7 @@ class Clock:
         self.now_s += by_s
 
     def advance_to(self, at_s: float) -> None:
-        """Let time pass until then, if that is yet to come."""
+        """Let time pass until then, unless it is over already."""
         self.now_s = max(self.now_s, at_s)
 
     def __call__(self) -> float:
@@ -52,19 +52,17 @@ class Clock:
 
 @dataclass(slots=True)
 class Log:
-    """What is in a topic, in order: the ids of each entry's messages, when it was published, and it all as the model
-    has it.
-    """
+    """A topic's log, in order: the ids of each entry's messages, when it was published, and its form in the model."""
 
     entries: dict[Position, tuple[str, ...]] = field(default_factory=dict)
     published_ms: dict[Position, int] = field(default_factory=dict)
     of_model: TopicLog = field(default_factory=TopicLog)
     is_terminated: bool = False
     is_reopened: bool = False
-    """It was loaded again since it was terminated."""
+    """It was loaded again after it was terminated."""
 
     def learn(self, logged: Sequence[LoggedEntry], now_s: float) -> None:
-        """Take in what was written since the last time."""
+        """Add the entries written since the last time."""
         for one in logged[len(self.entries) :]:
             ids = tuple(message.business_id for message in one.entry.messages)
             longer = appended(self.of_model, one.position, ids, key_of(one.entry, one.producer))
@@ -74,7 +72,7 @@ class Log:
             self.published_ms[one.position] = int(now_s * 1000)
 
     def place(self, spot: Spot) -> Place:
-        """A message as the model has it."""
+        """A message in the model's form."""
         return self.of_model.places_at(spot[0])[spot[1]]
 
     def spots(self, positions: Iterable[Position]) -> set[Spot]:
@@ -86,7 +84,7 @@ class Log:
         return [one for one in self.entries if one <= position]
 
     def find(self, business_id: str) -> Spot | None:
-        """Where a message stands."""
+        """The identity of the message with this business id."""
         for position, ids in self.entries.items():
             if business_id in ids:
                 return position, ids.index(business_id)
@@ -95,7 +93,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How often cursors are persisted, at most and at least, and how many ranges the metadata store takes."""
+    """The rate limit and the flush interval of cursors, and how many ranges the metadata store takes."""
 
     interval_s: float
     flush_s: float
@@ -104,7 +102,7 @@ class Limits:
 
 @dataclass(slots=True)
 class Subscription:
-    """A subscription, and when what happens to it."""
+    """A subscription, and the times of its next changes."""
 
     log: Log
     clock: Clock
@@ -116,19 +114,19 @@ class Subscription:
     written: int = 0
     """How many entries its ledger has."""
     _done_s: list[float] = field(default_factory=list)
-    """When each of the writes in flight is done."""
+    """When each of the writes in flight completes."""
     _limited_until_s: float = -math.inf
     _dirty_since_s: float | None = None
     _changed_s: float | None = None
 
-    # ------------------------------------------------------------------------------------------- what it shows
+    # ------------------------------------------------------------------------------------------- observable state
 
     def has(self, position: Position) -> bool:
         """Whether all messages of an entry are acknowledged."""
         return self.state.acked.has(position)
 
     def left(self) -> list[Position]:
-        """The entries of which something is not acknowledged."""
+        """The entries with an unacknowledged message."""
         return list(self.state.acked.unacknowledged(self.log.of_model))
 
     def left_of(self, position: Position) -> list[Spot]:
@@ -138,7 +136,7 @@ class Subscription:
 
     @property
     def backlog(self) -> int:
-        """How many entries are left, as the broker counts them."""
+        """The number of entries that are not acknowledged, as the broker counts them."""
         parts = self.state.acked.parts if self.variant.partial_batch_off_backlog and not self.durable else ()
         return max(0, reference.backlog(self.state, self.log.of_model) - len(parts))
 
@@ -154,7 +152,7 @@ class Subscription:
         info = reference.with_first_ledger(info, self.log.of_model)
         return StoredCursorRead(info.mark_delete, info.ranges)
 
-    # ----------------------------------------------------------------------------------------- what changes it
+    # ----------------------------------------------------------------------------------------- changes
 
     def acknowledge(self, spots: Iterable[Spot]) -> None:
         """Messages are acknowledged."""
@@ -170,7 +168,7 @@ class Subscription:
         self._change(lambda state, log: reference.skip(state, log, count, is_reopened=self.log.is_reopened))
 
     def skip_all(self) -> None:
-        """All that is there is acknowledged."""
+        """All entries are acknowledged."""
         self._change(reference.skip_all)
 
     def expire(self, up_to: Position) -> None:
@@ -178,7 +176,7 @@ class Subscription:
         self._change(lambda state, log: reference.expire(state, log, up_to))
 
     def set_to(self, to: Position | None) -> None:
-        """An entry is the next one (None: the first), and nothing after it acknowledged; that is persisted."""
+        """An entry becomes the next one (None: the first), with nothing after it acknowledged; that is persisted."""
         self.settle()
         self.state = reference.reset(self.state, self.log.of_model, to)
         self.written += 1
@@ -192,10 +190,10 @@ class Subscription:
         if _entries(self.state.acked) != _entries(before.acked):
             self._changed_s = self.clock.now_s
 
-    # ---------------------------------------------------------------------------------------------- what time does
+    # ---------------------------------------------------------------------------------------------- time
 
     def _becomes(self, after: reference.Subscription, at_s: float) -> None:
-        """The reference goes on: a write may have begun, or the state be dirty from now on."""
+        """The next state of the reference: a write may have begun, or the state be dirty from now on."""
         if len(after.writes) > len(self.state.writes):
             is_open = self.state.ledger is CursorLedger.OPEN
             earliest_s = self._done_s[-1] if self._done_s else 0.0
@@ -210,7 +208,7 @@ class Subscription:
         self.state = after
 
     def settle(self) -> None:
-        """What the timers and the disk did until now."""
+        """Apply what the timers and the disk did until now."""
         if self._dirty_since_s is not None and (at_s := self._flush_s(self._dirty_since_s)) <= self.clock.now_s:
             self._end_interval(at_s)
             self._becomes(reference.flushed(self.state), at_s)
@@ -220,7 +218,7 @@ class Subscription:
             self.state = reference.written(self.state)
 
     def _flush_s(self, since_s: float) -> float:
-        """When a state is flushed that is dirty since then: at the next tick of a timer that finds it may be."""
+        """When a state that is dirty since then is flushed: at the timer's next tick that the rate limiter allows."""
         if self.variant.flush_rate_limited:
             since_s = max(since_s, self._limited_until_s)
         return math.ceil(since_s / self.limits.flush_s) * self.limits.flush_s
@@ -247,12 +245,12 @@ class Subscription:
         return Persisted(1000 * after_s, self.written)
 
     def unloaded(self) -> None:
-        """The topic was closed gracefully, and is loaded again."""
+        """The topic was unloaded gracefully, and loaded again."""
         self.settle()
         self._loaded(reference.unloaded(self.state, self.log.of_model, self.limits.stored_ranges))
 
     def killed(self) -> None:
-        """The broker died."""
+        """The broker was killed."""
         self.settle()
         self._loaded(reference.killed(self.state, self.log.of_model))
 

@@ -1,8 +1,8 @@
-"""A performer on reference topics: what machines run on where there is no broker.
+"""A performer on reference topics: the machines run on it without a broker.
 
-It does what :class:`conformance.lockstep.real.RealPerformer` does, waits for what that waits for and skips what that
-skips, so that a history means the same on both. Both kinds of client are treated alike, except that a session of
-pulsar-client opens again by itself, and leaves out where its batches end if it is told to.
+It does what :class:`conformance.lockstep.real.RealPerformer` does, and waits and skips in the same cases, so that a
+history means the same on both. Both kinds of client are treated alike, except that a session of pulsar-client
+reconnects by itself, and sends batches without highest id if so configured.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ MOMENTS_S = (0.0005, 0.001, 0.005)
 START_S = 4.0
 """How long a broker takes to start."""
 BEFORE_THE_FIRST = Position(0, -1)
-"""Where a cursor stands that has passed nothing yet."""
+"""The position of a cursor at the beginning."""
 
 
-class Endless(Entry, frozen=True):
-    """A batch without its highest id, as pulsar-client sends it: the broker can only count the lowest."""
+class BatchWithoutHighestId(Entry, frozen=True):
+    """A batch without highest id, as pulsar-client sends it: the broker can only count the lowest."""
 
     @property
     def highest(self) -> int:
@@ -89,7 +89,7 @@ class Endless(Entry, frozen=True):
 
 @dataclass(slots=True)
 class Session:
-    """A producer session: where it is, and the sends whose answers it has not collected."""
+    """A producer session: its connection, and the sends whose answers it has not collected."""
 
     topic: str
     producer: str
@@ -108,7 +108,7 @@ class Policies:
 
 
 class SimulatedPerformer:
-    """Carries out the operations of one example on a broker of reference topics."""
+    """Performs the operations of one example on a broker of reference topics."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class SimulatedPerformer:
         self._disturbed: set[str] = set()
 
     def perform(self, operation: AnyOperation) -> Performed:
-        """Carry out one operation and say what was seen."""
+        """Perform one operation, and return its outcome."""
         self.broker.drift()
         self.clock.advance(self._chance.choice(MOMENTS_S))
         performed = self._perform(operation)
@@ -183,7 +183,7 @@ class SimulatedPerformer:
                 return self._on_topic(operation)
 
     def _on_network(self, operation: NetworkOperation) -> AnyOutcome:
-        """Faults are all of one kind here: some time after the next send to the topic its connection is cut."""
+        """All faults are of one kind here: some time after the next send to the topic its connection is cut."""
         match operation:
             case UseProxy():
                 return Done()
@@ -292,7 +292,7 @@ class SimulatedPerformer:
         return Performed(answer, late)
 
     def _connect(self, topic: str, producer: str) -> tuple[Connection, Opened] | Refused:
-        """Open a producer, as often as it takes; a refusal stands only where a session of ours has its name."""
+        """Open a producer, with as many attempts as needed; a refusal is final only if one of our sessions has it."""
         is_taken = any((s.topic, s.producer) == (topic, producer) for s in self._sessions.values())
         answers: list[tuple[Connection, Opened] | Refused] = []
 
@@ -323,7 +323,7 @@ class SimulatedPerformer:
             return Performed(Skipped("the session was closed from the other side"), late)
         entries = operation.entries
         if session.client == "official" and not self._ends_of_batches:
-            entries = tuple(Endless(entry.messages) if entry.is_batch else entry for entry in entries)
+            entries = tuple(BatchWithoutHighestId(entry.messages) if entry.is_batch else entry for entry in entries)
         session.sends.append(entries)
         self.broker.send(session.connection, entries)
         self._disturb(session)
@@ -333,7 +333,7 @@ class SimulatedPerformer:
         return Performed(Sent(collected.answers), late)
 
     def _disturb(self, session: Session) -> None:
-        """The network cuts a connection, its broker having read some of what was sent."""
+        """The network cuts a connection after its broker read some of the sent commands."""
         if session.topic in self._disturbed and session.client == "wire":
             self._disturbed.discard(session.topic)
             self.broker.drift()
@@ -341,7 +341,7 @@ class SimulatedPerformer:
                 self.broker.lose(session.connection)
 
     def _collect(self, names: Iterable[str]) -> tuple[Late, ...]:
-        """Wait for all answers to what these sessions have sent."""
+        """Wait for all answers to the sends of these sessions."""
         late: list[Late] = []
         for name in names:
             connection = self._sessions[name].connection
@@ -351,7 +351,7 @@ class SimulatedPerformer:
         return tuple(late)
 
     def _collect_now(self, name: str) -> tuple[Late, ...]:
-        """The answers that came; nothing more will come of the others."""
+        """The answers that arrived; none of the others will."""
         session = self._sessions[name]
         entries = [entry for send in session.sends for entry in send]
         answers = iter(self._handed_out(entries, session.connection.told))
@@ -362,7 +362,7 @@ class SimulatedPerformer:
         return late
 
     def _handed_out(self, entries: Sequence[Entry], told: Sequence[tuple[Entry, Answer]]) -> tuple[Answer, ...]:
-        """One of the ways in which a client may hand out answers that name an id of an entry only."""
+        """One of the ways in which a client may assign answers that name only one id of an entry."""
         ways = self._ways(entries, self._chance.sample(told, len(told)))
         way = next(ways)
         return tuple(way.get(place, Unknown("the connection was lost")) for place in range(len(entries)))
@@ -378,7 +378,7 @@ class SimulatedPerformer:
                 yield {**way, place: answer}
 
     def _drop(self, names: Iterable[str]) -> tuple[Late, ...]:
-        """The connections of these sessions ended: collect what came; pulsar-client comes back, the wire client not."""
+        """The sessions' connections ended: collect the answers; pulsar-client reconnects, the wire client does not."""
         late: list[Late] = []
         for name in names:
             session = self._sessions[name]
@@ -405,5 +405,5 @@ class SimulatedPerformer:
 
 
 def _plain(logged: LoggedEntry) -> LoggedEntry:
-    """The entry as it is read back: which messages it holds, and not how it was sent."""
+    """The entry as it is read back: its messages, without how it was sent."""
     return LoggedEntry(logged.position, logged.producer, Entry(logged.entry.messages))
