@@ -1,4 +1,4 @@
-"""A namespace on the session's broker that keeps everything and deduplicates, and a fresh topic in it for each test."""
+"""A namespace with retention and deduplication on the session's broker, and a new topic in it for each test."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def admin(broker: Broker) -> Iterator[Admin]:
 
 @pytest.fixture(scope="session")
 def namespace(admin: Admin) -> str:
-    """A namespace of this session alone."""
+    """A namespace of this session."""
     namespace = f"public/systems-{uuid.uuid4().hex[:8]}"
     admin.create_namespace(namespace, NamespacePolicies(retention=Retention(), deduplication=True))
     return namespace
@@ -31,7 +31,7 @@ def namespace(admin: Admin) -> str:
 
 @pytest.fixture
 def topic(admin: Admin, namespace: str) -> str:
-    """A topic that is there and empty."""
+    """An existing, empty topic."""
     topic = f"persistent://{namespace}/{uuid.uuid4().hex[:8]}"
     admin.create_topic(topic)
     return topic

@@ -29,19 +29,19 @@ from tests.polling import TIMEOUT_S, eventually
 DEDUPLICATION_CURSOR = "pulsar.dedup"
 
 
-def test_the_broker_says_its_release_and_that_it_is_well(admin: Admin, broker: Broker) -> None:
+def test_the_broker_reports_its_release_and_its_health(admin: Admin, broker: Broker) -> None:
     assert admin.broker_version() == broker.version
     assert admin.is_healthy()
     assert "public" in admin.tenants()
     assert admin.clusters()
 
 
-def test_its_settings_are_those_it_was_started_with(admin: Admin, broker: Broker) -> None:
+def test_the_runtime_configuration_has_the_settings_of_the_start(admin: Admin, broker: Broker) -> None:
     running = admin.runtime_configuration()
     assert running["maxMessageSize"] == broker.configuration["maxMessageSize"]
 
 
-def test_a_setting_can_be_changed_while_it_runs_and_back(admin: Admin) -> None:
+def test_a_dynamic_setting_can_be_changed_and_cleared(admin: Admin) -> None:
     name = "dispatchThrottlingRatePerTopicInMsg"
     admin.set_dynamic_configuration(name, "100000")
     assert admin.dynamic_configuration()[name] == "100000"
@@ -49,13 +49,13 @@ def test_a_setting_can_be_changed_while_it_runs_and_back(admin: Admin) -> None:
     assert name not in admin.dynamic_configuration()
 
 
-def test_a_setting_that_cannot_change_is_refused(admin: Admin) -> None:
+def test_a_setting_that_is_not_dynamic_is_refused(admin: Admin) -> None:
     with pytest.raises(AdminError) as refused:
         admin.set_dynamic_configuration("maxMessageSize", "5")
     assert refused.value.status == 412
 
 
-def test_a_topic_comes_and_goes(admin: Admin, namespace: str) -> None:
+def test_a_topic_is_created_and_deleted(admin: Admin, namespace: str) -> None:
     topic = f"persistent://{namespace}/comes and goes-{uuid.uuid4().hex[:6]}"
     admin.create_topic(topic)
     assert topic in admin.topics(namespace)
@@ -70,14 +70,14 @@ def test_a_topic_comes_and_goes(admin: Admin, namespace: str) -> None:
     assert refused.value.reason
 
 
-def test_partitions_are_topics_of_their_own(admin: Admin, topic: str, namespace: str) -> None:
+def test_partitions_are_separate_topics(admin: Admin, topic: str, namespace: str) -> None:
     admin.create_topic(f"{topic}-parts", partitions=2)
     assert admin.partitions(f"{topic}-parts") == 2
     assert admin.partitions(topic) == 0
     assert f"{topic}-parts-partition-1" in admin.topics(namespace)
 
 
-def test_stats_tell_who_is_there_and_what_is_left(admin: Admin, client: WireClient, topic: str) -> None:
+def test_stats_show_the_clients_and_the_backlog(admin: Admin, client: WireClient, topic: str) -> None:
     producer = client.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     consumer = client.subscribe(topic, "s", kind="Shared", initial="earliest", consumer_name="c", timeout_s=TIMEOUT_S)
     for i in (1, 2, 3):
@@ -95,7 +95,7 @@ def test_stats_tell_who_is_there_and_what_is_left(admin: Admin, client: WireClie
     assert (one.consumer_name, one.unacked_messages, one.available_permits) == ("c", 2, 0)
 
 
-def test_internal_stats_tell_the_log_and_the_cursors(admin: Admin, client: WireClient, topic: str) -> None:
+def test_internal_stats_show_the_log_and_the_cursors(admin: Admin, client: WireClient, topic: str) -> None:
     consumer = client.subscribe(topic, "s", kind="Shared", initial="earliest", timeout_s=TIMEOUT_S)
     positions = write(client, topic, 8)
     consumer.ack([positions[0], positions[3], positions[6]])
@@ -134,7 +134,7 @@ def test_ranges_are_in_the_metadata_store_after_an_unload(admin: Admin, client: 
     assert [r.last.position for r in stored.individual_deleted_messages] == [positions[2]]
 
 
-def test_an_entry_can_be_read_whatever_it_is(admin: Admin, client: WireClient, topic: str) -> None:
+def test_an_entry_of_any_kind_can_be_read(admin: Admin, client: WireClient, topic: str) -> None:
     producer = client.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     chunk = pb.MessageMetadata(uuid="u", chunk_id=0, num_chunks_from_msg=2, total_chunk_msg_size=4)
     tickets = [
@@ -156,7 +156,7 @@ def test_an_entry_can_be_read_whatever_it_is(admin: Admin, client: WireClient, t
     assert refused.value.status in (404, 500)
 
 
-def test_a_subscription_can_be_moved_without_a_consumer(admin: Admin, client: WireClient, topic: str) -> None:
+def test_a_cursor_can_be_moved_without_a_consumer(admin: Admin, client: WireClient, topic: str) -> None:
     positions = write(client, topic, 6)
     admin.create_subscription(topic, "s", earliest=True)
     admin.create_subscription(topic, "at the end", earliest=False)
@@ -176,7 +176,7 @@ def test_a_subscription_can_be_moved_without_a_consumer(admin: Admin, client: Wi
     assert set(admin.stats(topic).subscriptions) == {"at the end"}
 
 
-def test_what_is_old_can_be_expired(admin: Admin, client: WireClient, topic: str) -> None:
+def test_old_messages_can_be_expired(admin: Admin, client: WireClient, topic: str) -> None:
     producer = client.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     long_ago = pb.MessageMetadata(publish_time=1)
     for i in (1, 2, 3):
@@ -186,13 +186,15 @@ def test_what_is_old_can_be_expired(admin: Admin, client: WireClient, topic: str
     eventually(lambda: admin.stats(topic).subscriptions["s"].backlog == 1)
 
 
-def test_the_last_message_id_is_told(admin: Admin, client: WireClient, topic: str) -> None:
+def test_the_last_message_id_can_be_read(admin: Admin, client: WireClient, topic: str) -> None:
     assert admin.last_message_id(topic).entry == -1
     assert admin.last_message_id(topic) == admin.last_message_id(topic)
     assert write(client, topic, 2)[-1] == admin.last_message_id(topic)
 
 
-def test_deduplication_follows_the_topics_policy_and_else_the_namespaces(admin: Admin, namespace: str) -> None:
+def test_deduplication_follows_the_topic_policy_and_otherwise_that_of_the_namespace(
+    admin: Admin, namespace: str
+) -> None:
     namespace = f"{namespace}-off"
     admin.create_namespace(namespace)
     admin.set_retention(namespace)
@@ -214,7 +216,7 @@ def test_deduplication_follows_the_topics_policy_and_else_the_namespaces(admin: 
     assert admin.topic_deduplication(topic) is None
 
 
-def test_snapshot_intervals_are_taken(admin: Admin, namespace: str, topic: str) -> None:
+def test_snapshot_intervals_are_accepted(admin: Admin, namespace: str, topic: str) -> None:
     admin.set_deduplication_snapshot_interval(namespace, 60)
     admin.set_topic_deduplication_snapshot_interval(topic, 3)
 
@@ -243,7 +245,7 @@ def test_a_tenant_can_be_created_once(admin: Admin) -> None:
     assert refused.value.status == 409
 
 
-def test_nobody_answering_is_a_lost_connection() -> None:
+def test_an_unreachable_broker_is_a_lost_connection() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     admin = Admin(f"http://127.0.0.1:{port}")
@@ -252,7 +254,7 @@ def test_nobody_answering_is_a_lost_connection() -> None:
     assert not admin.is_healthy()
 
 
-def test_an_answer_that_does_not_come_is_given_up_in_time() -> None:
+def test_a_request_without_an_answer_times_out() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
         Admin(f"http://127.0.0.1:{listener.getsockname()[1]}", timeout_s=0.2) as admin,
@@ -264,7 +266,7 @@ def test_an_answer_that_does_not_come_is_given_up_in_time() -> None:
 @pytest.mark.parametrize(
     "topic", ["t", "public/default/t", "persistent://public/t", "other://a/b/c", "persistent://a//c"]
 )
-def test_a_topic_that_is_not_named_in_full_is_refused_with_a_sentence(topic: str) -> None:
+def test_a_topic_that_is_not_fully_named_is_refused_in_one_sentence(topic: str) -> None:
     with pytest.raises(HarnessError, match="not a full topic name"):
         topic_path(topic)
 
@@ -279,7 +281,7 @@ def test_the_rate_of_chunks_is_the_highest_of_a_publisher(rates: tuple[float, ..
     assert TopicStats(publishers=publishers).chunked_message_rate == highest
 
 
-def test_acknowledged_ranges_are_read_as_the_broker_writes_them() -> None:
+def test_acknowledged_ranges_are_parsed_as_the_broker_writes_them() -> None:
     assert parse_ranges("[]") == ()
     assert parse_ranges("[(3:-1..3:2], (4:1..5:0]]") == parse_ranges("[(3:-1..3:2],(4:1..5:0]]")
     assert parse_ranges("[(3:-1..3:2],(4:1..5:0]]") == (
@@ -289,6 +291,6 @@ def test_acknowledged_ranges_are_read_as_the_broker_writes_them() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[", "(3:0..3:2]", "[(3:0..3:2]", "[(3:0..3:2),(4:1..4:5]]", "[(3..4]]"])
-def test_what_is_no_list_of_ranges_is_an_error(text: str) -> None:
+def test_text_that_is_no_list_of_ranges_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match="not a list"):
         parse_ranges(text)

@@ -1,4 +1,4 @@
-"""What the admin interface does to cursors and ledgers, on a real broker."""
+"""The admin API's operations on cursors and ledgers, on a real broker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.polling import TIMEOUT_S, becomes, eventually
 
 
 def topic_of(admin: Admin, *, persisted_per_s: float, is_kept: bool = True) -> str:
-    """A topic in a namespace of its own."""
+    """A topic in a separate namespace."""
     namespace = f"public/cursors-{uuid.uuid4().hex[:8]}"
     admin.create_namespace(namespace)
     admin.set_retention(namespace, size_mb=-1 if is_kept else 0, time_minutes=-1 if is_kept else 0)
@@ -31,7 +31,7 @@ def persisted_states(admin: Admin, topic: str) -> int:
 
 
 @pytest.mark.parametrize(("persisted_per_s", "is_every_one_persisted"), [(0.0, True), (0.001, False)])
-def test_cursors_are_persisted_as_often_as_the_namespace_says(
+def test_cursors_are_persisted_at_the_rate_of_the_namespace(
     admin: Admin, client: WireClient, persisted_per_s: float, is_every_one_persisted: bool
 ) -> None:
     topic = topic_of(admin, persisted_per_s=persisted_per_s)
@@ -43,7 +43,7 @@ def test_cursors_are_persisted_as_often_as_the_namespace_says(
     before = persisted_states(admin, topic)
     for position in positions[1:]:
         consumer.ack([position])
-    # The first one may have been on its way yet: a ledger begins with the state before it.
+    # The first one may still have been in flight: a cursor's ledger begins with the state before it.
     is_each = becomes(
         lambda: persisted_states(admin, topic) >= before + 4, within_s=TIMEOUT_S if is_every_one_persisted else 1
     )
@@ -51,7 +51,7 @@ def test_cursors_are_persisted_as_often_as_the_namespace_says(
     assert is_every_one_persisted or persisted_states(admin, topic) <= before + 1
 
 
-def test_what_is_before_a_message_can_be_expired(admin: Admin, client: WireClient, topic: str) -> None:
+def test_messages_before_a_position_can_be_expired(admin: Admin, client: WireClient, topic: str) -> None:
     positions = write(client, topic, 7)
     admin.create_subscription(topic, "s", earliest=True)
     admin.expire_up_to(topic, "s", positions[5])
@@ -59,7 +59,7 @@ def test_what_is_before_a_message_can_be_expired(admin: Admin, client: WireClien
     assert admin.stats(topic).subscriptions["s"].total_expired == 6
 
 
-def test_a_position_behind_the_end_cannot_be_expired(admin: Admin, client: WireClient, topic: str) -> None:
+def test_a_position_after_the_end_cannot_be_expired(admin: Admin, client: WireClient, topic: str) -> None:
     last = write(client, topic, 2)[-1]
     admin.create_subscription(topic, "s", earliest=True)
     with pytest.raises(AdminError) as refused:
@@ -67,9 +67,7 @@ def test_a_position_behind_the_end_cannot_be_expired(admin: Admin, client: WireC
     assert refused.value.status == 409
 
 
-def test_a_cursor_is_reset_to_the_time_when_a_message_was_published(
-    admin: Admin, client: WireClient, topic: str
-) -> None:
+def test_a_cursor_is_reset_to_the_publish_time_of_a_message(admin: Admin, client: WireClient, topic: str) -> None:
     positions = write(client, topic, 7)
     admin.create_subscription(topic, "s", earliest=False)
     published_ms = [admin.read_entry(topic, position).publish_time_ms for position in positions]
@@ -79,7 +77,7 @@ def test_a_cursor_is_reset_to_the_time_when_a_message_was_published(
     assert admin.stats(topic).subscriptions["s"].backlog == 7 - first
 
 
-def test_ledgers_that_nobody_needs_are_trimmed_and_no_others(admin: Admin, client: WireClient) -> None:
+def test_only_fully_acknowledged_ledgers_are_trimmed(admin: Admin, client: WireClient) -> None:
     topic = topic_of(admin, persisted_per_s=0.0, is_kept=False)
     positions = write(client, topic, 12)
     consumer = subscribed(client, topic, permits=12)

@@ -1,4 +1,4 @@
-"""The clients while the broker hangs, is killed and comes back: in time, and nothing known of a send is lost."""
+"""The clients while the broker is paused, killed and restarted: they time out, and no send outcome is lost."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tests.polling import TIMEOUT_S
 
 
 def need(broker: Broker, capability: Capability) -> None:
-    """Skip the test where the broker cannot be asked for that."""
+    """Skip the test if the broker lacks the capability."""
     if capability not in broker.capabilities:
         pytest.skip(f"this broker cannot {capability.value}")
 
 
 def logged(client: WireClient, topic: str) -> set[Position]:
-    """Where something is stored."""
+    """The positions of the stored entries."""
     return {entry.position for entry in read_log(client, topic, timeout_s=TIMEOUT_S)}
 
 
-def test_a_broker_that_hangs_is_given_up_in_time_and_answers_when_it_goes_on(
+def test_requests_to_a_paused_broker_time_out_and_succeed_once_it_resumes(
     broker: Broker, client: WireClient, admin: Admin, topic: str
 ) -> None:
     need(broker, Capability.PAUSE)
@@ -41,17 +41,17 @@ def test_a_broker_that_hangs_is_given_up_in_time_and_answers_when_it_goes_on(
             client.open_producer(topic, name="q", timeout_s=0.2)
         with Admin(broker.addresses.admin_url, timeout_s=0.2) as hurried, pytest.raises(NoAnswer):
             hurried.stats(topic)
-        assert time.monotonic() - started < TIMEOUT_S, "they gave up after their own deadline"
+        assert time.monotonic() - started < TIMEOUT_S, "they timed out by their own deadline"
     finally:
         broker.resume()
     outcome = producer.answer(ticket, timeout_s=TIMEOUT_S)
     assert isinstance(outcome, Receipt)
     assert logged(client, topic) == {outcome.position}
-    # Whoever gave up opening "q" took it back, so that its name is free.
+    # The client that gave up opening "q" closed it, so that its name is free.
     assert client.open_producer(topic, name="q", timeout_s=TIMEOUT_S).name == "q"
 
 
-def test_what_was_confirmed_before_a_kill_is_known_and_stored(
+def test_messages_confirmed_before_a_kill_are_stored(
     broker: Broker, client: WireClient, another: WireClient, topic: str
 ) -> None:
     need(broker, Capability.KILL)
@@ -66,7 +66,7 @@ def test_what_was_confirmed_before_a_kill_is_known_and_stored(
         client.lookup(topic, timeout_s=1)
     broker.start()
     told = {outcome.position for outcome in outcomes if isinstance(outcome, Receipt)}
-    # The same client connects again: it is a process that outlives its broker.
+    # The same client reconnects: it is a process that outlives its broker.
     assert told <= logged(another, topic)
     again = client.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     assert again.last_sequence_id >= max(i for i, outcome in enumerate(outcomes) if isinstance(outcome, Receipt))

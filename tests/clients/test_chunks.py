@@ -1,6 +1,6 @@
-"""Chunks on a real broker: how pulsar-client splits and puts together, held against the model of document 002.
+"""Chunks on a real broker: how pulsar-client splits and assembles messages, compared with the model of document 002.
 
-What its consumer and a release's deduplication do differently from the reference are variants of the model; each test
+Differences of its consumer and of a release's deduplication from the reference are variants of the model; each test
 says which.
 """
 
@@ -32,7 +32,7 @@ from tests.polling import eventually
 TIMEOUT_S = 10.0
 
 CLIENT_3_13 = ChunksVariant(repeated_discards_buffer=True, discarded_not_redelivered=True, duplicates_not_acked=True)
-"""What the consumer of pulsar-client 3.13.0 does differently."""
+"""How the consumer of pulsar-client 3.13.0 differs."""
 
 EACH_DEDUPLICATED, ONLY_LAST_DEDUPLICATED = (
     ChunksVariant(each_deduplicated=True),
@@ -41,7 +41,7 @@ EACH_DEDUPLICATED, ONLY_LAST_DEDUPLICATED = (
 
 
 @pytest.fixture(scope="module")
-def plain_namespace(admin: Admin) -> str:
+def namespace_without_deduplication(admin: Admin) -> str:
     """A namespace without deduplication."""
     namespace = f"public/chunks-{uuid.uuid4().hex[:8]}"
     admin.create_namespace(namespace, NamespacePolicies(retention=Retention()))
@@ -49,9 +49,9 @@ def plain_namespace(admin: Admin) -> str:
 
 
 @pytest.fixture
-def plain_topic(admin: Admin, plain_namespace: str) -> str:
+def topic_without_deduplication(admin: Admin, namespace_without_deduplication: str) -> str:
     """A topic without deduplication."""
-    topic = f"persistent://{plain_namespace}/{uuid.uuid4().hex[:8]}"
+    topic = f"persistent://{namespace_without_deduplication}/{uuid.uuid4().hex[:8]}"
     admin.create_topic(topic)
     return topic
 
@@ -63,10 +63,18 @@ def official(broker: Broker) -> Iterator[OfficialClient]:
         yield client
 
 
-def chunk_of(told: str) -> Chunk:
-    """A chunk of one byte, or a whole message, as in ``a1/3``: the second of three of message a, or ``x``."""
-    chunk_id, chunks = map(int, told[1:].split("/")) if told[1:] else (0, 1)
-    return Chunk(told[0] if chunks > 1 else "", ord(told[0]), chunk_id, chunks, chunks, chunk_id, chunk_id + 1)
+def chunk_of(text: str) -> Chunk:
+    """A chunk of one byte, as in ``a1/3``: the second of three of message a, or a whole message, as in ``x``."""
+    chunk_id, chunks = map(int, text[1:].split("/")) if text[1:] else (0, 1)
+    return Chunk(
+        text[0] if chunks > 1 else "",
+        ord(text[0]),
+        chunk_id,
+        chunks,
+        chunks,
+        chunk_id,
+        chunk_id + 1,
+    )
 
 
 def metadata_of(chunk: Chunk) -> pb.MessageMetadata:
@@ -81,15 +89,15 @@ def metadata_of(chunk: Chunk) -> pb.MessageMetadata:
 
 
 def send(producer: WireProducer, chunk: Chunk) -> Position | None:
-    """Send a crafted chunk; its payload is the name of its message. None: the broker says it is a duplicate."""
+    """Send a crafted chunk; its payload is the name of its message. None: it is confirmed as a duplicate."""
     ticket = producer.send(chunk.sequence_id, bytes([chunk.sequence_id]), metadata=metadata_of(chunk))
     receipt = producer.answer(ticket, timeout_s=TIMEOUT_S)
     assert isinstance(receipt, Receipt)
     return receipt.position
 
 
-def told(entry: LoggedEntry) -> tuple[str, int, int, int, int]:
-    """What an entry says of itself as a chunk, and its size."""
+def chunk_metadata(entry: LoggedEntry) -> tuple[str, int, int, int, int]:
+    """The chunk metadata of an entry, and its size."""
     said = entry.metadata
     return said.uuid, said.chunk_id, said.num_chunks_from_msg, said.total_chunk_msg_size, len(entry.messages[0][1])
 
@@ -97,19 +105,19 @@ def told(entry: LoggedEntry) -> tuple[str, int, int, int, int]:
 # ------------------------------------------------------------------------------------------------ splitting
 
 
-def test_pulsar_client_splits_by_what_its_metadata_leaves_of_the_limit(
-    official: OfficialClient, client: WireClient, plain_topic: str, broker: Broker
+def test_pulsar_client_splits_by_the_room_that_its_metadata_leaves(
+    official: OfficialClient, client: WireClient, topic_without_deduplication: str, broker: Broker
 ) -> None:
-    producer = official.open_producer(plain_topic, name="p", chunking=True)
+    producer = official.open_producer(topic_without_deduplication, name="p", chunking=True)
     producer.answer(producer.send(1, b"x"), timeout_s=TIMEOUT_S)
-    (first,) = read_log(client, plain_topic, timeout_s=TIMEOUT_S)
+    (first,) = read_log(client, topic_without_deduplication, timeout_s=TIMEOUT_S)
     limit_bytes = int(broker.configuration["maxMessageSize"])
     room_bytes = room(limit_bytes=limit_bytes, metadata_bytes=first.metadata.ByteSize())
     sizes = [room_bytes - 1, room_bytes, room_bytes + 1, 3 * room_bytes, 3 * room_bytes + 1]
     for sequence_id, size in enumerate(sizes, start=2):
         outcome = producer.answer(producer.send(sequence_id, b"x" * size), timeout_s=TIMEOUT_S)
         assert isinstance(outcome, Receipt)
-    stored = [told(entry) for entry in read_log(client, plain_topic, timeout_s=TIMEOUT_S)[1:]]
+    stored = [chunk_metadata(entry) for entry in read_log(client, topic_without_deduplication, timeout_s=TIMEOUT_S)[1:]]
     chunks = [
         chunk
         for sequence_id, size in enumerate(sizes, start=2)
@@ -122,31 +130,31 @@ def test_pulsar_client_splits_by_what_its_metadata_leaves_of_the_limit(
     assert len(uuids) == 1 + len({chunk.uuid for chunk in chunks if chunk.is_split})
 
 
-def test_without_chunking_what_does_not_fit_is_refused_and_not_stored(
-    official: OfficialClient, client: WireClient, plain_topic: str, broker: Broker
+def test_a_message_too_large_without_chunking_is_refused_and_not_stored(
+    official: OfficialClient, client: WireClient, topic_without_deduplication: str, broker: Broker
 ) -> None:
-    producer = official.open_producer(plain_topic, name="p")
+    producer = official.open_producer(topic_without_deduplication, name="p")
     payload = b"x" * int(broker.configuration["maxMessageSize"])
     outcome = producer.answer(producer.send(1, payload), timeout_s=TIMEOUT_S)
     assert isinstance(outcome, SendError)
     assert outcome.code == "MessageTooBig"
-    assert read_log(client, plain_topic, timeout_s=TIMEOUT_S) == []
+    assert read_log(client, topic_without_deduplication, timeout_s=TIMEOUT_S) == []
 
 
-def test_a_message_that_is_sent_again_by_a_producer_that_comes_back_has_its_uuid_again(
-    official: OfficialClient, client: WireClient, plain_topic: str, broker: Broker
+def test_a_reopened_producer_resends_a_message_with_the_same_uuid(
+    official: OfficialClient, client: WireClient, topic_without_deduplication: str, broker: Broker
 ) -> None:
     payload = b"x" * int(broker.configuration["maxMessageSize"])
     for _ in range(2):
-        producer = official.open_producer(plain_topic, name="p", chunking=True)
+        producer = official.open_producer(topic_without_deduplication, name="p", chunking=True)
         producer.answer(producer.send(7, payload), timeout_s=TIMEOUT_S)
         producer.close()
-    stored = read_log(client, plain_topic, timeout_s=TIMEOUT_S)
+    stored = read_log(client, topic_without_deduplication, timeout_s=TIMEOUT_S)
     assert [entry.metadata.chunk_id for entry in stored] == [0, 1, 0, 1]
     assert len({entry.metadata.uuid for entry in stored}) == 1
 
 
-# ------------------------------------------------------------------------------------------ putting together
+# ---------------------------------------------------------------------------------------------- assembling
 
 SEQUENCES = [
     "a0/3 a1/3 a2/3 x",
@@ -161,13 +169,13 @@ SEQUENCES = [
     "a0/2 b0/2 a1/2 b1/2 x",
     "a0/2 b0/2 c0/2 a1/2 b1/2 c1/2 x",
 ]
-"""Entries of a log, in its order; each ends with a small message, behind which nothing more is waited for."""
+"""Entries of a log, in order; each log ends with a small message that ends the waiting."""
 
 LIMITS = [(10, False), (1, False), (1, True), (2, False), (2, True)]
 
 
 def expected(chunks: Sequence[Chunk], limit: int, *, acks_discarded: bool) -> tuple[list[str], set[int]]:
-    """What the model has delivered, and acknowledged when all of that is, with what pulsar-client does differently."""
+    """What the model delivers, and what is acknowledged once all of that is, with the differences of pulsar-client."""
     buffers, delivered, acknowledged = Buffers(limit, acks_discarded), [], set()
     for position, chunk in enumerate(chunks):
         whole: assembly.Whole | None = assembly.Whole("", (position,))
@@ -183,21 +191,21 @@ def expected(chunks: Sequence[Chunk], limit: int, *, acks_discarded: bool) -> tu
 
 @pytest.mark.parametrize(("limit", "acks_discarded"), LIMITS)
 @pytest.mark.parametrize("sequence", SEQUENCES)
-def test_pulsar_client_puts_together_what_the_model_does_with_what_is_known_of_it(
+def test_pulsar_client_assembles_like_the_model_with_its_known_differences(
     official: OfficialClient,
     client: WireClient,
     admin: Admin,
-    plain_topic: str,
+    topic_without_deduplication: str,
     sequence: str,
     limit: int,
     acks_discarded: bool,
 ) -> None:
     chunks = [chunk_of(one) for one in sequence.split()]
-    producer = client.open_producer(plain_topic, name="p", timeout_s=TIMEOUT_S)
+    producer = client.open_producer(topic_without_deduplication, name="p", timeout_s=TIMEOUT_S)
     positions = [send(producer, chunk) for chunk in chunks]
     delivered, acknowledged = expected(chunks, limit, acks_discarded=acks_discarded)
     consumer = official.subscribe(
-        plain_topic,
+        topic_without_deduplication,
         "s",
         kind="Exclusive",
         initial="earliest",
@@ -213,56 +221,56 @@ def test_pulsar_client_puts_together_what_the_model_does_with_what_is_known_of_i
     assert got == delivered
     consumer.close()
     left = [position for n, position in enumerate(positions) if n not in acknowledged]
-    assert admin.stats(plain_topic).subscriptions["s"].backlog == len(left)
+    assert admin.stats(topic_without_deduplication).subscriptions["s"].backlog == len(left)
     if left:
-        successor = client.subscribe(plain_topic, "s", kind="Exclusive", timeout_s=TIMEOUT_S)
+        successor = client.subscribe(topic_without_deduplication, "s", kind="Exclusive", timeout_s=TIMEOUT_S)
         successor.flow(100)
         eventually(lambda: [one.position for one in successor.pending()] == left)
 
 
-def test_who_begins_in_the_middle_of_a_message_does_not_get_it(
-    official: OfficialClient, client: WireClient, admin: Admin, plain_topic: str
+def test_a_consumer_that_starts_within_a_message_does_not_receive_it(
+    official: OfficialClient, client: WireClient, admin: Admin, topic_without_deduplication: str
 ) -> None:
-    producer = client.open_producer(plain_topic, name="p", timeout_s=TIMEOUT_S)
+    producer = client.open_producer(topic_without_deduplication, name="p", timeout_s=TIMEOUT_S)
     positions = [send(producer, chunk_of(one)) for one in ("a0/3", "a1/3", "a2/3", "x")]
-    admin.create_subscription(plain_topic, "s", earliest=True)
+    admin.create_subscription(topic_without_deduplication, "s", earliest=True)
     assert positions[1] is not None
-    admin.reset_cursor(plain_topic, "s", positions[1])
-    consumer = official.subscribe(plain_topic, "s", kind="Exclusive")
+    admin.reset_cursor(topic_without_deduplication, "s", positions[1])
+    consumer = official.subscribe(topic_without_deduplication, "s", kind="Exclusive")
     delivery = consumer.receive(timeout_s=TIMEOUT_S)
     assert delivery is not None
     assert delivery.payload == b"x"
     consumer.ack(delivery)
     consumer.close()
-    assert admin.stats(plain_topic).subscriptions["s"].backlog == 2
+    assert admin.stats(topic_without_deduplication).subscriptions["s"].backlog == 2
 
 
-def test_half_a_message_at_a_consumer_that_crashes_goes_to_the_next_one_whole(
-    official: OfficialClient, client: WireClient, plain_topic: str
+def test_an_incomplete_message_of_a_crashed_consumer_goes_to_the_next_one_complete(
+    official: OfficialClient, client: WireClient, topic_without_deduplication: str
 ) -> None:
-    producer = client.open_producer(plain_topic, name="p", timeout_s=TIMEOUT_S)
+    producer = client.open_producer(topic_without_deduplication, name="p", timeout_s=TIMEOUT_S)
     for one in ("a0/3", "a1/3", "x"):
         send(producer, chunk_of(one))
-    crashing = official.subscribe(plain_topic, "s", kind="Exclusive", initial="earliest")
+    crashing = official.subscribe(topic_without_deduplication, "s", kind="Exclusive", initial="earliest")
     assert crashing.receive(timeout_s=TIMEOUT_S) is not None
     official.abort()
     send(producer, chunk_of("a2/3"))
-    successor = client.subscribe(plain_topic, "s", kind="Exclusive", timeout_s=TIMEOUT_S)
+    successor = client.subscribe(topic_without_deduplication, "s", kind="Exclusive", timeout_s=TIMEOUT_S)
     successor.flow(100)
     eventually(lambda: [one.metadata.chunk_id for one in successor.pending() if one.metadata.uuid] == [0, 1, 2])
 
 
-# -------------------------------------------------------------------------------------------- given back
+# ------------------------------------------------------------------------------------------- nacks
 
 
 @pytest.mark.parametrize("kind", ["Exclusive", "Failover"])
-def test_to_an_ordered_consumer_a_message_that_is_given_back_comes_again_whole(
-    official: OfficialClient, client: WireClient, plain_topic: str, kind: Kind
+def test_a_nacked_message_is_redelivered_complete_to_an_ordered_consumer(
+    official: OfficialClient, client: WireClient, topic_without_deduplication: str, kind: Kind
 ) -> None:
-    producer = client.open_producer(plain_topic, name="p", timeout_s=TIMEOUT_S)
+    producer = client.open_producer(topic_without_deduplication, name="p", timeout_s=TIMEOUT_S)
     for one in ("a0/3", "a1/3", "a2/3"):
         send(producer, chunk_of(one))
-    consumer = official.subscribe(plain_topic, "s", kind=kind, initial="earliest", nack_delay_s=0.05)
+    consumer = official.subscribe(topic_without_deduplication, "s", kind=kind, initial="earliest", nack_delay_s=0.05)
     first = consumer.receive(timeout_s=TIMEOUT_S)
     assert first is not None
     consumer.nack(first)
@@ -271,44 +279,46 @@ def test_to_an_ordered_consumer_a_message_that_is_given_back_comes_again_whole(
     assert (again.payload, again.position) == (b"aaa", first.position)
 
 
-def test_on_a_shared_subscription_pulsar_client_gives_back_the_last_chunk_only(
-    official: OfficialClient, client: WireClient, admin: Admin, plain_topic: str
+def test_a_nack_on_a_shared_subscription_returns_only_the_last_chunk(
+    official: OfficialClient, client: WireClient, admin: Admin, topic_without_deduplication: str
 ) -> None:
-    producer = client.open_producer(plain_topic, name="p", timeout_s=TIMEOUT_S)
+    producer = client.open_producer(topic_without_deduplication, name="p", timeout_s=TIMEOUT_S)
     for one in ("a0/3", "a1/3", "a2/3"):
         send(producer, chunk_of(one))
-    consumer = official.subscribe(plain_topic, "s", kind="Shared", initial="earliest", nack_delay_s=0.05)
+    consumer = official.subscribe(
+        topic_without_deduplication, "s", kind="Shared", initial="earliest", nack_delay_s=0.05
+    )
     first = consumer.receive(timeout_s=TIMEOUT_S)
     assert first is not None
-    assert admin.stats(plain_topic).subscriptions["s"].unacked_messages == 3
+    assert admin.stats(topic_without_deduplication).subscriptions["s"].unacked_messages == 3
     consumer.nack(first)
-    # One chunk is not pending any more, and comes to nobody: it is not the first of its message. What else is sent then
-    # depends on the release: small messages on 4.0.8 and 2.11.0, nothing on 3.3.6.
-    eventually(lambda: admin.stats(plain_topic).subscriptions["s"].unacked_messages == 2)
+    # One chunk is no longer pending, and no consumer receives it: it is not the first of its message. What else is sent
+    # then depends on the release: small messages on 4.0.8 and 2.11.0, nothing on 3.3.6.
+    eventually(lambda: admin.stats(topic_without_deduplication).subscriptions["s"].unacked_messages == 2)
     consumer.close()
 
 
-def test_on_a_shared_subscription_half_a_message_of_a_consumer_that_leaves_waits_until_the_topic_is_loaded_again(
-    client: WireClient, admin: Admin, plain_topic: str
+def test_incomplete_messages_of_a_shared_consumer_that_left_wait_until_a_reload(
+    client: WireClient, admin: Admin, topic_without_deduplication: str
 ) -> None:
     leaver = client.subscribe(
-        plain_topic, "s", kind="Shared", initial="earliest", consumer_name="A", timeout_s=TIMEOUT_S
+        topic_without_deduplication, "s", kind="Shared", initial="earliest", consumer_name="A", timeout_s=TIMEOUT_S
     )
     leaver.flow(1)
-    producer = client.open_producer(plain_topic, name="p", timeout_s=TIMEOUT_S)
+    producer = client.open_producer(topic_without_deduplication, name="p", timeout_s=TIMEOUT_S)
     for one in ("a0/3", "a1/3", "a2/3"):
         send(producer, chunk_of(one))
     eventually(lambda: [one.metadata.chunk_id for one in leaver.pending()] == [0])
-    other = client.subscribe(plain_topic, "s", kind="Shared", consumer_name="B", timeout_s=TIMEOUT_S)
+    other = client.subscribe(topic_without_deduplication, "s", kind="Shared", consumer_name="B", timeout_s=TIMEOUT_S)
     other.flow(100)
     leaver.close(timeout_s=TIMEOUT_S)
     send(producer, chunk_of("x"))
-    # Nothing is sent to the other one from now on, small messages included, or chunks at least.
+    # Nothing more is sent to the other one, small messages included, or no chunks at least.
     other.close(timeout_s=TIMEOUT_S)
     assert [one for one in other.pending() if one.metadata.uuid] == []
     producer.close(timeout_s=TIMEOUT_S)
-    admin.unload(plain_topic)
-    third = client.subscribe(plain_topic, "s", kind="Shared", consumer_name="C", timeout_s=TIMEOUT_S)
+    admin.unload(topic_without_deduplication)
+    third = client.subscribe(topic_without_deduplication, "s", kind="Shared", consumer_name="C", timeout_s=TIMEOUT_S)
     third.flow(100)
     eventually(lambda: [one.payload for one in third.pending()] == [b"a", b"a", b"a", b"x"])
 
@@ -318,12 +328,12 @@ def test_on_a_shared_subscription_half_a_message_of_a_consumer_that_leaves_waits
 
 @pytest.fixture
 def variant(admin: Admin) -> ChunksVariant:
-    """What the broker's deduplication makes of chunks."""
+    """How the broker's deduplication treats chunks."""
     return EACH_DEDUPLICATED if int(admin.broker_version().partition(".")[0]) < 3 else ONLY_LAST_DEDUPLICATED
 
 
 @pytest.mark.parametrize("sent_before", [1, 2, 3])
-def test_what_a_producer_sends_again_is_judged_as_the_model_has_it_of_this_release(
+def test_resent_chunks_are_deduplicated_as_the_model_says_for_this_release(
     client: WireClient, topic: str, variant: ChunksVariant, sent_before: int
 ) -> None:
     chunks = [chunk_of(one) for one in ("a0/3", "a1/3", "a2/3")]
@@ -339,7 +349,7 @@ def test_what_a_producer_sends_again_is_judged_as_the_model_has_it_of_this_relea
         assert (send(producer, chunk) is not None) == (judgement is Judgement.STORED)
 
 
-def test_a_message_that_is_interrupted_by_an_unload_is_confirmed_and_never_whole(
+def test_a_message_interrupted_by_an_unload_is_confirmed_and_stays_incomplete(
     client: WireClient, admin: Admin, topic: str
 ) -> None:
     chunks = [chunk_of(one) for one in ("a0/3", "a1/3", "a2/3")]
@@ -349,7 +359,7 @@ def test_a_message_that_is_interrupted_by_an_unload_is_confirmed_and_never_whole
     producer.close(timeout_s=TIMEOUT_S)
     admin.unload(topic)
     again = client.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
-    assert again.last_sequence_id == ord("a"), "the broker takes it for stored (chunk-recovery-counts-unfinished)"
+    assert again.last_sequence_id == ord("a"), "the broker counts it as stored (chunk-recovery-counts-unfinished)"
     assert [send(again, chunk) for chunk in chunks][-1] is None, "its last chunk is confirmed as a duplicate"
     stored = [entry.metadata.chunk_id for entry in read_log(client, topic, timeout_s=TIMEOUT_S)]
     assert 2 not in stored

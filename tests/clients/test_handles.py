@@ -87,7 +87,7 @@ def test_a_send_has_a_receipt_and_its_repetition_is_a_duplicate(
 
 
 @pytest.mark.parametrize("kind", PRODUCERS)
-def test_a_producer_that_is_refused_says_so_and_leaves_no_connection(
+def test_a_refused_producer_raises_and_leaves_no_connection(
     kind: str, broker: Broker, topic: str, starter: Starter, admin: Admin
 ) -> None:
     first = opened("wire", broker, topic, starter)
@@ -99,7 +99,7 @@ def test_a_producer_that_is_refused_says_so_and_leaves_no_connection(
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_only_what_is_acknowledged_is_gone(client: Client, broker: Broker, topic: str, admin: Admin) -> None:
+def test_only_acknowledged_messages_are_gone(client: Client, broker: Broker, topic: str, admin: Admin) -> None:
     handle = consumer(client, broker, topic)
     send(broker, topic, 3)
     messages = received(handle, 3)
@@ -113,7 +113,7 @@ def test_only_what_is_acknowledged_is_gone(client: Client, broker: Broker, topic
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_cumulative_ack_covers_what_is_before_it(client: Client, broker: Broker, topic: str, admin: Admin) -> None:
+def test_a_cumulative_ack_covers_everything_before_it(client: Client, broker: Broker, topic: str, admin: Admin) -> None:
     wanted = Subscription(topic=topic, name="s", kind="Exclusive")
     handle = open_consumer(client, broker.addresses.service, wanted, timeout_s=TIMEOUT_S)
     send(broker, topic, 3)
@@ -124,7 +124,7 @@ def test_a_cumulative_ack_covers_what_is_before_it(client: Client, broker: Broke
 
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("named", [True, False])
-def test_what_is_nacked_is_redelivered(client: Client, named: bool, broker: Broker, topic: str) -> None:
+def test_a_nacked_message_is_redelivered(client: Client, named: bool, broker: Broker, topic: str) -> None:
     handle = consumer(client, broker, topic, nack_delay_s=0.1)
     send(broker, topic, 1)
     (first,) = received(handle, 1)
@@ -135,7 +135,7 @@ def test_what_is_nacked_is_redelivered(client: Client, named: bool, broker: Brok
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_more_is_received_than_was_prefetched(client: Client, broker: Broker, topic: str) -> None:
+def test_a_consumer_receives_more_than_it_prefetched(client: Client, broker: Broker, topic: str) -> None:
     handle = consumer(client, broker, topic, prefetch=4)
     send(broker, topic, 20)
     assert len(received(handle, 20)) == 20
@@ -144,7 +144,7 @@ def test_more_is_received_than_was_prefetched(client: Client, broker: Broker, to
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_an_abort_ends_its_connection_and_what_it_had_goes_to_others(
+def test_aborting_a_consumer_redelivers_its_messages_to_others(
     client: Client, broker: Broker, topic: str, admin: Admin
 ) -> None:
     handle = consumer(client, broker, topic)
@@ -158,7 +158,7 @@ def test_an_abort_ends_its_connection_and_what_it_had_goes_to_others(
     other.close()
 
 
-def test_handles_that_share_a_client_do_not_end_it(broker: Broker, topic: str) -> None:
+def test_handles_that_share_a_client_do_not_close_it(broker: Broker, topic: str) -> None:
     service = broker.addresses.service
     with OfficialClient(service, timeout_s=TIMEOUT_S) as client:
         producer = OfficialProducerHandle(service, topic, "p", timeout_s=TIMEOUT_S, client=client)

@@ -1,4 +1,4 @@
-"""The model's hashes and ranges of Key_Shared, held against a real broker's."""
+"""The model's hashes and ranges of Key_Shared, compared with a real broker's."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Held = list[tuple[str, list[HashRange]]]
 
 @pytest.fixture
 def is_before_4(admin: Admin) -> bool:
-    """Whether the broker splits all hashes that there are."""
+    """Whether the broker splits all possible hashes."""
     return int(admin.broker_version().partition(".")[0]) < 4
 
 
@@ -53,7 +53,7 @@ def subscribed(client: WireClient, topic: str, name: str, *claims: tuple[int, in
 
 
 def in_stats(admin: Admin, topic: str) -> Held:
-    """Each consumer's name and ranges, as the broker tells them; 3.3.6 tells neighbours apart."""
+    """Each consumer's name and ranges, according to the broker's stats; 3.3.6 lists adjacent ranges separately."""
     consumers = admin.stats(topic).subscriptions["s"].consumers
     pieces = {(number, one.consumer_name): sorted(one.hash_ranges) for number, one in enumerate(consumers)}
     return sorted(
@@ -63,11 +63,11 @@ def in_stats(admin: Admin, topic: str) -> Held:
 
 
 def in_model(assignments: Assignments, names: dict[str, str]) -> Held:
-    """The same, as the model has it."""
+    """The same, according to the model."""
     return sorted((name, list(ranges_of(assignments, consumer))) for consumer, name in names.items())
 
 
-def test_consumers_that_come_and_go_have_the_ranges_that_the_model_gives_them(
+def test_joining_and_leaving_consumers_have_the_ranges_of_the_model(
     client: WireClient, admin: Admin, topic: str, ring: Ring
 ) -> None:
     consumers: dict[str, WireConsumer] = {}
@@ -87,7 +87,7 @@ def on(ring: Ring) -> Held:
     return in_model(assignments_of(ring), {member.consumer: member.name for member in ring.members})
 
 
-def test_every_message_goes_to_the_consumer_that_the_model_says(
+def test_every_message_goes_to_the_consumer_of_the_model(
     client: WireClient, topic: str, ring: Ring, is_before_4: bool
 ) -> None:
     names = ("ada", "bob", "cyd")
@@ -111,7 +111,7 @@ def test_every_message_goes_to_the_consumer_that_the_model_says(
     assert got == expected
 
 
-def test_claimed_ranges_leave_gaps_and_overlaps_are_refused_as_in_the_model(
+def test_claimed_ranges_leave_gaps_and_overlaps_are_refused_like_in_the_model(
     client: WireClient, admin: Admin, topic: str
 ) -> None:
     low, high = HashRange(0, 19999), HashRange(30000, 65535)

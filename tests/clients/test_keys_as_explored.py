@@ -1,4 +1,4 @@
-"""Shortest counterexamples of exploring Key_Shared, step by step on a real broker: which release does what."""
+"""Shortest counterexamples of the Key_Shared explorations, step by step on a real broker: what each release does."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_classic(admin: Admin) -> bool:
 
 
 def key_that_moves(*, had: str, joins: str, others: str = "", is_classic: bool) -> str:
-    """A key that goes from one consumer to another one when that joins."""
+    """A key that moves from one consumer to another one when that joins."""
     ring = Ring(hashes=HASHES_OF_3_3 if is_classic else AUTO_SPLIT_HASHES)
     for name in (*others, had):
         ring = joined(ring, name, name=name)
@@ -64,7 +64,7 @@ def draining_at(admin: Admin, topic: str, name: str) -> tuple[DrainingHash, ...]
     return next(one.draining_hashes or () for one in consumers if one.consumer_name == name)
 
 
-def test_one_that_joins_gets_what_another_still_holds_the_key_of_from_the_classic_implementation_only(
+def test_only_the_classic_implementation_replays_a_pending_key_to_a_joining_consumer(
     client: WireClient, admin: Admin, topic: str, is_classic: bool
 ) -> None:
     key = key_that_moves(others="A", had="B", joins="C", is_classic=is_classic)
@@ -76,7 +76,7 @@ def test_one_that_joins_gets_what_another_still_holds_the_key_of_from_the_classi
     eventually(lambda: got(holder) == [1] and admin.stats(topic).subscriptions["s"].in_replay == 1)
     newcomer = subscribed(client, topic, "C", permits=100)
     if is_classic:
-        eventually(lambda: got(newcomer) == [2])  # KEY-01 is broken: the holder has message 1
+        eventually(lambda: got(newcomer) == [2])  # KEY-01 is broken: message 1 is pending at the holder
         return
     eventually(lambda: any(one.blocked_attempts for one in draining_at(admin, topic, "B")))
     assert got(newcomer) == []
@@ -84,7 +84,7 @@ def test_one_that_joins_gets_what_another_still_holds_the_key_of_from_the_classi
     eventually(lambda: got(newcomer) == [2])
 
 
-def test_a_hash_that_came_back_and_went_away_again_drains_to_its_end(
+def test_a_hash_that_returned_and_moved_again_drains_to_its_end(
     client: WireClient, admin: Admin, topic: str, is_classic: bool
 ) -> None:
     if is_classic:

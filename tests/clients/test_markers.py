@@ -1,4 +1,4 @@
-"""Tests of reading markers: what their bytes say, and what is none."""
+"""Reading markers: their contents, and which entries are none."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def test_the_four_markers_are_read_with_clusters_by_their_labels() -> None:
     ]
 
 
-def test_an_empty_log_has_its_last_position_before_the_first_entry() -> None:
+def test_the_last_position_of_an_empty_log_is_before_the_first_entry() -> None:
     response = pb.ReplicatedSubscriptionsSnapshotResponse(snapshot_id="s", cluster=at("west", 7, 2**64 - 1))
     assert read_marker(entry(11, response.SerializeToString()), LABELS) == SnapshotResponse("s", "B", Position(7, -1))
 
 
-def test_messages_and_markers_of_other_kinds_are_none_of_these() -> None:
+def test_messages_and_other_markers_are_not_read_as_these() -> None:
     assert read_marker(entry(None, b"hello"), LABELS) is None
     assert read_marker(entry(20, b""), LABELS) is None
 
@@ -62,6 +62,6 @@ def test_messages_and_markers_of_other_kinds_are_none_of_these() -> None:
     ],
     ids=["garbage", "nothing", "of a cluster that is none of these"],
 )
-def test_what_is_no_marker_although_it_says_so_is_harness_error_that_names_the_entry(payload: bytes) -> None:
+def test_a_malformed_marker_is_a_harness_error_that_names_the_entry(payload: bytes) -> None:
     with pytest.raises(HarnessError, match="the entry at 1:0 is no marker of type 10 among these clusters"):
         read_marker(entry(10, payload), LABELS)

@@ -1,4 +1,4 @@
-"""pulsar-client, on a real broker, in the words of the wire client."""
+"""pulsar-client on a real broker, with the interface of the wire client."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def official(broker: Broker) -> Iterator[OfficialClient]:
         yield client
 
 
-def test_the_client_says_its_release() -> None:
+def test_the_client_reports_its_release() -> None:
     assert client_version() == version("pulsar-client")
 
 
@@ -54,9 +54,7 @@ def test_sequence_id_zero_is_refused_because_the_client_would_ignore_it(official
         official.open_producer(topic, name="p").send(0, b"x")
 
 
-def test_messages_that_are_handed_over_as_a_batch_are_one_entry(
-    official: OfficialClient, client: WireClient, topic: str
-) -> None:
+def test_messages_sent_as_a_batch_are_one_entry(official: OfficialClient, client: WireClient, topic: str) -> None:
     producer = official.open_producer(topic, name="p", batching=True)
     tickets = producer.send_batch([(5, b"a"), (6, b"b"), (9, b"c")])
     outcomes = [producer.answer(ticket, timeout_s=TIMEOUT_S) for ticket in tickets]
@@ -76,7 +74,7 @@ def test_a_message_that_is_too_large_is_refused_and_not_stored(
     assert read_log(client, topic, timeout_s=TIMEOUT_S) == []
 
 
-def test_the_client_sends_again_by_itself_after_an_unload(
+def test_the_client_resends_by_itself_after_an_unload(
     official: OfficialClient, client: WireClient, admin: Admin, topic: str
 ) -> None:
     producer = official.open_producer(topic, name="p")
@@ -89,7 +87,7 @@ def test_the_client_sends_again_by_itself_after_an_unload(
     assert producer.is_connected
 
 
-def test_what_is_on_its_way_when_the_client_dies_is_lost(official: OfficialClient, topic: str) -> None:
+def test_messages_in_flight_are_lost_when_the_client_crashes(official: OfficialClient, topic: str) -> None:
     producer = official.open_producer(topic, name="p", batching=True)
     ticket = producer.send(1, b"held back for a batch")
     with pytest.raises(NoAnswer):
@@ -98,7 +96,9 @@ def test_what_is_on_its_way_when_the_client_dies_is_lost(official: OfficialClien
     assert isinstance(producer.answer(ticket, timeout_s=TIMEOUT_S), Lost)
 
 
-def test_a_name_that_a_wire_client_holds_is_refused(official: OfficialClient, client: WireClient, topic: str) -> None:
+def test_a_producer_name_in_use_by_a_wire_client_is_refused(
+    official: OfficialClient, client: WireClient, topic: str
+) -> None:
     holder = client.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     with pytest.raises(ServerRefused) as refused:
         official.open_producer(topic, name="p")
@@ -106,7 +106,7 @@ def test_a_name_that_a_wire_client_holds_is_refused(official: OfficialClient, cl
     assert holder.is_open, "it answers the broker's ping while its user is busy elsewhere"
 
 
-def test_nobody_listening_is_given_up_in_time() -> None:
+def test_connecting_to_a_closed_port_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with (
@@ -116,9 +116,7 @@ def test_nobody_listening_is_given_up_in_time() -> None:
         client.open_producer("persistent://public/default/t", name="p")
 
 
-def test_a_consumer_gets_acknowledges_and_has_delivered_again(
-    official: OfficialClient, admin: Admin, topic: str
-) -> None:
+def test_a_consumer_receives_acknowledges_and_nacks(official: OfficialClient, admin: Admin, topic: str) -> None:
     producer = official.open_producer(topic, name="p")
     stored = [producer.answer(producer.send(i, b"%d" % i), timeout_s=TIMEOUT_S) for i in (1, 2, 3)]
     consumer = official.subscribe(topic, "s", kind="Shared", initial="earliest", nack_delay_s=0.05)
@@ -138,7 +136,7 @@ def test_a_consumer_gets_acknowledges_and_has_delivered_again(
         consumer.receive(timeout_s=1)
 
 
-def test_everything_unacknowledged_can_be_asked_for_again(official: OfficialClient, topic: str) -> None:
+def test_redelivery_of_all_unacknowledged_messages_can_be_requested(official: OfficialClient, topic: str) -> None:
     producer = official.open_producer(topic, name="p")
     producer.answer(producer.send(1, b"x"), timeout_s=TIMEOUT_S)
     consumer = official.subscribe(topic, "s", kind="Failover", initial="earliest")
@@ -153,7 +151,7 @@ def test_everything_unacknowledged_can_be_asked_for_again(official: OfficialClie
     consumer.unsubscribe()
 
 
-def test_a_closed_client_does_nothing_more(official: OfficialClient, topic: str) -> None:
+def test_a_closed_client_opens_no_producer(official: OfficialClient, topic: str) -> None:
     official.close()
     with pytest.raises(ConnectionLost):
         official.open_producer(topic, name="p")
@@ -172,7 +170,7 @@ def test_the_clients_log_goes_to_its_file_and_nowhere_else(broker: Broker, topic
     eventually(lambda: topic in log.read_text())
 
 
-def test_positions_are_those_of_the_wire_client(official: OfficialClient, client: WireClient, topic: str) -> None:
+def test_positions_equal_those_of_the_wire_client(official: OfficialClient, client: WireClient, topic: str) -> None:
     producer = client.open_producer(topic, name="w", timeout_s=TIMEOUT_S)
     outcome = producer.answer(producer.send_batch([(1, b"a"), (2, b"b")]), timeout_s=TIMEOUT_S)
     consumer = official.subscribe(topic, "s", kind="Exclusive", initial="earliest")

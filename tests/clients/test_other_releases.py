@@ -1,4 +1,4 @@
-"""Other releases of pulsar-client: what their signatures lack is left out, and a batch is sent as one entry."""
+"""Other releases of pulsar-client: options that they lack are omitted, and a batch is sent as one entry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conformance.harness_error import HarnessError
 
 TIMEOUT_S = 10.0
 RELEASES = ["3.1.0", "3.3.0", "3.13.0"]
-"""The oldest; one that tells no ordering key, nor starts a flush without waiting; one that has everything."""
+"""The oldest one; one without ordering keys and asynchronous flushes; one that has everything."""
 
 CONSUMES_A_BATCH = """
 import sys
@@ -45,7 +45,7 @@ def old(content: bytes, partition_key: str | None = None) -> tuple[bytes, str | 
     return content, partition_key
 
 
-def test_an_option_that_a_client_lacks_is_left_out_unless_it_has_a_value() -> None:
+def test_an_option_that_a_client_lacks_is_omitted_unless_it_has_a_value() -> None:
     options = OptionsOf(old)
     assert options.accepted(partition_key="k", ordering_key=None) == {"partition_key": "k"}
     assert options.accepted(partition_key=None, ordering_key="") == {"partition_key": None}
@@ -53,24 +53,24 @@ def test_an_option_that_a_client_lacks_is_left_out_unless_it_has_a_value() -> No
         options.accepted(partition_key="k", ordering_key="o")
 
 
-def test_a_message_tells_nothing_where_its_client_has_no_such_method() -> None:
-    class Tells:
+def test_a_message_property_is_none_if_its_client_lacks_the_method() -> None:
+    class WithOrderingKey:
         def ordering_key(self) -> str:
             return "o"
 
-    assert told_by(Tells(), "ordering_key") == "o"
+    assert told_by(WithOrderingKey(), "ordering_key") == "o"
     assert told_by(object(), "ordering_key") == ""
 
 
-def test_a_flush_that_fails_in_a_client_without_asynchronous_ones_is_left_to_the_messages_callbacks() -> None:
-    class Fails:
+def test_a_failed_flush_without_async_support_is_left_to_the_send_callbacks() -> None:
+    class FailingFlush:
         asked = 0
 
         def flush(self) -> None:
             self.asked += 1
             raise RuntimeError("AlreadyClosed")
 
-    producer = Fails()
+    producer = FailingFlush()
     start_flushing(producer)
     assert producer.asked == 1
 

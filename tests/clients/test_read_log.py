@@ -32,7 +32,7 @@ def test_an_empty_topic_has_an_empty_log(client: WireClient, admin: Admin, topic
     assert logged_ids(client, topic) == []
 
 
-def test_a_log_is_whole_after_the_topic_was_unloaded(client: WireClient, admin: Admin, topic: str) -> None:
+def test_a_log_is_complete_after_an_unload(client: WireClient, admin: Admin, topic: str) -> None:
     write(client, topic, 1, 7)
     admin.unload(topic)
     assert logged_ids(client, topic) == list(range(1, 8))
@@ -42,7 +42,7 @@ def test_a_log_is_whole_after_the_topic_was_unloaded(client: WireClient, admin: 
     assert logged_ids(client, topic) == list(range(1, 10))
 
 
-def test_a_log_longer_than_a_readers_permits_is_read_whole(client: WireClient, topic: str) -> None:
+def test_a_log_longer_than_a_readers_permits_is_read_completely(client: WireClient, topic: str) -> None:
     producer = client.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     sizes = [1 + i % 7 for i in range(700)]
     first = 1
@@ -56,7 +56,9 @@ def test_a_log_longer_than_a_readers_permits_is_read_whole(client: WireClient, t
     assert [i for entry in entries for i, _ in entry.messages] == list(range(1, first))
 
 
-def test_positions_rise_and_every_entry_is_what_rest_gives(client: WireClient, admin: Admin, topic: str) -> None:
+def test_positions_rise_and_every_entry_equals_that_of_the_admin_api(
+    client: WireClient, admin: Admin, topic: str
+) -> None:
     write(client, topic, 1, 12)
     entries = read_log(client, topic, timeout_s=TIMEOUT_S)
     positions = [entry.position for entry in entries]
@@ -68,7 +70,7 @@ def test_positions_rise_and_every_entry_is_what_rest_gives(client: WireClient, a
         assert rest.messages == tuple(payload for _, payload in entry.messages)
 
 
-def test_it_is_read_to_an_end_that_is_known(client: WireClient, admin: Admin, topic: str) -> None:
+def test_a_log_is_read_to_a_known_end(client: WireClient, admin: Admin, topic: str) -> None:
     write(client, topic, 1, 7)
     admin.terminate(topic)
     admin.unload(topic)
@@ -80,18 +82,18 @@ def test_it_is_read_to_an_end_that_is_known(client: WireClient, admin: Admin, to
     assert [entry.sequence_id for entry in shorter] == [1, 2, 3]
 
 
-def test_reading_leaves_nothing_behind(client: WireClient, admin: Admin, topic: str) -> None:
+def test_reading_leaves_no_subscription(client: WireClient, admin: Admin, topic: str) -> None:
     write(client, topic, 1, 3)
     read_log(client, topic, timeout_s=TIMEOUT_S)
     assert admin.stats(topic).subscriptions == {}
 
 
-def test_a_topic_of_a_namespace_that_is_not_there_is_refused(client: WireClient) -> None:
+def test_a_topic_in_a_missing_namespace_is_refused(client: WireClient) -> None:
     with pytest.raises(ServerRefused):
         read_log(client, "persistent://public/not-there/t", timeout_s=1)
 
 
-def test_a_deadline_that_is_too_near_is_kept(client: WireClient, topic: str) -> None:
+def test_a_deadline_that_is_too_short_is_kept(client: WireClient, topic: str) -> None:
     write(client, topic, 1, 3)
     with pytest.raises(NoAnswer):
         read_log(client, topic, timeout_s=0)

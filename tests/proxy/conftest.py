@@ -1,4 +1,4 @@
-"""A proxy before the session's broker, both clients through it, and the topics of the tests of systems."""
+"""A proxy in front of the session's broker, and both clients through it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = ["admin", "client", "namespace", "topic"]
 
 
 @pytest.fixture
-def ring() -> Ring:
-    """What the proxy told."""
+def events() -> Ring:
+    """The events that the proxy recorded."""
     return Ring()
 
 
 @pytest.fixture
-def proxy(broker: Broker, ring: Ring) -> Iterator[Proxy]:
-    """A proxy that records, with digests."""
-    with Proxy(broker.addresses.service_url, record=ring, with_digests=True) as proxy:
+def proxy(broker: Broker, events: Ring) -> Iterator[Proxy]:
+    """A proxy that records events, with digests."""
+    with Proxy(broker.addresses.service_url, record=events, with_digests=True) as proxy:
         yield proxy
 
 

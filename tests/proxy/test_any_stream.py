@@ -1,4 +1,4 @@
-"""Whatever bytes come, in whatever pieces: they go through, or the connection ends, and nothing waits for ever."""
+"""Any bytes in any pieces: they pass the proxy, or the connection ends, and nothing waits forever."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ IMPOSSIBLE = struct.pack(">I", 2**31) + b"and more"
 
 
 class Sink:
-    """Takes every connection, keeps what comes over it, and sends the same back: the proxy's other side."""
+    """The proxy's other side: accepts every connection, keeps the bytes that arrive, and sends them back."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -63,7 +63,7 @@ class Sink:
                 accepted.sendall(data)
 
     def close(self) -> None:
-        """Take no more."""
+        """Accept no more connections."""
         self._listener.close()
 
 
@@ -77,13 +77,13 @@ def sink() -> Iterator[Sink]:
 
 @pytest.fixture(scope="module")
 def everything() -> Ring:
-    """What the module's proxy tells."""
+    """The events of the module's proxy."""
     return Ring()
 
 
 @pytest.fixture(scope="module")
 def echoing(sink: Sink, everything: Ring) -> Iterator[Proxy]:
-    """A proxy before the echo."""
+    """A proxy in front of the echo."""
     with Proxy(sink.url, record=everything) as proxy:
         yield proxy
 
@@ -97,7 +97,7 @@ def connected(proxy: Proxy) -> socket.socket:
 
 
 def echoed(proxy: Proxy, pieces: list[bytes]) -> bytes:
-    """Send these pieces through a proxy and back; all that comes until the connection ends."""
+    """Send these pieces through a proxy and back; return everything that arrives until the connection ends."""
     with connected(proxy) as through:
         for piece in pieces:
             through.sendall(piece)
@@ -112,7 +112,7 @@ def echoed(proxy: Proxy, pieces: list[bytes]) -> bytes:
 
 
 def split(pieces: list[bytes], *, max_frame_size_bytes: int = 1000) -> tuple[list[bytes], bytes, bool]:
-    """The frames of a stream that comes in these pieces, the rest, and whether it ended as no stream of frames."""
+    """The frames of a stream in these pieces, the rest, and whether it ended as malformed."""
     splitter = FrameSplitter(max_frame_size_bytes=max_frame_size_bytes)
     frames: list[bytes] = []
     for number, piece in enumerate(pieces):
@@ -124,7 +124,7 @@ def split(pieces: list[bytes], *, max_frame_size_bytes: int = 1000) -> tuple[lis
 
 
 @given(data=st.data(), stream=st.binary(max_size=300), many=st.lists(frame_parts(), max_size=3))
-def test_any_stream_in_any_pieces_is_split_in_the_same_way_and_nothing_of_it_is_lost(
+def test_a_stream_is_split_the_same_way_in_any_pieces_and_nothing_is_lost(
     data: st.DataObject, stream: bytes, many: list[Parts]
 ) -> None:
     whole = b"".join(encode_frame(*parts) for parts in many) + stream
@@ -134,7 +134,7 @@ def test_any_stream_in_any_pieces_is_split_in_the_same_way_and_nothing_of_it_is_
     assert frames[: len(many)] == [encode_frame(*parts) for parts in many]
 
 
-def test_nothing_is_copied_of_a_frame_that_came_whole() -> None:
+def test_a_frame_that_arrived_in_one_piece_is_not_copied() -> None:
     arrived = send_frame(payload=b"x" * 1000)
     (raw,) = FrameSplitter().feed(arrived)
     assert raw.obj is arrived
@@ -144,7 +144,7 @@ def test_nothing_is_copied_of_a_frame_that_came_whole() -> None:
 
 
 @given(raw=st.binary(max_size=120) | st.builds(framed, st.binary(max_size=60), st.binary(max_size=60)))
-def test_whatever_is_in_a_frame_is_read_as_a_command_or_is_unreadable(raw: bytes) -> None:
+def test_any_frame_is_read_as_a_command_or_is_unreadable(raw: bytes) -> None:
     kind, facts = Reader(with_digests=True).read(memoryview(raw))
     command = Command(
         number=1, connection=1, direction="to-broker", kind=kind, size_bytes=len(raw), came_at_s=0.0, **facts
@@ -154,9 +154,7 @@ def test_whatever_is_in_a_frame_is_read_as_a_command_or_is_unreadable(raw: bytes
 
 
 @given(data=st.data(), parts=frame_parts())
-def test_every_command_of_the_protocol_is_read_with_its_kind_and_so_is_a_damaged_one(
-    data: st.DataObject, parts: Parts
-) -> None:
+def test_every_command_of_the_protocol_is_read_with_its_kind_even_if_damaged(data: st.DataObject, parts: Parts) -> None:
     raw = encode_frame(*parts)
     reader = Reader(with_digests=True)
     assert reader.read(memoryview(raw))[0] == pb.BaseCommand.Type.Name(parts[0].type)
@@ -165,7 +163,7 @@ def test_every_command_of_the_protocol_is_read_with_its_kind_and_so_is_a_damaged
 
 
 @given(parts=frame_parts(), at=st.integers(-200, 200), chunk_id=st.integers(0, 9), count=st.integers(1, 3))
-def test_a_changed_frame_is_a_whole_one_and_the_same_but_for_the_change(
+def test_a_changed_frame_is_valid_and_differs_only_by_the_change(
     parts: Parts, at: int, chunk_id: int, count: int
 ) -> None:
     command, metadata, payload = parts
@@ -210,27 +208,27 @@ def test_a_changed_frame_is_a_whole_one_and_the_same_but_for_the_change(
 
 @settings(max_examples=60, deadline=None)
 @given(data=st.data(), many=st.lists(frame_parts(), max_size=3), stream=st.binary(max_size=100))
-def test_any_stream_in_any_pieces_comes_through_as_it_was(
+def test_any_stream_passes_unchanged_in_any_pieces(
     echoing: Proxy, data: st.DataObject, many: list[Parts], stream: bytes
 ) -> None:
     whole = b"".join(encode_frame(*parts) for parts in many) + stream
     assert echoed(echoing, data.draw(cut_up(whole))) == whole
 
 
-def test_what_is_no_stream_of_frames_is_told_and_passed_on(echoing: Proxy, everything: Ring) -> None:
+def test_a_stream_that_has_no_frames_is_reported_and_forwarded(echoing: Proxy, everything: Ring) -> None:
     assert echoed(echoing, [PING, IMPOSSIBLE, PING]) == PING + IMPOSSIBLE + PING
     blind = [event for event in everything.events() if isinstance(event, Blind)][-2:]
     assert {one.direction for one in blind} == {"to-broker", "to-client"}
     assert all("2147483648 bytes" in one.reason for one in blind)
 
 
-def test_a_frame_whose_command_cannot_be_read_is_told_and_passed_on(echoing: Proxy, everything: Ring) -> None:
+def test_a_frame_with_an_unreadable_command_is_reported_and_forwarded(echoing: Proxy, everything: Ring) -> None:
     nonsense = framed(b"\xff\xff", b"rest")
     assert echoed(echoing, [nonsense + PING]) == nonsense + PING
     assert [one.kind for one in everything.commands()[-4:]].count(UNREADABLE) == 2
 
 
-def test_a_large_frame_comes_through_whole(echoing: Proxy) -> None:
+def test_a_large_frame_passes_completely(echoing: Proxy) -> None:
     large = send_frame(payload=bytes(5 * 1024 * 1024))
     sent: list[bytes] = []
     with connected(echoing) as through:
@@ -242,10 +240,10 @@ def test_a_large_frame_comes_through_whole(echoing: Proxy) -> None:
     assert b"".join(sent) == large
 
 
-# ------------------------------------------------------------ its life and end
+# ------------------------------------------------------------ start and stop
 
 
-def test_nothing_is_left_of_a_proxy_that_is_stopped(sink: Sink) -> None:
+def test_a_stopped_proxy_leaves_no_thread_and_no_connection(sink: Sink) -> None:
     before = threading.active_count()
     ring = Ring()
     proxy = Proxy(sink.url, record=ring)
@@ -267,18 +265,18 @@ def test_nothing_is_left_of_a_proxy_that_is_stopped(sink: Sink) -> None:
         proxy.inject(Refuse())
 
 
-def test_a_proxy_before_nobody_lets_nobody_in() -> None:
+def test_a_proxy_without_a_broker_accepts_no_client() -> None:
     with Proxy("pulsar://127.0.0.1:1") as proxy, pytest.raises(ConnectionLost):
         WireClient.connect(proxy.url, timeout_s=TIMEOUT_S)
 
 
-def test_a_port_that_is_taken_is_harness_error(sink: Sink) -> None:
+def test_a_port_in_use_is_a_harness_error(sink: Sink) -> None:
     taken = int(sink.url.rpartition(":")[2])
     with pytest.raises(HarnessError, match=f"cannot listen on port {taken}"):
         Proxy(sink.url, port=taken)
 
 
-def test_a_proxy_that_fails_says_so_and_ends_its_connections(sink: Sink) -> None:
+def test_a_failing_proxy_says_so_and_closes_its_connections(sink: Sink) -> None:
     def record(_event: object) -> None:
         raise ValueError("no room")
 
@@ -289,15 +287,15 @@ def test_a_proxy_that_fails_says_so_and_ends_its_connections(sink: Sink) -> None
         proxy.stop()
 
 
-def test_who_is_slow_makes_the_other_side_wait_and_the_proxy_keeps_little(sink: Sink) -> None:
+def test_a_slow_reader_slows_down_the_writer_and_the_proxy_buffers_little(sink: Sink) -> None:
     many = PING * 2_000_000
     with Proxy(sink.url) as proxy, connected(proxy) as through:
         through.settimeout(0.5)
         with pytest.raises(TimeoutError):
-            through.sendall(many)  # the echo comes back, and nobody takes it
+            through.sendall(many)  # the echo comes back, and nobody reads it
 
 
-def test_a_fault_counts_over_all_connections(echoing: Proxy) -> None:
+def test_a_fault_counts_commands_over_all_connections(echoing: Proxy) -> None:
     lost = echoing.inject(Lose(which=Which(kind="PING", direction="to-broker", nth=3)))
     assert [len(echoed(echoing, [PING])) for _ in range(4)] == [len(PING), len(PING), 0, len(PING)]
     assert len(lost.fired) == 1

@@ -1,6 +1,6 @@
-"""Any faults of the network together: pulsar-client and a deduplicating broker store every message once, in order.
+"""All network faults together: pulsar-client and a broker with deduplication store every message once, in order.
 
-That is DEDUP-13, and here it shows that faults can be chosen as values, and that none of them leaves a client hanging.
+That is DEDUP-13. It also shows that faults can be drawn as values, and that none of them leaves a client hanging.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def test_every_message_is_stored_once_and_in_order(
             proxy.inject(fault)
         proxy.cut()
         tickets = [producer.send(i, b"%d" % i) for i in range(1, MESSAGES + 1)]
-        tickets[MESSAGES // 2].wait(0.2)  # what is held, and what waits for that, stays until the faults are lifted
+        tickets[MESSAGES // 2].wait(0.2)  # delayed commands, and those after them, stay until the faults are cleared
         proxy.lift_all()
         outcomes = [producer.answer(ticket, timeout_s=TIMEOUT_S) for ticket in tickets]
-        proxy.stop()  # before the client: one that has reconnected may take 20 s to shut down otherwise
+        proxy.stop()  # before the client: after a reconnect it may take 20 s to shut down otherwise
         assert all(isinstance(outcome, Receipt) for outcome in outcomes)
     reader = WireClient.connect(service_url, timeout_s=TIMEOUT_S)
     assert [entry.sequence_id for entry in read_log(reader, topic, timeout_s=TIMEOUT_S)] == [*range(1, MESSAGES + 1)]

@@ -1,4 +1,4 @@
-"""Each fault does what it says, to pulsar-client and to the wire client, on a real broker."""
+"""The effect of each network fault, on pulsar-client and on the wire client, with a real broker."""
 
 from __future__ import annotations
 
@@ -52,29 +52,29 @@ def confirmed(producer: OfficialProducer, tickets: Sequence[OfficialTicket]) -> 
 
 
 def answered(producer: WireProducer, tickets: Sequence[SendTicket]) -> list[str]:
-    """What became of the sends, by the names of the outcomes."""
+    """The outcomes of the sends, by name."""
     return [type(producer.answer(ticket, timeout_s=TIMEOUT_S)).__name__ for ticket in tickets]
 
 
-# ------------------------------------------------------------------------------------------------------- to the clients
+# ------------------------------------------------------------------------------------------- effects on the clients
 
 
-def test_after_a_lost_confirmation_pulsar_client_sends_again_and_the_log_has_it_once(
-    proxy: Proxy, ring: Ring, official: OfficialClient, client: WireClient, topic: str
+def test_after_a_lost_receipt_pulsar_client_resends_and_the_log_has_the_message_once(
+    proxy: Proxy, events: Ring, official: OfficialClient, client: WireClient, topic: str
 ) -> None:
     producer = official.open_producer(topic, name="p")
     lost = proxy.inject(Lose(which=Which(kind="SEND_RECEIPT", producer="p", nth=2, count=3), then_cut=True))
     tickets = [producer.send(i, b"%d" % i) for i in range(1, 7)]
     assert confirmed(producer, tickets) == [True] * 6
     (_, _, last) = lost.await_fired(times=3, timeout_s=TIMEOUT_S)
-    marked = [one for one in ring.commands("SEND_RECEIPT") if one.fault == lost.number]
+    marked = [one for one in events.commands("SEND_RECEIPT") if one.fault == lost.number]
     assert [(one.sequence_id, one.passed_at_s) for one in marked] == [(2, None), (3, None), (4, None)]
     assert marked[-1].number == last.command
-    assert [one.sequence_id for one in ring.commands("SEND")].count(2) == 2, "it was sent again"
+    assert [one.sequence_id for one in events.commands("SEND")].count(2) == 2, "it was resent"
     assert stored(client, topic) == [1, 2, 3, 4, 5, 6]
 
 
-def test_a_connection_that_lost_something_ends_though_no_more_comes_that_is_to_be_lost(
+def test_a_connection_that_lost_a_receipt_ends_even_without_further_receipts(
     proxy: Proxy, wire: WireClient, client: WireClient, topic: str
 ) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
@@ -84,7 +84,7 @@ def test_a_connection_that_lost_something_ends_though_no_more_comes_that_is_to_b
     assert stored(client, topic) == [1, 2, 3]
 
 
-def test_without_deduplication_a_lost_confirmation_leaves_it_twice(
+def test_without_deduplication_a_lost_receipt_leads_to_a_duplicate(
     proxy: Proxy, official: OfficialClient, client: WireClient, admin: Admin
 ) -> None:
     namespace = f"public/proxy-{uuid.uuid4().hex[:8]}"
@@ -97,8 +97,8 @@ def test_without_deduplication_a_lost_confirmation_leaves_it_twice(
 
 
 @pytest.mark.parametrize(("where", "arrived"), [("before", [1]), ("within", [1]), ("after", [1, 2])])
-def test_a_cut_at_a_send_leaves_what_was_sent_before_it(
-    proxy: Proxy, ring: Ring, wire: WireClient, client: WireClient, topic: str, where: str, arrived: list[int]
+def test_a_cut_at_a_send_stores_the_entries_before_it(
+    proxy: Proxy, events: Ring, wire: WireClient, client: WireClient, topic: str, where: str, arrived: list[int]
 ) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     cut = proxy.inject(Cut(which=SECOND_SEND, where=where, within_bytes=30))  # type: ignore[arg-type]
@@ -107,13 +107,13 @@ def test_a_cut_at_a_send_leaves_what_was_sent_before_it(
     assert not producer.is_open
     eventually(lambda: stored(client, topic) == arrived)
     (fired,) = cut.fired
-    (second,) = (one for one in ring.commands("SEND") if one.number == fired.command)
+    (second,) = (one for one in events.commands("SEND") if one.number == fired.command)
     assert (second.sequence_id, second.passed_at_s is not None, second.fault) == (2, where == "after", cut.number)
-    assert Closed in {type(event) for event in ring.events()}
+    assert Closed in {type(event) for event in events.events()}
 
 
 @pytest.mark.parametrize("where", ["before", "within", "after"])
-def test_pulsar_client_comes_back_after_a_cut_and_every_message_is_there_once_in_order(
+def test_pulsar_client_reconnects_after_a_cut_and_every_message_is_stored_once_in_order(
     proxy: Proxy, official: OfficialClient, client: WireClient, topic: str, where: str
 ) -> None:
     producer = official.open_producer(topic, name="p")
@@ -124,21 +124,21 @@ def test_pulsar_client_comes_back_after_a_cut_and_every_message_is_there_once_in
     assert stored(client, topic) == [1, 2, 3, 4, 5]
 
 
-def test_a_connection_ends_after_so_many_bytes(
-    proxy: Proxy, ring: Ring, wire: WireClient, client: WireClient, topic: str
+def test_a_connection_ends_after_the_given_number_of_bytes(
+    proxy: Proxy, events: Ring, wire: WireClient, client: WireClient, topic: str
 ) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     cut = proxy.inject(CutAfterBytes(direction="to-broker", size_bytes=2500))
     tickets = [producer.send(i, b"x" * 900) for i in (1, 2, 3, 4)]
     assert "Lost" in answered(producer, tickets)
     (fired,) = cut.await_fired(timeout_s=TIMEOUT_S)
-    (within,) = (one for one in ring.commands("SEND") if one.number == fired.command)
+    (within,) = (one for one in events.commands("SEND") if one.number == fired.command)
     assert (within.sequence_id, within.passed_at_s) == (3, None)
     eventually(lambda: stored(client, topic) == [1, 2])
 
 
-def test_a_lost_ack_leaves_a_message_to_be_delivered_again(
-    proxy: Proxy, ring: Ring, official: OfficialClient, admin: Admin, topic: str
+def test_the_message_of_a_lost_ack_is_redelivered(
+    proxy: Proxy, events: Ring, official: OfficialClient, admin: Admin, topic: str
 ) -> None:
     producer = official.open_producer(topic, name="p")
     assert confirmed(producer, [producer.send(1, b"x")]) == [True]
@@ -148,7 +148,7 @@ def test_a_lost_ack_leaves_a_message_to_be_delivered_again(
     lost = proxy.inject(Lose(which=Which(kind="ACK")))
     consumer.ack(first)
     (fired,) = lost.await_fired(timeout_s=TIMEOUT_S)
-    (ack,) = (one for one in ring.commands("ACK") if one.number == fired.command)
+    (ack,) = (one for one in events.commands("ACK") if one.number == fired.command)
     assert ack.positions == (first.position,)
     proxy.cut()
     again = consumer.receive(timeout_s=TIMEOUT_S)
@@ -158,8 +158,8 @@ def test_a_lost_ack_leaves_a_message_to_be_delivered_again(
     eventually(lambda: admin.stats(topic).subscriptions["s"].backlog == 0)
 
 
-def test_what_is_held_goes_on_when_it_is_released_and_in_order(
-    proxy: Proxy, ring: Ring, wire: WireClient, client: WireClient, topic: str
+def test_held_commands_continue_in_order_when_released(
+    proxy: Proxy, events: Ring, wire: WireClient, client: WireClient, topic: str
 ) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     held = proxy.inject(Hold(which=SECOND_SEND))
@@ -172,13 +172,13 @@ def test_what_is_held_goes_on_when_it_is_released_and_in_order(
     held.lift()
     assert answered(producer, tickets[1:]) == ["Receipt", "Receipt"]
     assert stored(client, topic) == [1, 2, 3]
-    second = next(one for one in ring.commands("SEND") if one.sequence_id == 2)
+    second = next(one for one in events.commands("SEND") if one.sequence_id == 2)
     assert second.passed_at_s is not None
     assert second.passed_at_s - second.came_at_s >= A_WHILE_S
 
 
-def test_what_is_held_when_the_connection_is_cut_never_arrives(
-    proxy: Proxy, ring: Ring, wire: WireClient, client: WireClient, topic: str
+def test_held_commands_never_arrive_if_the_connection_is_cut(
+    proxy: Proxy, events: Ring, wire: WireClient, client: WireClient, topic: str
 ) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     held = proxy.inject(Hold(which=SECOND_SEND))
@@ -188,17 +188,19 @@ def test_what_is_held_when_the_connection_is_cut_never_arrives(
     proxy.cut()
     held.lift()
     assert answered(producer, tickets[1:]) == ["Lost", "Lost"]
-    has_passed = [one.passed_at_s is not None for one in ring.commands("SEND")]
+    has_passed = [one.passed_at_s is not None for one in events.commands("SEND")]
     assert has_passed in ([True, False, False], [True, False])  # the third may be cut off before the proxy has read it
     assert stored(client, topic) == [1]
 
 
-def test_a_delayed_command_and_all_behind_it_come_later(proxy: Proxy, ring: Ring, wire: WireClient, topic: str) -> None:
+def test_a_delayed_command_delays_all_commands_after_it(
+    proxy: Proxy, events: Ring, wire: WireClient, topic: str
+) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     delay = proxy.inject(Delay(which=Which(kind="SEND_RECEIPT", nth=2), delay_s=A_WHILE_S))
     tickets = [producer.send(i, b"x") for i in (1, 2, 3)]
     assert answered(producer, tickets) == ["Receipt"] * 3
-    first, second, third = ring.commands("SEND_RECEIPT")
+    first, second, third = events.commands("SEND_RECEIPT")
     took_s = [(one.passed_at_s or 0.0) - one.came_at_s for one in (first, second)]
     assert took_s[0] < A_WHILE_S <= took_s[1]
     assert (second.fault, third.fault) == (delay.number, None)
@@ -216,7 +218,7 @@ def test_a_slow_direction_is_slow_until_the_fault_is_lifted(proxy: Proxy, wire: 
             slow.lift()
 
 
-def test_who_comes_is_turned_away_as_often_as_asked_for(proxy: Proxy, ring: Ring, topic: str) -> None:
+def test_connections_are_refused_as_often_as_requested(proxy: Proxy, events: Ring, topic: str) -> None:
     refused = proxy.inject(Refuse(connections=2))
     for _ in range(2):
         with pytest.raises(ConnectionLost):
@@ -224,11 +226,11 @@ def test_who_comes_is_turned_away_as_often_as_asked_for(proxy: Proxy, ring: Ring
     client = WireClient.connect(proxy.url, timeout_s=TIMEOUT_S)
     client.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     assert len(refused.fired) == 2
-    assert sum(isinstance(event, TurnedAway) for event in ring.events()) == 2
+    assert sum(isinstance(event, TurnedAway) for event in events.events()) == 2
     client.abort()
 
 
-def test_pulsar_client_comes_back_when_it_is_let_in_again(
+def test_pulsar_client_reconnects_when_connections_are_accepted_again(
     proxy: Proxy, official: OfficialClient, client: WireClient, topic: str
 ) -> None:
     producer = official.open_producer(topic, name="p")
@@ -244,15 +246,15 @@ def test_pulsar_client_comes_back_when_it_is_let_in_again(
 
 
 def test_a_repeated_send_is_stored_once_with_deduplication(
-    proxy: Proxy, ring: Ring, wire: WireClient, client: WireClient, topic: str
+    proxy: Proxy, events: Ring, wire: WireClient, client: WireClient, topic: str
 ) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     repeated = proxy.inject(Repeat(which=SECOND_SEND))
     tickets = [producer.send(i, b"x") for i in (1, 2, 3)]
-    answered(producer, tickets)  # the second one's confirmation and the repetition's error may come in either order
+    answered(producer, tickets)  # the receipt of the second one and the repetition's error may arrive in either order
     assert stored(client, topic) == [1, 2, 3]
-    assert [one.fault for one in ring.commands("SEND")] == [None, repeated.number, repeated.number, None]
-    eventually(lambda: len(ring.commands("SEND_RECEIPT", "SEND_ERROR")) == 4)
+    assert [one.fault for one in events.commands("SEND")] == [None, repeated.number, repeated.number, None]
+    eventually(lambda: len(events.commands("SEND_RECEIPT", "SEND_ERROR")) == 4)
 
 
 def test_a_repeated_message_is_delivered_twice(proxy: Proxy, wire: WireClient, topic: str) -> None:
@@ -278,7 +280,7 @@ def test_swapped_sends_are_stored_in_the_other_order(
     assert stored(client, topic) == [1, 3, 2]
 
 
-def test_a_send_is_swapped_with_the_next_one_of_another_kind(
+def test_a_send_is_swapped_with_the_next_one_of_another_producer(
     proxy: Proxy, wire: WireClient, client: WireClient, admin: Admin
 ) -> None:
     namespace = f"public/proxy-{uuid.uuid4().hex[:8]}"
@@ -289,10 +291,10 @@ def test_a_send_is_swapped_with_the_next_one_of_another_kind(
     tickets = [first.send(1, b"x"), first.send(2, b"x"), second.send(3, b"x")]
     second.answer(tickets[2], timeout_s=TIMEOUT_S)
     assert answered(first, tickets[:2]) == ["Receipt"] * 2
-    assert stored(client, topic) == [2, 3, 1], "of two that are to wait, the first does"
+    assert stored(client, topic) == [2, 3, 1], "of two that match, the first one waits"
 
 
-def test_an_ack_of_few_entries_is_left_alone(proxy: Proxy, wire: WireClient, admin: Admin, topic: str) -> None:
+def test_an_ack_of_few_entries_is_left_unchanged(proxy: Proxy, wire: WireClient, admin: Admin, topic: str) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     answered(producer, [producer.send(i, b"x") for i in (1, 2, 3)])
     consumer = wire.subscribe(topic, "s", kind="Shared", initial="earliest", timeout_s=TIMEOUT_S)
@@ -315,7 +317,7 @@ def test_a_lost_send_is_not_stored(proxy: Proxy, wire: WireClient, client: WireC
 
 
 @pytest.mark.parametrize("mended", [True, False])
-def test_a_corrupted_payload_passes_the_brokers_checksum_only_if_that_is_mended(
+def test_a_corrupted_payload_passes_the_brokers_checksum_only_if_mended(
     proxy: Proxy, wire: WireClient, client: WireClient, topic: str, mended: bool
 ) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
@@ -332,7 +334,7 @@ def test_a_corrupted_payload_passes_the_brokers_checksum_only_if_that_is_mended(
 
 
 @pytest.mark.parametrize("change", [OtherChunkId(chunk_id=7), OtherUuid(uuid="another")])
-def test_a_chunk_says_that_it_is_another_one(
+def test_a_chunk_gets_another_chunk_id_or_uuid(
     proxy: Proxy, official: OfficialClient, client: WireClient, topic: str, change: OtherChunkId | OtherUuid
 ) -> None:
     producer = official.open_producer(topic, name="p", chunking=True)
@@ -349,7 +351,7 @@ def test_a_chunk_says_that_it_is_another_one(
         assert (ids, uuids[1]) == ([0, 1, 2], "another")
 
 
-def test_a_chunk_that_is_lost_on_its_way_to_the_consumer_keeps_the_message_back(
+def test_a_message_with_a_chunk_lost_before_the_consumer_is_not_delivered(
     proxy: Proxy, official: OfficialClient, topic: str
 ) -> None:
     producer = official.open_producer(topic, name="p", chunking=True)
@@ -362,7 +364,7 @@ def test_a_chunk_that_is_lost_on_its_way_to_the_consumer_keeps_the_message_back(
     assert lost.fired
 
 
-def test_an_ack_says_less_than_the_client_said(proxy: Proxy, wire: WireClient, admin: Admin, topic: str) -> None:
+def test_an_ack_can_lose_some_of_its_entries(proxy: Proxy, wire: WireClient, admin: Admin, topic: str) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     answered(producer, [producer.send(i, b"x") for i in (1, 2, 3)])
     consumer = wire.subscribe(topic, "s", kind="Shared", initial="earliest", timeout_s=TIMEOUT_S)
@@ -376,7 +378,7 @@ def test_an_ack_says_less_than_the_client_said(proxy: Proxy, wire: WireClient, a
 # ------------------------------------------------------------------------------------------------- setting and lifting
 
 
-def test_a_fault_acts_on_the_commands_that_it_names_and_no_others(
+def test_a_fault_affects_only_the_commands_that_it_selects(
     proxy: Proxy, wire: WireClient, client: WireClient, topic: str
 ) -> None:
     producers = [wire.open_producer(topic, name=name, timeout_s=TIMEOUT_S) for name in ("p", "q")]
@@ -389,7 +391,7 @@ def test_a_fault_acts_on_the_commands_that_it_names_and_no_others(
     assert len(lost.fired) == 2
 
 
-def test_what_is_lifted_acts_no_more(proxy: Proxy, wire: WireClient, client: WireClient, topic: str) -> None:
+def test_a_lifted_fault_has_no_further_effect(proxy: Proxy, wire: WireClient, client: WireClient, topic: str) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     lost = proxy.inject(Lose(which=Which(kind="SEND", count=None)))
     producer.send(1, b"x")
@@ -399,7 +401,7 @@ def test_what_is_lifted_acts_no_more(proxy: Proxy, wire: WireClient, client: Wir
     assert stored(client, topic) == [2]
 
 
-def test_lifting_all_lets_go_on_what_is_held(proxy: Proxy, wire: WireClient, topic: str) -> None:
+def test_lifting_all_faults_releases_held_commands(proxy: Proxy, wire: WireClient, topic: str) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     held = proxy.inject(Hold(which=SECOND_SEND))
     tickets = [producer.send(i, b"x") for i in (1, 2, 3)]
@@ -408,7 +410,7 @@ def test_lifting_all_lets_go_on_what_is_held(proxy: Proxy, wire: WireClient, top
     assert answered(producer, tickets) == ["Receipt"] * 3
 
 
-def test_a_fault_that_does_not_act_in_time_is_harness_error(proxy: Proxy) -> None:
+def test_a_fault_that_has_no_effect_in_time_is_a_harness_error(proxy: Proxy) -> None:
     with pytest.raises(HarnessError, match="acted 0 times"):
         proxy.inject(Lose(which=Which(kind="SEND"))).await_fired(timeout_s=0.01)
 
@@ -428,12 +430,12 @@ def test_a_fault_that_does_not_act_in_time_is_harness_error(proxy: Proxy) -> Non
         Refuse(for_s=-1.0),
     ],
 )
-def test_a_fault_that_could_never_act_is_harness_error(proxy: Proxy, fault: Lose) -> None:
+def test_a_fault_that_could_never_take_effect_is_a_harness_error(proxy: Proxy, fault: Lose) -> None:
     with pytest.raises(HarnessError, match="no "):
         proxy.inject(fault)
 
 
-def test_an_outcome_that_the_client_never_learned_is_lost_to_it(proxy: Proxy, wire: WireClient, topic: str) -> None:
+def test_a_send_whose_receipt_was_lost_has_a_lost_outcome(proxy: Proxy, wire: WireClient, topic: str) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     proxy.inject(Lose(which=Which(kind="SEND_RECEIPT"), then_cut=True))
     assert isinstance(producer.answer(producer.send(1, b"x"), timeout_s=TIMEOUT_S), Lost)

@@ -1,4 +1,4 @@
-"""What pulsar-client makes of faults: it sends again by itself, comes back, and judges what it is given."""
+"""How pulsar-client handles faults: it resends by itself, reconnects, and checks what it receives."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from tests.polling import eventually
 TIMEOUT_S = 20.0
 A_WHILE_S = 0.3
 LARGE = b"0123456789" * 2500
-"""Two and a half of the largest messages that the tests' brokers take."""
+"""Two and a half times the maximum message size of the tests' brokers."""
 
 
 def sent(producer: OfficialProducer, *payloads: bytes) -> list[bool]:
-    """Send messages 1, 2, 3, …; which of them were confirmed."""
+    """Send messages 1, 2, 3, …; return which of them were confirmed."""
     tickets = [producer.send(i, payload) for i, payload in enumerate(payloads, 1)]
     return [isinstance(producer.answer(ticket, timeout_s=TIMEOUT_S), Receipt) for ticket in tickets]
 
@@ -48,7 +48,7 @@ def received(consumer: OfficialConsumer, count: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("size_bytes", [1, 500])
-def test_after_a_cut_in_the_middle_of_the_first_chunk_every_message_is_there_once(
+def test_after_a_cut_within_the_first_chunk_every_message_is_stored_once(
     proxy: Proxy, official: OfficialClient, topic: str, size_bytes: int
 ) -> None:
     producer = official.open_producer(topic, name="p", chunking=True)
@@ -60,22 +60,22 @@ def test_after_a_cut_in_the_middle_of_the_first_chunk_every_message_is_there_onc
     assert received(consumer, 3) == payloads
 
 
-def test_after_a_cut_between_chunks_all_that_was_not_confirmed_is_sent_again(
-    proxy: Proxy, ring: Ring, official: OfficialClient, client: WireClient, topic: str
+def test_after_a_cut_between_chunks_all_unconfirmed_chunks_are_resent(
+    proxy: Proxy, events: Ring, official: OfficialClient, client: WireClient, topic: str
 ) -> None:
     producer = official.open_producer(topic, name="p", chunking=True)
     cut = proxy.inject(Cut(which=Which(kind="SEND", chunk_id=1), where="within"))
     assert sent(producer, LARGE) == [True]
     ((_, connection, _),) = (msgspec.structs.astuple(fired) for fired in cut.fired)
-    chunks = [(one.connection == connection, one.chunk.chunk_id) for one in ring.commands("SEND") if one.chunk]
+    chunks = [(one.connection == connection, one.chunk.chunk_id) for one in events.commands("SEND") if one.chunk]
     assert [chunk_id for is_before, chunk_id in chunks if is_before][:2] == [0, 1]
     assert [chunk_id for is_before, chunk_id in chunks if not is_before][-2:] == [1, 2]
-    # Whether the first chunk is there once or twice is the broker's to say (CHUNK-13).
+    # Whether the first chunk is stored once or twice depends on the broker (CHUNK-13).
     assert {entry.metadata.chunk_id for entry in read_log(client, topic, timeout_s=TIMEOUT_S)} == {0, 1, 2}
 
 
-def test_receipts_that_are_held_come_when_they_are_released_and_nothing_was_sent_again(
-    proxy: Proxy, ring: Ring, official: OfficialClient, client: WireClient, topic: str
+def test_held_receipts_arrive_when_released_and_nothing_was_resent(
+    proxy: Proxy, events: Ring, official: OfficialClient, client: WireClient, topic: str
 ) -> None:
     producer = official.open_producer(topic, name="p")
     held = proxy.inject(Hold(which=Which(kind="SEND_RECEIPT", producer="p")))
@@ -86,7 +86,7 @@ def test_receipts_that_are_held_come_when_they_are_released_and_nothing_was_sent
     eventually(lambda: len(read_log(client, topic, timeout_s=TIMEOUT_S)) == 2)
     held.lift()
     assert all(isinstance(producer.answer(ticket, timeout_s=TIMEOUT_S), Receipt) for ticket in tickets)
-    assert len(ring.commands("SEND")) == 2
+    assert len(events.commands("SEND")) == 2
 
 
 def test_a_slow_network_changes_nothing_but_the_time(
@@ -99,7 +99,7 @@ def test_a_slow_network_changes_nothing_but_the_time(
     assert len(slow.fired) >= 6
 
 
-def test_a_send_that_is_lost_is_noticed_by_the_next_receipt_and_sent_again(
+def test_a_lost_send_is_noticed_at_the_next_receipt_and_resent(
     proxy: Proxy, official: OfficialClient, client: WireClient, topic: str
 ) -> None:
     producer = official.open_producer(topic, name="p")
@@ -108,11 +108,11 @@ def test_a_send_that_is_lost_is_noticed_by_the_next_receipt_and_sent_again(
     outcomes = [producer.answer(ticket, timeout_s=TIMEOUT_S) for ticket in tickets]
     assert all(isinstance(outcome, Receipt) for outcome in outcomes)
     stored = [entry.sequence_id for entry in read_log(client, topic, timeout_s=TIMEOUT_S)]
-    assert stored == [1, 3], "the third one was stored first, so the second one is a duplicate when it comes"
+    assert stored == [1, 3], "the third one was stored first, so the second one is a duplicate when it arrives"
 
 
-def test_a_damaged_message_is_acknowledged_and_not_given_to_the_application(
-    proxy: Proxy, ring: Ring, official: OfficialClient, topic: str
+def test_a_damaged_message_is_acknowledged_and_not_delivered(
+    proxy: Proxy, events: Ring, official: OfficialClient, topic: str
 ) -> None:
     producer = official.open_producer(topic, name="p")
     assert sent(producer, b"damaged", b"whole") == [True, True]
@@ -120,12 +120,12 @@ def test_a_damaged_message_is_acknowledged_and_not_given_to_the_application(
     consumer = official.subscribe(topic, "s", kind="Exclusive", initial="earliest")
     assert received(consumer, 1) == [b"whole"]
     (fired,) = damaged.fired
-    (message,) = (one for one in ring.commands("MESSAGE") if one.number == fired.command)
-    eventually(lambda: [one.positions for one in ring.commands("ACK")] == [message.positions])
+    (message,) = (one for one in events.commands("MESSAGE") if one.number == fired.command)
+    eventually(lambda: [one.positions for one in events.commands("ACK")] == [message.positions])
 
 
 @pytest.mark.parametrize("fault", ["repeat", "swap", "another id"])
-def test_chunks_that_do_not_come_in_order_never_make_a_message_that_was_not_sent(
+def test_chunks_out_of_order_never_give_a_message_that_was_not_sent(
     proxy: Proxy, official: OfficialClient, topic: str, fault: str
 ) -> None:
     second = Which(kind="MESSAGE", chunk_id=1)
@@ -143,8 +143,8 @@ def test_chunks_that_do_not_come_in_order_never_make_a_message_that_was_not_sent
     assert armed.fired
 
 
-def test_of_a_large_message_only_a_part_is_acknowledged(
-    proxy: Proxy, ring: Ring, official: OfficialClient, admin: Admin, topic: str
+def test_an_ack_of_a_chunked_message_can_lose_a_part(
+    proxy: Proxy, events: Ring, official: OfficialClient, admin: Admin, topic: str
 ) -> None:
     producer = official.open_producer(topic, name="p", chunking=True)
     assert sent(producer, LARGE) == [True]
@@ -155,4 +155,4 @@ def test_of_a_large_message_only_a_part_is_acknowledged(
     consumer.ack(delivery)
     fewer.await_fired(timeout_s=TIMEOUT_S)
     eventually(lambda: admin.stats(topic).subscriptions["s"].backlog == 1)
-    assert [len(one.positions) for one in ring.commands("ACK")] == [3], "the client acknowledged all chunks"
+    assert [len(one.positions) for one in events.commands("ACK")] == [3], "the client acknowledged all chunks"

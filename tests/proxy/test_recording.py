@@ -1,4 +1,4 @@
-"""What the proxy tells is what was sent and received."""
+"""The events that the proxy records are what was sent and received."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from model.log import Position
 from tests.polling import TIMEOUT_S, eventually
 
 LARGE = bytes(range(256)) * 100
-"""Two and a half of the largest messages that the tests' brokers take."""
+"""Two and a half times the maximum message size of the tests' brokers."""
 
 
-def test_what_is_told_of_a_producer_is_what_it_sent_and_was_answered(wire: WireClient, ring: Ring, topic: str) -> None:
+def test_the_events_of_a_producer_are_its_sends_and_their_answers(wire: WireClient, events: Ring, topic: str) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     outcomes = [producer.answer(producer.send(i, b"%d" % i), timeout_s=TIMEOUT_S) for i in (3, 5, 5)]
-    (opening,) = ring.commands("PRODUCER")
-    (opened,) = ring.commands("PRODUCER_SUCCESS")
-    sends, receipts = ring.commands("SEND"), ring.commands("SEND_RECEIPT")
+    (opening,) = events.commands("PRODUCER")
+    (opened,) = events.commands("PRODUCER_SUCCESS")
+    sends, receipts = events.commands("SEND"), events.commands("SEND_RECEIPT")
     assert (opening.producer, opening.topic, opening.request_id) == ("p", topic, opened.request_id)
     assert (opened.producer, opened.sequence_id, opened.direction) == ("p", -1, "to-client")
     assert [(one.producer, one.topic, one.sequence_id, one.digest) for one in sends] == [
@@ -39,9 +39,7 @@ def test_what_is_told_of_a_producer_is_what_it_sent_and_was_answered(wire: WireC
         assert send.came_at_s <= send.passed_at_s <= receipt.came_at_s <= receipt.passed_at_s
 
 
-def test_what_is_told_of_a_consumer_is_what_it_was_given_and_acknowledged(
-    wire: WireClient, ring: Ring, topic: str
-) -> None:
+def test_the_events_of_a_consumer_are_its_deliveries_and_acks(wire: WireClient, events: Ring, topic: str) -> None:
     producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     for i in (1, 2, 3):
         producer.answer(producer.send(i, b"%d" % i), timeout_s=TIMEOUT_S)
@@ -51,22 +49,22 @@ def test_what_is_told_of_a_consumer_is_what_it_was_given_and_acknowledged(
     positions = [delivery.position for delivery in deliveries if delivery is not None]
     consumer.ack(positions[:2], timeout_s=TIMEOUT_S)
     consumer.redeliver(positions[2:])
-    eventually(lambda: ring.commands("REDELIVER_UNACKNOWLEDGED_MESSAGES"))
-    messages = ring.commands("MESSAGE")[:3]
+    eventually(lambda: events.commands("REDELIVER_UNACKNOWLEDGED_MESSAGES"))
+    messages = events.commands("MESSAGE")[:3]
     assert [(one.consumer, one.topic, one.producer, one.sequence_id, one.positions[0]) for one in messages] == [
         ("c", topic, "p", i, position) for i, position in enumerate(positions, 1)
     ]
-    (flow,) = ring.commands("FLOW")
-    (ack,) = ring.commands("ACK")
-    (acked,) = ring.commands("ACK_RESPONSE")
-    (again,) = ring.commands("REDELIVER_UNACKNOWLEDGED_MESSAGES")
+    (flow,) = events.commands("FLOW")
+    (ack,) = events.commands("ACK")
+    (acked,) = events.commands("ACK_RESPONSE")
+    (again,) = events.commands("REDELIVER_UNACKNOWLEDGED_MESSAGES")
     assert (flow.consumer, flow.permits) == ("c", 3)
     assert (ack.positions, ack.is_cumulative, ack.request_id) == (tuple(positions[:2]), False, acked.request_id)
     assert (again.consumer, again.positions) == ("c", tuple(positions[2:]))
 
 
-def test_the_chunks_of_pulsar_client_are_told_with_their_places(
-    official: OfficialClient, client: WireClient, ring: Ring, topic: str
+def test_the_chunks_of_pulsar_client_are_recorded_with_their_ids(
+    official: OfficialClient, client: WireClient, events: Ring, topic: str
 ) -> None:
     producer = official.open_producer(topic, name="p", chunking=True)
     outcome = producer.answer(producer.send(7, LARGE), timeout_s=TIMEOUT_S)
@@ -75,34 +73,34 @@ def test_the_chunks_of_pulsar_client_are_told_with_their_places(
     assert delivery is not None
     assert delivery.payload == LARGE
     assert isinstance(outcome, Receipt)
-    sends = ring.commands("SEND")
+    sends = events.commands("SEND")
     uuid = sends[0].chunk.uuid if sends[0].chunk is not None else ""
     assert [one.chunk for one in sends] == [Chunk(uuid, i, 3, len(LARGE)) for i in range(3)]
-    assert [one.chunk for one in ring.commands("MESSAGE")] == [one.chunk for one in sends]
-    assert [one.digest for one in ring.commands("MESSAGE")] == [one.digest for one in sends]
+    assert [one.chunk for one in events.commands("MESSAGE")] == [one.chunk for one in sends]
+    assert [one.digest for one in events.commands("MESSAGE")] == [one.digest for one in sends]
     entries = read_log(client, topic, timeout_s=TIMEOUT_S)
-    assert [one.positions[0] for one in ring.commands("SEND_RECEIPT")] == [entry.position for entry in entries]
+    assert [one.positions[0] for one in events.commands("SEND_RECEIPT")] == [entry.position for entry in entries]
 
 
-def test_connections_are_told_with_the_ports_that_both_sides_see(
-    proxy: Proxy, ring: Ring, admin: Admin, client: WireClient, topic: str
+def test_connections_are_recorded_with_the_ports_that_both_sides_see(
+    proxy: Proxy, events: Ring, admin: Admin, client: WireClient, topic: str
 ) -> None:
     through = WireClient.connect(proxy.url, timeout_s=TIMEOUT_S)
     consumers = [
         one.subscribe(topic, "s", kind="Shared", consumer_name=name, timeout_s=TIMEOUT_S)
         for one, name in ((through, "through"), (client, "past"))
     ]
-    opened = [event for event in ring.events() if isinstance(event, Opened)][-1]
+    opened = [event for event in events.events() if isinstance(event, Opened)][-1]
     assert opened.client_port == through.port
     seen = {one.consumer_name: one.address for one in admin.stats(topic).subscriptions["s"].consumers}
     assert seen["through"] == f"/127.0.0.1:{opened.broker_port}"
     assert (proxy.carries(seen["through"]), proxy.carries(seen["past"])) == (True, False)
     through.abort()
-    eventually(lambda: any(isinstance(event, Closed) and event.by == "client" for event in ring.events()))
+    eventually(lambda: any(isinstance(event, Closed) and event.by == "client" for event in events.events()))
     assert consumers[1].is_open
 
 
-def test_several_clients_are_told_apart(proxy: Proxy, ring: Ring, topic: str) -> None:
+def test_the_events_of_several_clients_are_kept_apart(proxy: Proxy, events: Ring, topic: str) -> None:
     clients = [WireClient.connect(proxy.url, timeout_s=TIMEOUT_S) for _ in range(4)]
     producers = [one.open_producer(topic, name=f"p{number}", timeout_s=TIMEOUT_S) for number, one in enumerate(clients)]
     tickets = [(producer, producer.send(i, b"x")) for i in range(1, 20) for producer in producers]
@@ -111,16 +109,16 @@ def test_several_clients_are_told_apart(proxy: Proxy, ring: Ring, topic: str) ->
         outcome = producer.answer(ticket, timeout_s=TIMEOUT_S)
         assert isinstance(outcome, Receipt)
         positions[producer.name, ticket.sequence_id] = outcome.position
-    told = {(one.producer, one.sequence_id): one.positions[0] for one in ring.commands("SEND_RECEIPT")}
+    told = {(one.producer, one.sequence_id): one.positions[0] for one in events.commands("SEND_RECEIPT")}
     assert told == positions
-    assert len({one.connection for one in ring.commands("SEND")}) == len(clients)
+    assert len({one.connection for one in events.commands("SEND")}) == len(clients)
     for one in clients:
         one.abort()
 
 
-def test_a_ring_keeps_the_last_events_and_counts_all() -> None:
-    ring = Ring(2)
+def test_an_event_buffer_keeps_the_last_events_and_counts_all() -> None:
+    events = Ring(2)
     for number in (1, 2, 3):
-        ring(Closed(connection=number, at_s=0.0, by="proxy"))
-    assert [event.connection for event in ring.events() if isinstance(event, Closed)] == [2, 3]
-    assert ring.count == 3
+        events(Closed(connection=number, at_s=0.0, by="proxy"))
+    assert [event.connection for event in events.events() if isinstance(event, Closed)] == [2, 3]
+    assert events.count == 3

@@ -1,4 +1,4 @@
-"""Clients stay in the proxy when a broker sends them to another one, with TLS behind the proxy or without."""
+"""Clients stay in the proxy when a broker redirects them to another one, with TLS after the proxy or without."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def second() -> Iterator[Peer]:
 
 
 def named(*, is_tls: bool, **fields: object) -> pb.CommandLookupTopicResponse:
-    """An answer to a look-up, as the client gets it."""
+    """An answer to a look-up, as the client receives it."""
     response = pb.CommandLookupTopicResponse(request_id=1, **fields)  # type: ignore[arg-type]
     frame = encode_frame(pb.BaseCommand(type=_Type.LOOKUP_RESPONSE, lookup_response=response))
     passed = rerouted(memoryview(frame), is_tls=is_tls, route=lambda url: f"route to {url}")
     return decode_frame(bytes(passed)).command.lookup_response
 
 
-def test_a_broker_that_is_named_is_reached_through_the_proxy() -> None:
+def test_a_named_broker_is_reached_through_the_proxy() -> None:
     both = {"broker_service_url": PLAIN, "broker_service_url_tls": TLS}
     assert named(is_tls=False, **both).broker_service_url == f"route to {PLAIN}"
     with_tls = named(is_tls=True, **both)
@@ -49,20 +49,20 @@ def test_a_broker_that_is_named_is_reached_through_the_proxy() -> None:
     assert not with_tls.broker_service_url_tls, "a client would go there, past the proxy"
 
 
-def test_a_client_that_is_asked_to_stay_stays() -> None:
+def test_a_client_that_is_told_to_use_the_service_url_keeps_it() -> None:
     stays = named(is_tls=False, broker_service_url=PLAIN, proxy_through_service_url=True)
     assert (stays.broker_service_url, stays.proxy_through_service_url) == (PLAIN, True)
     with_tls = named(is_tls=True, broker_service_url_tls=TLS, proxy_through_service_url=True)
     assert (with_tls.broker_service_url, with_tls.proxy_through_service_url) == ("pulsar://b:6651", True)
 
 
-def test_an_answer_without_an_address_passes_as_it_is() -> None:
+def test_an_answer_without_an_address_is_forwarded_unchanged() -> None:
     assert not named(is_tls=True, broker_service_url=PLAIN, error=6).broker_service_url_tls
     assert named(is_tls=False, error=6).error == 6
 
 
 @pytest.mark.parametrize("closes", ["close_producer", "close_consumer"])
-def test_who_is_sent_elsewhere_by_a_closing_broker_stays_in_the_proxy(closes: str) -> None:
+def test_a_client_redirected_by_a_closing_broker_stays_in_the_proxy(closes: str) -> None:
     addresses = {"assigned_broker_service_url": PLAIN, "assigned_broker_service_url_tls": TLS}
     if closes == "close_producer":
         producer = pb.CommandCloseProducer(producer_id=1, request_id=2, **addresses)
@@ -78,10 +78,10 @@ def test_who_is_sent_elsewhere_by_a_closing_broker_stays_in_the_proxy(closes: st
 
 @pytest.mark.parametrize("is_redirected", [False, True], ids=["sent", "redirected"])
 def test_a_client_reaches_the_owner_through_the_proxy(first: Peer, second: Peer, is_redirected: bool) -> None:
-    """Both connections are the proxy's: the owner is dialled by the proxy and not by the client."""
+    """Both connections are the proxy's: the proxy connects to the owner, the client does not."""
 
     def send_on() -> None:
-        assert first.socket.fileno() >= 0  # waits until it is there
+        assert first.socket.fileno() >= 0  # waits until it is connected
         response = pb.CommandLookupTopicResponse(
             broker_service_url=second.service_url,
             response=pb.CommandLookupTopicResponse.Redirect if is_redirected else pb.CommandLookupTopicResponse.Connect,
@@ -110,7 +110,7 @@ def test_a_client_reaches_the_owner_through_the_proxy(first: Peer, second: Peer,
 
 
 @pytest.mark.parametrize("is_tls", [False, True])
-def test_what_is_no_address_is_passed_on_as_it_was(is_tls: bool) -> None:
+def test_an_invalid_address_is_forwarded_unchanged(is_tls: bool) -> None:
     looked_up = pb.CommandLookupTopicResponse(
         request_id=1, broker_service_url="no address", broker_service_url_tls="nor this"
     )

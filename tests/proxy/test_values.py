@@ -1,4 +1,4 @@
-"""Faults and events are values: what is written into a history is what is read from it."""
+"""Faults and events are values: a history is read as it was written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from model.log import Position
 
 
 def finite(kind: object) -> st.SearchStrategy[Any]:
-    """Any values of a kind, with numbers that can be written down."""
+    """Any values of a kind, with finite numbers."""
 
     def is_finite(value: object) -> bool:
         try:
@@ -30,23 +30,23 @@ def finite(kind: object) -> st.SearchStrategy[Any]:
 
 
 @given(fault=finite(Fault))
-def test_any_fault_is_read_as_it_was_written(fault: Fault) -> None:
+def test_a_fault_is_decoded_as_it_was_encoded(fault: Fault) -> None:
     assert msgspec.json.decode(msgspec.json.encode(fault), type=Fault) == fault
 
 
 @given(change=finite(Change))
-def test_any_change_is_read_as_it_was_written(change: Change) -> None:
+def test_a_change_is_decoded_as_it_was_encoded(change: Change) -> None:
     fault = Corrupt(which=Which(kind="SEND"), change=change)
     assert msgspec.json.decode(msgspec.json.encode(fault), type=Fault) == fault
 
 
 @given(event=finite(Event))
-def test_any_event_is_read_as_it_was_written(event: Event) -> None:
+def test_an_event_is_decoded_as_it_was_encoded(event: Event) -> None:
     assert msgspec.json.decode(msgspec.json.encode(event), type=Event) == event
 
 
 def command(**facts: object) -> Command:
-    """A command of which these facts are known."""
+    """A command with these known facts."""
     usual: dict[str, object] = {
         "number": 1,
         "connection": 1,
@@ -75,14 +75,14 @@ def command(**facts: object) -> Command:
         (Which(chunk_id=2), {"chunk": None}),
     ],
 )
-def test_a_command_fits_if_it_is_all_that_is_asked_for(which: Which, unlike: dict[str, object]) -> None:
+def test_a_command_matches_if_it_has_all_selected_fields(which: Which, unlike: dict[str, object]) -> None:
     assert which.fits(command())
     assert not which.fits(command(**unlike))
     assert Which().fits(command(**unlike))
 
 
 @given(nth=st.integers(1, 5), count=st.none() | st.integers(1, 5))
-def test_a_fault_has_its_turn_from_the_nth_on_and_is_spent_after_so_many(nth: int, count: int | None) -> None:
+def test_a_fault_takes_effect_from_the_nth_command_on_and_at_most_count_times(nth: int, count: int | None) -> None:
     armed = Armed(1, Lose(which=Which(kind="SEND", nth=nth, count=count)), lambda _armed: None)
     turns = []
     for _ in range(12):
@@ -93,7 +93,7 @@ def test_a_fault_has_its_turn_from_the_nth_on_and_is_spent_after_so_many(nth: in
     assert turns == [(nth <= i <= last, count is not None and i >= last) for i in range(1, 13)]
 
 
-def test_what_has_fired_says_when_and_where() -> None:
+def test_a_fault_that_took_effect_reports_when_and_where() -> None:
     armed = Armed(1, Cut(which=Which(), where="after"), lambda _armed: None)
     armed.fire(3, 7)
     ((at_s, connection, number),) = (msgspec.structs.astuple(fired) for fired in armed.await_fired(timeout_s=1))

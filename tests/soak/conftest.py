@@ -1,4 +1,4 @@
-"""The pipeline's Spark, for histories that were just recorded, and what the tests of systems reach the broker by."""
+"""The pipeline's Spark for just recorded histories, and the clients of the tests of systems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Late subscriptions begin at their time, each once, and then their consumers subscribe."""
+"""Late subscriptions are created at their time, each once, and then their consumers subscribe."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.pipeline.made import soup
 from tests.soak.test_quiesce import Listening
 
 
-def test_a_late_subscription_begins_at_its_time_and_its_consumer_subscribes(
+def test_a_late_subscription_is_created_at_its_time_and_its_consumer_subscribes(
     broker: Broker, admin: Admin, tmp_path: Path
 ) -> None:
     planned = [Later(at_s=at_s, topic="t", cluster=ALONE, name=name) for at_s, name in ((1.0, "a"), (2.0, "b"))]
@@ -35,7 +35,7 @@ def test_a_late_subscription_begins_at_its_time_and_its_consumer_subscribes(
         late.create_due(2.5)
         late.create_due(3.5)
         assert (set(homes), listening.reconnected) == ({("t", "a"), ("t", "b")}, expected)
-    told = [one for one in soup.read(tmp_path) if one.kind is Kind.BEGIN]
-    assert sorted((one.subscription or "", (one.ledger, one.entry), one.replicated) for one in told) == [
+    created = [one for one in soup.read(tmp_path) if one.kind is Kind.BEGIN]
+    assert sorted((one.subscription or "", (one.ledger, one.entry), one.replicated) for one in created) == [
         (name, FIRST_OF_ALL, True) for name in "ab"
     ]

@@ -1,4 +1,4 @@
-"""Subscriptions are waited for, helped, and reported when nothing helps."""
+"""Subscriptions are awaited, helped, and reported if no help works."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.polling import TIMEOUT_S, eventually
 
 
 class Listening:
-    """Client processes that send nothing any more, and only listen."""
+    """Client processes that no longer send, and only receive."""
 
     are_quiet = True
 
@@ -44,7 +44,7 @@ class Listening:
 
 @pytest.fixture
 def topic(admin: Admin, client: WireClient) -> TopicPlan:
-    """A topic with three messages, of which one subscription has acknowledged all and another one two."""
+    """A topic with three messages; one subscription has acknowledged all of them and another one two."""
     name = f"persistent://public/default/quiesce-{uuid.uuid4().hex}"
     admin.create_topic(name)
     consumers = [client.subscribe(name, one, kind="Shared", initial="earliest", timeout_s=TIMEOUT_S) for one in "ab"]
@@ -81,7 +81,7 @@ def quiesced(
         return Quiesce(clusters, cast(Clients, listening), [topic], {}).run(tick)
 
 
-def test_what_nobody_acknowledges_is_helped_twice_and_then_stuck(
+def test_a_subscription_without_progress_is_helped_twice_and_then_stuck(
     broker: Broker, admin: Admin, topic: TopicPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(quiesce, "PATIENCE_S", 0.2)
@@ -96,17 +96,17 @@ def test_what_nobody_acknowledges_is_helped_twice_and_then_stuck(
     assert (unload["fault"], unload["topic"]) == (UNLOAD, topic.name)
 
 
-def test_what_is_acknowledged_in_time_is_through(
+def test_a_subscription_acknowledged_in_time_is_drained(
     broker: Broker, admin: Admin, topic: TopicPlan, tmp_path: Path
 ) -> None:
     admin.skip_all(topic.name, "b")
     assert quiesced(broker, admin, topic, Listening(), tmp_path) == QuiesceResult(helped=(), stuck=())
 
 
-def test_who_has_all_that_is_there_and_waits_for_a_replicator_is_not_helped_soon(
+def test_a_drained_subscription_that_waits_for_a_replicator_is_not_helped_soon(
     broker: Broker, admin: Admin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The replicator of the topic goes to a cluster that is away."""
+    """The replicator of the topic leads to an unreachable cluster."""
     monkeypatch.setattr(quiesce, "PATIENCE_S", 0.0)
     away = f"away-{uuid.uuid4().hex}"
     admin.create_cluster(away, admin_url="http://127.0.0.1:1", service_url="pulsar://127.0.0.1:1")
@@ -145,5 +145,5 @@ def test_who_has_all_that_is_there_and_waits_for_a_replicator_is_not_helped_soon
 def test_the_last_entry_may_be_in_an_earlier_ledger(
     confirmed: str, ledgers: list[tuple[int, int]], last: Position | None
 ) -> None:
-    told = tuple(LedgerStats(ledger_id=ledger, entries=entries) for ledger, entries in ledgers)
-    assert last_stored(InternalStats(last_confirmed_entry=confirmed, ledgers=told)) == last
+    ledger_stats = tuple(LedgerStats(ledger_id=ledger, entries=entries) for ledger, entries in ledgers)
+    assert last_stored(InternalStats(last_confirmed_entry=confirmed, ledgers=ledger_stats)) == last

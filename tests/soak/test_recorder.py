@@ -1,4 +1,4 @@
-"""The example of the documentation records a history that holds, and one that was tampered with does not."""
+"""The documentation's example records a sound history, and a modified one is not sound."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "histories.md"
 
 @pytest.fixture
 def namespace(admin: Admin) -> str:
-    """A namespace of this test alone, whose logs are retained."""
+    """A namespace of this test, with retention."""
     name = f"public/recorder-{uuid.uuid4().hex[:8]}"
     admin.create_namespace(name)
     admin.set_retention(name)
@@ -32,7 +32,7 @@ def namespace(admin: Admin) -> str:
 
 
 def example(broker: Broker, namespace: str) -> str:
-    """The documentation's, at this broker, on a topic of its own."""
+    """The documentation's example with this broker and a separate topic."""
     found = re.search(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
     assert found is not None
     code = found[1]
@@ -50,7 +50,7 @@ def broken_in(folder: Path) -> set[str]:
     return soup.broken_in(soup.judged(soup.read(folder), setting=Setting(), rows_of_a_batch=1000))
 
 
-def test_the_example_of_the_documentation(
+def test_the_example_of_the_documentation_records_a_sound_history(
     broker: Broker, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -96,11 +96,11 @@ def test_partitions_are_recorded_by_their_own_names(broker: Broker, namespace: s
     client.close()
     partitions = {f"{topic}-partition-{number}" for number in range(2)}
     for kind in (Kind.SEND, Kind.DISPATCH, Kind.ACK, Kind.LOG, Kind.BEGIN, Kind.LOG_END, Kind.CURSOR):
-        told = [event for event in soup.read(tmp_path) if event.kind is kind]
-        assert {event.topic for event in told} == partitions, kind
+        named = [event for event in soup.read(tmp_path) if event.kind is kind]
+        assert {event.topic for event in named} == partitions, kind
 
 
-def test_a_log_whose_beginning_is_gone_is_not_said_to_be_whole(broker: Broker, tmp_path: Path) -> None:
+def test_a_log_whose_beginning_was_trimmed_is_not_recorded_as_complete(broker: Broker, tmp_path: Path) -> None:
     topic = f"persistent://public/default/trimmed-{uuid.uuid4().hex}"  # where nothing is retained
     service_url, admin_url = broker.addresses.service_url, broker.addresses.admin_url
     client = pulsar.Client(service_url)
@@ -121,7 +121,7 @@ def test_a_log_whose_beginning_is_gone_is_not_said_to_be_whole(broker: Broker, t
     assert broken_in(tmp_path) == set()
 
 
-def test_what_is_sent_again_is_a_duplicate_and_what_fails_is_unknown(broker: Broker, tmp_path: Path) -> None:
+def test_a_resent_message_is_a_duplicate_and_a_failed_send_is_unknown(broker: Broker, tmp_path: Path) -> None:
     namespace = f"public/recorder-{uuid.uuid4().hex[:8]}"
     with Admin(broker.addresses.admin_url) as admin:
         admin.create_namespace(namespace)

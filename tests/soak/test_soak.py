@@ -1,4 +1,4 @@
-"""A soak leaves a history that says what was done, whatever ends it; a sound broker's holds, a defect's does not."""
+"""A soak leaves a history, however it ends; a correct broker's is sound, a defective one's is not."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STARTED_WITHIN_S = 120.0
 
 
 class Onlooker:
-    """Keeps what it is shown."""
+    """Keeps the states that it is shown."""
 
     def __init__(self) -> None:
         self.wants_end = False
@@ -45,8 +45,8 @@ class Onlooker:
 
 
 def asked(broker: str, history: Path, *, length_s: float, **more: object) -> SoakRequest:
-    told: dict[str, object] = {"clients": 2, "topics": 4, "rate": 60.0, "fault_every_s": 2.0, "seed": 5}
-    return SoakRequest(broker=broker, history=history, length_s=length_s, **(told | more))  # type: ignore[arg-type]
+    options: dict[str, object] = {"clients": 2, "topics": 4, "rate": 60.0, "fault_every_s": 2.0, "seed": 5}
+    return SoakRequest(broker=broker, history=history, length_s=length_s, **(options | more))  # type: ignore[arg-type]
 
 
 def soaked(broker: Broker, history: Path, onlooker: Onlooker) -> Result:
@@ -63,7 +63,7 @@ def verified(spark: SparkSession, history: Path) -> Verification:
     return verify(spark, [str(history)], Setting())
 
 
-def test_the_history_of_a_sound_broker_holds(broker: Broker, spark: SparkSession, tmp_path: Path) -> None:
+def test_the_history_of_a_correct_broker_is_sound(broker: Broker, spark: SparkSession, tmp_path: Path) -> None:
     onlooker = Onlooker()
     result = soaked(broker, tmp_path, onlooker)
     assert set(onlooker.stages) == set(Stage)
@@ -83,7 +83,7 @@ def test_the_history_of_a_sound_broker_holds(broker: Broker, spark: SparkSession
     }
 
 
-def test_two_clusters_replicate_and_what_they_did_is_in_the_history(
+def test_two_clusters_replicate_and_the_history_has_their_events(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(quiesce, "FOLLOWED_FOR_S", 3.0)
@@ -97,12 +97,12 @@ def test_two_clusters_replicate_and_what_they_did_is_in_the_history(
     recorded = rows(tmp_path)
     made = {(row["topic"], row["subscription"], row["cluster"]) for row in recorded if row["kind"] == Kind.BEGIN}
     later = {(topic, name, label) for topic, name, label in made if str(name).startswith("later")}
-    told = {(row["topic"], row["subscription"], row["cluster"]) for row in recorded if row["kind"] == Kind.CURSOR}
-    assert {(topic, name, at) for topic, name, _ in later for at in "AB"} <= told  # one of them by an update
+    observed = {(row["topic"], row["subscription"], row["cluster"]) for row in recorded if row["kind"] == Kind.CURSOR}
+    assert {(topic, name, at) for topic, name, _ in later for at in "AB"} <= observed  # one of them by an update
     assert len(later) == 6
     last_fault = max(int(str(row["invoked_ns"])) for row in recorded if row["kind"] == Kind.FAULT)
     looked = [row for row in recorded if row["kind"] == Kind.CURSOR and int(str(row["invoked_ns"])) < last_fault]
-    assert {row["cluster"] for row in looked} == {"A", "B"}, "cursors are read while faults go on"
+    assert {row["cluster"] for row in looked} == {"A", "B"}, "cursors are sampled during faults"
     assert {Kind.PASSED_ON, Kind.LOG_END, Kind.DRAINED} <= {row["kind"] for row in recorded if row["cluster"] == "B"}
     found = verify(spark, [str(tmp_path)], Setting(), known=shipped())
     assert not [verdict for verdict in found.rules if isinstance(verdict, Broken) and not verdict.is_known]
@@ -139,7 +139,7 @@ def started(history: Path) -> subprocess.Popen[str]:
     return command
 
 
-def test_ctrl_c_quiesces_and_reads_back(tmp_path: Path) -> None:
+def test_ctrl_c_starts_the_quiesce_phase_and_the_read_back(tmp_path: Path) -> None:
     history = tmp_path / "history"
     command = started(history)
     processes = psutil.Process(command.pid).children(recursive=True)
@@ -151,7 +151,7 @@ def test_ctrl_c_quiesces_and_reads_back(tmp_path: Path) -> None:
     eventually(lambda: not any(process.is_running() for process in processes))
 
 
-def test_a_killed_soak_leaves_what_was_recorded_and_no_process(tmp_path: Path) -> None:
+def test_a_killed_soak_leaves_its_recorded_events_and_no_process(tmp_path: Path) -> None:
     history = tmp_path / "history"
     command = started(history)
     processes = psutil.Process(command.pid).children(recursive=True)
@@ -165,7 +165,7 @@ def test_a_killed_soak_leaves_what_was_recorded_and_no_process(tmp_path: Path) -
     assert kinds[Kind.DISPATCH] > 0
 
 
-def test_a_client_that_is_gone_is_harness_error(broker: Broker, tmp_path: Path) -> None:
+def test_a_client_that_died_is_a_harness_error(broker: Broker, tmp_path: Path) -> None:
     class Killer(Onlooker):
         def show(self, state: State) -> None:
             if state.stage is Stage.LOAD:

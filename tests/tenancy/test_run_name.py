@@ -1,4 +1,4 @@
-"""Tests of the names of runs: what is read as one, and when a run of that name is over."""
+"""The names of runs: what is parsed as one, and when a run with that name is over."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ names = st.builds(
 )
 
 
-def test_a_name_says_when_the_run_began_and_how_long_it_takes_at_most() -> None:
+def test_a_name_has_the_start_of_the_run_and_its_longest_duration() -> None:
     assert str(NAME) == "pulsar-conformance-20261122T192603Z-15m-4f2a9c01"
     assert NAME.over_at == NAME.began + timedelta(minutes=15) + GRACE
 
 
 @given(name=names)
-def test_a_name_that_was_written_is_read_again(name: RunName) -> None:
+def test_a_formatted_name_parses_to_the_same(name: RunName) -> None:
     assert RunName.parse(str(name)) == name
     assert RunName.of_namespace(f"{name}-every-ack") == name
 
@@ -48,12 +48,12 @@ def test_a_name_that_was_written_is_read_again(name: RunName) -> None:
         "pulsar-conformance-20261122T192603Z--4f2a9c01",
     ],
 )
-def test_what_only_looks_like_a_name_is_none(text: str) -> None:
+def test_a_similar_text_is_no_name_of_a_run(text: str) -> None:
     assert RunName.parse(text) is None
 
 
 @pytest.mark.parametrize("text", [str(NAME), f"{NAME}x", "orders", f"orders-{NAME}-on"])
-def test_a_namespace_is_a_runs_only_if_it_begins_with_its_name(text: str) -> None:
+def test_a_namespace_belongs_to_a_run_only_if_it_starts_with_its_name(text: str) -> None:
     assert RunName.of_namespace(text) is None
 
 
@@ -61,5 +61,5 @@ def test_no_two_runs_have_one_name() -> None:
     assert len({RunName.new(at_most_s=90) for _ in range(100)}) == 100
 
 
-def test_a_run_takes_at_most_what_was_said_in_whole_minutes() -> None:
+def test_the_longest_duration_is_rounded_up_to_minutes() -> None:
     assert [RunName.new(at_most_s=seconds).minutes for seconds in (1, 60, 61, 86_400)] == [1, 1, 2, 1440]

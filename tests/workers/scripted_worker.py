@@ -1,7 +1,7 @@
-"""Workers that do one thing each, for the tests of how workers are started and ended.
+"""Workers with one behaviour each, for the tests of starting and ending workers.
 
-Its name stands in the topic of the first order: ``crash`` has a bug, ``close`` ends when it is told to, ``late`` writes
-a file after the suite is gone, ``never`` does not end.
+The topic of the first order names it: ``crash`` has a bug, ``close`` ends when asked, ``late`` writes a file after the
+suite ended, ``never`` does not end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Workers: what they report arrives, and none outlives the suite, whatever it does."""
+"""Workers: their reports arrive, and none outlives the suite."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def processes_of(pid: int) -> list[psutil.Process]:
     return [one for one in psutil.Process(pid).children(recursive=True) if MODULE in one.cmdline()]
 
 
-def test_reports_and_orders_arrive_and_a_worker_ends_when_it_is_told_to(starter: Starter) -> None:
+def test_reports_and_orders_arrive_and_a_worker_ends_when_asked(starter: Starter) -> None:
     worker = started(starter, "close")
     assert worker.receive(TIMEOUT_S) == WAITING
     worker.send(Close())
@@ -49,12 +49,12 @@ def test_reports_and_orders_arrive_and_a_worker_ends_when_it_is_told_to(starter:
     worker.await_end()
 
 
-def test_a_worker_with_a_bug_is_a_harness_error_that_has_its_traceback(starter: Starter) -> None:
+def test_a_worker_with_a_bug_is_a_harness_error_with_its_traceback(starter: Starter) -> None:
     with pytest.raises(HarnessError, match="ValueError: a bug"):
         started(starter, "crash").receive(TIMEOUT_S)
 
 
-def test_silence_is_no_answer_and_a_worker_that_does_not_end_is_a_harness_error(starter: Starter) -> None:
+def test_a_silent_worker_times_out_and_one_that_does_not_end_is_a_harness_error(starter: Starter) -> None:
     worker = started(starter, "never")
     assert worker.receive(TIMEOUT_S) == WAITING
     with pytest.raises(NoAnswer):
@@ -72,7 +72,7 @@ def test_closing_leaves_no_process_and_no_folder(starter: Starter) -> None:
     eventually(lambda: not folder.exists() and not any(one.is_running() for one in processes))
 
 
-def test_workers_may_write_after_the_suite_was_killed_and_then_none_is_left(tmp_path: Path) -> None:
+def test_workers_may_write_after_the_suite_was_killed_and_then_end(tmp_path: Path) -> None:
     written = tmp_path / "written"
     script = (
         "import threading\n"

@@ -58,13 +58,13 @@ def metadata() -> st.SearchStrategy[pb.MessageMetadata]:
 
 
 def single_metadata() -> st.SearchStrategy[pb.SingleMessageMetadata]:
-    """Metadata of a message in a batch; its payload's size is for the codec to set."""
+    """Metadata of a message in a batch; the codec sets its payload size."""
     return _fields_of(pb.SingleMessageMetadata.DESCRIPTOR).map(lambda fields: pb.SingleMessageMetadata(**fields))
 
 
 @st.composite
 def frame_parts(draw: st.DrawFn) -> Parts:
-    """What a frame is made of, for any command that has a body."""
+    """The parts of a frame, for any command that has a body."""
     body = draw(st.sampled_from(_BODIES))
     assert body.message_type is not None
     command = pb.BaseCommand(type=body.number, **{body.name: draw(_fields_of(body.message_type))})  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The other end of a connection, doing what no broker would do."""
+"""A scripted peer of a connection, which does what no broker would do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Type = pb.BaseCommand
 
 
 class Peer:
-    """Takes one connection on a port of its own, shakes hands, and leaves the rest to the test."""
+    """Accepts one connection, shakes hands, and leaves the rest to the test."""
 
     def __init__(self, *, shakes_hands: bool = True, protocol_version: int = 19) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -59,12 +59,12 @@ class Peer:
         assert self._socket is not None
         while not self._received:
             data = self._socket.recv(65536)
-            assert data, "the client is gone"
+            assert data, "the client closed the connection"
             self._received.extend(self._decoder.feed(data))
         return self._received.popleft()
 
     def serve_producer(self, *, name: str = "p") -> int:
-        """Answer a look-up and the opening of a producer; give the producer's number."""
+        """Answer a look-up and the opening of a producer; return the producer's number."""
         lookup = self.receive().command.lookup
         response = pb.CommandLookupTopicResponse(
             broker_service_url=self.service_url,
@@ -78,7 +78,7 @@ class Peer:
         return asked.producer_id
 
     def close(self) -> None:
-        """End the connection and listen no more."""
+        """Close the connection and stop listening."""
         self._listener.close()
         if self._socket is not None:
             self._socket.close()

@@ -1,4 +1,4 @@
-"""What the wire client does when the other end does what no broker should: it says so, in time, and never hangs."""
+"""The wire client with a peer that does what no broker should: it reports that in time, and never hangs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PONG = encode_frame(pb.BaseCommand(type=_Type.PONG, pong=pb.CommandPong()))
 
 
 def receipt(producer_id: int, sequence_id: int, entry: int) -> bytes:
-    """A broker's confirmation."""
+    """A broker's receipt."""
     message_id = pb.MessageIdData(ledger_id=7, entry_id=entry)
     body = pb.CommandSendReceipt(producer_id=producer_id, sequence_id=sequence_id, message_id=message_id)
     return encode_frame(pb.BaseCommand(type=_Type.SEND_RECEIPT, send_receipt=body))
@@ -44,7 +44,7 @@ def refusal(producer_id: int, sequence_id: int) -> bytes:
 
 @pytest.fixture
 def other() -> Iterator[Peer]:
-    """The other end."""
+    """The scripted peer."""
     with peer() as it:
         yield it
 
@@ -68,7 +68,7 @@ def opened(other: Peer, client: WireClient) -> tuple[WireProducer, int]:
     return producer, numbers[0]
 
 
-def test_nobody_listening_is_a_lost_connection() -> None:
+def test_connecting_to_a_closed_port_is_a_lost_connection() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(ConnectionLost, match="cannot connect"):
@@ -76,24 +76,24 @@ def test_nobody_listening_is_a_lost_connection() -> None:
 
 
 @pytest.mark.parametrize("url", ["localhost:6650", "pulsar://localhost", "pulsar://h:x", "http://h:1", "pulsar://:1"])
-def test_an_address_that_is_none_is_refused_with_a_sentence(url: str) -> None:
+def test_an_invalid_address_is_refused_in_one_sentence(url: str) -> None:
     with pytest.raises(HarnessError, match="not a service address"):
         WireClient.connect(url, timeout_s=5)
 
 
-def test_a_peer_that_does_not_shake_hands_is_given_up_in_time() -> None:
+def test_a_peer_that_does_not_shake_hands_times_out() -> None:
     with peer(shakes_hands=False) as other:
         started = time.monotonic()
         with pytest.raises(NoAnswer, match="connecting"):
             WireClient.connect(other.service_url, timeout_s=0.2)
-        assert time.monotonic() - started < 20, "given up after its own deadline"
+        assert time.monotonic() - started < 20, "it timed out by its own deadline"
 
 
-def test_a_request_that_is_not_answered_is_given_up_in_time(client: WireClient) -> None:
+def test_a_request_without_an_answer_times_out(client: WireClient) -> None:
     started = time.monotonic()
     with pytest.raises(NoAnswer, match="looking up"):
         client.lookup(TOPIC, timeout_s=0.2)
-    assert time.monotonic() - started < 20, "given up after its own deadline"
+    assert time.monotonic() - started < 20, "it timed out by its own deadline"
 
 
 def test_an_error_is_raised_with_its_name_in_the_protocol(other: Peer, client: WireClient) -> None:
@@ -108,7 +108,7 @@ def test_an_error_is_raised_with_its_name_in_the_protocol(other: Peer, client: W
     assert (refused.value.code, refused.value.message) == ("ServiceNotReady", "later")
 
 
-def test_an_error_that_is_not_known_yet_is_one_still(other: Peer, client: WireClient) -> None:
+def test_an_error_with_an_unknown_code_is_raised(other: Peer, client: WireClient) -> None:
     def answer() -> None:
         request_id = other.receive().command.lookup.request_id
         error = pb.CommandError(request_id=request_id, error=99, message="new")
@@ -119,7 +119,7 @@ def test_an_error_that_is_not_known_yet_is_one_still(other: Peer, client: WireCl
         client.lookup(TOPIC, timeout_s=5)
 
 
-def test_look_ups_that_go_in_circles_come_to_an_end(other: Peer, client: WireClient) -> None:
+def test_circular_look_ups_end(other: Peer, client: WireClient) -> None:
     def answer() -> None:
         for _ in range(10):
             response = pb.CommandLookupTopicResponse(
@@ -141,12 +141,12 @@ def test_a_ping_is_answered_while_the_caller_waits_for_something_else(other: Pee
     assert {other.receive().command.type, other.receive().command.type} == {_Type.LOOKUP, _Type.PONG}
 
 
-def test_a_ping_is_answered_while_the_caller_does_nothing(other: Peer, client: WireClient) -> None:
+def test_a_ping_is_answered_while_the_caller_is_idle(other: Peer, client: WireClient) -> None:
     other.send(PING)
     assert other.receive().command.type == _Type.PONG
 
 
-def test_answers_with_one_sequence_id_are_handed_out_in_the_order_of_sending(
+def test_answers_with_one_sequence_id_are_assigned_in_sending_order(
     other: Peer, opened: tuple[WireProducer, int]
 ) -> None:
     producer, number = opened
@@ -158,7 +158,7 @@ def test_answers_with_one_sequence_id_are_handed_out_in_the_order_of_sending(
     assert producer.unexpected == []
 
 
-def test_an_answer_to_nothing_that_was_sent_is_kept_apart(other: Peer, opened: tuple[WireProducer, int]) -> None:
+def test_an_unexpected_answer_is_kept_separately(other: Peer, opened: tuple[WireProducer, int]) -> None:
     producer, number = opened
     ticket = producer.send(1, b"a")
     other.send(receipt(number, 1, 0) + receipt(number, 1, 1) + refusal(number, 9))
@@ -166,7 +166,7 @@ def test_an_answer_to_nothing_that_was_sent_is_kept_apart(other: Peer, opened: t
     assert producer.unexpected == [Receipt(1, 0, Position(7, 1)), SendError("PersistenceError", "disk")]
 
 
-def test_an_answer_that_does_not_come_can_be_asked_for_again(other: Peer, opened: tuple[WireProducer, int]) -> None:
+def test_a_late_answer_can_be_awaited_again(other: Peer, opened: tuple[WireProducer, int]) -> None:
     producer, number = opened
     ticket = producer.send(1, b"a")
     with pytest.raises(NoAnswer, match="sequence id 1 of producer p"):
@@ -175,9 +175,7 @@ def test_an_answer_that_does_not_come_can_be_asked_for_again(other: Peer, opened
     assert producer.answer(ticket, timeout_s=5) == Receipt(1, 0, Position(7, 0))
 
 
-def test_answers_that_came_before_the_connection_broke_still_count(
-    other: Peer, opened: tuple[WireProducer, int]
-) -> None:
+def test_answers_before_a_broken_connection_count(other: Peer, opened: tuple[WireProducer, int]) -> None:
     producer, number = opened
     tickets = [producer.send(1, b"a"), producer.send(2, b"b")]
     other.send(receipt(number, 1, 0))
@@ -188,7 +186,7 @@ def test_answers_that_came_before_the_connection_broke_still_count(
     assert not producer.is_open
 
 
-def test_what_is_sent_on_a_broken_connection_is_lost_at_once(other: Peer, opened: tuple[WireProducer, int]) -> None:
+def test_a_send_on_a_broken_connection_is_lost_at_once(other: Peer, opened: tuple[WireProducer, int]) -> None:
     producer, _ = opened
     other.socket.close()
     eventually(lambda: not producer.is_open, deadline_s=5)
@@ -205,7 +203,7 @@ def test_a_connection_that_ends_within_a_frame_says_so(other: Peer, opened: tupl
     assert "within a frame" in outcome.reason
 
 
-def test_what_is_no_frame_is_raised_where_the_caller_waits(other: Peer, opened: tuple[WireProducer, int]) -> None:
+def test_a_malformed_frame_is_raised_to_the_waiting_caller(other: Peer, opened: tuple[WireProducer, int]) -> None:
     producer, _ = opened
     ticket = producer.send(1, b"a")
     other.send(b"\x00\x00\x00\x00")
@@ -214,7 +212,7 @@ def test_what_is_no_frame_is_raised_where_the_caller_waits(other: Peer, opened: 
     assert isinstance(ticket.outcome, Lost)
 
 
-def test_what_is_no_frame_while_nobody_waits_is_raised_by_the_next_who_does(
+def test_a_malformed_frame_is_raised_to_the_next_caller(
     other: Peer, client: WireClient, opened: tuple[WireProducer, int]
 ) -> None:
     producer, _ = opened
@@ -224,7 +222,7 @@ def test_what_is_no_frame_while_nobody_waits_is_raised_by_the_next_who_does(
         client.pump()
 
 
-def test_a_broker_that_stops_reading_blocks_nobody(other: Peer, opened: tuple[WireProducer, int]) -> None:
+def test_a_broker_that_stops_reading_does_not_block_the_client(other: Peer, opened: tuple[WireProducer, int]) -> None:
     producer, _ = opened
     tickets = [producer.send(i, b"x" * 1_000_000) for i in range(20)]
     with pytest.raises(NoAnswer):
@@ -233,7 +231,7 @@ def test_a_broker_that_stops_reading_blocks_nobody(other: Peer, opened: tuple[Wi
     assert received == [0, 1]
 
 
-def test_a_flush_waits_for_what_the_system_does_not_take_yet(
+def test_a_flush_waits_until_the_socket_accepts_all_bytes(
     other: Peer, client: WireClient, opened: tuple[WireProducer, int]
 ) -> None:
     producer, _ = opened
@@ -247,7 +245,7 @@ def test_a_flush_waits_for_what_the_system_does_not_take_yet(
     reading.join()
 
 
-def test_an_aborted_client_is_reset_and_does_nothing_more(
+def test_an_aborted_client_is_reset_and_opens_nothing(
     other: Peer, client: WireClient, opened: tuple[WireProducer, int]
 ) -> None:
     producer, _ = opened
@@ -261,7 +259,7 @@ def test_an_aborted_client_is_reset_and_does_nothing_more(
         other.socket.recv(1)
 
 
-def test_a_broker_that_closes_a_producer_leaves_the_connection(
+def test_a_broker_that_closes_a_producer_leaves_the_connection_open(
     other: Peer, client: WireClient, opened: tuple[WireProducer, int]
 ) -> None:
     producer, number = opened
@@ -276,7 +274,7 @@ def test_a_broker_that_closes_a_producer_leaves_the_connection(
     serving.join()
 
 
-def test_commands_for_other_clients_are_passed_over(other: Peer, opened: tuple[WireProducer, int]) -> None:
+def test_commands_for_other_clients_are_ignored(other: Peer, opened: tuple[WireProducer, int]) -> None:
     producer, number = opened
     ticket = producer.send(1, b"a")
     migrated = b"\x00\x00\x00\x06\x00\x00\x00\x02\x08\x44"

@@ -16,7 +16,7 @@ from tests.polling import TIMEOUT_S, eventually
 
 
 def write(client: WireClient, topic: str, count: int, *, key: str | None = None) -> list[Position]:
-    """Store messages 1, 2, 3…; give where."""
+    """Store messages 1, 2, 3…; return their positions."""
     producer = client.open_producer(topic, name=None, timeout_s=TIMEOUT_S)
     tickets = [producer.send(i, b"%d" % i, partition_key=key) for i in range(1, count + 1)]
     outcomes = [producer.answer(ticket, timeout_s=TIMEOUT_S) for ticket in tickets]
@@ -25,7 +25,7 @@ def write(client: WireClient, topic: str, count: int, *, key: str | None = None)
 
 
 def subscribed(client: WireClient, topic: str, kind: Kind = "Shared", *, permits: int = 0) -> WireConsumer:
-    """A consumer from the topic's beginning."""
+    """A consumer from the beginning of the topic."""
     consumer = client.subscribe(topic, "s", kind=kind, initial="earliest", timeout_s=TIMEOUT_S)
     if permits:
         consumer.flow(permits)
@@ -33,21 +33,21 @@ def subscribed(client: WireClient, topic: str, kind: Kind = "Shared", *, permits
 
 
 def take(consumer: WireConsumer, count: int) -> list[WireDelivery]:
-    """The next deliveries; the test fails if they do not come."""
+    """The next deliveries; the test fails if they do not arrive."""
     taken: list[WireDelivery] = []
     while len(taken) < count:
         delivery = consumer.receive(timeout_s=TIMEOUT_S)
-        assert delivery is not None, f"only {len(taken)} of {count} messages came"
+        assert delivery is not None, f"only {len(taken)} of {count} messages arrived"
         taken.append(delivery)
     return taken
 
 
 def payloads(deliveries: Sequence[WireDelivery]) -> list[bytes]:
-    """What they carry."""
+    """Their payloads."""
     return [delivery.payload for delivery in deliveries]
 
 
-def test_a_consumer_gets_as_many_messages_as_it_gave_permits_for(client: WireClient, topic: str) -> None:
+def test_a_consumer_receives_as_many_messages_as_it_permitted(client: WireClient, topic: str) -> None:
     positions = write(client, topic, 5)
     consumer = subscribed(client, topic)
     assert consumer.receive(timeout_s=0.1) is None
@@ -58,12 +58,12 @@ def test_a_consumer_gets_as_many_messages_as_it_gave_permits_for(client: WireCli
     assert payloads(take(consumer, 3)) == [b"3", b"4", b"5"]
 
 
-def test_nothing_in_time_is_no_error_however_short_the_time_is(client: WireClient, topic: str) -> None:
+def test_a_receive_without_a_message_returns_none_however_short_its_timeout(client: WireClient, topic: str) -> None:
     consumer = subscribed(client, topic)
     assert {consumer.receive(timeout_s=nanoseconds / 1e9) for nanoseconds in range(10_000)} == {None}
 
 
-def test_what_has_arrived_can_be_looked_at_and_is_received_still(client: WireClient, topic: str) -> None:
+def test_messages_in_the_queue_can_be_listed_and_still_received(client: WireClient, topic: str) -> None:
     write(client, topic, 3)
     consumer = subscribed(client, topic, permits=3)
     eventually(lambda: len(consumer.pending()) == 3)
@@ -71,9 +71,7 @@ def test_what_has_arrived_can_be_looked_at_and_is_received_still(client: WireCli
     assert consumer.pending() == ()
 
 
-def test_an_acknowledgment_is_in_the_cursor_when_its_receipt_is_there(
-    client: WireClient, admin: Admin, topic: str
-) -> None:
+def test_an_ack_is_in_the_cursor_once_its_receipt_arrived(client: WireClient, admin: Admin, topic: str) -> None:
     positions = write(client, topic, 5)
     consumer = subscribed(client, topic, permits=5)
     take(consumer, 5)
@@ -85,7 +83,7 @@ def test_an_acknowledgment_is_in_the_cursor_when_its_receipt_is_there(
     eventually(lambda: admin.stats(topic).subscriptions["s"].backlog == 2)
 
 
-def test_a_cumulative_acknowledgment_takes_all_before_it(client: WireClient, admin: Admin, topic: str) -> None:
+def test_a_cumulative_ack_covers_everything_before_it(client: WireClient, admin: Admin, topic: str) -> None:
     positions = write(client, topic, 7)
     consumer = subscribed(client, topic, "Exclusive", permits=7)
     take(consumer, 7)
@@ -93,7 +91,7 @@ def test_a_cumulative_acknowledgment_takes_all_before_it(client: WireClient, adm
     assert admin.stats(topic).subscriptions["s"].backlog == 1
 
 
-def test_redelivery_of_some_brings_those_and_counts_them(client: WireClient, topic: str) -> None:
+def test_a_redelivery_request_redelivers_its_messages_and_counts_them(client: WireClient, topic: str) -> None:
     positions = write(client, topic, 4)
     consumer = subscribed(client, topic, permits=10)
     assert [delivery.redelivery_count for delivery in take(consumer, 4)] == [0, 0, 0, 0]
@@ -103,7 +101,7 @@ def test_redelivery_of_some_brings_those_and_counts_them(client: WireClient, top
     assert consumer.receive(timeout_s=0.1) is None
 
 
-def test_redelivery_of_none_is_not_redelivery_of_all(client: WireClient, topic: str) -> None:
+def test_a_redelivery_request_for_no_message_redelivers_none(client: WireClient, topic: str) -> None:
     write(client, topic, 2)
     consumer = subscribed(client, topic, permits=10)
     take(consumer, 2)
@@ -113,7 +111,7 @@ def test_redelivery_of_none_is_not_redelivery_of_all(client: WireClient, topic: 
     assert payloads(take(consumer, 2)) == [b"1", b"2"]
 
 
-def test_the_rest_of_a_batch_comes_again_without_what_was_acknowledged(client: WireClient, topic: str) -> None:
+def test_the_rest_of_a_batch_is_redelivered_without_its_acknowledged_messages(client: WireClient, topic: str) -> None:
     producer = client.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     producer.answer(producer.send_batch([(i, b"%d" % i) for i in range(70)]), timeout_s=TIMEOUT_S)
     consumer = subscribed(client, topic, permits=200)
@@ -140,9 +138,7 @@ def test_an_exclusive_subscription_refuses_a_second_consumer(
     assert refused.value.code == "ConsumerBusy"
 
 
-def test_the_active_consumer_of_a_failover_subscription_is_told(
-    client: WireClient, another: WireClient, topic: str
-) -> None:
+def test_a_failover_consumer_learns_that_it_is_active(client: WireClient, another: WireClient, topic: str) -> None:
     consumers = [subscribed(it, topic, "Failover") for it in (client, another)]
     eventually(lambda: {consumer.is_active for consumer in consumers} == {True, False})
     active, other = consumers if consumers[0].is_active else reversed(consumers)
@@ -150,7 +146,9 @@ def test_the_active_consumer_of_a_failover_subscription_is_told(
     eventually(lambda: other.is_active)
 
 
-def test_what_a_dead_consumer_held_goes_to_the_others(client: WireClient, another: WireClient, topic: str) -> None:
+def test_messages_of_a_closed_consumer_are_redelivered_to_the_others(
+    client: WireClient, another: WireClient, topic: str
+) -> None:
     write(client, topic, 3)
     first = subscribed(client, topic, permits=3)
     take(first, 3)
@@ -160,7 +158,9 @@ def test_what_a_dead_consumer_held_goes_to_the_others(client: WireClient, anothe
     assert sorted(payloads(take(second, 3))) == [b"1", b"2", b"3"]
 
 
-def test_sticky_ranges_say_who_gets_a_key(client: WireClient, another: WireClient, topic: str) -> None:
+def test_sticky_ranges_decide_which_consumer_receives_a_key(
+    client: WireClient, another: WireClient, topic: str
+) -> None:
     low, high = KeyShared(sticky_ranges=((0, 32767),)), KeyShared(sticky_ranges=((32768, 65535),))
     first = client.subscribe(topic, "s", kind="Key_Shared", key_shared=low, initial="earliest", timeout_s=TIMEOUT_S)
     second = another.subscribe(topic, "s", kind="Key_Shared", key_shared=high, initial="earliest", timeout_s=TIMEOUT_S)
@@ -177,9 +177,7 @@ def test_sticky_ranges_say_who_gets_a_key(client: WireClient, another: WireClien
         client.subscribe(topic, "s", kind="Key_Shared", key_shared=low, timeout_s=TIMEOUT_S)
 
 
-def test_consumers_that_split_a_key_space_by_themselves_share_no_key(
-    client: WireClient, another: WireClient, topic: str
-) -> None:
+def test_auto_split_consumers_share_no_key(client: WireClient, another: WireClient, topic: str) -> None:
     consumers = [subscribed(it, topic, "Key_Shared", permits=100) for it in (client, another)]
     producer = client.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
     for i in range(1, 41):
@@ -189,7 +187,7 @@ def test_consumers_that_split_a_key_space_by_themselves_share_no_key(
     assert not keys[0] & keys[1]
 
 
-def test_a_seek_closes_the_consumer_and_sets_the_subscription_back(client: WireClient, topic: str) -> None:
+def test_a_seek_closes_the_consumer_and_moves_the_cursor_back(client: WireClient, topic: str) -> None:
     positions = write(client, topic, 5)
     consumer = subscribed(client, topic, "Exclusive", permits=5)
     consumer.ack([delivery.position for delivery in take(consumer, 5)])
@@ -201,7 +199,7 @@ def test_a_seek_closes_the_consumer_and_sets_the_subscription_back(client: WireC
     assert payloads(take(again, 3)) == [b"3", b"4", b"5"]
 
 
-def test_a_reader_starts_behind_the_position_it_names(client: WireClient, topic: str) -> None:
+def test_a_reader_starts_after_the_position_it_names(client: WireClient, topic: str) -> None:
     positions = write(client, topic, 7)
     reader = client.subscribe(
         topic, "r", kind="Exclusive", durable=False, start_after=positions[4], timeout_s=TIMEOUT_S
@@ -211,7 +209,7 @@ def test_a_reader_starts_behind_the_position_it_names(client: WireClient, topic:
     assert reader.last_message_id() == positions[6]
 
 
-def test_a_reader_can_start_behind_the_last_entry_of_a_ledger_or_of_the_topic(client: WireClient, topic: str) -> None:
+def test_a_reader_can_start_after_the_last_entry_of_a_ledger_or_of_the_topic(client: WireClient, topic: str) -> None:
     positions = write(client, topic, 12)
     for index, position in enumerate(positions):
         reader = client.subscribe(
@@ -223,7 +221,7 @@ def test_a_reader_can_start_behind_the_last_entry_of_a_ledger_or_of_the_topic(cl
 
 
 @pytest.mark.parametrize("durable", [True, False])
-def test_from_the_latest_on_nothing_old_comes(client: WireClient, topic: str, durable: bool) -> None:
+def test_a_subscription_from_latest_delivers_no_old_message(client: WireClient, topic: str, durable: bool) -> None:
     write(client, topic, 3)
     consumer = client.subscribe(topic, "s", kind="Exclusive", durable=durable, initial="latest", timeout_s=TIMEOUT_S)
     consumer.flow(10)
@@ -244,9 +242,7 @@ def test_unsubscribing_removes_the_subscription(client: WireClient, admin: Admin
     assert admin.stats(topic).subscriptions == {}
 
 
-def test_a_closed_consumer_keeps_its_subscription_and_what_had_arrived(
-    client: WireClient, admin: Admin, topic: str
-) -> None:
+def test_a_closed_consumer_keeps_its_subscription_and_its_queue(client: WireClient, admin: Admin, topic: str) -> None:
     write(client, topic, 1)
     consumer = subscribed(client, topic, permits=1)
     eventually(consumer.pending)
@@ -265,7 +261,7 @@ def test_an_unload_closes_the_consumer(client: WireClient, admin: Admin, topic: 
         consumer.ack([Position(0, 0)])
 
 
-def test_the_end_of_a_terminated_topic_is_told(client: WireClient, admin: Admin, topic: str) -> None:
+def test_a_consumer_learns_the_end_of_a_terminated_topic(client: WireClient, admin: Admin, topic: str) -> None:
     (position,) = write(client, topic, 1)
     consumer = subscribed(client, topic, "Exclusive", permits=10)
     take(consumer, 1)

@@ -1,4 +1,4 @@
-"""The frame codec: what it writes it reads, however the stream is cut, and what is no frame is one error."""
+"""The frame codec: decoding reverses encoding, however the stream is split, and malformed frames are one error."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def send_frame(*, sequence_id: int = 0, payload: bytes = b"hello") -> bytes:
 
 
 def framed(command: bytes, rest: bytes = b"") -> bytes:
-    """Any bytes in the place of a command, and any behind it, with sizes that fit."""
+    """Any bytes in place of a command, and any after it, with matching sizes."""
     return struct.pack(">II", 4 + len(command) + len(rest), len(command)) + command + rest
 
 
 def drain(chunks: list[bytes]) -> tuple[list[Frame], str | None]:
-    """All frames of a stream that arrives in these chunks, and what was wrong with it in the end."""
+    """All frames of a stream that arrives in these chunks, and the error in the end."""
     decoder = FrameDecoder()
     frames: list[Frame] = []
     for chunk in chunks:
@@ -58,7 +58,7 @@ def cut_up(draw: st.DrawFn, data: bytes) -> list[bytes]:
 
 @st.composite
 def mutated(draw: st.DrawFn, data: bytes) -> bytes:
-    """Bytes with some of them changed, taken out or put in."""
+    """Bytes with some of them changed, removed or inserted."""
     changed = bytearray(data)
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, len(changed)))
@@ -73,7 +73,7 @@ def mutated(draw: st.DrawFn, data: bytes) -> bytes:
 
 
 @given(parts=frame_parts())
-def test_what_is_encoded_decodes_to_the_same(parts: Parts) -> None:
+def test_an_encoded_frame_decodes_to_the_same(parts: Parts) -> None:
     command, entry, payload = parts
     raw = encode_frame(command, entry, payload)
     assert decode_frame(raw) == Frame(command, entry, payload, raw)
@@ -88,7 +88,7 @@ def test_any_splitting_of_the_stream_gives_the_same_frames(data: st.DataObject, 
 
 
 @given(data=st.data(), many=st.lists(frame_parts(), min_size=1, max_size=3))
-def test_any_splitting_of_a_damaged_stream_gives_the_same_frames_and_the_same_error(
+def test_any_splitting_of_a_damaged_stream_gives_the_same_frames_and_error(
     data: st.DataObject, many: list[Parts]
 ) -> None:
     stream = data.draw(mutated(b"".join(encode_frame(*parts) for parts in many)))
@@ -96,19 +96,19 @@ def test_any_splitting_of_a_damaged_stream_gives_the_same_frames_and_the_same_er
 
 
 @given(data=st.binary(max_size=200))
-def test_arbitrary_bytes_give_frames_or_the_one_error(data: bytes) -> None:
+def test_arbitrary_bytes_give_frames_or_a_malformed_frame_error(data: bytes) -> None:
     frames, _ = drain([data])
     assert b"".join(frame.raw for frame in frames) == data[: sum(len(frame.raw) for frame in frames)]
 
 
 @given(command=st.binary(max_size=60), rest=st.binary(max_size=60))
-def test_arbitrary_bytes_in_well_sized_frames_give_a_frame_or_the_one_error(command: bytes, rest: bytes) -> None:
+def test_arbitrary_bytes_in_a_well_sized_frame_give_a_frame_or_the_error(command: bytes, rest: bytes) -> None:
     frames, wrong = drain([framed(command, rest)])
     assert len(frames) + (wrong is not None) == 1
 
 
 @given(data=st.data(), parts=frame_parts())
-def test_a_damaged_frame_that_passes_has_text_where_text_belongs(data: st.DataObject, parts: Parts) -> None:
+def test_a_damaged_frame_that_is_accepted_has_valid_text_fields(data: st.DataObject, parts: Parts) -> None:
     frames, _ = drain([data.draw(mutated(encode_frame(*parts)))])
     for frame in frames:
         str(frame.command).encode()
@@ -118,7 +118,7 @@ def test_a_damaged_frame_that_passes_has_text_where_text_belongs(data: st.DataOb
 
 
 @given(data=st.data(), payload=st.binary(max_size=40))
-def test_a_single_changed_bit_behind_the_checksum_never_passes(data: st.DataObject, payload: bytes) -> None:
+def test_a_single_changed_bit_after_the_checksum_is_never_accepted(data: st.DataObject, payload: bytes) -> None:
     raw = bytearray(send_frame(payload=payload))
     summed_from = raw.index(b"\x0e\x01") + 6
     at = data.draw(st.integers(summed_from, len(raw) - 1))
@@ -127,7 +127,7 @@ def test_a_single_changed_bit_behind_the_checksum_never_passes(data: st.DataObje
         decode_frame(bytes(raw))
 
 
-def test_sequence_id_zero_is_written_and_not_left_out_as_a_default() -> None:
+def test_sequence_id_zero_is_encoded_and_not_omitted_as_a_default() -> None:
     frame = decode_frame(send_frame(sequence_id=0))
     assert frame.metadata is not None
     assert frame.command.send.HasField("sequence_id")
@@ -135,7 +135,7 @@ def test_sequence_id_zero_is_written_and_not_left_out_as_a_default() -> None:
     assert not frame.metadata.HasField("highest_sequence_id")
 
 
-def test_a_frame_is_laid_out_as_the_protocol_says() -> None:
+def test_a_frame_has_the_layout_of_the_protocol() -> None:
     raw = send_frame(payload=b"hello")
     total, command_size = struct.unpack_from(">II", raw)
     magic, checksum, metadata_size = struct.unpack_from(">HII", raw, 8 + command_size)
@@ -145,7 +145,7 @@ def test_a_frame_is_laid_out_as_the_protocol_says() -> None:
     assert raw[8 + command_size + 10 + metadata_size :] == b"hello"
 
 
-def test_metadata_that_the_broker_put_in_front_is_skipped() -> None:
+def test_metadata_that_the_broker_prepends_is_skipped() -> None:
     raw = send_frame()
     at = raw.index(b"\x0e\x01")
     command = raw[8:at]
@@ -153,13 +153,13 @@ def test_metadata_that_the_broker_put_in_front_is_skipped() -> None:
     assert decode_frame(extended).payload == b"hello"
 
 
-def test_a_frame_without_a_checksum_is_read() -> None:
+def test_a_frame_without_a_checksum_is_decoded() -> None:
     raw = send_frame()
     at = raw.index(b"\x0e\x01")
     assert decode_frame(framed(raw[8:at], raw[at + 6 :])).payload == b"hello"
 
 
-def test_a_command_that_the_suite_only_lets_pass_is_a_frame() -> None:
+def test_a_command_that_the_suite_only_forwards_is_a_frame() -> None:
     frame = decode_frame(framed(b"\x08\x22\x92\x02\x02\x08\x01"))
     assert frame.command.type == pb.BaseCommand.GET_SCHEMA
     assert frame.command.WhichOneof("body") is None
@@ -182,7 +182,7 @@ def test_a_command_that_the_suite_only_lets_pass_is_a_frame() -> None:
         (framed(PING[8:], b"x"), "carries no payload"),
     ],
 )
-def test_each_way_to_be_no_frame_is_named(raw: bytes, says: str) -> None:
+def test_each_kind_of_malformed_frame_is_named(raw: bytes, says: str) -> None:
     with pytest.raises(MalformedFrame, match=says):
         list(FrameDecoder().feed(raw))
 
@@ -202,13 +202,13 @@ def test_each_way_to_be_no_frame_is_named(raw: bytes, says: str) -> None:
         (b"\x00\x00\x00\x08\x0a\x02p\xff\x10\x01\x18\x01", "not UTF-8"),
     ],
 )
-def test_each_way_to_have_broken_metadata_is_named(rest: bytes, says: str) -> None:
+def test_each_kind_of_malformed_metadata_is_named(rest: bytes, says: str) -> None:
     send = pb.BaseCommand(type=pb.BaseCommand.SEND, send=pb.CommandSend(producer_id=1, sequence_id=1))
     with pytest.raises(MalformedFrame, match=says):
         decode_frame(framed(send.SerializeToString(), rest))
 
 
-def test_good_frames_before_a_broken_one_are_given_and_none_after_it() -> None:
+def test_frames_before_a_malformed_one_are_returned_and_none_after_it() -> None:
     decoder = FrameDecoder()
     frames = decoder.feed(PING + framed(b"") + PING)
     assert next(frames).command.type == pb.BaseCommand.PING
@@ -218,7 +218,7 @@ def test_good_frames_before_a_broken_one_are_given_and_none_after_it() -> None:
         list(decoder.feed(PING))
 
 
-def test_frames_that_are_left_in_the_iterator_come_with_the_next_bytes() -> None:
+def test_frames_left_in_the_iterator_are_returned_with_the_next_bytes() -> None:
     decoder = FrameDecoder()
     next(decoder.feed(PING + PING))
     assert decoder.buffered_size_bytes == len(PING)
@@ -226,14 +226,14 @@ def test_frames_that_are_left_in_the_iterator_come_with_the_next_bytes() -> None
     assert decoder.buffered_size_bytes == 0
 
 
-def test_a_decoder_takes_no_frame_that_is_larger_than_it_is_told() -> None:
+def test_a_decoder_refuses_a_frame_larger_than_its_limit() -> None:
     raw = send_frame(payload=b"x" * 100)
     assert list(FrameDecoder(max_frame_size_bytes=len(raw) - 4).feed(raw))
     with pytest.raises(MalformedFrame, match="are possible"):
         list(FrameDecoder(max_frame_size_bytes=len(raw) - 5).feed(raw))
 
 
-def test_a_large_frame_in_single_bytes_costs_no_more_than_its_size() -> None:
+def test_decoding_a_large_frame_byte_by_byte_costs_no_more_than_its_size() -> None:
     raw = send_frame(payload=b"x" * 200_000)
     decoder = FrameDecoder()
     frames = [frame for at in range(len(raw)) for frame in decoder.feed(raw[at : at + 1])]
@@ -241,14 +241,14 @@ def test_a_large_frame_in_single_bytes_costs_no_more_than_its_size() -> None:
 
 
 @given(messages=st.lists(st.tuples(single_metadata(), st.binary(max_size=16)), max_size=5))
-def test_a_batch_that_is_encoded_decodes_to_the_same(messages: list[tuple[pb.SingleMessageMetadata, bytes]]) -> None:
+def test_an_encoded_batch_decodes_to_the_same(messages: list[tuple[pb.SingleMessageMetadata, bytes]]) -> None:
     decoded = decode_batch(encode_batch(messages), len(messages))
     assert list(decoded) == messages
     assert all(single.payload_size == len(payload) for single, payload in decoded)
 
 
 @given(data=st.data(), payload=st.binary(max_size=80), count=st.integers(-1, 5))
-def test_arbitrary_bytes_as_a_batch_are_read_or_the_one_error(data: st.DataObject, payload: bytes, count: int) -> None:
+def test_arbitrary_bytes_as_a_batch_are_decoded_or_malformed(data: st.DataObject, payload: bytes, count: int) -> None:
     try:
         messages = decode_batch(payload, count)
     except MalformedFrame:
@@ -269,7 +269,7 @@ def test_arbitrary_bytes_as_a_batch_are_read_or_the_one_error(data: st.DataObjec
         (b"\x00\x00\x00\x02\x18\x01a", 2, "ends before"),
     ],
 )
-def test_each_way_to_be_no_batch_is_named(payload: bytes, count: int, says: str) -> None:
+def test_each_kind_of_malformed_batch_is_named(payload: bytes, count: int, says: str) -> None:
     with pytest.raises(MalformedFrame, match=says):
         decode_batch(payload, count)
 

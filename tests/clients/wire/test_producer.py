@@ -30,7 +30,7 @@ def confirmed(producer: WireProducer, *tickets: SendTicket) -> list[Position | N
     return positions
 
 
-def test_sequence_id_zero_is_a_sequence_id(client: WireClient, topic: str) -> None:
+def test_sequence_id_zero_is_a_valid_sequence_id(client: WireClient, topic: str) -> None:
     producer = opened(client, topic)
     assert producer.last_sequence_id == -1
     (stored,) = confirmed(producer, producer.send(0, b"first"))
@@ -40,7 +40,7 @@ def test_sequence_id_zero_is_a_sequence_id(client: WireClient, topic: str) -> No
     assert opened(client, topic).last_sequence_id == 0
 
 
-def test_a_producer_learns_the_highest_id_stored_under_its_name(client: WireClient, topic: str) -> None:
+def test_a_producer_learns_the_last_sequence_id_of_its_name(client: WireClient, topic: str) -> None:
     producer = opened(client, topic)
     confirmed(producer, producer.send(3, b"a"), producer.send(17, b"b"))
     producer.close(timeout_s=TIMEOUT_S)
@@ -49,11 +49,11 @@ def test_a_producer_learns_the_highest_id_stored_under_its_name(client: WireClie
     assert opened(client, topic, "q").last_sequence_id == -1
 
 
-def test_without_a_name_the_broker_makes_one_up(client: WireClient, topic: str) -> None:
+def test_a_producer_without_a_name_gets_one_from_the_broker(client: WireClient, topic: str) -> None:
     assert opened(client, topic, None).name
 
 
-def test_many_sends_in_flight_are_stored_in_their_order(client: WireClient, topic: str) -> None:
+def test_many_sends_in_flight_are_stored_in_order(client: WireClient, topic: str) -> None:
     producer = opened(client, topic)
     positions = confirmed(producer, *[producer.send(i, str(i).encode()) for i in range(200)])
     entries = read_log(client, topic, timeout_s=TIMEOUT_S)
@@ -83,7 +83,7 @@ def test_a_batch_is_one_entry_with_a_first_and_a_last_id(client: WireClient, top
     assert opened(client, topic).last_sequence_id == 9
 
 
-def test_metadata_reaches_the_log_as_it_was_given(client: WireClient, topic: str) -> None:
+def test_metadata_reaches_the_log_unchanged(client: WireClient, topic: str) -> None:
     producer = opened(client, topic)
     chunk = pb.MessageMetadata(
         uuid="u", chunk_id=0, num_chunks_from_msg=2, total_chunk_msg_size=9, ordering_key=b"\xff"
@@ -99,7 +99,7 @@ def test_metadata_reaches_the_log_as_it_was_given(client: WireClient, topic: str
     assert (told.uuid, told.chunk_id, told.num_chunks_from_msg, told.total_chunk_msg_size) == ("u", 0, 2, 9)
 
 
-def test_a_name_that_is_connected_is_refused_to_another_client_without_delay(
+def test_a_producer_name_in_use_is_refused_to_another_client_at_once(
     client: WireClient, another: WireClient, topic: str
 ) -> None:
     holder = opened(client, topic)
@@ -109,7 +109,7 @@ def test_a_name_that_is_connected_is_refused_to_another_client_without_delay(
     assert holder.is_open
 
 
-def test_a_client_that_died_lets_go_of_its_name(client: WireClient, another: WireClient, topic: str) -> None:
+def test_a_crashed_client_frees_its_producer_name(client: WireClient, another: WireClient, topic: str) -> None:
     holder = opened(client, topic)
     ticket = holder.send(1, b"a")
     client.abort()
@@ -126,7 +126,9 @@ def test_a_client_that_died_lets_go_of_its_name(client: WireClient, another: Wir
     eventually(taken)
 
 
-def test_an_unload_closes_the_producer_and_leaves_the_connection(client: WireClient, admin: Admin, topic: str) -> None:
+def test_an_unload_closes_the_producer_and_leaves_the_connection_open(
+    client: WireClient, admin: Admin, topic: str
+) -> None:
     producer = opened(client, topic)
     confirmed(producer, producer.send(1, b"a"))
     admin.unload(topic)
@@ -137,7 +139,7 @@ def test_an_unload_closes_the_producer_and_leaves_the_connection(client: WireCli
     assert confirmed(again, again.send(1, b"a"), again.send(2, b"b"))[0] is None
 
 
-def test_what_is_unanswered_at_an_unload_is_lost_or_confirmed_and_the_log_agrees(
+def test_unanswered_sends_at_an_unload_are_lost_or_confirmed_and_the_log_agrees(
     client: WireClient, another: WireClient, admin: Admin, topic: str
 ) -> None:
     # Release 2.11 closes the whole connection when sends come in for a producer that it just closed.
@@ -151,7 +153,9 @@ def test_what_is_unanswered_at_an_unload_is_lost_or_confirmed_and_the_log_agrees
     assert all(isinstance(outcome, Receipt | Lost) for outcome in outcomes)
 
 
-def test_closing_a_client_closes_what_is_open(client: WireClient, another: WireClient, topic: str) -> None:
+def test_closing_a_client_closes_its_producers_and_consumers(
+    client: WireClient, another: WireClient, topic: str
+) -> None:
     producer = opened(client, topic)
     client.close()
     assert not producer.is_open
@@ -160,7 +164,7 @@ def test_closing_a_client_closes_what_is_open(client: WireClient, another: WireC
         client.lookup(topic, timeout_s=1)
 
 
-def test_partitions_are_told_over_the_wire(client: WireClient, admin: Admin, topic: str) -> None:
+def test_the_number_of_partitions_can_be_read_over_the_wire(client: WireClient, admin: Admin, topic: str) -> None:
     admin.create_topic(f"{topic}-parts", partitions=3)
     assert client.partitions(f"{topic}-parts", timeout_s=TIMEOUT_S) == 3
     assert client.partitions(topic, timeout_s=TIMEOUT_S) == 0

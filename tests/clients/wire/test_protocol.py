@@ -28,7 +28,7 @@ def regenerated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("path", GENERATED)
-def test_the_committed_files_are_what_the_proto_generates(regenerated: Path, path: str) -> None:
+def test_the_committed_files_are_generated_from_the_proto(regenerated: Path, path: str) -> None:
     assert (regenerated / path).read_bytes() == (ROOT / path).read_bytes(), "run `make proto` and commit"
 
 
@@ -38,6 +38,6 @@ def test_every_command_has_its_body_under_the_number_of_its_type() -> None:
         assert body.name.upper() == types[body.number]
 
 
-def test_presence_is_told_from_a_default() -> None:
+def test_an_absent_field_differs_from_its_default() -> None:
     for message in (pb.CommandSend, pb.MessageMetadata, pb.CommandProducerSuccess, pb.MessageIdData):
         assert all(field.has_presence for field in message.DESCRIPTOR.fields if not field.is_repeated)
