@@ -126,7 +126,7 @@ class Lockstep:
     def _violation(self, broken: Broken) -> Violation:
         return Violation(
             rule=broken.rule,
-            because=broken.because if broken.side is None else f"on the {broken.side}'s side, {broken.because}",
+            because=broken.because,
             deviation=broken.deviation,
             step=len(self.steps),
             side=broken.side,

@@ -39,7 +39,7 @@ def ran(program: Program, outcome: Ran) -> Program:
 @carries("DEDUP-17", "DEDUP-18")
 def got_stuck(program: Program, name: str, why: str) -> Broken:
     """A program that is started again and again comes to the end."""
-    return Broken(_rule(program), f"program {name} could not come to the end of its topic: {why}")
+    return Broken(_rule(program), f"program {name} did not reach the end of its topic: {why}")
 
 
 def _rule(program: Program) -> str:
@@ -71,7 +71,7 @@ def _reader_applied(
             return Broken("DEDUP-17", f"program {name} applied message {what} {many}{where}")
     if list(applied) != list(messages):
         order = ", ".join(message.business_id for message in applied)
-        return Broken("DEDUP-17", f"program {name} applied the messages in another order than the log's: {order}")
+        return Broken("DEDUP-17", f"program {name} did not apply the messages in the order of the log, but as {order}")
     return Allowed(program, ("DEDUP-17",) if program.deaths and messages else ())
 
 

@@ -137,7 +137,7 @@ def ended(source: Source, name: str, outcome: SourceEnded, known: frozenset[str]
     """
     if not outcome.stalled or source.was_away:
         return Allowed(_after(source, outcome))
-    because = f"source {name} waited in vain for pulsar-client to have a message confirmed"
+    because = f"pulsar-client did not get a send receipt for a message of source {name}"
     if not source.may_be_closed:
         return Broken("DEDUP-13", because)
     return shown(CLOSE_OVERTAKES_PRODUCER_SUCCESS, _after(source, outcome), known, because)
@@ -190,7 +190,7 @@ def _in_flight_when_moved(owed: Owed) -> Owed:
 @carries("DEDUP-13")
 def never_ended(name: str, why: str) -> Broken:
     """Retrying until confirmed has an end when nothing fails any more."""
-    return Broken("DEDUP-13", f"source {name} sent again and again, and yet: {why}")
+    return Broken("DEDUP-13", f"source {name} resent its messages and never finished: {why}")
 
 
 @carries("DEDUP-13", "DEDUP-15")
@@ -212,7 +212,7 @@ def log_read(
             at = rest.pop(0).position
             if owed.position not in (None, at):
                 return _broken(
-                    source, f"{owed.entry} of source {name} is at {at}, and was confirmed at {owed.position}"
+                    source, f"{owed.entry} of source {name} is at {at} in the log, but was confirmed at {owed.position}"
                 )
         elif owed.confirmed or owed.trusted:
             excuse = _excuse(owed, source.owed[number + 1 :], [logged.entry for logged in rest], known)
@@ -253,12 +253,14 @@ def _why_missing(name: str, owed: Owed, found: Sequence[LoggedEntry]) -> str:
     for logged in found:
         if logged.entry == owed.entry:
             return _out_of_order(name, logged)
-    why = "which was confirmed" if owed.confirmed else "which the broker told it to have"
+    why = "though it was confirmed" if owed.confirmed else "though the last sequence id that it got covers it"
     return f"the log lacks {owed.entry} of source {name}, {why}"
 
 
 def _out_of_order(name: str, logged: LoggedEntry) -> str:
-    return f"the log has {logged.entry} of source {name} at {logged.position}, out of the source's order"
+    return (
+        f"the log has {logged.entry} of source {name} at {logged.position}, which is not the order in which it was sent"
+    )
 
 
 def _why_extra(source: Source, name: str, logged: LoggedEntry, found: Sequence[LoggedEntry]) -> str | None:
@@ -267,7 +269,7 @@ def _why_extra(source: Source, name: str, logged: LoggedEntry, found: Sequence[L
     if len(places) > 1:
         return f"{what} {len(places)} times, at {', '.join(places)}"
     if all(owed.entry != logged.entry for owed in source.owed):
-        return f"{what} at {logged.position}, which it never sent so"
+        return f"{what} at {logged.position}, but the source never sent this entry"
     return None
 
 

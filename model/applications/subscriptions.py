@@ -69,7 +69,9 @@ def moved(subscription: Subscription) -> Subscription:
 @carries("DEDUP-16")
 def starved(name: str, why: str) -> Broken:
     """The broker has messages that are not acknowledged, and does not deliver them to whoever waits."""
-    return Broken("DEDUP-16", f"a consumer of subscription {name} waits for messages that do not come: {why}")
+    return Broken(
+        "DEDUP-16", f"the broker dispatches nothing to a consumer of subscription {name} despite its backlog: {why}"
+    )
 
 
 @carries("DEDUP-16")
@@ -84,10 +86,12 @@ def drained(
     subscription = moved(subscription)
     got = frozenset(messages)
     for message in sorted(subscription.due - got, key=_place):
-        return Broken("DEDUP-16", f"{_words(message)}, received and not acknowledged, did not come again to {name}")
+        return Broken(
+            "DEDUP-16", f"{_words(message)} was received, not acknowledged, and not redelivered to subscription {name}"
+        )
     for message in messages_of(log or ()):
         if message not in subscription.acknowledged and message not in got:
-            return Broken("DEDUP-16", f"{_words(message)} was never delivered to {name}")
+            return Broken("DEDUP-16", f"{_words(message)} was never delivered to subscription {name}")
     again = got & subscription.due
     after = replace(subscription, due=frozenset(), acknowledged=subscription.acknowledged | got)
     return Allowed(after, ("DEDUP-16",) if again else ())
@@ -107,5 +111,5 @@ def _place(message: Delivery) -> tuple[Position, int]:
 
 
 def _words(message: Delivery) -> str:
-    within = f", {message.batch_index} of its batch" if message.batch_index >= 0 else ""
+    within = f", batch index {message.batch_index}" if message.batch_index >= 0 else ""
     return f"message {message.business_id} (at {message.position}{within})"

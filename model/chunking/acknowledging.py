@@ -82,10 +82,15 @@ def _acknowledged(
         extra = {position for one in acking for position in one.positions} - allowed
         if extra:
             listed = ", ".join(map(str, sorted(extra)))
-            return Broken("CHUNK-07", f"{name} acknowledged {listed} unasked", None, "client")
+            return Broken(
+                "CHUNK-07",
+                f"the client of {name} acknowledged {listed}, which its application did not acknowledge",
+                None,
+                "client",
+            )
     if wanted - done:
         listed = ", ".join(map(str, sorted(wanted - done)))
-        return DEVIATIONS[CHUNK_DUPLICATES_NOT_ACKED].broken(f"{name} did not acknowledge {listed}")
+        return DEVIATIONS[CHUNK_DUPLICATES_NOT_ACKED].broken(f"the client of {name} did not acknowledge {listed}")
     return None
 
 
@@ -98,9 +103,7 @@ def _given_back(
     if any(isinstance(one, CommandSubscribe) for one in commands):
         return None  # it subscribed anew, and is sent everything
     if not asking and messages:
-        return Broken(
-            "CHUNK-07", f"{name} failed with messages, and its client did not ask for them again", None, "client"
-        )
+        return Broken("CHUNK-07", f"{name} nacked messages, but its client sent no redelivery request", None, "client")
     if consumer.kind in IN_ORDER or any(not one.positions for one in asking):
         return None
     named = {position for one in asking for position in one.positions}
@@ -108,16 +111,18 @@ def _given_back(
         lacking = [position for position in message.positions if position not in named]
         if lacking == list(message.positions[:-1]) and lacking:
             listed = ", ".join(map(str, lacking))
-            return DEVIATIONS[CHUNK_NACK_RETURNS_LAST_ONLY].broken(f"{name} requested redelivery without {listed}")
+            return DEVIATIONS[CHUNK_NACK_RETURNS_LAST_ONLY].broken(
+                f"the redelivery request of {name} leaves out {listed}"
+            )
         if lacking:
-            return _by_client(name, message, "given back", lacking)
+            return _by_client(name, message, "nacked", lacking)
     return None
 
 
 def _by_client(name: str, message: Message, what: str, lacking: list[Position]) -> Broken:
     listed = ", ".join(map(str, lacking))
-    told = f"{message.sequence_id} of {message.producer} was {what} by {name} without its entries {listed}"
-    return Broken("CHUNK-07", told, None, "client")
+    what = f"{name} {what} message {message.sequence_id} of {message.producer}"
+    return Broken("CHUNK-07", f"{what}, but its client left out the chunks at {listed}", None, "client")
 
 
 @carries("CHUNK-07")
@@ -133,11 +138,15 @@ def backlog_read(state: Chunking, key: Key, outcome: UnacknowledgedRead, known: 
     lost = [at for at in log if at in subscription.acknowledged and at in unacknowledged]
     if lost and not subscription.was_moved:
         listed = ", ".join(map(str, lost))
-        return Broken("CHUNK-07", f"the broker was sent an acknowledgment of {listed}, and has none", None, "broker")
+        return Broken(
+            "CHUNK-07", f"the broker received an ack of {listed} and still has it as unacknowledged", None, "broker"
+        )
     extra = [at for at in log if at not in subscription.acknowledged and at not in unacknowledged]
     if extra:
         listed = ", ".join(map(str, extra))
-        return Broken("CHUNK-07", f"nobody acknowledged {listed}, and the broker has it acknowledged", None, "broker")
+        return Broken(
+            "CHUNK-07", f"the broker has {listed} as acknowledged, but no consumer acknowledged it", None, "broker"
+        )
     after = replace(subscription, acknowledged=frozenset(at for at in log if at not in unacknowledged))
     exercised = (
         ("CHUNK-07",)

@@ -87,7 +87,9 @@ def _received(state: Chunking, key: Key, traffic: Traffic, known: frozenset[str]
     is_new = needed != before.lanes[0].deviations
     unknown = [deviation for deviation in needed if deviation not in known]
     if is_new and unknown:
-        return DEVIATIONS[unknown[0]].broken(f"{name} was sent whole messages that it did not deliver")
+        return DEVIATIONS[unknown[0]].broken(
+            f"the broker dispatched whole messages to {name}, which its client did not deliver"
+        )
     after = after.with_consumer(name, consumer)
     ordered = _in_order(after, key, name, pairs)
     if isinstance(ordered, Broken):
@@ -103,8 +105,10 @@ def _acknowledged_unasked(consumer: Consumer, subscription: Subscription, traffi
     unasked = {at for one in traffic.commands if isinstance(one, CommandAck) for at in one.positions} - allowed
     if not unasked:
         return None
-    what = f"{traffic.consumer} acknowledged {', '.join(map(str, sorted(unasked)))}"
-    return Broken("CHUNK-08", f"{what}, which its application did not, and which it did not discard", None, "client")
+    what = f"the client of {traffic.consumer} acknowledged {', '.join(map(str, sorted(unasked)))}"
+    return Broken(
+        "CHUNK-08", f"{what}, which its application did not acknowledge and the client did not discard", None, "client"
+    )
 
 
 def _digests(topic: Topic) -> dict[tuple[str, int], str]:
@@ -126,14 +130,14 @@ def _in_order(state: Chunking, key: Key, name: str, pairs: Pairs) -> Chunking | 
         return state.with_subscription(key, subscription)
     delivered = dict(subscription.delivered)
     seen: set[tuple[str, int]] = set(subscription.seen)
-    for one, message in pairs:
+    for _, message in pairs:
         this = (message.producer, message.sequence_id)
         asked = state.topics[key[0]].producers[message.producer].of(message.sequence_id)
         if this in seen or asked is None or asked.is_crafted:
             continue
         highest = delivered.get(message.producer, 0)
         if message.sequence_id < highest and not _was_stored_later(state.topics[key[0]], this, highest):
-            what = f"{name} received {message.sequence_id} of {message.producer} from {one.position} behind {highest}"
+            what = f"the client of {name} delivered message {message.sequence_id} of {message.producer} after {highest}"
             return Broken("CHUNK-05", what, None, "client")
         seen.add(this)
         delivered[message.producer] = max(highest, message.sequence_id)
@@ -186,7 +190,9 @@ def _all_came(state: Chunking, key: Key, exercised: set[str], deviations: list[s
         if lane.discarded - state.subscriptions[key].acknowledged:
             if CHUNK_DISCARDED_NOT_REDELIVERED not in known:
                 listed = ", ".join(map(str, sorted(lane.discarded)))
-                return DEVIATIONS[CHUNK_DISCARDED_NOT_REDELIVERED].broken(f"{name} discarded {listed}")
+                return DEVIATIONS[CHUNK_DISCARDED_NOT_REDELIVERED].broken(
+                    f"{name} discarded {listed} without a redelivery request"
+                )
             deviations.append(CHUNK_DISCARDED_NOT_REDELIVERED)
             forgiving = tuple(replace(one, discarded=frozenset()) for one in consumer.lanes)
             state = state.with_consumer(name, replace(consumer, lanes=forgiving))

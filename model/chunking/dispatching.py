@@ -98,10 +98,12 @@ def has_part_of_a_message(topic: Topic, positions: Collection[Position]) -> bool
 def _is_of_the_log(name: str, came: CommandMessage, stored: Mapping[Position, LoggedPart]) -> Broken | None:
     entry = stored.get(came.position)
     if entry is None:
-        return _by_broker("CHUNK-03", f"{name} was sent {came.part} from {came.position}, where the log has nothing")
+        return _by_broker(
+            "CHUNK-03", f"the broker dispatched {came.part} at {came.position} to {name}, but the log has no such entry"
+        )
     if (entry.producer, entry.part) != (came.producer, came.part):
-        what = f"{name} was sent {came.part} of {came.producer} from {came.position}"
-        return _by_broker("CHUNK-03", f"{what}, where the log has {entry.part} of {entry.producer}, or other bytes")
+        what = f"the broker dispatched {came.part} of {came.producer} at {came.position} to {name}"
+        return _by_broker("CHUNK-03", f"{what}, but the log has {entry.part} of {entry.producer} there, or other bytes")
     return None
 
 
@@ -120,16 +122,16 @@ def _sent(
         return replace(consumer, last=at) if consumer.is_rewound else replace(held, last=at)
     if consumer.asked_after is not None and topic.end > consumer.asked_after:
         # The broker may have been reading what it had not sent when the request arrived.
-        what = f"{name}, which requested redelivery, was sent {came.part} of {came.producer} from {at}"
+        what = f"after a redelivery request of {name} the broker dispatched {came.part} of {came.producer} at {at}"
         if at in consumer.holds:
             return DEVIATIONS[REDELIVERY_READS_IN_PARALLEL].broken(f"{what} twice")
         if last is not None and at > max(last, consumer.asked_after):
-            return DEVIATIONS[REDELIVERY_READS_IN_PARALLEL].broken(f"{what} after {last}, too early")
+            return DEVIATIONS[REDELIVERY_READS_IN_PARALLEL].broken(f"{what} right after {last}, skipping entries")
     rule = "CHUNK-07" if consumer.is_rewound else "CHUNK-05"
-    behind = f"behind {last}" if last is not None else "first"
+    after = f"after {last}" if last is not None else "first"
     left_out = ", ".join(map(str, _between(topic, subscription, last if last and at > last else None, at)))
-    why = f"though {left_out} is not acknowledged" if left_out else "though nothing was asked for again"
-    return _by_broker(rule, f"{name} was sent {came.part} of {came.producer} from {at} {behind}, {why}")
+    why = f"although {left_out} is not acknowledged" if left_out else "although no redelivery was requested"
+    return _by_broker(rule, f"the broker dispatched {came.part} of {came.producer} at {at} to {name} {after}, {why}")
 
 
 def _between(topic: Topic, subscription: Subscription, after: Position | None, before: Position) -> list[Position]:
@@ -166,14 +168,14 @@ def starved(
     owed: Sequence[Position],
 ) -> Broken:
     """Something must have come and did not."""
-    what = f"{len(owed)} entries, the first one at {owed[0]}, are not sent to subscription {key[1]} of {key[0]}"
+    what = f"the broker does not dispatch {len(owed)} entries from {owed[0]} on to subscription {key[1]} of {key[0]}"
     if subscription.was_left_with_chunks:
         return DEVIATIONS[CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER].broken(what)
     if _may_be_assigned_beyond_permits(topic, consumers, owed[0]):
         return DEVIATIONS[CHUNK_ASSIGNED_BEYOND_PERMITS].broken(what)
     is_unfinished = len({position for whole in wholes(topic.log) for position in whole}) < len(topic.log)
     if is_unfinished:
-        return _by_broker("CHUNK-09", f"{what}; there are messages that are not finished")
+        return _by_broker("CHUNK-09", f"{what}, while the log has unfinished messages")
     return _by_broker("CHUNK-03", what)
 
 

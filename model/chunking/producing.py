@@ -108,7 +108,7 @@ def log_read(state: Chunking, name: str, entries: Sequence[LoggedPart], known: f
     exercised: set[str] = set()
     deviations: tuple[str, ...] = ()
     for producer_name in sorted({entry.producer for entry in entries} - topic.producers.keys()):
-        return Broken("CHUNK-03", f"the log has entries of {producer_name}, which never sent any", None, "broker")
+        return Broken("CHUNK-03", f"the log has entries of producer {producer_name}, which sent none", None, "broker")
     for producer_name, producer in topic.producers.items():
         own = [entry for entry in entries if entry.producer == producer_name]
         judged = _of_producer(topic, producer_name, producer, own, known)
@@ -130,7 +130,7 @@ def _of_producer(
     unknown = tuple(deviation for deviation in explained if deviation not in known)
     if unknown:
         listed = ", ".join(str(entry.part) for entry in own)
-        return storing.broken_by(unknown, f"of {name} the log has: {listed}")
+        return storing.broken_by(unknown, f"the log has these entries of producer {name}: {listed}")
     broken = sending.stored(topic, name, producer, own)
     if broken is None and not explained:
         broken = sending.confirmed_is_whole(topic, name, producer, own)
@@ -169,11 +169,11 @@ def rate_read(state: Chunking, session: Session, operation: ReadChunkRate, outco
     acts = [act for producer in topic.producers.values() for act in producer.acts if isinstance(act, Life)]
     were_any = any(send.is_chunk for act in acts for send in act.sends)
     are_now = any(send.is_chunk for life in outcome.sent.lives for send in life.sends)
-    what = f"the stats of {operation.topic} have a rate of {outcome.rate:g} chunks a second"
+    what = f"the stats of {operation.topic} show {outcome.rate:g} chunks per second"
     if are_now and (outcome.rate <= 0 or not outcome.is_chunked):
         return Broken("CHUNK-10", f"{what} while chunks are published", None, "broker")
     if not were_any and (outcome.rate > 0 or outcome.is_chunked):
-        return Broken("CHUNK-10", f"{what}, and no chunk was ever published", None, "broker")
+        return Broken("CHUNK-10", f"{what}, although no chunk was ever published", None, "broker")
     return replace(judged, exercised=(*judged.exercised, "CHUNK-10")) if are_now else judged
 
 

@@ -161,8 +161,10 @@ def held_against(
     for one, message in pairs:
         wanted = digests.get((message.producer, message.sequence_id))
         if wanted is not None and one.digest != wanted:
-            what = f"{name} received {message.sequence_id} of {message.producer} from {one.position}"
-            return _by_client("CHUNK-04", f"{what}, and its {one.size_bytes} bytes are not those that were sent")
+            what = (
+                f"the client of {name} delivered message {message.sequence_id} of {message.producer} at {one.position}"
+            )
+            return _by_client("CHUNK-04", f"{what} with {one.size_bytes} bytes that differ from those sent")
     return replace(consumer, lanes=settled(lanes, given), held=(*consumer.held, *pairs)), pairs
 
 
@@ -172,25 +174,29 @@ def _blame(name: str, lane: Lane, given: Sequence[Delivery]) -> Broken:
     came = [one.position for one in given]
     for position in came:
         if position not in owed:
-            return _by_client("CHUNK-04", f"{name} received a message at {position} that is not whole with it")
+            return _by_client(
+                "CHUNK-04", f"the client of {name} delivered a message at {position}, where no message is complete"
+            )
         if came.count(position) > sum(message.position == position for message in lane.owed):
-            return _by_client("CHUNK-04", f"{name} received the message at {position} more than once")
+            return _by_client("CHUNK-04", f"the client of {name} delivered the message at {position} more than once")
     lost = [message for message in lane.owed[lane.optional :] if message.position not in came]
     if not lost:
         listed = ", ".join(map(str, came))
-        return _by_client("CHUNK-05", f"{name} received messages in another order than that of the log: {listed}")
+        return _by_client(
+            "CHUNK-05", f"the client of {name} delivered the messages not in the order of the log, but as {listed}"
+        )
     message = lost[0]
-    what = f"{name} was sent all of {message.sequence_id} of {message.producer}, up to {message.position}"
+    whole = f"message {message.sequence_id} of {message.producer}, whose last chunk is at {message.position}"
     for rule in ("CHUNK-08", "CHUNK-06", "CHUNK-09"):
         if rule in lane.rules:
-            return _by_client(rule, f"{what}, and did not deliver it; {_MEANWHILE[rule]}")
-    return _by_client("CHUNK-04", f"{what}, and did not deliver it")
+            return _by_client(rule, f"the client of {name} did not deliver {whole}, while {_MEANWHILE[rule]}")
+    return _by_client("CHUNK-04", f"the client of {name} did not deliver {whole}")
 
 
 _MEANWHILE = {
-    "CHUNK-06": "others were under way besides",
-    "CHUNK-08": "others were discarded",
-    "CHUNK-09": "another one is not finished",
+    "CHUNK-06": "it had buffers of other messages",
+    "CHUNK-08": "it discarded others",
+    "CHUNK-09": "another one was unfinished",
 }
 
 

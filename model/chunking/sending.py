@@ -33,13 +33,17 @@ def answered(name: str, asked: Sequence[Asked], lives: Sequence[Life], *, limit_
         if one.error == TOO_LARGE:
             if one.is_split_allowed:
                 return _by_client(
-                    "CHUNK-01", f"{one.sequence_id} of {name} was refused as too large, and could be split"
+                    "CHUNK-01",
+                    f"the client of {name} refused message {one.sequence_id} as too large despite chunking",
                 )
             if one.size_bytes < limit_bytes // 2 or one.sequence_id in sent:
-                return _by_client("CHUNK-01", f"{one.sequence_id} of {name} was refused as too large, but it was sent")
+                return _by_client(
+                    "CHUNK-01",
+                    f"the client of {name} refused message {one.sequence_id} as too large, but it fits, or was sent",
+                )
         elif not one.is_split_allowed and one.compression == "none" and one.size_bytes >= limit_bytes:
-            what = f"{one.sequence_id} of {name} ({one.size_bytes} bytes) is over the limit of {limit_bytes}"
-            return _by_client("CHUNK-01", f"{what}, may not be split, and was not refused as that")
+            what = f"the client of {name} did not refuse message {one.sequence_id} ({one.size_bytes} bytes)"
+            return _by_client("CHUNK-01", f"{what}, above the limit of {limit_bytes} and without chunking")
     return None
 
 
@@ -57,11 +61,16 @@ def passed(name: str, lives: Iterable[Life]) -> Broken | None:
                     send.chunks,
                     send.total_bytes,
                 ):
-                    return _by_client("CHUNK-02", f"{send} of {name} does not say the same of its message as others do")
+                    return _by_client(
+                        "CHUNK-02", f"the metadata of {send} of {name} contradicts that of other chunks with its uuid"
+                    )
                 if not 0 <= send.chunk_id < send.chunks:
-                    return _by_client("CHUNK-02", f"there is no such chunk: {send} of {name}")
+                    return _by_client(
+                        "CHUNK-02",
+                        f"the client of {name} sent {send}, whose chunk id is not below its number of chunks",
+                    )
             if before is not None and not _follows(before, send):
-                return _by_client("CHUNK-03", f"{name} sent {send} right behind {before}")
+                return _by_client("CHUNK-03", f"the client of {name} sent {send} right after {before}")
             before = send
     return None
 
@@ -87,26 +96,34 @@ def stored(topic: Topic, name: str, producer: Producer, entries: Sequence[Logged
 
 
 def _as_it_should_be(topic: Topic, name: str, asked: Asked, whole: Sequence[LoggedPart]) -> Broken | None:
-    what = f"{asked.sequence_id} of {name}"
+    what = f"message {asked.sequence_id} of {name}"
     is_split = whole[0].part.is_chunk
     sizes = [entry.size_bytes for entry in whole]
     room_bytes = room(limit_bytes=topic.limit_bytes, metadata_bytes=whole[0].metadata_bytes)
     if is_split and not asked.is_split_allowed:
-        return _by_client("CHUNK-01", f"{what} was split, though chunking is off")
+        return _by_client("CHUNK-01", f"the client split {what}, although chunking is disabled")
     total = sum(sizes)
     if asked.compression == "none" and total != asked.size_bytes:
-        return _by_client("CHUNK-02", f"the chunks of {what} have {total} bytes, and its payload {asked.size_bytes}")
+        return _by_client(
+            "CHUNK-02", f"the chunks of {what} have {total} bytes, but its payload has {asked.size_bytes}"
+        )
     should = split(uuid="", sequence_id=asked.sequence_id, payload_bytes=total, room_bytes=room_bytes)
     if is_split and len(should) == 1:
-        return _by_client("CHUNK-01", f"{what} was split, though its {total} bytes fit into {room_bytes}")
+        return _by_client("CHUNK-01", f"the client split {what}, although its {total} bytes fit into {room_bytes}")
     if not is_split and len(should) > 1:
-        return _by_client("CHUNK-01", f"{what} was not split, though its {total} bytes do not fit into {room_bytes}")
+        return _by_client(
+            "CHUNK-01", f"the client did not split {what}, although its {total} bytes do not fit into {room_bytes}"
+        )
     if [chunk.end - chunk.start for chunk in should] != sizes:
-        return _by_client("CHUNK-02", f"{what} was split into {sizes}, of a room of {room_bytes} bytes")
+        return _by_client(
+            "CHUNK-02", f"the client split {what} into chunks of {sizes} bytes, but {room_bytes} fit into one"
+        )
     if is_split and any(entry.part.total_bytes != total for entry in whole):
-        return _by_client("CHUNK-02", f"chunks of {what} say a total of {whole[0].part.total_bytes}, and have {total}")
+        return _by_client(
+            "CHUNK-02", f"the chunks of {what} have {total} bytes, but their metadata says {whole[0].part.total_bytes}"
+        )
     if not is_split and asked.compression == "none" and whole[0].part.digest != asked.digest:
-        return _by_client("CHUNK-03", f"the payload of {what} is not what was sent")
+        return _by_client("CHUNK-03", f"the stored payload of {what} differs from the one that was sent")
     return None
 
 
@@ -117,6 +134,6 @@ def confirmed_is_whole(topic: Topic, name: str, producer: Producer, entries: Seq
     for asked in producer.asked:
         if asked.is_confirmed and not asked.is_crafted and asked.sequence_id not in there:
             rule = "CHUNK-13" if topic.deduplication else "CHUNK-03"
-            because = f"{asked.sequence_id} of {name} was confirmed, and its chunks are not all in the log"
-            return _by_client(rule, f"{because}, although the broker stored whatever passed to it")
+            because = f"the client of {name} confirmed message {asked.sequence_id} without all of its chunks in the log"
+            return _by_client(rule, f"{because}, although the broker stored every chunk that it received")
     return None

@@ -160,9 +160,9 @@ def _why(name: str, lives: Sequence[Life], sends: Sequence[Part], entries: Seque
     for life in lives:
         for sequence_id, position in life.receipts:
             if position is not None and (position not in stored or stored[position].part.sequence_id != sequence_id):
-                return f"the broker confirmed {sequence_id} of {name} at {position}, and the log has it not there"
+                return f"the log does not have message {sequence_id} of {name} at {position}, where it was confirmed"
     for entry in entries:
         if entry.part not in sends:
-            return f"the log has {entry.part} of {name} at {entry.position}, which did not pass to the broker like that"
+            return f"the log has {entry.part} of {name} at {entry.position}, which the broker did not receive"
     listed = ", ".join(str(entry.part) for entry in entries)
-    return f"the log has {name}'s entries in no order that follows from what passed to the broker: {listed}"
+    return f"what the broker received from {name} does not explain its entries in the log: {listed}"

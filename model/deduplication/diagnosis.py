@@ -37,7 +37,7 @@ def for_answer(lanes: Lanes, entry: Entry, answer: Answer, background: Backgroun
     """The rule that this answer breaks, no state of the lane allowing it."""
     lane = _likeliest(lanes)
     if not background.enabled:
-        return Broken("DEDUP-01", f"deduplication is off, and yet {entry} was not simply stored: {_words(answer)}")
+        return Broken("DEDUP-01", f"deduplication is disabled, but {entry} was not stored; {_words(answer)}")
     match answer:
         case Stored(position):
             return _for_stored(lane, entry, f"{entry} was stored at {position}", background)
@@ -46,64 +46,68 @@ def for_answer(lanes: Lanes, entry: Entry, answer: Answer, background: Backgroun
         case Refused(code, message):
             return _for_refusal(lane, entry, code, f"{code}: {message}" if message else code, background)
         case Unknown():
-            return Broken("DEDUP-02", f"no state of the producer allows that {entry} was sent at all")
+            return Broken("DEDUP-02", f"{entry} could not be sent in any possible state of the producer")
         case _:
             assert_never(answer)
 
 
 def _for_stored(lane: Lane, entry: Entry, what: str, background: Background) -> Broken:
-    highest = f"{lane.written} is stored already" if lane.written != NONE else "nothing counted is stored"
+    highest = f"{lane.written} was stored before" if lane.written != NONE else "no highest id was stored before"
     if entry.highest <= lane.written:
         if lane.moved:
-            return Broken("DEDUP-12", f"{what} once more after the topic was reloaded, though {highest}")
+            return Broken("DEDUP-12", f"{what} after the topic was reloaded, although {highest}")
         if background.snapshot_failed:
-            return Broken("DEDUP-11", f"{what} once more after a snapshot had failed, though {highest}")
-        return Broken("DEDUP-03", f"{what}, though {highest}")
+            return Broken("DEDUP-11", f"{what} after a snapshot had failed, although {highest}")
+        return Broken("DEDUP-03", f"{what}, although {highest}")
     if observer.overlaps(lane, entry.lowest, entry.highest):
-        return Broken("DEDUP-03", f"{what}, though {highest} and it begins at or below that")
-    return Broken("DEDUP-04", f"{what}, though a write of {lane.pushed} was pending or had failed")
+        return Broken("DEDUP-03", f"{what}, although {highest} and the batch begins at or below that id")
+    return Broken("DEDUP-04", f"{what}, although the write of {lane.pushed} was in flight or had failed")
 
 
 def _for_duplicate(lane: Lane, entry: Entry, background: Background) -> Broken:
-    what = f"{entry} was confirmed as a duplicate and not stored, though the highest id stored is {lane.written}"
+    what = f"{entry} was confirmed as a duplicate, although the highest stored id is {lane.written}"
     if lane.failed and lane.pushed >= entry.lowest:
         return Broken("DEDUP-04", f"{what} and the write of {lane.pushed} had not succeeded")
     if background.others >= entry.highest:
-        return Broken("DEDUP-07", f"{what} (another producer, or another topic, has {background.others})")
+        return Broken("DEDUP-07", f"{what} ({background.others} is stored for another producer or topic)")
     if lane.moved:
         return Broken("DEDUP-12", f"{what}; the topic was reloaded just before")
     if background.lost >= entry.lowest:
         return Broken("DEDUP-06", f"{what}; a write up to {background.lost} had failed before")
     if observer.is_about_something_old(lane, entry):
-        return Broken("DEDUP-14", f"{what}; an entry about the same is stored under another id")
+        return Broken("DEDUP-14", f"{what}; an entry with the same content is stored under another id")
     return Broken("DEDUP-02", what)
 
 
 def _for_refusal(lane: Lane, entry: Entry, code: str, error: str, background: Background) -> Broken:
     if observer.is_duplicate(lane, entry.highest):
         rule = "DEDUP-05" if code == UNKNOWN_STATUS else "DEDUP-03"
-        return Broken(rule, f"{entry} was refused ({error}), though {lane.written} is stored and nothing was in flight")
+        return Broken(
+            rule, f"{entry} was refused ({error}), although {lane.written} is stored and nothing was in flight"
+        )
     if lane.failed or background.lost >= entry.lowest:
-        return Broken("DEDUP-06", f"{entry} was refused ({error}) after an earlier write had failed and was over")
-    what = f"{entry} is new (the highest id stored is {lane.written}) and was refused ({error})"
+        return Broken(
+            "DEDUP-06", f"{entry} was refused ({error}) after an earlier write had failed and the broker had recovered"
+        )
+    what = f"{entry} was refused ({error}), although the highest stored id is {lane.written}"
     if lane.moved:
-        return Broken("DEDUP-12", f"{what} after the topic was reloaded")
+        return Broken("DEDUP-12", f"{what}; the topic was reloaded just before")
     if NONE < lane.written < entry.lowest - 1:
-        return Broken("DEDUP-08", f"{what}; there is a gap between the two")
+        return Broken("DEDUP-08", f"{what}; the ids between them were never sent")
     if code == UNKNOWN_STATUS:
-        return Broken("DEDUP-05", f"{what}, as if a write was in flight")
+        return Broken("DEDUP-05", f"{what} and no write was in flight")
     return Broken("DEDUP-02", what)
 
 
 def for_policy(topic: str, deduplication: str) -> Broken:
     """The rule that is broken when a topic does not follow the policy that switches its deduplication."""
-    return Broken("DEDUP-01", f"deduplication of {topic} was switched by a policy, and is {deduplication} still")
+    return Broken("DEDUP-01", f"a policy changed the deduplication of {topic}, but it is still {deduplication}")
 
 
 def for_setting(deduplication: str) -> Broken:
     """The rule that is broken when a topic without a policy does not follow the setting of its broker."""
-    what = "deduplication was switched by a setting of the broker, and of a topic without a policy"
-    return Broken("DEDUP-01", f"{what} it is {deduplication} still")
+    what = "the broker's setting changed deduplication, but on a topic without a policy"
+    return Broken("DEDUP-01", f"{what} it is still {deduplication}")
 
 
 def for_opening(lanes: Lanes, last_sequence_id: int, background: Background) -> Broken:
@@ -112,13 +116,13 @@ def for_opening(lanes: Lanes, last_sequence_id: int, background: Background) -> 
     possible = " or ".join(str(n) for n in sorted({lane.written for lane in lanes}))
     what = f"the reopened producer got last sequence id {last_sequence_id}, but the highest stored id is {possible}"
     if background.others == last_sequence_id and all(lane.written < last_sequence_id for lane in lanes):
-        return Broken("DEDUP-07", f"{what}; {last_sequence_id} is of another producer, or on another topic")
+        return Broken("DEDUP-07", f"{what}; {last_sequence_id} is stored for another producer or topic")
     if lane.moved:
         return Broken("DEDUP-12", f"{what}; the topic was reloaded just before")
     if last_sequence_id < lane.written <= lane.persisted and lane.kept[-1].position is None:
-        return Broken("DEDUP-04", f"{what}, because that was confirmed as a duplicate")
+        return Broken("DEDUP-04", f"{what}; that entry was confirmed as a duplicate")
     if any(k.told for k in lane.kept) and last_sequence_id < lane.written:
-        return Broken("DEDUP-09", f"{what}, as it got before")
+        return Broken("DEDUP-09", f"{what}, as an earlier ProducerSuccess said")
     if background.snapshot_failed and last_sequence_id < lane.written:
         return Broken("DEDUP-11", f"{what}; a snapshot had failed before")
     return Broken("DEDUP-09", what)
@@ -128,9 +132,9 @@ def for_snapshot(lanes: Lanes, what: str, highest: int, position: Position) -> B
     """The rule that is broken when no state of a lane has what the snapshot has: nothing too old, nothing made up."""
     top = max(lane.written for lane in lanes)
     if highest > top:
-        return Broken("DEDUP-10", f"{what}, of which only {top} was persisted")
+        return Broken("DEDUP-10", f"{what}, of which only ids up to {top} were persisted")
     up_to = min(observer.written_up_to(lane, position) for lane in lanes)
-    return Broken("DEDUP-10", f"{what}, whose {up_to} is stored before that")
+    return Broken("DEDUP-10", f"{what}, whose id {up_to} is stored before that position")
 
 
 def for_log(lanes: Lanes, producer: str, found: Sequence[LoggedEntry], *, moves: int, enabled: bool) -> Broken:
@@ -145,8 +149,10 @@ def for_log(lanes: Lanes, producer: str, found: Sequence[LoggedEntry], *, moves:
         if logged.count(entry.entry) > max(1, kept.count(entry.entry)) or entry.entry not in kept:
             return _for_extra(lane, producer, entry, found, moves=moves, enabled=enabled)
     if kept != logged:
-        return Broken("DEDUP-08", f"the log has {producer}'s entries in another order: {_listed(logged)}")
-    return Broken("DEDUP-02", f"the log has {producer}'s entries at other positions than the broker confirmed")
+        return Broken("DEDUP-08", f"the log has the entries of {producer} out of order: {_listed(logged)}")
+    return Broken(
+        "DEDUP-02", f"the log does not have the entries of {producer} at the positions that the broker confirmed"
+    )
 
 
 def _for_missing(producer: str, kept: Kept, *, moves: int) -> Broken:
@@ -167,7 +173,7 @@ def _for_extra(
     if sum(entry.entry == logged.entry for entry in found) > 1:
         return Broken("DEDUP-03", what)
     if moves:
-        return Broken("DEDUP-12", f"{what}, nor known after the topic was reloaded")
+        return Broken("DEDUP-12", f"{what}; the topic was reloaded in between")
     stored_already = any(k.highest >= logged.entry.highest for k in lane.kept[lane.since :])
     return Broken("DEDUP-03" if stored_already else "DEDUP-04", what)
 
@@ -193,7 +199,7 @@ def _words(answer: Answer) -> str:
         case Refused(code, message):
             return f"it was refused ({code}: {message})"
         case Unknown(why):
-            return f"no answer ({why})"
+            return f"it got no answer ({why})"
         case _:
             assert_never(answer)
 

@@ -142,9 +142,14 @@ def _positions_follow(answers: Sequence[Answer], behind: Position | None) -> Bro
     positions = [answer.position for answer in answers if isinstance(answer, Stored)]
     for position in positions:
         if behind is not None and position <= behind:
-            return Broken("DEDUP-02", f"an entry was stored at {position}, which is not behind {behind}")
+            return Broken(
+                "DEDUP-02",
+                f"an entry was stored at {position}, which is not after {behind}, confirmed before it was sent",
+            )
     if len(set(positions)) < len(positions):
-        return Broken("DEDUP-02", f"two entries were confirmed at one position, of {sorted(positions)}")
+        return Broken(
+            "DEDUP-02", f"two entries were confirmed at one position of {', '.join(map(str, sorted(positions)))}"
+        )
     return None
 
 
@@ -251,12 +256,14 @@ def log_read(view: TopicView, entries: Sequence[LoggedEntry]) -> Allowed[TopicVi
     """The whole log was read back while nothing was in flight."""
     for before, after in pairwise(entries):
         if after.position <= before.position:
-            return Broken("DEDUP-02", f"the log has {after.position} behind {before.position}")
+            return Broken("DEDUP-02", f"the log has {after.position} after {before.position}")
     deviations: tuple[str, ...] = ()
     by_producer: dict[str, list[LoggedEntry]] = {name: [] for name in view.lanes}
     for logged in entries:
         if logged.producer not in by_producer:
-            return Broken("DEDUP-07", f"the log has an entry of {logged.producer}, which never sent to this topic")
+            return Broken(
+                "DEDUP-07", f"the log has an entry of producer {logged.producer}, which never sent to this topic"
+            )
         by_producer[logged.producer].append(logged)
     for name, found in by_producer.items():
         lanes = view.lanes[name]
@@ -278,7 +285,9 @@ def snapshot_read(view: TopicView, position: Position, producers: Mapping[str, i
     A producer may be missing only if it has nothing up to the position, or there are too many for the room.
     """
     if len(producers) > view.snapshot_room:
-        return Broken("DEDUP-10", f"the snapshot holds {len(producers)} producers, more than {view.snapshot_room}")
+        return Broken(
+            "DEDUP-10", f"the snapshot has {len(producers)} producers, above the limit of {view.snapshot_room}"
+        )
     is_crowded = len(view.lanes) > view.snapshot_room
     deviations: tuple[str, ...] = ()
     for name in dict.fromkeys([*view.lanes, *producers]):

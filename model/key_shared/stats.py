@@ -40,7 +40,7 @@ def not_split(receivers: Sequence[Receiver]) -> Broken | None:
     following = AUTO_SPLIT_HASHES.first
     for own in sorted(own for one in receivers for own in one.ranges):
         if own.first != following:
-            return Broken("KEY-12", f"the range {own} begins where that from {following} on should")
+            return Broken("KEY-12", f"the ranges of consumers have {own} where one from {following} on must begin")
         following = own.last + 1
     if following != AUTO_SPLIT_HASHES.last + 1:
         return Broken("KEY-12", f"the ranges of consumers end at {following - 1}, not at {AUTO_SPLIT_HASHES.last}")
@@ -57,8 +57,8 @@ class Mismatch:
     shown: int
 
     def __str__(self) -> str:
-        what = f"hash {self.hashed} waits for {self.waits_for} entries of {self.consumer}"
-        return f"{what}, and the broker shows {self.shown}"
+        what = f"hash {self.hashed} drains for {self.waits_for} entries that are unacknowledged at {self.consumer}"
+        return f"{what}, but the stats show {self.shown}"
 
 
 def mismatches(
@@ -126,10 +126,12 @@ def wrong_sums(outcome: DueReceived) -> Broken | None:
         sum(read.cleared for read in outcome.consumers),
     )
     shown = (outcome.draining, outcome.unacknowledged, outcome.cleared)
-    names = ("hashes draining", "messages of them", "hashes cleared")
+    names = ("draining hashes", "unacknowledged messages of draining hashes", "cleared hashes")
     for what, one, other in zip(names, of_consumers, shown, strict=True):
         if one != other:
-            return Broken("KEY-11", f"the broker shows {other} {what} for the subscription, {one} for its consumers")
+            return Broken(
+                "KEY-11", f"the stats show {other} {what} for the subscription, but {one} in total for its consumers"
+            )
     return None
 
 
@@ -151,8 +153,10 @@ def miscounted(
         gone = [hashed for hashed, name in before.items() if name == read.consumer and hashed not in still]
         missing = cleared[read.consumer] + len(gone) - read.cleared
         if missing > 0:
-            what = f"{len(gone)} hashes of {read.consumer} were cleared since {cleared[read.consumer]} were counted"
-            because = f"{what}, and the broker counts {read.cleared}"
+            what = (
+                f"{len(gone)} hashes of {read.consumer} were cleared after the stats had shown {cleared[read.consumer]}"
+            )
+            because = f"{what}, but they now show {read.cleared}"
             owners = [owner_of(hashed, receivers) for hashed in gone]
             back = [owner for owner in owners if owner is not None and owner.name == read.consumer]
             if missing <= len(back):

@@ -47,11 +47,11 @@ def replicated_in_order(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
         for source in topic.clusters:
             own, here = logs[source].messages(source), log.messages(source)
             if unknown := set(here) - topic.all_published:
-                yield f"{target} has {min(unknown)} from {source}, where it was never published"
+                yield f"{target} has {min(unknown)} of {source}, but it was never published there"
             is_again = read is not None and (source, target) in read.reconnected
             twice = [message for message, times in Counter(here).items() if times > 1]
             if twice and (topic.deduplication or not is_again):
-                because = f"{target} has {twice[0]} from {source} twice"
+                because = f"{target} has {twice[0]} of {source} twice"
                 yield Deviating(RECOVERY_IGNORES_REPLICATOR_POSITIONS, because) if target in topic.moved else because
             if target != source:
                 yield from _as_there(topic, source, target, own, tuple(dict.fromkeys(here)))
@@ -63,12 +63,12 @@ def _as_there(
     """What came first to a cluster is what another one had first; and once all has come through, that is everything."""
     small = tuple(message for message in own if message in first or message not in topic.nearly_full)
     if first != own[: len(first)]:
-        because = f"{target} has {', '.join(first)} from {source}, which has {', '.join(own)}"
+        because = f"{target} has {', '.join(first)} of {source}, but {source} has {', '.join(own)}"
         yield Deviating(TOO_LARGE_TO_REPLICATE, because) if first == small[: len(first)] else because
     lacking = [message for message in own if message not in first]
     if topic.is_settled and topic.is_replicated and lacking:
         unexplained = [message for message in lacking if message in small]
-        because = f"{target} lacks {(unexplained or lacking)[0]} of {source}, though all has come through since"
+        because = f"{target} lacks {(unexplained or lacking)[0]} of {source}, although replication has caught up"
         yield because if unexplained else Deviating(TOO_LARGE_TO_REPLICATE, because)
     if first:
         yield None
@@ -97,7 +97,7 @@ def none_without_news(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
                 begun_anew -= 1
             else:
                 at = log.entries[after.requests[0]].position
-                yield f"{log.cluster} began a snapshot at {at}, and nothing was published since {done.name} did"
+                yield f"{log.cluster} began a snapshot at {at}, with nothing published since {done.name} began"
 
 
 def _completed_before(log: Log, snapshot: SnapshotSeen) -> SnapshotSeen | None:
@@ -124,7 +124,7 @@ def none_while_disconnected(topic: ReplicatedTopic, logs: Logs) -> Iterator[Show
             is_news = any(e.message and since_ms < e.published_ms < news_by_ms for e in logs[source].entries)
             if within:
                 at = within[0].position
-                because = f"{source} began a snapshot at {at}, while its replicator to {target} was not connected"
+                because = f"{source} began a snapshot at {at} while its replicator to {target} was not connected"
                 # While a topic is loaded its cluster may have no replicators yet, of which one could be disconnected.
                 yield Deviating(REQUEST_BEFORE_REPLICATOR_EXISTS, because) if source in topic.moved else because
             elif is_news:
@@ -143,11 +143,11 @@ def answered_with_the_last_position(_: ReplicatedTopic, logs: Logs) -> Iterator[
                 case SnapshotResponse(snapshot, _, position) if entry.origin == cluster:
                     begun = asked.get(snapshot)
                     if begun is None:
-                        yield f"{cluster} answered at {entry.position} for snapshot {snapshot}, which nobody asked for"
+                        yield f"{cluster} has a response at {entry.position} for snapshot {snapshot} without a request"
                     elif not log.entries[begun].position <= position < entry.position:
                         yield (
-                            f"{cluster} answered at {entry.position} that its last position was {position}; "
-                            f"it was asked at {log.entries[begun].position}"
+                            f"the response of {cluster} at {entry.position} has position {position}; "
+                            f"the request was at {log.entries[begun].position}"
                         )
                     else:
                         yield None
@@ -175,7 +175,7 @@ def answered_once(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
             if read is not None and {(cluster, origin), (origin, cluster)} & set(read.reconnected):
                 continue
             if given[snapshot] > times:
-                yield f"{cluster} was asked {times} times for snapshot {snapshot}, and answered {given[snapshot]} times"
+                yield f"{cluster} sent {given[snapshot]} responses to {times} requests of snapshot {snapshot}"
             elif given[snapshot]:
                 yield None
 
@@ -190,7 +190,7 @@ def made_of_first_answers(_: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
             if taken.positions.get(answer.cluster) == answer.position:
                 yield (
                     f"snapshot {snapshot.name} of {log.cluster} has {answer.position} of {answer.cluster}, whose first "
-                    f"answer was {first[answer.cluster]}"
+                    f"response has {first[answer.cluster]}"
                 )
             else:
                 yield None
@@ -207,13 +207,11 @@ def made_of_answers(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
             yield Deviating(REQUEST_BEFORE_REPLICATOR_EXISTS, because) if log.cluster in topic.moved else because
         elif wrong := set(taken.positions.items()) - told:
             cluster, position = min(wrong)
-            yield f"snapshot {snapshot.name} of {log.cluster} has {position} of {cluster}, which never told that"
+            yield f"snapshot {snapshot.name} of {log.cluster} has {position} of {cluster}, but no response has it"
         elif taken.local not in {log.entries[answer.index].position for answer in answers}:
-            yield f"snapshot {snapshot.name} of {log.cluster} is for {taken.local}, where no answer is"
+            yield f"snapshot {snapshot.name} of {log.cluster} has local position {taken.local}, where no response is"
         elif is_too_early(log, snapshot, answers):
-            because = (
-                f"snapshot {snapshot.name} of {log.cluster} is for {taken.local}, and an answer stands behind that"
-            )
+            because = f"snapshot {snapshot.name} of {log.cluster} has local position {taken.local}, before a response"
             yield Deviating(SNAPSHOT_NOT_AT_HIGHEST_RESPONSE, because)
         else:
             yield None
@@ -234,7 +232,7 @@ def made_in_two_rounds(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
         if not lacking:
             yield None
             continue
-        because = f"{log.cluster} completed snapshot {snapshot.name} without a second answer of {min(lacking)}"
+        because = f"{log.cluster} completed snapshot {snapshot.name} without a second response from {min(lacking)}"
         yield (
             Deviating(FIRST_ROUND_RESPONSE_COUNTS_TWICE, because) if lacking <= repeated(snapshot, answers) else because
         )
@@ -250,7 +248,7 @@ def none_too_late(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
             if snapshot.taken_index is not None:
                 took_ms = log.entries[snapshot.taken_index].published_ms - begun_ms
                 if took_ms > longest_ms:
-                    yield f"{log.cluster} completed snapshot {snapshot.name} after {took_ms} ms"
+                    yield f"{log.cluster} completed snapshot {snapshot.name} after {took_ms} ms, later than its timeout"
             elif snapshot.answers:
                 # When an answer came is not written down; it came behind what this cluster itself had written before.
                 own = [
@@ -283,18 +281,18 @@ def _updates_of(log: Log, cursor: ClusterCursor, known_until_ms: float) -> Itera
         complete_by_then = [one for one in alike if one[0] < index]
         if not alike:
             told = _told(update.positions)
-            yield f"{log.cluster} updated {cursor.subscription} at {at} to {told}, which is no snapshot"
+            yield f"the update of {cursor.subscription} by {log.cluster} at {at} has {told}, which is no snapshot"
         elif not complete_by_then:
-            yield f"{log.cluster} updated {cursor.subscription} at {at} to a snapshot that was not complete"
+            yield f"the update of {cursor.subscription} by {log.cluster} at {at} has a snapshot that was not complete"
         elif log.entries[index].published_ms >= known_until_ms:
             yield None
         elif not is_passed(cursor, local := complete_by_then[0][1].local):
             yield (
-                f"{log.cluster} updated {cursor.subscription} at {at} to the snapshot for {local}, and "
-                f"mark-delete is {cursor.mark_delete}"
+                f"the update of {cursor.subscription} by {log.cluster} at {at} has the snapshot at {local}, but "
+                f"the mark-delete position is {cursor.mark_delete}"
             )
         elif complete_by_then[-1][0] < latest:
-            yield f"{log.cluster} updated {cursor.subscription} at {at} to a snapshot before that of the last update"
+            yield f"the update of {cursor.subscription} by {log.cluster} at {at} has an older snapshot than the last"
         else:
             latest = complete_by_then[0][0]
             yield None
@@ -323,8 +321,8 @@ def the_latest_is_published(topic: ReplicatedTopic, logs: Logs) -> Iterator[Show
                 continue
             if published is None or published < snapshot.local:
                 because = (
-                    f"{cluster} has {subscription} at {cursor.mark_delete}, had cached the snapshot for "
-                    f"{snapshot.local} before it came there, and published {published or 'nothing'}"
+                    f"{cluster} has {subscription} at {cursor.mark_delete} and had cached the earlier snapshot at "
+                    f"{snapshot.local}, but its last update is {f'at {published}' if published else 'missing'}"
                 )
                 yield (
                     Deviating(SNAPSHOT_CACHE_NOT_RECOVERED, because)
@@ -362,8 +360,8 @@ def updates_are_cached_snapshots(topic: ReplicatedTopic, logs: Logs) -> Iterator
             if len(later) >= topic.made.cached:
                 at = log.entries[index].position
                 yield (
-                    f"{cluster} updated {subscription} at {at} to a snapshot behind which it had read {len(later)} "
-                    f"others; it keeps {topic.made.cached}"
+                    f"the update of {subscription} by {cluster} at {at} has a snapshot that {len(later)} "
+                    f"later ones had driven out of its cache of {topic.made.cached}"
                 )
 
 
@@ -378,15 +376,15 @@ def updates_take_effect(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
                 for cluster, position in update.positions.items():
                     there = logs[cluster].cursor(cursor.subscription)
                     if there is None:
-                        yield f"{log.cluster} updated {cursor.subscription}, and {cluster} has no such subscription"
+                        yield f"{cluster} has no subscription {cursor.subscription} despite an update by {log.cluster}"
                     elif not there.is_replicated and topic.own.get((cursor.subscription, cluster)) is False:
                         continue
                     elif not there.is_replicated:
-                        yield f"{cluster} has {cursor.subscription}, which {log.cluster} updated, and not replicated"
+                        yield f"{cursor.subscription} is not replicated in {cluster} despite an update by {log.cluster}"
                     elif there.mark_delete < position:
                         yield (
-                            f"{log.cluster} updated {cursor.subscription} to {position} of {cluster}, "
-                            f"which is at {there.mark_delete}"
+                            f"{log.cluster} sent an update of {cursor.subscription} with {position} of {cluster}, "
+                            f"which is still at {there.mark_delete}"
                         )
                     else:
                         yield None
@@ -404,8 +402,8 @@ def never_ahead(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
             first = next((entry for entry in log.entries if entry.message in missed), None)
             if first is not None:
                 because = (
-                    f"{log.cluster} holds {first.message} for acknowledged by {cursor.subscription} (mark-delete "
-                    f"{cursor.mark_delete}), and no consumer acknowledged it anywhere"
+                    f"{log.cluster} has {first.message} as acknowledged for {cursor.subscription} (mark-delete "
+                    f"{cursor.mark_delete}), but no consumer acknowledged it in any cluster"
                 )
                 if missed <= topic.nearly_full - everywhere:
                     yield Deviating(TOO_LARGE_TO_REPLICATE, because)
@@ -445,7 +443,7 @@ def answered_though_closed(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown
             if snapshot in given:
                 yield None
             elif has_given_up and topic.read is not None and (cluster, origin) in topic.read.closed:
-                because = f"{cluster} was asked by {origin} at {position}, and did not answer before {origin} gave up"
+                because = f"{cluster} did not respond to the request of {origin} at {position} before {origin} gave up"
                 yield Deviating(CLOSED_REPLICATOR_READS_NO_REQUEST, because)
 
 
@@ -462,7 +460,7 @@ def markers_hold_nothing_up(topic: ReplicatedTopic, logs: Logs) -> Iterator[Show
             if not all(is_passed(cursor, entry.position) for entry in log.entries if entry.message is not None):
                 continue  # it was acknowledged elsewhere, and not here: which REPL-15 allows
             if cursor.backlog:
-                yield f"{log.cluster} counts a backlog of {cursor.backlog} for {cursor.subscription}, all of it markers"
+                yield f"{log.cluster} has a backlog of {cursor.backlog} for {cursor.subscription}, all of it markers"
             else:
                 yield None
 

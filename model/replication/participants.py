@@ -23,13 +23,15 @@ def only_what_takes_part(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
             is_plain = not cursor.is_replicated and topic.own.get((cursor.subscription, cluster)) is False
             if is_plain and topic.is_replicated_subscription(cursor.subscription):
                 own = topic.acknowledged_at.get((cursor.subscription, cluster), frozenset())
-                because = f"{cluster} holds more for acknowledged by {cursor.subscription} than it was told to"
+                because = (
+                    f"{cursor.subscription} has more messages acknowledged in {cluster} than its own consumers acked"
+                )
                 yield Deviating(UPDATE_OF_UNREPLICATED_SUBSCRIPTION, because) if log.passed(cursor) - own else None
             if (cursor.subscription, cluster) in topic.own:
                 continue
             is_replicated = topic.is_replicated and topic.is_replicated_subscription(cursor.subscription)
             if not is_replicated:
-                yield f"{cluster} has the subscription {cursor.subscription}, which is not replicated, from elsewhere"
+                yield f"{cluster} has subscription {cursor.subscription} of another cluster, but it is not replicated"
     yield from _unasked_markers(topic, logs)
     for (subscription, _), is_replicated in topic.own.items():
         if not is_replicated and not topic.is_replicated_subscription(subscription):
@@ -43,7 +45,7 @@ def _unasked_markers(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
     why = "no subscription is replicated" if topic.is_replicated else "the topic is not replicated"
     for cluster, log in logs.items():
         markers = [entry.marker for entry in log.entries if entry.marker is not None]
-        because = f"{why}, and {cluster} has {len(markers)} markers of the topic"
+        because = f"{why}, but the log of {cluster} has {len(markers)} markers"
         has_replicated = any(is_replicated for (_, at), is_replicated in topic.own.items() if at == cluster)
         if not markers:
             yield None

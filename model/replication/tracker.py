@@ -169,7 +169,7 @@ def _received(state: Replication, name: str, outcome: Outcome) -> Judged:
     topic = state.topics[consumer.topic]
     for given in outcome.messages:
         if given.business_id not in topic.all_published:
-            return Broken("REPL-10", f"{name} was given what stands at {given.position}, which nobody published")
+            return Broken("REPL-10", f"{name} received the entry at {given.position}, which no producer published")
     exercised: tuple[str, ...] = ("REPL-10",) if outcome.messages else ()
     if consumer.passed is not None and outcome.messages:
         if (because := _given_again(topic, consumer, consumer.passed, outcome)) is not None:
@@ -190,8 +190,8 @@ def _given_again(
     if again is None:
         return None
     return (
-        f"{again.business_id} was given again at {again.position} of {consumer.cluster}, although an update said that "
-        f"{consumer.subscription} has passed {passed}"
+        f"{again.business_id} was delivered again at {again.position} of {consumer.cluster}, although an update "
+        f"had moved {consumer.subscription} to {passed}"
     )
 
 
@@ -277,7 +277,7 @@ def _caught_up(state: Replication, name: str, outcome: Outcome, known: frozenset
         case Lagging(cluster, mark_delete, periods):
             because = (
                 f"{consumer.subscription} is still at {mark_delete} of {cluster} {periods:.0f} snapshot periods after "
-                f"all links were healed, while messages were published and acknowledged at {consumer.cluster}"
+                f"all links were healed, while messages were published and acknowledged in {consumer.cluster}"
             )
             return Broken("REPL-13", because)
         case ReplicatorStalled():
@@ -297,10 +297,10 @@ def _caught_up(state: Replication, name: str, outcome: Outcome, known: frozenset
 @carries("REPL-01")
 def _stalled(state: Replication, topic: ReplicatedTopic, seen: ReplicatorStalled, known: frozenset[str]) -> Judged:
     """A connected replicator replicates what its topic has."""
-    first = f"from {seen.messages[0]} on" if seen.messages else "but markers"
+    first = f"from {seen.messages[0]} on" if seen.messages else "markers only"
     because = (
-        f"the replicator of {seen.source} to {seen.target} was connected, and passed on nothing for "
-        f"{seen.stalled_s:.0f} s, though it had something left: {first}"
+        f"the replicator of {seen.source} to {seen.target} was connected, but replicated nothing for "
+        f"{seen.stalled_s:.0f} s despite its backlog: {first}"
     )
     if seen.messages and seen.messages[0] in topic.nearly_full:
         if REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE in known:

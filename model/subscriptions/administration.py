@@ -187,7 +187,7 @@ def _persisted(state: Consumption, key: Key, outcome: Outcome, at: Interval, kno
     persisting = state.topics[key[0]].persisting
     match outcome:
         case NotPersisted(waited_ms):
-            return Broken("ACK-08", f"subscription {key[1]} was not persisted within {waited_ms:.0f} ms")
+            return Broken("ACK-08", f"the cursor of subscription {key[1]} was not persisted within {waited_ms:.0f} ms")
         case Persisted(after_ms, entries):
             too_often = reading.persisted_too_often(state.cursors[key], key, entries, at, persisting)
             if too_often is not None:
@@ -204,7 +204,7 @@ def _in_time(state: Consumption, key: Key, after_ms: float, persisting: Persisti
     if after_ms <= persisting.flush_ms + SLACK_MS:
         return Allowed(state, ("ACK-08",))
     because = (
-        f"subscription {key[1]} was persisted after {after_ms:.0f} ms only; "
+        f"the cursor of subscription {key[1]} was persisted only after {after_ms:.0f} ms; "
         f"the flush interval is {persisting.flush_ms:.0f} ms"
     )
     if after_ms > persisting.flush_ms + persisting.interval_ms + SLACK_MS:
@@ -246,6 +246,9 @@ def _trimmed(state: Consumption, topic: str, ledgers: tuple[int, ...]) -> Judged
         for possible in one.possible:
             lost = next((p for p in possible.unacknowledged(log) if p.ledger in gone), None)
             if lost is not None and len(one.possible) == 1:
-                return Broken("ACK-14", f"{lost} was deleted, which subscription {subscription} has not acknowledged")
+                return Broken(
+                    "ACK-14",
+                    f"the ledger of {lost} was deleted, an entry that subscription {subscription} had not acknowledged",
+                )
     after = state.with_topic(topic, replace(followed, deleted=followed.deleted.union(gone)))
     return Allowed(after, ("ACK-14",) if gone else ())

@@ -26,12 +26,16 @@ def came_back(state: S, told: RedeliveryTimes, known: frozenset[str]) -> Allowed
     """A message came again after these delays, and only that message may."""
     if told.others:
         other = told.others[0]
-        return Broken("ACK-13", f"{other.business_id} came again, though only {told.message.business_id} had failed")
+        return Broken(
+            "ACK-13", f"{other.business_id} was redelivered, although only {told.message.business_id} was nacked"
+        )
     due_ms = [delay(told.first_ms, number) for number in range(len(told.after_ms))]
     if all(after >= due - EARLY_MS for after, due in zip(told.after_ms, due_ms, strict=True)):
         return Allowed(state, ("ACK-13",))
     delays = ", ".join(f"{after:.0f}" for after in told.after_ms)
-    because = f"{told.message.business_id} came again after {delays} ms, {due_ms[0]:.0f} ms being asked for at first"
+    because = (
+        f"{told.message.business_id} was redelivered {delays} ms after its nacks; the first delay is {due_ms[0]:.0f} ms"
+    )
     if any(after < told.first_ms - EARLY_MS for after in told.after_ms):
         return Broken("ACK-13", because)
     return shown(NACK_BACKOFF_MISSING, state, known, because, exercised=("ACK-13",))

@@ -57,8 +57,8 @@ def _received_one(
     message = state.place_of(consumer, dispatched)
     if message is None:
         if all(state.topics[topic].is_sure for topic in consumer.topics):
-            what = f"{dispatched.business_id} at {dispatched.position}, {dispatched.batch_index} of its batch"
-            return Broken("ACK-06", f"{name} was given {what}, and no such message stands there")
+            what = f"{dispatched.business_id} at {dispatched.position} (batch index {dispatched.batch_index})"
+            return Broken("ACK-06", f"{name} received {what}, but the log has no such message there")
         return Allowed(state)
     key = (message[0], consumer.subscription)
     if consumer.kind == "Failover":
@@ -71,7 +71,7 @@ def _received_one(
     if invariant.may_be_replayed_twice(state, key, message) and _is_outstanding(state, key, message):
         after = invariant.with_come(state, key, message[1].position)
         after = _given(after, key, name, message, is_late=True)
-        because = f"{name} was given {state.words(message)}, which is outstanding"
+        because = f"{name} received {state.words(message)}, which was unacknowledged at a consumer already"
         return shown(SEND_IN_PROGRESS_CLEARED_EARLY, after, known, because)
     divided = invariant.divided(state, key, name, message)
     if divided is not None and divided.deviation not in known:
@@ -85,7 +85,7 @@ def _received_one(
         return Allowed(_given(state, key, name, message, is_late=True), (), deviations)
     delivering = _delivering(state.cursors[key], consumer, message, known)
     if isinstance(delivering, Broken):
-        return replace(delivering, because=f"{name} was given {state.words(message)}, which is acknowledged")
+        return replace(delivering, because=f"{name} received {state.words(message)}, although it is acknowledged")
     cursor = delivering.state
     why = state.due(key).get(message)
     # pulsar-client may hand out what waited in its queue, or die before it asks for what its application failed with.
@@ -97,7 +97,7 @@ def _received_one(
         for place in state.log(key[0]).places_at(message[1].position)
     )
     if is_asked_for and is_whole and dispatched.redeliveries == 0:
-        because = f"{name} was given {state.words(message)} again, as if it had never been delivered before"
+        because = f"{name} received the redelivered {state.words(message)} with a redelivery count of 0"
         return Broken("ACK-13", because)
     state = state.with_cursor(key, cursor).taken(key, [message])
     is_late = all(one.has_message(message[1]) for one in cursor.possible)
@@ -129,7 +129,7 @@ def _replayed_once_more(
     state: Consumption, key: Key, name: str, message: Message, known: frozenset[str]
 ) -> Allowed[Consumption] | Broken:
     """A message that was being read for replay when all consumers had gone is given to the next ones twice."""
-    because = f"{name} was given {state.words(message)}, which is outstanding"
+    because = f"{name} received {state.words(message)}, which was unacknowledged at a consumer already"
     after = state.with_replaying(key, state.replaying[key] - {message})
     after = _given(after, key, name, message, is_late=True)
     return shown(REPLAY_READ_OUTLIVES_CONSUMERS, after, known, because)
@@ -158,7 +158,7 @@ def _outstanding_already(state: Consumption, key: Key, name: str, message: Messa
         if message in consumer.outstanding and not consumer.may_repeat:
             has_failed = any(why == "failed" for why in state.due(key).values())
             rule = "ACK-13" if other == name and has_failed else "ACK-12"
-            return Broken(rule, f"{name} was given {state.words(message)}, which {other} has outstanding")
+            return Broken(rule, f"{name} received {state.words(message)}, which is unacknowledged at {other}")
     return None
 
 
@@ -191,5 +191,8 @@ def missed(state: Consumption, name: str) -> Broken | None:
             reasons = state.due(key)
             failed = any(reasons.get(message) == "failed" for message in due)
             words = diagnosis.some([state.words(message) for message in due])
-            return Broken("ACK-13" if failed else "ACK-12", f"{name} was not given {words}, which nobody has")
+            return Broken(
+                "ACK-13" if failed else "ACK-12",
+                f"the broker did not dispatch {words} to {name}, although no consumer has it",
+            )
     return None

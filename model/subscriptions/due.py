@@ -391,13 +391,13 @@ def _starved(state: Consumption, key: Key, owed: Mapping[Position, str], receive
     hashed = invariant.hash_of(state, key, position)
     reasons = {due_again.get(message) for message in messages_at(key[0], log, position)}
     permits = next(one.permits for one in receivers if one.name == name)
-    what = f"{name}, which has {permits} permits, is not given {', '.join(log.entries[position])} at {position}"
+    what = f"{name} has {permits} permits, but does not receive {', '.join(log.entries[position])} at {position}"
     if keyed.draining.get(hashed) == name:
-        return Broken("KEY-07", f"{what}: its hash {hashed} came back while it drained there")
+        return Broken("KEY-07", f"{what}; its hash {hashed} was reassigned to this consumer while it drained there")
     if hashed in keyed.draining:
-        return Broken("KEY-05", f"{what}: its hash {hashed} has drained at {keyed.draining[hashed]}")
+        return Broken("KEY-05", f"{what}; its hash {hashed} has finished draining at {keyed.draining[hashed]}")
     if "failed" in reasons:
-        return Broken("KEY-08", f"{what}, which was asked for again")
+        return Broken("KEY-08", f"{what}, for which a redelivery was requested")
     if "left" in reasons or not keyed.draining:
-        return Broken("KEY-13", f"{what}: nothing of hash {hashed} is with anybody")
-    return Broken("KEY-04", f"{what}: its hash {hashed} does not drain, only others do")
+        return Broken("KEY-13", f"{what}; no message of its hash {hashed} is unacknowledged at a consumer")
+    return Broken("KEY-04", f"{what}; its hash {hashed} is not draining, only others are")

@@ -60,8 +60,8 @@ def divided(state: Consumption, key: Key, name: str, message: Message) -> Broken
             continue
         for held in consumer.outstanding:
             if held[0] == key[0] and key_of(state, held) == own and is_surely_left(state, key, held):
-                what = f"{name} was given {state.words(message)} of key {own}"
-                because = f"{what} while {other} has {state.words(held)} of that key outstanding"
+                what = f"{name} received {state.words(message)} of key {own}"
+                because = f"{what} while {state.words(held)} of that key is unacknowledged at {other}"
                 if _is_earlier(state, key, name, message[1].position):
                     return DEVIATIONS[RECENTLY_JOINED_RECEIVES_REPLAY].broken(because)
                 return Broken("KEY-01", because)

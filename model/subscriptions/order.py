@@ -38,7 +38,7 @@ def out_of_order(state: Consumption, key: Key, name: str, position: Position) ->
         message for message in earlier if hash_of(state, key, message[1].position) == hash_of(state, key, position)
     ]
     of_key = [message for message in of_hash if own.key is not None and _key(state, message).key == own.key]
-    what = f"{name} was given an entry at {position} ({_words(own)})"
+    what = f"{name} received the entry at {position} ({_words(own)})"
     return (
         _ahead_of_those_left(state, key, name, position, of_key, what)
         or _ahead_of_replay(state, key, name, position, of_hash, what)
@@ -60,7 +60,7 @@ def _ahead_of_those_left(
     first = _first(state, key, earlier, ("left",))
     if first is None or _was_failed(state, key, position):
         return None
-    because = f"{what} before {state.words(first)}, which a consumer had that left"
+    because = f"{what} before {state.words(first)}, which was unacknowledged at a consumer that left"
     return (
         DEVIATIONS[PENDING_ACKS_WITHOUT_HASH].broken(because)
         if _is_passed(state, key, name)
@@ -85,7 +85,7 @@ def _ahead_of_replay(
     first = _first(state, key, earlier, ("failed", "left"))
     if first is None or position in state.keyed_of(key).got:
         return None
-    because = f"{what} for the first time while {state.words(first)} of its hash waited for replay"
+    because = f"{what} as a new message while {state.words(first)} of its hash was in the replay queue"
     if state.due(key).get(first) == "failed" and not state.topics[key[0]].drains:
         return DEVIATIONS[NEW_MESSAGE_OVERTAKES_REPLAY].broken(because)
     if state.due(key).get(first) == "left" and _is_passed(state, key, name):
@@ -100,7 +100,7 @@ def _ahead_of_the_log(
     """Without redelivery requests, messages of a key come in the order of the log."""
     if not earlier or _was_failed(state, key, position):
         return None
-    because = f"{what}, and {state.words(earlier[0])} of that key was not delivered before it"
+    because = f"{what} before {state.words(earlier[0])} of that key, which is earlier in the log"
     if state.keyed_of(key).may_be_read:
         return DEVIATIONS[PENDING_READ_OUTLIVES_CONSUMERS].broken(because)
     return Broken("KEY-02", because)

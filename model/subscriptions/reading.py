@@ -85,8 +85,8 @@ def persisted_too_often(cursor: Cursor, key: Key, written: int, at: Interval, pe
     allowed = FIRST_WRITES + since_ms / persisting.interval_ms + WRITES_EACH * cursor.by_administrators
     if written <= allowed:
         return None
-    what = f"{key[1]} was persisted {written} times in {since_ms:.0f} ms"
-    return Broken("ACK-08", f"{what}, where once in {persisting.interval_ms:.0f} ms is allowed")
+    what = f"the cursor of {key[1]} was persisted {written} times in {since_ms:.0f} ms"
+    return Broken("ACK-08", f"{what}; the rate limit allows one write per {persisting.interval_ms:.0f} ms")
 
 
 def _counted(cursor: Cursor, key: Key, backlog: int, left: int, known: frozenset[str]) -> Allowed[Cursor] | Broken:
@@ -94,7 +94,7 @@ def _counted(cursor: Cursor, key: Key, backlog: int, left: int, known: frozenset
     if backlog == left:
         is_right = left >= cursor.miscounted  # otherwise a broker that miscounts would have told 0 as well
         return Allowed(replace(cursor, miscounted=0) if is_right else cursor)
-    because = f"{key[1]} has {left} entries left, and the broker counts {backlog}"
+    because = f"{key[1]} has {left} unacknowledged entries, but the stats show a backlog of {backlog}"
     begun = max(len(one.parts) for one in cursor.possible)
     if not cursor.durable and left - begun <= backlog < left:
         return shown(PARTIAL_BATCH_OFF_BACKLOG, cursor, known, because)
@@ -119,8 +119,8 @@ def _stays_behind(told: CursorRead, actual: Acked, log: TopicLog) -> Broken | No
     mark_delete = log.at_or_before(told.mark_delete)
     if mark_delete == actual.mark_delete:
         return None
-    what = f"mark-delete stays at {told.mark_delete}"
-    return Broken("ACK-02", f"{what}, though everything up to {actual.mark_delete} is acknowledged")
+    what = f"the mark-delete position is still {told.mark_delete}"
+    return Broken("ACK-02", f"{what}, although everything up to {actual.mark_delete} is acknowledged")
 
 
 @carries("ACK-12")
@@ -141,8 +141,8 @@ def _counted_at_consumers(
             continue
         if consumer.is_outdone or consumer.asks_twice or len(consumer.outstanding) == arrived.unacknowledged:
             continue
-        because = f"{arrived.consumer} has {len(consumer.outstanding)} messages outstanding"
-        because = f"{because}, and the broker counts {arrived.unacknowledged}"
+        because = f"{len(consumer.outstanding)} messages are unacknowledged at {arrived.consumer}"
+        because = f"{because}, but the stats show {arrived.unacknowledged}"
         if arrived.unacknowledged > len(consumer.outstanding):
             return Broken("ACK-12", because)
         if UNACKED_COUNT_LOWERED_BY_ANY_ACK not in known:
@@ -175,9 +175,9 @@ def _wrong(state: Consumption, key: Key, actual: Acked) -> Broken:
     log, cursor = state.log(key[0]), state.cursors[key]
     left = frozenset(actual.unacknowledged(log))
     too_many, too_few = _nearest([frozenset(one.unacknowledged(log)) for one in cursor.possible], left)
-    told = [f"{diagnosis.some(list(map(str, too_many)))} acknowledged, which nobody did"] if too_many else []
-    told += [f"{diagnosis.some(list(map(str, too_few)))} not, which somebody did"] if too_few else []
-    because = f"subscription {key[1]} has {' and '.join(told)}"
+    told = [f"has {diagnosis.some(list(map(str, too_many)))} as acknowledged without an ack"] if too_many else []
+    told += [f"lacks the ack of {diagnosis.some(list(map(str, too_few)))}"] if too_few else []
+    because = f"the cursor of subscription {key[1]} {' and '.join(told)}"
     return diagnosis.for_state(cursor.since, because, is_untouched=not cursor.since and len(state.cursors) > 1)
 
 
@@ -207,13 +207,13 @@ def stored(state: Consumption, key: Key, told: StoredCursorRead, known: frozense
     if told.mark_delete is None:
         if ranges < limit:
             because = f"{key[1]} was unloaded with {ranges} ranges, below the limit of {limit}"
-            return Broken("ACK-10", f"{because}, and is not in the metadata store")
+            return Broken("ACK-10", f"{because}, but its state is not in the metadata store")
         return Allowed(state, ("ACK-10",))
     deviations: tuple[str, ...] = ()
     if ranges > limit:
         name = None if cursor.had_ledger else RANGE_LIMIT_IGNORED_ON_UNLOAD
         if name is None or name not in known:
-            because = f"{key[1]} was unloaded with {ranges} ranges, above the limit of {limit}, into the metadata store"
+            because = f"{key[1]} was unloaded into the metadata store with {ranges} ranges, above the limit of {limit}"
             return DEVIATIONS[name].broken(because) if name is not None else Broken("ACK-10", because)
         deviations = (name,)
     actual = state_of(PositionInfo(told.mark_delete, told.ranges), followed.log)
@@ -235,7 +235,7 @@ def taken_all(
         place = Place(dispatched.position, dispatched.batch_index)
         if not state.is_sent(key[0], place, dispatched.business_id):
             return Broken(
-                "ACK-06", f"{dispatched.business_id} at {dispatched.position} was delivered, and never stored"
+                "ACK-06", f"{dispatched.business_id} at {dispatched.position} was delivered, but it was never stored"
             )
         got.append(place)
     twice = [place for place, times in Counter(got).items() if times > 1]
@@ -256,7 +256,7 @@ def taken_all(
 
 def _delivered_twice(state: Consumption, key: Key, twice: Sequence[Place], known: frozenset[str]) -> Broken | None:
     """Nothing may be, unless consumers that shared the messages were cut off just before."""
-    because = f"{state.words((key[0], twice[0]))} was delivered twice to one consumer"
+    because = f"the broker dispatched {state.words((key[0], twice[0]))} twice to one consumer"
     if not state.replaying.get(key, frozenset()).issuperset((key[0], place) for place in twice):
         return Broken("ACK-12", because)
     if REPLAY_READ_OUTLIVES_CONSUMERS not in known:
@@ -278,7 +278,11 @@ def _wrong_delivery(state: Consumption, key: Key, left: frozenset[Place]) -> Bro
     log, cursor = state.log(key[0]), state.cursors[key]
     missing, extra = _nearest([frozenset(one.messages_left(log)) for one in cursor.possible], left)
     topic = key[0]
-    told = [f"{diagnosis.some([state.words((topic, place)) for place in missing])} is not delivered"] if missing else []
-    told += [f"{diagnosis.some([state.words((topic, place)) for place in extra])} is delivered again"] if extra else []
-    how = "which nobody acknowledged" if missing else "though it is acknowledged"
-    return diagnosis.for_state(cursor.since, f"to subscription {key[1]} {' and '.join(told)}, {how}")
+    told = []
+    if missing:
+        words = diagnosis.some([state.words((topic, place)) for place in missing])
+        told.append(f"does not receive {words}, which no consumer acknowledged")
+    if extra:
+        words = diagnosis.some([state.words((topic, place)) for place in extra])
+        told.append(f"receives {words} again, although it is acknowledged")
+    return diagnosis.for_state(cursor.since, f"subscription {key[1]} {', and '.join(told)}")

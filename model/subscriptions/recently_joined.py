@@ -24,8 +24,8 @@ def too_soon(state: Consumption, key: Key, name: str, position: Position) -> Bro
     before = next((message for message in surely_left(state, key) if message[1].position <= joined.delivered), None)
     if before is None:
         return None
-    what = f"{name} was given an entry at {position}, and {state.words(before)} was read before it joined"
-    return Broken("KEY-14", f"{what} and is not acknowledged")
+    what = f"{name} received the new entry at {position} while {state.words(before)},"
+    return Broken("KEY-14", f"{what} read before it joined, is unacknowledged")
 
 
 def exercised_by(state: Consumption, key: Key, name: str, position: Position) -> tuple[str, ...]:

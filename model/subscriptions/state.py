@@ -160,7 +160,7 @@ class Consumption:
         """A message in words."""
         topic, place = message
         ids = self.log(topic).entries[place.position]
-        within = f", {place.batch_index} of its batch" if place.batch_index >= 0 else ""
+        within = f", batch index {place.batch_index}" if place.batch_index >= 0 else ""
         return f"{ids[max(0, place.batch_index)]} (at {place.position}{within})"
 
 

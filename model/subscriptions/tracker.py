@@ -317,7 +317,7 @@ def _seen_by_others(before: Consumption, after: Consumption, name: str) -> Consu
 def _starved(state: Consumption, name: str, outcome: Starved, known: frozenset[str]) -> Judged:
     """Messages that must come do not; some clients keep those to themselves whose acknowledgment was lost."""
     consumer = state.consumers[name]
-    because = f"{name} waits for messages that do not come: {outcome.why}"
+    because = f"the broker dispatches nothing to {name} despite the backlog: {outcome.why}"
     if consumer.is_back or not any(state.cursors[key].held_back.get(name) for key in consumer.keys):
         return Broken("ACK-12", because)
     return shown(LOST_ACK_FILTERS_REDELIVERY, state, known, because)

@@ -23,7 +23,7 @@ def test_a_topic_that_ignores_its_policy_breaks_dedup_01(operation: AnyOperation
     judged = judge(with_topic(), operation, PolicyIgnored("Enabled"))
     assert isinstance(judged, Broken)
     assert judged.rule == "DEDUP-01"
-    assert "Enabled still" in judged.because
+    assert "is still Enabled" in judged.because
 
 
 def test_a_topic_without_a_policy_that_ignores_the_broker_setting_breaks_dedup_01() -> None:

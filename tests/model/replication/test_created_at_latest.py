@@ -49,7 +49,7 @@ def test_messages_it_skipped_are_skipped_in_the_other_cluster_after_its_update()
         "B": ClusterCursor(subscription="sub", mark_delete=at("B", 7)),
     }
     because = deviates("REPL-14", UPDATE_CREATES_AT_LATEST, PUBLISHED_AGAIN, topic=MORE, cursors=passed)
-    assert because.startswith("A holds a1 for acknowledged")
+    assert because.startswith("A has a1 as acknowledged")
 
 
 def test_the_deviation_does_not_explain_other_skipped_messages() -> None:

@@ -57,7 +57,7 @@ def test_messages_before_the_last_update_may_not_be_delivered_again() -> None:
     assert isinstance(found, Broken)
     assert (found.rule, found.because) == (
         "REPL-15",
-        "a0 was given again at 2:0 of B, although an update said that sub has passed 2:1",
+        "a0 was delivered again at 2:0 of B, although an update had moved sub to 2:1",
     )
 
 

@@ -18,7 +18,7 @@ def test_a_snapshot_before_the_last_response_is_a_deviation() -> None:
     found = judged(OVERTAKEN, cursors={}, topic=NOBODY)
     assert isinstance(found, Broken)
     assert (found.rule, found.deviation) == ("REPL-09", SNAPSHOT_NOT_AT_HIGHEST_RESPONSE)
-    assert found.because.startswith("snapshot s of A is for 1:5, and an answer stands behind that")
+    assert found.because.startswith("snapshot s of A has local position 1:5, before a response")
 
 
 def test_a_snapshot_at_a_response_of_the_first_round_is_a_deviation() -> None:
@@ -40,4 +40,4 @@ def test_a_cluster_that_is_ahead_by_such_a_snapshot_is_explained_by_the_deviatio
     found = judged(updated_with(OVERTAKEN), cursors=cursors, topic=topic)
     assert isinstance(found, Broken)
     assert (found.rule, found.deviation) == ("REPL-09", SNAPSHOT_NOT_AT_HIGHEST_RESPONSE)
-    assert "B holds a0 for acknowledged by sub" in found.because
+    assert "B has a0 as acknowledged for sub" in found.because

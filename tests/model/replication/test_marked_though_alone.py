@@ -27,7 +27,7 @@ def logs_with(markers: Sequence[Marker], *, cluster: str = "A") -> dict[str, lis
 
 def test_a_request_without_a_remote_cluster_is_a_deviation() -> None:
     because = deviates("REPL-18", REQUEST_WITHOUT_REMOTE_CLUSTER, logs_with(ASKING), topic=ALONE, cursors={})
-    assert because.startswith("the topic is not replicated, and A has 2 markers of the topic")
+    assert because.startswith("the topic is not replicated, but the log of A has 2 markers")
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_a_repeated_response_of_the_first_round_is_no_second_response() -> None:
     found = judged(REPEATED, cursors={}, topic=NOBODY)
     assert isinstance(found, Broken)
     assert (found.rule, found.deviation) == ("REPL-07", FIRST_ROUND_RESPONSE_COUNTS_TWICE)
-    assert found.because.startswith("A completed snapshot s without a second answer of C")
+    assert found.because.startswith("A completed snapshot s without a second response from C")
 
 
 def test_a_response_repeated_before_the_second_request_may_be_handled_after_it() -> None:
@@ -63,7 +63,7 @@ def test_a_cluster_that_is_ahead_by_such_a_snapshot_is_explained_by_the_deviatio
     cursors = {"B": ClusterCursor(subscription="sub", mark_delete=at("B", 1))}
     found = judged(updated_with(logs), cursors=cursors, topic=topic)
     assert isinstance(found, Broken)
-    assert "B holds a0 for acknowledged by sub" in found.because
+    assert "B has a0 as acknowledged for sub" in found.because
     assert found.deviation == (FIRST_ROUND_RESPONSE_COUNTS_TWICE if logs is REPEATED else None)
     known = judged(
         updated_with(logs), cursors=cursors, topic=topic, known=frozenset({FIRST_ROUND_RESPONSE_COUNTS_TWICE})

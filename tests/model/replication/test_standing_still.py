@@ -35,7 +35,7 @@ def test_a_stuck_replicator_breaks_the_rule(messages: tuple[str, ...]) -> None:
     found = judged(*messages, known=frozenset({REPLICATOR_STUCK_ON_TOO_LARGE_MESSAGE}))
     assert isinstance(found, Broken)
     assert (found.rule, found.deviation) == ("REPL-01", None)
-    assert "the replicator of A to B was connected, and passed on nothing for 30 s" in found.because
+    assert "the replicator of A to B was connected, but replicated nothing for 30 s" in found.because
 
 
 def test_a_replicator_stuck_on_a_large_message_is_a_deviation() -> None:
