@@ -16,8 +16,11 @@ from conformance.report.pages.arrows import Arrow
 from conformance.report.pages.diagram import Band, Diagram, Lane
 from conformance.report.sentences.lists import count
 
-AXIS, LANE, RIGHT = 92, 190, 200
-"""The widths of the axis, of a lane, and of what is left free to the right of the last one, in pixels."""
+AXIS, RIGHT = 92, 200
+"""The widths of the axis, and of what is left free to the right of the last lane, in pixels."""
+
+WIDEST, NARROWEST, FITTING = 190, 108, 1180
+"""The widths of a lane: as many as there are fit into a page on a wide screen, unless they would be too narrow."""
 
 HEAD, LINE, GAP = 44, 18, 7
 """The heights of the lanes' headings, of a line of text or an arrow, and of the least pause between two steps."""
@@ -47,10 +50,11 @@ class _Placed:
 def draw(diagram: Diagram, *, name: str) -> Markup:
     """The diagram; ``name`` is unique in its page."""
     placed = list(_placed(diagram.bands))
-    at = {lane.name: AXIS + LANE * (number + 0.5) for number, lane in enumerate(diagram.lanes)}
-    width = AXIS + LANE * len(diagram.lanes) + RIGHT
+    lane_width = max(NARROWEST, min(WIDEST, (FITTING - AXIS - RIGHT) // len(diagram.lanes)))
+    at = {lane.name: AXIS + lane_width * (number + 0.5) for number, lane in enumerate(diagram.lanes)}
+    width = AXIS + lane_width * len(diagram.lanes) + RIGHT
     height = placed[-1].top + placed[-1].height + 14
-    parts = [Markup("").join(_heading(lane, at[lane.name], height) for lane in diagram.lanes)]
+    parts = [Markup("").join(_heading(lane, at[lane.name], lane_width, height) for lane in diagram.lanes)]
     parts += [_band(one, at, width) for one in placed]
     return Markup(
         '<svg class="space-time" role="img" aria-labelledby="{name}-t {name}-d" width="{width}" height="{height:.0f}" '
@@ -92,9 +96,12 @@ def _placed(bands: Iterable[Band]) -> Iterable[_Placed]:
         before_ms = band.completed_ms
 
 
-def _heading(lane: Lane, x: float, height: float) -> Markup:
+def _heading(lane: Lane, x: float, width: int, height: float) -> Markup:
+    """Two lines; where a lane is too narrow for its name, that takes both of them."""
     name, _, rest = lane.heading.partition(" (")
     below = f"({rest}" if rest else ""
+    if len(name) * _LETTER > width - 8:
+        name, _, below = name.partition(" ")
     return Markup(
         '<g class="lane{kind}"><title>{whole}</title><line x1="{x:.0f}" x2="{x:.0f}" y1="{head}" y2="{height:.0f}"/>'
         '<text x="{x:.0f}" y="14" class="name">{name}</text><text x="{x:.0f}" y="30">{below}</text></g>'
@@ -104,8 +111,8 @@ def _heading(lane: Lane, x: float, height: float) -> Markup:
         x=x,
         head=HEAD - 8,
         height=height,
-        name=_cut(name, LANE - 8),
-        below=_cut(below, LANE - 8),
+        name=_cut(name, width - 8),
+        below=_cut(below, width - 8),
     )
 
 

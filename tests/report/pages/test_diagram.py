@@ -12,7 +12,7 @@ from conformance.history.document import History, Step
 from conformance.known import HISTORIES as SHIPPED
 from conformance.report.pages.arrows import ARROWS_AT_MOST
 from conformance.report.pages.diagram import STEPS_AT_MOST, Diagram, diagram_of
-from conformance.report.pages.space_time import HEAD, LONGEST_GAP, TALLEST, draw
+from conformance.report.pages.space_time import FITTING, HEAD, LONGEST_GAP, TALLEST, draw
 from model.events import Stored
 from model.log import Position
 from model.operations import Kill, OpenProducer, Send
@@ -47,6 +47,16 @@ def test_every_shipped_history_has_a_diagram_whose_arrows_have_lanes(path: Path)
     root = ElementTree.fromstring(drawn)
     assert root.get("role") == "img"
     assert len(drawn) < 200_000
+
+
+@pytest.mark.parametrize("name", ["first-round-response-counts-twice", "too-large-to-replicate"])
+def test_the_lanes_of_several_clusters_fit_into_a_page_and_have_whole_names(name: str) -> None:
+    diagram = made(document.read(SHIPPED / f"{name}.json"))
+    drawn = ElementTree.fromstring(draw(diagram, name="d"))
+    assert float(drawn.attrib["width"]) <= FITTING
+    lanes = [group for group in drawn.iter("g") if group.attrib["class"].startswith("lane")]
+    headings = [" ".join(filter(None, (text.text for text in lane.iter("text")))) for lane in lanes]
+    assert [told.partition(" (")[0] for told in headings] == [one.heading.partition(" (")[0] for one in diagram.lanes]
 
 
 def test_a_send_is_an_arrow_to_the_broker_and_its_answer_one_back() -> None:
