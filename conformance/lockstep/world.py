@@ -119,8 +119,6 @@ class World:
         self._can_be_classic = self._is_switchable and may_change
         self._is_usually_classic = runtime.get(CLASSIC, "true") == "true"
         self._is_classic = self._is_usually_classic
-        # Asked to skip more than there is, once such a topic was loaded anew, 2.11 skips less, and 2.10 never answers.
-        self.skips_what_is_terminated = int(self.broker.version.partition(".")[0]) >= 3
         self.max_message_bytes = int(runtime.get("maxMessageSize", "5242880"))
         self.stats_period_s = float(runtime.get("statsUpdateFrequencyInSecs", "60"))
         self._shipped_persisted_per_s = float(runtime.get("managedLedgerDefaultMarkDeleteRateLimit", "1.0"))

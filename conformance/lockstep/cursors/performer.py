@@ -93,7 +93,6 @@ class Cursors:
         self._world = world
         self._topics = topics
         self._partitioned: dict[str, str] = {}
-        self._terminated: set[str] = set()
         self._whereabouts = whereabouts
         self._admin = CursorAdmin(world.admin)
         self._members = Members(world, whereabouts)
@@ -181,8 +180,6 @@ class Cursors:
             case Skip(subscription=subscription):
                 self._persisted.changing(topic, subscription)
                 self.keys.administered(topic, subscription)
-                if topic in self._terminated and not self._world.skips_what_is_terminated:
-                    return Skipped("this release may not come to an end of skipping in a topic that is terminated")
                 return self._admin.skip(operation, topic)
             case SkipAll(subscription=subscription):
                 self._persisted.changing(topic, subscription)
@@ -206,7 +203,6 @@ class Cursors:
                 parts = self._world.traits.of_pulsar_client().acknowledges_parts
                 return fail_often(self._world.service, topic, subscription, times, acknowledges_parts=parts)
             case Terminate():
-                self._terminated.add(topic)
                 return self._admin.terminate(topic)
             case Trim():
                 return self._admin.trim(topic)
