@@ -22,7 +22,7 @@ from conformance.tenancy.cluster_settings import CLASSIC
 
 _RELEASES = """\
 Releases that the suite has obtained and checked for a short while, each with one seed.
-[Brokers](../brokers.md#a-release-as-a-local-process) says how a release is obtained. `pulsar-conformance releases`
+[Brokers](../brokers.md#a-release-as-local-processes) says how a release is obtained. `pulsar-conformance releases`
 prints the first columns, and says what the cache has. `pulsar-conformance releases 4.0.3` asks Maven Central for a
 release that is not in the table.
 
