@@ -12,7 +12,7 @@ import pytest
 
 from conformance.history.recorded import Recorded
 from conformance.pipeline.topic import Setting
-from tests.pipeline.made import soup
+from tests.pipeline.histories import random_histories
 
 DEFECT = "check-removed"
 
@@ -58,9 +58,11 @@ def test_what_a_check_did_is_judged_without_the_model(broker_name: str, tmp_path
     seeded = () if defect is None else ("--defect", defect)
     checked = conformance(tmp_path, *asked, "--seed", "1", "--history", "history", *seeded)
     assert ("KEY-01  held" in checked.stdout) == (defect is None), checked.stdout
-    examples = [soup.judged(example, setting=Setting(), rows_of_a_batch=10_000) for example in runs_in(tmp_path)]
+    examples = [
+        random_histories.judged(example, setting=Setting(), rows_of_a_batch=10_000) for example in runs_in(tmp_path)
+    ]
     assert sum(judged["one consumer at a time"][0] for judged in examples) >= 5
-    broken = set().union(*map(soup.broken_in, examples))
+    broken = set().union(*map(random_histories.broken_in, examples))
     if defect is None:
         assert not broken
     else:
@@ -69,5 +71,5 @@ def test_what_a_check_did_is_judged_without_the_model(broker_name: str, tmp_path
 
 def runs_in(folder: Path) -> list[list[Recorded]]:
     """The events of each run of the history in a folder, apart."""
-    events = sorted(soup.read(folder / "history"), key=lambda event: event.run)
+    events = sorted(random_histories.read(folder / "history"), key=lambda event: event.run)
     return [list(own) for _, own in itertools.groupby(events, key=lambda event: event.run)]

@@ -49,7 +49,7 @@ from model.subscription_operations import (
     Subscribe,
 )
 from model.vocabulary import Entry, Message
-from tests.pipeline.made import soup
+from tests.pipeline.histories import random_histories
 
 Done_ = tuple[AnyOperation, AnyOutcome]
 
@@ -171,13 +171,13 @@ BROKEN = {
 
 @pytest.mark.parametrize("invariant", BROKEN)
 def test_what_an_example_shows_broken_is_broken_in_its_events(invariant: str) -> None:
-    assert soup.broken_in(soup.judged(events(*SOUND))) == set()
-    assert invariant in soup.broken_in(soup.judged(events(*BROKEN[invariant])))
+    assert random_histories.broken_in(random_histories.judged(events(*SOUND))) == set()
+    assert invariant in random_histories.broken_in(random_histories.judged(events(*BROKEN[invariant])))
 
 
 def test_what_is_skipped_is_no_hole() -> None:
     skipped = but(9, (SkipAll("t0", "s"), Done()))
-    assert soup.broken_in(soup.judged(events(*skipped))) == set()
+    assert random_histories.broken_in(random_histories.judged(events(*skipped))) == set()
 
 
 def test_a_journal_becomes_a_history_example_by_example(tmp_path: Path) -> None:

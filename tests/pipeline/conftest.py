@@ -12,8 +12,8 @@ from conformance.pipeline.session import session
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A session on one core; its memory is that of a laptop's smallest, and histories are small: few partitions do."""
+    """A session on one core with little memory; histories are small, so few partitions are enough."""
     started = session("local[1]")
-    started.conf.set("spark.sql.shuffle.partitions", 4)  # each of 200 that are empty takes some milliseconds, each time
+    started.conf.set("spark.sql.shuffle.partitions", 4)  # the default is 200, and each costs milliseconds even if empty
     yield started
     started.stop()

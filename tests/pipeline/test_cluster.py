@@ -1,4 +1,4 @@
-"""On a cluster: executors are processes of their own, which fetch the suite from the driver."""
+"""On a cluster: executors are separate processes, which fetch the suite from the driver."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from conformance.history.parquet import HistoryWriter
 from tests.pipeline.test_verify import SOUND
 
 CLUSTER = "local-cluster[1,1,1024]"
-"""A master and a worker of Spark's own, started for the occasion; the executor is a process, as on any cluster."""
+"""A master and a worker of Spark, started for the test; the executor is a separate process, as on any cluster."""
 
 LOGS = """
 spark.eventLog.enabled true
@@ -41,14 +41,14 @@ VERIFY = Path(REPOSITORY) / "docs" / "verify.md"
     ],
     ids=["with --master", "by spark-submit"],
 )
-def test_a_cluster_verifies_what_was_compacted(started: list[str], tmp_path: Path) -> None:
+def test_a_cluster_verifies_a_compacted_history(started: list[str], tmp_path: Path) -> None:
     with HistoryWriter(tmp_path / "history", "w") as writer:
         for one in SOUND:
             writer.record(one)
     compact(tmp_path / "history")
     (tmp_path / "log").mkdir()
     (tmp_path / "spark").mkdir()
-    for path in Path(pyspark.__path__[0]).iterdir():  # a home of its own, for executors work in a folder below it
+    for path in Path(pyspark.__path__[0]).iterdir():  # a separate home, because executors work in a folder below it
         (tmp_path / "spark" / path.name).symlink_to(path)
     (tmp_path / "spark-defaults.conf").write_text(LOGS.format(folder=(tmp_path / "log").as_uri()))
     told = {"PYTHONPATH": REPOSITORY, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}

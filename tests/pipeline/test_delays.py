@@ -1,4 +1,4 @@
-"""What is on its way between broker and application is no violation: nothing is judged but what can be known."""
+"""Delays between broker and application are no violation: only what is certain is judged."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from msgspec.structs import replace
 
 from conformance.history.recorded import Kind, Outcome, Recorded
 from conformance.pipeline.topic import Setting
-from tests.pipeline.made import soup
-from tests.pipeline.made.simulated_clients import Simulated, choices, recorded
+from tests.pipeline.histories import random_histories
+from tests.pipeline.histories.simulated_clients import Simulated, choices, recorded
 
 BY_TYPE = {"Key_Shared": "one consumer at a time", "Shared": "shared one at a time"}
 
 
 def is_broken(history: Sequence[Recorded], name: str) -> bool:
-    return name in soup.broken_in(soup.judged(history, setting=Setting()))
+    return name in random_histories.broken_in(random_histories.judged(history, setting=Setting()))
 
 
 @pytest.mark.parametrize("subscription_type", BY_TYPE)
 @pytest.mark.parametrize("is_proxied", [False, True])
 @given(drawn=choices)
 @settings(max_examples=400)
-def test_a_broker_that_keeps_its_word_is_never_blamed(
+def test_a_correct_broker_with_delayed_clients_is_never_blamed(
     subscription_type: str, is_proxied: bool, drawn: list[tuple[int, int]]
 ) -> None:
     history = recorded(drawn, subscription_type, is_proxied=is_proxied)
@@ -35,7 +35,7 @@ def to_two(*given: Recorded) -> bool:
     return is_broken(given, "one consumer at a time")
 
 
-def test_a_key_at_two_consumers_is_found_where_nobody_saw_what_was_sent() -> None:
+def test_a_key_pending_at_two_consumers_is_found_without_recorded_dispatches() -> None:
     simulated = Simulated("Key_Shared", is_proxied=False)
     for number in range(2):
         simulated.send(0)
@@ -50,7 +50,7 @@ def test_a_key_at_two_consumers_is_found_where_nobody_saw_what_was_sent() -> Non
 
 
 @pytest.mark.parametrize("is_proxied", [False, True])
-def test_what_a_consumer_asked_for_before_is_heard_after_a_message_was_sent_to_it(is_proxied: bool) -> None:
+def test_an_earlier_redelivery_request_may_be_handled_after_a_dispatch(is_proxied: bool) -> None:
     simulated = Simulated("Key_Shared", is_proxied=is_proxied)
     one, other = simulated.client(0), simulated.client(1)
     simulated.send(0)
@@ -64,7 +64,7 @@ def test_what_a_consumer_asked_for_before_is_heard_after_a_message_was_sent_to_i
 
 
 @pytest.mark.parametrize("is_proxied", [False, True])
-def test_an_acknowledgment_is_heard_after_its_message_was_sent_to_another_consumer(is_proxied: bool) -> None:
+def test_an_ack_may_be_handled_after_a_dispatch_to_another_consumer(is_proxied: bool) -> None:
     simulated = Simulated("Key_Shared", is_proxied=is_proxied)
     one, other = simulated.client(0), simulated.client(1)
     simulated.send(0)

@@ -1,4 +1,4 @@
-"""``verify --follow``: verdicts while a history grows, and at its end those of the batch mode."""
+"""``verify --follow``: verdicts while a history grows, and at its end those of batch mode."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.history.samples import event
 from tests.pipeline.test_verify import LOST, SOUND, asked_of, verified, write
 
 WITHIN_S = 120
-"""How long Spark may take to see a new file."""
+"""How long Spark may take to notice a new file."""
 
 OTHER = "u"
 KILLED = event(Kind.FAULT, topic=None, fault=KILL)
@@ -45,7 +45,7 @@ def judged_buckets(follower: Follower) -> set[str]:
 
 
 def said(found: Verification) -> Verification:
-    """All but how long it took."""
+    """The verification without its duration."""
     return replaced(found, seconds=0)
 
 
@@ -53,7 +53,7 @@ def broken(found: Verification) -> set[str]:
     return {verdict.rule.id for verdict in found.rules if isinstance(verdict, Broken)}
 
 
-def test_only_the_buckets_that_changed_are_judged_again_and_all_verdicts_are_those_of_batch_mode(
+def test_only_changed_buckets_are_judged_again_and_verdicts_equal_those_of_batch_mode(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     here, other = bucket_of("t", BUCKETS), bucket_of(OTHER, BUCKETS)
@@ -78,7 +78,7 @@ def test_only_the_buckets_that_changed_are_judged_again_and_all_verdicts_are_tho
     assert judged_buckets(follower) == set()
 
 
-def test_a_file_that_could_not_be_read_is_judged_when_it_can(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_unreadable_file_is_judged_once_it_can_be_read(spark: SparkSession, tmp_path: Path) -> None:
     follower = Follower(spark, [str(tmp_path)], Setting())
     path = write(tmp_path, SOUND)
     content = path.read_bytes()
@@ -90,7 +90,7 @@ def test_a_file_that_could_not_be_read_is_judged_when_it_can(spark: SparkSession
     assert (found.exit_status, found.events, found.problems) == (0, len(SOUND), ())
 
 
-def test_files_that_compacting_takes_away_in_the_middle_of_a_look_make_it_look_again(
+def test_files_removed_by_compaction_during_a_pass_cause_another_pass(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, LOST[:2])
@@ -109,7 +109,7 @@ def test_files_that_compacting_takes_away_in_the_middle_of_a_look_make_it_look_a
     assert said(found) == said(verified(spark, tmp_path))
 
 
-def test_what_breaks_late_is_told_before_the_end_and_the_end_is_what_batch_mode_says(
+def test_a_late_violation_is_reported_early_and_the_final_verdicts_equal_batch_mode(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     write(tmp_path, LOST[:2])
@@ -134,7 +134,7 @@ def test_what_breaks_late_is_told_before_the_end_and_the_end_is_what_batch_mode_
     assert said(found) == said(verified(spark, tmp_path))
 
 
-def test_the_command_ends_when_nothing_comes_any_more(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_command_ends_when_the_history_stops_growing(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, LOST)
     out = io.StringIO()
     asked = replaced(asked_of(tmp_path), follow_s=0.1)
@@ -144,7 +144,7 @@ def test_the_command_ends_when_nothing_comes_any_more(spark: SparkSession, tmp_p
     assert "a message that was confirmed is not in the log" in told
 
 
-def test_the_first_interrupt_ends_the_following_and_the_second_everything() -> None:
+def test_the_first_interrupt_ends_following_and_the_second_ends_the_command() -> None:
     news = News()
     with at_first_interrupt(news.end):
         signal.raise_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""Known deviations explain what their own precondition is in the history of, and nothing else."""
+"""Known deviations explain only violations whose precondition is in the history."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from model.deviations import DEVIATIONS
 from model.deviations.deduplication import BATCH_WITHOUT_HIGHEST_ID, SECOND_RECOVERY_NOT_AWAITED
 from model.deviations.key_shared import RECENTLY_JOINED_RECEIVES_REPLAY
 from tests.history.samples import event
-from tests.pipeline.made import soup
+from tests.pipeline.histories import random_histories
 
 KNOWN = Setting(on_its_way_ns=0, known={"r": frozenset(DEVIATIONS)}, largest_bytes={"r": 10_240})
 
@@ -34,7 +34,7 @@ S_NS = 10**9
 
 
 def at(kind: Kind, from_s: float, to_s: float | None = None, **fields: Any) -> Recorded:
-    """An event at a time in seconds; a moment, if no end is told."""
+    """An event at a time in seconds; a single moment without ``to_s``."""
     to_s = from_s if to_s is None else to_s
     return event(kind, invoked_ns=round(from_s * S_NS), completed_ns=round(to_s * S_NS), **fields)
 
@@ -44,7 +44,7 @@ def deduplicated(*logged: Recorded) -> list[Recorded]:
 
 
 def message(sequence_id: int, entry: int, sent_s: float, *, ledger: int = 1, **fields: Any) -> list[Recorded]:
-    """A message that was sent for a second, and its place in the log."""
+    """A message that was sent for a second, and its log entry."""
     told: dict[str, Any] = {"producer": "p", "sequence_id": sequence_id, "ledger": ledger, "entry": entry, **fields}
     return [at(Kind.SEND, sent_s, sent_s + 1, **told), at(Kind.LOG, 98, **told)]
 
@@ -77,7 +77,7 @@ WAITING = [
     of_keys(Kind.ACK, 4.5, entry=0),
     of_keys(Kind.CURSOR, 200, entry=0),
 ]
-"""A subscription that has a message left, with nothing outstanding, and is not given it for long."""
+"""A subscription with an undelivered message and no pending ack, which is not delivered for a long time."""
 
 
 A_BATCH = [at(Kind.LOG, 98, producer="p", sequence_id=n + 1, ledger=1, entry=0, batch_index=n) for n in range(3)]
@@ -102,7 +102,7 @@ PASSED_OVER = [
     at(Kind.PASSED_ON, 90, cluster="a", ledger=1, entry=1),
     *(at(Kind.LOG_END, 99, cluster=name, ledger=1, entry=1) for name in "ab"),
 ]
-"""A message that is nearly as large as may be, together with another one of its batch, and not in the other log."""
+"""A message close to the size limit with another one of its batch; the other log lacks it."""
 
 LOADED_AT_B = at(Kind.FAULT, 6, 7, fault=UNLOAD, cluster="b")
 
@@ -230,30 +230,30 @@ EXPLAINED: dict[str, tuple[str, list[Recorded], Recorded]] = {
         of_keys(Kind.NACK, 4, entry=0),
     ),
 }
-"""For each deviation: what it breaks, a history that shows it, and the event without which it explains nothing."""
+"""For each deviation: the invariant, a history with the deviation, and the event without which it explains nothing."""
 
 
 def explained(name: str, history: list[Recorded], setting: Setting = KNOWN) -> dict[str, int]:
-    """How many of the cases in which this invariant was broken each deviation explains; the others are under ''."""
-    account = soup.accounts(history, setting=setting)[name]
+    """How many of the broken cases of this invariant each deviation explains; the others are under ''."""
+    account = random_histories.accounts(history, setting=setting)[name]
     told = {one["deviation"]: one["times"] for one in account["explained"]}
     rest = account["broken"] - sum(told.values())
     return told | ({"": rest} if rest else {})
 
 
-def test_each_explanation_is_shown_and_says_what_it_may_break() -> None:
+def test_each_explanation_has_a_history_and_names_what_it_may_break() -> None:
     assert {explanation.deviation for explanation in EXPLANATIONS} == set(EXPLAINED) <= set(DEVIATIONS)
     assert all(set(explanation.invariants) <= set(BY_NAME) for explanation in EXPLANATIONS)
 
 
 @pytest.mark.parametrize("name", EXPLAINED)
-def test_a_known_deviation_explains_what_it_breaks(name: str) -> None:
+def test_a_known_deviation_explains_its_violation(name: str) -> None:
     invariant, history, _ = EXPLAINED[name]
     assert explained(invariant, history) == {name: 1}
 
 
 @pytest.mark.parametrize("name", EXPLAINED)
-def test_it_explains_nothing_without_what_precedes_it(name: str) -> None:
+def test_a_deviation_explains_nothing_without_its_precondition(name: str) -> None:
     invariant, history, precedes = EXPLAINED[name]
     without = [one for one in history if one != precedes]
     assert len(without) == len(history) - 1
@@ -261,7 +261,7 @@ def test_it_explains_nothing_without_what_precedes_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EXPLAINED)
-def test_it_explains_nothing_in_a_run_that_it_is_not_known_of(name: str) -> None:
+def test_a_deviation_explains_nothing_in_a_run_for_which_it_is_unknown(name: str) -> None:
     invariant, history, _ = EXPLAINED[name]
     known = KNOWN.known["r"] - {name}
     assert name not in explained(invariant, history, Setting(on_its_way_ns=0, known={"r": known}))
@@ -277,22 +277,22 @@ def test_it_explains_nothing_in_a_run_that_it_is_not_known_of(name: str) -> None
         {"topic": "t2"},
     ],
 )
-def test_a_move_at_another_time_or_elsewhere_or_of_another_kind_explains_nothing(changed: dict[str, Any]) -> None:
+def test_an_unload_at_another_time_or_place_or_of_another_kind_explains_nothing(changed: dict[str, Any]) -> None:
     for name in ("second-recovery-not-awaited", "unload-while-cursor-ledger-opens", "batch-index-acks-not-recovered"):
-        invariant, history, move = EXPLAINED[name]
-        moved = [replace(one, **changed) if one == move else one for one in history]
-        assert explained(invariant, moved) == {"": 1}
+        invariant, history, unload = EXPLAINED[name]
+        changed_history = [replace(one, **changed) if one == unload else one for one in history]
+        assert explained(invariant, changed_history) == {"": 1}
 
 
-def test_a_topic_that_was_loaded_anew_in_another_cluster_or_before_forgot_nothing() -> None:
-    invariant, history, move = EXPLAINED["recovery-ignores-replicator-positions"]
+def test_a_topic_reloaded_earlier_or_in_another_cluster_forgot_nothing() -> None:
+    invariant, history, unload = EXPLAINED["recovery-ignores-replicator-positions"]
     for changed in ({"cluster": "a"}, {"invoked_ns": 0, "completed_ns": 0}):
-        moved = [replace(one, **changed) if one == move else one for one in history]
-        assert explained(invariant, moved) == {"": 1}
+        changed_history = [replace(one, **changed) if one == unload else one for one in history]
+        assert explained(invariant, changed_history) == {"": 1}
 
 
 @pytest.mark.parametrize("size_bytes", [9_804, 10_061])
-def test_a_message_that_is_not_nearly_as_large_as_may_be_or_larger_has_room_for_what_replicators_add(
+def test_only_a_message_close_to_the_size_limit_is_too_large_to_replicate(
     size_bytes: int,
 ) -> None:
     invariant, history, _ = EXPLAINED["too-large-to-replicate"]
@@ -301,7 +301,7 @@ def test_a_message_that_is_not_nearly_as_large_as_may_be_or_larger_has_room_for_
     assert explained(invariant, history, Setting(on_its_way_ns=0, known=KNOWN.known)) == {"": 1}
 
 
-def test_what_never_came_to_a_cluster_is_ahead_by_that_and_hides_nothing_else_that_is() -> None:
+def test_a_missing_large_message_explains_being_ahead_and_hides_nothing_else() -> None:
     begun = at(Kind.BEGIN, 0, cluster="a", subscription="s", replicated=True, ledger=-1, entry=-1)
     reading = at(Kind.CURSOR, 50, cluster="a", subscription="s", ledger=1, entry=1)
     acked = [
@@ -313,7 +313,7 @@ def test_what_never_came_to_a_cluster_is_ahead_by_that_and_hides_nothing_else_th
     assert explained("ahead", [*PASSED_OVER, logged("b", 1, 2, batch_index=0), begun, reading, *acked]) == {"": 1}
 
 
-def test_a_run_tells_how_large_a_message_might_be() -> None:
+def test_the_maximum_message_size_comes_from_the_settings_of_a_run() -> None:
     about = {
         "told": (About(release="4.0.8", settings={"maxMessageSize": "10240"}),),
         "shipped": (About(release="4.0.8"),),
@@ -327,22 +327,22 @@ def test_a_run_tells_how_large_a_message_might_be() -> None:
 def test_a_cursor_that_was_in_use_for_long_had_its_ledger_open() -> None:
     invariant, history, _ = EXPLAINED["unload-while-cursor-ledger-opens"]
     assert explained(invariant, [*history, of_shared(Kind.ACK, 0.5, entry=7)]) == {"": 1}
-    loaded_before = at(Kind.FAULT, 2, 3, fault=KILL)
+    unloaded_before = at(Kind.FAULT, 2, 3, fault=KILL)
     setting = Setting(persisted_after_ns=0, on_its_way_ns=0, known=KNOWN.known)
-    assert explained(invariant, [*history, of_shared(Kind.ACK, 0.5, entry=7), loaded_before], setting) == {
+    assert explained(invariant, [*history, of_shared(Kind.ACK, 0.5, entry=7), unloaded_before], setting) == {
         "unload-while-cursor-ledger-opens": 1
     }
 
 
-def test_a_batch_that_was_acknowledged_whole_is_not_forgotten() -> None:
+def test_a_completely_acknowledged_batch_is_not_forgotten() -> None:
     invariant, history, _ = EXPLAINED["batch-index-acks-not-recovered"]
     rest = [of_shared(Kind.ACK, 4, batch_index=index) for index in (0, 2)]
     assert explained(invariant, [*history, *rest]) == {"": 1}
     assert explained(invariant, [*history, *rest[:1]]) == {"batch-index-acks-not-recovered": 1}
 
 
-def test_a_chunked_message_that_its_source_sends_again_is_stored_again_without_its_last_chunk() -> None:
-    """In a soak on 4.0.8 a source sent again what was confirmed, and nothing had disturbed it."""
+def test_a_chunked_message_resent_by_its_source_is_stored_again_without_its_last_chunk() -> None:
+    """In a soak on 4.0.8 an undisturbed source resent a confirmed message."""
     invariant, history, cut = EXPLAINED["chunk-only-last-deduplicated"]
     again = replace(CHUNKED_SEND, outcome=Outcome.DUPLICATE)
     undisturbed = [again if one == cut else one for one in history]
@@ -350,21 +350,21 @@ def test_a_chunked_message_that_its_source_sends_again_is_stored_again_without_i
     assert explained(invariant, [*undisturbed, chunk("u", 2, 5)])[""]
 
 
-def test_what_was_on_its_way_to_who_left_is_replayed_beside_news() -> None:
-    invariant, history, news = EXPLAINED["send-in-progress-cleared-early"]
+def test_messages_in_flight_to_a_consumer_that_left_are_replayed_with_a_new_message() -> None:
+    invariant, history, new_message = EXPLAINED["send-in-progress-cleared-early"]
     sent = at(Kind.SEND, 1, ledger=1, entry=0, producer="p", sequence_id=1)
     untaken = [one for one in history if one.completed_ns > 3 * S_NS]
     assert explained(invariant, [sent, of_shared(Kind.UNSUBSCRIBE, 3, "e"), *untaken]) == {
         "send-in-progress-cleared-early": 1
     }
     assert explained(invariant, [sent, of_shared(Kind.UNSUBSCRIBE, 0, "e"), *untaken]) == {"": 1}
-    without = [one for one in untaken if one != news]
+    without = [one for one in untaken if one != new_message]
     assert explained(invariant, [sent, of_shared(Kind.UNSUBSCRIBE, 3, "e"), *without]) == {"": 1}
 
 
-def test_markers_of_clusters_are_news_too_though_nobody_is_given_them() -> None:
-    invariant, history, news = EXPLAINED["send-in-progress-cleared-early"]
-    without = [at(Kind.TOPIC, 0, replicated=True), *(one for one in history if one != news)]
+def test_markers_of_clusters_count_as_new_messages_although_no_consumer_receives_them() -> None:
+    invariant, history, new_message = EXPLAINED["send-in-progress-cleared-early"]
+    without = [at(Kind.TOPIC, 0, replicated=True), *(one for one in history if one != new_message)]
     logs = [at(Kind.LOG, 98, producer="p", sequence_id=entry, ledger=1, entry=entry) for entry in range(4)]
     assert explained(invariant, [*without, *logs]) == {"": 1}
     assert explained(invariant, [*without, logs[0], logs[3]]) == {"send-in-progress-cleared-early": 1}
@@ -374,31 +374,31 @@ def test_markers_of_clusters_are_news_too_though_nobody_is_given_them() -> None:
     assert explained(invariant, [*without, earlier, logs[0], logs[3]]) == {"": 1}  # what stands behind them was
 
 
-def test_what_is_replayed_beside_news_comes_twice_and_not_oftener() -> None:
+def test_a_message_replayed_with_a_new_message_is_delivered_at_most_twice() -> None:
     invariant, history, _ = EXPLAINED["send-in-progress-cleared-early"]
     third = of_shared(Kind.DISPATCH, 7, "d")
     assert explained(invariant, [*history, third]) == {"": 2}
 
 
-def test_what_is_sent_long_after_a_recovery_is_no_race() -> None:
+def test_a_message_sent_long_after_a_recovery_is_no_race() -> None:
     invariant, history, _ = EXPLAINED["second-recovery-not-awaited"]
     late = message(1, 3, 90, ledger=3)
     assert explained(invariant, [*history, *late]) == {"second-recovery-not-awaited": 1, "": 1}
 
 
-def test_a_snapshot_that_is_ahead_is_forgotten_once_something_higher_is_sent() -> None:
+def test_a_snapshot_position_ahead_is_forgotten_once_a_higher_id_is_sent() -> None:
     invariant, history, _ = EXPLAINED["snapshot-position-ahead"]
     higher = message(2, 0, 4, ledger=2)
     late = [*history[:3], *higher, *message(1, 1, 90, ledger=2), *history[5:]]
     assert explained(invariant, late) == {"": 1}
 
 
-def test_a_message_whose_last_chunk_is_stored_twice_is_explained_by_nothing() -> None:
+def test_a_message_whose_last_chunk_is_stored_twice_has_no_explanation() -> None:
     invariant, history, _ = EXPLAINED["chunk-only-last-deduplicated"]
     assert explained(invariant, [*history, chunk("u", 2, 9)]) == {"": 2}
 
 
-def test_what_a_run_ran_against_says_which_deviations_are_known_of_it() -> None:
+def test_the_known_deviations_of_a_run_follow_from_its_release_and_clients() -> None:
     server, client = SECOND_RECOVERY_NOT_AWAITED, BATCH_WITHOUT_HIGHEST_ID
     about = {
         "bare": (About(release="4.0.8"),),
@@ -427,7 +427,7 @@ def write(folder: Path, history: list[Recorded], about: About | None) -> None:
 
 
 @pytest.mark.parametrize("is_compacted", [False, True])
-def test_verify_reports_it_apart_and_fails_for_nothing_else(
+def test_verify_reports_known_deviations_separately_and_does_not_fail(
     spark: SparkSession, tmp_path: Path, is_compacted: bool
 ) -> None:
     write(tmp_path, EXPLAINED["second-recovery-not-awaited"][1], About(release="4.0.8"))
@@ -447,9 +447,7 @@ def test_verify_reports_it_apart_and_fails_for_nothing_else(
     assert "second-recovery-not-awaited: once" in out.getvalue()
 
 
-def test_histories_that_do_not_tell_their_release_are_told_it_or_nothing_is_known(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_history_without_its_release_needs_the_release_option(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, EXPLAINED["second-recovery-not-awaited"][1], None)
     untold = verified(spark, tmp_path)
     assert untold.exit_status == 1
@@ -458,7 +456,7 @@ def test_histories_that_do_not_tell_their_release_are_told_it_or_nothing_is_know
     assert verified(spark, tmp_path, release="5.0.0").exit_status == 1
 
 
-def test_one_case_that_nothing_explains_fails_the_run(spark: SparkSession, tmp_path: Path) -> None:
+def test_one_unexplained_case_fails_the_run(spark: SparkSession, tmp_path: Path) -> None:
     history = EXPLAINED["second-recovery-not-awaited"][1]
     write(tmp_path, [*history, *message(1, 3, 90, ledger=3)], About(release="4.0.8"))
     found = verified(spark, tmp_path)

@@ -1,4 +1,4 @@
-"""Memory that runs out is said in one sentence that names the place; no file is called damaged for it."""
+"""Memory that runs out is reported in one sentence that names the place; no file is called damaged for it."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ print(json.dumps([{name: row[name] for name in ("invariant", "judged", "broken")
 
 
 def judged_within(more_mib: int) -> dict[str, dict[str, Any]]:
-    """The accounts of a small, a large and a small topic, judged with so much more memory."""
+    """The accounts of a small, a large and a small topic, judged with this much more memory."""
     command = [sys.executable, "-c", JUDGES_WITH_LITTLE_MEMORY, str(more_mib)]
-    told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert told.returncode == 0, told.stderr
-    return {row["invariant"]: row for row in json.loads(told.stdout)}
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    return {row["invariant"]: row for row in json.loads(ran.stdout)}
 
 
-def test_a_topic_that_a_worker_has_no_room_for_is_named_and_the_others_are_judged() -> None:
+def test_a_topic_too_large_for_a_worker_is_named_and_the_others_are_judged() -> None:
     rows = judged_within(100)
     assert rows["memory"]["broken"] == 1
     (sentence,) = rows["memory"]["because"]
@@ -54,18 +54,18 @@ def test_a_topic_that_a_worker_has_no_room_for_is_named_and_the_others_are_judge
     assert rows["positions rise"]["judged"] > 0
 
 
-def test_with_enough_memory_all_are_judged() -> None:
+def test_with_enough_memory_all_topics_are_judged() -> None:
     assert "memory" not in judged_within(2000)
 
 
 def why(spark: SparkSession, act: Callable[[], object]) -> str:
-    """What is said of how it fails."""
-    with pytest.raises(Exception) as told:
+    """The sentence for a failure."""
+    with pytest.raises(Exception) as raised:
         act()
-    return failure(spark, told.value)
+    return failure(spark, raised.value)
 
 
-def test_a_worker_that_is_killed_is_told_of(spark: SparkSession) -> None:
+def test_a_killed_worker_is_reported(spark: SparkSession) -> None:
     def die(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         os.kill(os.getpid(), signal.SIGKILL)
         yield from batches
@@ -74,7 +74,7 @@ def test_a_worker_that_is_killed_is_told_of(spark: SparkSession) -> None:
     assert sentence.startswith("a Python worker ended, most likely killed because the machine's memory ran out")
 
 
-def test_a_worker_whose_python_runs_out_is_told_of(spark: SparkSession) -> None:
+def test_a_worker_whose_python_runs_out_of_memory_is_reported(spark: SparkSession) -> None:
     def fill(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         bytearray(2**60)
         yield from batches
@@ -84,7 +84,7 @@ def test_a_worker_whose_python_runs_out_is_told_of(spark: SparkSession) -> None:
     )
 
 
-def test_a_full_heap_of_the_driver_is_told_of(spark: SparkSession) -> None:
+def test_a_full_heap_of_the_driver_is_reported(spark: SparkSession) -> None:
     jvm: Any = spark._jvm
     sentence = why(spark, lambda: [jvm.java.nio.LongBuffer.allocate(2**31 - 1) for _ in range(10)])
     assert sentence.startswith(
@@ -93,7 +93,7 @@ def test_a_full_heap_of_the_driver_is_told_of(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "sentence"),
+    ("error", "sentence"),
     [
         (
             "Lost task 0.3 in stage 1.0 (TID 4) (10.0.0.7 executor 2): java.lang.OutOfMemoryError: Java heap space",
@@ -107,5 +107,5 @@ def test_a_full_heap_of_the_driver_is_told_of(spark: SparkSession) -> None:
         ("[TABLE_OR_VIEW_NOT_FOUND] no such table\nmore", "Spark failed: [TABLE_OR_VIEW_NOT_FOUND] no such table ("),
     ],
 )
-def test_what_a_cluster_says_is_told_in_words(spark: SparkSession, told: str, sentence: str) -> None:
-    assert failure(spark, RuntimeError(told)).startswith(sentence)
+def test_an_error_of_a_cluster_is_reported_in_words(spark: SparkSession, error: str, sentence: str) -> None:
+    assert failure(spark, RuntimeError(error)).startswith(sentence)

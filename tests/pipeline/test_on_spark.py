@@ -1,4 +1,4 @@
-"""On Spark the pipeline says what it says without: compacted or not, in one folder or in several."""
+"""The pipeline on Spark gives the same verdicts as without: compacted or not, in one folder or in several."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from conformance.pipeline.invariants.catalogue import BY_NAME
 from conformance.pipeline.judging import accounts, accounts_of, evidence
 from conformance.pipeline.topic import Setting
 from tests.history.samples import event
-from tests.pipeline.made import soup
+from tests.pipeline.histories import random_histories
 
 TOPICS_OF_EACH = 40
 
 Counts = dict[str, tuple[int, int]]
-"""By an invariant's name, how often it was judged, and broken."""
+"""For each invariant, how often it was judged, and broken."""
 
 
 def _place_in_order(one: Recorded) -> tuple[object, ...]:
-    """Two events of a kind with the same position and time may come in any order: one of them is enough."""
+    """Two events of a kind with the same position and time may be in any order: one of them is enough."""
     return one.kind, one.ledger, one.entry, one.batch_index, one.completed_ns, one.subscription
 
 
 @pytest.fixture(scope="module")
 def history() -> list[Recorded]:
-    """Many topics of anything, over two runs and clusters."""
+    """Many topics with random events, over two runs and clusters."""
     topics: list[list[Recorded]] = []
-    for name in soup.RELEVANT:
+    for name in random_histories.RELEVANT:
 
         @seed(1)
         @settings(max_examples=TOPICS_OF_EACH, database=None, phases=[Phase.generate])
-        @given(soup.framed(name))
+        @given(random_histories.framed(name))
         def draw(topic: list[Recorded]) -> None:
             topics.append(topic)
 
@@ -54,8 +54,8 @@ def history() -> list[Recorded]:
 
 @pytest.fixture(scope="module")
 def expected(history: list[Recorded]) -> Counts:
-    """What the pipeline says of it without Spark."""
-    return soup.judged(history)
+    """The counts of the pipeline without Spark."""
+    return random_histories.judged(history)
 
 
 def write(folder: Path, history: Sequence[Recorded], *, lane: str = "w", segment_events: int = 50) -> None:
@@ -66,13 +66,13 @@ def write(folder: Path, history: Sequence[Recorded], *, lane: str = "w", segment
 
 
 def judged(spark: SparkSession, files: Files) -> Counts:
-    """What the pipeline says on Spark."""
-    setting = replace(soup.SETTING, faults=of_no_topic(spark, files).faults)
+    """The counts of the pipeline on Spark."""
+    setting = replace(random_histories.SETTING, faults=of_no_topic(spark, files).faults)
     rows = accounts_of(spark, files, setting).collect()
-    return soup.counted([row.asDict() for row in rows])
+    return random_histories.counted([row.asDict() for row in rows])
 
 
-def test_segments_that_nobody_compacted_are_sorted_first(
+def test_segments_that_were_not_compacted_are_sorted_first(
     spark: SparkSession, tmp_path: Path, history: list[Recorded], expected: Counts
 ) -> None:
     write(tmp_path, history)
@@ -80,7 +80,7 @@ def test_segments_that_nobody_compacted_are_sorted_first(
     assert (files.in_order, files.problems) == ((), ())
     found = judged(spark, files)
     assert found == expected
-    assert len(soup.broken_in(found)) > len(BY_NAME) / 2
+    assert len(random_histories.broken_in(found)) > len(BY_NAME) / 2
 
 
 def test_compacted_files_are_judged_in_one_pass_without_a_shuffle(
@@ -98,7 +98,7 @@ def test_compacted_files_are_judged_in_one_pass_without_a_shuffle(
     assert judged(spark, files) == expected
 
 
-def test_what_was_compacted_is_judged_without_carrying_events_from_java(
+def test_compacted_files_are_judged_without_copying_events_from_java(
     spark: SparkSession, tmp_path: Path, history: list[Recorded]
 ) -> None:
     write(tmp_path, history)
@@ -107,7 +107,7 @@ def test_what_was_compacted_is_judged_without_carrying_events_from_java(
     assert "parquet" not in plan.lower().replace(".parquet", "")
 
 
-def test_files_of_another_file_system_are_judged_like_those_of_this_machine(
+def test_files_of_another_file_system_are_judged_like_local_ones(
     spark: SparkSession, tmp_path: Path, history: list[Recorded], expected: Counts
 ) -> None:
     write(tmp_path, history)
@@ -120,7 +120,7 @@ def test_files_of_another_file_system_are_judged_like_those_of_this_machine(
     assert judged(spark, files) == expected
 
 
-def test_segments_that_came_after_compacting_are_read_with_it(
+def test_segments_written_after_compacting_are_read_with_the_compacted_files(
     spark: SparkSession, tmp_path: Path, history: list[Recorded], expected: Counts
 ) -> None:
     *_, last = history
@@ -146,7 +146,7 @@ def test_a_run_may_be_spread_over_several_folders(
     assert judged(spark, files) == expected
 
 
-def test_a_segment_whose_replacement_is_there_is_not_read_twice(
+def test_a_segment_whose_replacement_exists_is_not_read_twice(
     spark: SparkSession, tmp_path: Path, history: list[Recorded]
 ) -> None:
     write(tmp_path, history[:300])
@@ -154,17 +154,17 @@ def test_a_segment_whose_replacement_is_there_is_not_read_twice(
     compact(tmp_path)
     for path, content in kept.items():
         path.write_bytes(content)
-    assert judged(spark, examine(spark, [str(tmp_path)])) == soup.judged(history[:300])
+    assert judged(spark, examine(spark, [str(tmp_path)])) == random_histories.judged(history[:300])
 
 
-def test_a_fault_of_a_whole_cluster_concerns_its_topics_only(spark: SparkSession, tmp_path: Path) -> None:
-    told: list[Recorded] = []
+def test_a_fault_of_a_whole_cluster_affects_only_its_topics(spark: SparkSession, tmp_path: Path) -> None:
+    recorded: list[Recorded] = []
     for cluster in ("a", "b"):
         place = {"cluster": cluster, "subscription": "s", "ledger": 1, "entry": 1}
-        told.append(event(Kind.ACK, **place, invoked_ns=10, completed_ns=11))
-        told.append(event(Kind.DISPATCH, **place, invoked_ns=30, completed_ns=31))
-    told.append(event(Kind.FAULT, topic=None, cluster="a", fault=KILL, invoked_ns=12, completed_ns=20))
-    write(tmp_path, told)
+        recorded.append(event(Kind.ACK, **place, invoked_ns=10, completed_ns=11))
+        recorded.append(event(Kind.DISPATCH, **place, invoked_ns=30, completed_ns=31))
+    recorded.append(event(Kind.FAULT, topic=None, cluster="a", fault=KILL, invoked_ns=12, completed_ns=20))
+    write(tmp_path, recorded)
     files = examine(spark, [str(tmp_path)])
     setting = Setting(persisted_after_ns=5, on_its_way_ns=0, faults=of_no_topic(spark, files).faults)
     (case,) = evidence(events_of(spark, files), setting, BY_NAME["delivered again"]).collect()

@@ -1,4 +1,4 @@
-"""On S3: ``verify s3a://…`` as the docs have it, against a server with S3's interface."""
+"""On S3: ``verify s3a://…`` as documented, with a server with S3's interface."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def endpoint() -> Iterator[str]:
 
 
 def store(endpoint: str) -> fs.S3FileSystem:
-    """The same as Arrow sees it."""
+    """The same for Arrow."""
     return fs.S3FileSystem(
         access_key=SECRETS["AWS_ACCESS_KEY_ID"],
         secret_key=SECRETS["AWS_SECRET_ACCESS_KEY"],
@@ -49,7 +49,7 @@ def store(endpoint: str) -> fs.S3FileSystem:
 
 
 def put(endpoint: str, name: str, folder: Path, events: Sequence[Recorded], *, is_compacted: bool) -> None:
-    """Leave a history in the bucket."""
+    """Write a history into the bucket."""
     with HistoryWriter(folder, "w") as writer:
         for one in events:
             writer.record(one)
@@ -59,12 +59,12 @@ def put(endpoint: str, name: str, folder: Path, events: Sequence[Recorded], *, i
 
 
 def options() -> list[str]:
-    """The options that the page on histories names, as they stand there."""
+    """The options as the page on histories names them."""
     return re.findall(r"^ +(--conf spark\.jars\.\S+)", DOCUMENTED.read_text("utf-8"), re.MULTILINE)
 
 
 def verified(endpoint: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """What becomes of ``verify`` as a process of its own."""
+    """The result of ``verify`` as a separate process."""
     conf = [f"--conf=spark.jars.ivy={cache_folder('ivy')}"]
     for option in options():
         conf += option.split()
@@ -93,8 +93,8 @@ def test_histories_on_s3_are_verified_and_summarised(endpoint: str, tmp_path: Pa
     assert "open-sesame" not in sound.stdout + sound.stderr
 
 
-def test_without_the_jars_it_says_which(endpoint: str) -> None:
+def test_without_the_jars_the_error_names_them(endpoint: str) -> None:
     command = [sys.executable, "-m", "conformance", "verify", "--master=local[1]", f"s3a://{BUCKET}/sound"]
-    told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
-    assert told.returncode == 2
-    assert "Spark brings no jars for S3: add --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:" in told.stderr
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
+    assert ran.returncode == 2
+    assert "Spark brings no jars for S3: add --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:" in ran.stderr

@@ -13,14 +13,14 @@ Case = tuple[str, str, str]
 
 
 def sampled(cases: list[Case], at_most: int) -> list[Case]:
-    """What is kept of cases that each are their own path."""
+    """The kept cases, if each case is its own path."""
     sample: Sample[Case] = Sample(at_most)
     for case in cases:
         sample.offer(case, lambda case=case: case)  # type: ignore[misc]
     return list(sample)
 
 
-def test_of_a_noisy_topic_a_few_are_kept_and_every_other_topic_has_one() -> None:
+def test_a_noisy_topic_keeps_a_few_cases_and_every_other_topic_has_one() -> None:
     noisy = [("r", "kill", "noisy")] * 1000
     others = [("r", "kill", f"t{number}") for number in range(20)]
     kept = sampled([*noisy, *others], 21)
@@ -35,7 +35,7 @@ def test_a_run_and_a_fault_with_many_topics_hide_no_other() -> None:
     assert {("loud", "unload", "t"), ("quiet", "kill", "t")} < set(kept)
 
 
-def test_the_first_of_those_kept_are_of_different_runs_faults_and_topics() -> None:
+def test_the_first_kept_cases_are_of_different_runs_faults_and_topics() -> None:
     paths = list(itertools.product("ab", "kn", "tu"))
     kept = sampled([path for path in paths for _ in range(2)], 100)
     assert len(kept) == 16
@@ -45,7 +45,7 @@ def test_the_first_of_those_kept_are_of_different_runs_faults_and_topics() -> No
 
 
 @given(st.lists(st.tuples(*[st.sampled_from("abc")] * 3)), st.integers(1, 9))
-def test_there_are_never_too_many_and_the_room_is_used(cases: list[Case], at_most: int) -> None:
+def test_the_number_of_kept_cases_is_limited_and_the_limit_is_used(cases: list[Case], at_most: int) -> None:
     kept = sampled(cases, at_most)
     could = sum(min(cases.count(path), OF_A_PATH_AT_MOST) for path in set(cases))
     assert len(kept) == min(could, at_most)

@@ -19,9 +19,10 @@ MS = 10**6
 
 
 def summary_of(spark: SparkSession, folder: Path) -> Summary:
-    """Ten messages sent to one cluster, given there 5 ms and in another 40 ms after; the first is not in the log.
+    """Ten messages sent to one cluster, delivered there after 5 ms and in another one after 40 ms.
 
-    Each is acknowledged there, 6 ms after it was sent, and passed in the other one 70 ms later; the last never.
+    The first is not in the log. Each is acknowledged there 6 ms after it was sent, and before mark-delete in the other
+    cluster 70 ms later; the last never.
     """
     with HistoryWriter(folder, "w", about=About(release="4.0.8")) as writer:
         for number in range(10):
@@ -52,7 +53,7 @@ def summary_of(spark: SparkSession, folder: Path) -> Summary:
     return summarise(spark, found.files, about, found.runs, found.by_fault)
 
 
-def test_rules_rates_latencies_and_faults_are_told_and_written(spark: SparkSession, tmp_path: Path) -> None:
+def test_rules_rates_latencies_and_faults_are_reported_and_written(spark: SparkSession, tmp_path: Path) -> None:
     summary = summary_of(spark, tmp_path / "history")
     by_rule = {row["rule"]: row for row in summary.rules}
     assert [by_rule["DEDUP-15"][name] for name in ("release", "judged", "broken")] == ["4.0.8", 10, 1]

@@ -1,4 +1,4 @@
-"""``verify``: verdicts, exit status, and one clear sentence for whatever cannot be read."""
+"""``verify``: verdicts, exit status, and one clear sentence for everything that cannot be read."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def verified(spark: SparkSession, *folders: Path, rules: str | None = None) -> V
     return verify(spark, [str(folder) for folder in folders], Setting(), asked)
 
 
-def test_a_sound_history_holds_what_it_puts_to_the_test(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_sound_history_holds_the_rules_that_it_exercises(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, SOUND)
     found = verified(spark, tmp_path)
     assert (found.exit_status, found.events, found.problems) == (0, 3, ())
@@ -78,7 +78,7 @@ def test_a_sound_history_holds_what_it_puts_to_the_test(spark: SparkSession, tmp
     assert verified(spark, tmp_path, rules="DEDUP-15,KEY-01").exit_status == 2
 
 
-def test_a_broken_rule_is_told_with_its_events(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_broken_rule_is_reported_with_its_events(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, LOST)
     found = verified(spark, tmp_path, rules="DEDUP-15")
     (verdict,) = found.rules
@@ -87,7 +87,7 @@ def test_a_broken_rule_is_told_with_its_events(spark: SparkSession, tmp_path: Pa
     assert [shown["sequence_id"] for shown in verdict.cases[0].events] == [2, None]
 
 
-def test_the_table_and_the_json_say_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_broken_rule_is_in_the_table_and_the_json(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, LOST)
     found = verified(spark, tmp_path, rules="DEDUP-15,KEY-01")
     out = io.StringIO()
@@ -127,7 +127,7 @@ def test_a_noisy_topic_hides_none_of_twenty_planted_anomalies(spark: SparkSessio
 
 
 def problem(spark: SparkSession, folder: Path) -> str:
-    """The one problem of a folder, in which nothing is held."""
+    """The one problem of a folder in which no rule holds."""
     found = verified(spark, folder)
     assert found.exit_status == 2
     assert not any(isinstance(verdict, Held) for verdict in found.rules)
@@ -135,14 +135,14 @@ def problem(spark: SparkSession, folder: Path) -> str:
     return sentence
 
 
-def test_a_file_that_was_cut_off_is_named_and_nothing_is_held(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_truncated_file_is_named_and_no_rule_holds(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, SOUND)
     cut = write(tmp_path, SOUND, lane="x")
     cut.write_bytes(cut.read_bytes()[:-50])
     assert f"{cut.name} is not a whole Parquet file" in problem(spark, tmp_path)
 
 
-def test_what_is_broken_in_the_other_files_is_found_all_the_same(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_violation_in_the_other_files_is_found_all_the_same(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, LOST)
     write(tmp_path, SOUND, lane="x").write_bytes(b"")
     found = verified(spark, tmp_path)
@@ -151,7 +151,7 @@ def test_what_is_broken_in_the_other_files_is_found_all_the_same(spark: SparkSes
     assert all(verdict.why == NOT_READ for verdict in found.rules if isinstance(verdict, NotExercised))
 
 
-def test_a_file_that_is_spoiled_in_the_middle_is_left_out_and_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_corrupted_file_is_left_out_and_named(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, LOST)
     spoiled = write(tmp_path, SOUND, lane="x")
     content = bytearray(spoiled.read_bytes())
@@ -163,7 +163,7 @@ def test_a_file_that_is_spoiled_in_the_middle_is_left_out_and_named(spark: Spark
 
 
 @pytest.mark.parametrize("run", ["r", "of its own"])  # a run in two folders is sorted first, by Spark
-def test_one_spoiled_byte_of_a_compacted_file_is_noticed(spark: SparkSession, tmp_path: Path, run: str) -> None:
+def test_one_corrupted_byte_of_a_compacted_file_is_detected(spark: SparkSession, tmp_path: Path, run: str) -> None:
     write(tmp_path, LOST)
     write(tmp_path / "other", [replace(one, run=run) for one in SOUND])
     for folder in (tmp_path, tmp_path / "other"):
@@ -185,10 +185,10 @@ def test_one_spoiled_byte_of_a_compacted_file_is_noticed(spark: SparkSession, tm
     ("spoil", "why"), [(lambda path: path.write_bytes(path.read_bytes()[:-50]), " is not a"), (Path.unlink, " is gone")]
 )
 @pytest.mark.parametrize("was_ended", [False, True])
-def test_what_is_missing_of_several_compacted_files_is_named_and_nothing_is_judged_twice(
+def test_a_missing_compacted_file_is_named_and_nothing_is_judged_twice(
     spark: SparkSession, tmp_path: Path, which: int, spoil: Callable[[Path], object], why: str, was_ended: bool
 ) -> None:
-    """``was_ended``: compacting was, before all that it replaces had gone."""
+    """``was_ended``: compacting was interrupted before it removed all replaced files."""
     for number in range(2):
         with HistoryWriter(tmp_path, f"w{number}", buckets=1) as writer:
             for one in SOUND[number::2]:
@@ -206,7 +206,7 @@ def test_what_is_missing_of_several_compacted_files_is_named_and_nothing_is_judg
     assert verified(spark, tmp_path).events == 2 * len(SOUND)
 
 
-def test_another_version_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_another_schema_version_is_named(spark: SparkSession, tmp_path: Path) -> None:
     path = write(tmp_path, SOUND)
     pq.write_table(pq.read_table(path).replace_schema_metadata({VERSION_KEY: b"7"}), path)
     assert "has version 7 of the schema; this suite reads version 1" in problem(spark, tmp_path)
@@ -260,7 +260,7 @@ def test_an_empty_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
         ({"kind": "send"}, "an event names no topic, as only faults of whole clusters may: a send with outcome ok"),
     ],
 )
-def test_an_event_of_no_topic_that_cannot_be_judged_is_named(
+def test_an_invalid_event_without_a_topic_is_named(
     spark: SparkSession, tmp_path: Path, fields: dict[str, object], why: str
 ) -> None:
     write(tmp_path, SOUND)
@@ -269,13 +269,15 @@ def test_an_event_of_no_topic_that_cannot_be_judged_is_named(
     assert why in problem(spark, tmp_path)
 
 
-def test_files_that_name_topics_only_are_not_asked_for_faults_of_clusters(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_whose_events_all_have_topics_are_not_read_for_faults_of_clusters(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     write(tmp_path, [*SOUND, event(Kind.FAULT, topic=None, fault="kill")])
     files = examine(spark, [str(tmp_path)])
     assert [file.bucket.endswith(EVERYWHERE) for file in files.all if not file.names_topics_only] == [True]
     (fault,) = of_no_topic(spark, files).faults
     assert fault.name == "kill"
-    bare = tmp_path / EVERYWHERE / "bare.parquet"  # without statistics, nobody knows without reading it
+    bare = tmp_path / EVERYWHERE / "bare.parquet"  # without statistics it has to be read
     pq.write_table(pq.read_table(files.all[0].path.removeprefix("file:")), bare, write_statistics=False)
     assert [file.name for file in examine(spark, [str(bare)]).all if not file.names_topics_only] == [bare.name]
 
@@ -297,13 +299,13 @@ def test_a_folder_without_a_history_is_named(spark: SparkSession, tmp_path: Path
     assert "there is no file of a history in" in problem(spark, tmp_path)
 
 
-def test_a_folder_that_is_not_there_is_harness_error(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_missing_folder_is_a_harness_error(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match="nowhere cannot be read"):
         verified(spark, tmp_path / "nowhere")
 
 
 def asked_of(folder: Path, *, json: Path | None = None) -> verifying.Asked:
-    """What a user asks who asks for nothing in particular."""
+    """The default request of a user."""
     return verifying.Asked(
         histories=[str(folder)],
         rules=None,
@@ -315,7 +317,7 @@ def asked_of(folder: Path, *, json: Path | None = None) -> verifying.Asked:
     )
 
 
-def test_the_command_prints_and_writes_and_returns_the_status(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_command_prints_and_writes_its_report_and_returns_the_status(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "history", [*SOUND, event(Kind.SEND, outcome=Outcome.UNKNOWN)])
     compact(tmp_path / "history")
     asked = asked_of(tmp_path / "history", json=tmp_path / "v.json")
@@ -340,16 +342,14 @@ RATE, FLUSH = "managedLedgerDefaultMarkDeleteRateLimit", "managedLedgerCursorPos
         ([], 61),
     ],
 )
-def test_what_a_kill_may_undo_follows_from_what_a_run_tells_of_its_settings(
-    settings: list[dict[str, str]], within_s: int
-) -> None:
+def test_what_a_kill_may_undo_depends_on_the_settings_of_the_run(settings: list[dict[str, str]], within_s: int) -> None:
     told_ns = persisted_after_of_runs_ns({"r": tuple(About(release="4.0.8", settings=one) for one in settings)})
     assert Setting(told_ns=told_ns).persisted_after_of("r") == within_s * 10**9
     assert Setting(told_ns=told_ns, persisted_after_ns=5).persisted_after_of("r") == 5
 
 
 @pytest.mark.parametrize(("persisted_after_s", "status"), [(None, 1), (61, 2)])
-def test_an_acknowledgment_that_was_persisted_by_the_settings_of_its_run_stays(
+def test_an_ack_that_was_persisted_according_to_the_settings_survives_a_kill(
     spark: SparkSession, tmp_path: Path, persisted_after_s: float | None, status: int
 ) -> None:
     at = {"subscription": "s", "consumer": "c", "ledger": 1, "entry": 0}
@@ -365,7 +365,7 @@ def test_an_acknowledgment_that_was_persisted_by_the_settings_of_its_run_stays(
     assert last.exit_status == status
 
 
-def test_without_spark_it_says_what_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_spark_the_error_names_the_command_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verifying, "NEEDED", ("pyspark", "no_such_package"))
     asked = asked_of(tmp_path)
     with pytest.raises(HarnessError, match="verify needs no_such_package: run `make setup-spark`"):

@@ -11,7 +11,7 @@ import sys
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from conformance.history.recorded import Recorded
-from tests.pipeline.made import soup
+from tests.pipeline.histories import random_histories
 
 
 def compared(name: str, number: int) -> int:
@@ -26,10 +26,10 @@ def compared(name: str, number: int) -> int:
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(soup.framed(name))
+    @given(random_histories.framed(name))
     def compare(history: list[Recorded]) -> None:
-        plainly = soup.plainly_broken(history)
-        assert soup.broken_in(soup.judged(history)) == plainly, history
+        plainly = random_histories.broken_by_oracle(history)
+        assert random_histories.broken_in(random_histories.judged(history)) == plainly, history
         broken.append(name in plainly)
 
     compare()
@@ -39,9 +39,9 @@ def compared(name: str, number: int) -> int:
 def main() -> None:
     """Print a line for each invariant, and the sum."""
     number = int(sys.argv[1])
-    for name in soup.RELEVANT:
+    for name in random_histories.RELEVANT:
         print(f"{name}: {number} histories, broken in {compared(name, number)}", flush=True)
-    print(f"{number * len(soup.RELEVANT)} histories, no disagreement")
+    print(f"{number * len(random_histories.RELEVANT)} histories, no disagreement")
 
 
 if __name__ == "__main__":

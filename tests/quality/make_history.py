@@ -1,6 +1,6 @@
 """Makes realistic histories of any size, with anomalies planted as rarely as asked: what is measured in history_scale.
 
-A history is that of ``tests.pipeline.made.realistic``, topic by topic, compacted, written file by file by as many
+A history is that of ``tests.pipeline.histories.realistic``, topic by topic, compacted, written file by file by as many
 processes as there are cores; only one row group is in memory. It follows from the seed alone. Which anomalies stand
 where is written beside it (``planted.json``), so that one can see whether each was found.
 
@@ -24,8 +24,8 @@ import pyarrow as pa
 
 from conformance.history.compacting import EVENTS_OF_A_FILE
 from conformance.history.parquet import bucket_of, compacted_name, in_order, table_of, write_tables
-from tests.pipeline.made import realistic
-from tests.pipeline.made.anomalies import PLANTS
+from tests.pipeline.histories import realistic
+from tests.pipeline.histories.anomalies import PLANTS
 
 ENTRIES_OF_A_TOPIC = 20_000
 EVENTS_OF_AN_ENTRY = 5.0575

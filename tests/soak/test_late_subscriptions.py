@@ -14,7 +14,7 @@ from conformance.soak.cluster import ALONE, SoakCluster
 from conformance.soak.late_subscriptions import LateSubscriptions
 from conformance.soak.plan import Later
 from conformance.soak.workers import Clients
-from tests.pipeline.made import soup
+from tests.pipeline.histories import random_histories
 from tests.soak.test_quiesce import Listening
 
 
@@ -35,7 +35,7 @@ def test_a_late_subscription_is_created_at_its_time_and_its_consumer_subscribes(
         late.create_due(2.5)
         late.create_due(3.5)
         assert (set(homes), listening.reconnected) == ({("t", "a"), ("t", "b")}, expected)
-    created = [one for one in soup.read(tmp_path) if one.kind is Kind.BEGIN]
+    created = [one for one in random_histories.read(tmp_path) if one.kind is Kind.BEGIN]
     assert sorted((one.subscription or "", (one.ledger, one.entry), one.replicated) for one in created) == [
         (name, FIRST_OF_ALL, True) for name in "ab"
     ]

@@ -17,7 +17,7 @@ from conformance.history.recorded import Kind, Outcome
 from conformance.pipeline.topic import Setting
 from conformance.reading_back import first_ledger_of
 from conformance.recorder import Recorder
-from tests.pipeline.made import soup
+from tests.pipeline.histories import random_histories
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "histories.md"
 
@@ -47,7 +47,9 @@ def example(broker: Broker, namespace: str) -> str:
 
 
 def broken_in(folder: Path) -> set[str]:
-    return soup.broken_in(soup.judged(soup.read(folder), setting=Setting(), rows_of_a_batch=1000))
+    return random_histories.broken_in(
+        random_histories.judged(random_histories.read(folder), setting=Setting(), rows_of_a_batch=1000)
+    )
 
 
 def test_the_example_of_the_documentation_records_a_sound_history(
@@ -56,12 +58,12 @@ def test_the_example_of_the_documentation_records_a_sound_history(
     monkeypatch.chdir(tmp_path)
     exec(compile(example(broker, namespace), str(DOCUMENT), "exec"), {})
     history = tmp_path / "history"
-    recorded = soup.read(history)
+    recorded = random_histories.read(history)
     kinds = Counter(event.kind for event in recorded)
     assert {kinds[kind] for kind in (Kind.SEND, Kind.DISPATCH, Kind.ACK, Kind.LOG)} == {100}
     assert all(event.invoked_ns is not None for event in recorded)
-    judged = soup.judged(recorded, setting=Setting(), rows_of_a_batch=1000)
-    assert soup.broken_in(judged) == set()
+    judged = random_histories.judged(recorded, setting=Setting(), rows_of_a_batch=1000)
+    assert random_histories.broken_in(judged) == set()
     put_to_the_test = {name for name, (times, _) in judged.items() if times}
     assert put_to_the_test >= {
         *("lost", "missed", "mark delete over a hole", "positions rise", "one consumer at a time")
@@ -96,7 +98,7 @@ def test_partitions_are_recorded_by_their_own_names(broker: Broker, namespace: s
     client.close()
     partitions = {f"{topic}-partition-{number}" for number in range(2)}
     for kind in (Kind.SEND, Kind.DISPATCH, Kind.ACK, Kind.LOG, Kind.BEGIN, Kind.LOG_END, Kind.CURSOR):
-        named = [event for event in soup.read(tmp_path) if event.kind is kind]
+        named = [event for event in random_histories.read(tmp_path) if event.kind is kind]
         assert {event.topic for event in named} == partitions, kind
 
 
@@ -115,7 +117,7 @@ def test_a_log_whose_beginning_was_trimmed_is_not_recorded_as_complete(broker: B
             admin.trim(topic)
         recorder.read_back(service_url, admin_url, [topic])
     client.close()
-    kinds = {event.kind for event in soup.read(tmp_path)}
+    kinds = {event.kind for event in random_histories.read(tmp_path)}
     assert Kind.LOG_END not in kinds
     assert {Kind.CURSOR, Kind.DRAINED} <= kinds
     assert broken_in(tmp_path) == set()
@@ -138,5 +140,5 @@ def test_a_resent_message_is_a_duplicate_and_a_failed_send_is_unknown(broker: Br
         producer.flush()
     client.close()
     assert answered == [pulsar.Result.Ok]
-    sends = sorted((event.sequence_id, event.outcome) for event in soup.read(tmp_path))
+    sends = sorted((event.sequence_id, event.outcome) for event in random_histories.read(tmp_path))
     assert sends == [(1, Outcome.DUPLICATE), (1, Outcome.OK), (2, Outcome.UNKNOWN), (3, Outcome.OK)]

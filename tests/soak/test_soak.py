@@ -26,7 +26,7 @@ from conformance.soak.plan import FaultName
 from conformance.soak.request import Result, SoakRequest, Stage, State
 from conformance.soak.run import soak
 from conformance.verdicts import Held
-from tests.pipeline.made import soup
+from tests.pipeline.histories import random_histories
 from tests.polling import eventually
 
 EVERYTHING_BUT_FAULTS_OF_A_LANE = frozenset(Kind) - {Kind.REDELIVER, Kind.SEEK, Kind.SKIP, Kind.PASSED_ON}
@@ -106,7 +106,7 @@ def test_two_clusters_replicate_and_the_history_has_their_events(
     assert {Kind.PASSED_ON, Kind.LOG_END, Kind.DRAINED} <= {row["kind"] for row in recorded if row["cluster"] == "B"}
     found = verify(spark, [str(tmp_path)], Setting(), known=shipped())
     assert not [verdict for verdict in found.rules if isinstance(verdict, Broken) and not verdict.is_known]
-    judged = soup.judged(soup.read(tmp_path), setting=Setting(), rows_of_a_batch=10_000)
+    judged = random_histories.judged(random_histories.read(tmp_path), setting=Setting(), rows_of_a_batch=10_000)
     of_clusters = {one for one, invariant in BY_NAME.items() if isinstance(invariant, OfClusters)}
     assert {one for one in of_clusters if judged[one][0]} == of_clusters - {"left behind"}  # too short for that
 
@@ -117,8 +117,8 @@ def test_a_defect_of_the_broker_is_in_the_history(request: pytest.FixtureRequest
         pytest.skip("a cluster that runs already has no agent inside, which a defect needs")
     none: frozenset[FaultName] = frozenset()
     soak(asked(name, tmp_path, length_s=10.0, faults=none, defects=("hash-with-two-consumers",)), Onlooker())
-    judged = soup.judged(soup.read(tmp_path), setting=Setting(), rows_of_a_batch=10_000)
-    assert "one consumer at a time" in soup.broken_in(judged) <= {"one consumer at a time", "keys in order"}
+    judged = random_histories.judged(random_histories.read(tmp_path), setting=Setting(), rows_of_a_batch=10_000)
+    assert "one consumer at a time" in random_histories.broken_in(judged) <= {"one consumer at a time", "keys in order"}
 
 
 def started(history: Path) -> subprocess.Popen[str]:

@@ -1,7 +1,7 @@
-"""Histories as a sound cluster would leave them, of any length: what anomalies are planted in, and what is measured.
+"""Histories of a correct cluster, of any length: anomalies are planted in them, and speed is measured with them.
 
 Each topic has four producers and, every hundredth entry, a message in three chunks; a Key_Shared subscription with
-three consumers, which acknowledge one by one, and an Exclusive one, which acknowledges cumulatively. Mark-deletes are
+three consumers, which acknowledge individually, and an Exclusive one, which acknowledges cumulatively. Mark-delete is
 read now and then; at the end both subscriptions are drained, and the log is read back.
 """
 
@@ -28,7 +28,7 @@ KEYED, ORDERED = "keyed", "ordered"
 
 _NAMED = pa.dictionary(pa.int32(), pa.string())
 ENCODED = pa.schema([field.with_type(_NAMED) if pa.types.is_string(field.type) else field for field in SCHEMA])
-"""The schema of what is made: names are dictionaries, and are strings in a file."""
+"""The schema of the generated tables: names are dictionaries here, and strings in a file."""
 
 
 def name_of(number: int) -> str:
@@ -37,7 +37,7 @@ def name_of(number: int) -> str:
 
 
 def topic_table(number: int, *, entries: int, seed: int = 0) -> pa.Table:
-    """All events of one topic of so many entries (a multiple of a hundred), in order: about five times as many."""
+    """All events of one topic with ``entries`` entries (a multiple of a hundred), in order: about five per entry."""
     random = np.random.default_rng((seed, number))
     table = pa.concat_tables(_Topic(number, entries, random).blocks()).unify_dictionaries().combine_chunks()
     ledger, entry, completed = (table[name].fill_null(-2).to_numpy() for name in ("ledger", "entry", "completed_ns"))
@@ -55,7 +55,7 @@ def as_events(table: pa.Table) -> list[Recorded]:
 
 
 class _Topic:
-    """One topic while it is made up."""
+    """One topic while it is generated."""
 
     def __init__(self, number: int, entries: int, random: np.random.Generator) -> None:
         self._number = number
@@ -63,7 +63,7 @@ class _Topic:
         self._ledger, self._entry = 10 * number + index // ENTRIES_OF_A_LEDGER, index % ENTRIES_OF_A_LEDGER
         self._chunk = np.where(index % 100 >= 97, index % 100 - 97, -1)
         self._whole = np.flatnonzero(self._chunk < 0)
-        self._last = np.flatnonzero((self._chunk < 0) | (self._chunk == 2))  # where messages stand
+        self._last = np.flatnonzero((self._chunk < 0) | (self._chunk == 2))  # the positions of messages
         self._producer = np.where(self._chunk < 0, random.integers(0, PRODUCERS, entries), PRODUCERS)
         self._sequence = _counted(self._producer, index // 100)
         self._key = random.integers(0, KEYS, entries)
@@ -148,7 +148,7 @@ def _named(letter: str, numbers: Ints, absent: Flags | None = None) -> pa.Dictio
 
 
 def _counted(producer: Ints, of_chunks: Ints) -> Ints:
-    """Sequence ids: each producer's own count, from 1; chunks of one message share theirs."""
+    """Sequence ids: each producer counts from 1; the chunks of one message share theirs."""
     ids = np.empty(len(producer), dtype=np.int64)
     for one in range(PRODUCERS):
         own = np.flatnonzero(producer == one)

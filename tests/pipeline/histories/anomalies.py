@@ -1,4 +1,4 @@
-"""Planted anomalies: what a broken broker would have left, put into a sound history; three ways or more for each."""
+"""Planted anomalies: the events of a defective broker in a sound history; three or more for each invariant."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from conformance.history.recorded import KILL, RESTART, UNLOAD, Kind, Recorded
-from tests.pipeline.made.realistic import KEYED, ORDERED, STEP_NS
+from tests.pipeline.histories.realistic import KEYED, ORDERED, STEP_NS
 
 History = list[Recorded]
 Plant = Callable[[History, int], History]
@@ -16,7 +16,7 @@ Plant = Callable[[History, int], History]
 
 
 def _rows(history: Sequence[Recorded], kind: Kind, subscription: str | None = None) -> History:
-    """Whole messages of a kind, in order."""
+    """Unchunked messages of a kind, in order."""
     return [
         one
         for one in history
@@ -35,12 +35,12 @@ def without(history: History, *gone: Recorded) -> History:
 
 
 def changed(history: History, one: Recorded, **fields: Any) -> History:
-    """The events with other fields in one of them."""
+    """The history with other fields in one of its events."""
     return [replace(other, **fields) if other is one else other for other in history]
 
 
 def behind(history: History) -> dict[str, int]:
-    """A position behind the whole log."""
+    """A position after the whole log."""
     return {"ledger": max(one.ledger or 0 for one in history) + 1, "entry": 0}
 
 
@@ -49,7 +49,7 @@ def _moved(history: History, one: Recorded) -> History:
 
 
 def _another(kind: Kind, field: str, value: object, subscription: str | None = None) -> Plant:
-    """Something else in one event of a kind."""
+    """Another value in one event of a kind."""
 
     def plant(history: History, number: int) -> History:
         return changed(history, pick(_rows(history, kind, subscription), number), **{field: value})
@@ -77,7 +77,7 @@ def _drop_many(kind: Kind, subscription: str | None = None) -> Plant:
 
 
 def _duplicate(producer: str, above: int) -> Plant:
-    """A message that is confirmed as a duplicate, with an id above all that its producer has."""
+    """A message that is confirmed as a duplicate, with an id above all ids of its producer."""
 
     def plant(history: History, number: int) -> History:
         ids = [one.sequence_id or 0 for one in history if one.producer == producer and one.kind is Kind.LOG]
@@ -109,11 +109,11 @@ def _tail_again(history: History, number: int) -> History:
 
 
 APART = 8
-"""How many events of its producer lie between two that exchange something: more than are ever under way at once."""
+"""How many events of a producer lie between two that are exchanged: more than are ever in flight at once."""
 
 
 def _exchanged(kind: Kind, *fields: str) -> Plant:
-    """Two events of one producer exchange what stands in these fields; the one is surely over when the other begins."""
+    """Exchange these fields of two events of one producer; one ends before the other begins."""
 
     def plant(history: History, number: int) -> History:
         rows = [one for one in _rows(history, kind) if one.producer == f"p{number % 4}"]
@@ -137,7 +137,7 @@ def _late_old_id(history: History, number: int) -> History:
 
 
 def _stored_after(fault: str, *, is_first: bool) -> Plant:
-    """A topic is loaded anew, and then an id is stored that had been confirmed before, the first or the last one."""
+    """A topic is reloaded, and then an id is stored that was confirmed before, the first or the last one."""
 
     def plant(history: History, number: int) -> History:
         sends = [one for one in _rows(history, Kind.SEND) if one.producer == f"p{number % 4}"]
@@ -198,7 +198,7 @@ def _spoiled(history: History, _: int) -> History:
 
 
 def _forgotten_ack(history: History, number: int) -> History:
-    """An acknowledgment that mark-delete counts on was never made."""
+    """An ack that mark-delete relies on was never sent."""
     reading = _rows(history, Kind.CURSOR, KEYED)[0]
     acks = [
         one for one in _rows(history, Kind.ACK, KEYED) if (one.ledger, one.entry) <= (reading.ledger, reading.entry)
@@ -223,7 +223,7 @@ def _jump(history: History, number: int) -> History:
 
 
 def _read_again(ledger: int, *, kill: bool = False, subscription: str = KEYED) -> Plant:
-    """One more reading of a mark-delete, which is back at the beginning."""
+    """One more reading of mark-delete, which is at the beginning again."""
 
     def plant(history: History, _: int) -> History:
         last = max((one for one in history if one.subscription == subscription), key=lambda one: one.completed_ns)
@@ -238,7 +238,7 @@ def _read_again(ledger: int, *, kill: bool = False, subscription: str = KEYED) -
 
 
 def _sent_again(subscription: str, *, kill: bool = False) -> Plant:
-    """A message is sent to a consumer once more, long after its acknowledgment, and after a kill perhaps."""
+    """A message is dispatched again, long after its ack, and perhaps after a kill."""
 
     def plant(history: History, number: int) -> History:
         acks = [one for one in history if one.subscription == subscription and str(one.kind).startswith("ack")]
@@ -264,7 +264,7 @@ def _sent_again(subscription: str, *, kill: bool = False) -> Plant:
 
 
 def _given_after_the_next(subscription: str, **of_the_next: str) -> Plant:
-    """A message is given long after the next one, which is of the same producer and key."""
+    """A message is delivered long after the next one of the same producer and key."""
 
     def plant(history: History, number: int) -> History:
         rows = _rows(history, Kind.DISPATCH, subscription)
@@ -277,7 +277,7 @@ def _given_after_the_next(subscription: str, **of_the_next: str) -> Plant:
 
 
 def _given_before_all(subscription: str) -> Plant:
-    """The last message is given before its time, before others of its producer and key."""
+    """The last message is delivered too early, before others of its producer and key."""
 
     def plant(history: History, number: int) -> History:
         *_, one, other = _rows(history, Kind.DISPATCH, subscription)
@@ -288,7 +288,7 @@ def _given_before_all(subscription: str) -> Plant:
 
 
 def _given_in_another_order(subscription: str) -> Plant:
-    """Two messages exchange the times at which they were given."""
+    """Exchange the delivery times of two messages."""
 
     def plant(history: History, number: int) -> History:
         rows = _rows(history, Kind.DISPATCH, subscription)
@@ -301,7 +301,7 @@ def _given_in_another_order(subscription: str) -> Plant:
 
 
 def _as_shared(plant: Plant) -> Plant:
-    """The same where the subscription of keys is a shared one."""
+    """The same with a shared subscription instead of Key_Shared."""
 
     def planted(history: History, number: int) -> History:
         broken = plant(history, number)
@@ -311,7 +311,7 @@ def _as_shared(plant: Plant) -> Plant:
 
 
 def _stuck(subscription: str, *, after: int, gives_back: bool = False) -> Plant:
-    """A subscription is given nothing any more after so many messages, one of which its consumer gave back perhaps."""
+    """A subscription receives nothing more after this many messages; its consumer may have nacked one of them."""
 
     def plant(history: History, _: int) -> History:
         given = _rows(history, Kind.DISPATCH, subscription)
@@ -335,20 +335,20 @@ def _stuck(subscription: str, *, after: int, gives_back: bool = False) -> Plant:
 
 
 def _to_two(history: History, number: int) -> History:
-    """A message is sent to a second consumer while the first one has it."""
+    """A message is dispatched to a second consumer while it is pending at the first one."""
     given = pick(_rows(history, Kind.DISPATCH, KEYED), number)
     return [*history, replace(given, consumer="other", invoked_ns=(given.invoked_ns or 0) + 1)]
 
 
 def _key_to_two(history: History, number: int) -> History:
-    """Another message of the same key is sent to a second consumer meanwhile."""
+    """Another message of the same key is dispatched to a second consumer in the meantime."""
     rows = _rows(history, Kind.DISPATCH, KEYED)
     one, other = rows[number % (len(rows) - 1) :][:2]
     return changed(history, other, key=one.key, consumer="other", invoked_ns=(one.invoked_ns or 0) + 1)
 
 
 def _another_left(history: History, number: int) -> History:
-    """The key moves on when a consumer leaves, but it was not that one that had it."""
+    """The key moves when a consumer leaves, but another one has its pending message."""
     given = pick(_rows(history, Kind.DISPATCH, KEYED), number)
     left_ns = (given.invoked_ns or 0) + 1
     left = replace(given, kind=Kind.UNSUBSCRIBE, consumer="third", ledger=None, entry=None, invoked_ns=left_ns)

@@ -1,4 +1,4 @@
-"""Histories for the pipeline's tests: any events at all, small enough that everything meets everything."""
+"""Random histories for the pipeline's tests: any events, in a space so small that they interact."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from conformance.history.recorded import KILL, Kind, Outcome, Recorded
 from conformance.pipeline.invariants.catalogue import INVARIANTS
 from conformance.pipeline.judging import NEEDED, TOPICS, judge_batches
 from conformance.pipeline.topic import Setting
-from tests.pipeline.plain import PLAIN
-from tests.pipeline.plain.clusters import OF_CLUSTERS
+from tests.pipeline.oracle import ORACLE
+from tests.pipeline.oracle.clusters import ORACLE_OF_CLUSTERS
 
 SETTING = Setting(persisted_after_ns=3, on_its_way_ns=1, stuck_after_ns=4, follows_within_ns=8)
-"""Times of these histories are small numbers, and so are the bounds of a kill, and of silence."""
+"""Times in these histories are small numbers, and so are the settings for kills and stalls."""
 
 LATEST_NS = 12
 
@@ -78,7 +78,7 @@ RELEVANT: dict[str, tuple[Kind, ...]] = {
         Kind.FAULT,
     ),
 }
-"""The kinds of events that an invariant looks at: histories of these alone, in a frame, come to its corners."""
+"""The kinds of events that an invariant reads: histories of these alone, in a frame, reach its corner cases."""
 
 LATER_NS = 2 * LATEST_NS
 
@@ -108,7 +108,7 @@ FRAME = (
     ),
     Recorded(run="r", lane="w", topic="t", kind=Kind.LOG_END, invoked_ns=LATER_NS, completed_ns=LATER_NS),
 )
-"""What invariants ask for before they judge: deduplication, a subscription begun and drained, the log read."""
+"""The preconditions of invariants: deduplication, a subscription that was created and drained, the log read back."""
 
 
 OF_TYPE = {
@@ -118,7 +118,7 @@ OF_TYPE = {
     "stuck": "Exclusive",
     "keys stuck": "Key_Shared",
 }
-"""Invariants of one type of subscription: what is drawn for them is mostly of that."""
+"""Invariants of one type of subscription: most of the drawn events are of that type."""
 
 WAITING = (
     msgspec.structs.replace(FRAME[0], kind=Kind.SEND, deduplication=None, ledger=1, entry=1),
@@ -126,20 +126,20 @@ WAITING = (
     msgspec.structs.replace(FRAME[1], kind=Kind.DISPATCH, ledger=0, entry=0),
     msgspec.structs.replace(FRAME[1], kind=Kind.ACK, ledger=0, entry=0),
 )
-"""A message that a subscription has not got."""
+"""A message that a subscription has not received."""
 
 a_later_look = st.integers(LATEST_NS // 2, LATER_NS).map(
     lambda at_ns: msgspec.structs.replace(
         FRAME[1], kind=Kind.CURSOR, ledger=0, entry=0, invoked_ns=at_ns, completed_ns=at_ns
     )
 )
-"""That it still has not got it then."""
+"""A later reading that shows that it is still undelivered."""
 
 
 @st.composite
 def framed(draw: st.DrawFn, name: str) -> list[Recorded]:
-    """A history of what one invariant looks at."""
-    if name in OF_CLUSTERS:
+    """A history of the events that one invariant reads."""
+    if name in ORACLE_OF_CLUSTERS:
         history = draw(replicated(RELEVANT[name]))
         history += FOLLOWING if name == "left behind" else ()
         return [as_replicated(one) for one in history] if draw(st.integers(0, 4)) else history
@@ -166,11 +166,11 @@ FOLLOWING = (
         for cluster, ledger, at_ns in (("a", 0, LATER_NS - 7), ("a", 1, LATER_NS - 6), ("b", 0, LATER_NS))
     ),
 )
-"""A message in one cluster, readings of a subscription that went on behind it, and of the other cluster long after."""
+"""A message in one cluster, later readings of a subscription there, and a much later one in the other cluster."""
 
 
 def as_replicated(one: Recorded) -> Recorded:
-    """A row of a log as a message of the first cluster, or its copy in the second."""
+    """A log entry as a message of the first cluster, or its copy in the second."""
     if one.kind is not Kind.LOG:
         return one
     source = None if one.cluster == "a" else "a"
@@ -181,7 +181,7 @@ def as_replicated(one: Recorded) -> Recorded:
 
 @st.composite
 def replicated(draw: st.DrawFn, kinds: Sequence[Kind] = tuple(Kind)) -> list[Recorded]:
-    """A history of a topic in two clusters, which replicate it mostly, and its subscription."""
+    """A history of a topic in two clusters, usually replicated, and its subscription."""
     inside = draw(st.lists(events(kinds, clusters="ab"), min_size=4, max_size=14))
     frame = [msgspec.structs.replace(one, cluster=name) for name in "ab" for one in FRAME]
     told = [
@@ -193,7 +193,7 @@ def replicated(draw: st.DrawFn, kinds: Sequence[Kind] = tuple(Kind)) -> list[Rec
 
 @st.composite
 def events(draw: st.DrawFn, kinds: Sequence[Kind] = tuple(Kind), clusters: Sequence[str] = ("",)) -> Recorded:
-    """One event of any kind, with what its kind has."""
+    """One event of any kind, with the fields of its kind."""
     kind = draw(st.sampled_from(kinds))
     invoked_ns, took_ns = draw(some_times)
     told: dict[str, Any] = {"kind": kind, "invoked_ns": invoked_ns, "completed_ns": invoked_ns + took_ns}
@@ -260,7 +260,7 @@ def read(folder: Path) -> list[Recorded]:
 def judged(
     history: Sequence[Recorded], *, setting: Setting = SETTING, rows_of_a_batch: int = 7
 ) -> dict[str, tuple[int, int]]:
-    """What the pipeline says without Spark: for each invariant how often it was judged, and broken."""
+    """The counts of the pipeline without Spark: for each invariant how often it was judged, and broken."""
     return counted(_judged(history, setting, rows_of_a_batch))
 
 
@@ -279,7 +279,7 @@ def _judged(history: Sequence[Recorded], setting: Setting, rows_of_a_batch: int)
 
 
 def counted(rows: Sequence[dict[str, Any]]) -> dict[str, tuple[int, int]]:
-    """Accounts by the name of the invariant, those of several partitions added up."""
+    """Accounts by the name of the invariant, added up over several partitions."""
     found: dict[str, tuple[int, int]] = {}
     for row in (row for row in rows if row["invariant"] != TOPICS):
         number, broken = found.get(row["invariant"], (0, 0))
@@ -292,12 +292,12 @@ def broken_in(accounts: dict[str, tuple[int, int]]) -> set[str]:
     return {name for name, (_, broken) in accounts.items() if broken}
 
 
-def plainly_broken(history: Sequence[Recorded], setting: Setting = SETTING) -> set[str]:
-    """The same as the plain functions have it."""
+def broken_by_oracle(history: Sequence[Recorded], setting: Setting = SETTING) -> set[str]:
+    """The names of the invariants that are broken, according to the oracle."""
     in_their_order = sorted_events(history)
     parts = [[one for one in in_their_order if one.cluster == name] for name in {one.cluster for one in history}]
-    alone = {name for name, is_broken in PLAIN.items() if any(is_broken(part, setting) for part in parts)}
-    return alone | {name for name, is_broken in OF_CLUSTERS.items() if is_broken(in_their_order, setting)}
+    alone = {name for name, is_broken in ORACLE.items() if any(is_broken(part, setting) for part in parts)}
+    return alone | {name for name, is_broken in ORACLE_OF_CLUSTERS.items() if is_broken(in_their_order, setting)}
 
 
 def table_needed(history: Sequence[Recorded]) -> pa.Table:

@@ -1,4 +1,4 @@
-"""What subscriptions are given, and when, as plainly as it can be said: see :mod:`tests.pipeline.plain`."""
+"""The oracle for deliveries: which messages subscriptions receive, and when; see :mod:`tests.pipeline.oracle`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from conformance.history.recorded import Kind, Recorded
 from conformance.pipeline.topic import Setting
-from tests.pipeline.plain.words import (
+from tests.pipeline.oracle.relations import (
     History,
     by_subscription,
     end,
@@ -23,7 +23,7 @@ from tests.pipeline.plain.words import (
 
 
 def undisturbed(parts: Iterable[History]) -> Iterator[History]:
-    """Those of the subscriptions that were made once and never set to another position."""
+    """The subscriptions that were created once and whose cursor was never moved."""
     for events in parts:
         if len(of(events, Kind.BEGIN)) == 1 and not of(events, Kind.SEEK):
             yield events
@@ -44,7 +44,7 @@ def firsts(given: list[Recorded]) -> list[Recorded]:
 
 
 def is_overtaken(one: Recorded, others: list[Recorded], by: str) -> bool:
-    """Whether one behind it in its group was given before it."""
+    """Whether a later one of its group was delivered before it."""
     group = getattr(one, by)
     return (
         group is not None
@@ -57,7 +57,7 @@ def is_overtaken(one: Recorded, others: list[Recorded], by: str) -> bool:
 
 
 def given_in_order(history: History, _: Setting) -> bool:
-    """An ordered consumer was given a producer's message only after a later one."""
+    """An ordered consumer received a producer's message only after a later one."""
     for events in undisturbed(own_subscriptions(history)):
         given = [one for one in given_to(events, "Exclusive", "Failover") if one.producer is not None]
         if any(is_overtaken(one, firsts(given), "producer") for one in firsts(given)):
@@ -66,7 +66,7 @@ def given_in_order(history: History, _: Setting) -> bool:
 
 
 def keys_in_order(history: History, _: Setting) -> bool:
-    """A key's message was given only after a later one, and nothing of it had been asked for again."""
+    """A key's message was delivered only after a later one, without a redelivery request for the key."""
     for events in undisturbed(own_subscriptions(history)):
         given = firsts([one for one in given_to(events, "Key_Shared") if one.key is not None])
         judged = [one for one in given if taken(one) < asked_again(one.key, given, events)]
@@ -83,7 +83,7 @@ def asked_again(key: str | None, given: list[Recorded], events: History) -> floa
 
 
 def shared_one_at_a_time(history: History, setting: Setting) -> bool:
-    """A message is surely outstanding at two consumers at one moment."""
+    """A message is certainly pending at two consumers at one moment."""
     for events in own_subscriptions(history):
         spans = [(one, start(one), surely_until(one, events, setting)) for one in given_to(events, "Shared")]
         for one, began, ended in spans:
@@ -95,12 +95,12 @@ def shared_one_at_a_time(history: History, setting: Setting) -> bool:
 
 
 def stuck(history: History, setting: Setting) -> bool:
-    """Nobody holds anything, somebody waits, something is due, and nothing has moved for long."""
+    """Nothing is pending, a consumer waits, a message is due, and nothing has changed for long."""
     return is_stuck(history, setting, is_key_shared=False)
 
 
 def keys_stuck(history: History, setting: Setting) -> bool:
-    """The same of Key_Shared."""
+    """The same for Key_Shared."""
     return is_stuck(history, setting, is_key_shared=True)
 
 

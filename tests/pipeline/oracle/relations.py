@@ -1,4 +1,4 @@
-"""What the plain invariants are said with."""
+"""Relations between events, from which the oracle's functions are made."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def perhaps(events: History) -> list[Recorded]:
 
 
 def by_subscription(history: History) -> Iterator[History]:
-    """What is of a subscription or of none, for each subscription."""
+    """The events of a subscription or of none, for each subscription."""
     for name in sorted({event.subscription for event in history if event.subscription is not None}):
         yield [event for event in history if event.subscription in (name, None)]
 
 
 def own_subscriptions(history: History) -> Iterator[History]:
-    """The same of those that no other cluster moves as well."""
+    """The same for the subscriptions that no other cluster updates."""
     told = {event.subscription for event in of(history, Kind.BEGIN, Kind.SUBSCRIBE) if event.replicated}
     for events in by_subscription(history):
         if not told & {event.subscription for event in events if event.subscription is not None}:
@@ -84,7 +84,7 @@ def start(given: Recorded) -> int:
 
 
 def earliest(given: Recorded, events: History) -> int:
-    """From when it may have been on its way: since it was sent to its consumer, or by its producer."""
+    """From when it may have been in flight: since it was dispatched to its consumer, or sent by its producer."""
     if given.invoked_ns is not None:
         return given.invoked_ns
     sends = [send for send in of(events, Kind.SEND, placed=True) if position(send) == position(given)]
@@ -97,7 +97,7 @@ def end(given: Recorded, events: History, since: int) -> float:
 
 
 def surely_until(given: Recorded, events: History, setting: Setting) -> float:
-    """Until when it surely was with this consumer; not later than ``start`` where that cannot be known."""
+    """Until when it was certainly pending at this consumer; not later than ``start`` if that cannot be known."""
     since = earliest(given, events)
     same = [one for one in of(events, Kind.DISPATCH, placed=True) if position(one) == position(given)]
     if given.invoked_ns is None and len(same) > 1:
@@ -121,7 +121,7 @@ def releases_it_late(event: Recorded, given: Recorded, since: int, events: Histo
 
 
 def heard_by(nack: Recorded, events: History, setting: Setting) -> float:
-    """Before its entry was next sent to anybody, if nothing else can have released it at the consumer of the nack."""
+    """Before its entry was next dispatched, if nothing else can have released it at the consumer of the nack."""
     same = [one for one in of(events, Kind.DISPATCH, placed=True) if entry(one) == entry(nack)]
     again = min((start(one) for one in same if start(one) >= invoked(nack)), default=float("inf"))
     since = min((earliest(one, events) for one in same if one.consumer == nack.consumer), default=float("inf"))

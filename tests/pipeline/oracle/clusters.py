@@ -1,4 +1,4 @@
-"""One topic in several clusters, as plainly as it can be said: see :mod:`tests.pipeline.plain`."""
+"""One topic in several clusters: see :mod:`tests.pipeline.oracle`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from conformance.history.recorded import Kind, Recorded
 from conformance.pipeline.topic import Setting
-from tests.pipeline.plain.words import (
+from tests.pipeline.oracle.relations import (
     History,
     differ,
     entry,
@@ -23,13 +23,13 @@ Message = tuple[str, str, int, int, int | None]
 
 
 def clusters(history: History) -> list[History]:
-    """The events of each cluster that replicates the topic; none where there is only one."""
+    """The events of each cluster that replicates the topic; none if there is only one."""
     names = sorted({topic.cluster for topic in of(history, Kind.TOPIC) if topic.replicated})
     return [[one for one in history if one.cluster == name] for name in names] if len(names) > 1 else []
 
 
 def messages(history: History) -> list[tuple[Recorded, Message]]:
-    """The rows of a cluster's log that can be known again, in order."""
+    """The entries of a cluster's log that can be identified, in order."""
     return [(log, message(log)) for log in of(history, Kind.LOG) if log.producer and log.sequence_id is not None]
 
 
@@ -40,7 +40,7 @@ def message(log: Recorded) -> Message:
 
 
 def ways(history: History) -> Iterator[tuple[History, History, list[tuple[Recorded, Message]], list[Message]]]:
-    """From one cluster to another: both, what the other one has of the first one's, and what that has itself."""
+    """From one cluster to another: both, the copies in the other one, and the messages of the first."""
     for source in clusters(history):
         for target in clusters(history):
             if source is target or source[0].cluster == target[0].cluster:
@@ -51,7 +51,7 @@ def ways(history: History) -> Iterator[tuple[History, History, list[tuple[Record
 
 
 def not_replicated(history: History, _: Setting) -> bool:
-    """Passed on before the other one was read back, and not there."""
+    """Replicated before the other log was read back, and not in it."""
     for source, target, copies, _own in ways(history):
         read = read_at(target)
         for passed in ok(of(source, Kind.PASSED_ON, placed=True)):
@@ -64,7 +64,7 @@ def not_replicated(history: History, _: Setting) -> bool:
 
 
 def replicated_twice(history: History, _: Setting) -> bool:
-    """Deduplicated, and there twice, though its own cluster has it once at most."""
+    """With deduplication, stored there twice, although its own cluster has it at most once."""
     for _source, target, copies, own in ways(history):
         there = [one for _, one in copies]
         if is_deduplicated(target) and any(there.count(one) > 1 >= own.count(one) for one in there):
@@ -73,7 +73,7 @@ def replicated_twice(history: History, _: Setting) -> bool:
 
 
 def replicated_out_of_order(history: History, _: Setting) -> bool:
-    """First there behind one that it is first in front of in its own cluster."""
+    """Its first copy is after one that it precedes in its own cluster."""
     for _source, _target, copies, own in ways(history):
         there = [one for _, one in copies]
         for one in own:
@@ -85,7 +85,7 @@ def replicated_out_of_order(history: History, _: Setting) -> bool:
 
 
 def replicated_otherwise(history: History, _: Setting) -> bool:
-    """It is in its own cluster once, with another payload or key."""
+    """Its own cluster has it once, with another payload or key."""
     for source, _target, copies, own in ways(history):
         for log, one in copies:
             for original, other in messages(source):
@@ -96,7 +96,7 @@ def replicated_otherwise(history: History, _: Setting) -> bool:
 
 
 def replicated_subscriptions(history: History) -> Iterator[list[History]]:
-    """For each of them: its events in each cluster, with those of no subscription; it was made once at most in each."""
+    """For each of them: its events in each cluster, with those of no subscription; created at most once in each."""
     parts = clusters(history)
     told = [one for part in parts for one in of(part, Kind.BEGIN, Kind.SUBSCRIBE) if one.replicated]
     for name in sorted({one.subscription for one in told if one.subscription is not None}):
@@ -107,7 +107,7 @@ def replicated_subscriptions(history: History) -> Iterator[list[History]]:
 
 
 def has_to_give(one: Message, parts: list[History]) -> bool:
-    """Whether a message stands behind the subscription's beginning wherever that is told and the message is there."""
+    """Whether a message is after the subscription's start in every cluster that has both."""
     return all(
         entry(log) > entry(begin)
         for part in parts
@@ -118,7 +118,7 @@ def has_to_give(one: Message, parts: list[History]) -> bool:
 
 
 def settled(one: Message, parts: list[History], by_ns: float) -> bool:
-    """Whether it was acknowledged or left out in some cluster, perhaps."""
+    """Whether it was perhaps acknowledged or skipped in some cluster."""
     return any(
         invoked(event) <= by_ns
         for part in parts
@@ -129,7 +129,7 @@ def settled(one: Message, parts: list[History], by_ns: float) -> bool:
 
 
 def ahead(history: History, _: Setting) -> bool:
-    """Mark-delete covers what nobody acknowledged anywhere."""
+    """Mark-delete covers a message that no consumer acknowledged anywhere."""
     for parts in replicated_subscriptions(history):
         for part in parts:
             for reading in ok(of(part, Kind.CURSOR, placed=True)):
@@ -144,7 +144,7 @@ def ahead(history: History, _: Setting) -> bool:
 
 
 def missed_everywhere(history: History, _: Setting) -> bool:
-    """One cluster has nothing left, and no consumer anywhere was given it."""
+    """One cluster has no backlog, and no consumer anywhere received the message."""
     for parts in replicated_subscriptions(history):
         given = {one for part in parts for one in given_in(part)}
         for part in parts:
@@ -158,7 +158,7 @@ def missed_everywhere(history: History, _: Setting) -> bool:
 
 
 def left_behind(history: History, setting: Setting) -> bool:
-    """Long after the other cluster had passed it, and went on, with no fault since, it is not passed here."""
+    """Mark-delete does not cover it long after the other cluster's did and advanced, with no fault since."""
     for parts in replicated_subscriptions(history):
         if any(one.subscription for part in parts for one in of(part, Kind.SEEK)):
             continue
@@ -179,14 +179,14 @@ def readings_in(part: History) -> list[Recorded]:
 
 
 def still_here(part: History, reading: Recorded, parts: list[History]) -> set[Message]:
-    """What the subscription has to give and a reading in this cluster has not passed."""
+    """The messages of the subscription that a reading in this cluster does not cover."""
     behind = [one for log, one in messages(part) if log.ledger is not None and entry(log) > entry(reading)]
     passed = [one for log, one in messages(part) if log.ledger is not None and entry(log) <= entry(reading)]
     return {one for one in behind if one not in passed and has_to_give(one, parts)}
 
 
 def passed_there(part: History, since: int, setting: Setting) -> set[Message]:
-    """What it had passed in another cluster in the first half of the time, and went on from."""
+    """The messages that another cluster covered in the first half of the time, and advanced from."""
     until = since + setting.follows_within_ns // 2
     told = [entry(one) for one in readings_in(part) if invoked(one) >= since and one.completed_ns < until]
     passed = {at for at in told if at < max(told)}
@@ -194,14 +194,14 @@ def passed_there(part: History, since: int, setting: Setting) -> set[Message]:
 
 
 def given_in(part: History) -> Iterator[Message]:
-    """The messages that the subscription's consumers were given in a cluster: of several at a position, the last."""
+    """The messages that the subscription's consumers received in a cluster: of several at a position, the last."""
     for given in of(part, Kind.DISPATCH, placed=True):
         if given.subscription is not None:
             there = [one for log, one in messages(part) if log.ledger is not None and position(log) == position(given)]
             yield from there[-1:]
 
 
-OF_CLUSTERS: dict[str, Callable[[History, Setting], bool]] = {
+ORACLE_OF_CLUSTERS: dict[str, Callable[[History, Setting], bool]] = {
     broken.__name__.replace("_", " "): broken
     for broken in (
         not_replicated,

@@ -1,7 +1,7 @@
-"""Histories as two sound clusters leave them that replicate a topic: what anomalies of document 001 are planted in.
+"""Histories of two correct clusters that replicate a topic: anomalies of document 001 are planted in them.
 
-Both clusters have producers. A replicated subscription is consumed at A, then fails over to B, which is behind;
-readings of its mark-delete follow from snapshots in the cluster where nobody consumes. In the end all is read back.
+Both clusters have producers. A replicated subscription is consumed at A, then fails over to B, which lags; readings of
+its mark-delete in the cluster without consumers follow snapshots. In the end all logs are read back.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from conformance.history.recorded import Kind, Recorded
 
 STEP_NS = 1_000_000
 LAG = 3
-"""How many messages later one comes to the other cluster."""
+"""How many messages later one is replicated."""
 
 BEHIND = 5
-"""How many messages a cluster's mark-delete is behind that of the cluster where consumers are."""
+"""How many messages a cluster's mark-delete lags behind that of the cluster with the consumers."""
 
 MARKER_EVERY = 7
 SUBSCRIPTION = "s"
@@ -35,17 +35,17 @@ class _Cluster:
     def store(self, message: dict[str, Any], origin: str) -> Recorded:
         self.entry += 2 if self.entry % MARKER_EVERY == MARKER_EVERY - 2 else 1
         place = {"ledger": self.ledger, "entry": self.entry}
-        told = None if origin == self.name else origin
-        self.log.append(self.event(Kind.LOG, 0, **message, **place, replicated_from=told))
+        replicated_from = None if origin == self.name else origin
+        self.log.append(self.event(Kind.LOG, 0, **message, **place, replicated_from=replicated_from))
         return self.log[-1]
 
-    def event(self, kind: Kind, at_ns: int, **told: Any) -> Recorded:
+    def event(self, kind: Kind, at_ns: int, **fields: Any) -> Recorded:
         who: dict[str, Any] = {"run": "r", "lane": "w", "cluster": self.name, "topic": "t", "kind": kind}
-        return Recorded(**who, **told, invoked_ns=at_ns, completed_ns=at_ns + 1)
+        return Recorded(**who, **fields, invoked_ns=at_ns, completed_ns=at_ns + 1)
 
-    def of_subscription(self, kind: Kind, at_ns: int, at: Recorded | None = None, **told: Any) -> Recorded:
+    def of_subscription(self, kind: Kind, at_ns: int, at: Recorded | None = None, **fields: Any) -> Recorded:
         place = {"ledger": -1, "entry": -1} if at is None else {"ledger": at.ledger, "entry": at.entry}
-        return self.event(kind, at_ns, subscription=SUBSCRIPTION, **place, **told)
+        return self.event(kind, at_ns, subscription=SUBSCRIPTION, **place, **fields)
 
 
 def events(seed: int, *, messages: int = 60) -> list[Recorded]:
@@ -72,13 +72,13 @@ def events(seed: int, *, messages: int = 60) -> list[Recorded]:
 
 
 def _covered(a: _Cluster, b: _Cluster, count: int) -> int:
-    """How many messages of B's log are among so many of A's, with all before them."""
+    """How many messages of B's log are among the first ``count`` of A's, with all before them."""
     passed = [one.digest for one in a.log[:count]]
     return next(number for number, one in enumerate(b.log) if one.digest not in passed)
 
 
 def _followed(a: _Cluster, b: _Cluster, count: int) -> list[Recorded]:
-    """Readings at B while so many messages are acknowledged at A, and a little behind them."""
+    """Readings at B while ``count`` messages are acknowledged at A, which lag a little."""
     history = []
     for number in range(BEHIND, count, BEHIND):
         covered = _covered(a, b, number - BEHIND)
@@ -88,12 +88,12 @@ def _followed(a: _Cluster, b: _Cluster, count: int) -> list[Recorded]:
 
 
 def _given_ns(number: int, since_ns: int) -> int:
-    """When a consumer that came then is given one of its messages."""
+    """When a consumer that subscribed then receives one of its messages."""
     return since_ns + (2 * number + 100) * STEP_NS
 
 
 def _sent(a: _Cluster, b: _Cluster, messages: int, chance: random.Random) -> list[Recorded]:
-    """Messages of both clusters, which come to the other one later and in order; fills the logs."""
+    """Messages of both clusters, which are replicated later and in order; fills the logs."""
     history, under_way = [], list[tuple[int, _Cluster, dict[str, Any], str]]()
     for number in range(messages + LAG + 1):
         while under_way and (under_way[0][0] <= number):
@@ -105,20 +105,20 @@ def _sent(a: _Cluster, b: _Cluster, messages: int, chance: random.Random) -> lis
         message = {"producer": f"p{here.name}", "sequence_id": number + 1, "digest": chance.getrandbits(60)}
         message["key"] = f"k{chance.randrange(9)}"
         place = here.store(message, here.name)
-        told = {"ledger": place.ledger, "entry": place.entry}
-        history.append(here.event(Kind.SEND, number * STEP_NS, **message, **told))
+        stored_at = {"ledger": place.ledger, "entry": place.entry}
+        history.append(here.event(Kind.SEND, number * STEP_NS, **message, **stored_at))
         under_way.append((number + chance.randrange(1, LAG + 1), there, message, here.name))
     return history
 
 
 def _consumed(at: _Cluster, log: list[Recorded], since_ns: int) -> list[Recorded]:
-    """A consumer is given these messages one after the other, and acknowledges each; a reading now and then."""
+    """A consumer receives these messages one after the other, and acknowledges each; a reading now and then."""
     who = {"consumer": f"c{at.name}", "subscription_type": "Shared"}
     history = [at.event(Kind.SUBSCRIBE, since_ns, subscription=SUBSCRIPTION, replicated=True, **who)]
     for number, one in enumerate(log):
         at_ns = _given_ns(number, since_ns)
-        told = {"producer": one.producer, "key": one.key, "digest": one.digest}
-        history.append(at.of_subscription(Kind.DISPATCH, at_ns, one, **who, **told))
+        fields = {"producer": one.producer, "key": one.key, "digest": one.digest}
+        history.append(at.of_subscription(Kind.DISPATCH, at_ns, one, **who, **fields))
         history.append(at.of_subscription(Kind.ACK, at_ns + STEP_NS, one, **who))
         if number % BEHIND == 0:
             history.append(at.of_subscription(Kind.CURSOR, at_ns + STEP_NS + 10, one))

@@ -1,7 +1,7 @@
-"""The invariants once more, as plainly as they can be said: every pair of events is looked at, nothing is clever.
+"""The oracle: each invariant as a simple check of all pairs of events, without any optimization.
 
-This is what the pipeline is held against. A function takes the events of one topic and says whether the invariant is
-broken in them; each is written from the sentence of its rule, not from the pipeline's code.
+The pipeline is compared with it. A function takes the events of one topic and says whether they break the invariant. It
+is written from the statement of the rule, not from the pipeline's code.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from conformance.history.recorded import KILL, MOVES, Kind, Outcome, Recorded
 from conformance.pipeline.topic import Setting
-from tests.pipeline.plain.deliveries import DELIVERIES
-from tests.pipeline.plain.words import (
+from tests.pipeline.oracle.deliveries import DELIVERIES
+from tests.pipeline.oracle.relations import (
     History,
     by_subscription,
     covers,
@@ -35,7 +35,7 @@ from tests.pipeline.plain.words import (
 
 
 def lost(history: History, _: Setting) -> bool:
-    """A confirmed message is not where it was confirmed."""
+    """A confirmed message is not at its confirmed position."""
     read = read_at(history)
     for send in ok(of(history, Kind.SEND, placed=True)):
         if read is None or send.completed_ns > read:
@@ -52,7 +52,7 @@ def lost(history: History, _: Setting) -> bool:
 
 
 def falsely_confirmed(history: History, _: Setting) -> bool:
-    """Confirmed as a duplicate, and the producer has nothing as high in the log."""
+    """Confirmed as a duplicate, although the log has nothing as high of the producer."""
     read = read_at(history)
     for send in of(history, Kind.SEND):
         if send.outcome is not Outcome.DUPLICATE or read is None or send.completed_ns > read:
@@ -64,20 +64,20 @@ def falsely_confirmed(history: History, _: Setting) -> bool:
 
 
 def whole_log(history: History) -> list[Recorded]:
-    """The log's own messages that are no chunks, with a producer and a sequence id, in order."""
+    """The log's own unchunked messages with a producer and a sequence id, in order."""
     logs = of(history, Kind.LOG)
     logs = [log for log in logs if log.replicated_from is None and log.chunk_id is None]
     return [log for log in logs if log.producer and log.sequence_id is not None]
 
 
 def stored_twice(history: History, _: Setting) -> bool:
-    """Deduplicated, and one sequence id of a producer is there twice."""
+    """With deduplication, one sequence id of a producer is stored twice."""
     pairs = [(log.producer, log.sequence_id) for log in whole_log(history)]
     return is_deduplicated(history) and len(set(pairs)) < len(pairs)
 
 
 def out_of_order(history: History, _: Setting) -> bool:
-    """Deduplicated, and a sequence id comes behind a higher one that it did not stand before."""
+    """With deduplication, a sequence id is stored only after a higher one."""
     logs = whole_log(history)
     for index, log in enumerate(logs):
         before = [other.sequence_id or 0 for other in logs[:index] if other.producer == log.producer]
@@ -87,7 +87,7 @@ def out_of_order(history: History, _: Setting) -> bool:
 
 
 def forgotten(history: History, _: Setting) -> bool:
-    """Confirmed before a move, and stored, or something lower, after it."""
+    """Confirmed before an unload, and it or a lower id is stored after it."""
     sends = [send for send in of(history, Kind.SEND) if send.producer and send.sequence_id is not None]
     moves = [fault for fault in of(history, Kind.FAULT) if fault.fault in MOVES]
     for later in ok(sends):
@@ -102,7 +102,7 @@ def forgotten(history: History, _: Setting) -> bool:
 
 
 def missed(history: History, _: Setting) -> bool:
-    """Drained, and something behind the beginning was never delivered."""
+    """Drained, and a message after the start was never delivered."""
     for events in own_subscriptions(history):
         begins, drained = of(events, Kind.BEGIN), ok(of(events, Kind.DRAINED))
         if len(begins) != 1 or not drained or of(events, Kind.SEEK, Kind.SKIP):
@@ -128,13 +128,13 @@ def chunk_log(history: History) -> dict[str, list[Recorded]]:
 
 
 def is_whole(given: Recorded, chunks: list[Recorded]) -> bool:
-    """Whether all chunks of this message are there, up to the entry where it stands."""
+    """Whether all chunks of this message are stored, up to its position."""
     there = {log.chunk_id for log in chunks if entry(log) <= entry(given)}
     return there >= set(range(given.chunks or 1))
 
 
 def chunks_agree(history: History, _: Setting) -> bool:
-    """Chunks of one uuid contradict each other (where they stand side by side), or have no room."""
+    """Chunks of one uuid contradict each other (if they are adjacent), or do not fit."""
     for chunks in chunk_log(history).values():
         if any(log.chunk_id is None or not 0 <= log.chunk_id < (log.chunks or 0) for log in chunks):
             return True
@@ -146,7 +146,7 @@ def chunks_agree(history: History, _: Setting) -> bool:
 
 
 def chunks_in_order(history: History, _: Setting) -> bool:
-    """A chunk has nowhere in front of it the one before it."""
+    """A chunk has no predecessor anywhere before it."""
     for chunks in chunk_log(history).values():
         ids = [-1 if log.chunk_id is None else log.chunk_id for log in chunks]
         if any(number != 0 and number - 1 not in ids[: ids.index(number)] for number in ids):
@@ -155,7 +155,7 @@ def chunks_in_order(history: History, _: Setting) -> bool:
 
 
 def stored_whole(history: History, _: Setting) -> bool:
-    """Deduplicated, confirmed, and not all chunks are there under any uuid."""
+    """With deduplication, a confirmed message whose chunks are not all stored under any uuid."""
     read = read_at(history)
     whole = {
         (chunk.producer, chunk.sequence_id)
@@ -173,7 +173,7 @@ def stored_whole(history: History, _: Setting) -> bool:
 
 
 def stored_once_in_order(history: History, _: Setting) -> bool:
-    """Deduplicated, and chunks are repeated, missing in between, or there under two uuids."""
+    """With deduplication, chunks are repeated, missing in between, or stored under two uuids."""
     if not is_deduplicated(history):
         return False
     firsts = []
@@ -188,7 +188,7 @@ def stored_once_in_order(history: History, _: Setting) -> bool:
 
 
 def delivered_whole(history: History, _: Setting) -> bool:
-    """A chunked message was delivered in part, or changed."""
+    """A chunked message was delivered incomplete or changed."""
     read = read_at(history)
     for given in of(history, Kind.DISPATCH, placed=True):
         if (given.chunks or 1) <= 1 or read is None or given.completed_ns > read:
@@ -214,7 +214,7 @@ def may_be_lost(event: Recorded, history: History, setting: Setting) -> bool:
 
 
 def seek_between(earlier: Recorded, later: Recorded, history: History) -> bool:
-    """Whether the subscription was being moved at any moment from the earlier event to the later one's beginning."""
+    """Whether the cursor was moved at any moment from the earlier event to the start of the later one."""
     seeks = perhaps(of(history, Kind.SEEK))
     over = sum(seek.completed_ns < invoked(earlier) for seek in seeks)
     begun = sum(invoked(seek) <= invoked(later) for seek in seeks)
@@ -222,13 +222,13 @@ def seek_between(earlier: Recorded, later: Recorded, history: History) -> bool:
 
 
 def positions_rise(history: History, _: Setting) -> bool:
-    """Sent after another's confirmation, and in front of it."""
+    """Sent after another one's confirmation, and stored before it."""
     sends = ok(of(history, Kind.SEND, placed=True))
     return any(one.completed_ns < invoked(other) and entry(other) < entry(one) for one in sends for other in sends)
 
 
 def delivered_again(history: History, setting: Setting) -> bool:
-    """Sent to a consumer though firmly acknowledged before."""
+    """Dispatched to a consumer although certainly acknowledged before."""
     for events in by_subscription(history):
         for ack in ok(of(events, Kind.ACK, Kind.ACK_CUMULATIVE, placed=True)):
             for given in of(events, Kind.DISPATCH, placed=True):
@@ -242,7 +242,7 @@ def delivered_again(history: History, setting: Setting) -> bool:
 
 
 def mark_delete_back(history: History, setting: Setting) -> bool:
-    """A reading is behind an earlier one that a kill cannot have undone."""
+    """A reading is before an earlier one that a kill cannot have undone."""
     for events in by_subscription(history):
         readings = ok(of(events, Kind.CURSOR, placed=True))
         for earlier in readings:
@@ -255,7 +255,7 @@ def mark_delete_back(history: History, setting: Setting) -> bool:
 
 
 def mark_delete_over_a_hole(history: History, _: Setting) -> bool:
-    """Mark-delete covers what nobody acknowledged or left out."""
+    """Mark-delete covers a message that nobody acknowledged or skipped."""
     for events in own_subscriptions(history):
         begins = of(events, Kind.BEGIN, placed=True)
         if len(begins) != 1:
@@ -274,7 +274,7 @@ def mark_delete_over_a_hole(history: History, _: Setting) -> bool:
 
 
 def one_consumer_at_a_time(history: History, setting: Setting) -> bool:
-    """Two messages of one key are surely outstanding at two consumers at one moment."""
+    """Two messages of one key are certainly pending at two consumers at one moment."""
     for events in own_subscriptions(history):
         given = [
             event
@@ -290,7 +290,7 @@ def one_consumer_at_a_time(history: History, setting: Setting) -> bool:
     return False
 
 
-PLAIN: dict[str, Callable[[History, Setting], bool]] = {
+ORACLE: dict[str, Callable[[History, Setting], bool]] = {
     broken.__name__.replace("_", " "): broken
     for broken in (
         *DELIVERIES,

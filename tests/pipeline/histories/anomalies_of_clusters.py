@@ -1,4 +1,4 @@
-"""Planted anomalies of several clusters, put into a sound history (``twins``); three ways or more for each."""
+"""Planted anomalies of several clusters, in a sound history (``two_clusters``); three or more for each invariant."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from conformance.history.recorded import Kind
-from tests.pipeline.made.anomalies import History, Plant, behind, changed, pick, without
+from tests.pipeline.histories.anomalies import History, Plant, behind, changed, pick, without
 
 
 def _copies(history: History, number: int) -> History:
-    """What one of the clusters has of the other one's messages, in order."""
+    """One cluster's copies of the other one's messages, in order."""
     at = "BA"[number % 2]
     rows = [one for one in history if one.kind is Kind.LOG and one.cluster == at and one.replicated_from]
     return sorted(rows, key=lambda one: one.entry or 0)
@@ -34,7 +34,7 @@ def _copy_again(history: History, number: int) -> History:
 
 
 def _copy_again_at_once(history: History, number: int) -> History:
-    """Where a marker stands otherwise."""
+    """At the place of a marker."""
     copies = _copies(history, number)
     there = {one.entry for one in history if one.kind is Kind.LOG and one.ledger == copies[0].ledger}
     free = [entry for entry in range(1, max(one.entry or 0 for one in copies)) if entry not in there]
@@ -69,7 +69,7 @@ def _original_changed(history: History, number: int) -> History:
 
 
 def _what_consumers_did(history: History, number: int, *kinds: Kind) -> History:
-    """What consumers did, of these kinds, with some message, at both clusters."""
+    """The events of consumers, of these kinds, for some message, at both clusters."""
     log = pick(_copies(history, number), number)
     places = {
         (one.cluster, one.ledger, one.entry) for one in history if one.kind is Kind.LOG and one.digest == log.digest
@@ -88,7 +88,7 @@ def _acknowledged_late(history: History, number: int) -> History:
 
 
 def _ahead_at_b(history: History, number: int) -> History:
-    """What B is told to acknowledge is all that it has by then."""
+    """An update says that B has everything acknowledged that it has by then."""
     readings = [one for one in history if one.kind is Kind.CURSOR and one.cluster == "B"]
     last = max(readings, key=lambda one: one.entry or 0)
     early = min(readings, key=lambda one: one.completed_ns)
@@ -106,7 +106,7 @@ def _several_never_given(history: History, number: int) -> History:
 
 
 def _another_given_instead(history: History, number: int) -> History:
-    """What is given stands elsewhere, behind everything."""
+    """The delivery has another position, after everything else."""
     moved = _what_consumers_did(history, number, Kind.ACK, Kind.DISPATCH)
     return [*without(history, *moved), *(replace(one, **behind(history)) for one in moved)]
 
@@ -119,7 +119,7 @@ def _followers(history: History) -> History:
 
 
 def _follows_no_more(since: int) -> Plant:
-    """From one of its readings on, B does not come any further."""
+    """From one of its readings on, mark-delete in B does not advance."""
 
     def plant(history: History, _: int) -> History:
         followers = _followers(history)

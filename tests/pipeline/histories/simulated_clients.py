@@ -1,10 +1,10 @@
-"""A sound broker with clients far away from it, as an application's recorder tells of them.
+"""A correct broker with distant clients, as an application's recorder sees them.
 
-Everything takes its time in both directions: a message waits in a client's queue until the application takes it, and
-an acknowledgment, or a request to deliver again, waits until the broker reads it. A connection may be lost, which only
-a proxy sees; then the client may still hand out what it has, and send its acknowledgments on the next one. What happens
-when is up to whoever draws the choices. The broker keeps its word: a message is outstanding at one consumer at a time,
-and a key's messages, where it looks at keys, in order at one consumer at a time.
+Everything is delayed in both directions: a message waits in a client's queue until the application receives it, and an
+ack or a redelivery request waits until the broker reads it. A connection may be lost, which only a proxy sees; the
+client may still deliver its queue, and send its acks on the next connection. The drawn choices decide what happens
+when. The broker is correct: a message is pending at one consumer at a time, and the messages of a key, on Key_Shared,
+are delivered in order to one consumer at a time.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ MESSAGES_AT_MOST = 6
 Step = Callable[[], None]
 
 choices = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 99)), min_size=10, max_size=40)
-"""Of each step: whether it is a disturbance (0), and which of those that are possible then."""
+"""For each step: whether it is a disturbance (0), and which of the possible ones."""
 
 
 @dataclass
 class _Client:
-    """A consumer's client. ``orders``: what is on its way to the broker; ``queue``: messages on their way from it."""
+    """A consumer's client. ``orders``: commands in flight to the broker; ``queue``: messages in flight from it."""
 
     name: str
     orders: deque[tuple[Kind, int]] = field(default_factory=deque)
@@ -41,7 +41,7 @@ class _Client:
 
 
 class Simulated:
-    """One subscription, and what was recorded of it."""
+    """One subscription, and its recorded events."""
 
     def __init__(self, subscription_type: str, *, is_proxied: bool) -> None:
         self.recorded: list[Recorded] = []
@@ -57,7 +57,7 @@ class Simulated:
             self._join(number)
 
     def do(self, kind: int, number: int) -> None:
-        """One step of those that are possible; there may be none."""
+        """Take one of the possible steps, if there is one."""
         steps = list(self._disturbances(number) if kind == 0 else self._usual_steps())
         if steps:
             steps[number % len(steps)]()
@@ -89,13 +89,13 @@ class Simulated:
                 yield partial(self.settle, Kind.NACK, client, message, Outcome.OK)
 
     def client(self, number: int) -> _Client:
-        """One of those that are there."""
+        """One of the connected clients."""
         return self._clients[number]
 
     # ------------------------------------------------------------------------------------------------------- the broker
 
     def dispatch(self, message: int, client: _Client) -> None:
-        """The broker sends a message to a consumer."""
+        """The broker dispatches a message to a consumer."""
         self._outstanding[message] = client.name
         self._now_ns += 10
         client.queue.append((message, self._now_ns))
@@ -111,7 +111,7 @@ class Simulated:
         return not waits and not elsewhere
 
     def read(self, client: _Client) -> None:
-        """The broker reads what was on its way to it first."""
+        """The broker reads the first command in flight."""
         kind, message = client.orders.popleft()
         match kind:
             case Kind.ACK:
@@ -136,20 +136,20 @@ class Simulated:
         self._record(Kind.SEND, message, key=self._key(message))
 
     def take(self, client: _Client) -> None:
-        """The application takes what came first."""
+        """The application receives the first message of the queue."""
         message, sent_ns = client.queue.popleft()
         client.held.append(message)
         sent = {"invoked_ns": sent_ns if self._is_proxied else None}
         self._record(Kind.DISPATCH, message, client, key=self._key(message), **sent)
 
     def settle(self, kind: Kind, client: _Client, message: int, outcome: Outcome) -> None:
-        """The application acknowledges a message, or gives it back; the broker hears of it later."""
+        """The application acks or nacks a message; the broker reads that later."""
         client.held.remove(message)
         client.orders.append((kind, message))
         self._record(kind, message, client, outcome=outcome)
 
     def redeliver(self, client: _Client) -> None:
-        """The application gives back all; the broker hears of it later."""
+        """The application requests redelivery of everything; the broker reads that later."""
         client.queue.clear()
         client.orders.append((Kind.REDELIVER, -1))
         self._record(Kind.REDELIVER, None, client)
@@ -168,7 +168,7 @@ class Simulated:
         self._record(Kind.UNSUBSCRIBE, None, client)
 
     def lose(self, client: _Client, number: int) -> None:
-        """Nobody but a proxy sees it. What the client had received, and its acknowledgments, may outlast it."""
+        """Only a proxy sees it. The client's queue and its acks may survive it."""
         self._give_back(client)
         client.orders = deque(one for one in client.orders if one[0] is Kind.ACK and number % 2)
         if number % 4 >= 2:
@@ -177,7 +177,7 @@ class Simulated:
             self._record(Kind.UNSUBSCRIBE, None, client)
 
     def _fault(self, number: int) -> None:
-        """All connections are lost, and somebody tells."""
+        """All connections are lost, and a fault is recorded."""
         for client in self._clients:
             self.lose(client, number)
         self._record(Kind.FAULT, None, fault="unload")
@@ -187,16 +187,16 @@ class Simulated:
     def _key(self, message: int) -> str:
         return f"k{self._keys[message]}"
 
-    def _record(self, kind: Kind, message: int | None, client: _Client | None = None, **told: Any) -> None:
+    def _record(self, kind: Kind, message: int | None, client: _Client | None = None, **fields: Any) -> None:
         at = {} if message is None else {"ledger": 1, "entry": message}
         who = {} if client is None else {**self._who, "consumer": client.name}
         self._now_ns += 10
         times = {"invoked_ns": self._now_ns, "completed_ns": self._now_ns + 1}
-        self.recorded.append(event(kind, **(times | at | who | told)))
+        self.recorded.append(event(kind, **(times | at | who | fields)))
 
 
 def recorded(drawn: Sequence[tuple[int, int]], subscription_type: str, *, is_proxied: bool) -> list[Recorded]:
-    """What is recorded of these choices."""
+    """The recorded events for these choices."""
     simulated = Simulated(subscription_type, is_proxied=is_proxied)
     for kind, number in drawn:
         simulated.do(kind, number)
