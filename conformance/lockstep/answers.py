@@ -111,6 +111,9 @@ class Answers:
                 self._noticed.append(last)
             case ServerRefused(code=code, message=message):
                 self._noticed.append(ErrorAnswer("binary", what, code, self._words(message), topic))
+            case ConnectionLost(interface="binary"):
+                if not any(isinstance(one, Closed) for one in self._noticed):
+                    self._noticed.append(Closed(what, self._words(str(error)), topic))
             case ConnectionLost() | NoAnswer():
                 self._noticed.append(Silence(error.interface, what, self._words(str(error)), topic))
             case LateForStats():

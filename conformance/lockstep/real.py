@@ -124,6 +124,7 @@ class RealPerformer:
             performed = self._perform(operation)
         except (*BROKER_ERRORS, *LATE) as error:
             self._world.assert_carried()
+            self._answers.notice_closed((*self._closed_sessions(), *self._cursors.closed()))
             self._answers.gave_up(error, _request(operation), self._topic_of(operation))
             performed = Performed(Abandoned(str(error)))
         self._answers.notice_closed((*self._closed_sessions(), *self._cursors.closed()))

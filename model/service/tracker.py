@@ -16,6 +16,7 @@ from model.events import (
     ReceivedMessages,
     Skipped,
     SourceStarted,
+    Starved,
     Subscribed,
 )
 from model.judgement import Allowed, Broken
@@ -29,10 +30,12 @@ from model.operations import (
     Restart,
     Unload,
 )
+from model.rules.catalogue import carries
 from model.service import refusals
 from model.service.judging import Reasons, judge
 from model.service.state import OpenedProducer, Service
 from model.service.unexpected import Closed, Unexpected
+from model.subscription_operations import Expire, ReadCursor, ReceiveAll
 from model.subscriptions.state import Consumption
 from model.vocabulary import partition_name
 
@@ -64,6 +67,8 @@ def served(
     judged = refusals.judge(state, consumption, operation, outcome, is_certain=is_certain)
     if isinstance(judged, Broken):
         return judged
+    if isinstance(outcome, Starved) and is_certain and (starved := _starved(consumption, operation, outcome)):
+        return starved
     exercised = ("SERVE-01", *judged.exercised)
     if isinstance(outcome, DELIVERED):
         exercised = (*exercised, "SERVE-03")
@@ -74,6 +79,26 @@ def served(
         state = replace(state, loading=state.loading - {topic})
         exercised = (*exercised, "SERVE-02")
     return Allowed(_after(state, operation, outcome), exercised)
+
+
+@carries("SERVE-03", "SERVE-04")
+def _starved(consumption: Consumption, operation: AnyOperation, outcome: Starved) -> Broken | None:
+    """Reading a cursor waits until its consumers have what is due to them, receiving all for all, expiring for that.
+
+    What a consumer misses that receives is judged with its subscription, and so is Key_Shared.
+    """
+    match operation:
+        case ReadCursor(topic, subscription):
+            consumers = dict(consumption.of_subscription((topic, subscription)))
+            if any(consumer.kind == "Key_Shared" for consumer in consumers.values()):
+                return None
+            return Broken("SERVE-03", f"{' and '.join(consumers)} of {subscription}: {outcome.why}")
+        case ReceiveAll(_, subscription):
+            return Broken("SERVE-03", f"the one consumer of {subscription}: {outcome.why}")
+        case Expire(_, subscription):
+            return Broken("SERVE-04", f"after the broker agreed to expire messages of {subscription}, {outcome.why}")
+        case _:
+            return None
 
 
 def _after(state: Service, operation: AnyOperation, outcome: AnyOutcome) -> Service:

@@ -89,6 +89,7 @@ def persisted_too_often(cursor: Cursor, key: Key, written: int, at: Interval, pe
     return Broken("ACK-08", f"{what}; the rate limit allows one write per {persisting.interval_ms:.0f} ms")
 
 
+@carries("SERVE-04")
 def _counted(cursor: Cursor, key: Key, backlog: int, left: int, known: frozenset[str]) -> Allowed[Cursor] | Broken:
     """The backlog is what is not acknowledged, in entries."""
     if backlog == left:
@@ -99,7 +100,7 @@ def _counted(cursor: Cursor, key: Key, backlog: int, left: int, known: frozenset
     if not cursor.durable and left - begun <= backlog < left:
         return shown(PARTIAL_BATCH_OFF_BACKLOG, cursor, known, because)
     if backlog != max(0, left - cursor.miscounted):
-        return diagnosis.for_state(cursor.since, because)
+        return Broken("SERVE-04", because)
     return shown(RESET_MISCOUNTS_BACKLOG, cursor, known, because)
 
 
@@ -123,7 +124,7 @@ def _stays_behind(told: CursorRead, actual: Acked, log: TopicLog) -> Broken | No
     return Broken("ACK-02", f"{what}, although everything up to {actual.mark_delete} is acknowledged")
 
 
-@carries("ACK-12")
+@carries("ACK-12", "SERVE-04")
 def _counted_at_consumers(
     state: Consumption, cursor: Cursor, told: CursorRead, known: frozenset[str]
 ) -> Broken | tuple[str, ...]:
@@ -144,7 +145,7 @@ def _counted_at_consumers(
         because = f"{len(consumer.outstanding)} messages are unacknowledged at {arrived.consumer}"
         because = f"{because}, but the stats show {arrived.unacknowledged}"
         if arrived.unacknowledged > len(consumer.outstanding):
-            return Broken("ACK-12", because)
+            return Broken("SERVE-04", because)
         if UNACKED_COUNT_LOWERED_BY_ANY_ACK not in known:
             return DEVIATIONS[UNACKED_COUNT_LOWERED_BY_ANY_ACK].broken(because)
         deviations = (UNACKED_COUNT_LOWERED_BY_ANY_ACK,)

@@ -31,6 +31,7 @@ from model.judgement import Allowed, Broken
 from model.key_shared.liveness import NO_LIMITS, LookAhead
 from model.log import Position
 from model.operations import OnSubscriptions, Terminate, Trim
+from model.rules.catalogue import carries
 from model.subscription_operations import (
     AckById,
     Acknowledge,
@@ -314,12 +315,17 @@ def _seen_by_others(before: Consumption, after: Consumption, name: str) -> Consu
     return after
 
 
+@carries("ACK-12", "SERVE-03")
 def _starved(state: Consumption, name: str, outcome: Starved, known: frozenset[str]) -> Judged:
-    """Messages that must come do not; some clients keep those to themselves whose acknowledgment was lost."""
+    """Messages that must come do not; some clients keep those to themselves whose acknowledgment was lost.
+
+    Where messages of a consumer that left or failed are to go to others, that is what does not happen.
+    """
     consumer = state.consumers[name]
     because = f"the broker dispatches nothing to {name} despite the backlog: {outcome.why}"
     if consumer.is_back or not any(state.cursors[key].held_back.get(name) for key in consumer.keys):
-        return Broken("ACK-12", because)
+        is_of_others = any(state.due(key) for key in consumer.keys)
+        return Broken("ACK-12" if is_of_others else "SERVE-03", because)
     return shown(LOST_ACK_FILTERS_REDELIVERY, state, known, because)
 
 

@@ -161,7 +161,8 @@ class Watch:
     def _is_exact(self) -> bool:
         """Whether it is known from outside who has what, and who must get what nobody has."""
         if len(self.members) == 1:
-            return True
+            (only,) = self.members  # whoever claims hashes is not sent the others, even alone
+            return not (isinstance(only, WireMember) and only.claims_hashes)
         return all(member.client == "wire" and member.kind != "Key_Shared" for member in self.members)
 
     def _left(self, account: Account) -> frozenset[Position]:
