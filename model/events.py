@@ -200,10 +200,14 @@ class Subscribed(Outcome, frozen=True):
 
 
 class ReceivedMessages(Outcome, frozen=True):
-    """What a consumer received. ``settled``: the broker cannot have sent it anything more."""
+    """What a consumer received. ``settled``: the broker cannot have sent it anything more.
+
+    ``blocked``: by the broker's stats it is sent nothing, because too much is unacknowledged.
+    """
 
     messages: tuple[Delivery, ...]
     settled: bool = False
+    blocked: bool = False
 
 
 class Acknowledged(Outcome, frozen=True, omit_defaults=True):

@@ -77,7 +77,7 @@ from model.subscription_operations import ReceiveDue
 from model.subscriptions import membership
 from model.subscriptions import tracker as subscriptions
 from model.subscriptions.state import Consumption
-from model.vocabulary import Entry
+from model.vocabulary import Entry, Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +283,7 @@ def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Jud
         room=outcome.ledger_room,
         persisting=Persisting(interval_ms, 1000 * outcome.flush_s, outcome.stored_ranges),
         is_trimmed=operation.is_trimmed,
+        limits=operation.limits or Limits(),
         drains=outcome.has_draining_hashes,
         look_ahead=LookAhead(*outcome.look_ahead),
     )

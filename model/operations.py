@@ -17,7 +17,17 @@ from msgspec import Struct
 from model.cluster_operations import ReplicationOperation
 from model.failpoints import FailpointKind
 from model.subscription_operations import KeyOperation, SubscriptionOperation
-from model.vocabulary import Client, Compression, Entry, Message, NetworkFault, Operation, Persistence, SubscriptionType
+from model.vocabulary import (
+    Client,
+    Compression,
+    Entry,
+    Limits,
+    Message,
+    NetworkFault,
+    Operation,
+    Persistence,
+    SubscriptionType,
+)
 
 Scope = Literal["namespace", "topic"]
 """The level at which a policy is set."""
@@ -39,6 +49,7 @@ class CreateTopic(Operation, frozen=True):
     ``partitions``: those of a partitioned topic ``t`` are topics of their own, ``t-partition-0`` and so on.
     ``clusters``: how many have it. With more than one, it is replicated between them unless ``is_replicated`` is false.
     ``is_chunked``: it is for document 002, which watches its clients through proxies, and has chunks as entries.
+    ``limits``: of its namespace, for a topic with ``persistence``.
     """
 
     topic: str
@@ -49,6 +60,7 @@ class CreateTopic(Operation, frozen=True):
     clusters: int = 1
     is_replicated: bool = True
     is_chunked: bool = False
+    limits: Limits | None = None
 
 
 class SetDeduplication(Operation, frozen=True):

@@ -24,6 +24,18 @@ once a second as document 003 has it, or with every ack (no limit)."""
 PERSISTED_PER_S: Final[dict[Persistence, float | None]] = {"shipped": 0.1, "once-a-second": 1.0, "every-ack": None}
 """The same in numbers; None: no limit."""
 
+
+class Limits(Struct, frozen=True):
+    """What a topic's namespace allows each subscription; 0 is any number.
+
+    ``consumers``: so many at a time. ``unacknowledged``: so many unacknowledged messages at a consumer, where consumers
+    share the messages.
+    """
+
+    consumers: int = 0
+    unacknowledged: int = 0
+
+
 ACTORS: Final = ("session", "consumer", "source", "program")
 """The fields that name who performs an operation, in the history's own names."""
 

@@ -171,7 +171,10 @@ def _winding_up_subscriptions(lockstep: Lockstep, topic: str) -> Iterator[AnyOpe
     for where, subscription in list(lockstep.state.consumption.cursors):
         if where == topic and lockstep.state.consumption.cursors[where, subscription].durable:
             yield ReadCursor(topic, subscription)
-            yield ReceiveAll(topic, subscription)
+            if not lockstep.state.consumption.topics[
+                topic
+            ].limits.unacknowledged:  # one consumer would not be given all
+                yield ReceiveAll(topic, subscription)
 
 
 def _unsettled(state: Example, topic: str) -> list[str]:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, assert_never
 
 from conformance.brokers.interface import Capability
+from conformance.clients.admin.client import NO_SUCH_REQUEST
+from conformance.clients.admin.http import AdminError
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.harness_error import HarnessError
 from conformance.lockstep.answers import BROKER_ERRORS, LATE, Answers
@@ -217,7 +219,14 @@ class RealPerformer:
         return self._created([name], deduplication=on, persistence="shipped")
 
     def _create_topic_for_cursors(self, operation: CreateTopic, persistence: Persistence) -> Performed:
-        namespace = self._world.namespace_for_cursors(persistence, is_trimmed=operation.is_trimmed)
+        try:
+            namespace = self._world.namespace_for_cursors(
+                persistence, is_trimmed=operation.is_trimmed, limits=operation.limits
+            )
+        except AdminError as error:
+            if operation.limits is None or error.status not in NO_SUCH_REQUEST:
+                raise
+            return Performed(Skipped("this release has no such limits in the policies of a namespace"))
         name = f"persistent://{namespace}/e{self._example}-{operation.topic}"
         self._world.admin.create_topic(name, partitions=operation.partitions or None)
         parts = range(operation.partitions)

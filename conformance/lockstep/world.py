@@ -31,7 +31,7 @@ from conformance.tenancy.place import Place
 from conformance.wait import wait_until
 from conformance.workers.starter import Starter
 from model.operations import Switch
-from model.vocabulary import PERSISTED_PER_S, Persistence
+from model.vocabulary import PERSISTED_PER_S, Limits, Persistence
 
 CONNECT_TIMEOUT_S = 10.0
 ALIVE_TIMEOUT_S = 30.0
@@ -95,7 +95,7 @@ class World:
         self.runtime = settings_in_force(self.admin)
         self.assumes_settings = self.runtime is None
         self._of_one_topic: set[str] = set()
-        self._cursor_namespaces: dict[tuple[Persistence, bool], str] = {}
+        self._cursor_namespaces: dict[tuple[Persistence, bool, Limits | None], str] = {}
         self._deletes_inactive_topics = (self.runtime or {}).get("brokerDeleteInactiveTopicsEnabled", "true") == "true"
         for name, deduplication in (("on", True), ("off", False), ("default", None)):
             self._make_namespace(name, deduplication)
@@ -193,12 +193,17 @@ class World:
         """Whether a namespace was made for one topic only."""
         return namespace in self._of_one_topic
 
-    def namespace_for_cursors(self, persistence: Persistence, *, is_trimmed: bool) -> str:
-        """The namespace of topics whose cursors are persisted like this, made on first use."""
-        chosen = (persistence, is_trimmed)
+    def namespace_for_cursors(self, persistence: Persistence, *, is_trimmed: bool, limits: Limits | None = None) -> str:
+        """The namespace of topics whose cursors are persisted like this, with these limits, made on first use."""
+        chosen = (persistence, is_trimmed, limits)
         if chosen not in self._cursor_namespaces:
             kind = f"{persistence}{'-trimmed' if is_trimmed else ''}"
+            if limits is not None:
+                kind = f"{kind}-{limits.consumers}-{limits.unacknowledged}"
             namespace = self._make_namespace(kind, deduplication=False)
+            if limits is not None:
+                self.admin.set_max_consumers(namespace, limits.consumers)
+                self.admin.set_max_unacknowledged(namespace, limits.unacknowledged)
             if is_trimmed:
                 self.admin.set_retention(namespace, size_mb=0, time_minutes=0)
             rate = self.persisted_per_s(persistence) or 0.0

@@ -47,11 +47,13 @@ def judge(
 
 @carries("SERVE-05")
 def _subscribed(consumption: Consumption, operation: Subscribe, outcome: AnyOutcome, *, is_certain: bool) -> Judged:
-    """An Exclusive subscription has one consumer, and all consumers of a subscription are of one type."""
+    """An Exclusive subscription has one consumer, all consumers of a subscription are of one type, and not too many."""
     others = dict(_others(consumption, operation))
     if any(_may_be_in_the_way(other, operation) for other in others.values()):
         return NOT_JUDGED
-    conflicts = [name for name, other in others.items() if _is_in_the_way(other, operation)]
+    at_most = consumption.topics[consumption.parts_of(operation.topic)[0]].limits.consumers
+    is_full = bool(at_most) and len(others) >= at_most
+    conflicts = [name for name, other in others.items() if is_full or _is_in_the_way(other, operation)]
     what = f"{operation.consumer} subscribes to {operation.subscription} ({operation.kind})"
     if isinstance(outcome, Refused) and not conflicts:
         return Broken("SERVE-05", f"{what} and is refused without a reason: {outcome.code}, {outcome.message}")

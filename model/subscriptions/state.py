@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Final
 
 from immutables import Map
 
@@ -14,6 +15,9 @@ from model.key_shared.liveness import NO_LIMITS, LookAhead
 from model.key_shared.state import Keyed
 from model.log import Position
 from model.subscriptions.consumers import Consumer, Freed, Key, Message
+from model.vocabulary import Limits
+
+NO_LIMITS_ON_CONSUMERS: Final = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,7 @@ class Followed:
     Key_Shared subscriptions have draining hashes; otherwise they have what was there before (the classic one).
     ``look_ahead``: how many messages may wait on those before no new ones are read.
     ``is_sure``: all that was sent to it was confirmed. Otherwise the log may have entries that are not known, and what
-    its subscriptions deliver is not judged.
+    its subscriptions deliver is not judged. ``limits``: on its subscriptions' consumers.
     """
 
     log: TopicLog
@@ -37,6 +41,7 @@ class Followed:
     is_sure: bool = True
     is_terminated: bool = False
     is_reopened: bool = False
+    limits: Limits = NO_LIMITS_ON_CONSUMERS
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,10 +48,11 @@ from model.subscription_operations import (
     Subscribe,
 )
 from model.subscriptions import acks, backoff, deliveries, due, membership
+from model.subscriptions import limits as limits_on
 from model.subscriptions.administration import administered, beginning, disconnected, set_to, terminated_or_trimmed
 from model.subscriptions.consumers import SHARED, Consumer, Key, Message
-from model.subscriptions.state import Consumption, Followed, messages_at
-from model.vocabulary import Entry, Outcome, partition_name
+from model.subscriptions.state import NO_LIMITS_ON_CONSUMERS, Consumption, Followed, messages_at
+from model.vocabulary import Entry, Limits, Outcome, partition_name
 
 Judged = Allowed[Consumption] | Broken
 
@@ -68,12 +69,14 @@ def topic_created(
     is_trimmed: bool,
     drains: bool = True,
     look_ahead: LookAhead = NO_LIMITS,
+    limits: Limits = NO_LIMITS_ON_CONSUMERS,
 ) -> Consumption:
     """A topic was made for this document."""
     names = tuple(partition_name(topic, number) for number in range(partitions)) or (topic,)
     for name in names:
         state = state.with_topic(
-            name, Followed(TopicLog(room), persisting, is_trimmed, drains=drains, look_ahead=look_ahead)
+            name,
+            Followed(TopicLog(room), persisting, is_trimmed, drains=drains, look_ahead=look_ahead, limits=limits),
         )
     return replace(state, partitions=state.partitions.set(topic, names))
 
@@ -275,7 +278,16 @@ def _took(state: Consumption, name: str, count: int, outcome: Outcome, known: fr
         return judged
     consumer = replace(judged.state.consumers[name], is_settled=is_settled)
     judged = replace(judged, state=judged.state.with_consumer(name, consumer))
-    if len(outcome.messages) < count and (missed := deliveries.missed(judged.state, name)) is not None:
+    limited = limits_on.received(state, judged.state, name, outcome)
+    if isinstance(limited, Broken):
+        return limited
+    judged = replace(judged, exercised=judged.exercised + limited)
+    is_blocked = isinstance(outcome, ReceivedMessages) and outcome.blocked
+    if (
+        not is_blocked
+        and len(outcome.messages) < count
+        and (missed := deliveries.missed(judged.state, name)) is not None
+    ):
         return missed
     if isinstance(outcome, Starved):
         return _starved(judged.state, name, outcome, known)

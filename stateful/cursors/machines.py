@@ -33,7 +33,7 @@ from model.subscription_operations import (
     SkipAll,
     Subscribe,
 )
-from model.vocabulary import PERSISTED_PER_S, Client, Persistence, Start, SubscriptionType, partition_name
+from model.vocabulary import PERSISTED_PER_S, Client, Limits, Persistence, Start, SubscriptionType, partition_name
 from stateful.cursors.plan import ConsumptionPlan, PlannedConsumer
 from stateful.lockstep_machine import LockstepMachine
 
@@ -71,9 +71,10 @@ class OnSubscriptions(LockstepMachine):
         *,
         is_trimmed: bool = False,
         is_deduplicated: bool = False,
+        limits: Limits | None = None,
     ) -> None:
         """A topic, its producer, and its subscriptions."""
-        self.do(CreateTopic(topic=topic, persistence=persistence, is_trimmed=is_trimmed))
+        self.do(CreateTopic(topic=topic, persistence=persistence, is_trimmed=is_trimmed, limits=limits))
         if is_deduplicated:
             self.do(SetDeduplication(topic=topic, scope="topic", on=True))
         self.produce_again(topic)

@@ -7,7 +7,7 @@ ask for the same subscriptions, producers for the same name, and administrators 
 from __future__ import annotations
 
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from model.operations import CloseProducer, CrashProducer, OpenProducer, Unload
 from model.subscription_operations import (
@@ -24,27 +24,44 @@ from model.subscription_operations import (
     SkipAll,
     Subscribe,
 )
-from model.vocabulary import SubscriptionType
+from model.vocabulary import Limits, SubscriptionType
 from stateful.cursors.machines import COUNTS, INDEXES, KINDS, NTH, SIZES, TOPIC, OnSubscriptions
 from stateful.cursors.plan import PlannedConsumer
 
+LIMITS = st.sampled_from([None, None, Limits(consumers=2), Limits(unacknowledged=3), Limits(2, 4)])
 SUBSCRIPTIONS = st.sampled_from(["s0", "s0", "s1"])
 
 
 class ServiceMachine(OnSubscriptions):
     """Requests that must be refused, requests that must not be, and what consumers get after each of them."""
 
-    @initialize(kind=KINDS, sizes=SIZES)
-    def begin(self, kind: SubscriptionType, sizes: list[int]) -> None:
-        """A topic with messages, two subscriptions, and a consumer of the first one."""
-        self.create(TOPIC, "every-ack", (kind, "Shared"))
-        self.send_entries(sizes)
+    limits: Limits | None = None
+
+    @initialize(kind=KINDS, sizes=SIZES, limits=LIMITS)
+    def begin(self, kind: SubscriptionType, sizes: list[int], limits: Limits | None) -> None:
+        """A topic with messages, two subscriptions, and a consumer of the first one; often with limits."""
+        self.limits = limits
+        self.create(TOPIC, "every-ack", (kind, "Shared"), limits=limits)
+        self.send_entries([1] * sum(sizes) if limits is not None else sizes)
         self.join("s0", "wire", 0)
 
     @rule(sizes=SIZES)
     def send(self, sizes: list[int]) -> None:
-        """Send single messages and batches."""
-        self.send_entries(sizes)
+        """Send single messages, and batches where nobody counts them."""
+        self.send_entries(sizes if self.limits is None else [1] * sum(sizes))
+
+    @precondition(lambda self: self.limits is not None and self.limits.unacknowledged > 0)
+    @rule(index=INDEXES, nth=NTH)
+    def take_up_to_the_limit(self, index: int, nth: tuple[int, ...]) -> None:
+        """A consumer asks for more than it may have, twice, acknowledges some or all, and asks again."""
+        consumer = self.consumer(index)
+        self.do(Receive(consumer=consumer.name, count=9))
+        self.send_entries([1])
+        self.do(Receive(consumer=consumer.name, count=9))
+        self.do(Acknowledge(consumer=consumer.name, nth=nth))
+        self.do(Acknowledge(consumer=consumer.name, nth=tuple(range(40))))
+        self.do(Receive(consumer=consumer.name, count=9))
+        self.look(consumer.subscription)
 
     @rule(subscription=SUBSCRIPTIONS, kind=KINDS, count=COUNTS)
     def subscribe_as(self, subscription: str, kind: SubscriptionType, count: int) -> None:
@@ -54,7 +71,9 @@ class ServiceMachine(OnSubscriptions):
         if not others:
             self.plan.kinds[subscription] = kind
         self.do(Subscribe(consumer=name, topic=TOPIC, subscription=subscription, kind=kind))
-        if not others or (kind == self.plan.kinds[subscription] and kind != "Exclusive"):
+        may_share = kind == self.plan.kinds[subscription] and kind != "Exclusive"
+        is_full = self.limits is not None and 0 < self.limits.consumers <= len(others)
+        if not others or (may_share and not is_full):
             self.plan.consumers.append(PlannedConsumer(name, TOPIC, subscription, "wire"))
             self.do(Receive(consumer=name, count=count))
         self.look(subscription)

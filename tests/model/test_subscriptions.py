@@ -189,7 +189,7 @@ def test_the_unacknowledged_count_of_a_consumer_matches_its_pending_acks() -> No
 
     history = (*topic(3, 1), taken(part(0, 3), part(1, 3), part(2, 3)), acknowledged(part(1, 3)))
     assert isinstance(judged(*history, counted(2)), Allowed)
-    assert rule_broken(*history, counted(3), known=UNACKED_COUNT_LOWERED_BY_ANY_ACK) == "ACK-12"
+    assert rule_broken(*history, counted(3), known=UNACKED_COUNT_LOWERED_BY_ANY_ACK) == "SERVE-04"
     assert deviation_met(*history, counted(1), known=UNACKED_COUNT_LOWERED_BY_ANY_ACK)
 
 
@@ -199,7 +199,7 @@ def test_a_partly_acknowledged_batch_counts_in_the_backlog_unless_a_deviation_is
     counted: Happened = (ReadCursor("t0", "s2"), CursorRead(BEGINNING, (), 1, 0))
     assert deviation_met(*history, counted, known=PARTIAL_BATCH_OFF_BACKLOG)
     too_few: Happened = (ReadCursor("t0", "s2"), CursorRead(BEGINNING, (), 0, 0))
-    assert rule_broken(*history, too_few, known=PARTIAL_BATCH_OFF_BACKLOG) == "ACK-04"
+    assert rule_broken(*history, too_few, known=PARTIAL_BATCH_OFF_BACKLOG) == "SERVE-04"
 
 
 def test_a_nacked_message_is_redelivered_with_a_higher_redelivery_count() -> None:

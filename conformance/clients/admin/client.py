@@ -255,6 +255,14 @@ class Admin:
         """Say how a namespace's topics are stored, and how often their cursors may be."""
         self._http.request("POST", f"namespaces/{namespace}/persistence", persistence)
 
+    def set_max_consumers(self, namespace: str, consumers: int) -> None:
+        """Let a subscription have at most so many consumers at a time; 0: any number."""
+        self._http.request("POST", f"namespaces/{namespace}/maxConsumersPerSubscription", consumers)
+
+    def set_max_unacknowledged(self, namespace: str, messages: int) -> None:
+        """Let a consumer have at most so many unacknowledged messages; 0: any number."""
+        self._http.request("POST", f"namespaces/{namespace}/maxUnackedMessagesPerConsumer", messages)
+
     def set_namespace_deduplication(self, namespace: str, enabled: bool) -> None:
         """Switch deduplication for a namespace's topics."""
         self._http.request("POST", f"namespaces/{namespace}/deduplication", enabled)

@@ -78,6 +78,11 @@ class Account:
             consumers,
         )
 
+    def is_blocked(self, member: Member) -> bool:
+        """Whether the broker sends a consumer nothing because too much is unacknowledged there."""
+        found = account_of(member, self.subscription.consumers)
+        return found is not None and found.blocked_on_unacked_messages
+
     def has_all_arrived(self, members: Iterable[Member]) -> bool:
         """Whether all has arrived that the broker says to have sent to the wire client's consumers."""
         found = ((member, account_of(member, self.subscription.consumers)) for member in members)
@@ -149,6 +154,10 @@ class Watch:
             return True
         if member.kind in IN_ORDER and account.active not in (None, member.name):
             return account.has_all_arrived([member])
+        if isinstance(member, WireMember):
+            member.is_blocked = account.is_blocked(member) and self.stands_still
+            if member.is_blocked:
+                return True
         return not self._is_exact and self.stands_still
 
     def missing(self) -> str:
@@ -200,7 +209,11 @@ class Watch:
         if not account.has_all_arrived(self.members):
             return False
         open_ended = [one for one in self.members if isinstance(one, WireMember) and one.permits_left > 0]
-        receiving = [one for one in open_ended if one.kind not in IN_ORDER or account.active in (None, one.name)]
+        receiving = [
+            one
+            for one in open_ended
+            if (one.kind not in IN_ORDER or account.active in (None, one.name)) and not account.is_blocked(one)
+        ]
         if not receiving or not self._left(account):
             return True
         return not self._is_exact and self.stands_still

@@ -119,6 +119,8 @@ class WireMember:
         self._taken_of_queue = 0
         self._arrived_count = 0
         self._may_be_unheard = False
+        self.is_blocked = False
+        """Whether the broker said, the last time that somebody looked, that too much is unacknowledged here."""
         self._waiting: deque[Delivery] = deque()
         self._acknowledged: defaultdict[Position, set[int]] = defaultdict(set)
         self.proxy = Proxy(service) if subscribe.proxied else None

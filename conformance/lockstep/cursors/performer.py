@@ -250,11 +250,14 @@ class Cursors:
     # -------------------------------------------------------------------------------------------------------- consuming
 
     def _take(self, member: Member, count: int) -> AnyOutcome:
+        if isinstance(member, WireMember):
+            member.is_blocked = False
         messages, why = self._members.take(member, count)
         if why is not None:
             return Starved(why, messages)
         is_settled = isinstance(member, WireMember) and member.permits_left <= 0 and not member.waiting_count
-        return ReceivedMessages(messages, settled=is_settled)
+        is_blocked = isinstance(member, WireMember) and member.is_blocked and len(messages) < count
+        return ReceivedMessages(messages, settled=is_settled, blocked=is_blocked)
 
     def _acknowledge(self, member: Member, operation: Acknowledge) -> AnyOutcome:
         messages = chosen(member, operation.nth[:1] if operation.cumulative else operation.nth)

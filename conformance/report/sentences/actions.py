@@ -52,7 +52,7 @@ from model.operations import (
     Unload,
 )
 from model.subscription_operations import KeyOperation
-from model.vocabulary import Entry, Persistence
+from model.vocabulary import Entry, Limits, Persistence
 
 _MEANWHILE: dict[Meanwhile, str] = {
     "dies": "and it dies",
@@ -286,8 +286,16 @@ def _creates(operation: CreateTopic) -> str:
     retention = "without" if operation.is_trimmed else "with"
     return (
         f"creates topic {operation.topic}{partitions}, without deduplication, its cursors persisted "
-        f"{_persisted(operation.persistence)}, {retention} retention"
+        f"{_persisted(operation.persistence)}, {retention} retention{_limited(operation.limits)}"
     )
+
+
+def _limited(limits: Limits | None) -> str:
+    if limits is None:
+        return ""
+    told = [f"{limits.consumers} consumers"] if limits.consumers else []
+    told += [f"{limits.unacknowledged} unacknowledged messages at a consumer"] if limits.unacknowledged else []
+    return f", at most {' and '.join(told)}" if told else ""
 
 
 def _persisted(persistence: Persistence) -> str:

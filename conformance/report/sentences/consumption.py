@@ -214,8 +214,9 @@ def outcome_in_words(outcome: CursorOutcome) -> str:
     match outcome:
         case Subscribed():
             return "subscribed"
-        case ReceivedMessages(messages=messages, settled=settled):
-            return messages_in_words(messages) + ("; the broker dispatched nothing more" if settled else "")
+        case ReceivedMessages(messages=messages, settled=settled, blocked=blocked):
+            more = "; the broker dispatched nothing more" if settled else ""
+            return messages_in_words(messages) + ("; the broker says that the consumer is blocked" if blocked else more)
         case Acknowledged(messages=messages, receipt=receipt):
             return f"{_listed(messages)}; {'the broker confirmed it' if receipt else 'without a receipt'}"
         case RedeliveryRequested(messages=messages):

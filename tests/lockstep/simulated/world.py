@@ -237,6 +237,8 @@ class SimulatedPerformer:
         return Performed(msgspec.structs.replace(created, deduplication=on))
 
     def _create_topic_for_cursors(self, operation: CreateTopic, persistence: Persistence) -> Performed:
+        if operation.limits is not None:
+            return Performed(Skipped("limits are not simulated"))
         partitions = [partition_name(operation.topic, number) for number in range(operation.partitions)]
         for name in partitions or [operation.topic]:
             self.broker.create(name, deduplication=False, has_policy=False)

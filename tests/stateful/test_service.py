@@ -1,0 +1,134 @@
+"""The machine of SERVE on the simulated broker: a broker that serves breaks no rule, and each way not to is found."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+import pytest
+
+from conformance.lockstep.performer import Performed
+from model.events import Abandoned, CursorRead, Opened, ReceivedMessages, Refused, Skipped, Starved, Subscribed
+from model.operations import AnyOperation, OpenProducer
+from model.service.unexpected import Closed, ErrorAnswer, Silence
+from model.subscription_operations import Acknowledge, ReadCursor, Receive, Subscribe
+from stateful.test_service import MACHINES
+from tests.lockstep.campaigns import play, play_in_rounds
+from tests.lockstep.simulated.world import SimulatedPerformer
+
+(SERVICE,) = MACHINES
+
+Change = Callable[[AnyOperation, Performed], Performed]
+"""What a broker does instead of what a sound one did."""
+
+
+class Misbehaving(SimulatedPerformer):
+    """A simulated broker that does something else, here and there, than a sound one."""
+
+    def __init__(self, chance: random.Random, change: Change) -> None:
+        super().__init__(chance)
+        self._change = change
+        self._own_chance = random.Random(7)
+
+    def perform(self, operation: AnyOperation) -> Performed:
+        done = super().perform(operation)
+        if isinstance(done.outcome, Skipped) or self._own_chance.random() < 0.7:
+            return done
+        return self._change(operation, done)
+
+
+def stats_fail(operation: AnyOperation, done: Performed) -> Performed:
+    if not isinstance(operation, ReadCursor):
+        return done
+    return Performed(Abandoned("500"), unexpected=(ErrorAnswer("admin", "GET stats of topic t0", "500", "why", "t0"),))
+
+
+def fails_at_first(operation: AnyOperation, done: Performed) -> Performed:
+    if not isinstance(operation, Subscribe):
+        return done
+    return done._replace(unexpected=(ErrorAnswer("binary", "Subscribe", "UnknownError", "why", "t0", is_last=False),))
+
+
+def ack_unanswered(operation: AnyOperation, done: Performed) -> Performed:
+    if not isinstance(operation, Acknowledge):
+        return done
+    return Performed(Abandoned("no answer"), unexpected=(Silence("binary", "Acknowledge", "10 s", "t0"),))
+
+
+def consumers_closed(operation: AnyOperation, done: Performed) -> Performed:
+    if not isinstance(operation, Receive):
+        return done
+    return done._replace(unexpected=(Closed(operation.consumer, "the broker closed the consumer", "t0"),))
+
+
+def consumer_starved(operation: AnyOperation, done: Performed) -> Performed:
+    if not isinstance(done.outcome, ReceivedMessages) or not done.outcome.messages:
+        return done
+    return Performed(Starved("2 entries that nobody has are not delivered"))
+
+
+def backlog_too_high(operation: AnyOperation, done: Performed) -> Performed:
+    if not isinstance(done.outcome, CursorRead):
+        return done
+    return done._replace(outcome=msgspec.structs.replace(done.outcome, backlog=done.outcome.backlog + 1))
+
+
+def subscribe_refused(operation: AnyOperation, done: Performed) -> Performed:
+    return done._replace(outcome=Refused("NotAllowedError")) if isinstance(done.outcome, Subscribed) else done
+
+
+def all_types_let_in(operation: AnyOperation, done: Performed) -> Performed:
+    is_refused = isinstance(operation, Subscribe) and isinstance(done.outcome, Refused)
+    return done._replace(outcome=Subscribed()) if is_refused else done
+
+
+def names_not_unique(operation: AnyOperation, done: Performed) -> Performed:
+    is_refused = isinstance(operation, OpenProducer) and isinstance(done.outcome, Refused)
+    return done._replace(outcome=Opened(-1)) if is_refused else done
+
+
+def names_never_free(operation: AnyOperation, done: Performed) -> Performed:
+    return done._replace(outcome=Refused("ProducerBusy")) if isinstance(done.outcome, Opened) else done
+
+
+def blocked_for_nothing(operation: AnyOperation, done: Performed) -> Performed:
+    if not isinstance(done.outcome, ReceivedMessages):
+        return done
+    return done._replace(outcome=msgspec.structs.replace(done.outcome, blocked=True))
+
+
+FOUND: dict[Change, set[str]] = {
+    stats_fail: {"SERVE-01"},
+    fails_at_first: {"SERVE-01"},
+    ack_unanswered: {"SERVE-01"},
+    consumers_closed: {"SERVE-02"},
+    consumer_starved: {"SERVE-03", "ACK-12"},
+    backlog_too_high: {"SERVE-04"},
+    subscribe_refused: {"SERVE-05"},
+    all_types_let_in: {"SERVE-05"},
+    names_not_unique: {"SERVE-05"},
+    names_never_free: {"SERVE-01"},
+    blocked_for_nothing: {"SERVE-05"},
+}
+
+
+def test_a_broker_that_serves_breaks_no_rule_and_all_rules_are_exercised() -> None:
+    campaign = play(SERVICE.factory, SimulatedPerformer, examples=150, steps=SERVICE.steps, seeded=5)
+    assert [f"{found.violation.rule}: {found.violation.because}" for found in campaign.found] == []
+    assert set(SERVICE.decides) <= set(campaign.exercised)
+
+
+@pytest.mark.parametrize("change", FOUND, ids=lambda change: change.__name__)
+def test_a_broker_that_does_not_is_found(change: Change) -> None:
+    campaign = play_in_rounds(
+        SERVICE,
+        partial(Misbehaving, change=change),
+        rounds=6,
+        examples=25,
+        known=frozenset(),
+        until=lambda campaign: bool(campaign.found),
+    )
+    found, *_ = campaign.found
+    assert found.violation.rule in FOUND[change], found.violation.because
