@@ -19,6 +19,7 @@ from tests.faults.effect_fixtures import Bench
 from tests.faults.effects import EFFECTS, Experiment, Observation, seen
 from tests.faults.key_shared_effects import KEY_EFFECTS
 from tests.faults.replication_effects import REPLICATION_EFFECTS
+from tests.faults.service_effects import SERVICE_EFFECTS
 
 
 def broker_defect(name: str) -> BrokerDefect:
@@ -36,7 +37,7 @@ MISFIT = BrokerDefect(
     .replace("NotDup", "NoSuchAnswer"),
 )
 
-ALL_EFFECTS = {**EFFECTS, **CHUNK_EFFECTS, **CURSOR_EFFECTS, **KEY_EFFECTS}
+ALL_EFFECTS = {**EFFECTS, **CHUNK_EFFECTS, **CURSOR_EFFECTS, **KEY_EFFECTS, **SERVICE_EFFECTS}
 
 
 def observe(broker: Broker, experiment: Experiment) -> Observation:

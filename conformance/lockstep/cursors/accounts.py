@@ -87,10 +87,17 @@ class Account:
         """Whether all has arrived that the broker says to have sent to the wire client's consumers."""
         found = ((member, account_of(member, self.subscription.consumers)) for member in members)
         return all(
-            member.arrived_all(account.available_permits)
+            _has_arrived(member, account)
             for member, account in found
             if isinstance(member, WireMember) and account is not None
         )
+
+
+def _has_arrived(member: WireMember, account: ConsumerStats) -> bool:
+    """Whether a consumer has all that it was sent; permits that it gave while it is blocked are not counted yet."""
+    if account.blocked_on_unacked_messages:
+        return member.arrived_count >= account.message_out_counter
+    return member.arrived_all(account.available_permits)
 
 
 def account_of(member: Member, consumers: Iterable[ConsumerStats]) -> ConsumerStats | None:

@@ -159,6 +159,11 @@ class WireMember:
         return len(self._waiting)
 
     @property
+    def arrived_count(self) -> int:
+        """How many messages have arrived."""
+        return self._arrived_count
+
+    @property
     def permits_left(self) -> int:
         """How many messages the broker may still send; negative where a batch brought more than that."""
         return self._permits_given - self._arrived_count
