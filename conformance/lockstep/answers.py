@@ -40,7 +40,11 @@ class LateToReturn(HarnessError):
     """What was closed does not come back (SERVE-02)."""
 
 
-LATE: Final = (LateForStats, LateToReturn)
+class LateToDeliver(HarnessError):
+    """Messages do not arrive where they have to (SERVE-03)."""
+
+
+LATE: Final = (LateForStats, LateToReturn, LateToDeliver)
 """What is raised where a broker does not do by itself, in time, what it has to."""
 
 
@@ -118,6 +122,8 @@ class Answers:
                 self._noticed.append(Silence(error.interface, what, self._words(str(error)), topic))
             case LateForStats():
                 self._noticed.append(Overdue("SERVE-04", self._words(str(error)), topic))
+            case LateToDeliver():
+                self._noticed.append(Overdue("SERVE-03", self._words(str(error)), topic))
             case LateToReturn():
                 self._noticed.append(Overdue("SERVE-02", self._words(str(error)), topic))
             case _:

@@ -18,7 +18,7 @@ from conformance.clients.admin.http import AdminError
 from conformance.clients.admin.types import ReplicationStats
 from conformance.clients.security.service import Service
 from conformance.clusters import QUICK, Clusters
-from conformance.harness_error import HarnessError
+from conformance.lockstep.answers import LateToReturn
 from conformance.lockstep.traits import Traits
 from conformance.proxy.events import Command, Event
 from conformance.wait import Deadline, retry, wait_until
@@ -136,7 +136,7 @@ class ReplicationWorld:
             admin.set_retention(namespace, size_mb=-1, time_minutes=-1)
 
     def await_connected(self, labels: Sequence[str], topic: str) -> None:
-        """Wait until every cluster's replicators of a topic are connected; :class:`HarnessError` if they are not in
+        """Wait until every cluster's replicators of a topic are connected; :class:`LateToReturn` if they are not in
         time."""
         self.await_all(
             lambda: all(self.is_connected(link, topic) for link in permutations(labels, 2)),
@@ -145,9 +145,13 @@ class ReplicationWorld:
 
     @staticmethod
     def await_all(condition: Callable[[], bool], otherwise: str) -> None:
-        """Wait for something that must come, whatever the rules say; else :class:`HarnessError`."""
+        """Wait for something that clusters do by themselves; else :class:`LateToReturn`."""
         if not wait_until(condition, CONNECT_TIMEOUT_S):
-            raise HarnessError(f"{otherwise} within {CONNECT_TIMEOUT_S:g} s")
+            raise LateToReturn(f"{otherwise} within {CONNECT_TIMEOUT_S:g} s")
+
+    def gone(self) -> list[str]:
+        """The clusters whose brokers' processes are gone."""
+        return [label for label in self.clusters.labels if not self.clusters.cluster(label).broker.is_alive()]
 
     def bounce(self, label: str, *, is_kill: bool) -> None:
         """Kill a cluster's broker, or stop it, and start it again."""

@@ -107,7 +107,7 @@ class Lockstep:
         self.steps.append(step)
         judged = judge(self.state, operation, step.outcome, step.late, step.at, step.unexpected)
         if isinstance(judged, Broken):
-            raise RuleBroken(self._violation(judged))
+            raise RuleBroken(self.violation(judged))
         self.state = judged.state
         self.exercised.update(judged.exercised)
         self.deviations.update(judged.deviations)
@@ -123,7 +123,8 @@ class Lockstep:
         for operation in finishing(self):
             self._do(operation)
 
-    def _violation(self, broken: Broken) -> Violation:
+    def violation(self, broken: Broken) -> Violation:
+        """What breaks a rule at the last step."""
         return Violation(
             rule=broken.rule,
             because=broken.because,
@@ -202,7 +203,9 @@ def _barrier(lockstep: Lockstep, topic: str) -> Iterator[AnyOperation]:
                 return
             case _:
                 yield CrashProducer(session)
-    raise HarnessError(f"nothing that was sent to a topic was confirmed in {BARRIERS} tries")
+    raise RuleBroken(
+        lockstep.violation(Broken("SERVE-01", f"none of {BARRIERS} messages to topic {topic} is confirmed"))
+    )
 
 
 def _has_gaps(lanes: frozenset[Lane]) -> bool:

@@ -315,6 +315,8 @@ class World:
         """HarnessError if the broker's process is gone, or this machine has no room for what it stores."""
         if not self.broker.is_alive():
             raise HarnessError("the broker is gone")
+        if self._replication is not None and (gone := self._replication.gone()):
+            raise HarnessError(f"the broker of cluster {gone[0]} is gone")
         if shutil.disk_usage(tempfile.gettempdir()).free < LEAST_FREE_BYTES:
             raise HarnessError("the disk is full")
 

@@ -22,6 +22,8 @@ Judged = Allowed[None] | Broken
 
 NOT_JUDGED: Final = Allowed(None)
 SERVE_05: Final = Allowed(None, ("SERVE-05",))
+NO_REASON: Final = frozenset({"UnknownError", "MetadataError", "PersistenceError", "ServiceNotReady", "500", "503"})
+"""Errors that name no reason for a refusal, or one that has to pass within the time for retries."""
 EXISTS: Final = "409"
 IS_USED: Final = "412"
 IS_BUSY: Final = "ProducerBusy"
@@ -31,6 +33,9 @@ def judge(
     service: Service, consumption: Consumption, operation: AnyOperation, outcome: AnyOutcome, *, is_certain: bool
 ) -> Judged:
     """Whether this was refused, or not refused, for a reason; ``is_certain``: who is connected is known for sure."""
+    if isinstance(outcome, Refused) and outcome.code in NO_REASON and is_certain:
+        what = f"{type(operation).__name__} of {operation.actor or operation.topic}"
+        return Broken("SERVE-01", f"{what} is refused with {outcome.code}: {outcome.message}")
     match operation:
         case OpenProducer():
             return _opened(service, operation, outcome, is_certain=is_certain)

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from typing import Final
 
 from conformance.clients.outcomes import ConnectionLost, NoAnswer
-from conformance.harness_error import HarnessError
+from conformance.lockstep.answers import LateToDeliver
 from conformance.lockstep.clusters import CONNECT_TIMEOUT_S, PERIOD_MS, Link, ReplicationWorld
 from conformance.lockstep.cursors.accounts import PAUSE_S
 from conformance.lockstep.replication.sessions import ConsumerAtCluster, Sessions, TopicInClusters, acknowledge_all
@@ -103,7 +103,7 @@ class CatchUps:
             if stalled_s > STALLED_S:
                 return ReplicatorStalled(*link, round(stalled_s, 1), topic.reading.not_replicated(link))
             if deadline.passed:
-                raise HarnessError(f"messages of {topic.name} are not replicated within {CONNECT_TIMEOUT_S:g} s")
+                raise LateToDeliver(f"messages of {topic.name} are not replicated within {CONNECT_TIMEOUT_S:g} s")
             time.sleep(PAUSE_S)
         return None
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
-from conformance.harness_error import HarnessError
+from conformance.lockstep.answers import LateForStats
 from conformance.lockstep.clusters import ReplicationWorld, now_ms
 from conformance.lockstep.cursors.accounts import PAUSE_S
 from conformance.lockstep.cursors.consumers import WireMember
@@ -223,7 +223,7 @@ def acknowledged(handle: WireMember, operation: AckById) -> AnyOutcome:
 
 
 def acknowledge_all(consumer: ConsumerAtCluster, world: ReplicationWorld) -> None:
-    """Receive and acknowledge all that a cluster has; HarnessError if some of it stays unacknowledged."""
+    """Receive and acknowledge all that a cluster has; LateForStats if some of it stays unacknowledged."""
     admin, handle = world.clusters.cluster(consumer.cluster).admin, consumer.handle
     deadline = Deadline.after(ANSWER_TIMEOUT_S)
     while True:
@@ -235,5 +235,5 @@ def acknowledge_all(consumer: ConsumerAtCluster, world: ReplicationWorld) -> Non
         if told.unacked_messages == 0 and not handle.waiting_count:
             return
         if deadline.passed:
-            raise HarnessError(f"{told.unacked_messages} messages stay unacknowledged at cluster {consumer.cluster}")
+            raise LateForStats(f"{told.unacked_messages} messages stay unacknowledged at cluster {consumer.cluster}")
         time.sleep(PAUSE_S)

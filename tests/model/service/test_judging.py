@@ -158,6 +158,14 @@ def test_a_producers_name_is_busy_while_another_session_has_it() -> None:
     assert answer(after(CREATED, OPENED, (Unload("t0"), Done())), again, busy) == "SERVE-01"
 
 
+def test_a_refusal_that_names_no_reason_breaks_a_rule_unless_writes_fail() -> None:
+    not_ready = Refused("ServiceNotReady", "the topic is being loaded")
+    again = OpenProducer("s2", "t0", "q")
+    assert answer(after(CREATED, OPENED), again, not_ready) == "SERVE-01"
+    failing = after(CREATED, OPENED, (SetFailpoint("t0", "write-fails"), Done()))
+    assert answer(failing, again, not_ready) != "SERVE-01"
+
+
 def test_a_subscription_is_created_unless_it_exists_and_deleted_unless_it_is_used() -> None:
     create, delete = CreateSubscription("t0", "sub"), DeleteSubscription("t0", "sub")
     exists, used = Refused("409", "it exists"), Refused("412", "it has connected consumers")
