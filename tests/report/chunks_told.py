@@ -36,7 +36,7 @@ LARGE = Message(7, "p7", key="k", size_bytes=20000, content="pattern")
 LOGGED = LoggedPart(Position(3, 0), "p", CHUNK, 10, 12)
 LIFE = Life((CHUNK,), ((7, Position(3, 0)),), last_sequence_id=-1)
 SENT = Sent((Stored(Position(3, 0)), Refused("MessageTooBig")), (LIFE,))
-LIFE_TOLD = "on the wire: last sequence id -1, sent chunk 0 of 2 of 7, answered 7 at 3:0"
+LIFE_TOLD = "on the wire: last sequence id -1, sent chunk 0 of 2 of 7, receipts: 7 at 3:0"
 TRAFFIC = Traffic(
     "c1",
     (
@@ -48,7 +48,7 @@ TRAFFIC = Traffic(
     (Delivery(Position(3, 0), size_bytes=20, digest="d"),),
 )
 TRAFFIC_TOLD = (
-    "to and from c1 passed: a subscription, 3:0 chunk 0 of 2 of 7 of p, an acknowledgment of 3:0, a redelivery request "
+    "between c1 and the broker: Subscribe, 3:0 chunk 0 of 2 of 7 of p, an ack of 3:0, a redelivery request "
     "for everything; it received 3:0 (20 bytes)"
 )
 
@@ -96,11 +96,11 @@ OUTCOMES: list[tuple[AnyOutcome, str]] = [
     (DueReceived(traffic=(TRAFFIC,), log=(LOGGED,)), TRAFFIC_TOLD),
     (Acknowledged((), traffic=(TRAFFIC,)), f"nothing; without a receipt; {TRAFFIC_TOLD}"),
     (Done((TRAFFIC,)), TRAFFIC_TOLD),
-    (CursorMoved((Position(3, 0),), ()), "of 1 entry left, none are left"),
+    (CursorMoved((Position(3, 0),), ()), "1 entry unacknowledged before, none after"),
     (LogRead(parts=(LOGGED,)), "3:0 chunk 0 of 2 of 7 of p"),
     (UnacknowledgedRead((Position(3, 0),)), "not acknowledged: 3:0"),
     (
         ChunkRate(2.5, True, SENT),
-        f"2.5 chunks a second, and the broker says that chunks were published; {LIFE_TOLD}",
+        f"2.5 chunks per second, and according to the stats chunks were published; {LIFE_TOLD}",
     ),
 ]

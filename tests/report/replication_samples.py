@@ -53,14 +53,14 @@ OPERATIONS: list[tuple[AnyOperation, str]] = [
     ),
     (CutLink("A", "B"), "the suite cuts the link from cluster A to cluster B."),
     (HealLink("A", "B"), "the suite heals the link from cluster A to cluster B."),
-    (AwaitTimedOut("A"), "cluster A gives up a snapshot, and some time goes by."),
-    (HoldLink("A", "B", "receipts"), "the suite holds up receipts on the link from cluster A to cluster B."),
-    (SlowLink("A", "B", 150), "the suite makes the link from cluster A to cluster B 150 ms slower."),
-    (ReleaseLink("A", "B"), "the suite releases what is held up on the link from cluster A to cluster B."),
-    (AwaitMessage("B", "t0", "a1"), "cluster B gets a1 of topic t0."),
+    (AwaitTimedOut("A"), "cluster A gives up a snapshot."),
+    (HoldLink("A", "B", "receipts"), "the suite blocks receipts on the link from cluster A to cluster B."),
+    (SlowLink("A", "B", 150), "the suite delays the link from cluster A to cluster B by 150 ms."),
+    (ReleaseLink("A", "B"), "the suite releases what is blocked on the link from cluster A to cluster B."),
+    (AwaitMessage("B", "t0", "a1"), "cluster B receives a1 of topic t0."),
     (
         AwaitAnswered("A", "t0", ("B", "C")),
-        "cluster A gets answers of topic t0, B's, C's, or gives up.",
+        "cluster A receives snapshot responses for topic t0, B's, C's, or gives up.",
     ),
     (AwaitIdle("A", "t0"), "cluster A closes its replicators of topic t0, which is idle there."),
     (
@@ -73,7 +73,7 @@ OPERATIONS: list[tuple[AnyOperation, str]] = [
         CatchUp("k0", "c"),
         "the suite heals all links, and publishes and has k0 acknowledge everything until the others catch up.",
     ),
-    (ReadClusters("t0"), "the suite reads back what every cluster has of topic t0."),
+    (ReadClusters("t0"), "the suite reads the log and the subscriptions of topic t0 in every cluster."),
 ]
 
 _ENTRIES = (
@@ -91,9 +91,12 @@ OUTCOMES: list[tuple[AnyOutcome, str]] = [
     (Lagging("B", Position(4, 2), 300.0), "after 300.0 snapshot periods cluster B is still at 4:2"),
     (
         ReplicatorStalled("A", "B", 30.0, ("a1", "a2")),
-        "the replicator of A to B stalled for 30 s, connected, before a1, a2",
+        "the replicator of A to B was connected, but stalled for 30 s before a1, a2",
     ),
-    (ReplicatorStalled("A", "B", 30.0, ()), "the replicator of A to B stalled for 30 s, connected, before markers"),
+    (
+        ReplicatorStalled("A", "B", 30.0, ()),
+        "the replicator of A to B was connected, but stalled for 30 s before markers",
+    ),
     (
         ClustersRead(
             {"A": ClusterRead(entries=_ENTRIES, cursors=(ClusterCursor(subscription="s", mark_delete=Position(3, 0)),))}

@@ -228,9 +228,12 @@ TOLD_OPERATIONS: list[tuple[AnyOperation, str]] = [
     ),
     (
         Permit("c1", 3),
-        "consumer c1 (Shared, subscription sub, wire client) permits the broker to send it 3 messages more.",
+        "consumer c1 (Shared, subscription sub, wire client) gives the broker permits for 3 more messages.",
     ),
-    (ReceiveDue("t0", "sub"), "the suite gathers what subscription sub of topic t0 sends to its consumers."),
+    (
+        ReceiveDue("t0", "sub"),
+        "the suite waits until the consumers of subscription sub of topic t0 received all that is due.",
+    ),
     (CloseConsumer("c1"), "consumer c1 (Shared, subscription sub, wire client) closes."),
     (
         CrashConsumer("c1"),
@@ -341,7 +344,7 @@ TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
     (CursorReset(None), "reset to the earliest position"),
     (Expired(), "done"),
     (Trimmed((3, 7)), "ledgers left: 3, 7"),
-    (DueReceived(()), "nobody is there"),
+    (DueReceived(()), "no consumer is connected"),
     (
         DueReceived((ConsumerRead("c1", (B4,), permits=1, unacknowledged=3, draining=(DrainingHash(7, 2, 1),)),)),
         "c1 got 1 message (3:0 b4) (1 permit left, 3 unacknowledged, draining: 7 for 2)",

@@ -25,13 +25,13 @@ def read_in_words(outcome: CursorMoved | UnacknowledgedRead | ChunkRate) -> str:
     """What was read of a chunked topic."""
     match outcome:
         case CursorMoved(before, after):
-            return f"of {count(len(before), 'entry', 'entries')} left, {_positions(after)} are left"
+            return f"{count(len(before), 'entry', 'entries')} unacknowledged before, {_positions(after)} after"
         case UnacknowledgedRead(positions):
             return f"not acknowledged: {_positions(positions)}"
         case ChunkRate(rate, is_chunked, sent):
             said = "were" if is_chunked else "were not"
             lives = "".join(lives_in_words(sent))
-            return f"{rate:g} chunks a second, and the broker says that chunks {said} published; {lives}"
+            return f"{rate:g} chunks per second, and according to the stats chunks {said} published; {lives}"
         case _:
             assert_never(outcome)
 
@@ -49,7 +49,7 @@ def lives_in_words(outcome: Sent) -> list[str]:
 def _life(life: Life) -> str:
     last = f"last sequence id {life.last_sequence_id}, " if life.last_sequence_id is not None else ""
     receipts = joined([f"{n} at {at}" if at is not None else f"{n} a duplicate" for n, at in life.receipts])
-    return f"{last}sent {joined([str(send) for send in life.sends]) or 'nothing'}, answered {receipts or 'nothing'}"
+    return f"{last}sent {joined([str(send) for send in life.sends]) or 'nothing'}, receipts: {receipts or 'none'}"
 
 
 def log_in_words(entries: Sequence[LoggedPart]) -> str:
@@ -68,7 +68,7 @@ def traffic_in_words(traffic: Sequence[Traffic]) -> str:
 
 def _of_consumer(traffic: Traffic) -> str:
     passed = ", ".join(ends([_command(one) for one in traffic.commands], str)) or "nothing"
-    return f"to and from {traffic.consumer} passed: {passed}; it received {_received(traffic.received)}"
+    return f"between {traffic.consumer} and the broker: {passed}; it received {_received(traffic.received)}"
 
 
 def _command(command: ConsumerCommand) -> str:
@@ -76,11 +76,11 @@ def _command(command: ConsumerCommand) -> str:
         case CommandMessage(position, producer, part):
             return f"{position} {part} of {producer}"
         case CommandAck(positions, is_cumulative):
-            return f"an acknowledgment{' up to' if is_cumulative else ' of'} {_positions(positions)}"
+            return f"an ack{' up to' if is_cumulative else ' of'} {_positions(positions)}"
         case CommandRedeliver(positions):
             return f"a redelivery request for {_positions(positions) if positions else 'everything'}"
         case CommandSubscribe():
-            return "a subscription"
+            return "Subscribe"
         case _:
             assert_never(command)
 

@@ -15,13 +15,13 @@ def deed(operation: KeyOperation, cast: Cast) -> tuple[str, str, str]:
     """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
     match operation:
         case Permit(consumer=consumer, count=number):
-            permits = count(number, "message more", "messages more")
-            return consumer, cast.consumer(consumer), f"permits the broker to send it {permits}"
+            permits = count(number, "more message", "more messages")
+            return consumer, cast.consumer(consumer), f"gives the broker permits for {permits}"
         case ReceiveDue(topic=topic, subscription=subscription):
             return (
                 SUITE,
                 "the suite",
-                f"gathers what subscription {subscription} of topic {topic} sends to its consumers",
+                f"waits until the consumers of subscription {subscription} of topic {topic} received all that is due",
             )
         case _:
             assert_never(operation)
@@ -29,7 +29,7 @@ def deed(operation: KeyOperation, cast: Cast) -> tuple[str, str, str]:
 
 def outcome_in_words(outcome: DueReceived) -> str:
     """What came of an operation of document 004."""
-    return "; ".join(_consumer(read) for read in outcome.consumers) or "nobody is there"
+    return "; ".join(_consumer(read) for read in outcome.consumers) or "no consumer is connected"
 
 
 def _consumer(read: ConsumerRead) -> str:

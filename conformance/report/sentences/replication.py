@@ -38,15 +38,15 @@ def deed(operation: ReplicationOperation) -> tuple[str, str, str]:
     """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
     match operation:
         case AwaitTimedOut(cluster):
-            return cluster, f"cluster {cluster}", "gives up a snapshot, and some time goes by"
+            return cluster, f"cluster {cluster}", "gives up a snapshot"
         case AwaitMessage(cluster, topic, message):
-            return cluster, f"cluster {cluster}", f"gets {message} of topic {topic}"
+            return cluster, f"cluster {cluster}", f"receives {message} of topic {topic}"
         case AwaitAnswered(cluster, topic, by):
             answers = joined([f"{label}'s" for label in by])
             return (
                 cluster,
                 f"cluster {cluster}",
-                f"gets answers of topic {topic}, {answers}, or gives up",
+                f"receives snapshot responses for topic {topic}, {answers}, or gives up",
             )
         case AwaitIdle(cluster, topic):
             return cluster, f"cluster {cluster}", f"closes its replicators of topic {topic}, which is idle there"
@@ -65,15 +65,15 @@ def _deed_of_suite(
         case HealLink(source, target):
             return f"heals the link from cluster {source} to cluster {target}"
         case HoldLink(source, target, what):
-            return f"holds up {what} on the link from cluster {source} to cluster {target}"
+            return f"blocks {what} on the link from cluster {source} to cluster {target}"
         case SlowLink(source, target, delay_ms):
-            return f"makes the link from cluster {source} to cluster {target} {delay_ms} ms slower"
+            return f"delays the link from cluster {source} to cluster {target} by {delay_ms} ms"
         case ReleaseLink(source, target):
-            return f"releases what is held up on the link from cluster {source} to cluster {target}"
+            return f"releases what is blocked on the link from cluster {source} to cluster {target}"
         case CatchUp(consumer):
             return f"heals all links, and publishes and has {consumer} acknowledge everything until the others catch up"
         case ReadClusters(topic):
-            return f"reads back what every cluster has of topic {topic}"
+            return f"reads the log and the subscriptions of topic {topic} in every cluster"
         case _:
             assert_never(operation)
 
@@ -89,7 +89,9 @@ def outcome_in_words(outcome: ReplicationOutcome) -> str:
             return f"after {periods} snapshot periods cluster {cluster} is still at {mark_delete}"
         case ReplicatorStalled(source, target, stalled_s, messages):
             left = joined(list(messages)) or "markers"
-            return f"the replicator of {source} to {target} stalled for {stalled_s:.0f} s, connected, before {left}"
+            return (
+                f"the replicator of {source} to {target} was connected, but stalled for {stalled_s:.0f} s before {left}"
+            )
         case ClustersRead(clusters):
             return "; ".join(f"{label}: {_in_words(read)}" for label, read in clusters.items())
         case _:
