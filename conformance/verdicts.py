@@ -96,13 +96,13 @@ class Held:
 class Contradicted:
     """Something contradicted the rule: found with a history, or a deviation that the model was told to know, or both.
 
-    ``sightings`` counts, for each deviation by name, how often the machines met it and went on.
+    ``occurrences`` counts, for each deviation by name, how often the machines met it and went on.
     """
 
     rule: Rule
     exercised: int
     findings: tuple[Finding, ...]
-    sightings: dict[str, int] = field(default_factory=dict)
+    occurrences: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
 
     @property
@@ -120,7 +120,7 @@ class Contradicted:
         """The deviation's name, where what contradicts the rule has one."""
         if self.worst is not None:
             return self.worst.violation.deviation
-        return next(iter(self.sightings), None)
+        return next(iter(self.occurrences), None)
 
     @property
     def history(self) -> str | None:
@@ -404,12 +404,12 @@ def _contradicted(
     rule: Rule, told: _Told, listed: dict[str, KnownDeviation], in_force: set[str]
 ) -> Violated | Suspected | Deviated | None:
     findings = told.findings(rule.id, in_force)
-    sightings = {name: told.met[name] for name in sorted(told.met) if name in listed and listed[name].rule == rule.id}
-    if not (findings or sightings):
+    occurrences = {name: told.met[name] for name in sorted(told.met) if name in listed and listed[name].rule == rule.id}
+    if not (findings or occurrences):
         return None
     new = [finding for finding in findings if not finding.known]
     kind: type[Violated | Suspected | Deviated]
-    if not set(sightings) <= in_force or any(not finding.is_suspected for finding in new):
+    if not set(occurrences) <= in_force or any(not finding.is_suspected for finding in new):
         kind = Violated
     else:
         kind = Suspected if new else Deviated
@@ -417,6 +417,6 @@ def _contradicted(
         rule=rule,
         exercised=told.exercised[rule.id],
         findings=findings,
-        sightings=sightings,
+        occurrences=occurrences,
         seconds=told.seconds_of[rule.id],
     )

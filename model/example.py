@@ -452,7 +452,7 @@ def _failpoint_set(state: Example, topic: str, kind: FailpointKind) -> Judgement
     if kind in WRITE_FAILURES:
         state = replace(state, applications=applications_tracker.writes_may_fail(state.applications, topic))
         if topic in state.topics:
-            exposed = state.topics[topic].on_each_lane(lambda lane: (observer.expose(lane),))
+            exposed = state.topics[topic].on_each_state(lambda one: (observer.expose(one),))
             state = state.with_topic(topic, exposed)
     return Allowed(replace(state, failpoints=state.failpoints | {(topic, kind)}))
 

@@ -17,7 +17,7 @@ from conformance.history.document import Step, Violation
 from conformance.lockstep.performer import Performer
 from model.applications import tracker
 from model.chunking.tracker import finishing as finishing_chunks
-from model.deduplication.producer_state import Lane
+from model.deduplication.producer_state import ProducerState
 from model.events import Abandoned, AnyOutcome, Opened, Sent, Stored
 from model.example import Example, judge
 from model.judgement import Broken
@@ -180,8 +180,8 @@ def _winding_up_subscriptions(lockstep: Lockstep, topic: str) -> Iterator[AnyOpe
 
 def _unsettled(state: Example, topic: str) -> list[str]:
     """The producers of which something is unknown."""
-    lanes = state.topics[topic].lanes
-    return [name for name in lanes if name != BARRIER and (len(lanes[name]) > 1 or _has_gaps(lanes[name]))]
+    states = state.topics[topic].states
+    return [name for name in states if name != BARRIER and (len(states[name]) > 1 or _has_gaps(states[name]))]
 
 
 def _reopening(lockstep: Lockstep, topic: str) -> Iterator[AnyOperation]:
@@ -208,8 +208,8 @@ def _barrier(lockstep: Lockstep, topic: str) -> Iterator[AnyOperation]:
     )
 
 
-def _has_gaps(lanes: frozenset[Lane]) -> bool:
-    return any(kept.position is None for lane in lanes for kept in lane.kept)
+def _has_gaps(states: frozenset[ProducerState]) -> bool:
+    return any(kept.position is None for state in states for kept in state.kept)
 
 
 def _live_sessions(steps: list[Step], topic: str, producer: str) -> list[str]:

@@ -49,7 +49,7 @@ DAMAGED_AT_MOST = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ReportedCase:
     """One case in which an invariant did not hold, with the events that show it, as they are in the files."""
 
     invariant: str
@@ -74,7 +74,7 @@ class Broken:
     topics: int
     """In how many topics it was broken for no known reason; or at all, if known deviations explain all of it."""
     explained: dict[str, int]
-    cases: tuple[Shown, ...]
+    cases: tuple[ReportedCase, ...]
 
     @property
     def is_known(self) -> bool:
@@ -282,7 +282,7 @@ class _Kept:
         self.explained: dict[str, Counter[str]] = defaultdict(Counter)
         self.topics: dict[str, Counter[str | None]] = defaultdict(Counter)
         self.unread: dict[str, list[str]] = defaultdict(list)
-        self.cases: dict[tuple[str, str | None], Sample[Shown]] = defaultdict(lambda: Sample(CASES_AT_MOST))
+        self.cases: dict[tuple[str, str | None], Sample[ReportedCase]] = defaultdict(lambda: Sample(CASES_AT_MOST))
         for row in rows:
             name = row["invariant"]
             if name == TOPICS:
@@ -364,5 +364,5 @@ class _Kept:
         return Held(rule=rule, exercised=judged) if judged else NotExercised(rule=rule, why=NEVER_PUT_TO_THE_TEST)
 
 
-def _shown(invariant: str, case: dict[str, Any]) -> Shown:
-    return Shown(invariant=invariant, **{**case, "events": tuple(case["events"])})
+def _shown(invariant: str, case: dict[str, Any]) -> ReportedCase:
+    return ReportedCase(invariant=invariant, **{**case, "events": tuple(case["events"])})

@@ -41,7 +41,7 @@ Ending = Literal["client", "broker", "proxy"]
 
 
 class Guard(Protocol):
-    """What a lane asks of the proxy that it belongs to."""
+    """What a half asks of the proxy that it belongs to."""
 
     @property
     def is_armed(self) -> bool:
@@ -63,7 +63,7 @@ class Guard(Protocol):
 
 
 class Ends(Protocol):
-    """What a lane asks of the connection that it is a direction of."""
+    """What a half asks of the connection that it is a direction of."""
 
     @property
     def number(self) -> int:
@@ -87,7 +87,7 @@ class _Waiting(Struct):
     held_by: Armed | None = None
 
 
-class Lane:
+class HalfConnection:
     """Passes on what comes from ``source`` to ``sink``."""
 
     def __init__(

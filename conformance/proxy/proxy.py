@@ -135,7 +135,7 @@ class Proxy:
                 raise HarnessError("the proxy does not stop")
         self._check()
 
-    # ----------------------------------------------------------------------- on its own thread, for sessions and lanes
+    # ----------------------------------------------------------------------- on its own thread, for sessions and halves
 
     @property
     def is_armed(self) -> bool:

@@ -1,4 +1,4 @@
-"""One client's connection through the proxy: a socket to the client, one to the broker, and a lane each way."""
+"""One client's connection through the proxy: a socket to the client, one to the broker, and a half each way."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, Literal, Protocol
 
 from conformance.clients.security.transport import cause_of
 from conformance.proxy.armed import Armed
-from conformance.proxy.direction import Ending, Guard, Lane
+from conformance.proxy.direction import Ending, Guard, HalfConnection
 from conformance.proxy.events import Closed, Opened, TurnedAway
 from conformance.proxy.frame_reader import Reader
 
@@ -24,7 +24,7 @@ Targets = tuple[tuple[str, int], ...]
 
 
 class House(Guard, Protocol):
-    """What a session asks of its proxy, besides what its lanes do."""
+    """What a session asks of its proxy, besides what its halves do."""
 
     tls: ssl.SSLContext | None
     with_digests: bool
@@ -98,7 +98,7 @@ class Session:
         """The connection's number, from 1; 0 until the broker took it."""
         self.client: Final = End(self, "client")
         self.broker: Final = End(self, "broker")
-        self._lanes: dict[Side, Lane] = {}
+        self._lanes: dict[Side, HalfConnection] = {}
         self._finished: list[Ending] = []
         self._is_over = False
         self._dialling: asyncio.Task[None] | None = None
@@ -126,10 +126,10 @@ class Session:
         reader = Reader(with_digests=house.with_digests)
         client, broker = self.client.transport, self.broker.transport
         size = house.max_frame_size_bytes
-        self._lanes["client"] = Lane(
+        self._lanes["client"] = HalfConnection(
             "to-broker", guard=house, ends=self, reader=reader, source=client, sink=broker, max_frame_size_bytes=size
         )
-        self._lanes["broker"] = Lane(
+        self._lanes["broker"] = HalfConnection(
             "to-client", guard=house, ends=self, reader=reader, source=broker, sink=client, max_frame_size_bytes=size
         )
         house.record(
@@ -173,8 +173,8 @@ class Session:
         if self._is_over:
             return
         self._is_over = True
-        for lane in self._lanes.values():
-            lane.drop()
+        for half in self._lanes.values():
+            half.drop()
         self.house.sessions.discard(self)
         for end in (self.client, self.broker):
             if end in self.house.ends:
@@ -189,9 +189,9 @@ class Session:
 
     def release(self, armed: Armed) -> None:
         """Let go on what this fault holds."""
-        for lane in tuple(self._lanes.values()):
+        for half in tuple(self._lanes.values()):
             if not self._is_over:
-                lane.release(armed)
+                half.release(armed)
 
     async def _dial(self) -> None:
         for number, (host, port) in enumerate(self._targets, start=1):

@@ -181,7 +181,7 @@ def because(verdict: Contradicted, account: Account) -> str:
     name = verdict.deviation
     if verdict.worst is not None:
         return verdict.worst.violation.because + (f" (deviation {name})" if name else "")
-    return " ".join(_met(name, times, account) for name, times in verdict.sightings.items())
+    return " ".join(_met(name, times, account) for name, times in verdict.occurrences.items())
 
 
 def _met(name: str, times: int, account: Account) -> str:

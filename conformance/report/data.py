@@ -58,7 +58,7 @@ def _rule(verdict: RuleVerdict, account: Account, folder: Path) -> RuleForm:
                 deviation=verdict.deviation,
                 history=None if history is None else os.path.relpath(history, folder),
                 because=because(verdict, account),
-                met=verdict.sightings,
+                met=verdict.occurrences,
                 replays=None if verdict.worst is None else verdict.worst.replays,
                 rate=None if verdict.worst is None else verdict.worst.rate,
             )

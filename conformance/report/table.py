@@ -103,7 +103,7 @@ def _known(account: Account) -> str | None:
         for verdict in account.verdicts.rules
         if isinstance(verdict, Contradicted)
         for name in [
-            *verdict.sightings,
+            *verdict.occurrences,
             *(finding.violation.deviation for finding in verdict.findings if finding.known),
         ]
     )
@@ -160,9 +160,9 @@ def _remark(verdict: RuleVerdict, account: Account) -> str:
 
 def _deviations(verdict: Deviated) -> str:
     """The names of the deviations, with how often each was met."""
-    met = [f"{name} ({times(number)})" for name, number in verdict.sightings.items()]
+    met = [f"{name} ({times(number)})" for name, number in verdict.occurrences.items()]
     found = {finding.violation.deviation: None for finding in verdict.findings}
-    return ", ".join([*met, *(str(name) for name in found if name not in verdict.sightings)])
+    return ", ".join([*met, *(str(name) for name in found if name not in verdict.occurrences)])
 
 
 def _show_contradicted(

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from conformance.pipeline.judging import NO_FAULT
-from conformance.pipeline.verdict import Broken, Shown, Verification, Verified
+from conformance.pipeline.verdict import Broken, ReportedCase, Verification, Verified
 from conformance.report.account import title
 from conformance.report.console import say, show_table
 from conformance.report.sentences.forms import VerifiedRuleForm, VerifyForm, encode, utc
@@ -161,7 +161,7 @@ def _times_in_topics(verdict: Broken) -> str:
     return f"{times(verdict.times)}, in {count(verdict.topics, 'topic', 'topics')}"
 
 
-def _show_case(case: Shown, console: Console) -> None:
+def _show_case(case: ReportedCase, console: Console) -> None:
     say(console, f"{case.because} ({_where(case)}){_of_deviation(case.deviation)}:", indent=2)
     for event in case.events:
         say(console, event_in_words(event), indent=4)
@@ -171,7 +171,7 @@ def _of_deviation(name: str | None) -> str:
     return "" if name is None else f", the known deviation {name}"
 
 
-def _where(case: Shown) -> str:
+def _where(case: ReportedCase) -> str:
     cluster = f", cluster {case.cluster}" if case.cluster else ""
     fault = "" if case.fault == NO_FAULT else f", after the fault {case.fault}"
     return f"run {case.run}, topic {case.topic}{cluster}{fault}"
@@ -195,7 +195,7 @@ def _rule(verdict: Verified) -> VerifiedRuleForm:
     )
 
 
-def _case(case: Shown) -> dict[str, Any]:
+def _case(case: ReportedCase) -> dict[str, Any]:
     names = ("invariant", "run", "cluster", "topic", "fault", "because", "deviation")
     said = {name: getattr(case, name) for name in names}
     events = [{name: value for name, value in event.items() if value is not None} for event in case.events]

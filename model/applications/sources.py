@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from model.deviations import DEVIATIONS, shown
+from model.deviations import DEVIATIONS, requires
 from model.deviations.deduplication import (
     CLOSE_OVERTAKES_PRODUCER_SUCCESS,
     ROLLOVER_REOPENS_CLOSED_LEDGER,
@@ -140,7 +140,7 @@ def ended(source: Source, name: str, outcome: SourceEnded, known: frozenset[str]
     because = f"pulsar-client did not get a send receipt for a message of source {name}"
     if not source.may_be_closed:
         return Broken("DEDUP-13", because)
-    return shown(CLOSE_OVERTAKES_PRODUCER_SUCCESS, _after(source, outcome), known, because)
+    return requires(CLOSE_OVERTAKES_PRODUCER_SUCCESS, _after(source, outcome), known, because)
 
 
 def _after(source: Source, outcome: SourceEnded) -> Source:

@@ -1,7 +1,7 @@
 """Subscriptions (DEDUP-16): every message is delivered at least once, and again after a failure before its ack.
 
 What was acknowledged may come again after a failure (how late an ack may be lost is document 003's); what was not must.
-So the pure part is small: which messages were acknowledged, which are outstanding at whom, and which are due again
+So the pure part is small: which messages were acknowledged, which are unacknowledged at whom, and which are due again
 because whoever had them is gone. That nothing is missed is known when the broker says that nothing is left.
 """
 
@@ -23,13 +23,13 @@ Messages = frozenset[Delivery]
 class Subscription:
     """What is known of one subscription.
 
-    ``acknowledged``: what an ack was sent for, whether or not it was lost. ``outstanding``: for each consumer, what it
-    received in this life of it and did not acknowledge. ``due``: the same of those that are gone.
+    ``acknowledged``: what an ack was sent for, whether or not it was lost. ``unacknowledged``: for each consumer, what
+    it received in this life of it and did not acknowledge. ``due``: the same of those that are gone.
     """
 
     topic: str
     acknowledged: Messages = frozenset()
-    outstanding: Mapping[str, Messages] = field(default_factory=dict)
+    unacknowledged: Mapping[str, Messages] = field(default_factory=dict)
     due: Messages = frozenset()
 
 
@@ -39,12 +39,12 @@ def received(
     """A consumer received messages, and acknowledged some; what was once acknowledged, by anyone, is not due again."""
     got = frozenset(messages)
     acks = subscription.acknowledged | frozenset(acknowledged)
-    mine = subscription.outstanding.get(operation.consumer, frozenset())
-    held = {**subscription.outstanding, operation.consumer: (mine | got) - acks}
+    mine = subscription.unacknowledged.get(operation.consumer, frozenset())
+    held = {**subscription.unacknowledged, operation.consumer: (mine | got) - acks}
     after = replace(
         subscription,
         acknowledged=acks,
-        outstanding=held,
+        unacknowledged=held,
         due=subscription.due - got - acks,
     )
     if operation.then != "stays":
@@ -54,14 +54,14 @@ def received(
 
 def left(subscription: Subscription, consumer: str) -> Subscription:
     """A consumer is gone: what it had and did not acknowledge is due again."""
-    outstanding = dict(subscription.outstanding)
-    due = outstanding.pop(consumer, frozenset())
-    return replace(subscription, outstanding=outstanding, due=subscription.due | due)
+    unacknowledged = dict(subscription.unacknowledged)
+    due = unacknowledged.pop(consumer, frozenset())
+    return replace(subscription, unacknowledged=unacknowledged, due=subscription.due | due)
 
 
 def moved(subscription: Subscription) -> Subscription:
     """The topic was closed, and no consumer has anything any more."""
-    for consumer in subscription.outstanding:
+    for consumer in subscription.unacknowledged:
         subscription = left(subscription, consumer)
     return subscription
 

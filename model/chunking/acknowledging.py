@@ -34,7 +34,7 @@ def asked(
     messages = [message for _, message in chosen]
     commands = [command for traffic in outcome.traffic for command in traffic.commands]
     if isinstance(operation, Nack):
-        broken = _given_back(name, consumer, messages, commands)
+        broken = _nacked(name, consumer, messages, commands)
         rest = consumer.held if consumer.kind in IN_ORDER else _without(consumer, chosen)
     else:
         broken = _acknowledged(name, state, consumer, messages, commands, is_cumulative=operation.cumulative)
@@ -77,7 +77,7 @@ def _acknowledged(
         if lacking:
             return _by_client(name, message, "acknowledged", lacking)
     wanted = {position for message in messages for position in (*message.positions, *message.laid_by)}
-    allowed = wanted | {position for lane in consumer.lanes for position in lane.acknowledged}
+    allowed = wanted | {position for hypothesis in consumer.hypotheses for position in hypothesis.acknowledged}
     if not is_cumulative:
         extra = {position for one in acking for position in one.positions} - allowed
         if extra:
@@ -95,7 +95,7 @@ def _acknowledged(
 
 
 @carries("CHUNK-07")
-def _given_back(
+def _nacked(
     name: str, consumer: Consumer, messages: list[Message], commands: Sequence[ConsumerCommand]
 ) -> Broken | None:
     """A message is asked for whole. An ordered consumer is sent everything again, whatever it names."""

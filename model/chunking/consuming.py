@@ -34,7 +34,7 @@ def passed(state: Chunking, traffic: Traffic, known: frozenset[str], *, is_read:
     if isinstance(met, Broken):
         return met
     subscription, consumer, deviations = met
-    consumer = replace(consumer, lanes=receiving.met(consumer.lanes, traffic.commands))
+    consumer = replace(consumer, hypotheses=receiving.met(consumer.hypotheses, traffic.commands))
     state = state.with_subscription(key, subscription).with_consumer(traffic.consumer, consumer)
     return Allowed(state, (), deviations)
 
@@ -78,13 +78,13 @@ def _received(state: Chunking, key: Key, traffic: Traffic, known: frozenset[str]
         before = replace(before, asked_after=None)
     if (unasked := _acknowledged_unasked(before, state.subscriptions[key], traffic)) is not None:
         return unasked
-    held = receiving.held_against(name, before, traffic.received, _digests(after.topics[key[0]]))
+    held = receiving.compared(name, before, traffic.received, _digests(after.topics[key[0]]))
     if isinstance(held, Broken):
         return held
     consumer, pairs = held
-    rules = receiving.lane_of(before, traffic.received).rules
-    needed = consumer.lanes[0].deviations
-    is_new = needed != before.lanes[0].deviations
+    rules = receiving.first_explaining(before, traffic.received).rules
+    needed = consumer.hypotheses[0].deviations
+    is_new = needed != before.hypotheses[0].deviations
     unknown = [deviation for deviation in needed if deviation not in known]
     if is_new and unknown:
         return DEVIATIONS[unknown[0]].broken(
@@ -101,7 +101,7 @@ def _received(state: Chunking, key: Key, traffic: Traffic, known: frozenset[str]
 @carries("CHUNK-08")
 def _acknowledged_unasked(consumer: Consumer, subscription: Subscription, traffic: Traffic) -> Broken | None:
     """Without being asked a consumer acknowledges what it discards, where so configured, and nothing else."""
-    allowed = subscription.acknowledged.union(*(lane.acknowledged for lane in consumer.lanes))
+    allowed = subscription.acknowledged.union(*(hypothesis.acknowledged for hypothesis in consumer.hypotheses))
     unasked = {at for one in traffic.commands if isinstance(one, CommandAck) for at in one.positions} - allowed
     if not unasked:
         return None
@@ -123,7 +123,7 @@ def _digests(topic: Topic) -> dict[tuple[str, int], str]:
 def _in_order(state: Chunking, key: Key, name: str, pairs: Pairs) -> Chunking | Broken:
     """Of each producer, messages are delivered for the first time in its order, where nothing was put off."""
     consumer, subscription = state.consumers[name], state.subscriptions[key]
-    is_put_off = bool(consumer.lanes[0].deviations) or consumer.lanes[0].buffers.limit > 0
+    is_put_off = bool(consumer.hypotheses[0].deviations) or consumer.hypotheses[0].buffers.limit > 0
     if consumer.kind not in IN_ORDER or is_put_off or not state.topics[key[0]].is_sure:
         subscription = replace(subscription, is_out_of_order=True)
     if subscription.is_out_of_order:
@@ -186,16 +186,16 @@ def _all_came(state: Chunking, key: Key, exercised: set[str], deviations: list[s
         is_stalled = broken.deviation == CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
         state = state.with_subscription(key, replace(subscription, is_stalled=is_stalled))
     for name, consumer in there.items():
-        lane = consumer.lanes[0]
-        if lane.discarded - state.subscriptions[key].acknowledged:
+        hypothesis = consumer.hypotheses[0]
+        if hypothesis.discarded - state.subscriptions[key].acknowledged:
             if CHUNK_DISCARDED_NOT_REDELIVERED not in known:
-                listed = ", ".join(map(str, sorted(lane.discarded)))
+                listed = ", ".join(map(str, sorted(hypothesis.discarded)))
                 return DEVIATIONS[CHUNK_DISCARDED_NOT_REDELIVERED].broken(
                     f"{name} discarded {listed} without a redelivery request"
                 )
             deviations.append(CHUNK_DISCARDED_NOT_REDELIVERED)
-            forgiving = tuple(replace(one, discarded=frozenset()) for one in consumer.lanes)
-            state = state.with_consumer(name, replace(consumer, lanes=forgiving))
+            forgiving = tuple(replace(one, discarded=frozenset()) for one in consumer.hypotheses)
+            state = state.with_consumer(name, replace(consumer, hypotheses=forgiving))
     return Allowed(state, tuple(sorted(exercised)), tuple(deviations))
 
 

@@ -2,7 +2,7 @@
 
 This is the consumer's side of the wire. What passed to it, in that order, decides what it delivers, and in which order
 (:mod:`model.chunking.assembly`): by the document or, where that does not explain what the application received, by what
-clients are known to do. Each of these ways is a lane; a lane that does not explain what was received ends.
+clients are known to do. Each of these ways is a hypothesis; a hypothesis that does not explain what was received ends.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from model.chunking import assembly
 from model.chunking.assembly import Buffers
-from model.chunking.state import Consumer, Lane, Message
+from model.chunking.state import ClientHypothesis, Consumer, Message
 from model.chunking.storing import chunk_of
 from model.chunking.variants import DOCUMENT, ChunksVariant
 from model.deviations.chunking import CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE, CHUNK_REPEATED_DISCARDS_BUFFER
@@ -34,50 +34,54 @@ Digests = Mapping[tuple[str, int], str]
 """The digest of each message, by producer and sequence id."""
 
 
-def fresh_lanes(*, pending: int, acks_discarded: bool) -> tuple[Lane, ...]:
-    """The lanes of a consumer that begins."""
-    return tuple(Lane(deviations=way, buffers=Buffers(pending, acks_discarded)) for way in WAYS)
+def fresh_lanes(*, pending: int, acks_discarded: bool) -> tuple[ClientHypothesis, ...]:
+    """The hypotheses of a consumer that begins."""
+    return tuple(ClientHypothesis(deviations=way, buffers=Buffers(pending, acks_discarded)) for way in WAYS)
 
 
-def variant_of(lane: Lane) -> ChunksVariant:
-    """What a lane does differently from the document."""
+def variant_of(hypothesis: ClientHypothesis) -> ChunksVariant:
+    """What a hypothesis does differently from the document."""
     return (
-        ChunksVariant(repeated_discards_buffer=True) if CHUNK_REPEATED_DISCARDS_BUFFER in lane.deviations else DOCUMENT
+        ChunksVariant(repeated_discards_buffer=True)
+        if CHUNK_REPEATED_DISCARDS_BUFFER in hypothesis.deviations
+        else DOCUMENT
     )
 
 
-def met(lanes: Sequence[Lane], passed: Sequence[ConsumerCommand]) -> tuple[Lane, ...]:
-    """The lanes after all that passed."""
+def met(hypotheses: Sequence[ClientHypothesis], passed: Sequence[ConsumerCommand]) -> tuple[ClientHypothesis, ...]:
+    """The hypotheses after all that passed."""
     for one in passed:
-        lanes = [_met_one(lane, one) for lane in lanes]
-    return tuple(lanes)
+        hypotheses = [_met_one(hypothesis, one) for hypothesis in hypotheses]
+    return tuple(hypotheses)
 
 
-def _met_one(lane: Lane, one: ConsumerCommand) -> Lane:
+def _met_one(hypothesis: ClientHypothesis, one: ConsumerCommand) -> ClientHypothesis:
     match one:
         case CommandMessage():
-            return _arrived(lane, one)
+            return _arrived(hypothesis, one)
         case CommandAck():
-            return lane
+            return hypothesis
         case CommandRedeliver(positions) if positions:
             gone = frozenset(positions)
-            aside = frozenset(number for number in lane.buffers.aside if _position(number) not in gone)
-            return replace(lane, buffers=_with_aside(lane.buffers, aside), discarded=lane.discarded - gone)
+            aside = frozenset(number for number in hypothesis.buffers.aside if _position(number) not in gone)
+            return replace(
+                hypothesis, buffers=_with_returned(hypothesis.buffers, aside), discarded=hypothesis.discarded - gone
+            )
         case CommandRedeliver() | CommandSubscribe():
-            return _begun_anew(lane)
+            return _begun_anew(hypothesis)
         case _:
             raise AssertionError(one)
 
 
-def _begun_anew(lane: Lane) -> Lane:
+def _begun_anew(hypothesis: ClientHypothesis) -> ClientHypothesis:
     """Everything comes again: what was not received yet may not come, and buffers begin empty."""
-    lane = replace(lane, optional=len(lane.owed), discarded=frozenset())
-    if CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE in lane.deviations:
-        return replace(lane, buffers=_with_aside(lane.buffers, frozenset()))
-    return replace(lane, buffers=Buffers(lane.buffers.limit, lane.buffers.acks_discarded))
+    hypothesis = replace(hypothesis, optional=len(hypothesis.owed), discarded=frozenset())
+    if CHUNK_BUFFERS_SURVIVE_RESUBSCRIBE in hypothesis.deviations:
+        return replace(hypothesis, buffers=_with_returned(hypothesis.buffers, frozenset()))
+    return replace(hypothesis, buffers=Buffers(hypothesis.buffers.limit, hypothesis.buffers.acks_discarded))
 
 
-def _arrived(lane: Lane, came: CommandMessage) -> Lane:
+def _arrived(hypothesis: ClientHypothesis, came: CommandMessage) -> ClientHypothesis:
     part = came.part
     if not part.is_chunk or part.chunks == 1:
         message = Message(
@@ -87,10 +91,12 @@ def _arrived(lane: Lane, came: CommandMessage) -> Lane:
             sequence_id=part.sequence_id,
             is_split=False,
         )
-        rules = {"CHUNK-09"} if lane.buffers.kept else set()
-        return replace(lane, owed=(*lane.owed, message), rules=lane.rules | rules)
-    buffers, arrival = assembly.arrive(lane.buffers, chunk_of(part), _number(came.position), variant=variant_of(lane))
-    after = replace(lane, buffers=buffers)
+        rules = {"CHUNK-09"} if hypothesis.buffers.kept else set()
+        return replace(hypothesis, owed=(*hypothesis.owed, message), rules=hypothesis.rules | rules)
+    buffers, arrival = assembly.arrive(
+        hypothesis.buffers, chunk_of(part), _number(came.position), variant=variant_of(hypothesis)
+    )
+    after = replace(hypothesis, buffers=buffers)
     if arrival.crowded_out:
         entries = {_position(number) for one in arrival.crowded_out for number in one.entries}
         field = "acknowledged" if buffers.acks_discarded else "discarded"
@@ -115,12 +121,12 @@ def _arrived(lane: Lane, came: CommandMessage) -> Lane:
     return replace(after, owed=(*after.owed, message), rules=after.rules | rules)
 
 
-def explained(lane: Lane, given: Sequence[Delivery]) -> list[tuple[Delivery, Message]] | None:
-    """What came, as this lane put it together; None where it does not deliver exactly that.
+def explained(hypothesis: ClientHypothesis, given: Sequence[Delivery]) -> list[tuple[Delivery, Message]] | None:
+    """What came, as this hypothesis put it together; None where it does not deliver exactly that.
 
     All must come that is owed, the last messages of all, and of the optional ones before them some, in their order.
     """
-    optional, due = lane.owed[: lane.optional], lane.owed[lane.optional :]
+    optional, due = hypothesis.owed[: hypothesis.optional], hypothesis.owed[hypothesis.optional :]
     before, behind = given[: len(given) - len(due)], given[len(given) - len(due) :]
     if len(given) < len(due) or any(one.position != message.position for one, message in zip(behind, due, strict=True)):
         return None
@@ -133,31 +139,31 @@ def explained(lane: Lane, given: Sequence[Delivery]) -> list[tuple[Delivery, Mes
     return [*found, *zip(behind, due, strict=True)]
 
 
-def is_explained(lane: Lane, given: Sequence[Delivery]) -> bool:
-    """Whether a lane delivers exactly what came."""
-    return explained(lane, given) is not None
+def is_explained(hypothesis: ClientHypothesis, given: Sequence[Delivery]) -> bool:
+    """Whether a hypothesis delivers exactly what came."""
+    return explained(hypothesis, given) is not None
 
 
-def settled(lanes: Sequence[Lane], given: Sequence[Delivery]) -> tuple[Lane, ...]:
-    """The lanes that explain what came, with nothing more to deliver."""
-    explaining = (lane for lane in lanes if is_explained(lane, given))
-    return tuple(replace(lane, owed=(), optional=0, rules=frozenset()) for lane in explaining)
+def settled(hypotheses: Sequence[ClientHypothesis], given: Sequence[Delivery]) -> tuple[ClientHypothesis, ...]:
+    """The hypotheses that explain what came, with nothing more to deliver."""
+    explaining = (hypothesis for hypothesis in hypotheses if is_explained(hypothesis, given))
+    return tuple(replace(hypothesis, owed=(), optional=0, rules=frozenset()) for hypothesis in explaining)
 
 
-def lane_of(consumer: Consumer, given: Sequence[Delivery]) -> Lane:
-    """The lane with the fewest deviations that explains what came."""
-    return next(lane for lane in consumer.lanes if is_explained(lane, given))
+def first_explaining(consumer: Consumer, given: Sequence[Delivery]) -> ClientHypothesis:
+    """The hypothesis with the fewest deviations that explains what came."""
+    return next(hypothesis for hypothesis in consumer.hypotheses if is_explained(hypothesis, given))
 
 
 @carries("CHUNK-04", "CHUNK-05", "CHUNK-06", "CHUNK-08", "CHUNK-09")
-def held_against(
+def compared(
     name: str, consumer: Consumer, given: Sequence[Delivery], digests: Digests
 ) -> tuple[Consumer, list[tuple[Delivery, Message]]] | Broken:
-    """The lanes that explain what an application received, and the messages; the rule that is broken if none does."""
-    lanes = [lane for lane in consumer.lanes if is_explained(lane, given)]
-    if not lanes:
-        return _blame(name, consumer.lanes[0], given)
-    pairs = explained(lanes[0], given) or []
+    """The hypotheses that explain what an application received, and the messages; or the rule that is broken."""
+    hypotheses = [hypothesis for hypothesis in consumer.hypotheses if is_explained(hypothesis, given)]
+    if not hypotheses:
+        return _diagnose(name, consumer.hypotheses[0], given)
+    pairs = explained(hypotheses[0], given) or []
     for one, message in pairs:
         wanted = digests.get((message.producer, message.sequence_id))
         if wanted is not None and one.digest != wanted:
@@ -165,21 +171,21 @@ def held_against(
                 f"the client of {name} delivered message {message.sequence_id} of {message.producer} at {one.position}"
             )
             return _by_client("CHUNK-04", f"{what} with {one.size_bytes} bytes that differ from those sent")
-    return replace(consumer, lanes=settled(lanes, given), held=(*consumer.held, *pairs)), pairs
+    return replace(consumer, hypotheses=settled(hypotheses, given), held=(*consumer.held, *pairs)), pairs
 
 
-def _blame(name: str, lane: Lane, given: Sequence[Delivery]) -> Broken:
+def _diagnose(name: str, hypothesis: ClientHypothesis, given: Sequence[Delivery]) -> Broken:
     """The rule that is broken where nothing explains what an application received."""
-    owed = {message.position: message for message in lane.owed}
+    owed = {message.position: message for message in hypothesis.owed}
     came = [one.position for one in given]
     for position in came:
         if position not in owed:
             return _by_client(
                 "CHUNK-04", f"the client of {name} delivered a message at {position}, where no message is complete"
             )
-        if came.count(position) > sum(message.position == position for message in lane.owed):
+        if came.count(position) > sum(message.position == position for message in hypothesis.owed):
             return _by_client("CHUNK-04", f"the client of {name} delivered the message at {position} more than once")
-    lost = [message for message in lane.owed[lane.optional :] if message.position not in came]
+    lost = [message for message in hypothesis.owed[hypothesis.optional :] if message.position not in came]
     if not lost:
         listed = ", ".join(map(str, came))
         return _by_client(
@@ -188,7 +194,7 @@ def _blame(name: str, lane: Lane, given: Sequence[Delivery]) -> Broken:
     message = lost[0]
     whole = f"message {message.sequence_id} of {message.producer}, whose last chunk is at {message.position}"
     for rule in ("CHUNK-08", "CHUNK-06", "CHUNK-09"):
-        if rule in lane.rules:
+        if rule in hypothesis.rules:
             return _by_client(rule, f"the client of {name} did not deliver {whole}, while {_MEANWHILE[rule]}")
     return _by_client("CHUNK-04", f"the client of {name} did not deliver {whole}")
 
@@ -212,5 +218,5 @@ def _position(number: int) -> Position:
     return Position(*divmod(number, _LEDGER))
 
 
-def _with_aside(buffers: Buffers, aside: frozenset[int]) -> Buffers:
+def _with_returned(buffers: Buffers, aside: frozenset[int]) -> Buffers:
     return Buffers(buffers.limit, buffers.acks_discarded, buffers.kept, aside)

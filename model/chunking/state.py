@@ -93,7 +93,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
+class ClientHypothesis:
     """One way in which a consumer may work: by which deviations, with which buffers, and what it is to deliver.
 
     ``optional``: how many of the first ``owed`` messages may not come, because everything was asked for again behind
@@ -113,7 +113,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consumer:
-    """A consumer: its lanes, the messages that its application has, and where the broker is with it.
+    """A consumer: its hypotheses, the messages that its application has, and where the broker is with it.
 
     ``last``: the entry that was sent last since everything was asked for. ``is_rewound``: everything was asked for, and
     nothing came since. ``holds``: what was sent to it, was not acknowledged, and was not asked for again.
@@ -122,7 +122,7 @@ class Consumer:
     topic: str
     subscription: str
     kind: SubscriptionType
-    lanes: tuple[Lane, ...]
+    hypotheses: tuple[ClientHypothesis, ...]
     held: tuple[tuple[Delivery, Message], ...] = ()
     last: Position | None = None
     is_rewound: bool = True

@@ -29,7 +29,7 @@ from model.log import Position
 from model.rules.catalogue import carries
 from model.traffic import Life, LoggedPart, Part
 
-LANES: tuple[tuple[tuple[str, ...], ChunksVariant], ...] = (
+BROKER_HYPOTHESES: tuple[tuple[tuple[str, ...], ChunksVariant], ...] = (
     ((), DOCUMENT),
     ((CHUNK_ONLY_LAST_DEDUPLICATED,), ChunksVariant(only_last_deduplicated=True)),
     (
@@ -54,11 +54,11 @@ class Progress:
 
 def explanation(topic: Topic, name: str, producer: Producer, entries: Sequence[LoggedPart]) -> tuple[str, ...] | Broken:
     """The deviations by which this producer's part of the log comes from what it sent; none: it is as documented."""
-    lanes = LANES if topic.deduplication else (((), NEVER),)
-    for deviations, variant in lanes:
+    hypotheses = BROKER_HYPOTHESES if topic.deduplication else (((), NEVER),)
+    for deviations, variant in hypotheses:
         if _is_explained(name, producer.acts, entries, variant):
             return deviations
-    return _blame(topic, name, producer, entries)
+    return _diagnose(topic, name, producer, entries)
 
 
 def broken_by(deviations: tuple[str, ...], what: str) -> Broken:
@@ -147,7 +147,7 @@ def wholes(entries: Sequence[LoggedPart]) -> Iterator[tuple[LoggedPart, ...]]:
             yield tuple(begun.pop(part.uuid))
 
 
-def _blame(topic: Topic, name: str, producer: Producer, entries: Sequence[LoggedPart]) -> Broken:
+def _diagnose(topic: Topic, name: str, producer: Producer, entries: Sequence[LoggedPart]) -> Broken:
     lives = [act for act in producer.acts if isinstance(act, Life)]
     sends = [send for life in lives for send in life.sends]
     has_again = max(Counter(sends).values(), default=0) > 1 or any(isinstance(act, Moved) for act in producer.acts)

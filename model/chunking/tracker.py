@@ -117,8 +117,8 @@ def _then(judged: Judged, then: Callable[[Chunking], Judged]) -> Judged:
 
 def _subscribed(state: Chunking, operation: Subscribe) -> Chunking:
     key = (operation.topic, operation.subscription)
-    lanes = fresh_lanes(pending=operation.max_pending_chunked, acks_discarded=operation.acks_oldest_chunked)
-    consumer = Consumer(topic=key[0], subscription=key[1], kind=operation.kind, lanes=lanes)
+    hypotheses = fresh_lanes(pending=operation.max_pending_chunked, acks_discarded=operation.acks_oldest_chunked)
+    consumer = Consumer(topic=key[0], subscription=key[1], kind=operation.kind, hypotheses=hypotheses)
     state = state.with_consumer(operation.consumer, consumer)
     return state if key in state.subscriptions else state.with_subscription(key, Subscription())
 

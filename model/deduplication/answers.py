@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar, assert_never
 
-from model.deduplication.producer_state import Lanes
+from model.deduplication.producer_state import ProducerStates
 from model.events import Answer, Duplicate, Refused, Stored, Unknown
 from model.vocabulary import Entry
 
@@ -36,21 +36,21 @@ def could_be_for(answer: Answer, named: Entry, entry: Entry) -> bool:
 
 
 def hand_out(
-    lanes: P, entries: Sequence[Entry], answers: Sequence[Answer], take: Receive[P]
+    states: P, entries: Sequence[Entry], answers: Sequence[Answer], take: Receive[P]
 ) -> Iterator[tuple[P, tuple[Answer, ...]]]:
     """Every way of handing out the answers that leaves something possible: what is possible then, and the way."""
-    yield from _hand_out(lanes, entries, tuple(zip(entries, answers, strict=True)), take, ())
+    yield from _hand_out(states, entries, tuple(zip(entries, answers, strict=True)), take, ())
 
 
 def _hand_out(
-    lanes: P,
+    states: P,
     entries: Sequence[Entry],
     bag: tuple[tuple[Entry, Answer], ...],
     take: Receive[P],
     way: tuple[Answer, ...],
 ) -> Iterator[tuple[P, tuple[Answer, ...]]]:
     if not entries:
-        yield lanes, way
+        yield states, way
         return
     entry, rest = entries[0], entries[1:]
     tried: set[Answer] = set()
@@ -58,33 +58,36 @@ def _hand_out(
         if answer in tried or not could_be_for(answer, named, entry):
             continue
         tried.add(answer)
-        after = take(lanes, entry, answer)
+        after = take(states, entry, answer)
         if after:
             yield from _hand_out(after, rest, bag[:place] + bag[place + 1 :], take, (*way, answer))
 
 
 def furthest(
-    lanes: Lanes, entries: Sequence[Entry], answers: Sequence[Answer], take: Receive[Lanes]
-) -> tuple[Lanes, Entry, Answer]:
+    states: ProducerStates, entries: Sequence[Entry], answers: Sequence[Answer], take: Receive[ProducerStates]
+) -> tuple[ProducerStates, Entry, Answer]:
     """Where no way of handing out the answers is possible: the first impossible answer on the way that gets furthest.
 
     With it, what was possible before it, and the entry that it was for.
     """
-    end = _dead_end(lanes, entries, tuple(zip(entries, answers, strict=True)), take)
+    end = _dead_end(states, entries, tuple(zip(entries, answers, strict=True)), take)
     assert end is not None, "as the answers came they can be handed out, so there is a dead end on that way"
-    return end.lanes, end.entry, end.answer
+    return end.states, end.entry, end.answer
 
 
 @dataclass(frozen=True, slots=True)
 class _DeadEnd:
-    lanes: Lanes
+    states: ProducerStates
     entry: Entry
     answer: Answer
     left: int
 
 
 def _dead_end(
-    lanes: Lanes, entries: Sequence[Entry], bag: tuple[tuple[Entry, Answer], ...], take: Receive[Lanes]
+    states: ProducerStates,
+    entries: Sequence[Entry],
+    bag: tuple[tuple[Entry, Answer], ...],
+    take: Receive[ProducerStates],
 ) -> _DeadEnd | None:
     """The dead end that is furthest from here; of several the one whose answers were handed out most as they came."""
     entry, rest = entries[0], entries[1:]
@@ -94,9 +97,9 @@ def _dead_end(
         if answer in tried or not could_be_for(answer, named, entry):
             continue
         tried.add(answer)
-        after = take(lanes, entry, answer)
+        after = take(states, entry, answer)
         if not after:
-            ends.append(_DeadEnd(lanes, entry, answer, len(entries)))
+            ends.append(_DeadEnd(states, entry, answer, len(entries)))
         elif (end := _dead_end(after, rest, bag[:place] + bag[place + 1 :], take)) is not None:
             ends.append(end)
     return min(ends, key=lambda end: end.left, default=None)

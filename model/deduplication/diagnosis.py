@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from model.deduplication import observer
-from model.deduplication.producer_state import NONE, UNKNOWN_STATUS, Kept, Lane, Lanes
+from model.deduplication.producer_state import NONE, UNKNOWN_STATUS, ProducerState, ProducerStates, StoredEntry
 from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored, Unknown
 from model.judgement import Broken
 from model.log import Position
@@ -33,66 +33,66 @@ class Background:
     snapshot_failed: bool = False
 
 
-def for_answer(lanes: Lanes, entry: Entry, answer: Answer, background: Background) -> Broken:
-    """The rule that this answer breaks, no state of the lane allowing it."""
-    lane = _likeliest(lanes)
+def for_answer(states: ProducerStates, entry: Entry, answer: Answer, background: Background) -> Broken:
+    """The rule that this answer breaks, no possible state of the producer allowing it."""
+    state = _likeliest(states)
     if not background.enabled:
         return Broken("DEDUP-01", f"deduplication is disabled, but {entry} was not stored; {_words(answer)}")
     match answer:
         case Stored(position):
-            return _for_stored(lane, entry, f"{entry} was stored at {position}", background)
+            return _for_stored(state, entry, f"{entry} was stored at {position}", background)
         case Duplicate():
-            return _for_duplicate(lane, entry, background)
+            return _for_duplicate(state, entry, background)
         case Refused(code, message):
-            return _for_refusal(lane, entry, code, f"{code}: {message}" if message else code, background)
+            return _for_refusal(state, entry, code, f"{code}: {message}" if message else code, background)
         case Unknown():
             return Broken("DEDUP-02", f"{entry} could not be sent in any possible state of the producer")
         case _:
             assert_never(answer)
 
 
-def _for_stored(lane: Lane, entry: Entry, what: str, background: Background) -> Broken:
-    highest = f"{lane.written} was stored before" if lane.written != NONE else "no highest id was stored before"
-    if entry.highest <= lane.written:
-        if lane.moved:
+def _for_stored(state: ProducerState, entry: Entry, what: str, background: Background) -> Broken:
+    highest = f"{state.written} was stored before" if state.written != NONE else "no highest id was stored before"
+    if entry.highest <= state.written:
+        if state.moved:
             return Broken("DEDUP-12", f"{what} after the topic was reloaded, although {highest}")
         if background.snapshot_failed:
             return Broken("DEDUP-11", f"{what} after a snapshot had failed, although {highest}")
         return Broken("DEDUP-03", f"{what}, although {highest}")
-    if observer.overlaps(lane, entry.lowest, entry.highest):
+    if observer.overlaps(state, entry.lowest, entry.highest):
         return Broken("DEDUP-03", f"{what}, although {highest} and the batch begins at or below that id")
-    return Broken("DEDUP-04", f"{what}, although the write of {lane.pushed} was in flight or had failed")
+    return Broken("DEDUP-04", f"{what}, although the write of {state.pushed} was in flight or had failed")
 
 
-def _for_duplicate(lane: Lane, entry: Entry, background: Background) -> Broken:
-    what = f"{entry} was confirmed as a duplicate, although the highest stored id is {lane.written}"
-    if lane.failed and lane.pushed >= entry.lowest:
-        return Broken("DEDUP-04", f"{what} and the write of {lane.pushed} had not succeeded")
+def _for_duplicate(state: ProducerState, entry: Entry, background: Background) -> Broken:
+    what = f"{entry} was confirmed as a duplicate, although the highest stored id is {state.written}"
+    if state.failed and state.pushed >= entry.lowest:
+        return Broken("DEDUP-04", f"{what} and the write of {state.pushed} had not succeeded")
     if background.others >= entry.highest:
         return Broken("DEDUP-07", f"{what} ({background.others} is stored for another producer or topic)")
-    if lane.moved:
+    if state.moved:
         return Broken("DEDUP-12", f"{what}; the topic was reloaded just before")
     if background.lost >= entry.lowest:
         return Broken("DEDUP-06", f"{what}; a write up to {background.lost} had failed before")
-    if observer.is_about_something_old(lane, entry):
+    if observer.is_about_something_old(state, entry):
         return Broken("DEDUP-14", f"{what}; an entry with the same content is stored under another id")
     return Broken("DEDUP-02", what)
 
 
-def _for_refusal(lane: Lane, entry: Entry, code: str, error: str, background: Background) -> Broken:
-    if observer.is_duplicate(lane, entry.highest):
+def _for_refusal(state: ProducerState, entry: Entry, code: str, error: str, background: Background) -> Broken:
+    if observer.is_duplicate(state, entry.highest):
         rule = "DEDUP-05" if code == UNKNOWN_STATUS else "DEDUP-03"
         return Broken(
-            rule, f"{entry} was refused ({error}), although {lane.written} is stored and nothing was in flight"
+            rule, f"{entry} was refused ({error}), although {state.written} is stored and nothing was in flight"
         )
-    if lane.failed or background.lost >= entry.lowest:
+    if state.failed or background.lost >= entry.lowest:
         return Broken(
             "DEDUP-06", f"{entry} was refused ({error}) after an earlier write had failed and the broker had recovered"
         )
-    what = f"{entry} was refused ({error}), although the highest stored id is {lane.written}"
-    if lane.moved:
+    what = f"{entry} was refused ({error}), although the highest stored id is {state.written}"
+    if state.moved:
         return Broken("DEDUP-12", f"{what}; the topic was reloaded just before")
-    if NONE < lane.written < entry.lowest - 1:
+    if NONE < state.written < entry.lowest - 1:
         return Broken("DEDUP-08", f"{what}; the ids between them were never sent")
     if code == UNKNOWN_STATUS:
         return Broken("DEDUP-05", f"{what} and no write was in flight")
@@ -110,44 +110,46 @@ def for_setting(deduplication: str) -> Broken:
     return Broken("DEDUP-01", f"{what} it is still {deduplication}")
 
 
-def for_opening(lanes: Lanes, last_sequence_id: int, background: Background) -> Broken:
-    """The rule that is broken when a reopened producer is told an id that no state of its lane has."""
-    lane = _likeliest(lanes)
-    possible = " or ".join(str(n) for n in sorted({lane.written for lane in lanes}))
+def for_opening(states: ProducerStates, last_sequence_id: int, background: Background) -> Broken:
+    """The rule that is broken when a reopened producer gets a last sequence id that none of its possible states has."""
+    state = _likeliest(states)
+    possible = " or ".join(str(n) for n in sorted({state.written for state in states}))
     what = f"the reopened producer got last sequence id {last_sequence_id}, but the highest stored id is {possible}"
-    if background.others == last_sequence_id and all(lane.written < last_sequence_id for lane in lanes):
+    if background.others == last_sequence_id and all(state.written < last_sequence_id for state in states):
         return Broken("DEDUP-07", f"{what}; {last_sequence_id} is stored for another producer or topic")
-    if lane.moved:
+    if state.moved:
         return Broken("DEDUP-12", f"{what}; the topic was reloaded just before")
-    if last_sequence_id < lane.written <= lane.persisted and lane.kept[-1].position is None:
+    if last_sequence_id < state.written <= state.persisted and state.kept[-1].position is None:
         return Broken("DEDUP-04", f"{what}; that entry was confirmed as a duplicate")
-    if any(k.told for k in lane.kept) and last_sequence_id < lane.written:
+    if any(k.is_reported for k in state.kept) and last_sequence_id < state.written:
         return Broken("DEDUP-09", f"{what}, as an earlier ProducerSuccess said")
-    if background.snapshot_failed and last_sequence_id < lane.written:
+    if background.snapshot_failed and last_sequence_id < state.written:
         return Broken("DEDUP-11", f"{what}; a snapshot had failed before")
     return Broken("DEDUP-09", what)
 
 
-def for_snapshot(lanes: Lanes, what: str, highest: int, position: Position) -> Broken:
-    """The rule that is broken when no state of a lane has what the snapshot has: nothing too old, nothing made up."""
-    top = max(lane.written for lane in lanes)
+def for_snapshot(states: ProducerStates, what: str, highest: int, position: Position) -> Broken:
+    """The rule that is broken when no possible state has what the snapshot has: nothing too old, nothing made up."""
+    top = max(state.written for state in states)
     if highest > top:
         return Broken("DEDUP-10", f"{what}, of which only ids up to {top} were persisted")
-    up_to = min(observer.written_up_to(lane, position) for lane in lanes)
+    up_to = min(observer.written_up_to(state, position) for state in states)
     return Broken("DEDUP-10", f"{what}, whose id {up_to} is stored before that position")
 
 
-def for_log(lanes: Lanes, producer: str, found: Sequence[LoggedEntry], *, moves: int, enabled: bool) -> Broken:
-    """The rule that is broken when the log holds something else of a producer than any state of its lane."""
-    lane = min(lanes, key=lambda candidate: _distance(candidate, found))
-    kept = [k.entry for k in lane.kept]
+def for_log(
+    states: ProducerStates, producer: str, found: Sequence[LoggedEntry], *, moves: int, enabled: bool
+) -> Broken:
+    """The rule that is broken when the log holds something else of a producer than any of its possible states."""
+    state = min(states, key=lambda candidate: _distance(candidate, found))
+    kept = [k.entry for k in state.kept]
     logged = [entry.entry for entry in found]
-    for k in lane.kept:
+    for k in state.kept:
         if k.entry not in logged:
             return _for_missing(producer, k, moves=moves)
     for entry in found:
         if logged.count(entry.entry) > max(1, kept.count(entry.entry)) or entry.entry not in kept:
-            return _for_extra(lane, producer, entry, found, moves=moves, enabled=enabled)
+            return _for_extra(state, producer, entry, found, moves=moves, enabled=enabled)
     if kept != logged:
         return Broken("DEDUP-08", f"the log has the entries of {producer} out of order: {_listed(logged)}")
     return Broken(
@@ -155,8 +157,8 @@ def for_log(lanes: Lanes, producer: str, found: Sequence[LoggedEntry], *, moves:
     )
 
 
-def _for_missing(producer: str, kept: Kept, *, moves: int) -> Broken:
-    if kept.told:
+def _for_missing(producer: str, kept: StoredEntry, *, moves: int) -> Broken:
+    if kept.is_reported:
         because = f"{producer} got last sequence id {kept.entry.highest}, but the log does not have it"
         return Broken("DEDUP-09", because)
     rule = "DEDUP-12" if moves else "DEDUP-02"
@@ -165,7 +167,7 @@ def _for_missing(producer: str, kept: Kept, *, moves: int) -> Broken:
 
 
 def _for_extra(
-    lane: Lane, producer: str, logged: LoggedEntry, found: Sequence[LoggedEntry], *, moves: int, enabled: bool
+    state: ProducerState, producer: str, logged: LoggedEntry, found: Sequence[LoggedEntry], *, moves: int, enabled: bool
 ) -> Broken:
     what = f"the log has {logged.entry} of {producer} at {logged.position}, which was not confirmed as stored there"
     if not enabled:
@@ -174,20 +176,20 @@ def _for_extra(
         return Broken("DEDUP-03", what)
     if moves:
         return Broken("DEDUP-12", f"{what}; the topic was reloaded in between")
-    stored_already = any(k.highest >= logged.entry.highest for k in lane.kept[lane.since :])
+    stored_already = any(k.highest >= logged.entry.highest for k in state.kept[state.since :])
     return Broken("DEDUP-03" if stored_already else "DEDUP-04", what)
 
 
-def _distance(lane: Lane, found: Sequence[LoggedEntry]) -> int:
-    """How far a lane is from what was found; enough to pick the one that a person would compare with."""
-    kept = {k.entry for k in lane.kept}
+def _distance(state: ProducerState, found: Sequence[LoggedEntry]) -> int:
+    """How far a state is from what was found; enough to pick the one that a person would compare with."""
+    kept = {k.entry for k in state.kept}
     logged = {entry.entry for entry in found}
-    return len(kept ^ logged) + abs(len(lane.kept) - len(found))
+    return len(kept ^ logged) + abs(len(state.kept) - len(found))
 
 
-def _likeliest(lanes: Lanes) -> Lane:
+def _likeliest(states: ProducerStates) -> ProducerState:
     """The state to tell about: the one with the most entries, the broker having seen all that was sent."""
-    return max(lanes, key=lambda lane: (not lane.cut, len(lane.kept), lane.pushed))
+    return max(states, key=lambda state: (not state.cut, len(state.kept), state.pushed))
 
 
 def _words(answer: Answer) -> str:

@@ -1,7 +1,7 @@
-"""Lanes: what a broker may hold of one producer name on one topic, as values; how they change is
+"""Producer states: what a broker may hold of one producer name on one topic, as values; how they change is
 :mod:`model.deduplication.observer`.
 
-A *lane* is one possible state: the producer's entries in the log, and the highest sequence ids *pushed* and
+A state has the producer's entries in the log, and the highest sequence ids *pushed* and
 *persisted*. Nothing here decides what is allowed.
 """
 
@@ -21,12 +21,12 @@ UNKNOWN_STATUS = "UnknownStatus"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """An entry in the log; its position where known, and whether a reopened producer was told that it is there."""
+class StoredEntry:
+    """An entry in the log; its position where known, and whether a last sequence id covers it."""
 
     entry: Entry
     position: Position | None = None
-    told: bool = False
+    is_reported: bool = False
     is_fragile: bool = False
     """Its write may be in flight and fail yet."""
     ends: int | None = None
@@ -49,28 +49,28 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class ProducerState:
     """One possible state of one producer name on one topic.
 
     ``persisted`` is what is at least persisted: while writes are in flight it may be anything up to ``written``.
     ``since`` is the number of entries that deduplication does not count, being older than its switching on.
     ``failed``: a write failed, and *pushed* may or may not have fallen back. ``cut``: the broker listens no more to
-    the entries that are being sent. ``moved``: nothing was observed yet since the topic was recovered. ``shown``: the
-    deviations without which this lane would not be possible.
+    the entries that are being sent. ``moved``: nothing was observed yet since the topic was recovered. ``requires``:
+    the deviations without which this state would not be possible.
     """
 
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[StoredEntry, ...] = ()
     pushed: int = NONE
     persisted: int = NONE
     since: int = 0
     failed: bool = False
     cut: bool = False
     moved: bool = False
-    shown: frozenset[str] = frozenset()
+    requires: frozenset[str] = frozenset()
     may_be_behind: bool = False
     """The recovery may continue while the broker serves the producer (``second-recovery-not-awaited``)."""
     is_behind: bool = False
-    """It does, and some of the lane is not replayed yet."""
+    """It does, and some of the state is not replayed yet."""
     raced: int = 0
     """How many of its entries were there the last time that a recovery may have gone on behind what the broker did: a
     snapshot that was taken meanwhile may lack any of them."""
@@ -90,8 +90,8 @@ class Lane:
         return max((kept.entry.highest for kept in self.kept[self.since :]), default=NONE)
 
     @property
-    def told(self) -> int:
-        """The id that a producer is told on opening."""
+    def last_sequence_id(self) -> int:
+        """The last sequence id in ProducerSuccess."""
         return self.pushed if self.lags else self.written
 
 
@@ -114,20 +114,20 @@ class Circumstances:
         return self.by_pulsar_client and entry.is_batch
 
 
-Lanes = frozenset[Lane]
-"""The possible states of a lane. Empty: impossible."""
+ProducerStates = frozenset[ProducerState]
+"""The possible states of a producer name. Empty: impossible."""
 
-FRESH: Lanes = frozenset({Lane()})
+FRESH: ProducerStates = frozenset({ProducerState()})
 
 
-def simplest(lanes: Iterable[Lane]) -> Lanes:
-    """The lanes without those that are like another one and need more deviations, which are never needed then."""
-    needs: dict[Lane, set[frozenset[str]]] = {}
-    for lane in lanes:
-        needs.setdefault(replace(lane, shown=frozenset()) if lane.shown else lane, set()).add(lane.shown)
+def simplest(states: Iterable[ProducerState]) -> ProducerStates:
+    """The states without those that are like another one and need more deviations, which are never needed then."""
+    needs: dict[ProducerState, set[frozenset[str]]] = {}
+    for state in states:
+        needs.setdefault(replace(state, requires=frozenset()) if state.requires else state, set()).add(state.requires)
     return frozenset(
-        replace(lane, shown=shown) if shown else lane
-        for lane, ways in needs.items()
-        for shown in ways
-        if not any(other < shown for other in ways)
+        replace(state, requires=requires) if requires else state
+        for state, ways in needs.items()
+        for requires in ways
+        if not any(other < requires for other in ways)
     )

@@ -105,7 +105,7 @@ class Write(Struct, frozen=True, cache_hash=True, gc=False):
     entry: Entry
 
 
-class Told(Struct, frozen=True, gc=False):
+class SessionAnswer(Struct, frozen=True, gc=False):
     """What a session is told of an entry that it sent."""
 
     session: str
@@ -167,7 +167,7 @@ class Crashed(Struct, frozen=True, kw_only=True):
     snapshot: Snapshot | None
 
 
-Heard = tuple[Told, ...]
+SessionAnswers = tuple[SessionAnswer, ...]
 """What the sessions are told at once, in order."""
 
 
@@ -217,18 +217,18 @@ def judge(topic: Topic, producer: str, entry: Entry) -> Judgement:
     return Judgement.DUPLICATE if last <= persisted else Judgement.UNKNOWN
 
 
-def send(topic: Topic, session: str, entry: Entry) -> tuple[Topic, Heard]:
+def send(topic: Topic, session: str, entry: Entry) -> tuple[Topic, SessionAnswers]:
     """An entry arrives. A new one is on its way to the log and answered later; any other is answered at once."""
     producer = topic.producer_of(session)
     if topic.failing:
-        return topic, (Told(session, entry, Refused(NOT_READY, "writes are failing")),)
+        return topic, (SessionAnswer(session, entry, Refused(NOT_READY, "writes are failing")),)
     if topic.snapshot is None and not topic.variant.judged_when_off:
         return write_unjudged(topic, session, producer, entry), ()
     match judge(topic, producer, entry):
         case Judgement.NEW:
             return begin_write(topic, session, producer, entry), ()
         case Judgement.DUPLICATE:
-            return topic, (Told(session, entry, answer_to_duplicate(topic)),)
+            return topic, (SessionAnswer(session, entry, answer_to_duplicate(topic)),)
         case Judgement.UNKNOWN:
             return treat_unknown(topic, session, producer, entry)
         case never:
@@ -259,29 +259,29 @@ def answer_to_duplicate(topic: Topic) -> Answer:
 
 
 @carries("DEDUP-04")
-def treat_unknown(topic: Topic, session: str, producer: str, entry: Entry) -> tuple[Topic, Heard]:
+def treat_unknown(topic: Topic, session: str, producer: str, entry: Entry) -> tuple[Topic, SessionAnswers]:
     """What may or may not get stored is neither stored nor confirmed: its producer is to try again (DEDUP-04)."""
     variant = topic.variant
     if variant.unknown_stored:
         return begin_write(topic, session, producer, entry), ()
     if variant.unknown_confirmed:
-        return topic, (Told(session, entry, Duplicate()),)
+        return topic, (SessionAnswer(session, entry, Duplicate()),)
     after = replace(topic, pushed=topic.persisted) if variant.reset_on_unknown else topic
-    return after, (Told(session, entry, Refused(UNKNOWN_STATUS, "a write is in flight")),)
+    return after, (SessionAnswer(session, entry, Refused(UNKNOWN_STATUS, "a write is in flight")),)
 
 
 @carries("DEDUP-02", "DEDUP-05")
-def complete_next_write(topic: Topic) -> tuple[Topic, Heard]:
+def complete_next_write(topic: Topic) -> tuple[Topic, SessionAnswers]:
     """The oldest write is done: stored at the next position (DEDUP-02), *persisted* follows (DEDUP-05), confirmed."""
     if topic.failing and not topic.variant.later_writes_succeed:
         raise ValueError("a write failed: those behind it fail too")
     write, *behind = topic.in_flight
     after = _raise_persisted(_append(replace(topic, in_flight=tuple(behind)), write), write)
-    told = () if write.session is None else (Told(write.session, write.entry, Stored(after.log[-1].position)),)
+    told = () if write.session is None else (SessionAnswer(write.session, write.entry, Stored(after.log[-1].position)),)
     return (resume(after) if topic.failing and not behind else after), told
 
 
-def complete_next_write_during_snapshot(topic: Topic) -> tuple[Topic, Heard]:
+def complete_next_write_during_snapshot(topic: Topic) -> tuple[Topic, SessionAnswers]:
     """The same, and a snapshot reads the log's end after the entry stands there and the map before it is raised.
 
     Releases do this (the variant ``snapshot-position-ahead``); the document's snapshot is of one moment.
@@ -293,13 +293,13 @@ def complete_next_write_during_snapshot(topic: Topic) -> tuple[Topic, Heard]:
 
 
 @carries("DEDUP-06")
-def fail_next_write(topic: Topic) -> tuple[Topic, Heard]:
+def fail_next_write(topic: Topic) -> tuple[Topic, SessionAnswers]:
     """The oldest write fails and its producer gets an error; those behind it will fail too, before anything else."""
     write, *behind = topic.in_flight
     after = replace(topic, in_flight=tuple(behind), failing=True)
     if topic.variant.failed_write_stored:
         after = _append(after, write)
-    told = () if write.session is None else (Told(write.session, write.entry, Refused(WRITE_FAILED)),)
+    told = () if write.session is None else (SessionAnswer(write.session, write.entry, Refused(WRITE_FAILED)),)
     return (after if behind else resume(after)), told
 
 

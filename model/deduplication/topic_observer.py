@@ -1,7 +1,7 @@
-"""A topic with deduplication as its clients see it: all lanes together, judged operation by operation.
+"""A topic with deduplication as its clients see it: the states of all producer names, judged operation by operation.
 
 Each function takes the view before, an operation with its outcome, and answers with the view after it (``Allowed``) or
-with the rule that was broken (``Broken``). What one lane allows is :mod:`model.deduplication.observer`, which rule is
+with the rule that was broken (``Broken``). What one state allows is :mod:`model.deduplication.observer`, which rule is
 to blame :mod:`model.deduplication.diagnosis`; here is what needs the whole topic: positions, the snapshot, who else is
 there.
 """
@@ -15,7 +15,15 @@ from itertools import pairwise
 
 from model.deduplication import diagnosis, observer
 from model.deduplication.answers import furthest, hand_out
-from model.deduplication.producer_state import FRESH, NONE, UNKNOWN_STATUS, Circumstances, Lane, Lanes, simplest
+from model.deduplication.producer_state import (
+    FRESH,
+    NONE,
+    UNKNOWN_STATUS,
+    Circumstances,
+    ProducerState,
+    ProducerStates,
+    simplest,
+)
 from model.deviations import DEVIATIONS
 from model.deviations.deduplication import SNAPSHOT_POSITION_AHEAD
 from model.events import Answer, Duplicate, LoggedEntry, Refused, Stored, Unknown
@@ -41,7 +49,7 @@ class TopicView:
     snapshot_room: int
     ledger_room: int | None = None
     known: frozenset[str] = frozenset()
-    lanes: Mapping[str, Lanes] = field(default_factory=dict)
+    states: Mapping[str, ProducerStates] = field(default_factory=dict)
     elsewhere: Mapping[str, int] = field(default_factory=dict)
     last_position: Position | None = None
     snapshot_failed: bool = False
@@ -56,29 +64,29 @@ class TopicView:
         """Whether the setting of its broker decides whether its deduplication is on."""
         return not self.has_policy and not self.has_namespace_policy
 
-    def lane(self, producer: str) -> Lanes:
-        """The possible states of a producer's lane; a fresh one where nothing is known of it."""
-        return self.lanes.get(producer, FRESH)
+    def state(self, producer: str) -> ProducerStates:
+        """The possible states of a producer name; a fresh one where nothing is known of it."""
+        return self.states.get(producer, FRESH)
 
     def written(self, producer: str) -> int:
         """The highest id that this producer certainly has stored here and that deduplication counts."""
-        return min(lane.written for lane in self.lane(producer))
+        return min(state.written for state in self.state(producer))
 
     @property
     def size(self) -> int:
-        """The number of lane states that are held as possible: the measure that must stay small."""
-        return sum(len(lanes) for lanes in self.lanes.values())
+        """The number of producer states that are held as possible: the measure that must stay small."""
+        return sum(len(states) for states in self.states.values())
 
-    def with_lane(self, producer: str, lanes: Lanes) -> TopicView:
-        """The same view with another lane."""
-        return replace(self, lanes={**self.lanes, producer: lanes})
+    def with_states(self, producer: str, states: ProducerStates) -> TopicView:
+        """The same view with other states of one producer name."""
+        return replace(self, states={**self.states, producer: states})
 
-    def on_each_lane(self, change: Callable[[Lane], Iterable[Lane]]) -> TopicView:
-        """The same view with each state of each lane replaced by those that ``change`` gives."""
+    def on_each_state(self, change: Callable[[ProducerState], Iterable[ProducerState]]) -> TopicView:
+        """The same view with each state of each producer name replaced by those that ``change`` gives."""
         changed = {
-            name: simplest(after for lane in lanes for after in change(lane)) for name, lanes in self.lanes.items()
+            name: simplest(after for state in states for after in change(state)) for name, states in self.states.items()
         }
-        return replace(self, lanes=changed)
+        return replace(self, states=changed)
 
 
 def sent(
@@ -95,27 +103,27 @@ def sent(
     ``behind`` is the last position that was confirmed on the topic before they were sent.
     """
     around = replace(around, enabled=view.enabled, switched_on=around.switched_on and view.enabled)
-    before = view.lane(producer)
+    before = view.state(producer)
     if (broken := _positions_follow(answers, behind)) is not None:
         return broken
 
-    def take(lanes: Lanes, entry: Entry, answer: Answer) -> Lanes:
-        return frozenset(new for lane in lanes for new in observer.send(lane, entry, answer, around))
+    def take(states: ProducerStates, entry: Entry, answer: Answer) -> ProducerStates:
+        return frozenset(new for state in states for new in observer.send(state, entry, answer, around))
 
     ways = list(hand_out(before, entries, answers, take))
     if not ways:
         return diagnosis.for_answer(*furthest(before, entries, answers, take), _background(view, producer))
     all_answered = not any(isinstance(answer, Unknown) for answer in answers)
-    after = simplest(observer.settle(lane, all_answered=all_answered) for lanes, _ in ways for lane in lanes)
+    after = simplest(observer.settle(state, all_answered=all_answered) for states, _ in ways for state in states)
     accounted = account_for(after, view.known)
     if isinstance(accounted, Broken):
         return accounted
     after, deviations = accounted
     exercised: list[str] = []
-    lanes = before
+    states = before
     for entry, answer in zip(entries, ways[0][1], strict=True) if not around.switched_on else ():
-        exercised.extend(_exercised_by(view, producer, lanes, entry, answer))
-        lanes = take(lanes, entry, answer)
+        exercised.extend(_exercised_by(view, producer, states, entry, answer))
+        states = take(states, entry, answer)
     positions = [answer.position for answer in answers if isinstance(answer, Stored)]
     if view.last_position is not None:
         positions.append(view.last_position)
@@ -123,7 +131,7 @@ def sent(
     if around.may_fail:
         lost = [e.highest for e, a in zip(entries, answers, strict=True) if isinstance(a, Unknown | Refused)]
         view = replace(view, unconfirmed={**view.unconfirmed, producer: max(lost, default=NONE)})
-    return Allowed(view.with_lane(producer, after), tuple(exercised), deviations)
+    return Allowed(view.with_states(producer, after), tuple(exercised), deviations)
 
 
 def _background(view: TopicView, producer: str) -> diagnosis.Background:
@@ -156,41 +164,41 @@ def _positions_follow(answers: Sequence[Answer], behind: Position | None) -> Bro
 @carries("DEDUP-07")
 def _others(view: TopicView, producer: str) -> int:
     """The highest id that another producer has here, or this one elsewhere: it must not matter (DEDUP-07)."""
-    here = [view.written(name) for name in view.lanes if name != producer]
+    here = [view.written(name) for name in view.states if name != producer]
     return max([*here, view.elsewhere.get(producer, NONE)], default=NONE)
 
 
-def _exercised_by(view: TopicView, producer: str, lanes: Lanes, entry: Entry, answer: Answer) -> list[str]:
+def _exercised_by(view: TopicView, producer: str, states: ProducerStates, entry: Entry, answer: Answer) -> list[str]:
     """The rules that this answer put to the test, in every state that was possible before it."""
 
-    def always(holds: Callable[[Lane], bool]) -> bool:
-        return all(holds(lane) for lane in lanes)
+    def always(holds: Callable[[ProducerState], bool]) -> bool:
+        return all(holds(state) for state in states)
 
     rules: list[str] = []
     if not view.enabled:
-        if isinstance(answer, Stored) and always(lambda lane: any(k.highest >= entry.lowest for k in lane.kept)):
+        if isinstance(answer, Stored) and always(lambda state: any(k.highest >= entry.lowest for k in state.kept)):
             rules.append("DEDUP-01")
         return rules
     match answer:
         case Stored():
             rules.append("DEDUP-02")
-            if always(lambda lane: NONE < lane.written < entry.lowest - 1):
+            if always(lambda state: NONE < state.written < entry.lowest - 1):
                 rules.append("DEDUP-08")
             if _others(view, producer) >= entry.lowest:
                 rules.append("DEDUP-07")
             if view.write_failed and view.unconfirmed.get(producer, NONE) >= entry.lowest:
                 rules.append("DEDUP-06")
-            if always(lambda lane: observer.is_about_something_old(lane, entry)):
+            if always(lambda state: observer.is_about_something_old(state, entry)):
                 rules.append("DEDUP-14")
         case Duplicate():
             rules.append("DEDUP-03")
-            if any(lane.since == 0 for lane in lanes) and view.moves == 0:
+            if any(state.since == 0 for state in states) and view.moves == 0:
                 rules.append("DEDUP-01")
         case Refused(code) if code == UNKNOWN_STATUS:
             rules += ["DEDUP-04", "DEDUP-05"]
         case _:
             pass
-    is_recovered = always(lambda lane: lane.moved and lane.written != NONE)
+    is_recovered = always(lambda state: state.moved and state.written != NONE)
     if isinstance(answer, Stored | Duplicate) and is_recovered:
         rules.append("DEDUP-12")
     if view.snapshot_failed and (isinstance(answer, Duplicate) or (isinstance(answer, Stored) and is_recovered)):
@@ -200,47 +208,51 @@ def _exercised_by(view: TopicView, producer: str, lanes: Lanes, entry: Entry, an
 
 def opened(view: TopicView, producer: str, last_sequence_id: int | None) -> Allowed[TopicView] | Broken:
     """A producer was opened under this name and learnt this id (None: its client does not tell)."""
-    lanes = view.lane(producer)
+    states = view.state(producer)
     if last_sequence_id is None or not view.enabled:
-        return Allowed(view.with_lane(producer, lanes))
-    after = simplest(new for lane in lanes for new in observer.opened(lane, last_sequence_id))
+        return Allowed(view.with_states(producer, states))
+    after = simplest(new for state in states for new in observer.opened(state, last_sequence_id))
     if not after:
-        return diagnosis.for_opening(lanes, last_sequence_id, _background(view, producer))
+        return diagnosis.for_opening(states, last_sequence_id, _background(view, producer))
     accounted = account_for(after, view.known)
     if isinstance(accounted, Broken):
         return accounted
     after, deviations = accounted
     rules: list[str] = []
-    if all(lane.written != NONE for lane in after):
+    if all(state.written != NONE for state in after):
         rules.append("DEDUP-09")
-        if all(lane.moved for lane in lanes):
+        if all(state.moved for state in states):
             rules.append("DEDUP-12")
             if view.snapshot_failed:
                 rules.append("DEDUP-11")
-    return Allowed(view.with_lane(producer, after), tuple(rules), deviations)
+    return Allowed(view.with_states(producer, after), tuple(rules), deviations)
 
 
-def account_for(lanes: Lanes, known: frozenset[str]) -> tuple[Lanes, tuple[str, ...]] | Broken:
-    """The lanes, and the deviations that were seen: those without which nothing would be possible.
+def account_for(states: ProducerStates, known: frozenset[str]) -> tuple[ProducerStates, tuple[str, ...]] | Broken:
+    """The states, and the deviations that were seen: those without which nothing would be possible.
 
-    As long as some lane needs none, none was seen. Otherwise the lane with the fewest tells which were; if one of them
-    is not known, its rule is broken. What was told once is not told again.
+    As long as some state needs none, none was seen. Otherwise the state with the fewest tells which were; if one of
+    them is not known, its rule is broken. What was told once is not told again.
     """
-    shown = min((lane.shown for lane in lanes), key=lambda names: (len(names - known), len(names), sorted(names)))
-    if not shown:
-        return lanes, ()
-    for name in sorted(shown - known):
+    requires = min(
+        (state.requires for state in states), key=lambda names: (len(names - known), len(names), sorted(names))
+    )
+    if not requires:
+        return states, ()
+    for name in sorted(requires - known):
         return DEVIATIONS[name].broken()
-    return frozenset(replace(lane, shown=frozenset()) for lane in lanes if lane.shown <= known), tuple(sorted(shown))
+    return frozenset(replace(state, requires=frozenset()) for state in states if state.requires <= known), tuple(
+        sorted(requires)
+    )
 
 
 def moved(view: TopicView) -> Allowed[TopicView]:
-    """The topic was closed and loaded again, or its broker was killed: every lane is recovered from the log."""
-    crowded = len(view.lanes) > view.snapshot_room
+    """The topic was closed and loaded again, or its broker was killed: every state is recovered from the log."""
+    crowded = len(view.states) > view.snapshot_room
     recover = partial(
         observer.recover, may_be_forgotten=crowded, may_race=view.has_policy, ledger_room=view.ledger_room
     )
-    after = view.on_each_lane(recover) if view.enabled else view
+    after = view.on_each_state(recover) if view.enabled else view
     return Allowed(replace(after, moves=view.moves + 1))
 
 
@@ -248,7 +260,7 @@ def switched(view: TopicView, *, on: bool) -> Allowed[TopicView]:
     """Deduplication was switched, and the broker says that it is so now."""
     if on == view.enabled:
         return Allowed(view)
-    return Allowed(replace(view.on_each_lane(partial(observer.switch, on=on)), enabled=on))
+    return Allowed(replace(view.on_each_state(partial(observer.switch, on=on)), enabled=on))
 
 
 @carries("DEDUP-07", "DEDUP-13")
@@ -258,7 +270,7 @@ def log_read(view: TopicView, entries: Sequence[LoggedEntry]) -> Allowed[TopicVi
         if after.position <= before.position:
             return Broken("DEDUP-02", f"the log has {after.position} after {before.position}")
     deviations: tuple[str, ...] = ()
-    by_producer: dict[str, list[LoggedEntry]] = {name: [] for name in view.lanes}
+    by_producer: dict[str, list[LoggedEntry]] = {name: [] for name in view.states}
     for logged in entries:
         if logged.producer not in by_producer:
             return Broken(
@@ -266,16 +278,16 @@ def log_read(view: TopicView, entries: Sequence[LoggedEntry]) -> Allowed[TopicVi
             )
         by_producer[logged.producer].append(logged)
     for name, found in by_producer.items():
-        lanes = view.lanes[name]
-        after_lanes = frozenset(new for lane in lanes for new in observer.read_back(lane, found))
-        if not after_lanes:
-            return diagnosis.for_log(lanes, name, found, moves=view.moves, enabled=view.enabled)
-        accounted = account_for(after_lanes, view.known)
+        states = view.states[name]
+        after_states = frozenset(new for state in states for new in observer.read_back(state, found))
+        if not after_states:
+            return diagnosis.for_log(states, name, found, moves=view.moves, enabled=view.enabled)
+        accounted = account_for(after_states, view.known)
         if isinstance(accounted, Broken):
             return accounted
-        after_lanes, shown = accounted
-        deviations += shown
-        view = view.with_lane(name, after_lanes)
+        after_states, requires = accounted
+        deviations += requires
+        view = view.with_states(name, after_states)
     return Allowed(view, (), deviations)
 
 
@@ -288,26 +300,28 @@ def snapshot_read(view: TopicView, position: Position, producers: Mapping[str, i
         return Broken(
             "DEDUP-10", f"the snapshot has {len(producers)} producers, above the limit of {view.snapshot_room}"
         )
-    is_crowded = len(view.lanes) > view.snapshot_room
+    is_crowded = len(view.states) > view.snapshot_room
     deviations: tuple[str, ...] = ()
-    for name in dict.fromkeys([*view.lanes, *producers]):
+    for name in dict.fromkeys([*view.states, *producers]):
         if is_crowded and name not in producers:
             continue
         highest = producers.get(name, NONE)
         what = f"the snapshot at {position} {f'has {highest} for' if name in producers else 'leaves out'} {name}"
         room = view.ledger_room
         after = frozenset(
-            new for lane in view.lane(name) for new in observer.in_snapshot(lane, highest, position, ledger_room=room)
+            new
+            for state in view.state(name)
+            for new in observer.in_snapshot(state, highest, position, ledger_room=room)
         )
         if not after:
-            return diagnosis.for_snapshot(view.lane(name), what, highest, position)
+            return diagnosis.for_snapshot(view.state(name), what, highest, position)
         accounted = account_for(after, view.known)
         if isinstance(accounted, Broken):
             is_ahead = accounted.deviation == SNAPSHOT_POSITION_AHEAD
             return (
                 replace(accounted, rule="DEDUP-10", because=f"{what}: {accounted.because}") if is_ahead else accounted
             )
-        after, shown = accounted
-        deviations += shown
-        view = view.with_lane(name, after)
+        after, requires = accounted
+        deviations += requires
+        view = view.with_states(name, after)
     return Allowed(view, ("DEDUP-10",) if producers else (), deviations)

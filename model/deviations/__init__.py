@@ -31,7 +31,7 @@ def current_name(name: str) -> str:
     return _FORMER.get(name, name)
 
 
-def shown(
+def requires(
     name: str, after: S, known: frozenset[str], because: str, *, exercised: tuple[str, ...] = ()
 ) -> Allowed[S] | Broken:
     """The answer where only this deviation explains what was seen: ``after`` if it is known, else the broken rule.

@@ -1,4 +1,4 @@
-"""What an observer remembers of a Key_Shared subscription, besides what consumers have outstanding."""
+"""What an observer remembers of a Key_Shared subscription, besides what consumers have unacknowledged."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Keyed:
     something may be on its way that was sent before that. ``joined``: the consumers that joined since while others were
     there. ``is_gathered``: nothing happened since all was gathered that was on its way. ``is_administered``: messages
     were acknowledged by administrators, whoever had them. The document does not say whether their hashes drain from
-    then on, so neither that nor the opposite is demanded. ``is_unread``: a consumer left with nothing outstanding, and
-    nothing shows yet that the broker looked what it held up. ``may_be_read``: something may have been on its way to the
-    last consumer when it left, and nothing was delivered since. ``has_left``: a consumer left since all was gathered,
-    so a hash may have gone to another consumer and come back meanwhile. ``left_reading``: one left, and nothing was
-    delivered since, so something may have been on its way then.
+    then on, so neither that nor the opposite is demanded. ``is_unread``: a consumer left with nothing unacknowledged,
+    and nothing shows yet that the broker looked what it held up. ``may_be_read``: something may have been on its way to
+    the last consumer when it left, and nothing was delivered since. ``has_left``: a consumer left since all was
+    gathered, so a hash may have gone to another consumer and come back meanwhile. ``left_reading``: one left, and
+    nothing was delivered since, so something may have been on its way then.
 
     As of the last gathering: ``draining``, the hashes that waited for a consumer, and for whom; ``back``, those that
     were shown to although they had come back to it; ``held_up``, those that kept a message from being delivered;

@@ -25,7 +25,7 @@ from model.deviations.replication import (
     UPDATE_CREATES_AT_LATEST,
 )
 from model.log import Position
-from model.replication.evidence import Deviating, Shown
+from model.replication.evidence import CheckResult, Deviating
 from model.replication.logs import Log, Logs, SnapshotSeen, is_passed, skipped_where_created
 from model.replication.participants import only_what_takes_part
 from model.replication.rounds import answered_again, complete, is_too_early, misled, repeated
@@ -37,7 +37,7 @@ SLACK_MS = 2000
 
 
 @carries("REPL-01")
-def replicated_in_order(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
+def replicated_in_order(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """Every cluster has the messages of each in the order of that one's own log, and once.
 
     Where a replicator came back, what was on its way may have been sent twice, unless the topic is deduplicated.
@@ -59,7 +59,7 @@ def replicated_in_order(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
 
 def _as_there(
     topic: ReplicatedTopic, source: str, target: str, own: tuple[str, ...], first: tuple[str, ...]
-) -> Iterator[Shown]:
+) -> Iterator[CheckResult]:
     """What came first to a cluster is what another one had first; and once all has come through, that is everything."""
     small = tuple(message for message in own if message in first or message not in topic.nearly_full)
     if first != own[: len(first)]:
@@ -75,7 +75,7 @@ def _as_there(
 
 
 @carries("REPL-02")
-def none_without_news(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
+def none_without_news(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """Between the beginning of a snapshot that was completed and that of the next one, something is published.
 
     A consumer whose subscription is not replicated may end the snapshots of a cluster where none is (yet). What begins
@@ -107,7 +107,7 @@ def _completed_before(log: Log, snapshot: SnapshotSeen) -> SnapshotSeen | None:
 
 
 @carries("REPL-03")
-def none_while_disconnected(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
+def none_while_disconnected(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """While a replicator is not connected, its cluster begins no snapshot.
 
     A topic that is not replicated has none; whatever is marked there is REPL-18's matter.
@@ -132,7 +132,7 @@ def none_while_disconnected(topic: ReplicatedTopic, logs: Logs) -> Iterator[Show
 
 
 @carries("REPL-04")
-def answered_with_the_last_position(_: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
+def answered_with_the_last_position(_: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """An answer stands behind the request that it is for, and tells the position of an entry between the two."""
     for cluster, log in logs.items():
         asked: dict[str, int] = {}
@@ -156,7 +156,7 @@ def answered_with_the_last_position(_: ReplicatedTopic, logs: Logs) -> Iterator[
 
 
 @carries("REPL-05")
-def answered_once(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
+def answered_once(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """A request is answered once by each cluster, however many replicators it has."""
     read = topic.read
     for cluster, log in logs.items():
@@ -181,7 +181,7 @@ def answered_once(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
 
 
 @carries("REPL-06")
-def made_of_first_answers(_: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
+def made_of_first_answers(_: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """Of a cluster that answered more than once, a snapshot has the first answer."""
     for log, snapshot, taken, answers in complete(logs):
         first = {answer.cluster: answer.position for answer in reversed(answers)}
@@ -197,7 +197,7 @@ def made_of_first_answers(_: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
 
 
 @carries("REPL-09")
-def made_of_answers(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
+def made_of_answers(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """A snapshot has an answer of each other cluster, and for its own position that where the last answer stands."""
     for log, snapshot, taken, answers in complete(logs):
         told = {(answer.cluster, answer.position) for answer in answers}
@@ -218,7 +218,7 @@ def made_of_answers(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
 
 
 @carries("REPL-07")
-def made_in_two_rounds(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
+def made_in_two_rounds(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """With more than one other cluster, each answers the second request as well before a snapshot is complete."""
     if len(topic.clusters) < 3:
         return
@@ -239,7 +239,7 @@ def made_in_two_rounds(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
 
 
 @carries("REPL-08")
-def none_too_late(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
+def none_too_late(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """What took longer than the timeout is not completed, whoever answers later."""
     longest_ms = topic.made.timeout_ms + topic.made.period_ms + SLACK_MS
     for log in logs.values():
@@ -259,7 +259,7 @@ def none_too_late(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
 
 
 @carries("REPL-12")
-def updates_are_snapshots_that_were_passed(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
+def updates_are_snapshots_that_were_passed(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """An update has the positions of a snapshot that mark-delete has passed, each time of a later one.
 
     A broker that is killed may forget what it had passed, and pass it again. Cursors are read before their log: of an
@@ -272,7 +272,7 @@ def updates_are_snapshots_that_were_passed(topic: ReplicatedTopic, logs: Logs) -
             yield from _updates_of(log, cursor, known_until_ms)
 
 
-def _updates_of(log: Log, cursor: ClusterCursor, known_until_ms: float) -> Iterator[Shown]:
+def _updates_of(log: Log, cursor: ClusterCursor, known_until_ms: float) -> Iterator[CheckResult]:
     latest = -1
     for index, update in log.updates(cursor.subscription):
         at = log.entries[index].position
@@ -299,7 +299,7 @@ def _updates_of(log: Log, cursor: ClusterCursor, known_until_ms: float) -> Itera
 
 
 @carries("REPL-12")
-def the_latest_is_published(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
+def the_latest_is_published(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """A snapshot that was cached before mark-delete passed it has been published since, or a later one instead.
 
     Said only of subscriptions that one cluster's consumers move, and of the last snapshots, which no later ones drove
@@ -341,7 +341,7 @@ def _is_older_than_load(topic: ReplicatedTopic, log: Log, index: int) -> bool:
 
 
 @carries("REPL-11")
-def updates_are_cached_snapshots(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
+def updates_are_cached_snapshots(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """An update is never to a snapshot behind which the dispatcher had read as many others as are kept."""
     for (subscription, cluster), reads in topic.reads.items():
         log = logs[cluster]
@@ -366,7 +366,7 @@ def updates_are_cached_snapshots(topic: ReplicatedTopic, logs: Logs) -> Iterator
 
 
 @carries("REPL-13")
-def updates_take_effect(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
+def updates_take_effect(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """Once all has come through, each cluster has the subscription, replicated, and has passed its position."""
     if not topic.is_settled:
         return
@@ -391,7 +391,7 @@ def updates_take_effect(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
 
 
 @carries("REPL-14")
-def never_ahead(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
+def never_ahead(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """What a cluster holds for acknowledged, a consumer acknowledged somewhere: who fails over misses nothing."""
     by_snapshots = misled(logs)
     everywhere = frozenset.intersection(*(frozenset(log.messages()) for log in logs.values()))
@@ -418,7 +418,7 @@ def never_ahead(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
 
 
 @carries("REPL-17")
-def answered_though_closed(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
+def answered_though_closed(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """A cluster whose replicators were closed answers what it is asked from then on.
 
     It does not where the asking cluster has given up and begun another snapshot, and the replicator is closed still.
@@ -448,7 +448,7 @@ def answered_though_closed(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown
 
 
 @carries("REPL-10")
-def markers_hold_nothing_up(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
+def markers_hold_nothing_up(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """Where a consumer has acknowledged everything there is no backlog, whatever markers there are."""
     read = topic.read
     for log in logs.values():
@@ -469,7 +469,7 @@ def _told(positions: Mapping[str, Position]) -> str:
     return ", ".join(f"{cluster} {position}" for cluster, position in sorted(positions.items()))
 
 
-CHECKS: tuple[tuple[str, Callable[[ReplicatedTopic, Logs], Iterator[Shown]]], ...] = (
+CHECKS: tuple[tuple[str, Callable[[ReplicatedTopic, Logs], Iterator[CheckResult]]], ...] = (
     ("REPL-14", never_ahead),
     ("REPL-01", replicated_in_order),
     ("REPL-18", only_what_takes_part),

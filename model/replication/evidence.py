@@ -12,5 +12,5 @@ class Deviating(Struct, frozen=True):
     because: str
 
 
-Shown = str | Deviating | None
+CheckResult = str | Deviating | None
 """Why a rule is broken, by nobody's leave or by a deviation's, or None where it was put to the test and holds."""

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from model.cluster_events import SnapshotRequest
 from model.deviations.replication import REQUEST_WITHOUT_REMOTE_CLUSTER, UPDATE_OF_UNREPLICATED_SUBSCRIPTION
-from model.replication.evidence import Deviating, Shown
+from model.replication.evidence import CheckResult, Deviating
 from model.replication.logs import Logs
 from model.replication.tracked import ReplicatedTopic
 from model.rules.catalogue import carries
 
 
 @carries("REPL-18")
-def only_what_takes_part(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
+def only_what_takes_part(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """Topics that are not replicated, or none of whose subscriptions is, have no marker.
 
     And subscriptions that are not replicated appear nowhere else, nor do those of their name elsewhere move them.
@@ -38,7 +38,7 @@ def only_what_takes_part(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
             yield None
 
 
-def _unasked_markers(topic: ReplicatedTopic, logs: Logs) -> Iterator[Shown]:
+def _unasked_markers(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
     """The markers of a topic that is to have none."""
     if topic.is_replicated and (not topic.own or any(topic.own.values())):
         return

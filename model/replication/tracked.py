@@ -134,7 +134,7 @@ class ClusterConsumer:
     cluster: str
     topic: str
     subscription: str
-    outstanding: tuple[tuple[str, Position], ...] = ()
+    unacknowledged: tuple[tuple[str, Position], ...] = ()
     passed: Position | None = None
 
 

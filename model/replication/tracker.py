@@ -175,8 +175,11 @@ def _received(state: Replication, name: str, outcome: Outcome) -> Judged:
         if (because := _given_again(topic, consumer, consumer.passed, outcome)) is not None:
             return Broken("REPL-15", because)
         exercised = (*exercised, "REPL-15")
-    outstanding = {**dict(consumer.outstanding), **{given.business_id: given.position for given in outcome.messages}}
-    consumer = replace(consumer, outstanding=tuple(outstanding.items()))
+    unacknowledged = {
+        **dict(consumer.unacknowledged),
+        **{given.business_id: given.position for given in outcome.messages},
+    }
+    consumer = replace(consumer, unacknowledged=tuple(unacknowledged.items()))
     return Allowed(state.with_consumer(name, consumer), exercised)
 
 
@@ -199,12 +202,12 @@ def _acknowledged(state: Replication, operation: AckById, outcome: Outcome) -> R
     consumer = state.consumers.get(operation.consumer)
     if consumer is None:
         return state
-    has = dict(consumer.outstanding)
+    has = dict(consumer.unacknowledged)
     named = [has[message] for message in operation.ids if message in has]
     last = max(named, default=None) if operation.cumulative else None
     done = {message for message, at in has.items() if at in named or (last is not None and at <= last)}
     left = tuple((message, at) for message, at in has.items() if message not in done)
-    state = state.with_consumer(operation.consumer, replace(consumer, outstanding=left))
+    state = state.with_consumer(operation.consumer, replace(consumer, unacknowledged=left))
     topic = state.topics[consumer.topic].disturbed()
     topic = topic.with_acknowledged(consumer.subscription, consumer.cluster, frozenset(done))
     if isinstance(outcome, Acknowledged) and has:
@@ -288,7 +291,7 @@ def _caught_up(state: Replication, name: str, outcome: Outcome, known: frozenset
             everything = topic.all_published
             topic = topic.with_acknowledged(consumer.subscription, consumer.cluster, everything)
             topic = replace(topic, is_settled=True, is_quiet=False, closed={}, cut=_over(topic.cut))
-            state = state.with_consumer(name, replace(consumer, outstanding=()))
+            state = state.with_consumer(name, replace(consumer, unacknowledged=()))
             return Allowed(state.with_topic(consumer.topic, topic), ("REPL-12", "REPL-13"))
         case _:
             return Allowed(state)

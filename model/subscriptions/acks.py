@@ -1,4 +1,4 @@
-"""What an acknowledgment does to a subscription, and to what its consumers have outstanding."""
+"""What an acknowledgment does to a subscription, and to what its consumers have unacknowledged."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def overtaken(state: Consumption, key: Key, before: Cursor, positions: Iterable[
     for position in positions:
         was, is_now = (all(one.has(position) for one in states) for states in (before.possible, after))
         messages = messages_at(key[0], log, position)
-        if is_now and not was and not any(one in consumer.outstanding for consumer in consumers for one in messages):
+        if is_now and not was and not any(one in consumer.unacknowledged for consumer in consumers for one in messages):
             found.update(messages)
     return state.with_at_large(key, state.at_large.get(key, frozenset()).union(found))
 
@@ -92,21 +92,21 @@ def taken_from(
     state: Consumption, key: Key, touched: Iterable[Message] | None = None, *, by: str | None = None
 ) -> Consumption:
     """As :func:`no_longer_outstanding`, when a consumer, or an administrator (None), acknowledged what others have."""
-    after = no_longer_outstanding(state, key, touched)
+    after = no_longer_unacknowledged(state, key, touched)
     for name, consumer in list(state.of_subscription(key)):
         now = after.consumers[name]
-        if name != by and len(now.outstanding) < len(consumer.outstanding):
+        if name != by and len(now.unacknowledged) < len(consumer.unacknowledged):
             after = after.with_consumer(name, replace(now, is_outdone=True))
     return after
 
 
-def no_longer_outstanding(state: Consumption, key: Key, touched: Iterable[Message] | None = None) -> Consumption:
-    """What is acknowledged by now, whatever the state is, nobody has outstanding, and is not due.
+def no_longer_unacknowledged(state: Consumption, key: Key, touched: Iterable[Message] | None = None) -> Consumption:
+    """What is acknowledged by now, whatever the state is, nobody has unacknowledged, and is not due.
 
-    ``touched``: the messages that this may be true of since a moment ago; None: any that are outstanding or due.
+    ``touched``: the messages that this may be true of since a moment ago; None: any that are unacknowledged or due.
     """
     if touched is None:
-        held = [message for _, consumer in state.of_subscription(key) for message in consumer.outstanding]
+        held = [message for _, consumer in state.of_subscription(key) for message in consumer.unacknowledged]
         touched = [message for message in held if message[0] == key[0]]
         touched += state.due(key)
     possible = state.cursors[key].possible

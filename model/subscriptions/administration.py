@@ -10,7 +10,7 @@ from model.cursors import acked, cursor
 from model.cursors.acked import Acked
 from model.cursors.cursor import SLACK_MS, Ack, Interval, Persisting
 from model.cursors.log import Place, TopicLog
-from model.deviations import shown
+from model.deviations import requires
 from model.deviations.cursors import FLUSH_RATE_LIMITED, TERMINATED_LAST_LEDGER_NOT_SKIPPED
 from model.events import (
     AllReceived,
@@ -175,7 +175,7 @@ def disconnected(state: Consumption, key: Key) -> Consumption:
         if consumer.client == "wire":
             state = state.without_consumer(name)
         else:
-            rest = consumer.without(message for message in consumer.outstanding if message[0] == key[0])
+            rest = consumer.without(message for message in consumer.unacknowledged if message[0] == key[0])
             back = replace(rest, is_settled=False, may_repeat=True, is_back=False)
             state = state.with_consumer(name, back)
     return state.with_at_large(key, frozenset())
@@ -209,7 +209,7 @@ def _in_time(state: Consumption, key: Key, after_ms: float, persisting: Persisti
     )
     if after_ms > persisting.flush_ms + persisting.interval_ms + SLACK_MS:
         return Broken("ACK-08", because)
-    return shown(FLUSH_RATE_LIMITED, state, known, because, exercised=("ACK-08",))
+    return requires(FLUSH_RATE_LIMITED, state, known, because, exercised=("ACK-08",))
 
 
 def _taken_all(state: Consumption, key: Key, outcome: Outcome, at: Interval, known: frozenset[str]) -> Judged:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from model.deviations import shown
+from model.deviations import requires
 from model.deviations.cursors import NACK_BACKOFF_MISSING
 from model.events import RedeliveryTimes
 from model.judgement import Allowed, Broken
@@ -38,4 +38,4 @@ def came_back(state: S, told: RedeliveryTimes, known: frozenset[str]) -> Allowed
     )
     if any(after < told.first_ms - EARLY_MS for after in told.after_ms):
         return Broken("ACK-13", because)
-    return shown(NACK_BACKOFF_MISSING, state, known, because, exercised=("ACK-13",))
+    return requires(NACK_BACKOFF_MISSING, state, known, because, exercised=("ACK-13",))

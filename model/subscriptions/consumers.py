@@ -1,4 +1,4 @@
-"""Consumers as an observer holds them: what each has outstanding, and what may be on its way to it.
+"""Consumers as an observer holds them: what each has unacknowledged, and what may be on its way to it.
 
 The broker sends when it likes, and what it sent is learnt when it is received. So a message that is acknowledged by now
 may still come, if it was not when the consumer was last seen to have nothing under way.
@@ -26,7 +26,7 @@ SHARED: frozenset[SubscriptionType] = frozenset({"Shared", "Key_Shared"})
 """The kinds of subscriptions whose consumers share the messages."""
 
 Freed = Literal["failed", "left", "moved"]
-"""Why a message that was outstanding is to be delivered again: its consumer said that it failed, or is gone; or the
+"""Why a message that was unacknowledged is to be delivered again: its consumer said that it failed, or is gone; or the
 topic was moved, and with it all of them."""
 
 
@@ -34,7 +34,7 @@ topic was moved, and with it all of them."""
 class Consumer:
     """A consumer that is subscribed.
 
-    ``outstanding``: what it received and nobody acknowledged since; the keys of a map, because a set is copied whole
+    ``unacknowledged``: what it received and nobody acknowledged since; the keys of a map, because a set is copied whole
     for each message. ``seen``: by topic, what the state may have been the last time that nothing can have been on its
     way to the consumer. ``is_settled``: nothing is now.
     ``rewinds``: how often it may get everything again, in order, from now on: because it asked for it (as a single
@@ -52,7 +52,7 @@ class Consumer:
     kind: SubscriptionType
     client: Client
     seen: Map[str, frozenset[Acked]]
-    outstanding: Map[Message, None] = Map()
+    unacknowledged: Map[Message, None] = Map()
     is_settled: bool = True
     rewinds: int = 0
     may_repeat: bool = False
@@ -69,12 +69,14 @@ class Consumer:
         return tuple((topic, self.subscription) for topic in self.topics)
 
     def without(self, messages: Iterable[Message]) -> Consumer:
-        """The consumer when it has these outstanding no more."""
-        outstanding = self.outstanding.mutate()
+        """The consumer when it has these unacknowledged no more."""
+        unacknowledged = self.unacknowledged.mutate()
         for message in messages:
-            outstanding.pop(message, None)
-        return replace(self, outstanding=outstanding.finish())
+            unacknowledged.pop(message, None)
+        return replace(self, unacknowledged=unacknowledged.finish())
 
     def given(self, message: Message, *, is_late: bool = False) -> Consumer:
         """The consumer when it has this one as well; ``is_late``: others had acknowledged it, or have it too."""
-        return replace(self, outstanding=self.outstanding.set(message, None), is_outdone=self.is_outdone or is_late)
+        return replace(
+            self, unacknowledged=self.unacknowledged.set(message, None), is_outdone=self.is_outdone or is_late
+        )

@@ -1,7 +1,7 @@
 """What may be delivered, and what must be: the judgement of what a consumer received.
 
-A message may be delivered when it is not acknowledged and nobody has it outstanding (ACK-12). One that its consumer
-failed with, or that was outstanding at one that left, must come again (ACK-12, ACK-13); in the end everything must.
+A message may be delivered when it is not acknowledged and nobody has it unacknowledged (ACK-12). One that its consumer
+failed with, or that was unacknowledged at one that left, must come again (ACK-12, ACK-13); in the end everything must.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from immutables import Map
 from model.cursors import diagnosis
 from model.cursors.acked import Acked
 from model.cursors.cursor import Cursor
-from model.deviations import shown
+from model.deviations import requires
 from model.deviations.cursors import REPLAY_READ_OUTLIVES_CONSUMERS, SEND_IN_PROGRESS_CLEARED_EARLY
 from model.events import Delivery
 from model.judgement import Allowed, Broken
@@ -64,20 +64,20 @@ def _received_one(
     if consumer.kind == "Failover":
         state = _passed_on(state, key, name)
     if consumer.rewinds and _is_behind(message, consumer):
-        consumer = replace(consumer, outstanding=Map(), rewinds=consumer.rewinds - 1)
+        consumer = replace(consumer, unacknowledged=Map(), rewinds=consumer.rewinds - 1)
         state = state.with_consumer(name, consumer)
-    if message in state.replaying.get(key, frozenset()) and _is_outstanding(state, key, message):
+    if message in state.replaying.get(key, frozenset()) and _is_unacknowledged(state, key, message):
         return _replayed_once_more(state, key, name, message, known)
-    if invariant.may_be_replayed_twice(state, key, message) and _is_outstanding(state, key, message):
+    if invariant.may_be_replayed_twice(state, key, message) and _is_unacknowledged(state, key, message):
         after = invariant.with_come(state, key, message[1].position)
         after = _given(after, key, name, message, is_late=True)
         because = f"{name} received {state.words(message)}, which was unacknowledged at a consumer already"
-        return shown(SEND_IN_PROGRESS_CLEARED_EARLY, after, known, because)
+        return requires(SEND_IN_PROGRESS_CLEARED_EARLY, after, known, because)
     divided = invariant.divided(state, key, name, message)
     if divided is not None and divided.deviation not in known:
         return divided
     deviations = () if divided is None else (str(divided.deviation),)
-    if (twice := _outstanding_already(state, key, name, message)) is not None:
+    if (twice := _unacknowledged_already(state, key, name, message)) is not None:
         return twice
     at_large = state.at_large.get(key, frozenset())
     if message in at_large:
@@ -116,10 +116,10 @@ def _given(state: Consumption, key: Key, name: str, message: Message, *, is_late
     return membership.outdone(state, key, name, message[1].position) if is_counted else state
 
 
-def _is_outstanding(state: Consumption, key: Key, message: Message) -> bool:
-    """Whether somebody surely has a message outstanding: not one whose client may have asked for it once more."""
+def _is_unacknowledged(state: Consumption, key: Key, message: Message) -> bool:
+    """Whether somebody surely has a message unacknowledged: not one whose client may have asked for it once more."""
     return any(
-        message in consumer.outstanding
+        message in consumer.unacknowledged
         for _, consumer in state.of_subscription(key)
         if not consumer.asks_twice and not (consumer.may_repeat and consumer.client == "official")
     )
@@ -132,30 +132,30 @@ def _replayed_once_more(
     because = f"{name} received {state.words(message)}, which was unacknowledged at a consumer already"
     after = state.with_replaying(key, state.replaying[key] - {message})
     after = _given(after, key, name, message, is_late=True)
-    return shown(REPLAY_READ_OUTLIVES_CONSUMERS, after, known, because)
+    return requires(REPLAY_READ_OUTLIVES_CONSUMERS, after, known, because)
 
 
 def _is_behind(message: Message, consumer: Consumer) -> bool:
     """Whether a consumer that is given everything in order had this before, or something behind it."""
     topic, place = message
-    return any(other_topic == topic and other >= place for other_topic, other in consumer.outstanding)
+    return any(other_topic == topic and other >= place for other_topic, other in consumer.unacknowledged)
 
 
 def _passed_on(state: Consumption, key: Key, name: str) -> Consumption:
     """One consumer is the active one: what others had is its own by now."""
     for other, consumer in list(state.of_subscription(key)):
-        if other != name and consumer.outstanding:
-            state = state.with_consumer(other, replace(consumer, outstanding=Map(), rewinds=consumer.rewinds + 1))
+        if other != name and consumer.unacknowledged:
+            state = state.with_consumer(other, replace(consumer, unacknowledged=Map(), rewinds=consumer.rewinds + 1))
     return state
 
 
 @carries("ACK-12")
-def _outstanding_already(state: Consumption, key: Key, name: str, message: Message) -> Broken | None:
-    """A message is outstanding at one consumer at a time."""
+def _unacknowledged_already(state: Consumption, key: Key, name: str, message: Message) -> Broken | None:
+    """A message is unacknowledged at one consumer at a time."""
     if state.consumers[name].may_repeat:
         return None
     for other, consumer in state.of_subscription(key):
-        if message in consumer.outstanding and not consumer.may_repeat:
+        if message in consumer.unacknowledged and not consumer.may_repeat:
             has_failed = any(why == "failed" for why in state.due(key).values())
             rule = "ACK-13" if other == name and has_failed else "ACK-12"
             return Broken(rule, f"{name} received {state.words(message)}, which is unacknowledged at {other}")
@@ -185,7 +185,7 @@ def missed(state: Consumption, name: str) -> Broken | None:
         others = dict(state.of_subscription(key))
         if not all(other.is_settled or other_name == name for other_name, other in others.items()):
             continue
-        held = frozenset(message for other in others.values() for message in other.outstanding)
+        held = frozenset(message for other in others.values() for message in other.unacknowledged)
         due = [message for message in surely_left(state, key) if message not in held]
         if due:
             reasons = state.due(key)

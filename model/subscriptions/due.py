@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from immutables import Map
 
-from model.deviations import shown
+from model.deviations import requires
 from model.deviations.key_shared import (
     LEAVE_TRIGGERS_NO_READ,
     LOOK_AHEAD_SKIPS_REPLAY,
@@ -245,7 +245,7 @@ def _late(
         or (REPLAY_HASH_KEPT_AFTER_ACK if _share_a_hash(state, key, owed, keyed.passed) else None)
         or (LOOK_AHEAD_SKIPS_REPLAY if may_be_passed_over else None)
     )
-    return starved if deviation is None else shown(deviation, deviation, known, starved.because)
+    return starved if deviation is None else requires(deviation, deviation, known, starved.because)
 
 
 def _may_be_passed_over(state: Consumption, key: Key, outcome: DueReceived, owed: Mapping[Position, str]) -> bool:
@@ -375,7 +375,7 @@ def _open(state: Consumption, key: Key) -> Iterator[Open]:
     holders = {
         message[1].position: name
         for name, consumer in state.of_subscription(key)
-        for message in consumer.outstanding
+        for message in consumer.unacknowledged
         if message[0] == key[0]
     }
     for position in dict.fromkeys(place.position for _, place in surely_left(state, key)):

@@ -1,8 +1,8 @@
 """The invariant of Key_Shared (KEY-01), judged with every message that any consumer is given, in every machine.
 
-What is outstanding is what was delivered, is surely not acknowledged, and was not asked for again, at a consumer that
-is there. Two consumers that have messages of one key outstanding break the rule whatever the order was in which they
-came to have them, so nothing else needs to be known here.
+Unacknowledged at a consumer is what was delivered to it, is surely not acknowledged, and was not nacked, while the
+consumer is connected. Two consumers with unacknowledged messages of one key break the rule in whatever order they
+received them, so nothing else needs to be known here.
 
 A batch goes by its own key, which is that of its first message. Messages without a key have none in common, and a
 consumer that allows messages out of order gave the promise up.
@@ -52,13 +52,13 @@ def is_ordered(state: Consumption, key: Key) -> bool:
 
 @carries("KEY-01")
 def divided(state: Consumption, key: Key, name: str, message: Message) -> Broken | None:
-    """A consumer is given a message: no other consumer may have one of its key outstanding."""
+    """A consumer is given a message: no other consumer may have one of its key unacknowledged."""
     if not _keeps_keys(state, name) or (own := key_of(state, message)) is None:
         return None
     for other, consumer in state.of_subscription(key):
         if other == name or not _keeps_keys(state, other) or consumer.may_repeat:
             continue
-        for held in consumer.outstanding:
+        for held in consumer.unacknowledged:
             if held[0] == key[0] and key_of(state, held) == own and is_surely_left(state, key, held):
                 what = f"{name} received {state.words(message)} of key {own}"
                 because = f"{what} while {state.words(held)} of that key is unacknowledged at {other}"

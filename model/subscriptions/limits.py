@@ -23,7 +23,7 @@ def received(
     if len(consumer.topics) > 1 or not _is_known(consumer) or not _is_known(after.consumers[name]):
         return ()
     limit = before.topics[consumer.topics[0]].limits.unacknowledged if consumer.kind in SHARED else 0
-    had, has = len(consumer.outstanding), len(after.consumers[name].outstanding)
+    had, has = len(consumer.unacknowledged), len(after.consumers[name].unacknowledged)
     if limit and had >= limit and outcome.messages:
         given = f"is given {len(outcome.messages)} more"
         return Broken("SERVE-05", f"{name} has {had} unacknowledged messages, where {limit} are allowed, and {given}")
@@ -34,5 +34,5 @@ def received(
 
 
 def _is_known(consumer: Consumer) -> bool:
-    """Whether what is outstanding at a consumer is what the broker counts there."""
+    """Whether what is unacknowledged at a consumer is what the broker counts there."""
     return consumer.client == "wire" and not (consumer.is_outdone or consumer.asks_twice or consumer.may_repeat)

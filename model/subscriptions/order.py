@@ -48,7 +48,7 @@ def out_of_order(state: Consumption, key: Key, name: str, position: Position) ->
 
 def waiting(state: Consumption, key: Key) -> list[Message]:
     """The messages that are surely not acknowledged and that nobody has, in order."""
-    held = {message for _, consumer in state.of_subscription(key) for message in consumer.outstanding}
+    held = {message for _, consumer in state.of_subscription(key) for message in consumer.unacknowledged}
     return [message for message in surely_left(state, key) if message not in held]
 
 

@@ -12,7 +12,7 @@ from model.cursors.acked import Acked, acknowledge_all
 from model.cursors.cursor import Cursor, Interval, Moment, Persisting
 from model.cursors.info import PositionInfo, info_of, state_of
 from model.cursors.log import Place, TopicLog
-from model.deviations import DEVIATIONS, shown
+from model.deviations import DEVIATIONS, requires
 from model.deviations.cursors import (
     PARTIAL_BATCH_OFF_BACKLOG,
     RANGE_LIMIT_IGNORED_ON_UNLOAD,
@@ -25,7 +25,7 @@ from model.events import CursorRead, Delivery, StoredCursorRead
 from model.judgement import Allowed, Broken
 from model.rules.catalogue import carries
 from model.subscriptions import deliveries
-from model.subscriptions.acks import no_longer_outstanding
+from model.subscriptions.acks import no_longer_unacknowledged
 from model.subscriptions.consumers import SHARED, Key
 from model.subscriptions.left import upper
 from model.subscriptions.state import Consumption
@@ -72,7 +72,7 @@ def read(state: Consumption, key: Key, told: CursorRead, at: Interval, known: fr
     deviations += observed.deviations + counted.deviations + at_consumers
     state = state.with_cursor(key, settled(cursor, counted.state, at))
     if counted.state.possible != cursor.possible:
-        state = no_longer_outstanding(state, key)
+        state = no_longer_unacknowledged(state, key)
     return Allowed(state, exercised + tested, deviations)
 
 
@@ -98,10 +98,10 @@ def _counted(cursor: Cursor, key: Key, backlog: int, left: int, known: frozenset
     because = f"{key[1]} has {left} unacknowledged entries, but the stats show a backlog of {backlog}"
     begun = max(len(one.parts) for one in cursor.possible)
     if not cursor.durable and left - begun <= backlog < left:
-        return shown(PARTIAL_BATCH_OFF_BACKLOG, cursor, known, because)
+        return requires(PARTIAL_BATCH_OFF_BACKLOG, cursor, known, because)
     if backlog != max(0, left - cursor.miscounted):
         return Broken("SERVE-04", because)
-    return shown(RESET_MISCOUNTS_BACKLOG, cursor, known, because)
+    return requires(RESET_MISCOUNTS_BACKLOG, cursor, known, because)
 
 
 def settled(before: Cursor, cursor: Cursor, at: Interval) -> Cursor:
@@ -128,7 +128,7 @@ def _stays_behind(told: CursorRead, actual: Acked, log: TopicLog) -> Broken | No
 def _counted_at_consumers(
     state: Consumption, cursor: Cursor, told: CursorRead, known: frozenset[str]
 ) -> Broken | tuple[str, ...]:
-    """The messages that a broker counts at a consumer are those that are outstanding there; or the deviation met.
+    """The messages that a broker counts at a consumer are those that are unacknowledged there; or the deviation met.
 
     The document does not say when it ceases to count what others acknowledged meanwhile, so whoever had any of that is
     left out; and so is who asked for a message twice, of which it is not known whether it came for the last time.
@@ -140,11 +140,11 @@ def _counted_at_consumers(
         consumer = state.consumers.get(arrived.consumer)
         if consumer is None or consumer.client != "wire" or consumer.kind not in SHARED or len(consumer.topics) > 1:
             continue
-        if consumer.is_outdone or consumer.asks_twice or len(consumer.outstanding) == arrived.unacknowledged:
+        if consumer.is_outdone or consumer.asks_twice or len(consumer.unacknowledged) == arrived.unacknowledged:
             continue
-        because = f"{len(consumer.outstanding)} messages are unacknowledged at {arrived.consumer}"
+        because = f"{len(consumer.unacknowledged)} messages are unacknowledged at {arrived.consumer}"
         because = f"{because}, but the stats show {arrived.unacknowledged}"
-        if arrived.unacknowledged > len(consumer.outstanding):
+        if arrived.unacknowledged > len(consumer.unacknowledged):
             return Broken("SERVE-04", because)
         if UNACKED_COUNT_LOWERED_BY_ANY_ACK not in known:
             return DEVIATIONS[UNACKED_COUNT_LOWERED_BY_ANY_ACK].broken(because)

@@ -46,9 +46,9 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class Consumption:
-    """All of it. ``partitions``: of partitioned topics. ``freed``: by subscription, messages that were outstanding, are
-    not acknowledged and not yet delivered again, and why they are due. ``at_large``: messages that were acknowledged
-    while they may have been on their way to somebody, and nobody had them: a broker does not look again.
+    """All of it. ``partitions``: of partitioned topics. ``freed``: by subscription, messages that were unacknowledged,
+    are not acknowledged and not yet delivered again, and why they are due. ``at_large``: messages that were
+    acknowledged while they may have been on their way to somebody, and nobody had them: a broker does not look again.
     ``replaying``: messages that may have been read for replay when its last consumer left. ``keyed``: what is followed
     of Key_Shared ones.
     """
@@ -136,7 +136,7 @@ class Consumption:
         return replace(self, at_large=self.at_large.set(key, messages))
 
     def free(self, key: Key, messages: Iterable[Message], why: Freed) -> Consumption:
-        """Messages that were outstanding are due again."""
+        """Messages that were unacknowledged are due again."""
         return replace(self, freed=self.freed.set(key, self.due(key).update(dict.fromkeys(messages, why))))
 
     def taken(self, key: Key, messages: Iterable[Message]) -> Consumption:

@@ -14,7 +14,7 @@ from immutables import Map
 from model.cursors import cursor
 from model.cursors.cursor import Interval, Persisting
 from model.cursors.log import TopicLog, appended, key_of
-from model.deviations import shown
+from model.deviations import requires
 from model.deviations.cursors import LOST_ACK_FILTERS_REDELIVERY
 from model.events import (
     Acknowledged,
@@ -139,8 +139,8 @@ def _reopened(state: Consumption, topics: Sequence[str]) -> Consumption:
 
 
 def _without_consumers(state: Consumption, key: tuple[str, str]) -> Consumption:
-    outstanding = [m for _, one in state.of_subscription(key) for m in one.outstanding if m[0] == key[0]]
-    state = state.free(key, [*outstanding, *state.due(key)], "moved")
+    unacknowledged = [m for _, one in state.of_subscription(key) for m in one.unacknowledged if m[0] == key[0]]
+    state = state.free(key, [*unacknowledged, *state.due(key)], "moved")
     return disconnected(state.without_keyed(key), key)
 
 
@@ -229,7 +229,7 @@ def _may_rewind(state: Consumption, changed: Consumer) -> Consumption:
 
 
 def _left(state: Consumption, name: str, at: Interval, *, in_good_order: bool) -> Consumption:
-    """A consumer is gone; what it had outstanding is due to the others."""
+    """A consumer is gone; what it had unacknowledged is due to the others."""
     consumer = state.consumers.get(name)
     if consumer is None:
         return state
@@ -239,7 +239,7 @@ def _left(state: Consumption, name: str, at: Interval, *, in_good_order: bool) -
         flushes = in_good_order and consumer.is_back
         after = cursor.closed(before, name, state.log(key[0]), at) if flushes else cursor.crashed(before, name)
         state = state.with_cursor(key, after)
-        had = [message for message in consumer.outstanding if message[0] == key[0]]
+        had = [message for message in consumer.unacknowledged if message[0] == key[0]]
         state = membership.left(state.free(key, had, "left"), key, name, had)
         if not any(state.of_subscription(key)):
             state = _with_replay_under_way(state, key, consumer)
@@ -249,14 +249,14 @@ def _left(state: Consumption, name: str, at: Interval, *, in_good_order: bool) -
 
 
 def _came_back(state: Consumption, name: str) -> Consumption:
-    """A consumer was disconnected and is back: what it had outstanding is due, to it or to others."""
+    """A consumer was disconnected and is back: what it had unacknowledged is due, to it or to others."""
     consumer = state.consumers.get(name)
     if consumer is None:
         return state
-    back = replace(consumer, outstanding=Map(), is_settled=False, may_repeat=True, is_back=False)
+    back = replace(consumer, unacknowledged=Map(), is_settled=False, may_repeat=True, is_back=False)
     state = state.with_consumer(name, back)
     for key in consumer.keys:
-        state = state.free(key, [message for message in consumer.outstanding if message[0] == key[0]], "left")
+        state = state.free(key, [message for message in consumer.unacknowledged if message[0] == key[0]], "left")
         if [other for other, _ in state.of_subscription(key)] == [name]:
             state = state.free(key, state.due(key), "left")  # meanwhile there was none, as in _left
     return _may_rewind(state, consumer)
@@ -338,7 +338,7 @@ def _starved(state: Consumption, name: str, outcome: Starved, known: frozenset[s
     if consumer.is_back or not any(state.cursors[key].held_back.get(name) for key in consumer.keys):
         is_of_others = any(state.due(key) for key in consumer.keys)
         return Broken("ACK-12" if is_of_others else "SERVE-03", because)
-    return shown(LOST_ACK_FILTERS_REDELIVERY, state, known, because)
+    return requires(LOST_ACK_FILTERS_REDELIVERY, state, known, because)
 
 
 def _failed(state: Consumption, name: str, messages: Sequence[Delivery] | None) -> Consumption:
@@ -347,14 +347,14 @@ def _failed(state: Consumption, name: str, messages: Sequence[Delivery] | None) 
     mine: list[Message] = []
     named = [found for one in messages or () if (found := state.place_of(consumer, one)) is not None]
     if messages is None:
-        mine = list(consumer.outstanding)
+        mine = list(consumer.unacknowledged)
     elif consumer.kind in ("Exclusive", "Failover"):
         topics = {topic for topic, _ in named}  # a single active consumer gets everything of a topic again, in order
-        mine = [message for message in consumer.outstanding if message[0] in topics]
+        mine = [message for message in consumer.unacknowledged if message[0] in topics]
     else:
         for topic, place in named:
             mine += messages_at(topic, state.log(topic), place.position)  # the broker knows entries only
-    due = [message for message in mine if message in consumer.outstanding]
+    due = [message for message in mine if message in consumer.unacknowledged]
     is_quiet = consumer.is_settled or _is_gathered(state, consumer)
     consumer = replace(
         consumer.without(due),

@@ -34,7 +34,7 @@ class Pick:
 
 
 @dataclass(slots=True)
-class Lane:
+class ProducerPlan:
     """What was sent by one producer name to one topic: the entries, and the highest id."""
 
     highest: int = 0
@@ -56,7 +56,7 @@ class Plan:
     """The plan of one example."""
 
     sessions: list[PlannedSession] = field(default_factory=list)
-    lanes: dict[tuple[str, str], Lane] = field(default_factory=dict)
+    producers: dict[tuple[str, str], ProducerPlan] = field(default_factory=dict)
     _messages: int = 0
     _sessions: int = 0
 
@@ -75,19 +75,21 @@ class Plan:
 
     def entries(self, session: PlannedSession, picks: Sequence[Pick]) -> tuple[Entry, ...]:
         """The entries that these picks come to for this session."""
-        return tuple(self._entry(self.lanes.setdefault((session.topic, session.producer), Lane()), p) for p in picks)
+        return tuple(
+            self._entry(self.producers.setdefault((session.topic, session.producer), ProducerPlan()), p) for p in picks
+        )
 
-    def _entry(self, lane: Lane, pick: Pick) -> Entry:
-        if pick.again and lane.entries:
-            return lane.entries[-min(pick.again, len(lane.entries))]
-        first = max(1, lane.highest + 1 + pick.offset)
-        entry = Entry(tuple(self._message(lane, first + i, about_old=pick.about_old) for i in range(pick.size)))
-        lane.highest = max(lane.highest, entry.highest)
-        lane.entries.append(entry)
+    def _entry(self, producer: ProducerPlan, pick: Pick) -> Entry:
+        if pick.again and producer.entries:
+            return producer.entries[-min(pick.again, len(producer.entries))]
+        first = max(1, producer.highest + 1 + pick.offset)
+        entry = Entry(tuple(self._message(producer, first + i, about_old=pick.about_old) for i in range(pick.size)))
+        producer.highest = max(producer.highest, entry.highest)
+        producer.entries.append(entry)
         return entry
 
-    def _message(self, lane: Lane, sequence_id: int, *, about_old: bool) -> Message:
-        if about_old and lane.entries:
-            return Message(sequence_id, lane.entries[0].messages[0].business_id)
+    def _message(self, producer: ProducerPlan, sequence_id: int, *, about_old: bool) -> Message:
+        if about_old and producer.entries:
+            return Message(sequence_id, producer.entries[0].messages[0].business_id)
         self._messages += 1
         return Message(sequence_id, f"b{self._messages}")

@@ -2,9 +2,10 @@
 
 Every other entry of one topic is acknowledged, so a cursor has as many ranges as acknowledgments. What is measured then
 fills a gap between two ranges. The model is asked for the bare change of a state, for the judgement of an operation as
-the lockstep asks for it (with all of those entries outstanding at one consumer), and for the judgement of a cursor that
-was read. The broker is asked by the wire client, with a receipt, and read as the performer reads it. It is no test: a
-slow day fails nothing; ``tests/model/cursors/test_many_ranges.py`` pins, without a clock, that the cost does not grow.
+the lockstep asks for it (with all of those entries unacknowledged at one consumer), and for the judgement of a cursor
+that was read. The broker is asked by the wire client, with a receipt, and read as the performer reads it. It is no
+test: a slow day fails nothing; ``tests/model/cursors/test_many_ranges.py`` pins, without a clock, that the cost does
+not grow.
 
     python -m tests.quality.ranges [--broker 4.0.8 | none] [--ranges 10 --ranges 1000 --ranges 100000]
 """
@@ -106,14 +107,14 @@ def gaps(log: TopicLog, ranges: int) -> list[Position]:
 
 
 def subscribed(log: TopicLog) -> Example:
-    """A subscription with one consumer, which has everything outstanding."""
+    """A subscription with one consumer, which has everything unacknowledged."""
     start = cursor.created(Acked(), Interval(0.0, 0.0))
     consumption = Consumption().with_topic(TOPIC, Followed(log, Persisting(1000.0, 2000.0))).with_cursor(KEY, start)
     consumer = Consumer((TOPIC,), SUBSCRIPTION, "Shared", "wire", seen=Map())
-    held = consumer.outstanding.mutate()
+    held = consumer.unacknowledged.mutate()
     for place in log.places.values():
         held[TOPIC, place] = None
-    consumer = replace(consumer, outstanding=held.finish())
+    consumer = replace(consumer, unacknowledged=held.finish())
     return Example(consumption=consumption.with_consumer(CONSUMER, consumer))
 
 

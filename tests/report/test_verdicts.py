@@ -115,7 +115,7 @@ def test_a_known_deviation_that_was_tolerated_is_told_apart() -> None:
     judged = judge(*run(BOTH, example(deviations=3), example(deviations=4)), known=True)
     verdict = of(judged, "DEDUP-03")
     assert isinstance(verdict, Deviated)
-    assert (verdict.deviation, verdict.sightings) == (QUIRK.name, {QUIRK.name: 7})
+    assert (verdict.deviation, verdict.occurrences) == (QUIRK.name, {QUIRK.name: 7})
     assert (judged.exit_status, judged.unseen) == (0, ())
 
 

@@ -193,7 +193,7 @@ def _violations(account: Account, folder: Path) -> Iterable[_Violation]:
 
 def _deviations(verdict: Contradicted, account: Account) -> Iterable[KnownDeviation]:
     found = [verdict.deviation] if verdict.deviation is not None else []
-    for name in dict.fromkeys([*found, *verdict.sightings]):
+    for name in dict.fromkeys([*found, *verdict.occurrences]):
         deviation = account.deviation(name)
         if deviation is not None:
             yield deviation

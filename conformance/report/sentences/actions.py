@@ -12,7 +12,7 @@ from typing import assert_never
 from conformance.report.sentences import key_shared, network, replication
 from conformance.report.sentences.consumption import deed
 from conformance.report.sentences.lists import count, joined, times
-from conformance.report.sentences.participants import BROKER, CLIENTS, SUITE, Cast, at_cluster
+from conformance.report.sentences.participants import BROKER, CLIENTS, SUITE, Participants, at_cluster
 from model.cluster_operations import ReplicationOperation
 from model.failpoints import FAILPOINTS
 from model.operations import (
@@ -61,21 +61,21 @@ _MEANWHILE: dict[Meanwhile, str] = {
 }
 
 
-def who_did_what(operation: AnyOperation, cast: Cast) -> tuple[str, str, str]:
+def who_did_what(operation: AnyOperation, participants: Participants) -> tuple[str, str, str]:
     """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
     if isinstance(operation, CursorOperation):
-        return deed(operation, cast)
+        return deed(operation, participants)
     if isinstance(operation, KeyOperation):
-        return key_shared.deed(operation, cast)
+        return key_shared.deed(operation, participants)
     if isinstance(operation, NetworkOperation):
         return network.deed(operation)
     if isinstance(operation, ReplicationOperation):
         return replication.deed(operation)
     match operation:
         case OpenProducer(session=session) | CloseProducer(session=session) | CrashProducer(session=session):
-            return session, cast.producer(session), _deed_of_producer(operation)
+            return session, participants.producer(session), _deed_of_producer(operation)
         case Send(session=session):
-            return session, cast.producer(session), _deed_of_producer(operation)
+            return session, participants.producer(session), _deed_of_producer(operation)
         case StartSource(source=source) | FinishSource(source=source) | CrashSource(source=source):
             return f"source {source}", f"source {source}", _deed_of_source(operation)
         case Consume(consumer=consumer):

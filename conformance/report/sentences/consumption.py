@@ -11,7 +11,7 @@ from typing import assert_never
 
 from conformance.report.sentences.lists import count, joined, times
 from conformance.report.sentences.network import in_words
-from conformance.report.sentences.participants import SUITE, Cast
+from conformance.report.sentences.participants import SUITE, Participants
 from model.events import (
     Acknowledged,
     AllReceived,
@@ -77,16 +77,16 @@ CursorRequest = (
 """What the suite asks for one cursor."""
 
 
-def deed(operation: CursorOperation, cast: Cast) -> tuple[str, str, str]:
+def deed(operation: CursorOperation, participants: Participants) -> tuple[str, str, str]:
     """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
     match operation:
         case Subscribe() | CloseConsumer() | CrashConsumer() | Receive() | Acknowledge() | AckById():
-            return operation.consumer, cast.consumer(operation.consumer), _deed_of_consumer(operation)
+            return operation.consumer, participants.consumer(operation.consumer), _deed_of_consumer(operation)
         case Nack() | Seek() | CutConnection():
-            return operation.consumer, cast.consumer(operation.consumer), _deed_of_consumer(operation)
+            return operation.consumer, participants.consumer(operation.consumer), _deed_of_consumer(operation)
         case CutDuring(doing, fault):
             does = f"{_deed_of_consumer(doing)} while the network is to {in_words(fault)}, and then disconnects"
-            return doing.consumer, cast.consumer(doing.consumer), does
+            return doing.consumer, participants.consumer(doing.consumer), does
         case ReceiveAll(topic=topic, subscription=subscription, kind=kind):
             left = f"the backlog of subscription {subscription} ({kind}) of topic {topic}"
             return SUITE, "the suite", f"disconnects all consumers, and receives {left} without acks"

@@ -6,17 +6,17 @@ from typing import assert_never
 
 from conformance.report.sentences.consumption import messages_in_words
 from conformance.report.sentences.lists import count, joined
-from conformance.report.sentences.participants import SUITE, Cast
+from conformance.report.sentences.participants import SUITE, Participants
 from model.events import ConsumerRead, DueReceived
 from model.subscription_operations import KeyOperation, Permit, ReceiveDue
 
 
-def deed(operation: KeyOperation, cast: Cast) -> tuple[str, str, str]:
+def deed(operation: KeyOperation, participants: Participants) -> tuple[str, str, str]:
     """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
     match operation:
         case Permit(consumer=consumer, count=number):
             permits = count(number, "more message", "more messages")
-            return consumer, cast.consumer(consumer), f"gives the broker permits for {permits}"
+            return consumer, participants.consumer(consumer), f"gives the broker permits for {permits}"
         case ReceiveDue(topic=topic, subscription=subscription):
             return (
                 SUITE,

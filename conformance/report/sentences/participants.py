@@ -26,7 +26,7 @@ def at_cluster(cluster: str | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class Participants:
     """How each session was opened, and each consumer subscribed, so far in a history that is told step by step."""
 
     sessions: dict[str, OpenProducer] = field(default_factory=dict)

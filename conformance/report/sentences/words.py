@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from conformance.history.document import History, Step
 from conformance.report.sentences.actions import who_did_what
-from conformance.report.sentences.participants import BROKER, SUITE, Cast
+from conformance.report.sentences.participants import BROKER, SUITE, Participants
 from conformance.report.sentences.results import Result, Tone, results, told_late, unexpected_in_words
 
 
@@ -57,11 +57,11 @@ class LeftOut:
 
 def explain(history: History) -> tuple[Telling, ...]:
     """Tell every step of a history, in its order."""
-    cast = Cast()
+    participants = Participants()
     told = []
     for number, step in enumerate(history.steps, start=1):
-        cast.meet(step.operation)
-        told.append(_telling(number, step, cast))
+        participants.meet(step.operation)
+        told.append(_telling(number, step, participants))
     return tuple(told)
 
 
@@ -82,8 +82,8 @@ def actors(tellings: Iterable[Telling | LeftOut]) -> tuple[str, ...]:
     return (*(actor for actor in seen if actor not in last), *last)
 
 
-def _telling(number: int, step: Step, cast: Cast) -> Telling:
-    actor, subject, did = who_did_what(step.operation, cast)
+def _telling(number: int, step: Step, participants: Participants) -> Telling:
+    actor, subject, did = who_did_what(step.operation, participants)
     return Telling(
         step=number,
         actor=actor,

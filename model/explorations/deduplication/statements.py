@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from model.deduplication import reference as broker
 from model.deduplication.producer_state import NONE, UNKNOWN_STATUS
-from model.deduplication.reference import Judgement, Told, Topic
+from model.deduplication.reference import Judgement, SessionAnswer, Topic
 from model.events import Duplicate, Refused, Stored
 from model.explorations.deduplication.world import Setup, Step, World
 from model.explore import Always, EveryStep
@@ -134,14 +134,14 @@ def _confirmed_is_stored(before: World, step: Step, after: World) -> bool:
     return all(_is_stored(after.topic, _producer_of(before.topic, told), told) for told in step.told)
 
 
-def _is_stored(topic: Topic, producer: str, told: Told) -> bool:
+def _is_stored(topic: Topic, producer: str, told: SessionAnswer) -> bool:
     if not isinstance(told.answer, Stored | Duplicate):
         return True
     stored = stored_ids(topic, producer)
     return all(message.sequence_id in stored for message in told.entry.messages)
 
 
-def _producer_of(topic: Topic, told: Told) -> str:
+def _producer_of(topic: Topic, told: SessionAnswer) -> str:
     return topic.producer_of(told.session)
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from model.deduplication import reference as broker
 from model.deduplication import reference_producer as client
 from model.deduplication.producer_state import UNKNOWN_STATUS
-from model.deduplication.reference import Heard, Snapshot, Topic
+from model.deduplication.reference import SessionAnswers, Snapshot, Topic
 from model.deduplication.reference_producer import Producer, Source
 from model.deduplication.variants import DOCUMENT, Variant
 from model.events import Duplicate, LoggedEntry, Opened, Refused
@@ -83,7 +83,7 @@ class Step(Struct, frozen=True, gc=False):
     words: str
     producer: str = ""
     entry: Entry | None = None
-    told: Heard = ()
+    told: SessionAnswers = ()
     learned: int | None = None
 
     def __str__(self) -> str:
@@ -161,7 +161,7 @@ def sends(setup: Setup, world: World, producer: Producer) -> Next:
         yield Step(kind, words, producer=producer.name, entry=entry, told=told), after
 
 
-def outcome_of_send(topic: Topic, told: Heard) -> tuple[str, str]:
+def outcome_of_send(topic: Topic, told: SessionAnswers) -> tuple[str, str]:
     """The kind of a send, by what came of it, and in words."""
     if not told:
         return ("new", "it is new") if topic.snapshot is not None else ("unjudged", "it is not judged")
@@ -176,7 +176,7 @@ def outcome_of_send(topic: Topic, told: Heard) -> tuple[str, str]:
             raise AssertionError(f"{told[0].answer} is no answer to give at once")
 
 
-def hear(world: World, told: Heard) -> World:
+def hear(world: World, told: SessionAnswers) -> World:
     """The producers hear what they are told."""
     for message in told:
         listener = world.producer(message.session)
@@ -233,7 +233,9 @@ def completions(world: World) -> Next:
         yield completion(world, broker.complete_next_write_during_snapshot, during)
 
 
-def completion(world: World, complete: Callable[[Topic], tuple[Topic, Heard]], aside: str) -> tuple[Step, World]:
+def completion(
+    world: World, complete: Callable[[Topic], tuple[Topic, SessionAnswers]], aside: str
+) -> tuple[Step, World]:
     """The oldest write completes in this way."""
     write = world.topic.in_flight[0]
     topic, told = complete(world.topic)
@@ -260,7 +262,7 @@ def failures(world: World) -> Next:
     yield step, _after_writes(replace(world, failures=left), topic, told)
 
 
-def _after_writes(world: World, topic: Topic, told: Heard) -> World:
+def _after_writes(world: World, topic: Topic, told: SessionAnswers) -> World:
     """The producers hear, and those that the topic disconnected notice."""
     world = hear(replace(world, topic=topic), told)
     open_names = {name for _, name in topic.sessions}

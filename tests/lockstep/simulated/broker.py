@@ -236,7 +236,7 @@ class SimulatedBroker:
             hosted.dooms.append(any(self.fires(connection.topic, kind) for kind in WRITE_FAILURES))
         self._tell(told)
 
-    def _tell(self, told: reference.Heard, *, for_certain: bool = False) -> None:
+    def _tell(self, told: reference.SessionAnswers, *, for_certain: bool = False) -> None:
         for message in told:
             for connection in self._connections:
                 if connection.name == message.session:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from model.chunking import dispatching, producing, receiving, sending, storing
-from model.chunking.receiving import fresh_lanes, held_against, met
+from model.chunking.receiving import compared, fresh_lanes, met
 from model.chunking.state import Asked, Chunking, Consumer, Moved, Producer, Subscription, Topic
 from model.deviations.chunking import (
     CHUNK_ASSIGNED_BEYOND_PERMITS,
@@ -182,16 +182,16 @@ def test_a_confirmed_message_is_complete_in_the_log() -> None:
 
 
 def consumer(*, pending: int = 0, acks_discarded: bool = False) -> Consumer:
-    lanes = fresh_lanes(pending=pending, acks_discarded=acks_discarded)
-    return Consumer(topic="t", subscription="s", kind="Exclusive", lanes=lanes)
+    hypotheses = fresh_lanes(pending=pending, acks_discarded=acks_discarded)
+    return Consumer(topic="t", subscription="s", kind="Exclusive", hypotheses=hypotheses)
 
 
 def received(passed: tuple[ConsumerCommand, ...], got: str, *, pending: int = 0) -> tuple[str, ...] | str:
     """The deviations that explain what was received, given what was sent, or the rule that is broken."""
     one = consumer(pending=pending)
-    one = replace(one, lanes=met(one.lanes, passed))
-    found = held_against("c", one, given(got), digests("abcx"))
-    return found.rule if isinstance(found, Broken) else found[0].lanes[0].deviations
+    one = replace(one, hypotheses=met(one.hypotheses, passed))
+    found = compared("c", one, given(got), digests("abcx"))
+    return found.rule if isinstance(found, Broken) else found[0].hypotheses[0].deviations
 
 
 @pytest.mark.parametrize(
@@ -319,10 +319,10 @@ def test_a_last_chunk_without_a_consumer_is_a_deviation_only_where_one_of_severa
 
 def test_both_hypotheses_about_a_consumer_are_kept_until_one_is_ruled_out() -> None:
     one = consumer()
-    one = replace(one, lanes=met(one.lanes, dispatched("a0/2 a1/2")))
-    found = held_against("c", one, given("a@1"), digests("a"))
+    one = replace(one, hypotheses=met(one.hypotheses, dispatched("a0/2 a1/2")))
+    found = compared("c", one, given("a@1"), digests("a"))
     assert not isinstance(found, Broken)
-    assert [lane.deviations for lane in found[0].lanes] == list(receiving.WAYS)
+    assert [hypothesis.deviations for hypothesis in found[0].hypotheses] == list(receiving.WAYS)
 
 
 def needed(*passed: ConsumerCommand) -> str | None:

@@ -70,7 +70,7 @@ def lookups_of_one_ack(ranges: int, monkeypatch: pytest.MonkeyPatch) -> int:
         example = acknowledged(example, log, hole, 1.0)
     (state,) = example.consumption.cursors[KEY].possible
     assert state.has(hole)
-    assert (KEY[0], Place(hole)) not in example.consumption.consumers["c"].outstanding
+    assert (KEY[0], Place(hole)) not in example.consumption.consumers["c"].unacknowledged
     return lookups.count
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from model.deduplication import topic_observer
 from model.deduplication.answers import hand_out
-from model.deduplication.producer_state import NONE, Circumstances, Lane
+from model.deduplication.producer_state import NONE, Circumstances, ProducerState
 from model.deduplication.topic_observer import TopicView
 from model.events import Answer, LoggedEntry
 from model.judgement import Allowed, Broken
@@ -44,8 +44,8 @@ class Beside:
     _views: dict[int, tuple[object, Producers]] = field(default_factory=dict)
 
     def of(self, view: TopicView) -> Producers:
-        """The reference states of a topic; a view that changes otherwise keeps its lanes, and these."""
-        _, producers = self._views.get(id(view.lanes), (None, {}))
+        """The reference states of a topic; a view that changes otherwise keeps its states, and these."""
+        _, producers = self._views.get(id(view.states), (None, {}))
         return producers
 
     def judges(self, name: str, judge: Judge, update: Callable[..., Producers]) -> Judge:
@@ -76,7 +76,7 @@ class Beside:
 
     def keep(self, view: TopicView, producers: Producers) -> None:
         """Store these as the reference states of a view."""
-        self._views[id(view.lanes)] = view.lanes, producers
+        self._views[id(view.states)] = view.states, producers
 
 
 def watched(monkeypatch: pytest.MonkeyPatch) -> Beside:
@@ -93,10 +93,10 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Beside:
     for name, update in updates.items():
         judge: Judge = getattr(topic_observer, name)
         monkeypatch.setattr(topic_observer, name, beside.judges(name, judge, update))
-    on_each_lane = TopicView.on_each_lane
+    on_each_state = TopicView.on_each_state
 
-    def exposing(view: TopicView, change: Callable[[Lane], Iterable[Lane]]) -> TopicView:
-        after, before = on_each_lane(view, change), beside.of(view)
+    def exposing(view: TopicView, change: Callable[[ProducerState], Iterable[ProducerState]]) -> TopicView:
+        after, before = on_each_state(view, change), beside.of(view)
         exposed = before and {name: reference_states.exposed(states) for name, states in before.items()}
         beside.keep(after, exposed)
         return after
@@ -136,7 +136,7 @@ def _opened(view: TopicView, before: Mapping[str, States], producer: str, last_s
 
 
 def _moved(view: TopicView, before: Mapping[str, States]) -> Producers:
-    is_crowded = len(view.lanes) > view.snapshot_room
+    is_crowded = len(view.states) > view.snapshot_room
     return {n: reference_states.loaded(states, may_be_forgotten=is_crowded) for n, states in before.items()}
 
 
@@ -145,7 +145,7 @@ def _switched(_: TopicView, before: Mapping[str, States], *, on: bool) -> Produc
 
 
 def _log_read(view: TopicView, before: Mapping[str, States], entries: Sequence[LoggedEntry]) -> Producers:
-    by_producer = {name: [one for one in entries if one.producer == name] for name in view.lanes}
+    by_producer = {name: [one for one in entries if one.producer == name] for name in view.states}
     return {name: reference_states.read_back(_states(view, before, name), found) for name, found in by_producer.items()}
 
 
@@ -153,8 +153,8 @@ def _snapshot_read(
     view: TopicView, before: Mapping[str, States], position: Position, producers: Mapping[str, int]
 ) -> Producers:
     after = dict(before)
-    for name in dict.fromkeys([*view.lanes, *producers]):
-        if name in producers or len(view.lanes) <= view.snapshot_room:
+    for name in dict.fromkeys([*view.states, *producers]):
+        if name in producers or len(view.states) <= view.snapshot_room:
             states = _states(view, before, name)
             after[name] = reference_states.in_snapshot(states, producers.get(name, NONE), position)
     return after

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.deduplication.reference import Heard, Topic, complete_next_write, new_topic, open_producer, send
+from model.deduplication.reference import SessionAnswers, Topic, complete_next_write, new_topic, open_producer, send
 from model.vocabulary import Entry, Message
 
 
@@ -28,7 +28,7 @@ def store(topic: Topic, producer: str, *ids: int) -> Topic:
     return topic
 
 
-def answers(heard: Heard) -> list[object]:
+def answers(heard: SessionAnswers) -> list[object]:
     """The answers, without their receivers."""
     return [message.answer for message in heard]
 

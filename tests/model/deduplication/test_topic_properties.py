@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from model.deduplication import reference as broker
 from model.deduplication.producer_state import NONE
-from model.deduplication.reference import Heard, Snapshot, Topic
+from model.deduplication.reference import SessionAnswers, Snapshot, Topic
 from model.events import Duplicate, Stored
 from model.vocabulary import Entry
 from tests.model.deduplication.entries import entry, stored_ids
@@ -34,7 +34,7 @@ class TopicHistory:
     snapshots: list[Snapshot] = field(default_factory=list)
     confirmed: list[tuple[str, Entry]] = field(default_factory=list)
 
-    def hear(self, heard: Heard) -> None:
+    def hear(self, heard: SessionAnswers) -> None:
         for message in heard:
             if isinstance(message.answer, Stored | Duplicate):
                 self.confirmed.append((message.session, message.entry))

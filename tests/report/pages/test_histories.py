@@ -9,14 +9,14 @@ import pytest
 
 from conformance.pipeline.files.reading import Files
 from conformance.pipeline.summary import Summary
-from conformance.pipeline.verdict import Broken, Shown, Verification
+from conformance.pipeline.verdict import Broken, ReportedCase, Verification
 from conformance.report.pages import histories
 from conformance.report.pages.plots import duration, ticks
 from conformance.verdicts import Held
 from model.rules.catalogue import RULES
 from tests.history.samples import event_as_row
 
-CASE = Shown(
+CASE = ReportedCase(
     invariant="lost",
     run="one",
     cluster="",
