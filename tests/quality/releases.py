@@ -38,7 +38,6 @@ class _Verdicts(msgspec.Struct):
     """The part of ``--json`` that is written down."""
 
     date: str
-    release: str
     clients: dict[str, str]
     exit_status: int
     operations: int

@@ -36,7 +36,10 @@ _BINDINGS: Final = {"1": "log4j-slf4j-impl", "2": "log4j-slf4j2-impl"}
 """What connects SLF4J to Log4j, by SLF4J's major version."""
 
 _UNKNOWN_CONFIGURATION: Final = """\
-# The configuration file of this release is not published: the defaults of its code count, on a single bookie.
+# The configuration file of this release is not published. The defaults of its code count, but for these settings, which
+# every release's standalone.conf has, too: one bookie, and no other broker.
+metadataStoreUrl=
+loadBalancerEnabled=false
 managedLedgerDefaultEnsembleSize=1
 managedLedgerDefaultWriteQuorum=1
 managedLedgerDefaultAckQuorum=1
