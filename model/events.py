@@ -320,6 +320,12 @@ class CursorRead(Outcome, frozen=True):
     written: int = 0
 
 
+class MessagePeeked(Outcome, frozen=True):
+    """The position of a subscription's unacknowledged entry; None if it has fewer entries."""
+
+    position: Position | None
+
+
 class StoredCursorRead(Outcome, frozen=True):
     """A cursor in the metadata store: its position, or (None) only a reference to the cursor's ledger."""
 
@@ -441,6 +447,7 @@ CursorOutcome = (
     | RedeliveryRequested
     | RedeliveryTimes
     | CursorRead
+    | MessagePeeked
     | StoredCursorRead
     | Persisted
     | NotPersisted

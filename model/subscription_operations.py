@@ -72,6 +72,14 @@ class ReadCursor(Operation, frozen=True):
     subscription: str
 
 
+class PeekMessage(Operation, frozen=True):
+    """Read the ``nth`` unacknowledged entry of a subscription, counted from 1, through the admin API. MessagePeeked."""
+
+    topic: str
+    subscription: str
+    nth: int
+
+
 class ReadStoredCursor(Operation, frozen=True):
     """Read a subscription's cursor from the metadata store. StoredCursorRead."""
 
@@ -242,17 +250,23 @@ class CutConnection(Operation, frozen=True):
     consumer: str
 
 
-SubscriptionOperation = (
-    CreateSubscription
-    | DeleteSubscription
+CursorRequest = (
+    DeleteSubscription
     | Skip
     | SkipAll
     | Expire
     | ResetCursor
     | ReadCursor
+    | PeekMessage
     | ReadStoredCursor
     | AwaitPersisted
     | ReceiveAll
+)
+"""What the suite requests for a subscription that exists."""
+
+SubscriptionOperation = (
+    CreateSubscription
+    | CursorRequest
     | Subscribe
     | CloseConsumer
     | CrashConsumer

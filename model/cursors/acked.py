@@ -202,7 +202,7 @@ def skip_before_last_ledger(state: Acked, log: TopicLog, count: int) -> Acked:
     last = _nth_unacknowledged(state, log, count)
     if last is None or last.ledger != log.last.ledger:
         return skip(state, log, count)
-    return _up_to(state, log, log.at_or_before(Position(last.ledger, -1)))
+    return _up_to(state, log, log.before_last_ledger)
 
 
 def _nth_unacknowledged(state: Acked, log: TopicLog, count: int) -> Position | None:

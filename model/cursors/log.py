@@ -82,6 +82,11 @@ class TopicLog:
         following = bisect_right(self.ledgers, position.ledger)
         return Position(self.ledgers[following], 0) if following < len(self.ledgers) else None
 
+    @property
+    def before_last_ledger(self) -> Position:
+        """The last entry before the last ledger."""
+        return self.at_or_before(Position(self.last.ledger, -1))
+
     def at_or_before(self, position: Position) -> Position:
         """The last entry at or before a position; before all others where there is none."""
         if (count := self.counts.get(position.ledger, 0)) and position.entry >= 0:

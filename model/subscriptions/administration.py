@@ -18,6 +18,7 @@ from model.events import (
     CursorReset,
     Done,
     Expired,
+    MessagePeeked,
     NotPersisted,
     Persisted,
     Refused,
@@ -32,8 +33,10 @@ from model.rules.catalogue import carries
 from model.subscription_operations import (
     AwaitPersisted,
     CreateSubscription,
+    CursorRequest,
     DeleteSubscription,
     Expire,
+    PeekMessage,
     ReadCursor,
     ReadStoredCursor,
     ReceiveAll,
@@ -52,20 +55,6 @@ Judged = Allowed[Consumption] | Broken
 WAITED_MS = 500.0
 """An operation that waits and takes less had nothing to wait for."""
 
-OnSubscription = (
-    CreateSubscription
-    | DeleteSubscription
-    | Skip
-    | SkipAll
-    | Expire
-    | ResetCursor
-    | ReadCursor
-    | ReadStoredCursor
-    | AwaitPersisted
-    | ReceiveAll
-)
-"""What names a topic and a subscription."""
-
 
 def beginning(log: TopicLog, start: Start) -> Acked:
     """The state of a new subscription."""
@@ -73,7 +62,11 @@ def beginning(log: TopicLog, start: Start) -> Acked:
 
 
 def administered(
-    state: Consumption, operation: OnSubscription, outcome: Outcome, at: Interval, known: frozenset[str]
+    state: Consumption,
+    operation: CreateSubscription | CursorRequest,
+    outcome: Outcome,
+    at: Interval,
+    known: frozenset[str],
 ) -> Judged:
     """What an operation on a subscription leaves possible."""
     key = (operation.topic, operation.subscription)
@@ -97,6 +90,12 @@ def administered(
             return Allowed(set_to(state, [key], outcome.to, at) if isinstance(outcome, CursorReset) else state)
         case ReadCursor():
             return reading.read(state, key, outcome, at, known) if isinstance(outcome, CursorRead) else Allowed(state)
+        case PeekMessage(nth=nth):
+            return (
+                reading.peeked(state, key, nth, outcome, known)
+                if isinstance(outcome, MessagePeeked)
+                else Allowed(state)
+            )
         case ReadStoredCursor():
             return (
                 Allowed(state)

@@ -151,8 +151,11 @@ def _passed_on(state: Consumption, key: Key, name: str) -> Consumption:
 
 @carries("ACK-12")
 def _unacknowledged_already(state: Consumption, key: Key, name: str, message: Message) -> Broken | None:
-    """A message is unacknowledged at one consumer at a time."""
-    if state.consumers[name].may_repeat:
+    """A message is unacknowledged at one consumer at a time.
+
+    Where a deviation gave it to two and one of them has left, it is due again while the other has it.
+    """
+    if state.consumers[name].may_repeat or message in state.due(key):
         return None
     for other, consumer in state.of_subscription(key):
         if message in consumer.unacknowledged and not consumer.may_repeat:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TypeVar
 
 from model.cursors import diagnosis
@@ -18,11 +19,13 @@ from model.deviations.cursors import (
     RANGE_LIMIT_IGNORED_ON_UNLOAD,
     REPLAY_READ_OUTLIVES_CONSUMERS,
     RESET_MISCOUNTS_BACKLOG,
+    TERMINATED_LAST_LEDGER_NOT_SKIPPED,
     UNACKED_COUNT_LOWERED_BY_ANY_ACK,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
-from model.events import CursorRead, Delivery, StoredCursorRead
+from model.events import CursorRead, Delivery, MessagePeeked, StoredCursorRead
 from model.judgement import Allowed, Broken
+from model.log import Position
 from model.rules.catalogue import carries
 from model.subscriptions import deliveries
 from model.subscriptions.acks import no_longer_unacknowledged
@@ -74,6 +77,31 @@ def read(state: Consumption, key: Key, told: CursorRead, at: Interval, known: fr
     if counted.state.possible != cursor.possible:
         state = no_longer_unacknowledged(state, key)
     return Allowed(state, exercised + tested, deviations)
+
+
+@carries("ACK-01")
+def peeked(state: Consumption, key: Key, nth: int, outcome: MessagePeeked, known: frozenset[str]) -> Judged:
+    """The entry that an administrator peeked at is the ``nth`` that is not acknowledged.
+
+    It leaves all states possible: acks may still be in flight. In releases that deviate, a peek at an entry in the last
+    ledger of a terminated topic returns the last entry before that ledger.
+    """
+    log, cursor = state.log(key[0]), state.cursors[key]
+
+    def nth_of(one: Acked) -> Position | None:
+        return next(islice(one.unacknowledged(log), nth - 1, None), None)
+
+    if any(nth_of(one) == outcome.position for one in cursor.possible):
+        return Allowed(state, ("ACK-01",))
+    by_deviation = {name for one, name in cursor.deviating.items() if nth_of(one) == outcome.position}
+    because = f"a peek at unacknowledged entry {nth} of subscription {key[1]} returned {outcome.position or 'none'}"
+    if by_deviation:
+        return shown(min(by_deviation, key=lambda name: (name not in known, name)), state, known, because)
+    if state.topics[key[0]].is_reopened and outcome.position == log.before_last_ledger:
+        past_it = (nth_of(one) for one in (*cursor.possible, *cursor.deviating))
+        if any(position is not None and position.ledger == log.last.ledger for position in past_it):
+            return shown(TERMINATED_LAST_LEDGER_NOT_SKIPPED, state, known, because)
+    return diagnosis.for_state(cursor.since, because, is_untouched=not cursor.since and len(state.cursors) > 1)
 
 
 @carries("ACK-08")

@@ -24,6 +24,7 @@ from model.subscription_operations import (
     Expire,
     Nack,
     NackRepeatedly,
+    PeekMessage,
     ReadCursor,
     ReadStoredCursor,
     Receive,
@@ -278,9 +279,11 @@ class AcknowledgmentMachine(OnSubscriptions):
         if count:
             self.skip(index, count)
 
-    @rule(index=INDEXES)
-    def read_cursor(self, index: int) -> None:
-        """Look at a subscription."""
+    @rule(index=INDEXES, nth=st.integers(0, 4))
+    def read_cursor(self, index: int, nth: int) -> None:
+        """Read the state of a subscription, after a peek at an unacknowledged entry."""
+        if nth:
+            self.do(PeekMessage(topic=TOPIC, subscription=self.subscription(index), nth=nth))
         self.read(self.subscription(index))
 
     @rule(index=INDEXES, takes=st.booleans(), count=COUNTS)

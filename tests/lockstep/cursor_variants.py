@@ -10,6 +10,8 @@ class SimulatedVariant(CursorVariant, frozen=True, kw_only=True):
 
     acknowledges_entries: bool = False
     """Clients acknowledge whole entries only, which is their default."""
+    peek_counts_acknowledged: bool = False
+    """A peek counts entries from mark-delete, acknowledged ones too."""
     replay_read_outlives_consumers: bool = False
     unacked_count_lowered_by_any_ack: bool = False
     partial_batch_off_backlog: bool = False

@@ -25,6 +25,7 @@ from model.events import (
     Delivery,
     Done,
     DueReceived,
+    MessagePeeked,
     Opened,
     ReceivedMessages,
     RedeliveryRequested,
@@ -43,6 +44,7 @@ from model.subscription_operations import (
     CrashConsumer,
     CreateSubscription,
     Nack,
+    PeekMessage,
     Permit,
     ReadCursor,
     Receive,
@@ -182,6 +184,17 @@ def test_a_message_that_is_not_in_flight_is_redelivered_once() -> None:
     assert rule_broken(*begun, *asked, taken(single(0, redeliveries=2), by="c2")) in ("ACK-12", "ACK-13")
 
 
+def test_a_peek_returns_an_unacknowledged_entry_by_its_number() -> None:
+    def peeked(nth: int, position: Position | None) -> Happened:
+        return PeekMessage("t0", "s0", nth), MessagePeeked(position)
+
+    history = (*topic(1, 1, 1), taken(single(0), single(1)), acknowledged(single(1)))
+    for nth, position in enumerate((at(0), at(2), None), start=1):
+        assert isinstance(judged(*history, peeked(nth, position)), Allowed)
+    assert rule_broken(*history, peeked(2, at(1))) in ("ACK-01", "ACK-03")
+    assert rule_broken(*history, peeked(2, None)) in ("ACK-01", "ACK-03")
+
+
 def test_the_unacknowledged_count_of_a_consumer_matches_its_pending_acks() -> None:
     def counted(number: int) -> Happened:
         arrived = (ConsumerRead("c1", (), number),)
@@ -236,6 +249,9 @@ def test_a_replay_read_may_outlive_the_last_consumer_only_if_that_is_known() -> 
     again = taken(single(0), by="c3")
     assert deviation_met(*history, again, known=REPLAY_READ_OUTLIVES_CONSUMERS)
     assert rule_broken(*history, again, again, known=REPLAY_READ_OUTLIVES_CONSUMERS) == "ACK-12"
+    to_another = ((CrashConsumer("c3"), Done()), subscribed("c4"), taken(single(0), by="c4"))
+    assert deviation_met(*history, again, *to_another, known=REPLAY_READ_OUTLIVES_CONSUMERS)
+    assert rule_broken(*history, again, *to_another[1:], known=REPLAY_READ_OUTLIVES_CONSUMERS) == "ACK-12"
     others_stay = (*topic(1, 1), subscribed("c2"), taken(single(0)), left, taken(single(0), by="c2"), subscribed("c3"))
     assert rule_broken(*others_stay, again, known=REPLAY_READ_OUTLIVES_CONSUMERS) == "ACK-12"
 
@@ -309,6 +325,18 @@ def test_a_reloaded_terminated_topic_may_not_skip_in_its_last_ledger_only_if_tha
         "ACK-04",
         "ACK-10",
     )
+
+
+def test_a_peek_into_the_last_ledger_of_a_terminated_reloaded_topic_may_return_the_entry_before_it() -> None:
+    def peeked(nth: int, position: Position | None) -> Happened:
+        return PeekMessage("t0", "s0", nth), MessagePeeked(position)
+
+    history = (*topic(*[1] * 7), TERMINATED, UNLOADED)
+    known = TERMINATED_LAST_LEDGER_NOT_SKIPPED
+    assert deviation_met(*history, peeked(6, at(4)), known=known)
+    assert rule_broken(*history, peeked(5, at(3)), known=known) == "ACK-10"
+    assert rule_broken(*history, peeked(2, at(4)), known=known) == "ACK-10"
+    assert rule_broken(*topic(*[1] * 7), TERMINATED, peeked(6, at(4)), known=known) == "ACK-01"
 
 
 def test_a_topic_that_is_not_both_terminated_and_reloaded_must_skip() -> None:

@@ -36,6 +36,7 @@ from model.events import (
     Late,
     LoggedEntry,
     LogRead,
+    MessagePeeked,
     NetworkFaultsCleared,
     NotPersisted,
     Opened,
@@ -110,6 +111,7 @@ from model.subscription_operations import (
     Expire,
     Nack,
     NackRepeatedly,
+    PeekMessage,
     Permit,
     ReadCursor,
     ReadStoredCursor,
@@ -204,6 +206,7 @@ TOLD_OPERATIONS: list[tuple[AnyOperation, str]] = [
     (Expire("t0", "sub", "b4"), "the suite expires everything up to b4 of subscription sub of topic t0."),
     (ResetCursor("t0", "sub", None), "the suite resets subscription sub of topic t0 to the earliest position."),
     (ReadCursor("t0", "sub"), "the suite reads the state of subscription sub of topic t0."),
+    (PeekMessage("t0", "sub", 2), "the suite peeks at unacknowledged entry 2 of subscription sub of topic t0."),
     (ReadStoredCursor("t0", "sub"), "the suite reads subscription sub of topic t0 in the metadata store."),
     (
         NackRepeatedly("t0", 2),
@@ -332,6 +335,8 @@ TOLD_OUTCOMES: list[tuple[AnyOutcome, str]] = [
     (Persisted(12.4, 3), "persisted after 12 ms, 3 entries written in total"),
     (NotPersisted(5000.0), "not persisted within 5000 ms"),
     (CursorReset(Position(3, 0)), "reset to 3:0"),
+    (MessagePeeked(Position(3, 1)), "entry 3:1"),
+    (MessagePeeked(None), "no such entry"),
     (StoredCursorRead(None), "only the ledger of the cursor"),
     (
         StoredCursorRead(Position(3, 0), (Range(Position(3, 1), Position(3, 2)),)),

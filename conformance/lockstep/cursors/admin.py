@@ -6,12 +6,24 @@ What the broker answers at once and does in the background is waited for, by its
 from __future__ import annotations
 
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Final, TypeVar
 
 from conformance.clients.admin.backlog import unacknowledged
 from conformance.clients.admin.client import NO_SUCH_REQUEST, Admin, AdminError
 from conformance.wait import retry, wait_until
-from model.events import AnyOutcome, Done, Expired, Range, Refused, Skipped, Starved, StoredCursorRead, Trimmed
+from model.events import (
+    AnyOutcome,
+    Done,
+    Expired,
+    MessagePeeked,
+    Range,
+    Refused,
+    Skipped,
+    Starved,
+    StoredCursorRead,
+    Trimmed,
+)
 from model.log import EARLIEST, Position
 from model.subscription_operations import CreateSubscription, DeleteSubscription, Skip
 
@@ -19,6 +31,7 @@ T = TypeVar("T")
 
 WORK_TIMEOUT_S: Final = 10.0
 """How long the broker may take for what it does in the background, or to let a request through that may pass."""
+_NOT_FOUND: Final = str(int(HTTPStatus.NOT_FOUND))
 _NO_SUCH_REQUEST: Final = frozenset(str(int(status)) for status in NO_SUCH_REQUEST)
 """What a release answers that does not have an endpoint, for a topic and subscription that are there."""
 
@@ -76,6 +89,13 @@ class CursorAdmin:
             return Skipped("the metadata store has no position of this subscription")
         ranges = (Range(one.after.position, one.last.position) for one in cursor.individual_deleted_messages)
         return StoredCursorRead(cursor.mark_delete.position, tuple(ranges))
+
+    def peek(self, topic: str, subscription: str, nth: int) -> AnyOutcome:
+        """Read one unacknowledged entry of a subscription."""
+        entry = surely(lambda: self._admin.peek(topic, subscription, nth))
+        if isinstance(entry, Refused):
+            return MessagePeeked(None) if entry.code == _NOT_FOUND else entry
+        return MessagePeeked(entry.position)
 
     def terminate(self, topic: str) -> AnyOutcome:
         """Terminate a topic."""

@@ -49,12 +49,14 @@ from model.subscription_operations import (
     CloseConsumer,
     CrashConsumer,
     CreateSubscription,
+    CursorRequest,
     CutConnection,
     CutDuring,
     DeleteSubscription,
     Expire,
     Nack,
     NackRepeatedly,
+    PeekMessage,
     ReadCursor,
     ReadStoredCursor,
     Receive,
@@ -157,19 +159,7 @@ class Cursors:
 
     def _on_topic(
         self,
-        operation: CreateSubscription
-        | DeleteSubscription
-        | Skip
-        | SkipAll
-        | Expire
-        | ResetCursor
-        | ReadCursor
-        | ReadStoredCursor
-        | AwaitPersisted
-        | ReceiveAll
-        | NackRepeatedly
-        | Terminate
-        | Trim,
+        operation: CreateSubscription | CursorRequest | NackRepeatedly | Terminate | Trim,
         topic: str,
     ) -> AnyOutcome:
         match operation:
@@ -191,6 +181,9 @@ class Cursors:
                 return self._reset(operation, topic)
             case ReadCursor(subscription=subscription):
                 return self._read(topic, subscription)
+            case PeekMessage(subscription=subscription, nth=nth):
+                self._members.watch(topic, subscription).await_quiet()
+                return self._admin.peek(topic, subscription, nth)
             case ReadStoredCursor(subscription=subscription):
                 return self._admin.stored(topic, subscription)
             case AwaitPersisted(subscription=subscription):

@@ -20,6 +20,7 @@ from model.events import (
     CursorRead,
     CursorReset,
     Expired,
+    MessagePeeked,
     NotPersisted,
     Persisted,
     Range,
@@ -39,12 +40,14 @@ from model.subscription_operations import (
     CloseConsumer,
     CrashConsumer,
     CreateSubscription,
+    CursorRequest,
     CutConnection,
     CutDuring,
     DeleteSubscription,
     Expire,
     Nack,
     NackRepeatedly,
+    PeekMessage,
     ReadCursor,
     ReadStoredCursor,
     Receive,
@@ -63,19 +66,6 @@ ConsumerOperation = (
 )
 """What a consumer does; the rest is done by the suite, through the admin interface."""
 
-CursorRequest = (
-    CreateSubscription
-    | DeleteSubscription
-    | Skip
-    | SkipAll
-    | Expire
-    | ResetCursor
-    | ReadCursor
-    | ReadStoredCursor
-    | AwaitPersisted
-)
-"""What the suite asks for one cursor."""
-
 
 def deed(operation: CursorOperation, participants: Participants) -> tuple[str, str, str]:
     """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
@@ -87,9 +77,6 @@ def deed(operation: CursorOperation, participants: Participants) -> tuple[str, s
         case CutDuring(doing, fault):
             does = f"{_deed_of_consumer(doing)} while the network is to {in_words(fault)}, and then disconnects"
             return doing.consumer, participants.consumer(doing.consumer), does
-        case ReceiveAll(topic=topic, subscription=subscription, kind=kind):
-            left = f"the backlog of subscription {subscription} ({kind}) of topic {topic}"
-            return SUITE, "the suite", f"disconnects all consumers, and receives {left} without acks"
         case NackRepeatedly(topic=topic, times=number):
             what = f"a subscription of topic {topic} of its own, {times(number)} with its first message"
             return SUITE, "a consumer of pulsar-client", f"nacks on {what}, and acknowledges all others"
@@ -159,7 +146,7 @@ def _beginning(start: Start) -> str:
             assert_never(start)
 
 
-def _asked_of_cursor(operation: CursorRequest) -> str:
+def _asked_of_cursor(operation: CreateSubscription | CursorRequest) -> str:
     cursor = f"subscription {operation.subscription} of topic {operation.topic}"
     match operation:
         case CreateSubscription(start=start):
@@ -177,8 +164,13 @@ def _asked_of_cursor(operation: CursorRequest) -> str:
             return f"resets {cursor} {_to(to, by_time)}"
         case ReadCursor():
             return f"reads the state of {cursor}"
+        case PeekMessage(nth=nth):
+            return f"peeks at unacknowledged entry {nth} of {cursor}"
         case ReadStoredCursor():
             return f"reads {cursor} in the metadata store"
+        case ReceiveAll(kind=kind):
+            left = f"the backlog of subscription {operation.subscription} ({kind}) of topic {operation.topic}"
+            return f"disconnects all consumers, and receives {left} without acks"
         case AwaitPersisted():
             return f"waits until the state of {cursor} is persisted"
         case _:
@@ -228,6 +220,8 @@ def outcome_in_words(outcome: CursorOutcome) -> str:
             return f"{message.business_id} was redelivered after {delays} ms ({first}){besides}"
         case CursorRead():
             return _state(outcome)
+        case MessagePeeked(position=position):
+            return f"entry {position}" if position is not None else "no such entry"
         case StoredCursorRead(mark_delete=None):
             return "only the ledger of the cursor"
         case StoredCursorRead(mark_delete=mark_delete, ranges=ranges):

@@ -38,12 +38,14 @@ from model.subscription_operations import (
     CloseConsumer,
     CrashConsumer,
     CreateSubscription,
+    CursorRequest,
     CutConnection,
     CutDuring,
     DeleteSubscription,
     Expire,
     Nack,
     NackRepeatedly,
+    PeekMessage,
     ReadCursor,
     ReadStoredCursor,
     Receive,
@@ -82,21 +84,7 @@ NO_MESSAGE = Skipped("no such message is known to be in the topic")
 NO_SUBSCRIPTION = Skipped("there is no such subscription")
 NOT_SHARED = Skipped("clients refuse cumulative acknowledgments on a shared subscription")
 
-OnTopic = (
-    CreateSubscription
-    | DeleteSubscription
-    | Skip
-    | SkipAll
-    | Expire
-    | ResetCursor
-    | ReadCursor
-    | ReadStoredCursor
-    | AwaitPersisted
-    | ReceiveAll
-    | NackRepeatedly
-    | Terminate
-    | Trim
-)
+OnTopic = CreateSubscription | CursorRequest | NackRepeatedly | Terminate | Trim
 
 
 class SimulatedCursors:
@@ -283,15 +271,7 @@ class SimulatedCursors:
 
     def _on_subscription(
         self,
-        operation: DeleteSubscription
-        | Skip
-        | SkipAll
-        | Expire
-        | ResetCursor
-        | ReadCursor
-        | ReadStoredCursor
-        | AwaitPersisted
-        | ReceiveAll,
+        operation: CursorRequest,
         key: Key,
     ) -> AnyOutcome:
         subscription = self._subscriptions[key]
@@ -308,6 +288,8 @@ class SimulatedCursors:
                 return self._set(key, None if operation.to is None else str(operation.to), by_time=operation.by_time)
             case ReadCursor():
                 return self._read(key)
+            case PeekMessage(nth=nth):
+                return subscription.peek(nth)
             case ReadStoredCursor():
                 return subscription.stored()
             case AwaitPersisted():

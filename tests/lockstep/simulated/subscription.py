@@ -11,13 +11,14 @@ import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from model.cursors import reference
 from model.cursors.acked import Acked
 from model.cursors.info import PositionInfo
 from model.cursors.log import Place, TopicLog, appended, key_of
 from model.cursors.reference import CursorLedger
-from model.events import LoggedEntry, NotPersisted, Persisted, StoredCursorRead
+from model.events import LoggedEntry, MessagePeeked, NotPersisted, Persisted, StoredCursorRead
 from model.judgement import Broken
 from model.log import Position
 from tests.lockstep.cursor_variants import SimulatedVariant
@@ -143,6 +144,17 @@ class Subscription:
     def shown(self) -> PositionInfo:
         """Mark-delete and ranges in the broker's stats."""
         return reference.stats_position(self.state, self.log.of_model)
+
+    def peek(self, nth: int) -> MessagePeeked:
+        """The unacknowledged entry of this number, from 1."""
+        counted = self.log.of_model.behind(self.state.acked.mark_delete)
+        entries = counted if self.variant.peek_counts_acknowledged else self.left()
+        found = next(islice(entries, nth - 1, None), None)
+        log = self.log.of_model
+        stops_early = self.variant.terminated_last_ledger_not_skipped and self.log.is_reopened
+        if stops_early and found is not None and found.ledger == log.last.ledger:
+            found = log.before_last_ledger
+        return MessagePeeked(found)
 
     def stored(self) -> StoredCursorRead:
         """What the metadata store has: the state, until the cursor has a ledger."""
