@@ -96,11 +96,11 @@ def peeked(state: Consumption, key: Key, nth: int, outcome: MessagePeeked, known
     by_deviation = {name for one, name in cursor.deviating.items() if nth_of(one) == outcome.position}
     because = f"a peek at unacknowledged entry {nth} of subscription {key[1]} returned {outcome.position or 'none'}"
     if by_deviation:
-        return shown(min(by_deviation, key=lambda name: (name not in known, name)), state, known, because)
+        return requires(min(by_deviation, key=lambda name: (name not in known, name)), state, known, because)
     if state.topics[key[0]].is_reopened and outcome.position == log.before_last_ledger:
         past_it = (nth_of(one) for one in (*cursor.possible, *cursor.deviating))
         if any(position is not None and position.ledger == log.last.ledger for position in past_it):
-            return shown(TERMINATED_LAST_LEDGER_NOT_SKIPPED, state, known, because)
+            return requires(TERMINATED_LAST_LEDGER_NOT_SKIPPED, state, known, because)
     return diagnosis.for_state(cursor.since, because, is_untouched=not cursor.since and len(state.cursors) > 1)
 
 
