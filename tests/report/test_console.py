@@ -1,4 +1,4 @@
-"""What is printed: as wide as a terminal on one, and in whole lines elsewhere."""
+"""Printed output: as wide as the terminal, and in long lines elsewhere."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def printed(show: Callable[[Console], None], *, terminal: bool) -> list[str]:
     return [line.rstrip() for line in screen.getvalue().splitlines()]
 
 
-def test_a_terminal_has_one_line_for_each_rule_and_none_is_wider_than_it(tmp_path: Path) -> None:
+def test_a_terminal_has_one_line_for_each_rule_within_its_width(tmp_path: Path) -> None:
     made = account(tmp_path, run(example(**ALL), example(deviations=3)))
     lines = printed(lambda console: table.show(made, console), terminal=True)
     assert max(map(len, lines)) <= WIDTH
@@ -34,7 +34,7 @@ def test_a_terminal_has_one_line_for_each_rule_and_none_is_wider_than_it(tmp_pat
     assert lines[-1] == "18 rules: 17 held, 1 known deviation."
 
 
-def test_a_history_is_wrapped_on_a_terminal_and_in_whole_lines_elsewhere(tmp_path: Path) -> None:
+def test_a_history_is_wrapped_on_a_terminal_and_has_long_lines_elsewhere(tmp_path: Path) -> None:
     written(tmp_path, history())
     made = account(tmp_path, run(example(**ALL), FOUND, MINIMISED))
     on_terminal, elsewhere = (
@@ -46,7 +46,7 @@ def test_a_history_is_wrapped_on_a_terminal_and_in_whole_lines_elsewhere(tmp_pat
     assert " ".join(" ".join(on_terminal[21:]).split()) == " ".join(" ".join(elsewhere[21:]).split())
 
 
-def test_rules_are_listed_in_a_line_each_where_there_is_no_terminal() -> None:
+def test_rules_are_listed_one_per_line_without_a_terminal() -> None:
     lines = printed(list_rules, terminal=False)
     assert sum(line.startswith(tuple(rule.id for rule in CATALOGUE)) for line in lines) == len(CATALOGUE)
     assert not any(line.startswith(" ") for line in lines)

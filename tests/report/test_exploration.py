@@ -32,14 +32,14 @@ CLOCK = System(
 )
 
 
-def told(system: System[int, Tick], *, limit: int = 100) -> list[str]:
+def lines_of(system: System[int, Tick], *, limit: int = 100) -> list[str]:
     run = partial(explore, system, limit=limit)
     named = NamedExploration(name="clock", what="a clock, for three hours", must_hold=True, run=run)
     return tell(named, named.run()).splitlines()
 
 
-def test_what_holds_is_listed_with_its_rules() -> None:
-    assert told(replace(CLOCK, every_step=(FORWARDS,))) == [
+def test_statements_that_hold_are_listed_with_their_rules() -> None:
+    assert lines_of(replace(CLOCK, every_step=(FORWARDS,))) == [
         "clock: a clock, for three hours",
         "  4 states, 3 transitions, at most 3 steps from the start.",
         "  In every one of them:",
@@ -49,8 +49,8 @@ def test_what_holds_is_listed_with_its_rules() -> None:
     ]
 
 
-def test_what_is_broken_is_told_step_by_step() -> None:
-    assert told(replace(CLOCK, always=(HOURS, EARLY)))[2:6] == [
+def test_a_broken_statement_is_reported_step_by_step() -> None:
+    assert lines_of(replace(CLOCK, always=(HOURS, EARLY)))[2:6] == [
         "  1 statement holds in every one of them.",
         "  Broken: it is early (R-2, R-3)",
         "     1. the clock ticks",
@@ -58,15 +58,15 @@ def test_what_is_broken_is_told_step_by_step() -> None:
     ]
 
 
-def test_beside_a_broken_promise_other_statements_are_only_counted() -> None:
+def test_other_broken_statements_are_only_counted_after_a_broken_promise() -> None:
     promise = replace(EARLY, says="it is early, I promise", promise=True)
-    lines = told(replace(CLOCK, always=(EARLY, promise)))
+    lines = lines_of(replace(CLOCK, always=(EARLY, promise)))
     assert "  Broken: it is early, I promise (R-2, R-3)" in lines
     assert lines[-1] == "  Broken after 2 steps: it is early (R-2, R-3)"
 
 
-def test_a_dead_end_is_told() -> None:
-    lines = told(replace(CLOCK, good_ending=lambda hour: hour == 2))
+def test_a_dead_end_is_reported() -> None:
+    lines = lines_of(replace(CLOCK, good_ending=lambda hour: hour == 2))
     assert lines[-4:] == [
         "  Broken: from everywhere a good ending is within reach. It is not after:",
         "     1. the clock ticks",
@@ -75,19 +75,19 @@ def test_a_dead_end_is_told() -> None:
     ]
 
 
-def test_what_was_not_put_to_the_test_and_what_never_happened_is_said() -> None:
+def test_statements_not_exercised_and_steps_that_never_occurred_are_reported() -> None:
     backwards = replace(FORWARDS, kinds=frozenset({"tock"}))
-    lines = told(replace(CLOCK, every_step=(backwards,), kinds=frozenset({"tick", "tock"})))
+    lines = lines_of(replace(CLOCK, every_step=(backwards,), kinds=frozenset({"tick", "tock"})))
     assert lines[-2:] == ["  Not put to the test: time goes on (R-4)", "  Never happened: tock."]
 
 
-def test_past_the_limit_nothing_is_claimed() -> None:
-    lines = told(CLOCK, limit=1)
+def test_beyond_the_limit_nothing_is_claimed() -> None:
+    lines = lines_of(CLOCK, limit=1)
     assert lines[1].endswith("Stopped there: nothing is said of the rest.")
     assert "  From everywhere a good ending is within reach." not in lines
 
 
-def test_a_variant_of_the_document_is_told_with_its_shortest_counterexample() -> None:
+def test_a_variant_is_reported_with_its_shortest_counterexample() -> None:
     (named,) = explorations("overlapping-batch-dropped")
     lines = tell(named, named.run()).splitlines()
     assert lines[0].startswith("overlapping-batch-dropped: A batch is judged by its lowest id")

@@ -1,4 +1,4 @@
-"""What a hunt for a defect comes to, by the events of its run."""
+"""The result of a hunt for a defect, from the events of its run."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def test_a_violation_that_needs_the_defect_finds_it() -> None:
     assert problem_of(found) is None
 
 
-def test_a_violation_that_does_not_need_the_defect_says_nothing_of_it() -> None:
+def test_a_violation_without_the_defect_does_not_find_it() -> None:
     assert isinstance(hunted(*run(FOUND, MINIMISED, BLAMED_WRONGLY)), NotItsDoing)
 
 
-def test_of_several_violations_the_one_counts_that_was_made_short() -> None:
+def test_of_several_violations_the_minimized_one_counts() -> None:
     earlier = msgspec.structs.replace(FOUND, history="histories/0.json", operations=7)
     found = hunted(*run(earlier, FOUND, MINIMISED, REPLAYED_SOUNDLY))
     assert isinstance(found, Found)
     assert found.catch.operations == FOUND.operations
 
 
-def test_a_run_without_a_violation_missed_it() -> None:
+def test_a_run_without_a_violation_missed_the_defect() -> None:
     missed = hunted(*run(example(8.0, deviations=3)))
     assert missed == Missed(defect=DEFECT, operations=finished().operations, seconds=8.0 - STARTED.at_s)
     assert "should break DEDUP-03" in str(problem_of(missed))
@@ -58,7 +58,7 @@ def test_a_run_without_a_violation_missed_it() -> None:
         (STARTED, FOUND, REPLAYED_SOUNDLY, finished()),
     ],
 )
-def test_a_run_that_did_not_come_to_its_end_says_nothing(events: tuple[AnyEvent, ...]) -> None:
+def test_a_run_that_did_not_finish_gives_no_result(events: tuple[AnyEvent, ...]) -> None:
     failed = hunted(*events)
     assert isinstance(failed, Failed)
     assert failed.why
@@ -80,5 +80,5 @@ FAILED = hunted(TROUBLE)
         ((FAILED, MISSED_IT), 1),
     ],
 )
-def test_one_that_was_not_found_decides_the_exit_status(all_hunted: tuple[Hunted, ...], status: int) -> None:
+def test_a_defect_that_was_not_found_decides_the_exit_status(all_hunted: tuple[Hunted, ...], status: int) -> None:
     assert exit_status(all_hunted) == status

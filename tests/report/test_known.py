@@ -29,7 +29,7 @@ def written(folder: Path, *entries: dict[str, Any]) -> Path:
     return path
 
 
-def test_what_is_shipped_can_be_read() -> None:
+def test_the_shipped_list_can_be_read() -> None:
     names = [deviation.name for deviation in shipped()]
     assert len(names) == len(set(names))
 
@@ -53,7 +53,7 @@ def test_one_matching_specifier_is_enough(tmp_path: Path, release: str, concerne
         ({"wire": "3.13.0"}, False),
     ],
 )
-def test_a_client_s_deviation_is_known_of_some_versions_of_it(
+def test_a_client_deviation_is_known_for_some_client_versions(
     tmp_path: Path, clients: dict[str, str] | None, concerned: bool
 ) -> None:
     (deviation,) = read(written(tmp_path, ENTRY | {"clients": {"official": "<=3.13.0"}}))
@@ -61,7 +61,7 @@ def test_a_client_s_deviation_is_known_of_some_versions_of_it(
     assert not deviation.concerns("3.3.6", clients)
 
 
-def test_a_setting_s_deviation_is_known_where_the_broker_was_given_it(tmp_path: Path) -> None:
+def test_a_deviation_of_a_setting_is_known_if_the_broker_has_the_setting(tmp_path: Path) -> None:
     (deviation,) = read(written(tmp_path, ENTRY | {"switched_on": {"classic=true": ["==3.3.6"]}}))
     assert deviation.concerns("3.3.6", None, {"classic": "true"})
     assert deviation.concerns("3.3.6")
@@ -73,30 +73,30 @@ def test_a_setting_s_deviation_is_known_where_the_broker_was_given_it(tmp_path: 
     assert not only.concerns("4.0.8", None, {})
 
 
-def test_a_history_is_named_relative_to_its_list(tmp_path: Path) -> None:
+def test_a_history_path_is_relative_to_its_list(tmp_path: Path) -> None:
     (tmp_path / "one.json").touch()
     (deviation,) = read(written(tmp_path, ENTRY | {"history": "one.json"}))
     assert deviation.history == str(tmp_path / "one.json")
 
 
-def test_what_an_entry_leaves_out_is_that_of_the_suite(tmp_path: Path) -> None:
+def test_omitted_fields_of_an_entry_are_those_of_the_suite(tmp_path: Path) -> None:
     (deviation,) = read(written(tmp_path, {"deviation": BATCH_WITHOUT_HIGHEST_ID, "releases": ["==2.5.0"]}))
     (entry,) = (one for one in shipped() if one.name == BATCH_WITHOUT_HIGHEST_ID)
     assert deviation == replace(entry, releases=("==2.5.0",), clients={})
 
 
-def test_an_entry_may_have_a_former_name(tmp_path: Path) -> None:
+def test_an_entry_may_use_a_former_name(tmp_path: Path) -> None:
     (deviation,) = read(written(tmp_path, ENTRY | {"deviation": "batch-end-unsent"}))
     assert deviation.name == BATCH_WITHOUT_HIGHEST_ID
 
 
-def test_while_the_release_is_not_known_all_may_concern_it() -> None:
+def test_every_deviation_may_apply_to_an_unknown_release() -> None:
     assert known_of([QUIRK], None) == (QUIRK,)
     assert known_of([QUIRK], "2.11.0") == ()
 
 
 @pytest.mark.parametrize(
-    ("change", "complaint"),
+    ("change", "error"),
     [
         ({"rule": "DEDUP-02"}, "breaks DEDUP-03, not 'DEDUP-02'"),
         (
@@ -112,9 +112,9 @@ def test_while_the_release_is_not_known_all_may_concern_it() -> None:
         ({"cause": None}, "is not a list of known deviations"),
     ],
 )
-def test_a_wrong_entry_is_one_clear_sentence(tmp_path: Path, change: dict[str, Any], complaint: str) -> None:
+def test_an_invalid_entry_is_one_clear_sentence(tmp_path: Path, change: dict[str, Any], error: str) -> None:
     path = written(tmp_path, ENTRY | change)
-    with pytest.raises(HarnessError, match=complaint) as raised:
+    with pytest.raises(HarnessError, match=error) as raised:
         read(path)
     assert str(path) in str(raised.value)
 
@@ -127,12 +127,12 @@ def test_a_file_that_is_no_list_is_one_clear_sentence(tmp_path: Path, raw: bytes
         read(path)
 
 
-def test_a_file_that_is_not_there_is_one_clear_sentence(tmp_path: Path) -> None:
+def test_a_missing_file_is_one_clear_sentence(tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match="No such file"):
         read(tmp_path / "missing.json")
 
 
-def test_what_comes_up_seldom_on_a_release_is_known_of_it_and_does_not_come_back_there(tmp_path: Path) -> None:
+def test_a_seldom_deviation_is_known_and_not_expected_to_come_back(tmp_path: Path) -> None:
     (deviation,) = read(written(tmp_path, ENTRY | {"seldom": ["==3.3.6"]}))
     assert deviation.concerns("3.3.6")
     assert not deviation.comes_back_on("3.3.6")

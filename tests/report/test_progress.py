@@ -19,7 +19,7 @@ def shown(*, terminal: bool) -> tuple[io.StringIO, Console]:
     return screen, Console(file=screen, force_terminal=terminal, width=80, color_system=None)
 
 
-def test_on_a_terminal_rules_tick_off_family_by_family() -> None:
+def test_rules_are_ticked_off_by_family_on_a_terminal() -> None:
     screen, console = shown(terminal=True)
     with display(RULES, budget_s=90, console=console) as live:
         live.take(STARTED)
@@ -35,7 +35,7 @@ def test_on_a_terminal_rules_tick_off_family_by_family() -> None:
     assert f"VIOLATION of DEDUP-03: {FOUND.violation.because}" in " ".join(picture.split())
 
 
-def test_the_live_display_is_not_drawn_more_often_than_it_can_be_read() -> None:
+def test_the_live_display_is_not_redrawn_too_often() -> None:
     screen, console = shown(terminal=True)
     with display(RULES, budget_s=90, console=console) as live:
         live.tick(1.0)
@@ -46,7 +46,7 @@ def test_the_live_display_is_not_drawn_more_often_than_it_can_be_read() -> None:
         assert len(screen.getvalue()) > drawn
 
 
-def test_elsewhere_it_is_plain_lines_with_their_time() -> None:
+def test_plain_lines_with_times_are_printed_without_a_terminal() -> None:
     screen, console = shown(terminal=False)
     with display(RULES, budget_s=90, console=console) as plain:
         for event in (
@@ -71,7 +71,7 @@ def test_elsewhere_it_is_plain_lines_with_their_time() -> None:
     ]
 
 
-def test_plain_lines_say_now_and_then_how_far_it_is() -> None:
+def test_plain_lines_report_the_progress_from_time_to_time() -> None:
     screen, console = shown(terminal=False)
     with display(RULES, budget_s=90, console=console) as plain:
         plain.take(STARTED)
@@ -82,7 +82,7 @@ def test_plain_lines_say_now_and_then_how_far_it_is() -> None:
     assert said == f"[  {5 + PLAIN_EVERY_S:.0f} s] 50 operations, 3/s; 0 of 4 rules exercised; 1:10 left"
 
 
-def test_the_times_of_plain_lines_only_increase() -> None:
+def test_the_times_of_plain_lines_never_decrease() -> None:
     screen, console = shown(terminal=False)
     with display(RULES, budget_s=90, console=console) as plain:
         plain.take(Phase(at_s=20.0, what="told by the engine's clock"))

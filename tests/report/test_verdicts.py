@@ -28,7 +28,7 @@ from conformance.verdicts import (
 from model.rules.catalogue import RULES, select
 from tests.report.samples import FOUND, MINIMISED, QUIRK, STARTED, example, finished, run
 
-TROUBLE = HarnessErrorHappened(at_s=9.5, sentence="The disk is full.")
+HARNESS_ERROR = HarnessErrorHappened(at_s=9.5, sentence="The disk is full.")
 BOTH = example(DEDUP_01=2, DEDUP_03=5)
 
 
@@ -45,14 +45,14 @@ def of(judged: Verdicts, rule: str) -> RuleVerdict:
     return next(verdict for verdict in judged.rules if verdict.rule.id == rule)
 
 
-def test_rules_that_were_exercised_and_not_broken_held() -> None:
+def test_exercised_rules_without_a_violation_held() -> None:
     judged = judge(*run(BOTH, Phase(at_s=9, what="more"), example(DEDUP_03=1)))
     assert judged.rules == (Held(rule=RULES["DEDUP-01"], exercised=2), Held(rule=RULES["DEDUP-03"], exercised=6))
     assert (judged.exit_status, judged.harness_errors, judged.release) == (0, (), "4.0.8")
     assert (judged.operations, judged.seconds) == (500, 20.0)
 
 
-def test_a_rule_that_no_example_came_to_is_no_pass() -> None:
+def test_a_rule_that_no_example_reached_is_no_pass() -> None:
     judged = judge(*run(example(DEDUP_01=1, DEDUP_03=0)))
     assert of(judged, "DEDUP-03") == NotExercised(rule=RULES["DEDUP-03"], why=NEVER_REACHED)
     assert judged.exit_status == 2
@@ -61,13 +61,13 @@ def test_a_rule_that_no_example_came_to_is_no_pass() -> None:
 CANNOT = NotExercisable(at_s=9, rule="DEDUP-03", why="it cannot be killed")
 
 
-def test_a_rule_that_this_deployment_cannot_exercise_says_why_and_fails_nothing() -> None:
+def test_a_rule_that_this_deployment_cannot_exercise_gives_a_reason_and_does_not_fail() -> None:
     judged = judge(*run(example(DEDUP_01=1), CANNOT))
     assert of(judged, "DEDUP-03") == NotDecidable(rule=RULES["DEDUP-03"], why="it cannot be killed")
     assert judged.exit_status == 0
 
 
-def test_a_rule_that_was_asked_for_by_id_leaves_the_question_open_where_it_cannot_be_exercised() -> None:
+def test_a_rule_requested_by_id_that_cannot_be_exercised_is_undecided() -> None:
     judged = judge(*run(example(DEDUP_01=1), CANNOT), named={"DEDUP-03"})
     assert of(judged, "DEDUP-03") == NotDecidable(rule=RULES["DEDUP-03"], why="it cannot be killed", named=True)
     assert judged.exit_status == 2
@@ -83,13 +83,13 @@ def test_a_rule_that_was_exercised_after_all_held() -> None:
     assert of(judged, "DEDUP-03") == Held(rule=RULES["DEDUP-03"], exercised=5)
 
 
-def test_a_rule_that_only_the_model_decides_blocks_nothing() -> None:
+def test_a_rule_that_only_the_model_decides_does_not_fail() -> None:
     judged = judge(*run(BOTH), rules="DEDUP-01,REPL-06")
     assert of(judged, "REPL-06") == ModelOnly(rule=RULES["REPL-06"])
     assert judged.exit_status == 0
 
 
-def test_a_violation_is_told_by_its_shortened_history() -> None:
+def test_a_violation_is_reported_with_its_minimal_history() -> None:
     judged = judge(*run(BOTH, FOUND, MINIMISED))
     verdict = of(judged, "DEDUP-03")
     assert isinstance(verdict, Violated)
@@ -99,19 +99,19 @@ def test_a_violation_is_told_by_its_shortened_history() -> None:
     assert judged.exit_status == 1
 
 
-def test_a_violation_that_could_not_be_shortened_keeps_its_history() -> None:
+def test_a_violation_that_could_not_be_minimized_keeps_its_history() -> None:
     verdict = of(judge(*run(BOTH, FOUND)), "DEDUP-03")
     assert isinstance(verdict, Violated)
     assert verdict.history == FOUND.history
 
 
-def test_a_violation_of_a_rule_that_nobody_asked_for_is_told_all_the_same() -> None:
+def test_a_violation_of_a_rule_that_was_not_requested_is_reported() -> None:
     judged = judge(*run(BOTH, FOUND), rules="DEDUP-01")
     assert [verdict.rule.id for verdict in judged.rules] == ["DEDUP-01", "DEDUP-03"]
     assert judged.exit_status == 1
 
 
-def test_a_known_deviation_that_was_tolerated_is_told_apart() -> None:
+def test_a_tolerated_known_deviation_is_reported_separately() -> None:
     judged = judge(*run(BOTH, example(deviations=3), example(deviations=4)), known=True)
     verdict = of(judged, "DEDUP-03")
     assert isinstance(verdict, Deviated)
@@ -123,7 +123,7 @@ def deviating(name: str) -> AnyEvent:
     return FOUND.__replace__(violation=FOUND.violation.__replace__(deviation=name))
 
 
-def test_a_known_deviation_that_was_found_with_its_history_fails_nothing() -> None:
+def test_a_known_deviation_with_its_own_history_does_not_fail() -> None:
     judged = judge(*run(BOTH, deviating(QUIRK.name)), known=True)
     assert judged.exit_status == 0
 
@@ -135,7 +135,7 @@ def test_a_named_deviation_that_is_not_known_fails() -> None:
     assert (verdict.deviation, judged.exit_status) == (QUIRK.name, 1)
 
 
-def test_a_known_deviation_does_not_hide_a_violation_beside_it() -> None:
+def test_a_known_deviation_does_not_hide_another_violation() -> None:
     judged = judge(*run(BOTH, deviating(QUIRK.name), FOUND, example(deviations=3)), known=True)
     verdict = of(judged, "DEDUP-03")
     assert isinstance(verdict, Violated)
@@ -143,65 +143,65 @@ def test_a_known_deviation_does_not_hide_a_violation_beside_it() -> None:
 
 
 @pytest.mark.parametrize("events", [(example(deviations=1),), (deviating(QUIRK.name),)])
-def test_a_deviation_is_known_only_of_its_releases(events: tuple[AnyEvent, ...]) -> None:
+def test_a_deviation_is_known_only_for_its_releases(events: tuple[AnyEvent, ...]) -> None:
     newer = STARTED.__replace__(release="4.1.0")
     judged = judge(newer, BOTH, *events, finished(), known=True)
     assert judged.exit_status == 1
 
 
-def test_a_known_deviation_that_was_not_seen_is_named() -> None:
+def test_a_known_deviation_that_was_not_met_is_named() -> None:
     assert judge(*run(BOTH), known=True).unseen == (QUIRK,)
 
 
 @pytest.mark.parametrize("release", ["2.11.0", "4.1.0"])
-def test_a_deviation_of_other_releases_is_not_missed(release: str) -> None:
+def test_a_deviation_of_other_releases_is_not_expected(release: str) -> None:
     assert judge(STARTED.__replace__(release=release), BOTH, finished(), known=True).unseen == ()
 
 
-def test_a_deviation_of_a_rule_that_was_not_exercised_is_not_missed() -> None:
+def test_a_deviation_of_a_rule_that_was_not_exercised_is_not_expected() -> None:
     assert judge(*run(example(DEDUP_01=2)), known=True).unseen == ()
 
 
-def test_a_deviation_that_the_engine_was_not_told_of_is_harness_error() -> None:
+def test_a_deviation_unknown_to_the_engine_is_a_harness_error() -> None:
     judged = judge(*run(BOTH, example(deviations=1)))
     assert judged.exit_status == 2
     assert [QUIRK.name in harness_error.sentence for harness_error in judged.harness_errors] == [True]
 
 
-def test_a_run_that_does_not_say_that_it_finished_is_harness_error() -> None:
+def test_a_run_that_does_not_report_its_end_is_a_harness_error() -> None:
     judged = judge(STARTED, BOTH)
     assert [harness_error.sentence for harness_error in judged.harness_errors] == [UNFINISHED]
     assert judged.exit_status == 2
 
 
-def test_a_run_without_events_is_harness_error() -> None:
+def test_a_run_without_events_is_a_harness_error() -> None:
     judged = judge()
     assert (judged.exit_status, judged.release, judged.operations) == (2, None, 0)
     assert of(judged, "DEDUP-01") == NotExercised(rule=RULES["DEDUP-01"], why=ENDED_EARLY)
 
 
-def test_harness_error_is_never_a_pass() -> None:
-    judged = judge(*run(BOTH, TROUBLE))
-    assert (judged.exit_status, judged.harness_errors) == (2, (TROUBLE,))
+def test_a_harness_error_is_never_a_pass() -> None:
+    judged = judge(*run(BOTH, HARNESS_ERROR))
+    assert (judged.exit_status, judged.harness_errors) == (2, (HARNESS_ERROR,))
 
 
-def test_harness_error_told_by_the_run_is_told_once() -> None:
-    assert judge(STARTED, TROUBLE).harness_errors == (TROUBLE,)
+def test_a_harness_error_is_reported_once() -> None:
+    assert judge(STARTED, HARNESS_ERROR).harness_errors == (HARNESS_ERROR,)
 
 
-@pytest.mark.parametrize("rest", [(TROUBLE,), (TROUBLE, finished()), ()])
+@pytest.mark.parametrize("rest", [(HARNESS_ERROR,), (HARNESS_ERROR, finished()), ()])
 def test_a_violation_counts_whatever_failed_afterwards(rest: tuple[AnyEvent, ...]) -> None:
     assert judge(STARTED, example(DEDUP_01=1), FOUND, *rest).exit_status == 1
 
 
-def test_a_violation_of_a_rule_that_does_not_exist_is_harness_error() -> None:
+def test_a_violation_of_a_missing_rule_is_a_harness_error() -> None:
     stranger = FOUND.__replace__(violation=FOUND.violation.__replace__(rule="DEDUP-99"))
     judged = judge(*run(BOTH, stranger))
     assert judged.exit_status == 2
     assert "DEDUP-99" in judged.harness_errors[0].sentence
 
 
-def test_operations_are_counted_as_far_as_a_run_came() -> None:
+def test_operations_are_counted_up_to_the_end_of_the_run() -> None:
     judged = judge(STARTED, example(operations=30), FOUND, example(operations=30))
     assert judged.operations == FOUND.operations + 30
 
@@ -211,7 +211,7 @@ def test_only_rules_that_ran_were_exercised() -> None:
     assert [times_exercised(verdict) for verdict in judged.rules] == [2, 0, 0, 0]
 
 
-def test_a_violation_that_never_came_back_in_many_replays_is_suspected() -> None:
+def test_a_violation_that_came_back_in_no_replay_is_suspected() -> None:
     judged = judge(*run(BOTH, FOUND, NEVER_CAME_BACK))
     verdict = of(judged, "DEDUP-03")
     assert isinstance(verdict, Suspected)
@@ -233,19 +233,19 @@ def test_a_suspected_violation_does_not_hide_one_that_came_back() -> None:
     assert verdict.history == other.history
 
 
-def test_a_suspected_violation_beside_a_known_deviation_is_suspected() -> None:
+def test_a_suspected_violation_with_a_known_deviation_is_suspected() -> None:
     judged = judge(*run(BOTH, deviating(QUIRK.name), FOUND, NEVER_CAME_BACK), known=True)
     verdict = of(judged, "DEDUP-03")
     assert isinstance(verdict, Suspected)
     assert verdict.deviation is None
 
 
-@pytest.mark.parametrize("rest", [(TROUBLE,), (example(DEDUP_01=0),)])
-def test_a_gate_that_lets_a_suspicion_pass_does_not_let_an_unfinished_run_pass(rest: tuple[AnyEvent, ...]) -> None:
+@pytest.mark.parametrize("rest", [(HARNESS_ERROR,), (example(DEDUP_01=0),)])
+def test_a_suspicion_does_not_let_an_unfinished_run_pass(rest: tuple[AnyEvent, ...]) -> None:
     assert judge(*run(FOUND, NEVER_CAME_BACK, *rest)).exit_status == 2
 
 
-def test_a_violation_tells_in_how_many_examples_it_was_met() -> None:
+def test_a_violation_has_the_number_of_examples_with_it() -> None:
     seldom = NEVER_CAME_BACK.__replace__(broke_in=2, checked_in=412)
     verdict = of(judge(*run(BOTH, FOUND, MINIMISED, seldom)), "DEDUP-03")
     assert isinstance(verdict, Suspected)
@@ -253,7 +253,7 @@ def test_a_violation_tells_in_how_many_examples_it_was_met() -> None:
     assert str(verdict.worst.rate) == "2 of 412 examples"
 
 
-def test_the_last_count_of_replays_is_the_one_that_counts() -> None:
+def test_the_last_count_of_replays_counts() -> None:
     few, many = MINIMISED.__replace__(tries=5, came_back=0), MINIMISED.__replace__(tries=20, came_back=1)
     verdict = of(judge(*run(BOTH, FOUND, few, many)), "DEDUP-03")
     assert isinstance(verdict, Violated)
@@ -261,7 +261,7 @@ def test_the_last_count_of_replays_is_the_one_that_counts() -> None:
     assert verdict.worst.replays == Replays(tries=20, came_back=1)
 
 
-def test_a_rule_took_as_long_as_the_examples_that_exercised_it() -> None:
+def test_the_time_of_a_rule_is_that_of_the_examples_that_exercised_it() -> None:
     first, second = BOTH.__replace__(seconds=1.5), example(DEDUP_03=1, DEDUP_01=0).__replace__(seconds=2.0)
     judged = judge(*run(first, second), rules="DEDUP-01,DEDUP-03,DEDUP-04")
     assert [seconds_of(verdict) for verdict in judged.rules] == [1.5, 3.5, 0.0]

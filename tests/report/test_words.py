@@ -1,4 +1,4 @@
-"""Histories told in words."""
+"""Histories as sentences."""
 
 from __future__ import annotations
 
@@ -370,16 +370,16 @@ def sentence(operation: AnyOperation, outcome: AnyOutcome | None = None) -> str:
 
 
 @pytest.mark.parametrize(("operation", "told"), TOLD_OPERATIONS)
-def test_an_operation_is_told(operation: AnyOperation, told: str) -> None:
+def test_an_operation_has_a_sentence(operation: AnyOperation, told: str) -> None:
     assert sentence(operation) == f"3. {told}"
 
 
 @pytest.mark.parametrize(("outcome", "told"), TOLD_OUTCOMES)
-def test_an_outcome_is_told(outcome: AnyOutcome, told: str) -> None:
+def test_an_outcome_has_a_sentence(outcome: AnyOutcome, told: str) -> None:
     assert sentence(Kill(), outcome).removeprefix(sentence(Kill())[:-1]).removeprefix(": ") == f"{told}."
 
 
-def test_every_operation_and_every_outcome_is_told() -> None:
+def test_every_operation_and_every_outcome_has_a_sentence() -> None:
     assert {type(operation) for operation, _ in TOLD_OPERATIONS} == set(get_args(AnyOperation))
     silent = {type(outcome) for outcome in replication_samples.SILENT}
     assert {type(outcome) for outcome, _ in TOLD_OUTCOMES} | silent == set(get_args(AnyOutcome))
@@ -404,7 +404,7 @@ def test_every_operation_and_every_outcome_is_told() -> None:
         (Overdue("SERVE-04", "the stats do not follow"), "the stats do not follow"),
     ],
 )
-def test_what_nobody_asked_for_is_told_behind_the_outcome(unexpected: Unexpected, told: str) -> None:
+def test_an_unexpected_observation_follows_the_outcome(unexpected: Unexpected, told: str) -> None:
     observed = msgspec.structs.replace(step(Kill(), Done()), unexpected=(unexpected,))
     (telling,) = explain(history(observed))
     assert str(telling).endswith(f": {told}.")
@@ -412,52 +412,52 @@ def test_what_nobody_asked_for_is_told_behind_the_outcome(unexpected: Unexpected
 
 
 @pytest.mark.parametrize("outcome", replication_samples.SILENT)
-def test_what_came_of_it_is_not_told_where_it_is_what_was_asked_for(outcome: AnyOutcome) -> None:
+def test_an_expected_outcome_has_no_sentence(outcome: AnyOutcome) -> None:
     assert sentence(Kill(), outcome) == sentence(Kill())
 
 
 @pytest.mark.parametrize("kind", get_args(FailpointKind))
-def test_every_failpoint_is_told(kind: FailpointKind) -> None:
+def test_every_failpoint_has_a_sentence(kind: FailpointKind) -> None:
     assert sentence(SetFailpoint("t0", kind)).endswith(f" ({kind}).")
 
 
 @pytest.mark.parametrize("goes_on", get_args(GoesOn))
-def test_every_way_in_which_a_source_goes_on_is_told(goes_on: GoesOn) -> None:
+def test_every_way_to_resume_a_source_has_a_sentence(goes_on: GoesOn) -> None:
     assert "resumes " in sentence(StartSource("a", "t0", (), goes_on))
 
 
 @pytest.mark.parametrize("then", get_args(Then))
-def test_every_end_of_a_consumer_is_told(then: Then) -> None:
+def test_every_end_of_a_consumer_has_a_sentence(then: Then) -> None:
     told = sentence(Consume("c0", "t0", "sub", 1, then=then))
     assert told.endswith(" and acknowledges each message.") is (then == "stays")
 
 
 @pytest.mark.parametrize("point", get_args(Point))
-def test_every_death_of_a_program_is_told(point: Point) -> None:
+def test_every_crash_of_a_program_has_a_sentence(point: Point) -> None:
     assert "kills itself at message 1, " in sentence(RunReader("r", "t0", Death(1, point)))
 
 
 @pytest.mark.parametrize("switch", get_args(Switch))
-def test_every_switch_of_deduplication_is_told(switch: Switch) -> None:
+def test_every_deduplication_switch_has_a_sentence(switch: Switch) -> None:
     assert ("deduplication" in sentence(CreateTopic("t0", switch))) is True
 
 
 @pytest.mark.parametrize("persistence", get_args(Persistence))
-def test_how_often_cursors_are_persisted_is_told(persistence: Persistence) -> None:
+def test_every_persistence_of_cursors_has_a_sentence(persistence: Persistence) -> None:
     assert "cursors persisted " in sentence(CreateTopic("t0", persistence=persistence, partitions=2))
 
 
 @pytest.mark.parametrize("start", get_args(Start))
-def test_where_a_subscription_begins_is_told(start: Start) -> None:
+def test_every_start_of_a_subscription_has_a_sentence(start: Start) -> None:
     assert "at the " in sentence(CreateSubscription("t0", "sub", start))
     assert ("at the latest position" in sentence(Subscribe("c1", "t0", "sub", start=start))) is (start == "latest")
 
 
-def test_a_consumer_that_never_subscribed_is_told() -> None:
+def test_a_consumer_that_never_subscribed_has_a_sentence() -> None:
     assert sentence(Receive("c9", 1)) == "3. consumer c9, which never subscribed, receives up to 1 message."
 
 
-def test_a_great_many_messages_are_told_by_their_ends() -> None:
+def test_of_many_messages_only_the_first_and_last_are_listed() -> None:
     messages = tuple(Delivery(Position(3, number), -1, 0, f"b{number}") for number in range(1000))
     came = explain(history(SUBSCRIBED, step(Receive("c1", 1000), ReceivedMessages(messages))))[1].results[0]
     assert came.words.startswith("1000 messages (3:0 b0, ")
@@ -465,11 +465,11 @@ def test_a_great_many_messages_are_told_by_their_ends() -> None:
 
 
 @pytest.mark.parametrize("outcome", [Starved("nothing came"), NotPersisted(5000.0), Stuck("nothing came")])
-def test_what_should_have_come_and_did_not_has_the_tone_of_a_refusal(outcome: AnyOutcome) -> None:
+def test_a_missing_message_has_the_tone_of_a_refusal(outcome: AnyOutcome) -> None:
     assert explain(history(SUBSCRIBED, step(Receive("c1", 1), outcome)))[1].tone is Tone.REFUSED
 
 
-def test_an_answer_stands_beside_the_entry_that_it_is_for() -> None:
+def test_an_answer_is_next_to_its_entry() -> None:
     several = Send("s1", (entry(4), entry(5, 6), entry(7)))
     assert sentence(several, answers(Duplicate(), Stored(Position(3, 1)))) == (
         "3. producer p0 (session s1, wire client) sends 4 (b4), batch 5..6 (b5, b6), 7 (b7), all in flight at once: "
@@ -477,7 +477,7 @@ def test_an_answer_stands_beside_the_entry_that_it_is_for() -> None:
     )
 
 
-def test_an_answer_that_was_not_awaited_is_told_where_it_came() -> None:
+def test_a_late_answer_is_reported_where_it_arrived() -> None:
     told = [str(telling) for telling in explain(history(*STEPS))]
     assert told[3].endswith("all in flight at once, and does not wait for the receipts.")
     assert told[4].endswith(
@@ -485,7 +485,7 @@ def test_an_answer_that_was_not_awaited_is_told_where_it_came() -> None:
     )
 
 
-def test_late_answers_that_are_alike_are_counted() -> None:
+def test_equal_late_answers_are_counted() -> None:
     cut_off = Unknown("it was cut")
     late = Late("s1", (cut_off, cut_off, Duplicate(), cut_off))
     told = str(explain(history(OPENED, step(CrashProducer("s1"), late=(late,))))[1])
@@ -494,15 +494,15 @@ def test_late_answers_that_are_alike_are_counted() -> None:
     )
 
 
-def test_an_awaited_answer_that_never_came_is_told() -> None:
+def test_an_awaited_answer_that_never_arrived_is_reported() -> None:
     assert sentence(Send("s1", (entry(4),)), answers()).endswith("sends 4 (b4): no answer.")
 
 
-def test_a_session_that_was_never_opened_is_told() -> None:
+def test_a_session_that_was_never_opened_has_a_sentence() -> None:
     assert str(explain(history(step(CloseProducer("s9"))))[0]) == ("1. session s9, which was never opened, closes.")
 
 
-def test_a_very_long_log_is_told_by_its_ends() -> None:
+def test_of_a_long_log_only_the_first_and_last_entries_are_listed() -> None:
     entries = tuple(LoggedEntry(Position(3, number), "p0", entry(number)) for number in range(1000))
     came = explain(history(step(ReadLog("t0"), LogRead(entries))))[0].results[0].words
     assert came.startswith("1000 entries: 3:0 p0 0 (b0); ")
@@ -517,12 +517,12 @@ def test_a_long_history_is_cut_in_the_middle() -> None:
     assert str(kept[10]) == "… 70 steps, 11 to 80, are left out …"
 
 
-def test_a_short_history_is_told_whole() -> None:
+def test_a_short_history_is_complete() -> None:
     told = explain(history())
     assert cut(told, at_most=len(told)) == told
 
 
-def test_lanes_are_the_sessions_in_the_order_of_their_first_act_then_the_broker_and_the_suite() -> None:
+def test_participants_are_the_sessions_in_order_then_the_broker_and_the_suite() -> None:
     assert actors(explain(history())) == ("s1", "s2", BROKER, SUITE)
 
 

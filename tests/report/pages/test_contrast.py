@@ -1,4 +1,4 @@
-"""The page's colours: every text can be read on what is behind it, in light and in dark (WCAG 2, AA)."""
+"""The page's colours: every text is readable on its background, in light and in dark mode (WCAG 2, AA)."""
 
 from __future__ import annotations
 
@@ -49,6 +49,6 @@ def test_black_on_white_has_the_greatest_contrast() -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(("text", "ground"), PAIRS)
-def test_every_text_can_be_read(scheme: str, text: str, ground: str) -> None:
+def test_every_text_has_sufficient_contrast(scheme: str, text: str, ground: str) -> None:
     of_scheme = colors()[scheme]
     assert contrast(of_scheme[text], of_scheme[ground]) >= AA

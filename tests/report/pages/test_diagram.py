@@ -1,4 +1,4 @@
-"""Space-time diagrams: of every history that the suite ships, and of small ones made by hand."""
+"""Space-time diagrams of every history that the suite ships, and of small handmade ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def made(told: History) -> Diagram:
 
 
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
-def test_every_shipped_history_has_a_diagram_whose_arrows_have_lanes(path: Path) -> None:
+def test_every_shipped_history_has_a_diagram_with_a_lane_for_each_arrow(path: Path) -> None:
     told = document.read(path)
     diagram = made(told)
     lanes = {lane.name: lane for lane in diagram.lanes}
@@ -50,7 +50,7 @@ def test_every_shipped_history_has_a_diagram_whose_arrows_have_lanes(path: Path)
 
 
 @pytest.mark.parametrize("name", ["first-round-response-counts-twice", "too-large-to-replicate"])
-def test_the_lanes_of_several_clusters_fit_into_a_page_and_have_whole_names(name: str) -> None:
+def test_lanes_of_several_clusters_fit_into_the_page_with_complete_names(name: str) -> None:
     diagram = made(document.read(SHIPPED / f"{name}.json"))
     drawn = ElementTree.fromstring(draw(diagram, name="d"))
     assert float(drawn.attrib["width"]) <= FITTING
@@ -70,13 +70,13 @@ def test_a_send_is_an_arrow_to_the_broker_and_its_answer_one_back() -> None:
     ]
 
 
-def test_what_nobody_knows_the_arrival_of_ends_in_a_cross() -> None:
+def test_an_arrow_with_an_unknown_arrival_ends_in_a_cross() -> None:
     crash = made(history()).bands[4]
     assert [(arrow.label, arrow.is_lost) for arrow in crash.arrows] == [("stored at 3:1", False), ("no answer", True)]
     assert 'class="arrow lost"' in draw(made(history()), name="d")
 
 
-def test_frames_that_the_proxy_saw_are_told_apart() -> None:
+def test_frames_that_the_proxy_recorded_have_their_own_style() -> None:
     chunked = made(document.read(SHIPPED / "chunk-discarded-not-redelivered.json"))
     assert chunked.has_seen
     assert 'class="arrow seen"' in draw(chunked, name="d")
@@ -89,7 +89,7 @@ def test_only_the_step_that_breaks_the_rule_is_marked() -> None:
     assert "✕ breaks DEDUP-03" in drawn
 
 
-def test_its_text_alternative_says_what_breaks_and_why() -> None:
+def test_the_text_alternative_names_the_violation_and_the_reason() -> None:
     root = ElementTree.fromstring(draw(made(history()), name="d"))
     texts = {element.get("id"): element.text for element in root.iter() if element.get("id")}
     assert root.get("aria-labelledby") == "d-t d-d"
@@ -111,13 +111,13 @@ def long(steps: int) -> History:
     return history(opened, *sends, violation=VIOLATION.__replace__(step=steps))
 
 
-def test_a_long_history_keeps_its_end_and_says_how_much_is_left_out() -> None:
+def test_a_long_history_keeps_its_end_and_counts_the_omitted_steps() -> None:
     diagram = made(long(200))
     assert [band.step for band in diagram.bands] == list(range(201 - STEPS_AT_MOST, 201))
     assert diagram.left_out == 200 - STEPS_AT_MOST
 
 
-def test_long_pauses_and_long_steps_are_compressed_and_say_how_long_they_were() -> None:
+def test_long_pauses_and_steps_are_compressed_and_labelled_with_their_duration() -> None:
     drawn = draw(made(long(5)), name="d")
     height = float(ElementTree.fromstring(drawn).get("height") or 0)
     assert height < HEAD + 5 * (TALLEST + LONGEST_GAP) + 20
@@ -126,7 +126,7 @@ def test_long_pauses_and_long_steps_are_compressed_and_say_how_long_they_were() 
     assert 'class="zigzag"' in drawn
 
 
-def test_other_topics_are_left_out() -> None:
+def test_other_topics_are_omitted() -> None:
     other = step(OpenProducer("s9", "t9", "p9", "wire"))
     steps = made(history()).bands
     with_other = history(other, *history().steps, violation=VIOLATION.__replace__(step=9))
@@ -135,5 +135,5 @@ def test_other_topics_are_left_out() -> None:
     assert "s9" not in {lane.name for lane in made(with_other).lanes}
 
 
-def test_a_history_without_steps_has_none() -> None:
+def test_a_history_without_steps_has_no_diagram() -> None:
     assert diagram_of(history(step(Kill()), violation=None).__replace__(steps=())) is None

@@ -1,4 +1,4 @@
-"""The report of histories: everything that was found is in it, drawn and escaped, and it stands alone."""
+"""The report of histories: everything that was found is in it, drawn and escaped, in one self-contained page."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ SUMMARY = Summary(
 )
 
 
-def test_the_page_tells_every_verdict_and_case_and_draws_each_run() -> None:
+def test_the_page_has_every_verdict_and_case_and_a_plot_of_each_run() -> None:
     page = histories.page(FOUND, SUMMARY, when=datetime(2026, 1, 2, tzinfo=UTC))
     for told in ("2 recorded runs", "12 345", "4.0.8", "unknown release", "v-known-deviation", "x.parquet is damaged"):
         assert told in page
@@ -83,13 +83,13 @@ def test_the_page_tells_every_verdict_and_case_and_draws_each_run() -> None:
     assert "<t>" not in page
 
 
-def test_the_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
+def test_the_page_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
     page = histories.write(FOUND, SUMMARY, tmp_path / "new").read_text("utf-8")
     assert "http" not in page.replace('http-equiv="Content-Security-Policy"', "")
     assert "<script" not in page
 
 
-def test_an_interval_without_events_is_drawn_as_nothing() -> None:
+def test_an_interval_without_events_is_drawn_as_zero() -> None:
     page = histories.page(FOUND, SUMMARY, when=datetime(2026, 1, 2, tzinfo=UTC))
     acks, sends = page.split('<polyline class="line ')[1:]
     heights = [float(point.split(",")[1]) for point in acks.split('points="')[1].split('"')[0].split()]
@@ -102,9 +102,9 @@ def test_an_interval_without_events_is_drawn_as_nothing() -> None:
     ("least", "most", "expected"),
     [(0, 10, [0, 2, 4, 6, 8, 10]), (0, 97, [0, 20, 40, 60, 80]), (3, 3, [3]), (0, 0.4, [0, 0.1, 0.2, 0.3, 0.4])],
 )
-def test_axes_have_round_marks(least: float, most: float, expected: list[float]) -> None:
+def test_axes_have_round_ticks(least: float, most: float, expected: list[float]) -> None:
     assert ticks(least, most) == pytest.approx(expected)
 
 
-def test_times_are_told_in_their_unit() -> None:
+def test_times_are_shown_with_their_unit() -> None:
     assert [duration(time) for time in (0.02, 1.5, 999, 61_000)] == ["20 µs", "1.5 ms", "999 ms", "61 s"]

@@ -1,4 +1,4 @@
-"""The HTML page: everything told, everything escaped, nothing from elsewhere, never too big."""
+"""The HTML page: complete, escaped, self-contained, and limited in size."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def read(told: Account, folder: Path) -> Reader:
     return Reader(page(told, folder=folder, when=WHEN))
 
 
-def test_it_tells_the_rule_why_the_steps_the_evidence_and_how_to_see_it_again(tmp_path: Path) -> None:
+def test_the_page_has_the_rule_the_reason_the_steps_the_evidence_and_the_replay_command(tmp_path: Path) -> None:
     written(tmp_path, history())
     text = read(account(tmp_path, run(example(DEDUP_01=2), FOUND, MINIMISED)), tmp_path).text
     for part in (
@@ -118,7 +118,7 @@ def test_only_the_step_that_breaks_the_rule_is_marked(tmp_path: Path) -> None:
     assert marked.count('<tr class="breaks">') == 1
 
 
-def test_each_actor_has_a_lane(tmp_path: Path) -> None:
+def test_each_participant_has_a_lane(tmp_path: Path) -> None:
     written(tmp_path, history())
     lanes = [
         value
@@ -133,7 +133,7 @@ def test_each_actor_has_a_lane(tmp_path: Path) -> None:
     }
 
 
-def test_harness_error_and_what_was_not_exercised_are_told(tmp_path: Path) -> None:
+def test_harness_errors_and_rules_not_exercised_are_shown(tmp_path: Path) -> None:
     events: list[AnyEvent] = [
         STARTED,
         NotExercisable(at_s=1, rule="DEDUP-04", why="no write can fail here"),
@@ -152,7 +152,7 @@ def test_a_known_deviation_is_explained(tmp_path: Path) -> None:
     assert QUIRK.cause in text
 
 
-def test_each_deviation_that_was_met_is_told_with_how_often_it_was(tmp_path: Path) -> None:
+def test_each_deviation_is_shown_with_how_often_it_was_met(tmp_path: Path) -> None:
     met = {QUIRK.name: 3, OTHER_QUIRK.name: 2}
     events = run(msgspec.structs.replace(example(DEDUP_03=2), deviations=met))
     made = account(tmp_path, events, known=(QUIRK, OTHER_QUIRK))
@@ -168,19 +168,19 @@ def test_each_deviation_that_was_met_is_told_with_how_often_it_was(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("release", "known"), [("4.0.8", "known"), ("4.1.0", "not known")])
-def test_a_deviation_that_was_found_is_named(release: str, known: str, tmp_path: Path) -> None:
+def test_a_deviation_with_a_violation_is_named(release: str, known: str, tmp_path: Path) -> None:
     found = FOUND.__replace__(violation=FOUND.violation.__replace__(deviation=QUIRK.name))
     text = read(account(tmp_path, [STARTED.__replace__(release=release), found]), tmp_path).text
     assert f"The deviation {QUIRK.name}, {known} of this release." in text
 
 
-def test_a_known_deviation_that_was_not_seen_is_told(tmp_path: Path) -> None:
+def test_a_known_deviation_that_was_not_met_is_shown(tmp_path: Path) -> None:
     assert f"known deviation {QUIRK.name} (DEDUP-03) was not seen" in (
         read(account(tmp_path, run(example(DEDUP_03=2))), tmp_path).text
     )
 
 
-def test_a_history_that_cannot_be_read_hides_nothing_else(tmp_path: Path) -> None:
+def test_an_unreadable_history_hides_nothing_else(tmp_path: Path) -> None:
     text = read(account(tmp_path, run(FOUND, MINIMISED)), tmp_path).text
     assert "Its history cannot be shown: cannot read" in text
     assert FOUND.violation.because in text
@@ -201,7 +201,7 @@ def hostile_events() -> list[AnyEvent]:
     ]
 
 
-def test_what_comes_from_a_run_is_never_markup(tmp_path: Path) -> None:
+def test_text_from_a_run_is_never_markup(tmp_path: Path) -> None:
     written(
         tmp_path,
         history(
@@ -269,11 +269,11 @@ def test_the_page_stays_small_whatever_happened(tmp_path: Path) -> None:
         ("*a* and *b*", "<em>a</em> and <em>b</em>"),
     ],
 )
-def test_what_stands_between_asterisks_is_emphasised(statement: str, markup: str) -> None:
+def test_text_between_asterisks_is_emphasised(statement: str, markup: str) -> None:
     assert emphasised(statement) == markup
 
 
-def test_verdicts_come_first_then_violations_and_known_deviations_have_a_section_of_their_own(tmp_path: Path) -> None:
+def test_verdicts_come_first_and_known_deviations_have_a_separate_section(tmp_path: Path) -> None:
     written(tmp_path, history())
     met = example(DEDUP_03=2).__replace__(deviations={OTHER_QUIRK.name: 1})
     other = FOUND.__replace__(violation=FOUND.violation.__replace__(rule="DEDUP-12"))
@@ -284,7 +284,7 @@ def test_verdicts_come_first_then_violations_and_known_deviations_have_a_section
     assert told.index('id="violation-DEDUP-03"') > places[-1]
 
 
-def test_a_run_with_nothing_but_known_deviations_has_no_violations(tmp_path: Path) -> None:
+def test_a_run_with_only_known_deviations_has_no_violations(tmp_path: Path) -> None:
     made = account(tmp_path, run(example(DEDUP_03=2, deviations=3)))
     told = page(made, folder=tmp_path, when=WHEN)
     assert 'id="violations"' not in told
@@ -300,7 +300,7 @@ def test_an_upstream_issue_is_a_link(tmp_path: Path) -> None:
     assert [link for link in links if link not in public] == [address]
 
 
-def test_no_verdict_is_told_by_its_colour_alone(tmp_path: Path) -> None:
+def test_no_verdict_is_shown_by_its_colour_alone(tmp_path: Path) -> None:
     made = account(tmp_path, run(example(DEDUP_01=2), FOUND, MINIMISED))
     strip = [value for name, value in read(made, tmp_path).attributes if name == "aria-label"]
     assert "DEDUP-03: violated" in strip
