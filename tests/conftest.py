@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 
 from conformance.brokers.interface import Broker
-from tests.scheduling import BROKERS, Sharing, check_shares, share_of
+from tests.scheduling import BROKERS, ShareScheduling, check_shares, share_of
 
 settings.register_profile("slow days", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("slow days")
@@ -23,11 +23,11 @@ def broker(pulsar_broker: Broker) -> Broker:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test that would have a second broker started, or a second Spark, ends the run, with ``-n`` or without.
+    """A test that would start a second broker or a second Spark ends the run, with ``-n`` or without.
 
-    What fails on a real broker is tried once more, as a violation is replayed before it is believed: of three thousand
-    tests one or another meets a stall of busy cores in every run. What fails twice has failed, and what came out
-    differently is told at the end (``-rR``), to be mended all the same.
+    A test that fails on a real broker is run once more, like a violation is replayed before it is believed: in every
+    run of three thousand tests some meet a stall of busy cores. A test that fails twice has failed. The summary lists
+    the tests that passed the second time (``-rR``); they have to be fixed, too.
     """
     check_shares(items)
     for item in items:
@@ -36,13 +36,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Sharing:
-    """With ``-n``, the tests are shared out as :mod:`tests.scheduling` says."""
-    return Sharing(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ShareScheduling:
+    """With ``-n``, :mod:`tests.scheduling` assigns the tests to processes."""
+    return ShareScheduling(config, log)
 
 
 def pytest_keyboard_interrupt(excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-    """HarnessError that ends the run in one of several processes is told here: pytest says only that the process is
-    gone."""
+    """Print the harness error that ends the run in one of several processes; pytest says only that the process ended."""
     if "PYTEST_XDIST_WORKER" in os.environ and isinstance(excinfo.value, pytest.exit.Exception):
         print(excinfo.value.msg, file=sys.stderr)

@@ -1,8 +1,8 @@
-"""How ``make test`` shares the tests out to processes that run side by side (``-n``, pytest-xdist).
+"""The scheduling of tests to the processes of ``make test`` (``-n``, pytest-xdist).
 
-All that start brokers are one share, so that there is no more than one of them (or one set of clusters) at a time, as
-without processes. What starts Spark is another, as starting it takes seconds. All else goes by modules, as fixtures of
-a module are made anew in each process. It decides nothing about what a test does.
+All tests that start brokers are one share, so that only one broker (or one set of clusters) runs at a time, as without
+processes. Tests that start Spark are another share, because starting it takes seconds. Every other module is a share,
+because each process sets up the fixtures of a module again.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ SHARES = {
 """The share of the tests in a folder or a module."""
 
 ASKING = {"broker": {BROKERS}, "pulsar_broker": {BROKERS}, "world": {BROKERS}, "spark": {SPARK, BROKERS}}
-"""By a fixture's name, the shares in which tests may ask for it."""
+"""By a fixture's name, the shares whose tests may request it."""
 
 
 def share_of(nodeid: str) -> str:
-    """The share of a test: tests of one share are run by one process, in their order."""
+    """The share of a test: one process runs all tests of a share, in order."""
     module = PurePosixPath(nodeid.partition("::")[0])
     for place in (module, *module.parents):
         if share := SHARES.get(str(place)):
@@ -54,10 +54,10 @@ def share_of(nodeid: str) -> str:
 
 
 def check_shares(items: Iterable[pytest.Item]) -> None:
-    """See to it that no process starts what another one has.
+    """Make sure that no process starts what another one has started.
 
     Raises:
-        pytest.UsageError: a test asks for a broker or for Spark, and is not in a share that has one.
+        pytest.UsageError: a test requests a broker or Spark outside a share that has one.
     """
     for item in items:
         for name in ASKING.keys() & set(getattr(item, "fixturenames", ())):
@@ -65,14 +65,16 @@ def check_shares(items: Iterable[pytest.Item]) -> None:
                 raise pytest.UsageError(f"{item.nodeid} asks for {name}: give its module a share in {__name__}")
 
 
-class Sharing(LoadScopeScheduling):
-    """Gives each process the next share as soon as it is nearly done with its last one, in the order of the tests.
+class ShareScheduling(LoadScopeScheduling):
+    """Gives each process the next share when it has nearly finished its last one, in the order of the tests.
 
-    The longest share, that of brokers, has the first of them, and so is not waited for at the end.
+    The longest share, that of brokers, has the first tests, so that it does not delay the end.
     """
 
     def __init__(self, config: pytest.Config, log: Producer) -> None:
-        config.option.loadscopereorder = False  # by numbers of tests, which say little about how long they take
+        config.option.loadscopereorder = (
+            False  # it sorts by the number of tests, which says little about their duration
+        )
         super().__init__(config, log)
 
     def _split_scope(self, nodeid: str) -> str:

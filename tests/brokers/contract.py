@@ -38,17 +38,17 @@ _PREFIX = f"persistent://public/default/{uuid.uuid4().hex}-"
 class BrokerContract:
     """The promises; see the module."""
 
-    def test_it_is_alive_and_tells_its_version(self, broker: Broker) -> None:
+    def test_the_broker_is_alive_and_reports_its_version(self, broker: Broker) -> None:
         assert broker.is_alive()
         answer = urllib3.request("GET", f"{broker.addresses.admin_url}/admin/v2/brokers/version")
         assert broker.version == answer.data.decode().strip()
         assert broker.version[0].isdigit()
 
-    def test_what_is_published_at_its_address_can_be_read_there(self, broker: Broker) -> None:
+    def test_a_published_message_can_be_read_at_the_same_address(self, broker: Broker) -> None:
         publish(broker, "published", ["one", "two"])
         assert read(broker, "published") == ["one", "two"]
 
-    def test_it_sends_clients_that_ask_for_the_proxy_there_and_no_others(self, broker: Broker) -> None:
+    def test_only_clients_that_request_the_proxy_are_sent_to_it(self, broker: Broker) -> None:
         if broker.addresses.proxy_port is None:
             pytest.skip("its configuration is not ours")
         topic = f"{_PREFIX}proxied"
@@ -73,7 +73,7 @@ class BrokerContract:
         assert (broker.addresses, broker.version) == before
         assert read(broker, "restarted") == ["one", "two"]
 
-    def test_a_kill_ends_it_and_a_start_brings_it_back_with_data_and_addresses(self, broker: Broker) -> None:
+    def test_a_killed_broker_is_restarted_with_its_data_and_addresses(self, broker: Broker) -> None:
         needs(broker, Capability.KILL)
         before = broker.addresses
         publish(broker, "killed", ["one", "two"])
@@ -107,13 +107,13 @@ class BrokerContract:
         eventually(broker.is_alive)
         assert read(broker, "paused") == ["one"]
 
-    def test_its_agent_listens_where_it_has_one(self, broker: Broker) -> None:
+    def test_the_agent_listens_if_there_is_one(self, broker: Broker) -> None:
         needs(broker, Capability.DEFECTS)
         agent = broker.load_agent()
         assert _accepts(agent.host, agent.port)
         assert broker.load_agent() == agent
 
-    def test_its_agent_can_be_loaded_again_after_a_restart(self, broker: Broker) -> None:
+    def test_the_agent_can_be_loaded_again_after_a_restart(self, broker: Broker) -> None:
         needs(broker, Capability.DEFECTS)
         needs(broker, Capability.RESTART)
         before = broker.load_agent()
@@ -121,7 +121,7 @@ class BrokerContract:
         assert broker.load_agent() == before
         assert _accepts(before.host, before.port)
 
-    def test_what_it_lacks_a_capability_for_is_harness_error(self, broker: Broker) -> None:
+    def test_an_operation_without_its_capability_is_a_harness_error(self, broker: Broker) -> None:
         operations = {
             Capability.RESTART: broker.restart,
             Capability.KILL: broker.kill,
@@ -136,7 +136,7 @@ class BrokerContract:
                 operations[capability]()
         assert broker.is_alive()
 
-    def test_two_at_once_do_not_meet_and_leave_nobody_listening(self, broker: Broker, make_broker: MakeBroker) -> None:
+    def test_two_brokers_run_side_by_side_and_leave_no_process(self, broker: Broker, make_broker: MakeBroker) -> None:
         needs(broker, Capability.RESTART)
         publish(broker, "of-the-first", ["one"])
         with started(make_broker()) as other:
@@ -148,7 +148,7 @@ class BrokerContract:
         assert not any(_accepts("127.0.0.1", port) for port in ports)
         assert broker.is_alive()
 
-    def test_a_broker_that_was_not_started_says_so_and_can_be_stopped(self, make_broker: MakeBroker) -> None:
+    def test_a_broker_that_was_not_started_is_a_harness_error_and_can_be_stopped(self, make_broker: MakeBroker) -> None:
         broker = make_broker()
         with pytest.raises(HarnessError, match=r"not been (started|asked)"):
             _ = broker.version

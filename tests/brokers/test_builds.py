@@ -1,4 +1,4 @@
-"""Tests of the tarball that a build of Pulsar makes, as what is checked."""
+"""Tests of a tarball from a build of Pulsar as the release to check."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_tarball_is_unpacked_once_and_its_version_is_known(tmp_path: Path, cac
     assert (release.folder / "mark").exists()
 
 
-def test_a_tarball_that_was_built_anew_is_another_one_and_the_old_one_is_removed(tmp_path: Path, cache: Path) -> None:
+def test_a_rebuilt_tarball_is_unpacked_again_and_the_old_one_is_removed(tmp_path: Path, cache: Path) -> None:
     tarball = tmp_path / "bin.tar.gz"
     old = in_a_process(build(tarball, "5.0.0-SNAPSHOT"))
     os.utime(build(tarball, "5.0.1-SNAPSHOT"), ns=(1, 1))
@@ -61,7 +61,7 @@ def test_a_tarball_that_was_built_anew_is_another_one_and_the_old_one_is_removed
     assert len(unpacked_builds(cache)) == 1
 
 
-def test_an_old_build_stays_as_long_as_a_process_uses_it(tmp_path: Path, cache: Path) -> None:
+def test_an_old_build_stays_while_a_process_uses_it(tmp_path: Path, cache: Path) -> None:
     tarball = tmp_path / "bin.tar.gz"
     old = release_at(build(tarball, "5.0.0-SNAPSHOT"))
     os.utime(build(tarball, "5.0.1-SNAPSHOT"), ns=(1, 1))
@@ -70,7 +70,7 @@ def test_an_old_build_stays_as_long_as_a_process_uses_it(tmp_path: Path, cache: 
     assert len(unpacked_builds(cache)) == 2
 
 
-def test_what_was_unpacked_from_a_tarball_that_is_gone_is_removed_and_from_others_not(tmp_path: Path) -> None:
+def test_only_the_unpacked_builds_of_deleted_tarballs_are_removed(tmp_path: Path) -> None:
     gone, other = tmp_path / "gone.tar.gz", tmp_path / "other.tar.gz"
     of_gone, of_other = in_a_process(build(gone)), in_a_process(build(other))
     gone.unlink()
@@ -88,7 +88,7 @@ def test_what_was_unpacked_from_a_tarball_that_is_gone_is_removed_and_from_other
         ("half", r"^.*half cannot be unpacked: .*$"),
     ],
 )
-def test_what_is_no_distribution_is_refused_in_one_sentence_and_leaves_nothing(
+def test_a_tarball_without_a_distribution_is_one_sentence_and_leaves_nothing(
     name: str, sentence: str, tmp_path: Path, cache: Path
 ) -> None:
     (tmp_path / "text").write_text("not a tarball")

@@ -1,4 +1,4 @@
-"""Tests of clusters with geo-replication between them: what is sent to one comes to the others, link by link."""
+"""Tests of clusters with geo-replication: messages of one are replicated to the others, link by link."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def all_have(clusters: Clusters, labels: str, topic: str, *payloads: str, deadli
         eventually(partial(has, clusters.cluster(label), topic, *payloads), deadline_s=deadline_s)
 
 
-def test_what_is_sent_to_one_cluster_comes_to_all_others_over_the_links_between_them(
+def test_a_message_is_replicated_to_all_other_clusters_over_their_links(
     three: Clusters, rings: Rings, topic: str
 ) -> None:
     a, b, c = (three.cluster(label) for label in three.labels)
@@ -101,7 +101,7 @@ def test_what_is_sent_to_one_cluster_comes_to_all_others_over_the_links_between_
     }  # fmt: skip
 
 
-def test_a_link_is_cut_and_heals_in_one_direction_while_the_others_go_on(three: Clusters, topic: str) -> None:
+def test_a_link_is_cut_and_heals_in_one_direction_while_the_others_stay_connected(three: Clusters, topic: str) -> None:
     publish(three.cluster("A"), topic, "before")
     all_have(three, "BC", topic, "before")
     three.cut("A", "B")
@@ -115,7 +115,7 @@ def test_a_link_is_cut_and_heals_in_one_direction_while_the_others_go_on(three: 
     all_have(three, "B", topic, "before", "from b", "from a")
 
 
-def test_what_is_held_up_on_a_link_comes_when_it_is_released_and_not_before(three: Clusters, topic: str) -> None:
+def test_messages_held_on_a_link_arrive_only_when_released(three: Clusters, topic: str) -> None:
     publish(three.cluster("A"), topic, "before")
     all_have(three, "BC", topic, "before")
     three.hold("A", "B", "messages")
@@ -130,9 +130,7 @@ def test_what_is_held_up_on_a_link_comes_when_it_is_released_and_not_before(thre
     all_have(three, "B", topic, "before", "held up")
 
 
-def test_a_replicated_subscription_has_snapshots_taken_that_the_log_shows_as_markers(
-    three: Clusters, topic: str
-) -> None:
+def test_the_log_has_the_snapshot_markers_of_a_replicated_subscription(three: Clusters, topic: str) -> None:
     a = three.cluster("A")
     client = WireClient.connect(a.broker.addresses.service_url, timeout_s=TIMEOUT_S)
     try:
@@ -145,7 +143,7 @@ def test_a_replicated_subscription_has_snapshots_taken_that_the_log_shows_as_mar
     assert found.index(10) < found.index(11) < found.index(12)
 
 
-def test_two_clusters_have_what_is_sent_to_either(request: pytest.FixtureRequest) -> None:
+def test_messages_of_either_of_two_clusters_are_in_both(request: pytest.FixtureRequest) -> None:
     with Clusters(brokers(request, 2)) as two:
         topic = f"persistent://{two.create_namespace('pair')}/t"
         publish(two.cluster("A"), topic, "a1", "a2")
@@ -157,19 +155,19 @@ def markers(cluster: Cluster, topic: str) -> list[int]:
     return [entry.marker_type for entry in stored_entries(cluster.admin, topic) if entry.marker_type is not None]
 
 
-def test_ledgers_of_one_cluster_are_not_numbered_like_those_of_another(three: Clusters, topic: str) -> None:
+def test_clusters_have_different_ledger_ids(three: Clusters, topic: str) -> None:
     publish(three.cluster("A"), topic, "m")
     all_have(three, "BC", topic, "m")
     first = {next(stored_entries(three.cluster(label).admin, topic)).position for label in three.labels}
     assert len(first) == len(three.labels)
 
 
-def test_one_cluster_alone_or_a_fourth_is_refused_before_anything_is_started(request: pytest.FixtureRequest) -> None:
+def test_one_cluster_or_four_are_refused_before_anything_is_started(request: pytest.FixtureRequest) -> None:
     for count in (1, 4):
         with pytest.raises(HarnessError, match=f"two or three clusters, not with {count}"):
             Clusters(brokers(request, count))
 
 
-def test_a_cluster_that_does_not_exist_is_named_in_one_sentence(three: Clusters) -> None:
+def test_an_unknown_cluster_is_named_in_one_sentence(three: Clusters) -> None:
     with pytest.raises(HarnessError, match="There is no cluster D: A, B, C are up"):
         three.cluster("D")

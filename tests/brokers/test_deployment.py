@@ -47,7 +47,7 @@ class TestContract(BrokerContract):
     """A deployment is a broker."""
 
 
-def test_its_settings_reach_the_broker_or_its_bookie(broker: Broker) -> None:
+def test_settings_reach_the_broker_or_its_bookie(broker: Broker) -> None:
     in_force = {**configuration_of_bookie(), **runtime_configuration(broker)}
     assert broker.configuration["managedLedgerMaxEntriesPerLedger"] == "5"
     assert broker.configuration["journalFlushWhenQueueEmpty"] == "true"
@@ -55,7 +55,7 @@ def test_its_settings_reach_the_broker_or_its_bookie(broker: Broker) -> None:
         assert in_force.get(name) == value, name
 
 
-def test_a_kill_and_a_restart_end_the_broker_and_neither_bookie_nor_zookeeper(broker: Broker) -> None:
+def test_a_kill_and_a_restart_end_only_the_broker_not_bookie_or_zookeeper(broker: Broker) -> None:
     before = traces()
     broker.kill()
     assert not any(map(runs, [before.broker]))
@@ -67,7 +67,7 @@ def test_a_kill_and_a_restart_end_the_broker_and_neither_bookie_nor_zookeeper(br
     assert {(one.zookeeper, one.bookie) for one in (before, between, after)} == {(before.zookeeper, before.bookie)}
 
 
-def test_a_restart_with_a_setting_of_the_bookie_restarts_that_too_on_its_data(broker: Broker) -> None:
+def test_a_restart_with_a_setting_of_the_bookie_restarts_the_bookie_with_its_data(broker: Broker) -> None:
     publish(broker, "kept-by-the-bookie", ["one"])
     before = traces()
     broker.restart({"journalMaxBackups": "3"})
@@ -88,13 +88,13 @@ def test_a_paused_broker_can_be_killed(broker: Broker) -> None:
     assert read(broker, "killed-while-paused") == ["one"]
 
 
-def test_starting_one_that_runs_is_harness_error_and_leaves_it_running(broker: Broker) -> None:
+def test_starting_a_running_broker_is_a_harness_error_and_leaves_it_running(broker: Broker) -> None:
     with pytest.raises(HarnessError, match="runs already"):
         broker.start()
     assert broker.is_alive()
 
 
-def test_settings_are_overridden_by_name_and_the_agent_may_be_left_out(release: str) -> None:
+def test_settings_are_overridden_by_name_and_the_agent_is_optional(release: str) -> None:
     broker = parse_broker(release, settings={"brokerDeduplicationEntriesInterval": "7"}, with_agent=False)
     with started(broker):
         assert runtime_configuration(broker)["brokerDeduplicationEntriesInterval"] == "7"
@@ -103,7 +103,7 @@ def test_settings_are_overridden_by_name_and_the_agent_may_be_left_out(release: 
         assert Capability.DEFECTS not in broker.capabilities
 
 
-def test_a_broker_that_cannot_start_is_harness_error_at_once_with_the_end_of_its_log(release: str) -> None:
+def test_a_broker_that_cannot_start_is_a_harness_error_with_the_end_of_its_log(release: str) -> None:
     broker = parse_broker(release, settings={"managedLedgerDefaultEnsembleSize": "none"})
     began = time.monotonic()
     with pytest.raises(HarnessError, match=r"ended with status 1.*\n[\s\S]*none"):
@@ -113,9 +113,7 @@ def test_a_broker_that_cannot_start_is_harness_error_at_once_with_the_end_of_its
 
 
 @pytest.mark.parametrize("who", ["zookeeper", "bookie", "broker"])
-def test_a_process_that_ended_by_itself_is_named_by_the_harness_error_of_the_next_request(
-    release: str, who: str
-) -> None:
+def test_the_next_request_after_a_process_ended_is_a_harness_error_that_names_it(release: str, who: str) -> None:
     with started(parse_broker(release)) as broker:
         process: psutil.Process = getattr(traces(), who)
         process.kill()

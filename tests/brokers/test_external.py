@@ -28,12 +28,12 @@ class TestContract(BrokerContract):
     """An external broker is a broker."""
 
 
-def test_stopping_leaves_it_running(broker: Broker) -> None:
+def test_stopping_leaves_the_broker_running(broker: Broker) -> None:
     broker.stop()
     assert broker.is_alive()
 
 
-def test_nobody_at_the_addresses_is_one_line_at_once() -> None:
+def test_an_unreachable_address_is_one_line_at_once() -> None:
     service, admin = free_ports(2)
     addresses = Addresses(service_url=f"pulsar://{HOST}:{service}", admin_url=f"http://{HOST}:{admin}")
     with pytest.raises(HarnessError, match=rf"^nothing listens at {HOST}:{service} [^\n]*; nothing .* {HOST}:{admin} "):

@@ -32,7 +32,7 @@ def prepared(tmp_path: Path) -> set[Path]:
     return {made.parent for made in (tmp_path / "cache" / "prepared").glob("*/*/archives")}
 
 
-def test_archives_that_cannot_be_made_are_done_without_and_not_tried_again(
+def test_archives_that_cannot_be_made_are_optional_and_not_tried_again(
     release: Release, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(2):
@@ -48,7 +48,7 @@ def test_metadata_that_cannot_be_made_is_a_harness_error_and_leaves_nothing(rele
     assert list((tmp_path / "cache" / "runs").iterdir()) == []
 
 
-def test_another_build_of_java_or_of_the_release_gets_archives_of_its_own_and_the_others_go(
+def test_another_build_of_java_or_of_the_release_gets_new_archives_and_the_old_ones_are_removed(
     release: Release, tmp_path: Path
 ) -> None:
     java = find_java()
@@ -60,7 +60,7 @@ def test_another_build_of_java_or_of_the_release_gets_archives_of_its_own_and_th
     assert prepared(tmp_path) == {folders[-1]}
 
 
-def test_what_was_made_for_a_release_that_is_gone_is_removed(release: Release, tmp_path: Path) -> None:
+def test_files_made_for_a_deleted_release_are_removed(release: Release, tmp_path: Path) -> None:
     made_for(release, find_java(), tmp_path)
     (release.folder / "lib").rmdir()
     release.folder.rmdir()
@@ -76,7 +76,7 @@ def made_for(release: Release, java: Java, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no archive" * 1000])
-def test_java_starts_without_an_archive_that_it_cannot_use(tmp_path: Path, content: bytes | None) -> None:
+def test_java_starts_without_an_unusable_archive(tmp_path: Path, content: bytes | None) -> None:
     file = tmp_path / "broker.jsa"
     if content is not None:
         file.write_bytes(content)

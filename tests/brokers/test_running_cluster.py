@@ -81,7 +81,7 @@ def run(stock: Stock, folder: Path, command: str, *arguments: str) -> tuple[int,
     return process.returncode, out, err
 
 
-def test_it_is_as_before_after_a_check_that_exits_with_0(stock: Stock, tmp_path: Path) -> None:
+def test_a_successful_check_leaves_the_cluster_unchanged(stock: Stock, tmp_path: Path) -> None:
     status, out, err = run(stock, tmp_path, "check", "--rules", "ACK,KEY", "--budget", "75s")
     assert re.search(
         rf"^Creates the tenant {NAME}-\S+ with namespaces and topics, and removes it at the end\.$", err, re.M
@@ -90,7 +90,7 @@ def test_it_is_as_before_after_a_check_that_exits_with_0(stock: Stock, tmp_path:
     assert status == 0, out
 
 
-def test_it_is_as_before_after_an_interrupted_check_that_changed_a_setting(stock: Stock, tmp_path: Path) -> None:
+def test_an_interrupted_check_that_changed_a_setting_leaves_the_cluster_unchanged(stock: Stock, tmp_path: Path) -> None:
     process = started(stock, tmp_path, "check", *_SWITCHING, "--budget", "2m")
     eventually(lambda: CLASSIC in stock.admin.dynamic_configuration(), deadline_s=_ENDS_WITHIN_S)
     process.send_signal(signal.SIGINT)
@@ -99,7 +99,7 @@ def test_it_is_as_before_after_an_interrupted_check_that_changed_a_setting(stock
     assert f"May change the cluster's dynamic setting {CLASSIC}, and sets it back at the end." in err
 
 
-def test_it_is_as_before_once_what_a_killed_check_left_is_cleaned(stock: Stock, tmp_path: Path) -> None:
+def test_cleaning_after_a_killed_check_leaves_the_cluster_unchanged(stock: Stock, tmp_path: Path) -> None:
     process = started(stock, tmp_path, "check", *_SWITCHING, "--budget", "2m")
     eventually(lambda: CLASSIC in stock.admin.dynamic_configuration(), deadline_s=_ENDS_WITHIN_S)
     suite = psutil.Process(process.pid)
@@ -114,7 +114,7 @@ def test_it_is_as_before_once_what_a_killed_check_left_is_cleaned(stock: Stock, 
     assert run(stock, tmp_path, "clean") == (0, "No run left anything in the cluster.\n", "")
 
 
-def test_it_is_as_before_after_a_soak_that_was_asked_to_end(stock: Stock, tmp_path: Path) -> None:
+def test_an_interrupted_soak_leaves_the_cluster_unchanged(stock: Stock, tmp_path: Path) -> None:
     process = started(stock, tmp_path, "soak", "--minutes", "5", "--clients", "1", "--topics", "2", "--rate", "20")
     eventually(lambda: any(map(RunName.parse, stock.admin.tenants())), deadline_s=_ENDS_WITHIN_S)
     process.send_signal(signal.SIGTERM)
@@ -122,7 +122,7 @@ def test_it_is_as_before_after_a_soak_that_was_asked_to_end(stock: Stock, tmp_pa
     assert process.returncode == 130
 
 
-def test_within_a_tenant_that_is_there_a_run_has_namespaces_and_removes_them(stock: Stock) -> None:
+def test_a_run_in_an_existing_tenant_creates_namespaces_and_removes_them(stock: Stock) -> None:
     name = RunName.new(at_most_s=60)
     (cluster,) = stock.admin.clusters()
     stock.admin.create_tenant("theirs", clusters=[cluster])
@@ -152,7 +152,7 @@ def fill(stock: Stock, namespace: str) -> None:
     client.abort()
 
 
-def test_a_setting_that_had_been_set_is_set_back_to_that(stock: Stock) -> None:
+def test_a_changed_setting_is_restored_to_its_previous_value(stock: Stock) -> None:
     stock.admin.set_dynamic_configuration(CLASSIC, "true")
     broker = stock.as_broker()
     with Place(broker, Footprint(name=RunName.new(at_most_s=60), may_change_settings=True)) as place:
@@ -168,13 +168,13 @@ def is_in_force(stock: Stock, value: str) -> bool:
     return stock.admin.runtime_configuration()[CLASSIC] == value
 
 
-def test_settings_are_left_alone_unless_they_may_be_changed(stock: Stock) -> None:
+def test_settings_are_changed_only_if_allowed(stock: Stock) -> None:
     with Place(stock.as_broker()) as place:
         assert not place.settings.change(CLASSIC, "true")
         assert stock.admin.dynamic_configuration() == {}
 
 
-def test_a_setting_that_another_run_has_changed_is_left_alone(stock: Stock) -> None:
+def test_a_setting_changed_by_another_run_is_left_alone(stock: Stock) -> None:
     broker = stock.as_broker()
     footprints = [Footprint(name=RunName.new(at_most_s=60), may_change_settings=True) for _ in range(2)]
     with Place(broker, footprints[0]) as one, Place(broker, footprints[1]) as other:
@@ -182,7 +182,7 @@ def test_a_setting_that_another_run_has_changed_is_left_alone(stock: Stock) -> N
         assert not other.settings.change(CLASSIC, "true")
 
 
-def test_what_a_run_on_another_machine_has_is_left_until_it_must_be_over(stock: Stock, tmp_path: Path) -> None:
+def test_leftovers_of_a_run_on_another_machine_stay_until_it_must_be_over(stock: Stock, tmp_path: Path) -> None:
     name = RunName.new(at_most_s=60)
     elsewhere = left_by(stock, name, process="another machine 1 1")
     status, out, _ = run(stock, tmp_path, "clean")
@@ -195,7 +195,7 @@ def test_what_a_run_on_another_machine_has_is_left_until_it_must_be_over(stock: 
     )
 
 
-def test_the_next_run_removes_what_must_be_over(stock: Stock) -> None:
+def test_the_next_run_removes_leftovers_of_runs_that_must_be_over(stock: Stock) -> None:
     now = RunName.new(at_most_s=60)
     long_ago = replace(now, began=now.began - GRACE - timedelta(minutes=2))
     left_by(stock, long_ago, process="another machine 1 1")
@@ -203,7 +203,7 @@ def test_the_next_run_removes_what_must_be_over(stock: Stock) -> None:
         assert [one.name for one in place.removed] == [long_ago]
 
 
-def test_what_a_run_on_this_machine_has_is_left_even_by_force(stock: Stock, tmp_path: Path) -> None:
+def test_tenants_of_a_live_run_on_this_machine_stay_even_with_force(stock: Stock, tmp_path: Path) -> None:
     with Place(stock.as_broker()) as place:
         assert (
             run(stock, tmp_path, "clean", "--force")[1]
@@ -212,7 +212,7 @@ def test_what_a_run_on_this_machine_has_is_left_even_by_force(stock: Stock, tmp_
         assert place.tenant.tenant in stock.admin.tenants()
 
 
-def test_tenants_that_are_only_named_alike_are_nobodys_leftovers(stock: Stock, tmp_path: Path) -> None:
+def test_tenants_with_similar_names_are_no_leftovers(stock: Stock, tmp_path: Path) -> None:
     (cluster,) = stock.admin.clusters()
     alike = (NAME, f"{NAME}-of-ours", f"{RunName.new(at_most_s=60)}-copy")
     for tenant in alike:

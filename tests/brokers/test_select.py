@@ -46,7 +46,7 @@ def test_addresses_may_be_several_and_with_tls(text: str, service_url: str, admi
     assert broker.addresses == Addresses(service_url=service_url, admin_url=admin_url, security=security)
 
 
-def test_a_broker_of_our_own_takes_no_token() -> None:
+def test_a_broker_of_the_suite_accepts_no_token() -> None:
     with pytest.raises(
         HarnessError, match=r"^The broker 4\.0\.8 is started by the suite without TLS .*--token-file[^\n]*$"
     ):
@@ -80,6 +80,6 @@ def test_a_folder_without_a_distribution_is_refused_in_one_sentence(tmp_path: Pa
         "pulsar://h:6650,http://h:8080/admin",
     ],
 )
-def test_anything_else_is_refused_in_one_sentence_that_says_what_may_be_written(text: str) -> None:
+def test_any_other_value_is_refused_in_one_sentence_that_lists_the_valid_ones(text: str) -> None:
     with pytest.raises(HarnessError, match=r"^.* names no broker: write a version \(4\.0\.8\), [^\n]*$"):
         parse_broker(text)

@@ -34,14 +34,14 @@ class TestContract(BrokerContract):
     """A standalone is a broker."""
 
 
-def test_it_is_one_process(broker: Broker) -> None:
+def test_a_standalone_is_one_process(broker: Broker) -> None:
     programs = [word for one in psutil.Process().children(recursive=True) for word in one.cmdline()]
     assert "org.apache.pulsar.PulsarStandaloneStarter" in programs
     assert broker.name.startswith("standalone:")
 
 
 @pytest.mark.parametrize(("version", "can_be_killed"), [("2.11.0", False), ("3.1.3", False), ("3.2.0", True)])
-def test_releases_before_3_2_are_not_killed_because_they_do_not_come_back(version: str, can_be_killed: bool) -> None:
+def test_releases_before_3_2_cannot_be_killed_because_they_do_not_restart(version: str, can_be_killed: bool) -> None:
     broker = StandaloneBroker(Release(folder=Path("nowhere"), version=version))
     assert (Capability.KILL in broker.capabilities) == can_be_killed
     with pytest.raises(HarnessError, match="not been started" if can_be_killed else "does not come back after a kill"):

@@ -1,4 +1,4 @@
-"""Whatever stands after an option: one sentence, status 2, no traceback. Nothing is started."""
+"""Invalid values of options: one sentence, status 2, no traceback. Nothing is started."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize(("command", "option"), OPTIONS, ids="".join)
-def test_no_value_of_an_option_gives_more_than_one_sentence(
+def test_an_invalid_value_of_an_option_is_one_sentence(
     command: str, option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

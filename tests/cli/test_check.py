@@ -60,13 +60,13 @@ def known_file(folder: Path) -> str:
         ("finds_no_machine", 2),
     ],
 )
-def test_the_status_says_what_came_of_it_and_nothing_is_left_behind(scenario: str, status: int, tmp_path: Path) -> None:
+def test_the_exit_status_shows_the_result_and_nothing_is_left(scenario: str, status: int, tmp_path: Path) -> None:
     assert check(scenario, tmp_path).status == status
     assert {rule["id"] for rule in verdicts(tmp_path)["rules"]} == {f"DEDUP-{number:02}" for number in range(1, 19)}
     assert are_gone(engine_pids(tmp_path / "report"))
 
 
-def test_the_output_of_a_run_in_which_all_held_is_a_line_for_each_rule_and_the_summary_last(tmp_path: Path) -> None:
+def test_a_run_without_violations_prints_one_line_per_rule_and_the_summary_last(tmp_path: Path) -> None:
     ran = check("holds", tmp_path, "--rules", "DEDUP-01,DEDUP-03")
     assert (
         ran.out
@@ -83,7 +83,7 @@ Report: {tmp_path}/report/report.html
     )
 
 
-def test_the_output_of_a_run_with_a_violation_tells_its_history(tmp_path: Path) -> None:
+def test_a_run_with_a_violation_prints_its_history(tmp_path: Path) -> None:
     ran = check("violates", tmp_path, "--rules", "DEDUP-03")
     _, _, rest = ran.out.partition("\n\n")
     assert (
@@ -107,7 +107,7 @@ Report: {tmp_path}/report/report.html
     )
 
 
-def test_a_green_run_fits_one_screen_whatever_is_known(tmp_path: Path) -> None:
+def test_a_green_run_fits_one_screen_with_any_known_deviations(tmp_path: Path) -> None:
     short = check("deviates", tmp_path, "--known", known_file(tmp_path)).out.splitlines()
     assert len(short) <= 18 + 8
     assert short[-3:-1] == [
@@ -121,7 +121,7 @@ def test_a_green_run_fits_one_screen_whatever_is_known(tmp_path: Path) -> None:
     assert QUIRK.summary in long
 
 
-def test_progress_goes_to_standard_error_in_plain_lines(tmp_path: Path) -> None:
+def test_progress_is_printed_to_standard_error_in_plain_lines(tmp_path: Path) -> None:
     ran = check("holds", tmp_path, "--rules", "DEDUP-01,DEDUP-03")
     assert ran.err.splitlines() == [
         "[   0 s] Starting the broker",
@@ -132,7 +132,7 @@ def test_progress_goes_to_standard_error_in_plain_lines(tmp_path: Path) -> None:
     ]
 
 
-def test_the_json_has_the_form_of_the_design_and_of_its_schema(tmp_path: Path) -> None:
+def test_the_json_has_the_form_of_its_schema(tmp_path: Path) -> None:
     check("violates", tmp_path, "--rules", "DEDUP-01,DEDUP-03,REPL-06", "--json", "out.json")
     told = json.loads((tmp_path / "out.json").read_text())
     validate(told)
@@ -171,19 +171,19 @@ def test_the_json_has_the_form_of_the_design_and_of_its_schema(tmp_path: Path) -
     }
 
 
-def test_a_history_is_named_from_where_the_json_is(tmp_path: Path) -> None:
+def test_a_history_path_is_relative_to_the_json(tmp_path: Path) -> None:
     check("violates", tmp_path)
     (told,) = [rule for rule in verdicts(tmp_path)["rules"] if rule["history"]]
     assert told["history"] == "histories/1-minimal.json"
 
 
 @pytest.mark.parametrize("scenario", ["holds", "leaves_out", "violates", "suspects", "deviates", "crashes"])
-def test_every_json_is_as_its_schema_has_it(scenario: str, tmp_path: Path) -> None:
+def test_every_json_matches_its_schema(scenario: str, tmp_path: Path) -> None:
     check(scenario, tmp_path, "--known", known_file(tmp_path))
     validate(verdicts(tmp_path))
 
 
-def test_the_schema_refuses_a_verdict_that_there_is_not(tmp_path: Path) -> None:
+def test_the_schema_refuses_an_unknown_verdict(tmp_path: Path) -> None:
     check("holds", tmp_path)
     told = verdicts(tmp_path)
     told["rules"][0]["verdict"] = "probably"
@@ -191,7 +191,7 @@ def test_the_schema_refuses_a_verdict_that_there_is_not(tmp_path: Path) -> None:
         validate(told)
 
 
-def test_a_suspected_violation_is_told_with_its_rate_and_its_history(tmp_path: Path) -> None:
+def test_a_suspected_violation_is_reported_with_its_rate_and_its_history(tmp_path: Path) -> None:
     ran = check("suspects", tmp_path)
     (told,) = [rule for rule in verdicts(tmp_path)["rules"] if rule["verdict"] == "suspected"]
     assert (ran.status, told["id"], told["rate"]) == (3, "DEDUP-03", {"broke_in": 1, "checked_in": 2})
@@ -202,35 +202,35 @@ def test_a_suspected_violation_is_told_with_its_rate_and_its_history(tmp_path: P
     assert (skipped.get("message") or "").startswith("suspected: sequence id 4")
 
 
-def test_a_rule_that_this_broker_cannot_show_fails_only_whoever_named_it(tmp_path: Path) -> None:
+def test_a_rule_that_this_broker_cannot_show_fails_only_if_it_was_named(tmp_path: Path) -> None:
     assert check("leaves_out", tmp_path).status == 0
     (told,) = [rule for rule in verdicts(tmp_path)["rules"] if rule["id"] == "DEDUP-04"]
     assert (told["verdict"], told["because"]) == ("not-decidable", "no write can fail in this broker")
     assert check("leaves_out", tmp_path, "--rules", "DEDUP,DEDUP-04").status == 2
 
 
-def test_a_known_deviation_is_reported_apart_and_fails_nothing(tmp_path: Path) -> None:
+def test_a_known_deviation_is_reported_separately_and_does_not_fail(tmp_path: Path) -> None:
     ran = check("deviates", tmp_path, "--known", known_file(tmp_path))
     (told,) = [rule for rule in verdicts(tmp_path)["rules"] if rule["verdict"] == "known-deviation"]
     assert (ran.status, told["id"], told["deviation"]) == (0, "DEDUP-03", QUIRK.name)
     assert "18 rules: 17 held, 1 known deviation." in ran.out
 
 
-def test_a_known_deviation_that_was_not_seen_is_said(tmp_path: Path) -> None:
+def test_a_known_deviation_that_was_not_met_is_reported(tmp_path: Path) -> None:
     ran = check("holds", tmp_path, "--known", known_file(tmp_path))
     assert ran.status == 0
     assert f"Known, but not met in this run: {QUIRK.name}." in ran.out.splitlines()
     assert verdicts(tmp_path)["unseen"] == [QUIRK.name]
 
 
-def test_a_crash_of_the_engine_is_told_with_what_it_printed(tmp_path: Path) -> None:
+def test_a_crash_of_the_engine_is_reported_with_its_output(tmp_path: Path) -> None:
     ran = check("crashes", tmp_path)
     assert "Harness error: The engine ended with signal SIGSEGV before it was finished." in ran.out
     assert "  | the last thing it printed" in ran.out
     assert "last thing" in (tmp_path / "report" / "engine.log").read_text()
 
 
-def test_an_engine_without_a_machine_says_so(tmp_path: Path) -> None:
+def test_an_engine_without_a_machine_is_reported(tmp_path: Path) -> None:
     ran = check("finds_no_machine", tmp_path)
     assert "Harness error: The engine found no machine to run: none has that name" in ran.out
 
@@ -254,26 +254,26 @@ def test_junit_has_a_failure_for_a_violation(tmp_path: Path) -> None:
     assert "8. producer p0 (session s2, pulsar-client) sends 4 (b4): stored at 3:2." in (failure.text or "")
 
 
-def test_junit_skips_what_was_not_exercised(tmp_path: Path) -> None:
+def test_junit_skips_rules_that_were_not_exercised(tmp_path: Path) -> None:
     check("leaves_out", tmp_path)
     (skipped,) = junit(tmp_path).iter("skipped")
     assert skipped.get("message") == "not decidable here: no write can fail in this broker"
 
 
-def test_junit_skips_what_is_known(tmp_path: Path) -> None:
+def test_junit_skips_known_deviations(tmp_path: Path) -> None:
     check("deviates", tmp_path, "--known", known_file(tmp_path))
     (skipped,) = junit(tmp_path).iter("skipped")
     assert (skipped.get("message") or "").startswith(f"known deviation: {QUIRK.summary}")
 
 
-def test_junit_has_an_error_for_harness_error(tmp_path: Path) -> None:
+def test_junit_has_an_error_for_a_harness_error(tmp_path: Path) -> None:
     check("has_harness_error", tmp_path)
     (error,) = junit(tmp_path).iter("error")
     assert error.get("message") == "The broker did not start within 60 s."
     assert "<no heap>" in (error.text or "")
 
 
-def test_a_seed_is_chosen_and_printed_first_when_none_is_given(tmp_path: Path) -> None:
+def test_a_seed_is_drawn_and_printed_first_if_none_is_given(tmp_path: Path) -> None:
     ran = run("holds", "check", folder=tmp_path)
     seed = ran.out.splitlines()[0].removeprefix("Seed ").partition(",")[0]
     assert (tmp_path / "reports" / f"4.0.8-{seed}" / "verdicts.json").exists()

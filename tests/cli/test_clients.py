@@ -1,4 +1,4 @@
-"""Another release of pulsar-client: an environment that differs in nothing else, and is made once."""
+"""Another release of pulsar-client: an environment that differs only in it, and is created once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ print(json.dumps([metadata.version("pulsar-client"), pulsar.__file__, hypothesis
 """
 
 
-def test_it_has_that_client_and_all_else_from_here(tmp_path: Path) -> None:
+def test_the_environment_has_that_client_and_everything_else_from_here(tmp_path: Path) -> None:
     import hypothesis
 
     said: list[str] = []
@@ -36,7 +36,7 @@ def test_it_has_that_client_and_all_else_from_here(tmp_path: Path) -> None:
     assert said == [], "it was made again"
 
 
-def test_packages_are_borrowed_from_where_the_suite_is_now() -> None:
+def test_packages_are_borrowed_from_the_present_location_of_the_suite() -> None:
     python = python_with_client(OTHER, lambda _: None)
     (borrowed,) = python.parents[1].glob(f"lib/python*/site-packages/{BORROWED}")
     told = borrowed.read_text(encoding="utf-8")
@@ -45,7 +45,7 @@ def test_packages_are_borrowed_from_where_the_suite_is_now() -> None:
     assert borrowed.read_text(encoding="utf-8") == told
 
 
-def test_a_release_that_cannot_be_had_is_harness_error_and_leaves_nothing(
+def test_a_release_that_cannot_be_installed_is_a_harness_error_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path))
@@ -54,6 +54,6 @@ def test_a_release_that_cannot_be_had_is_harness_error_and_leaves_nothing(
     assert [path.name for path in (tmp_path / "clients").iterdir() if path.is_dir()] == []
 
 
-def test_the_engine_is_run_by_its_python() -> None:
+def test_the_engine_runs_with_the_python_of_the_environment() -> None:
     engine = Engine(command=("python", "-m", "pytest"))
     assert engine.run_by(Path("/other/bin/python")).command == ("/other/bin/python", "-m", "pytest")

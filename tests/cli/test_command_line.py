@@ -1,4 +1,4 @@
-"""What the command line says when it is asked for lists, for help, or for something that is not there."""
+"""The output of the command line for lists, for help, and for names that do not exist."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_bad_input_is_one_sentence_and_status_2(arguments: list[str], sentence: 
     assert ran.status == 2
 
 
-def test_a_defect_that_does_not_exist_is_one_sentence(tmp_path: Path) -> None:
+def test_an_unknown_defect_is_one_sentence(tmp_path: Path) -> None:
     ran = run("holds", "check", "--defect", "no-such", folder=tmp_path)
     assert (ran.status, len(ran.err.splitlines())) == (2, 1)
     assert "'no-such'" in ran.err
@@ -147,7 +147,7 @@ def test_a_file_that_is_no_history_is_one_sentence(text: str, tmp_path: Path) ->
     assert (ran.status, len(ran.err.splitlines())) == (2, 1)
 
 
-def test_a_history_that_makes_no_sense_is_one_sentence_before_anything_starts(tmp_path: Path) -> None:
+def test_an_inconsistent_history_is_one_sentence_before_anything_starts(tmp_path: Path) -> None:
     document.write(msgspec.structs.replace(history(), steps=()), tmp_path / "empty.json")
     ran = run("replays", "replay", "empty.json", "--broker", "4.0.8", folder=tmp_path)
     assert ran.err == "pulsar-conformance: empty.json has no steps: there is nothing to replay\n"
@@ -238,7 +238,7 @@ def test_variants_of_the_model_are_listed_and_explored(tmp_path: Path) -> None:
     assert "Broken: no message is stored twice" in found.out
 
 
-def test_a_variant_that_does_not_exist_is_one_sentence(tmp_path: Path) -> None:
+def test_an_unknown_variant_is_one_sentence(tmp_path: Path) -> None:
     ran = run("holds", "explore", "--variant", "no-such", folder=tmp_path)
     assert (ran.status, len(ran.err.splitlines())) == (2, 1)
     assert "no-such" in ran.err
@@ -255,7 +255,7 @@ def test_a_history_is_compacted_bucket_by_bucket(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("spoiled", "sentence"), [(False, "there is no history in"), (True, "is not a whole file")])
-def test_what_cannot_be_compacted_is_one_sentence(spoiled: bool, sentence: str, tmp_path: Path) -> None:
+def test_a_history_that_cannot_be_compacted_is_one_sentence(spoiled: bool, sentence: str, tmp_path: Path) -> None:
     if spoiled:
         (tmp_path / "bucket-0000").mkdir()
         (tmp_path / "bucket-0000" / "w.parquet").write_bytes(b"PAR1")
@@ -266,14 +266,14 @@ def test_what_cannot_be_compacted_is_one_sentence(spoiled: bool, sentence: str, 
     assert len(ran.err.splitlines()) == 1
 
 
-def test_without_a_command_it_explains_itself(tmp_path: Path) -> None:
+def test_without_a_command_the_help_is_printed(tmp_path: Path) -> None:
     ran = run("holds", folder=tmp_path)
     assert ran.status == 2
     assert "check" in ran.err
     assert "replay" in ran.err
 
 
-def test_replay_tells_the_history_and_how_often_it_came_back(tmp_path: Path) -> None:
+def test_replay_prints_the_history_and_how_often_the_violation_came_back(tmp_path: Path) -> None:
     document.write(history(), tmp_path / "history.json")
     ran = run("replays", "replay", "history.json", "--broker", "4.0.8", "--times", "3", folder=tmp_path)
     lines = ran.out.splitlines()
@@ -289,7 +289,7 @@ def known_history(folder: Path) -> None:
     (folder / "known.json").write_bytes(msgspec.json.encode([QUIRK]))
 
 
-def test_a_replay_tolerates_what_is_known_and_says_how_often_it_was_met(tmp_path: Path) -> None:
+def test_a_replay_tolerates_a_known_deviation_and_counts_it(tmp_path: Path) -> None:
     known_history(tmp_path)
     asked = ("replay", "history.json", "--broker", "4.0.8", "--known", "known.json", "--times", "3")
     ran = run("replays_known", *asked, folder=tmp_path)
@@ -298,7 +298,7 @@ def test_a_replay_tolerates_what_is_known_and_says_how_often_it_was_met(tmp_path
     assert ran.status == 0
 
 
-def test_a_replay_that_does_not_show_what_it_is_there_for_says_so(tmp_path: Path) -> None:
+def test_a_replay_without_the_expected_deviation_says_so(tmp_path: Path) -> None:
     known_history(tmp_path)
     asked = ("replay", "history.json", "--broker", "4.0.8", "--known", "known.json", "--times", "2")
     ran = run("holds", *asked, folder=tmp_path)
@@ -309,7 +309,7 @@ def test_a_replay_that_does_not_show_what_it_is_there_for_says_so(tmp_path: Path
     assert ran.status == 0
 
 
-def test_what_a_replay_meets_is_not_tolerated_where_it_is_not_known(tmp_path: Path) -> None:
+def test_a_replay_does_not_tolerate_an_unknown_deviation(tmp_path: Path) -> None:
     known_history(tmp_path)
     ran = run("replays_known", "replay", "history.json", "--broker", "4.0.8", "--known", "none", folder=tmp_path)
     told = f"Not known of this release: the deviation {QUIRK.name} was met in 3 of 5 replays."
@@ -325,7 +325,7 @@ def test_what_a_replay_meets_is_not_tolerated_where_it_is_not_known(tmp_path: Pa
         (("--defect", "none"), ""),
     ],
 )
-def test_a_replay_switches_on_the_defect_of_its_history_or_the_one_that_is_named(
+def test_a_replay_switches_on_the_defect_of_its_history_or_the_named_one(
     asked: tuple[str, ...], expected: str, tmp_path: Path
 ) -> None:
     document.write(msgspec.structs.replace(history(), defect="gap-refused"), tmp_path / "history.json")

@@ -1,4 +1,4 @@
-"""``defects --hunt`` with an engine that follows a script: what it says of each defect, and how it ends."""
+"""``defects --hunt`` with an engine that follows a script: the report of each defect, and the exit status."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ last-id-too-high    DEDUP-09  -           -     -      -        -
 HUNT = ("defects", "--hunt", "--seed", "7", "--report", "report")
 
 
-def test_a_hunt_tells_each_defect_apart_and_fails_when_one_was_not_found(tmp_path: Path) -> None:
+def test_a_hunt_reports_each_defect_and_fails_if_one_was_not_found(tmp_path: Path) -> None:
     names = ("check-removed", "gap-refused", "switch-ignored", "last-id-too-high")
     ran = run("has_a_defect", *HUNT, *names, "--json", "hunt.json", folder=tmp_path)
     assert ran.status == 1
@@ -39,7 +39,7 @@ def test_a_hunt_tells_each_defect_apart_and_fails_when_one_was_not_found(tmp_pat
     assert told["seed"] == 7
 
 
-def test_a_hunt_that_found_everything_ends_with_0_and_says_how_it_went_on(tmp_path: Path) -> None:
+def test_a_hunt_that_found_everything_ends_with_0_and_reports_its_progress(tmp_path: Path) -> None:
     ran = run("has_a_defect", *HUNT, "check-removed", "--json", folder=tmp_path)
     assert ran.status == 0
     assert json.loads(ran.out)["defects"][0]["result"] == "found"
@@ -48,7 +48,7 @@ def test_a_hunt_that_found_everything_ends_with_0_and_says_how_it_went_on(tmp_pa
     assert "1 of 1 defect found." in ran.err, "the table is not on standard output, where the JSON is"
 
 
-def test_a_hunt_that_could_not_be_held_ends_with_2(tmp_path: Path) -> None:
+def test_a_hunt_with_a_harness_error_ends_with_2(tmp_path: Path) -> None:
     ran = run("has_a_defect", *HUNT, "last-id-too-high", folder=tmp_path)
     assert ran.status == 2
     assert "DEDUP-03 was broken, but then: The broker did not start within 60 s." in " ".join(ran.out.split())
@@ -62,7 +62,7 @@ def test_a_defect_whose_violation_never_came_back_is_only_suspected(tmp_path: Pa
     assert told["result"] == "suspected"
 
 
-def test_the_engine_is_told_the_defect_and_to_stop_at_the_first_violation(tmp_path: Path) -> None:
+def test_the_engine_gets_the_defect_and_stops_at_the_first_violation(tmp_path: Path) -> None:
     run("has_a_defect", *HUNT, "check-removed", folder=tmp_path)
     arguments = (tmp_path / "report" / "check-removed" / "arguments").read_text()
     assert "--pulsar-defect check-removed" in arguments
@@ -71,14 +71,14 @@ def test_the_engine_is_told_the_defect_and_to_stop_at_the_first_violation(tmp_pa
     assert "--pulsar-setting" not in arguments
 
 
-def test_the_engine_is_told_the_settings_that_a_defect_needs(tmp_path: Path) -> None:
+def test_the_engine_gets_the_settings_that_a_defect_needs(tmp_path: Path) -> None:
     run("has_a_defect", *HUNT, "classic-newcomer-not-held-back", folder=tmp_path)
     arguments = (tmp_path / "report" / "classic-newcomer-not-held-back" / "arguments").read_text()
     assert "--pulsar-setting subscriptionKeySharedUseClassicPersistentImplementation=true" in arguments
 
 
 @pytest.mark.parametrize("arguments", [("--hunt", "no-such"), ("no-such",)])
-def test_a_defect_that_does_not_exist_is_one_sentence_and_status_2(arguments: tuple[str, ...], tmp_path: Path) -> None:
+def test_an_unknown_defect_is_one_sentence_and_status_2(arguments: tuple[str, ...], tmp_path: Path) -> None:
     ran = run("has_a_defect", "defects", *arguments, folder=tmp_path)
     assert ran.err.startswith("pulsar-conformance: Invalid value for '[NAMES]...': there is no defect 'no-such'; ")
     assert (ran.status, len(ran.err.splitlines())) == (2, 1)

@@ -1,4 +1,4 @@
-"""Tests of the options for a cluster that runs already, and of ``clean``, where nothing needs to be there."""
+"""Tests of the options for a running cluster, and of ``clean``, without a cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOWHERE = "pulsar://127.0.0.1:1,http://127.0.0.1:2"
 
 @pytest.mark.parametrize("option", [("--tenant", "t"), ("--allow-cluster-settings",)], ids=lambda option: option[0])
 @pytest.mark.parametrize("command", [("check",), ("soak",)], ids=lambda command: command[0])
-def test_what_is_for_a_running_cluster_is_refused_for_another_broker(
+def test_options_for_a_running_cluster_are_refused_for_another_broker(
     command: tuple[str, ...], option: tuple[str, ...], tmp_path: Path
 ) -> None:
     ran = run("holds", *command, "--broker", "4.0.8", *option, folder=tmp_path)
@@ -21,7 +21,7 @@ def test_what_is_for_a_running_cluster_is_refused_for_another_broker(
     assert ran.err == f"pulsar-conformance: {option[0]} is for a cluster that runs already, and 4.0.8 is not one\n"
 
 
-def test_what_can_be_no_name_of_a_tenant_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_name_of_a_tenant_is_refused(tmp_path: Path) -> None:
     ran = run("holds", "check", "--broker", NOWHERE, "--tenant", "a/b", folder=tmp_path)
     assert ran.status == 2
     assert "'a/b' is no name of a tenant" in ran.err
@@ -33,14 +33,14 @@ def test_only_a_running_cluster_can_be_cleaned(tmp_path: Path) -> None:
     assert ran.err.startswith("pulsar-conformance: 4.0.8 is no cluster that runs already")
 
 
-def test_a_cluster_that_is_not_there_cannot_be_cleaned(tmp_path: Path) -> None:
+def test_an_unreachable_cluster_cannot_be_cleaned(tmp_path: Path) -> None:
     ran = run("holds", "clean", "--broker", NOWHERE, folder=tmp_path)
     assert ran.status == 2
     assert "connection refused" in ran.err
     assert ran.err.count("\n") == 1
 
 
-def test_the_engine_is_told_what_the_run_may_leave_on_the_cluster_and_the_user_too(tmp_path: Path) -> None:
+def test_the_engine_and_the_user_learn_what_the_run_may_leave_on_the_cluster(tmp_path: Path) -> None:
     arguments = ("--broker", NOWHERE, "--tenant", "theirs", "--allow-cluster-settings")
     ran = run("holds", "check", *arguments, "--rules", "DEDUP-01", folder=tmp_path)
     assert "Creates namespaces theirs/pulsar-conformance-" in ran.err

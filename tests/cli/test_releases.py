@@ -29,7 +29,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "releases"
 
 
-def test_without_versions_it_lists_what_was_tried_and_what_the_cache_has(cache: Path) -> None:
+def test_without_versions_the_tested_and_the_cached_releases_are_listed(cache: Path) -> None:
     (cache / IN_CACHE / "lib").mkdir(parents=True)
     (cache / "4.0.8.lock").touch()
     found = listed()
@@ -41,14 +41,14 @@ def test_without_versions_it_lists_what_was_tried_and_what_the_cache_has(cache: 
     }
 
 
-def test_an_assembled_release_in_the_cache_is_told_from_a_distribution(cache: Path) -> None:
+def test_an_assembled_release_in_the_cache_differs_from_a_distribution(cache: Path) -> None:
     (cache / IN_CACHE / "lib").mkdir(parents=True)
     origin = {"version": IN_CACHE, "jars": 1, "has_own_configuration": True, "seconds": 1.0}
     (cache / IN_CACHE / ORIGIN_FILE).write_text(json.dumps(origin))
     assert listed(IN_CACHE)[IN_CACHE]["how"] == "assembled"
 
 
-def test_maven_central_is_asked_for_a_release_that_nobody_tried() -> None:
+def test_maven_central_is_queried_for_an_untested_release() -> None:
     assert listed("9.9.9")["9.9.9"] == {
         "version": "9.9.9",
         "how": "not available",
@@ -57,7 +57,7 @@ def test_maven_central_is_asked_for_a_release_that_nobody_tried() -> None:
     }
 
 
-def test_the_table_says_the_same_for_people() -> None:
+def test_the_table_has_the_same_content_for_people() -> None:
     ran = CliRunner().invoke(cli, ["releases", "9.9.9"], catch_exceptions=False)
     assert ran.stdout.splitlines()[1].split() == [
         "9.9.9",
@@ -68,7 +68,7 @@ def test_the_table_says_the_same_for_people() -> None:
     ]
 
 
-def test_releases_are_in_the_order_of_their_numbers() -> None:
+def test_releases_are_sorted_by_version() -> None:
     versions = ["5.0.0", "4.0.10", "5.0.0-M1", "4.0.9", "mine"]
     assert sorted(versions, key=order) == ["4.0.9", "4.0.10", "5.0.0-M1", "5.0.0", "mine"]
     assert list(tried()) == sorted(tried(), key=lambda one: order(one.version))

@@ -1,4 +1,4 @@
-"""``report`` on what a run left that was killed with SIGKILL in the middle, or that came to its end."""
+"""``report`` on the folder of a run that was killed with SIGKILL, or that finished."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def undated(file: Path) -> str:
     return re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?", "", file.read_text())
 
 
-def test_a_run_that_was_killed_gets_its_report_and_status_2(tmp_path: Path) -> None:
+def test_a_killed_run_gets_its_report_and_status_2(tmp_path: Path) -> None:
     killed("works_until_stopped", tmp_path, "--rules", "DEDUP-01,DEDUP-02", when=b'DEDUP-02":3')
     ran = run("holds", "report", "report", folder=tmp_path)
     assert (ran.status, ran.err) == (2, "")
@@ -54,7 +54,7 @@ def test_a_run_that_was_killed_gets_its_report_and_status_2(tmp_path: Path) -> N
     assert "--rules DEDUP-01,DEDUP-02" in (tmp_path / "report" / "report.html").read_text()
 
 
-def test_a_violation_counts_although_the_run_was_killed_and_its_folder_was_moved(tmp_path: Path) -> None:
+def test_a_violation_of_a_killed_run_counts_after_its_folder_was_moved(tmp_path: Path) -> None:
     killed("violates_and_works_on", tmp_path, "--rules", "DEDUP", when=b"ViolationMinimised")
     (tmp_path / "report").rename(tmp_path / "moved")
     ran = run("holds", "report", "moved", folder=tmp_path)
@@ -70,7 +70,7 @@ def test_before_the_broker_is_up_nothing_is_exercised(tmp_path: Path) -> None:
     assert verdicts(tmp_path / "report")["DEDUP-01"]["verdict"] == "not-exercised"
 
 
-def test_what_was_known_and_asked_is_recovered_from_the_events_alone(tmp_path: Path) -> None:
+def test_known_deviations_and_options_are_recovered_from_the_events_alone(tmp_path: Path) -> None:
     known = tmp_path / "known.json"
     known.write_bytes(msgspec.json.encode([QUIRK]))
     asked = ("--rules", "DEDUP", "--known", str(known), "--defect", "gap-refused", "--budget", "99s")
@@ -87,7 +87,7 @@ def test_what_was_known_and_asked_is_recovered_from_the_events_alone(tmp_path: P
     assert {name: undated(tmp_path / "report" / name) for name in files} == files
 
 
-def test_a_last_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
+def test_a_truncated_last_line_is_ignored(tmp_path: Path) -> None:
     run("holds", "check", "--rules", "DEDUP-01", "--report", "report", folder=tmp_path)
     events = tmp_path / "report" / "events.jsonl"
     whole = events.read_bytes()

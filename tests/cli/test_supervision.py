@@ -17,7 +17,7 @@ def seconds_since_start(report: Path) -> float:
     return time.time() - (report / "pids").stat().st_mtime
 
 
-def test_the_budget_is_kept_when_the_engine_hangs(tmp_path: Path) -> None:
+def test_the_budget_is_kept_if_the_engine_hangs(tmp_path: Path) -> None:
     ran = run("hangs", "check", "--budget", "20s", "--report", "report", folder=tmp_path)
     assert 18 <= seconds_since_start(tmp_path / "report") < 60, "not before, and not when the engine sees fit"
     assert "was not finished at the end of its budget of 20 s, and did not stop either" in " ".join(ran.out.split())
@@ -25,13 +25,13 @@ def test_the_budget_is_kept_when_the_engine_hangs(tmp_path: Path) -> None:
     assert are_gone(engine_pids(tmp_path / "report"))
 
 
-def test_a_violation_that_did_not_come_back_yet_is_replayed_beyond_the_budget(tmp_path: Path) -> None:
+def test_a_violation_that_has_not_come_back_is_replayed_beyond_the_budget(tmp_path: Path) -> None:
     ran = run("replays_on", "check", "--rules", "DEDUP", "--budget", "6s", "--report", "report", folder=tmp_path)
     assert "it came back in 0 of 30 replays" in " ".join(ran.out.split())
     assert "HarnessError" not in ran.out
 
 
-def test_replaying_a_violation_has_a_limit_too(tmp_path: Path) -> None:
+def test_replaying_a_violation_has_a_limit(tmp_path: Path) -> None:
     ran = run("replays_on_for_ever", "check", "--budget", "6s", "--report", "report", folder=tmp_path)
     assert 12 <= seconds_since_start(tmp_path / "report") < 60
     told = "was not finished at the end of its budget of 6 s and 6 s on top of it, and did not stop either"
@@ -40,14 +40,14 @@ def test_replaying_a_violation_has_a_limit_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scenario", ["works_until_stopped", "swallows_the_first_signal"])
-def test_an_engine_that_stops_when_its_time_is_up_has_finished(scenario: str, tmp_path: Path) -> None:
+def test_an_engine_that_stops_at_the_end_of_its_time_has_finished(scenario: str, tmp_path: Path) -> None:
     ran = run(scenario, "check", "--rules", "DEDUP", "--budget", "6s", "--report", "report", folder=tmp_path)
     assert "18 rules: 18 held." in ran.out
     assert ran.status == 0
     assert are_gone(engine_pids(tmp_path / "report"))
 
 
-def test_ctrl_c_prints_what_was_had_so_far(tmp_path: Path) -> None:
+def test_ctrl_c_prints_the_results_so_far(tmp_path: Path) -> None:
     began = time.monotonic()
     command = start("works_until_stopped", "check", "--report", "report", folder=tmp_path)
     pids = engine_pids(tmp_path / "report")
@@ -73,7 +73,7 @@ def test_a_second_ctrl_c_does_not_wait_for_the_engine(tmp_path: Path) -> None:
     assert are_gone(pids)
 
 
-def test_when_the_supervisor_is_killed_the_engine_ends_by_itself(tmp_path: Path) -> None:
+def test_the_engine_ends_by_itself_if_the_supervisor_is_killed(tmp_path: Path) -> None:
     command = start("works_until_stopped", "check", "--report", "report", folder=tmp_path)
     engine, _ = engine_pids(tmp_path / "report")
     eventually(lambda: (tmp_path / "report" / "events.jsonl").read_bytes().count(b"ExampleFinished") == 2)

@@ -41,7 +41,7 @@ REFUSED = "pulsar-conformance check --machines key"
 
 
 @pytest.mark.parametrize("command", [command for command in ALL if command.text != REFUSED], ids=str)
-def test_it_is_understood(command: Command) -> None:
+def test_every_documented_command_is_valid(command: Command) -> None:
     text = substituted(command.text, ANYTHING)
     for part in re.split(r" && | \| ", text):
         understand(shlex.split(re.sub(r"^([A-Z_]+=\S+ )+", "", part)))
@@ -76,7 +76,7 @@ def understand(words: list[str]) -> None:
             pytest.fail(f"nobody knows how to understand {words}")
 
 
-def test_each_entry_of_the_policy_is_still_of_some_use() -> None:
+def test_each_entry_of_the_policy_is_used() -> None:
     texts = [command.text for command in ALL]
     for entry in ELSEWHERE:
         assert any(re.fullmatch(entry.pattern, text) for text in texts), entry
@@ -145,7 +145,7 @@ def provided(sandbox: Path, recorded: Path, checked: Path, broker: Broker) -> It
 
 @pytest.mark.as_typed
 @pytest.mark.parametrize("command", RUN_HERE, ids=str)
-def test_it_works_as_it_is_typed(command: Command, provided: Mapping[str, str], sandbox: Path) -> None:
+def test_a_documented_command_works_as_typed(command: Command, provided: Mapping[str, str], sandbox: Path) -> None:
     text = substituted(command.text, provided, shorter=True)
     ran = typed(text, sandbox)
     said = f"{text}\n{ran.stdout}\n{ran.stderr}"
@@ -154,7 +154,7 @@ def test_it_works_as_it_is_typed(command: Command, provided: Mapping[str, str], 
     assert "Traceback" not in said
 
 
-def test_commands_are_parsed_as_a_user_would_have_them_refused() -> None:
+def test_invalid_commands_are_refused_like_those_of_a_user() -> None:
     with pytest.raises(click.UsageError):
         understand(["pulsar-conformance", "check", "--bugdet", "90s"])
     with pytest.raises(subprocess.CalledProcessError):

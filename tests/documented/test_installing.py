@@ -1,4 +1,4 @@
-"""Each way in that the README names, typed in a copy of the clone, with a home of its own."""
+"""Each installation that the README names, typed in a copy of the clone, with a separate home."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_readme_names_these_ways() -> None:
+def test_the_readme_names_these_installations() -> None:
     named = {command.text for command in commands() if command.file == "README.md"}
     assert set(WAYS) <= named
     assert ". .venv/bin/activate" in named
@@ -49,7 +49,7 @@ def test_the_readme_names_these_ways() -> None:
 
 @pytest.mark.as_typed
 @pytest.mark.parametrize("command", WAYS)
-def test_the_command_is_where_the_readme_says(command: str, home: Path) -> None:
+def test_the_command_is_at_the_path_in_the_readme(command: str, home: Path) -> None:
     installed = typed(command, home)
     assert installed.returncode == 0, installed.stdout + installed.stderr
     program = home / WAYS[command]
@@ -66,7 +66,7 @@ def test_the_command_is_where_the_readme_says(command: str, home: Path) -> None:
 
 
 @pytest.mark.as_typed
-def test_the_environment_of_the_clone_is_activated_as_written() -> None:
+def test_the_environment_of_the_clone_is_activated_as_documented() -> None:
     text = ". .venv/bin/activate && command -v pulsar-conformance && pulsar-conformance --version"
     ran = subprocess.run(["bash", "-c", text], cwd=ROOT, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr

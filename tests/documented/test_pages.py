@@ -1,4 +1,4 @@
-"""What the pages say of one another and of data: links lead somewhere, and deviations have their present names."""
+"""Links between pages and the names in them: links lead somewhere, and deviations have their present names."""
 
 from __future__ import annotations
 
@@ -82,11 +82,11 @@ def missing_files(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_file_that_a_page_names_is_there(page: Path) -> None:
+def test_every_file_that_a_page_names_exists(page: Path) -> None:
     assert missing_files(page) == []
 
 
-def test_a_file_that_is_gone_is_noticed(tmp_path: Path) -> None:
+def test_a_missing_file_is_noticed(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("`model/rules/catalogue.py`, `conformance/gone.py`, `tests/*/nothing.py` and `tests/model`")
     assert missing_files(page) == ["conformance/gone.py", "tests/*/nothing.py"]

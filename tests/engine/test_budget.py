@@ -104,7 +104,7 @@ class Learnt(Durations):
         self.seen = next((step for step in steps if isinstance(step.operation, Restart)), None)
 
 
-def test_what_would_outlive_the_budget_is_not_begun_and_the_example_is_finished(
+def test_an_operation_that_would_exceed_the_budget_is_not_begun_and_the_example_is_finished(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     [operations] = performances(monkeypatch, tmp_path, Endless)
@@ -113,13 +113,13 @@ def test_what_would_outlive_the_budget_is_not_begun_and_the_example_is_finished(
     assert ReadLog("t0") in operations
 
 
-def test_an_example_is_not_finished_where_that_would_outlive_the_budget(
+def test_an_example_is_not_finished_if_that_would_exceed_the_budget(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assert performances(monkeypatch, tmp_path, LongFinish) == [[CreateTopic("t0")]]
 
 
-def test_what_an_example_took_is_learnt_from_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_durations_are_learnt_from_an_example(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     first, second = performances(monkeypatch, tmp_path, Learnt)
     assert Restart() in first
     assert Restart() not in second

@@ -93,7 +93,7 @@ def replays(told: Told) -> list[tuple[int, int]]:
     return [(one.tries, one.came_back) for one in told if isinstance(one, events.ViolationMinimised)]
 
 
-def test_what_does_not_come_back_is_replayed_thirty_times(told_by: Callable[..., Told]) -> None:
+def test_a_violation_that_does_not_come_back_is_replayed_thirty_times(told_by: Callable[..., Told]) -> None:
     told = told_by(0)
     assert replays(told) == [(FINAL_REPLAYS, 0), (ENOUGH_REPLAYS, 0)]
     last = [one for one in told if isinstance(one, events.ViolationMinimised)][-1]
@@ -103,18 +103,18 @@ def test_what_does_not_come_back_is_replayed_thirty_times(told_by: Callable[...,
     assert "did not come back yet" in phases[0].what
 
 
-def test_what_comes_back_late_is_replayed_until_then(told_by: Callable[..., Told]) -> None:
+def test_a_violation_is_replayed_until_it_comes_back(told_by: Callable[..., Told]) -> None:
     tries, came_back = replays(told_by(0, 20))[-1]
     assert came_back == 1
     assert FINAL_REPLAYS < tries < ENOUGH_REPLAYS
 
 
-def test_what_is_in_doubt_may_take_time_on_top_of_the_budget_and_no_more(told_by: Callable[..., Told]) -> None:
+def test_replays_of_suspected_violations_may_exceed_the_budget_by_a_limit(told_by: Callable[..., Told]) -> None:
     assert replays(told_by(0, budget_s=BUDGET_S))[-1] == (ENOUGH_REPLAYS, 0)
     assert replays(told_by(0, budget_s=BUDGET_S, on_top_s=-BUDGET_S))[-1:] != [(ENOUGH_REPLAYS, 0)]
 
 
-def test_another_example_that_broke_the_rule_in_the_same_way_counts(told_by: Callable[..., Told]) -> None:
+def test_another_example_with_the_same_violation_counts(told_by: Callable[..., Told]) -> None:
     """The second example of the run breaks the rule as well; it is counted, and replayed in turn with the first."""
     told = told_by(0, 1, examples=3)
     last = [one for one in told if isinstance(one, events.ViolationMinimised)][-1]
@@ -122,11 +122,11 @@ def test_another_example_that_broke_the_rule_in_the_same_way_counts(told_by: Cal
     assert (last.tries, last.came_back) == (ENOUGH_REPLAYS, 0)
 
 
-def test_what_comes_back_every_time_is_not_in_doubt(told_by: Callable[..., Told]) -> None:
+def test_a_violation_that_always_comes_back_is_not_replayed_again(told_by: Callable[..., Told]) -> None:
     told = told_by(*range(100))
     assert replays(told) == [(FINAL_REPLAYS, FINAL_REPLAYS)]
     assert not any(isinstance(one, events.Phase) and one.until_s for one in told)
 
 
-def test_a_run_that_was_interrupted_replays_nothing_more(told_by: Callable[..., Told]) -> None:
+def test_an_interrupted_run_replays_nothing_more(told_by: Callable[..., Told]) -> None:
     assert replays(told_by(0, interrupted=True)) == [(FINAL_REPLAYS, 0)]

@@ -1,4 +1,4 @@
-"""How long something is expected to take, after what examples of a run took."""
+"""How long an operation is expected to take, according to the examples of a run."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ def steps(*took: tuple[AnyOperation, float]) -> list[Step]:
     return made
 
 
-def test_what_takes_long_takes_as_long_as_it_ever_did() -> None:
+def test_a_long_operation_is_expected_to_take_its_longest_duration() -> None:
     durations = Durations()
     for took_s in (20.0, 45.0, 3.0):
         durations.learn("clusters", steps((ReadClusters("t0"), took_s)), 1)
     assert durations.of(ReadClusters("t1")) == 45.0
 
 
-def test_a_broker_that_was_taken_away_takes_some_time_before_any_was() -> None:
+def test_taking_a_broker_away_has_a_default_duration() -> None:
     durations = Durations()
     assert durations.of(Kill(cluster="A")) == BOUNCE_S
     durations.learn("kills", steps((Kill(), 2 * BOUNCE_S)), 1)
     assert (durations.of(Kill(cluster="A")), durations.of(Restart())) == (2 * BOUNCE_S, BOUNCE_S)
 
 
-def test_what_does_not_take_long_takes_no_time() -> None:
+def test_a_short_operation_is_expected_to_take_no_time() -> None:
     durations = Durations()
     durations.learn("acks", steps((CreateTopic("t0"), 60.0)), 1)
     assert durations.of(CreateTopic("t1")) == 0.0
 
 
-def test_finishing_takes_as_long_as_it_ever_did_with_this_machine() -> None:
+def test_finishing_is_expected_to_take_the_machines_longest_duration() -> None:
     durations = Durations()
     for took_s in (9.0, 4.0):
         durations.learn("clusters", steps((CreateTopic("t0"), 30.0), (ReadLog("t0"), 1.0), (ReadLog("t0"), took_s)), 1)

@@ -17,7 +17,7 @@ from stateful.lockstep_machine import LockstepMachine
 from tests.lockstep.simulated.world import SimulatedPerformer
 
 
-def test_an_example_without_time_for_what_takes_long_does_nothing_more_and_is_finished() -> None:
+def test_an_example_without_time_for_a_long_operation_stops_and_is_finished() -> None:
     lockstep = Lockstep(SimulatedPerformer(random.Random(1)), Example())
     example = RunningExample(
         lockstep,
@@ -33,7 +33,7 @@ def test_an_example_without_time_for_what_takes_long_does_nothing_more_and_is_fi
     assert ReadLog("t0") in [step.operation for step in lockstep.steps]
 
 
-def test_an_example_whose_time_is_up_is_not_finished() -> None:
+def test_an_example_whose_time_is_over_is_not_finished() -> None:
     lockstep = Lockstep(SimulatedPerformer(random.Random(1)), Example())
     example = RunningExample(lockstep, is_time_up=lambda: len(lockstep.steps) > 0, on_end=lambda _: None)
     for operation in (CreateTopic("t0"), OpenProducer("s1", "t0", "p0")):
@@ -42,7 +42,7 @@ def test_an_example_whose_time_is_up_is_not_finished() -> None:
     assert [type(step.operation) for step in lockstep.steps] == [CreateTopic]
 
 
-def test_an_example_that_there_is_no_time_to_finish_is_not_finished() -> None:
+def test_an_example_without_time_to_finish_is_not_finished() -> None:
     lockstep = Lockstep(SimulatedPerformer(random.Random(1)), Example())
     example = RunningExample(
         lockstep, is_time_up=lambda: False, on_end=lambda _: None, has_time_to_finish=lambda: False
@@ -60,7 +60,7 @@ class _Creating(LockstepMachine):
         self.do(CreateTopic(f"t{number}"))
 
 
-def test_a_round_of_one_example_is_not_the_simplest_one_each_time() -> None:
+def test_rounds_of_one_example_do_not_repeat_the_simplest_one() -> None:
     performed: list[list[str]] = []
 
     def ended(example: RunningExample) -> None:

@@ -115,14 +115,14 @@ def test_a_machine_that_crashes_twice_is_reported_with_its_rules_and_the_others_
     )
 
 
-def test_a_machine_that_fails_once_is_run_once_more_and_nothing_is_reported(stage: Callable[..., Stage]) -> None:
+def test_a_machine_that_fails_once_is_run_again_and_nothing_is_reported(stage: Callable[..., Stage]) -> None:
     at = stage(HarnessError("no port is free"))
     at.run.explore(SOUND)
     assert at.performed > 0
     assert at.harness_errors == []
 
 
-def test_a_bug_of_a_performer_costs_an_example_and_not_the_run(stage: Callable[..., Stage]) -> None:
+def test_a_bug_of_a_performer_costs_one_example_and_not_the_run(stage: Callable[..., Stage]) -> None:
     at = stage(KeyError("c1"), KeyError("c1"))
     at.run.explore(SOUND)
     assert at.performed == 0
@@ -132,7 +132,7 @@ def test_a_bug_of_a_performer_costs_an_example_and_not_the_run(stage: Callable[.
     assert at.performed > 0
 
 
-def test_a_broker_that_serves_nobody_is_started_again(stage: Callable[..., Stage]) -> None:
+def test_a_broker_that_does_not_serve_is_restarted(stage: Callable[..., Stage]) -> None:
     at = stage(HarnessError("the broker is gone"))
     at.is_serving = False
     at.run.explore(SOUND)
@@ -141,7 +141,7 @@ def test_a_broker_that_serves_nobody_is_started_again(stage: Callable[..., Stage
     assert at.harness_errors == []
 
 
-def test_where_the_broker_does_not_come_back_nothing_more_is_run(stage: Callable[..., Stage]) -> None:
+def test_if_the_broker_cannot_be_restarted_no_further_machine_is_run(stage: Callable[..., Stage]) -> None:
     at = stage(HarnessError("the broker is gone"))
     at.is_serving = at.comes_back = False
     at.run.explore(SOUND)

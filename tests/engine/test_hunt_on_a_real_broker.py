@@ -32,7 +32,9 @@ def broker_name(request: pytest.FixtureRequest) -> str:
     return name
 
 
-def test_a_defect_is_found_and_its_history_replays_with_it_and_not_without(broker_name: str, tmp_path: Path) -> None:
+def test_the_history_of_a_found_defect_comes_back_with_the_defect_and_not_without(
+    broker_name: str, tmp_path: Path
+) -> None:
     broker = ("--broker", broker_name)
     hunt = ("defects", "--hunt", DEFECT, *broker, "--budget", "120s", "--seed", "1")
     hunted = conformance(tmp_path, *hunt, "--report", "hunt", "--json", "hunt.json")
@@ -53,7 +55,9 @@ def test_a_defect_is_found_and_its_history_replays_with_it_and_not_without(broke
 
 
 @pytest.mark.parametrize("defect", [None, "draining-not-checked"])
-def test_what_a_check_did_is_judged_without_the_model(broker_name: str, tmp_path: Path, defect: str | None) -> None:
+def test_the_history_of_a_check_is_judged_without_the_model(
+    broker_name: str, tmp_path: Path, defect: str | None
+) -> None:
     asked = ("check", "--broker", broker_name, "--machines", "keys", "--rules", "KEY-01", "--budget", "30s")
     seeded = () if defect is None else ("--defect", defect)
     checked = conformance(tmp_path, *asked, "--seed", "1", "--history", "history", *seeded)

@@ -73,12 +73,12 @@ def replayed(deviation: KnownDeviation, world: World, *known: str) -> tuple[Viol
     return attempt.violation, lockstep
 
 
-def test_every_deviation_that_the_model_knows_is_on_the_list() -> None:
+def test_every_deviation_of_the_model_is_in_the_list() -> None:
     assert {deviation.name for deviation in shipped()} == set(DEVIATIONS)
 
 
 @each
-def test_it_comes_back_breaks_nothing_where_it_is_known_and_its_rule_where_it_is_not(
+def test_a_deviation_comes_back_and_breaks_its_rule_only_if_it_is_not_known(
     deviation: KnownDeviation, world: World
 ) -> None:
     beside = BESIDE.get(deviation.name, ())
@@ -95,7 +95,7 @@ def test_it_comes_back_breaks_nothing_where_it_is_known_and_its_rule_where_it_is
 
 
 @each
-def test_what_is_shipped_is_what_the_suite_recorded(deviation: KnownDeviation) -> None:
+def test_the_shipped_histories_were_recorded_by_the_suite(deviation: KnownDeviation) -> None:
     assert deviation.history is not None
     history = document.read(Path(deviation.history))
     assert history.violation is not None

@@ -77,7 +77,7 @@ def a_run(
     return one
 
 
-def test_the_broker_is_started_once_more_for_all_machines_that_run_on_shipped_settings(
+def test_the_broker_is_restarted_once_for_all_machines_with_shipped_settings(
     performed: Performed, tmp_path: Path
 ) -> None:
     starts: list[int] = []
@@ -96,27 +96,25 @@ def test_the_broker_is_started_once_more_for_all_machines_that_run_on_shipped_se
     assert set(performed[before:]) == {"shipped"}
 
 
-def test_a_broker_that_is_not_ours_to_start_keeps_its_settings(performed: Performed, tmp_path: Path) -> None:
+def test_a_broker_that_the_suite_did_not_start_keeps_its_settings(performed: Performed, tmp_path: Path) -> None:
     one = a_run(tmp_path, lambda: pytest.fail("it was started"), at=world("theirs"))
     one.explore(SHIPPED)
     assert performed == []
 
 
-def test_with_no_time_left_the_broker_is_not_started_once_more(performed: Performed, tmp_path: Path) -> None:
+def test_without_time_left_the_broker_is_not_restarted(performed: Performed, tmp_path: Path) -> None:
     one = a_run(tmp_path, lambda: pytest.fail("it was started"), budget_s=run.LEAST_ON_SHIPPED_S)
     one.explore(SHIPPED)
     assert performed == []
 
 
-def test_where_a_start_takes_long_the_broker_is_not_started_once_more_near_the_end(
-    performed: Performed, tmp_path: Path
-) -> None:
+def test_a_broker_that_starts_slowly_is_not_restarted_near_the_end(performed: Performed, tmp_path: Path) -> None:
     one = a_run(tmp_path, lambda: pytest.fail("it was started"), budget_s=75.0, start_took_s=20.0)
     one.explore(SHIPPED)
     assert performed == []
 
 
-def test_after_a_broker_that_does_not_start_on_shipped_settings_nothing_more_is_run(
+def test_if_the_broker_does_not_start_with_shipped_settings_no_further_machine_is_run(
     performed: Performed, tmp_path: Path
 ) -> None:
     def on_shipped() -> World:

@@ -1,4 +1,4 @@
-"""Which topic each operation of a history is about."""
+"""The topic of each operation of a history."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from model.vocabulary import CutAt, RefuseConnections
 from tests.report.samples import entry
 
 
-def test_an_operation_that_names_a_topic_is_about_it() -> None:
+def test_an_operation_with_a_topic_belongs_to_it() -> None:
     operations: list[AnyOperation] = [
         CreateTopic("t0"),
         Unload("t1"),
@@ -40,7 +40,7 @@ def test_an_operation_that_names_a_topic_is_about_it() -> None:
     assert topics_of(operations) == ["t0", "t1", "t0", "t1", "t1"]
 
 
-def test_what_somebody_does_is_about_the_topic_that_was_named_when_that_one_came() -> None:
+def test_an_operation_of_a_client_belongs_to_the_topic_of_its_opening() -> None:
     operations: list[AnyOperation] = [
         OpenProducer("s1", "t0", "p0"),
         OpenProducer("s2", "t1", "p0"),
@@ -55,14 +55,14 @@ def test_what_somebody_does_is_about_the_topic_that_was_named_when_that_one_came
     assert topics_of(operations) == ["t0", "t1", "t0", "t1", "t1", "t1", "t1", "t0", "t0"]
 
 
-def test_what_is_done_to_the_whole_broker_or_by_nobody_who_came_is_about_no_topic() -> None:
+def test_an_operation_on_the_broker_or_of_an_unknown_client_has_no_topic() -> None:
     assert (
         topics_of([Kill(), Restart(), ClearFailpoints(), UseProxy(), ClearNetworkFaults(), Send("s9", ())])
         == [None] * 6
     )
 
 
-def test_a_consumer_that_is_cut_off_acts_on_its_own_topic() -> None:
+def test_a_disconnected_consumer_belongs_to_its_topic() -> None:
     subscribe = Subscribe("c", "t0", "s", proxied=True)
     assert topics_of([subscribe, CutDuring(Receive("c", 1), CutAt("FLOW"))]) == ["t0", "t0"]
     assert (subscribe.actor, subscribe.subscription, subscribe.cluster) == ("c", "s", None)

@@ -1,4 +1,4 @@
-"""Tests of what a deployment cannot show: by what cannot be done to it, and by its settings."""
+"""Rules that a deployment cannot show: because of its capabilities, or of its settings."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ KILLING = machine("killing", "ACK-09", "ACK-10", needs=frozenset({Capability.KIL
 PLAIN = machine("plain", "ACK-10", "ACK-14")
 
 
-def test_a_rule_that_only_machines_decide_that_need_more_cannot_be_decided() -> None:
+def test_a_rule_whose_machines_need_more_capabilities_is_undecidable() -> None:
     assert undecidable([KILLING, PLAIN], world()) == {
         "ACK-09": "it needs a broker that the suite starts, to restart it and kill it"
     }
@@ -70,7 +70,7 @@ def test_a_rule_that_only_machines_decide_that_need_more_cannot_be_decided() -> 
     }
 
 
-def test_where_everything_can_be_done_and_settings_are_the_suites_every_rule_can_be_decided() -> None:
+def test_with_all_capabilities_and_the_suites_settings_every_rule_is_decidable() -> None:
     assert undecidable([KILLING, PLAIN], world(*Capability)) == {}
 
 
@@ -84,7 +84,7 @@ def test_where_everything_can_be_done_and_settings_are_the_suites_every_rule_can
         (SELDOM, "DEDUP-11", "IntervalSeconds=120"),
     ],
 )
-def test_a_setting_that_puts_a_rule_out_of_reach_is_named(settings: dict[str, str], rule: str, told: str) -> None:
+def test_a_setting_that_makes_a_rule_undecidable_is_named(settings: dict[str, str], rule: str, told: str) -> None:
     assert told in undecidable([PLAIN], world(*Capability, settings=settings))[rule]
 
 
@@ -98,17 +98,17 @@ def test_a_setting_that_puts_a_rule_out_of_reach_is_named(settings: dict[str, st
         ({"lacks": {"ledger/0/entry/0"}}, "REPL-07", "no admin request TOPIC/ledger/0/entry/0"),
     ],
 )
-def test_what_a_release_lacks_is_named(answers: dict[str, Any], rule: str, told: str) -> None:
+def test_a_feature_that_a_release_lacks_is_named(answers: dict[str, Any], rule: str, told: str) -> None:
     assert told in undecidable([PLAIN], world(*Capability, **answers))[rule]
 
 
-def test_a_setting_that_a_release_lacks_is_not_taken_for_its_default() -> None:
+def test_a_setting_that_a_release_lacks_does_not_count_as_its_default() -> None:
     settings = {name: value for name, value in QUICK.items() if name != "managedLedgerCursorPositionFlushSeconds"}
     missing = Capabilities(Answers(runtime=settings)).undecidable()
     assert missing == {"ACK-08": "this release has no setting managedLedgerCursorPositionFlushSeconds"}
 
 
-def test_a_broker_that_tells_no_settings_is_taken_to_have_them_with_their_defaults() -> None:
+def test_a_broker_without_readable_settings_counts_as_having_the_defaults() -> None:
     missing = Capabilities(Answers(runtime=None)).undecidable()
     assert missing["ACK-08"].startswith("with managedLedgerCursorPositionFlushSeconds=60 ")
 
@@ -134,7 +134,7 @@ TO_A_TIME: AnyOperation = ResetCursor(topic="t", subscription="s", to="b1", by_t
         ("ledger/0/entry/0", TO_A_TIME, [ResetCursor(topic="t", subscription="s", to="b1"), SWITCHED]),
     ],
 )
-def test_operations_that_need_what_a_release_lacks_are_not_performed_and_others_are(
+def test_only_operations_that_need_a_missing_feature_are_not_performed(
     lacks: str, operation: AnyOperation, others: list[AnyOperation]
 ) -> None:
     missing = Capabilities(Answers(lacks=frozenset({lacks})))
@@ -162,6 +162,6 @@ def test_an_operation_that_cannot_be_performed_is_left_out_of_the_example() -> N
     assert [type(step.operation) for step in lockstep.steps] == [CreateTopic]
 
 
-def test_snapshots_are_within_reach_by_entries_or_by_time() -> None:
+def test_snapshots_are_reachable_by_entries_or_by_time() -> None:
     for name in SELDOM:
         assert undecidable([PLAIN], world(*Capability, settings={name: SELDOM[name]})) == {}

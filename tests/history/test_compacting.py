@@ -1,4 +1,4 @@
-"""Compacting: everything is still there, in order, in files of their size, wherever it was ended."""
+"""Compacting: all events are kept, in order, in files of their size, even if it was interrupted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.history.samples import event
 from tests.history.test_parquet import rows
 
 
-def test_compacting_leaves_one_file_a_bucket_with_everything_in_order(tmp_path: Path) -> None:
+def test_compacting_leaves_one_file_per_bucket_with_all_events_in_order(tmp_path: Path) -> None:
     for lane in ("one", "two"):
         with HistoryWriter(tmp_path, lane, buckets=2, segment_events=3) as writer:
             for number in range(40):
@@ -32,7 +32,7 @@ def test_compacting_leaves_one_file_a_bucket_with_everything_in_order(tmp_path: 
     assert compact(tmp_path) == 0
 
 
-def test_more_segments_are_compacted_into_what_there_is(tmp_path: Path) -> None:
+def test_more_segments_are_compacted_into_the_existing_files(tmp_path: Path) -> None:
     for _ in range(3):
         with HistoryWriter(tmp_path, "w") as writer:
             writer.record(event())
@@ -40,9 +40,7 @@ def test_more_segments_are_compacted_into_what_there_is(tmp_path: Path) -> None:
     assert len(rows(tmp_path)) == 3
 
 
-def test_compacting_that_was_ended_half_way_is_finished_by_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_compaction_is_finished_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(3):
         with HistoryWriter(tmp_path, "w") as writer:
             writer.record(event(sequence_id=number))
@@ -71,7 +69,7 @@ def test_a_damaged_segment_is_named_and_nothing_is_lost(tmp_path: Path) -> None:
     assert whole.exists()
 
 
-def test_a_bucket_is_cut_into_files_between_topics(tmp_path: Path) -> None:
+def test_a_bucket_is_split_into_files_between_topics(tmp_path: Path) -> None:
     for lane in ("one", "two"):
         with HistoryWriter(tmp_path, lane, buckets=1, segment_events=7) as writer:
             for number in range(60):
@@ -90,7 +88,7 @@ def test_a_bucket_is_cut_into_files_between_topics(tmp_path: Path) -> None:
     assert compact(tmp_path, events_of_a_file=25) == 0
 
 
-def test_a_topic_that_is_larger_than_a_file_has_one_for_itself(tmp_path: Path) -> None:
+def test_a_topic_larger_than_a_file_has_its_own_file(tmp_path: Path) -> None:
     with HistoryWriter(tmp_path, "w", buckets=1, segment_events=7) as writer:
         for number in range(60):
             writer.record(event(topic="a" if number % 6 else f"b{number // 30}", ledger=1, entry=number))
@@ -98,7 +96,7 @@ def test_a_topic_that_is_larger_than_a_file_has_one_for_itself(tmp_path: Path) -
     assert [len(pq.read_table(path)) for path in sorted(tmp_path.glob("*/*.parquet"))] == [50, 5, 5]
 
 
-def test_files_count_only_when_all_that_were_made_at_once_are_there(
+def test_files_count_only_if_all_files_of_their_compaction_exist(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with HistoryWriter(tmp_path, "w", buckets=1, segment_events=7) as writer:
@@ -146,13 +144,13 @@ FIRST, SECOND = (parquet.compacted_name("t", number, 2) for number in (1, 2))
         ),
     ],
 )
-def test_what_counts_follows_from_what_is_there_and_what_it_replaces(
+def test_which_files_count_depends_on_the_existing_ones_and_what_they_replace(
     compacted: dict[str, Collection[str]], segments: dict[str, Collection[str]], names: set[str], gone: set[str]
 ) -> None:
     assert parquet.in_force(compacted | segments) == parquet.InForce(frozenset(names), frozenset(gone))
 
 
-def test_what_is_gone_is_harness_error_and_not_compacted_away(tmp_path: Path) -> None:
+def test_a_missing_file_is_a_harness_error_and_not_compacted_away(tmp_path: Path) -> None:
     with HistoryWriter(tmp_path, "w", buckets=1) as writer:
         for number in range(60):
             writer.record(event(topic=f"t{number // 20}"))
@@ -163,6 +161,6 @@ def test_what_is_gone_is_harness_error_and_not_compacted_away(tmp_path: Path) ->
         compact(tmp_path)
 
 
-def test_a_folder_without_a_history_is_harness_error(tmp_path: Path) -> None:
+def test_a_folder_without_a_history_is_a_harness_error(tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match="there is no history in"):
         compact(tmp_path)

@@ -1,4 +1,4 @@
-"""Histories on Parquet: what is written is there, whole and in order, whenever its writer ended."""
+"""Histories in Parquet: written events can be read, complete and in order, however their writer ended."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_columns_are_the_fields_of_an_event() -> None:
     assert tuple(parquet.SCHEMA.names) == Recorded.__struct_fields__
 
 
-def test_an_event_comes_back_as_it_was() -> None:
+def test_an_event_is_read_as_it_was_written() -> None:
     whole = Recorded(
         run="r",
         lane="w",
@@ -75,7 +75,7 @@ def test_an_event_comes_back_as_it_was() -> None:
     assert msgspec.convert(row, Recorded) == whole
 
 
-def test_a_segment_is_in_order_whatever_order_its_events_came_in(tmp_path: Path) -> None:
+def test_a_segment_is_sorted_whatever_the_order_of_its_events(tmp_path: Path) -> None:
     with HistoryWriter(tmp_path, "w", buckets=1) as writer:
         for topic, entry, completed_ns in (("b", 0, 1), ("a", 1, 9), ("a", 1, 2), ("a", None, 5), ("a", 0, 7)):
             ledger = None if entry is None else 3
@@ -84,7 +84,7 @@ def test_a_segment_is_in_order_whatever_order_its_events_came_in(tmp_path: Path)
     assert found == [("a", None, 5), ("a", 0, 7), ("a", 1, 2), ("a", 1, 9), ("b", 0, 1)]
 
 
-def test_a_topic_has_one_bucket_and_what_has_no_topic_has_its_own(tmp_path: Path) -> None:
+def test_a_topic_has_one_bucket_and_events_without_a_topic_have_their_own(tmp_path: Path) -> None:
     for lane in ("one", "two"):
         with HistoryWriter(tmp_path, lane, buckets=64) as writer:
             writer.record(event(topic="t"))
@@ -93,7 +93,7 @@ def test_a_topic_has_one_bucket_and_what_has_no_topic_has_its_own(tmp_path: Path
     assert len(rows(tmp_path)) == 4
 
 
-def test_what_was_put_down_before_a_kill_can_be_read(tmp_path: Path) -> None:
+def test_events_written_before_a_kill_can_be_read(tmp_path: Path) -> None:
     writer = subprocess.Popen([sys.executable, "-c", WRITES_FOR_EVER, str(tmp_path)])
     try:
         eventually(lambda: len(list(tmp_path.glob("bucket-*/*.parquet"))) > 3)
@@ -105,7 +105,7 @@ def test_what_was_put_down_before_a_kill_can_be_read(tmp_path: Path) -> None:
     assert len(numbers) % 10 == 0
 
 
-def test_a_history_that_cannot_be_written_is_harness_error(tmp_path: Path) -> None:
+def test_a_history_that_cannot_be_written_is_a_harness_error(tmp_path: Path) -> None:
     (tmp_path / bucket_of("t", 1)).write_text("in the way")
     writer = HistoryWriter(tmp_path, "w", buckets=1)
     writer.record(event())
@@ -113,5 +113,5 @@ def test_a_history_that_cannot_be_written_is_harness_error(tmp_path: Path) -> No
         writer.close()
 
 
-def test_a_table_of_no_events_has_all_columns() -> None:
+def test_a_table_without_events_has_all_columns() -> None:
     assert table_of([]).schema.equals(pa.schema(parquet.SCHEMA))

@@ -1,4 +1,4 @@
-"""A process's lane of a history: stamped, put down in time, from any of its threads."""
+"""A process's lane of a history: stamped, written in time, from any of its threads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def rows(folder: Path) -> list[dict[str, object]]:
     return [row for path in folder.glob("bucket-*/*.parquet") for row in pq.read_table(path).to_pylist()]
 
 
-def test_events_say_who_recorded_them_and_when_they_ended(tmp_path: Path) -> None:
+def test_events_have_their_lane_and_their_end(tmp_path: Path) -> None:
     recording = Recording(tmp_path, run="r", lane="w", cluster="c")
     before = now_ns()
     recording.record(Kind.SEND, topic="t", producer="p", invoked_ns=before)
@@ -25,7 +25,7 @@ def test_events_say_who_recorded_them_and_when_they_ended(tmp_path: Path) -> Non
     assert before <= int(str(row["completed_ns"])) <= now_ns()
 
 
-def test_what_is_older_than_the_interval_is_put_down(tmp_path: Path) -> None:
+def test_events_older_than_the_interval_are_written(tmp_path: Path) -> None:
     recording = Recording(tmp_path, run="r", lane="w", flush_every_s=0.0)
     recording.record(Kind.SEND, topic="t", invoked_ns=1)
     assert len(rows(tmp_path)) == 1
@@ -36,7 +36,7 @@ def test_what_is_older_than_the_interval_is_put_down(tmp_path: Path) -> None:
     assert len(rows(tmp_path)) == 2
 
 
-def test_that_a_fault_began_is_put_down_at_once(tmp_path: Path) -> None:
+def test_the_start_of_a_fault_is_written_at_once(tmp_path: Path) -> None:
     recording = Recording(tmp_path, run="r", lane="w")
     recording.fault("kill", invoked_ns=5)
     (begun,) = rows(tmp_path)
@@ -46,7 +46,7 @@ def test_that_a_fault_began_is_put_down_at_once(tmp_path: Path) -> None:
     assert sorted((str(row["outcome"]), row["completed_ns"]) for row in rows(tmp_path)) == [("ok", 9), ("unknown", 5)]
 
 
-def test_threads_do_not_lose_one_anothers_events(tmp_path: Path) -> None:
+def test_threads_do_not_lose_each_others_events(tmp_path: Path) -> None:
     recording = Recording(tmp_path, run="r", lane="w", flush_every_s=0.001)
 
     def record() -> None:

@@ -1,4 +1,4 @@
-"""A machine's example, told as events: what is in them, what is left out, and that what was broken is found in them."""
+"""A machine's example as events: what they contain, what is omitted, and that its violation is found in them."""
 
 from __future__ import annotations
 
@@ -108,27 +108,27 @@ def test_sends_have_the_outcomes_of_their_answers() -> None:
     ]
 
 
-def test_answers_that_come_late_belong_to_the_send_before_them() -> None:
+def test_late_answers_belong_to_the_send_before_them() -> None:
     unawaited = (Send("p", (message(1),), wait=False), Sent(()))
     told = events(*TOPIC, unawaited, (ReadLog("t0"), LogRead(())), late=[Late("p", (Stored(Position(1, 0)),))])
     assert of(Kind.SEND, told, "outcome", "invoked_ns", "completed_ns") == [(Outcome.OK, 4_000_000, 7_000_000)]
     assert of(Kind.SEND, events(*TOPIC, unawaited), "outcome") == [(Outcome.UNKNOWN,)]
 
 
-def test_which_of_two_sends_with_one_id_was_stored_is_not_said() -> None:
+def test_it_is_unknown_which_of_two_sends_with_one_id_was_stored() -> None:
     twice = Send("p", (message(1, business_id="a"), message(1, business_id="b"), message(2)))
     told = events(*TOPIC, (twice, Sent((Stored(Position(1, 0)), Duplicate(), Stored(Position(1, 1))))))
     assert [digest is None for (digest,) in of(Kind.SEND, told, "digest")] == [True, True, False]
 
 
-def test_only_the_last_reading_of_a_log_counts_and_none_of_a_log_that_is_trimmed() -> None:
+def test_only_the_last_reading_of_a_log_counts_and_none_of_a_trimmed_log() -> None:
     read: Done_ = (ReadLog("t0"), LOGGED)
     assert len(of(Kind.LOG, events(*TOPIC, read, read), "entry")) == 2
     assert of(Kind.LOG_END, events(*TOPIC, read, read), "entry") == [(1,)]
     assert of(Kind.LOG, events((CreateTopic("t0", is_trimmed=True), Created(True, 6)), read), "entry") == []
 
 
-def test_a_subscription_that_is_made_again_is_another_one() -> None:
+def test_a_recreated_subscription_is_another_one() -> None:
     made, read = (CreateSubscription("t0", "s"), Done()), (ReadCursor("t0", "s"), CursorRead(Position(1, 0), (), 0, 0))
     told = events(*TOPIC, made, read, (DeleteSubscription("t0", "s"), Done()), made, read)
     first, second = of(Kind.BEGIN, told, "subscription")
@@ -136,7 +136,7 @@ def test_a_subscription_that_is_made_again_is_another_one() -> None:
     assert of(Kind.CURSOR, told, "subscription") == [first, second]
 
 
-def test_a_message_of_a_batch_that_is_given_back_takes_the_others_with_it() -> None:
+def test_a_nacked_message_of_a_batch_returns_the_others_too() -> None:
     given_back = given(0, batch_size=3, batch_index=1)
     told = events(*SUBSCRIBED, (Nack("c", (0,)), RedeliveryRequested((given_back,))))
     assert of(Kind.NACK, told, "entry", "batch_index") == [(0, 0), (0, 1), (0, 2)]
@@ -170,12 +170,12 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("invariant", BROKEN)
-def test_what_an_example_shows_broken_is_broken_in_its_events(invariant: str) -> None:
+def test_a_violation_in_an_example_is_a_violation_in_its_events(invariant: str) -> None:
     assert random_histories.broken_in(random_histories.judged(events(*SOUND))) == set()
     assert invariant in random_histories.broken_in(random_histories.judged(events(*BROKEN[invariant])))
 
 
-def test_what_is_skipped_is_no_hole() -> None:
+def test_a_skipped_message_is_no_gap() -> None:
     skipped = but(9, (SkipAll("t0", "s"), Done()))
     assert random_histories.broken_in(random_histories.judged(events(*skipped))) == set()
 

@@ -106,7 +106,7 @@ def test_a_crafted_chunk_is_a_message_with_its_number(tmp_path: Path) -> None:
     assert operation == Send("s", (Entry((of_uuid,)), Entry((plain,))))
 
 
-def test_messages_by_their_place_among_those_held_go_by_their_place_among_all_received(tmp_path: Path) -> None:
+def test_messages_by_index_among_the_pending_ones_become_indexes_among_all_received(tmp_path: Path) -> None:
     first, second = ({"position": {"ledger": 3, "entry": number}, "size_bytes": 7, "digest": "d"} for number in (0, 1))
     came = {"type": "came", "position": AT, "producer": "p", "part": {"sequence_id": 1, "digest": "d"}}
     gathered = {"outcome": "ChunkedGathered", "log": [], "streams": [

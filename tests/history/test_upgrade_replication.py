@@ -113,13 +113,13 @@ def test_each_operation_and_outcome_becomes_a_common_one(tmp_path: Path) -> None
     assert found.steps[-1].outcome == ReplicatorStalled("A", "B", 30.0, ("a1",))
 
 
-def test_the_violation_stays_at_its_step_though_there_are_more_of_them(tmp_path: Path) -> None:
+def test_the_violation_stays_at_its_step_although_there_are_more_steps(tmp_path: Path) -> None:
     found = upgraded(tmp_path, *OLD)
     assert found.violation is not None
     assert found.violation.step == len(found.steps) == len(OLD) + 2
 
 
-def test_a_session_is_opened_no_later_than_its_first_message_is_sent(tmp_path: Path) -> None:
+def test_a_session_is_opened_before_its_first_message_is_sent(tmp_path: Path) -> None:
     found = upgraded(tmp_path, *OLD[:3])
     opening, sending = found.steps[-2:]
     assert opening.invoked_ms == opening.completed_ms == sending.invoked_ms
@@ -129,7 +129,7 @@ def test_a_session_is_opened_no_later_than_its_first_message_is_sent(tmp_path: P
     "operation",
     [{"op": "PublishAt"}, {"op": "PublishAt", "cluster": ["A"], "topic": "t", "messages": ["a0"]}, {"cluster": "A"}, 7],
 )
-def test_what_is_no_operation_of_that_format_is_told_in_one_sentence(tmp_path: Path, operation: Any) -> None:
+def test_an_unknown_operation_of_that_format_is_one_sentence(tmp_path: Path, operation: Any) -> None:
     with pytest.raises(HarnessError, match=r"history\.json is not a history of this suite: ") as told:
         upgraded(tmp_path, (operation, {"outcome": "Done"}))
     assert "\n" not in str(told.value)

@@ -1,4 +1,4 @@
-"""Which histories are refused before a broker is started, and in which words; and that no stored one is."""
+"""Which histories are refused before a broker is started, and in which words; no stored one is refused."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def operation(raw: dict[str, Any], op: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
-def test_every_history_that_is_kept_is_accepted(path: Path) -> None:
+def test_every_stored_history_is_accepted(path: Path) -> None:
     assert nonsense(document.read(path)) is None
 
 
@@ -134,7 +134,7 @@ def test_every_history_that_is_kept_is_accepted(path: Path) -> None:
         ),
     ],
 )
-def test_nonsense_is_one_sentence(change: Change, sentence: str, tmp_path: Path) -> None:
+def test_an_inconsistent_history_is_one_sentence(change: Change, sentence: str, tmp_path: Path) -> None:
     raw = sample()
     assert said_of(raw, tmp_path) is None
     change(raw)
@@ -142,27 +142,27 @@ def test_nonsense_is_one_sentence(change: Change, sentence: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00\xff\x80", b"[" * 100_000, b'{"machine": "\xff"}'])
-def test_what_is_no_json_of_a_history_is_one_sentence(content: bytes, tmp_path: Path) -> None:
+def test_json_that_is_no_history_is_one_sentence(content: bytes, tmp_path: Path) -> None:
     said = said_of(content, tmp_path)
     assert said is not None
     assert said.startswith("is not a history of this suite: ")
     assert "\n" not in said
 
 
-def test_a_history_that_was_cut_off_is_one_sentence_wherever_that_was(tmp_path: Path) -> None:
+def test_a_truncated_history_is_one_sentence(tmp_path: Path) -> None:
     whole = document.encode(samples.history())
     for length in range(0, len(whole) - 2, 97):
         assert (said_of(whole[:length], tmp_path) or "").startswith("is not a history of this suite: ")
 
 
-def test_what_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
+def test_a_file_that_is_not_regular_is_not_read(tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match="it is a directory"):
         document.read(tmp_path)
     with pytest.raises(HarnessError, match="it is no regular file"):
         document.read(Path("/dev/zero"))
 
 
-def test_what_was_left_out_of_a_shortened_history_is_no_nonsense() -> None:
+def test_operations_removed_from_a_minimal_history_are_no_inconsistency() -> None:
     """The producer was left out; the suite skipped what referred to it when it performed the rest, and said so."""
     shortened = sample()
     steps = shortened["steps"]
@@ -184,7 +184,7 @@ ODD: st.SearchStrategy[Any] = st.one_of(
 
 @settings(max_examples=400)
 @given(st.data())
-def test_a_history_that_was_tampered_with_is_refused_or_told(data: st.DataObject) -> None:
+def test_a_modified_history_is_refused_or_reported(data: st.DataObject) -> None:
     """Whatever stands in its fields: there is a sentence, or else the words in which it is told, and never an error."""
     raw = copy.deepcopy(data.draw(st.sampled_from(_RAW)))
     for _ in range(data.draw(st.integers(1, 3))):

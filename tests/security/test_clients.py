@@ -1,4 +1,4 @@
-"""All clients sign in with TLS, in each way, on a real broker that knows roles."""
+"""All clients authenticate with TLS, with each method, on a real broker with authorization."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def security(request: pytest.FixtureRequest, secured: SecuredBroker, tmp_path: P
                 ), "one token serves all clients of a process"
 
 
-def test_each_client_signs_in_in_each_way(
+def test_each_client_authenticates_with_each_method(
     secured: SecuredBroker, security: Security, namespace: str, topic: str
 ) -> None:
     service = Service(secured.service_url, security)
@@ -98,7 +98,7 @@ def test_each_client_signs_in_in_each_way(
         assert len(admin.topics(namespace)) >= 2
 
 
-def test_many_large_messages_go_both_ways(secured: SecuredBroker, topic: str) -> None:
+def test_many_large_messages_pass_in_both_directions(secured: SecuredBroker, topic: str) -> None:
     """More than a socket takes at once, in either direction: records of TLS are cut in the middle."""
     with contextlib.closing(WireClient.connect(secured.service, timeout_s=TIMEOUT_S)) as wire:
         producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
@@ -108,7 +108,7 @@ def test_many_large_messages_go_both_ways(secured: SecuredBroker, topic: str) ->
         assert len(read_log(wire, topic, timeout_s=TIMEOUT_S)) == len(payloads)
 
 
-def test_an_address_that_takes_no_connection_is_passed_over(secured: SecuredBroker, topic: str) -> None:
+def test_an_address_that_refuses_connections_is_skipped(secured: SecuredBroker, topic: str) -> None:
     (nobody,) = free_ports(1)
     service = Service(f"pulsar+ssl://{HOST}:{nobody},{HOST}:{secured.service_tls}", secured.security)
     use(service, topic)
@@ -121,7 +121,7 @@ def test_an_address_that_takes_no_connection_is_passed_over(secured: SecuredBrok
         assert admin.broker_version()
 
 
-def test_without_a_token_or_with_a_wrong_one_nobody_comes_in(secured: SecuredBroker, topic: str) -> None:
+def test_without_a_valid_token_no_client_connects(secured: SecuredBroker, topic: str) -> None:
     stranger = Security(trust_certs_file=secured.authority.file)
     for security in (stranger, replace(stranger, token=Secret("bm90.YQ.dG9rZW4"))):
         service = Service(secured.service_url, security)
@@ -144,7 +144,7 @@ def test_an_untrusted_certificate_is_refused_by_every_client(secured: SecuredBro
     use(Service(secured.service_url, replace(service.security, allow_insecure=True)), topic)
 
 
-def test_what_a_role_may_not_do_is_told_in_a_sentence(secured: SecuredBroker) -> None:
+def test_an_operation_that_a_role_may_not_do_is_one_sentence(secured: SecuredBroker) -> None:
     owner = secured.as_role(OWNER)
     with Admin(Service(secured.admin_url, owner)) as admin:
         with pytest.raises(AdminError) as refused:
@@ -157,9 +157,7 @@ def test_what_a_role_may_not_do_is_told_in_a_sentence(secured: SecuredBroker) ->
 
 
 @pytest.mark.parametrize("is_proxied", [False, True], ids=["direct", "proxied"])
-def test_a_token_that_expires_is_shown_anew(
-    secured: SecuredBroker, topic: str, tmp_path: Path, is_proxied: bool
-) -> None:
+def test_an_expiring_token_is_refreshed(secured: SecuredBroker, topic: str, tmp_path: Path, is_proxied: bool) -> None:
     """The broker asks for a fresh one over the connection, which goes on."""
     file = tmp_path / "token"
     file.write_text(token(OWNER, lasts_s=4))
@@ -182,7 +180,7 @@ def test_a_token_that_expires_is_shown_anew(
         other.close()  # or the client takes its time to end
 
 
-def test_who_has_no_fresh_token_is_closed_by_the_broker(secured: SecuredBroker, topic: str) -> None:
+def test_a_client_without_a_fresh_token_is_disconnected_by_the_broker(secured: SecuredBroker, topic: str) -> None:
     service = Service(secured.service_url, secured.as_role(OWNER, lasts_s=2))
     with contextlib.closing(WireClient.connect(service, timeout_s=TIMEOUT_S)) as wire:
         producer = wire.open_producer(topic, name="p", timeout_s=TIMEOUT_S)
@@ -194,7 +192,7 @@ def _pumped(wire: WireClient) -> bool:
     return True
 
 
-def test_an_issuer_that_gives_no_token_is_told(secured: SecuredBroker, tmp_path: Path) -> None:
+def test_an_issuer_that_issues_no_token_is_reported(secured: SecuredBroker, tmp_path: Path) -> None:
     with issuer(OWNER) as made:
         asked = OAuth2(issuer_url=made.url, credentials_file=credentials(tmp_path, "wrong-secret"))
         service = Service(secured.service_url, Security(trust_certs_file=secured.authority.file, oauth2=asked))

@@ -1,4 +1,4 @@
-"""A cluster that cannot be used is told with its cause, each in a sentence of its own, within three seconds."""
+"""An unusable cluster is reported with its cause, each in one sentence, within three seconds."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def cause_of_one(secured: SecuredBroker, scheme: str, place: str) -> str:
     return cause_at(secured, admin_url=url)
 
 
-def test_a_cluster_that_can_be_used_is_no_harness_error(secured: SecuredBroker) -> None:
+def test_a_usable_cluster_is_no_harness_error(secured: SecuredBroker) -> None:
     require_usable(secured.service, secured.admin)
     plain = secured.security
     require_usable(Service(secured.plain_service_url, plain), Service(secured.plain_admin_url, plain))
 
 
-def test_one_host_of_several_is_enough(secured: SecuredBroker) -> None:
+def test_one_reachable_host_of_several_is_enough(secured: SecuredBroker) -> None:
     (nobody,) = free_ports(1)
     service = Service(f"pulsar+ssl://{HOST}:{nobody},{HOST}:{secured.service_tls}", secured.security)
     require_usable(service, Service(f"https://{HOST}:{nobody},{HOST}:{secured.admin_tls}", secured.security))
@@ -142,14 +142,14 @@ def test_something_else_at_the_admin_port(secured: SecuredBroker, authority: Aut
         assert told == f"{HOST}:{port} is not Pulsar's admin interface: it does not speak HTTP"
 
 
-def test_tls_spoken_to_a_plain_port(secured: SecuredBroker) -> None:
+def test_tls_to_a_plain_port(secured: SecuredBroker) -> None:
     told = cause_at(secured, service_url=secured.plain_service_url.replace("pulsar:", "pulsar+ssl:"))
     assert told.endswith("speaks Pulsar's protocol without TLS: write pulsar:// instead of pulsar+ssl://")
     told = cause_at(secured, admin_url=secured.plain_admin_url.replace("http:", "https:"))
     assert told.endswith("speaks HTTP without TLS: write http:// instead of https://")
 
 
-def test_a_tls_port_spoken_to_without(secured: SecuredBroker) -> None:
+def test_plain_text_to_a_tls_port(secured: SecuredBroker) -> None:
     told = cause_at(secured, service_url=secured.service_url.replace("+ssl", ""))
     assert told.endswith("speaks TLS: write pulsar+ssl:// instead of pulsar://")
     told = cause_at(secured, admin_url=secured.admin_url.replace("https", "http"))
@@ -165,7 +165,7 @@ def test_403(secured: SecuredBroker) -> None:
     assert told == f"{HOST}:{port}: role 'admin' may not use the admin interface (403)"
 
 
-def test_both_addresses_are_told() -> None:
+def test_both_addresses_are_reported() -> None:
     service, admin = free_ports(2)
     told = cause(f"pulsar://{HOST}:{service}", f"http://{HOST}:{admin}", Security())
     assert told == "; ".join(f"nothing listens at {HOST}:{port} (connection refused)" for port in (service, admin))
@@ -178,7 +178,7 @@ def broken(tmp_path: Path) -> Path:
     return file
 
 
-def test_files_that_are_of_no_use_are_told_before_anything_else(broken: Path, authority: Authority) -> None:
+def test_unusable_files_are_reported_before_anything_else(broken: Path, authority: Authority) -> None:
     file = str(broken)
     pair = authority.of_client("bob")
     for security, sentence in (
@@ -192,7 +192,7 @@ def test_files_that_are_of_no_use_are_told_before_anything_else(broken: Path, au
         assert sentence in cause("pulsar+ssl://h:1", "https://h:2", security)
 
 
-def test_the_command_says_so_with_status_2_and_in_time(secured: SecuredBroker, tmp_path: Path) -> None:
+def test_the_command_reports_the_cause_with_status_2_in_time(secured: SecuredBroker, tmp_path: Path) -> None:
     secret = secured.security.token
     assert secret is not None
     (tmp_path / "token").write_text(secret.value + "x")

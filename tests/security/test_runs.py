@@ -115,7 +115,7 @@ def test_a_check_works_and_shows_no_secret(secured: SecuredBroker, tmp_path: Pat
     assert "--token-env PULSAR_CONFORMANCE_TOKEN" in (tmp_path / "report" / "report.html").read_text()
 
 
-def test_a_role_that_owns_one_tenant_needs_no_more(secured: SecuredBroker, tmp_path: Path) -> None:
+def test_a_role_that_administers_one_tenant_is_sufficient(secured: SecuredBroker, tmp_path: Path) -> None:
     """It is told what it may not do, the run goes on in its tenant, and nothing is left there."""
     (tmp_path / "token").write_text(token(OWNER))
     options = ["--tls-trust-certs", secured.authority.file, "--token-file", str(tmp_path / "token")]

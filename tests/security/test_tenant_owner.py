@@ -14,7 +14,7 @@ from conformance.tenancy.run_name import RunName
 from tests.security.secured_broker import OWNER, TENANT, SecuredBroker
 
 
-def test_it_is_told_in_one_sentence_that_it_may_not_create_a_tenant_and_what_to_do(secured: SecuredBroker) -> None:
+def test_creating_a_tenant_is_refused_in_one_sentence_with_advice(secured: SecuredBroker) -> None:
     broker = parse_broker(secured.text, security=secured.as_role(OWNER))
     broker.start()
     told = rf"^The run has no tenant of its own, because role '{OWNER}' may not create tenants[^\n]*With --tenant NAME "
@@ -22,7 +22,7 @@ def test_it_is_told_in_one_sentence_that_it_may_not_create_a_tenant_and_what_to_
         Place(broker)
 
 
-def test_a_tenant_that_it_does_not_administer_is_refused_in_one_sentence(secured: SecuredBroker) -> None:
+def test_a_tenant_of_another_administrator_is_refused_in_one_sentence(secured: SecuredBroker) -> None:
     broker = parse_broker(secured.text, security=secured.as_role(OWNER))
     broker.start()
     footprint = Footprint(name=RunName.new(at_most_s=60), within="public")
@@ -33,7 +33,7 @@ def test_a_tenant_that_it_does_not_administer_is_refused_in_one_sentence(secured
         Place(broker, footprint)
 
 
-def test_in_its_tenant_everything_is_made_and_removed(secured: SecuredBroker) -> None:
+def test_everything_is_created_and_removed_in_its_tenant(secured: SecuredBroker) -> None:
     broker = parse_broker(secured.text, security=secured.as_role(OWNER))
     broker.start()
     with Admin(secured.admin) as admin:

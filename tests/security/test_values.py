@@ -15,14 +15,14 @@ from tests.cli.running import run
 TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJib2IifQ.c2lnbmVk"
 
 
-def test_a_secret_is_not_printed_anywhere() -> None:
+def test_a_secret_is_never_printed() -> None:
     service = Service("pulsar+ssl://h:6651", Security(token=Secret(TOKEN)))
     assert (
         TOKEN not in f"{service!r} {service} {service.security!r} {service.security.token} {service.security.options()}"
     )
 
 
-def test_what_is_sent_through_a_pipe_is_the_same_there() -> None:
+def test_a_value_sent_through_a_pipe_is_equal() -> None:
     security = Security(
         trust_certs_file="/ca.pem", verify_hostname=False, oauth2=OAuth2(issuer_url="https://i", credentials_file="/c")
     )
@@ -30,7 +30,7 @@ def test_what_is_sent_through_a_pipe_is_the_same_there() -> None:
         assert msgspec.json.decode(msgspec.json.encode(one), type=Security) == one
 
 
-def test_options_and_variables_say_the_same() -> None:
+def test_options_and_variables_are_equivalent() -> None:
     given = security_given({"tls_trust_certs": "/ca.pem", "tls_allow_insecure": True, "token": f"token:{TOKEN}"})
     assert given == Security(trust_certs_file="/ca.pem", allow_insecure=True, token=Secret(TOKEN))
     variables = {"TLS_TRUST_CERTS": "/ca.pem", "TLS_ALLOW_INSECURE": "true", "TOKEN": TOKEN}
@@ -38,7 +38,7 @@ def test_options_and_variables_say_the_same() -> None:
     assert security_in({}) == NO_SECURITY
 
 
-def test_the_authentication_follows_from_what_is_given() -> None:
+def test_the_authentication_method_follows_from_the_options() -> None:
     assert security_given({"tls_certificate": "/c.pem", "tls_key": "/c.key"}).auth_method == "tls"
     assert security_given({"tls_certificate": "/c.pem", "token_file": "/t"}).auth_method == "token"
     assert security_given({"tls_certificate": "/c.pem"}).key_file == "/c.pem", "both may be in one file"
@@ -56,14 +56,14 @@ def test_the_authentication_follows_from_what_is_given() -> None:
         ({"token": "two words"}, "is empty or has spaces in it"),
     ],
 )
-def test_what_does_not_go_together_is_refused(given: dict[str, str], sentence: str) -> None:
+def test_contradicting_options_are_refused(given: dict[str, str], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence) as refused:
         security_given(given)
     assert TOKEN not in str(refused.value)
 
 
 @pytest.mark.parametrize("words", [["--token", TOKEN], [f"--token={TOKEN}"]])
-def test_a_token_is_taken_off_a_command_line(words: list[str]) -> None:
+def test_a_token_is_removed_from_the_command_line(words: list[str]) -> None:
     left, token = take_token_off(["check", *words, "--seed", "1"])
     assert token == TOKEN
     assert left == ["check", "--token-env", "PULSAR_CONFORMANCE_TOKEN", "--seed", "1"]

@@ -61,7 +61,7 @@ class TestContract(BrokerContract):
     """A container broker is a broker."""
 
 
-def test_its_settings_reach_the_broker(image: str) -> None:
+def test_settings_reach_the_broker(image: str) -> None:
     with started(ContainerBroker(image, settings={"brokerDeduplicationMaxNumberOfProducers": "7"})) as broker:
         answer = urllib3.request("GET", f"{broker.addresses.admin_url}/admin/v2/brokers/configuration/runtime").json()
     assert answer["brokerDeduplicationMaxNumberOfProducers"] == "7"
@@ -76,7 +76,7 @@ def test_a_paused_broker_can_be_killed(broker: Broker) -> None:
     assert read(broker, "killed-while-paused") == ["one"]
 
 
-def test_a_broker_that_crashed_by_itself_is_started_on_its_data(broker: Broker) -> None:
+def test_a_crashed_broker_is_restarted_with_its_data(broker: Broker) -> None:
     publish(broker, "crashed", ["one"])
     agent = Agent(broker.load_agent())
     agent.load({"crash": CRASH_ON_LOOKUP})
@@ -97,7 +97,7 @@ ENDRULE
 """
 
 
-def test_its_ports_are_open_to_this_machine_only(broker: Broker, engine: DockerClient) -> None:
+def test_the_ports_are_open_only_to_this_machine(broker: Broker, engine: DockerClient) -> None:
     bindings = [
         (binding["HostIp"], f"{binding['HostPort']}/tcp" == inside)
         for container in engine.containers.list(filters={"label": "pulsar-conformance.claim"})
@@ -107,7 +107,7 @@ def test_its_ports_are_open_to_this_machine_only(broker: Broker, engine: DockerC
     assert set(bindings) == {("127.0.0.1", True)}
 
 
-def test_an_image_that_is_nowhere_is_one_clear_sentence(engine: DockerClient) -> None:
+def test_a_missing_image_is_one_clear_sentence(engine: DockerClient) -> None:
     with pytest.raises(HarnessError, match="There is no image localhost/no-such-image:1 here, and it cannot be pulled"):
         ContainerBroker("localhost/no-such-image:1").start()
     assert engine
@@ -120,9 +120,7 @@ def test_killing_the_suite_leaves_no_container(image: str, engine: DockerClient)
         eventually(lambda: not claimed(engine, claim))
 
 
-def test_what_is_left_when_the_janitor_is_killed_too_is_removed_by_the_next_run(
-    image: str, engine: DockerClient
-) -> None:
+def test_containers_left_by_a_killed_janitor_are_removed_by_the_next_run(image: str, engine: DockerClient) -> None:
     with running(WITH_A_CONTAINER, image) as (suite, claim):
         for janitor in psutil.Process(suite.pid).children():
             janitor.kill()
@@ -132,14 +130,14 @@ def test_what_is_left_when_the_janitor_is_killed_too_is_removed_by_the_next_run(
     assert not claimed(engine, claim)
 
 
-def test_what_another_run_still_uses_is_not_removed(image: str, engine: DockerClient) -> None:
+def test_a_container_in_use_by_another_run_is_not_removed(image: str, engine: DockerClient) -> None:
     with running(WITH_A_CONTAINER, image) as (_, claim):
         remove_leftovers(engine)
         assert claimed(engine, claim)
     eventually(lambda: not claimed(engine, claim))
 
 
-def test_what_cannot_be_removed_because_the_engine_is_gone_is_left_to_the_next_run(
+def test_containers_of_an_unreachable_engine_are_left_to_the_next_run(
     image: str, engine: DockerClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with monkeypatch.context() as gone:

@@ -1,4 +1,4 @@
-"""Tests of what container brokers need, on machines that do not have it."""
+"""Tests of the setup for container brokers, on machines without an engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _no_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_no_engine")
-def test_without_an_engine_the_broker_says_so_in_one_sentence_and_leaves_nothing() -> None:
+def test_without_an_engine_the_error_is_one_sentence_and_nothing_is_left() -> None:
     broker = ContainerBroker("localhost/pulsar-conformance:4.0.8")
     with pytest.raises(
         HarnessError, match=r"No container engine answers \(No such file or directory\): install"
@@ -51,11 +51,11 @@ def test_a_machine_that_cannot_run_a_command_with_containers_fails_otherwise(
     assert capsys.readouterr().err.startswith("No container engine of this machine answers at unix://")
 
 
-def test_what_is_installed_already_is_not_installed_again() -> None:
+def test_installed_packages_are_not_installed_again() -> None:
     provide("python3", "no-such-package")
 
 
-def test_where_packages_cannot_be_installed_the_sentence_names_what_is_missing(
+def test_an_error_names_the_packages_that_could_not_be_installed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", os.fspath(tmp_path))

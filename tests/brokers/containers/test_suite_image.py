@@ -58,13 +58,13 @@ def run(engine: DockerClient, image: str, *arguments: str, **options: object) ->
     return said.decode()
 
 
-def test_the_command_is_the_entry_point_and_is_nobody_of_power(engine: DockerClient, image: str) -> None:
+def test_the_command_is_the_entry_point_and_has_no_privileges(engine: DockerClient, image: str) -> None:
     assert "version 0." in run(engine, image, "--version")
     assert "KEY-01" in run(engine, image, "rules")
     assert run(engine, image, "-u", entrypoint="id").strip() == "10001"
 
 
-def test_it_checks_a_release_from_a_cache_and_writes_its_report(
+def test_the_image_checks_a_release_from_a_cache_and_writes_its_report(
     engine: DockerClient, image: str, tmp_path: Path
 ) -> None:
     jar = agent_jar()

@@ -16,7 +16,7 @@ def test_ports_are_different_and_free() -> None:
 
 
 @pytest.mark.parametrize("address", [HOST, "0.0.0.0"])
-def test_a_port_on_which_somebody_listens_is_not_free(address: str) -> None:
+def test_a_port_in_use_is_not_free(address: str) -> None:
     (port,) = free_ports(1)
     with socket.create_server((address, port)):
         assert not is_free(port)

@@ -1,4 +1,4 @@
-"""Tests of telling a bookie that is caught in renewing its registration."""
+"""Tests of detecting a bookie that keeps losing its registration."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ OTHER = b"INFO  ResourceLockImpl - Acquired resource lock on /ledgers/available/
 
 
 @pytest.mark.parametrize(("times", "caught"), [(0, False), (3, False), (10, True), (1000, True)])
-def test_a_bookie_is_caught_when_it_lost_its_registration_again_and_again(times: int, caught: bool) -> None:
+def test_a_bookie_that_keeps_losing_its_registration_is_detected(times: int, caught: bool) -> None:
     assert is_caught((LOST + OTHER) * times + OTHER * 100) == caught

@@ -53,14 +53,14 @@ def ward(guarded: GuardedProcess) -> psutil.Process:
     return psutil.Process(guarded.pid())
 
 
-def test_what_a_process_writes_is_in_the_log_and_how_it_ended_is_known(guarded: GuardedProcess) -> None:
+def test_the_log_has_the_output_of_a_process_and_its_exit_status_is_known(guarded: GuardedProcess) -> None:
     guarded.start([sys.executable, "-c", "import sys; print('said'); sys.exit(3)"])
     eventually(lambda: guarded.exit_status() is not None)
     assert guarded.exit_status() == 3
     assert guarded.log.read_text() == "said\n"
 
 
-def test_the_output_of_a_process_is_told_from_that_of_the_one_before_it(guarded: GuardedProcess) -> None:
+def test_the_output_of_a_process_is_separate_from_that_of_the_previous_one(guarded: GuardedProcess) -> None:
     for number in ("one", "two"):
         guarded.start([sys.executable, "-c", f"print('{number}')"])
         eventually(lambda: guarded.exit_status() == 0)
@@ -68,20 +68,22 @@ def test_the_output_of_a_process_is_told_from_that_of_the_one_before_it(guarded:
     assert guarded.log.read_text() == "one\ntwo\n"
 
 
-def test_a_process_is_started_again_in_the_same_folder_after_it_ended(run: RunFolder, guarded: GuardedProcess) -> None:
+def test_a_process_can_be_restarted_in_the_same_folder(run: RunFolder, guarded: GuardedProcess) -> None:
     for count in (1, 2):
         guarded.start([sys.executable, "-c", "open('kept', 'a').write('x')"])
         eventually(lambda: guarded.exit_status() == 0)
         assert (run.path / "kept").read_text() == "x" * count
 
 
-def test_there_are_never_two_processes_of_one_name_at_once(guarded: GuardedProcess) -> None:
+def test_two_processes_of_one_name_never_run_at_once(guarded: GuardedProcess) -> None:
     guarded.start(SLEEP)
     with pytest.raises(HarnessError, match="still running"):
         guarded.start(SLEEP)
 
 
-def test_processes_of_a_run_have_logs_and_ends_of_their_own(guarded: GuardedProcess, another: GuardedProcess) -> None:
+def test_processes_of_a_run_have_separate_logs_and_exit_statuses(
+    guarded: GuardedProcess, another: GuardedProcess
+) -> None:
     guarded.start(SLEEP)
     another.start([sys.executable, "-c", "import sys; print('said'); sys.exit(3)"])
     eventually(lambda: another.exit_status() == 3)
@@ -91,12 +93,12 @@ def test_processes_of_a_run_have_logs_and_ends_of_their_own(guarded: GuardedProc
     assert (guarded.log.read_text(), another.last_lines(1)) == ("", "said\n")
 
 
-def test_a_command_that_does_not_exist_is_harness_error(guarded: GuardedProcess) -> None:
+def test_a_missing_command_is_a_harness_error(guarded: GuardedProcess) -> None:
     with pytest.raises(HarnessError, match="no-such-command"):
         guarded.start(["no-such-command"])
 
 
-def test_signals_reach_the_process_and_one_that_has_ended_is_left_alone(guarded: GuardedProcess) -> None:
+def test_signals_reach_the_process_and_one_that_ended_gets_none(guarded: GuardedProcess) -> None:
     guarded.start(SLEEP)
     guarded.send_signal(signal.SIGSTOP)
     eventually(lambda: ward(guarded).status() == psutil.STATUS_STOPPED)
@@ -105,7 +107,7 @@ def test_signals_reach_the_process_and_one_that_has_ended_is_left_alone(guarded:
     guarded.send_signal(signal.SIGKILL)
 
 
-def test_only_the_ports_of_the_process_itself_count_as_its_ports(guarded: GuardedProcess) -> None:
+def test_only_the_ports_of_the_process_itself_are_listed(guarded: GuardedProcess) -> None:
     assert guarded.listening_ports() == frozenset()
     with subprocess.Popen(LISTEN, stdout=subprocess.PIPE) as somebody_else:
         assert somebody_else.stdout is not None
@@ -116,7 +118,7 @@ def test_only_the_ports_of_the_process_itself_count_as_its_ports(guarded: Guarde
         somebody_else.kill()
 
 
-def test_closing_ends_even_a_frozen_process_and_can_be_done_twice(
+def test_closing_ends_even_a_frozen_process_and_can_be_repeated(
     run: RunFolder, guarded: GuardedProcess, another: GuardedProcess
 ) -> None:
     guarded.start(SLEEP)
@@ -129,7 +131,7 @@ def test_closing_ends_even_a_frozen_process_and_can_be_done_twice(
     assert not run.path.exists()
 
 
-def test_a_killed_guardian_is_harness_error_for_the_next_request_and_closing_cleans_up_in_its_place(
+def test_a_killed_guardian_is_a_harness_error_and_closing_cleans_up_for_it(
     run: RunFolder, guarded: GuardedProcess, another: GuardedProcess
 ) -> None:
     guarded.start(SLEEP)
@@ -144,7 +146,7 @@ def test_a_killed_guardian_is_harness_error_for_the_next_request_and_closing_cle
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_guardian_that_is_asked_to_end_cleans_up_first(
+def test_a_guardian_cleans_up_before_it_ends(
     run: RunFolder, guarded: GuardedProcess, another: GuardedProcess, number: signal.Signals
 ) -> None:
     guarded.start(SLEEP)
@@ -154,7 +156,7 @@ def test_a_guardian_that_is_asked_to_end_cleans_up_first(
     eventually(lambda: not any(map(runs, wards)) and not run.path.exists())
 
 
-def test_a_child_of_the_suite_that_inherited_the_pipes_does_not_keep_anything_alive(tmp_path: Path) -> None:
+def test_a_child_of_the_suite_that_inherited_the_pipes_keeps_nothing_alive(tmp_path: Path) -> None:
     suite = (
         "import os, time\n"
         "from conformance.brokers.launching.runs import GuardedProcess, RunFolder\n"
@@ -174,7 +176,7 @@ def test_a_child_of_the_suite_that_inherited_the_pipes_does_not_keep_anything_al
         child.kill()
 
 
-def test_only_folders_whose_guardian_is_gone_are_stale(run: RunFolder) -> None:
+def test_only_folders_without_a_guardian_are_stale(run: RunFolder) -> None:
     stale = run.path.with_name("of-a-run-before")
     (stale / "data").mkdir(parents=True)
     remove_stale(run.path.parent)

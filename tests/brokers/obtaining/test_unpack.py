@@ -38,14 +38,14 @@ def archive(folder: Path, *entries: tuple[tarfile.TarInfo, bytes]) -> Path:
 SOUND = (entry("release-1/lib", tarfile.DIRTYPE), entry("release-1/lib/a.jar", content=b"jar"))
 
 
-def test_the_top_folder_is_left_away_and_the_rest_is_there(tmp_path: Path) -> None:
+def test_the_top_folder_is_dropped_and_the_rest_is_unpacked(tmp_path: Path) -> None:
     folder = unpacked(archive(tmp_path, *SOUND), tmp_path / "releases" / "1")
     assert folder == tmp_path / "releases" / "1"
     assert (folder / "lib" / "a.jar").read_bytes() == b"jar"
     assert {child.name for child in folder.parent.iterdir()} == {"1", "1.lock"}
 
 
-def test_what_is_unpacked_is_ours_and_nobody_else_may_write_to_it(tmp_path: Path) -> None:
+def test_unpacked_files_belong_to_the_user_and_are_not_writable_for_others(tmp_path: Path) -> None:
     file, folder = entry("release-1/run", content=b"x"), entry("release-1", tarfile.DIRTYPE)
     file[0].mode, file[0].uid, folder[0].mode = 0o4777, 4711, 0
     found = unpacked(archive(tmp_path, folder, file), tmp_path / "1")
@@ -54,7 +54,7 @@ def test_what_is_unpacked_is_ours_and_nobody_else_may_write_to_it(tmp_path: Path
     assert (found / "run").stat().st_uid == os.getuid()
 
 
-def test_it_is_unpacked_once(tmp_path: Path) -> None:
+def test_an_archive_is_unpacked_once(tmp_path: Path) -> None:
     file = archive(tmp_path, *SOUND)
     unpacked(file, tmp_path / "1")
     file.unlink()
@@ -90,7 +90,7 @@ def test_an_archive_with_an_unsafe_entry_is_refused_in_one_sentence(
 
 
 @pytest.mark.parametrize("tops", [(), (entry("a", content=b"x"),), (*SOUND, entry("other/b", content=b"x"))])
-def test_an_archive_that_has_not_one_folder_at_its_top_is_refused(
+def test_an_archive_without_exactly_one_top_folder_is_refused(
     tmp_path: Path, tops: tuple[tuple[tarfile.TarInfo, bytes], ...]
 ) -> None:
     with pytest.raises(HarnessError, match="one folder at its top"):
@@ -99,7 +99,7 @@ def test_an_archive_that_has_not_one_folder_at_its_top_is_refused(
 
 
 @pytest.mark.parametrize("kept", [0, 5, 10, 100, -5, -1])
-def test_a_truncated_archive_is_harness_error(tmp_path: Path, kept: int) -> None:
+def test_a_truncated_archive_is_a_harness_error(tmp_path: Path, kept: int) -> None:
     file = archive(tmp_path, *SOUND)
     file.write_bytes(file.read_bytes()[:kept])
     with pytest.raises(HarnessError, match="cannot be unpacked"):
@@ -108,7 +108,7 @@ def test_a_truncated_archive_is_harness_error(tmp_path: Path, kept: int) -> None
 
 
 @pytest.mark.parametrize("where", [0, 0.25, 0.5, 0.75, 1])
-def test_an_archive_with_one_wrong_bit_is_harness_error(tmp_path: Path, where: float) -> None:
+def test_an_archive_with_one_wrong_bit_is_a_harness_error(tmp_path: Path, where: float) -> None:
     file = archive(tmp_path, entry("release-1/a.jar", content=random.Random(0).randbytes(10_000)))
     content = bytearray(file.read_bytes())
     content[int(where * (len(content) - 1))] ^= 1
@@ -118,7 +118,7 @@ def test_an_archive_with_one_wrong_bit_is_harness_error(tmp_path: Path, where: f
     assert not (tmp_path / "1").exists()
 
 
-def test_runs_that_unpack_the_same_at_once_all_find_it_whole(tmp_path: Path) -> None:
+def test_runs_that_unpack_the_same_archive_at_once_all_find_it_complete(tmp_path: Path) -> None:
     many = [entry(f"release-1/{number}", content=b"x" * number) for number in range(500)]
     file = archive(tmp_path, *many)
     program = (

@@ -44,7 +44,7 @@ def test_fields_have_names_types_and_constant_values() -> None:
 
 
 @given(st.integers(0, len(CONTENT) - 1))
-def test_a_file_that_is_cut_off_is_no_class(size: int) -> None:
+def test_a_truncated_file_is_no_class(size: int) -> None:
     with pytest.raises(ValueError, match="not a class file"):
         fields_of(CONTENT[:size])
 

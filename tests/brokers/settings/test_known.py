@@ -1,4 +1,4 @@
-"""Which settings a release has, and what is said of those that it does not have."""
+"""Which settings a release has, and the errors for those that it does not have."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def release() -> Release:
         ("journalmaxGroupWait", "1", "did you mean 'journalMaxGroupWaitMSec'?"),
     ],
 )
-def test_what_a_release_does_not_have_or_take_is_refused(
+def test_a_setting_or_value_that_a_release_does_not_know_is_refused(
     release: Release, name: str, value: str, sentence: str
 ) -> None:
     with pytest.raises(HarnessError, match="cannot be given") as refused:
@@ -62,7 +62,7 @@ def test_what_a_release_does_not_have_or_take_is_refused(
         ("brokerClient_keepAliveIntervalSeconds", "5"),
     ],
 )
-def test_what_it_has_is_taken(release: Release, name: str, value: str) -> None:
+def test_a_known_setting_is_accepted(release: Release, name: str, value: str) -> None:
     demand_known(release.folder, {name: value})
 
 
@@ -75,7 +75,9 @@ def test_what_it_has_is_taken(release: Release, name: str, value: str) -> None:
     ],
     ids=lambda command: command[0],
 )
-def test_a_command_refuses_it_before_anything_starts(tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_a_command_refuses_an_unknown_setting_before_it_starts_anything(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
     asked = [sys.executable, "-m", "conformance", *command, "--setting", "brokerDeduplicationEnabledd=banana"]
     ran = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 2
@@ -83,33 +85,33 @@ def test_a_command_refuses_it_before_anything_starts(tmp_path: Path, command: tu
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_suites_own_settings_are_the_releases(release: Release) -> None:
+def test_the_suites_own_settings_exist_in_the_releases(release: Release) -> None:
     known = known_settings(release.folder)
     settings = {name: one.value for table in (QUICK, NEAR, STEADY, MACHINES) for name, one in table.items()}
     assert [known.refusal(name, value) for name, value in settings.items() if known.refusal(name, value)] == []
 
 
-def test_every_value_that_a_swarm_draws_can_be_taken(release: Release) -> None:
+def test_every_value_that_a_swarm_draws_is_valid(release: Release) -> None:
     known = known_settings(release.folder)
     has = [one for one in SWARM if one.name in known.broker]
     assert [why for one in has for value in one.values if (why := known.refusal(one.name, value))] == []
     assert len(has) >= 30
 
 
-def test_a_seed_draws_the_same_for_every_release_but_what_that_lacks() -> None:
+def test_a_seed_draws_the_same_for_every_release_except_missing_settings() -> None:
     whole = drawn(7, lambda _: True)
     assert whole == drawn(7, lambda _: True) != drawn(8, lambda _: True)
     lacking = next(iter(whole))
     assert drawn(7, lambda name: name != lacking) == {name: v for name, v in whole.items() if name != lacking}
 
 
-def test_what_a_swarm_draws_is_what_the_release_has() -> None:
+def test_a_swarm_draws_only_settings_of_the_release() -> None:
     has = has_settings(RELEASE)
     assert has("keySharedUnblockingIntervalMs")
     assert not has("streamingDispatch")
 
 
-def test_a_cluster_that_runs_keeps_its_settings() -> None:
+def test_a_running_cluster_keeps_its_settings() -> None:
     running = "pulsar://localhost:6650,http://localhost:8080"
     demand_settings(running, {})
     with pytest.raises(HarnessError, match="maxMessageSize=9 has no meaning"):

@@ -13,7 +13,7 @@ def test_every_setting_is_in_one_table_with_a_reason() -> None:
     assert all(setting.why for table in tables for setting in table.values())
 
 
-def test_what_the_user_says_replaces_and_adds() -> None:
+def test_the_users_settings_replace_and_extend_those_of_the_suite() -> None:
     settings = suite_settings({"managedLedgerMaxEntriesPerLedger": "9", "anything": "else"})
     assert settings["managedLedgerMaxEntriesPerLedger"] == "9"
     assert settings["anything"] == "else"
@@ -29,5 +29,5 @@ def test_what_the_user_says_replaces_and_adds() -> None:
         ({"maxMessageSize": "10485760", "nettyMaxFrameSizeBytes": "1"}, 1),
     ],
 )
-def test_the_bookie_takes_every_message_that_the_broker_accepts(overrides: dict[str, str], frame_bytes: int) -> None:
+def test_the_bookie_accepts_every_message_that_the_broker_accepts(overrides: dict[str, str], frame_bytes: int) -> None:
     assert suite_settings(overrides)["nettyMaxFrameSizeBytes"] == str(frame_bytes)
