@@ -42,6 +42,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ShareSc
 
 
 def pytest_keyboard_interrupt(excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-    """Print the harness error that ends the run in one of several processes; pytest says only that the process ended."""
+    """Print the harness error that ends the run in one of several processes; pytest only says that it is gone."""
     if "PYTEST_XDIST_WORKER" in os.environ and isinstance(excinfo.value, pytest.exit.Exception):
         print(excinfo.value.msg, file=sys.stderr)
