@@ -73,6 +73,7 @@ ELSEWHERE = (
     Elsewhere(
         pattern=r".*\bcontainer:.*|docker .*", why="`make test-container` runs what needs an engine for containers"
     ),
+    Elsewhere(pattern=r".*s3a://.*", why="tests/pipeline runs it against an S3 interface that a test starts"),
     Elsewhere(
         pattern=r".*(spark|hdfs)://.*", why="there is no Spark cluster and no HDFS here; master and URL are checked"
     ),
