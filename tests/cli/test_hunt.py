@@ -72,8 +72,8 @@ def test_the_engine_gets_the_defect_and_stops_at_the_first_violation(tmp_path: P
 
 
 def test_the_engine_gets_the_settings_that_a_defect_needs(tmp_path: Path) -> None:
-    run("has_a_defect", *HUNT, "classic-newcomer-not-held-back", folder=tmp_path)
-    arguments = (tmp_path / "report" / "classic-newcomer-not-held-back" / "arguments").read_text()
+    run("has_a_defect", *HUNT, "classic-recently-joined-not-blocked", folder=tmp_path)
+    arguments = (tmp_path / "report" / "classic-recently-joined-not-blocked" / "arguments").read_text()
     assert "--pulsar-setting subscriptionKeySharedUseClassicPersistentImplementation=true" in arguments
 
 

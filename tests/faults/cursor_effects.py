@@ -321,7 +321,7 @@ PERSISTED_EACH_TIME = {"managedLedgerDefaultMarkDeleteRateLimit": "0"}
 
 CURSOR_EFFECTS: dict[str, Effect] = {
     "ack-dropped": Effect(acknowledging(8, 8, 6, 1, 3), (1, [3, 6, 8]), (0, [3, 6, 8])),
-    "ack-takes-its-neighbour": Effect(acknowledging(8, 3, 8), (0, [3, 8]), (0, [2, 3, 7, 8])),
+    "ack-includes-previous-entry": Effect(acknowledging(8, 3, 8), (0, [3, 8]), (0, [2, 3, 7, 8])),
     "ack-on-another-subscription": Effect(acknowledging_on_two_subscriptions, [1, 1], [1, 2]),
     "mark-delete-jumps": Effect(acknowledging(8, 3, 7), (0, [3, 7]), (7, [])),
     "mark-delete-stops-at-ledger-end": Effect(acknowledging(8, 6, 1, 2, 3, 4, 5), (6, []), (5, [6])),
@@ -338,10 +338,10 @@ CURSOR_EFFECTS: dict[str, Effect] = {
     "ranges-not-recovered": Effect(recovering_cursor(8, 1, 3, 6), (1, [3, 6]), (1, [])),
     "recovery-one-ahead": Effect(recovering_cursor(8, 1, 7), (1, [7]), (2, [7])),
     "rate-limit-ignored": Effect(persisting, False, True),
-    "newcomer-gets-all-again": Effect(joining, ([1, 2], [3, 4]), ([1, 2], [1, 2, 3, 4])),
-    "leaver-forgotten": Effect(leaving, [1, 2, 3, 4], [3, 4]),
-    "negative-ack-ignored": Effect(nacking_one, [2], []),
-    "negative-ack-takes-all": Effect(nacking_one, [2], [1, 2, 3]),
+    "join-redelivers-unacknowledged": Effect(joining, ([1, 2], [3, 4]), ([1, 2], [1, 2, 3, 4])),
+    "leave-drops-pending-acks": Effect(leaving, [1, 2, 3, 4], [3, 4]),
+    "nack-ignored": Effect(nacking_one, [2], []),
+    "nack-redelivers-all": Effect(nacking_one, [2], [1, 2, 3]),
     "slowest-cursor-ignored": Effect(trimming(0), 0, 2),
     "ledger-deleted-too-soon": Effect(trimming(7), 1, 2),
     "reset-one-late": Effect(resetting, (2, []), (3, [])),
@@ -351,6 +351,6 @@ CURSOR_EFFECTS: dict[str, Effect] = {
     "close-stores-what-was-persisted": Effect(closing_with_a_later_ack, (2, []), (1, [])),
     "recovery-of-an-older-state": Effect(crashing, (1, [7]), (1, []), PERSISTED_EACH_TIME),
     "batch-acks-not-persisted": Effect(crashing_with_part_of_a_batch, [1, 3], [1, 2, 3]),
-    "flush-forgotten": Effect(flushing, True, False, FLUSHED_SOON),
+    "periodic-flush-skipped": Effect(flushing, True, False, FLUSHED_SOON),
 }
 """For each of these defects, by its name, how its effect is observed."""

@@ -211,9 +211,9 @@ EFFECTS: dict[str, Effect] = {
     "replay-skipped": Effect(recovering(8), (8, "duplicate"), (5, "stored")),
     "replay-one-late": Effect(recovering(6), (6, "duplicate"), (5, "stored")),
     "snapshot-ahead-of-its-map": Effect(recovering(5), (5, "duplicate"), (4, "stored")),
-    "snapshot-forgets-a-producer": Effect(snapshot_of_two_producers, {"p": 1, "q": 4}, {"q": 4}),
+    "snapshot-omits-producer": Effect(snapshot_of_two_producers, {"p": 1, "q": 4}, {"q": 4}),
     "snapshot-of-pushed": Effect(snapshot_with_a_write_in_flight, {"p": 5}, {"p": 6}),
     "snapshot-failure-clears-state": Effect(sending_again_after_a_failed_snapshot, False, True),
-    "redelivery-forgotten": Effect(taking_over_a_subscription, [1, 1], [1, 2]),
+    "takeover-skips-unacknowledged": Effect(taking_over_a_subscription, [1, 1], [1, 2]),
 }
 """For each defect, by its name, how its effect is observed."""

@@ -187,14 +187,14 @@ def replicating(count: int) -> Callable[[Fixture], Observation]:
 
 
 REPLICATION_EFFECTS: dict[str, ReplicationEffect] = {
-    "answer-too-far": ReplicationEffect(answering, True, False),
+    "response-position-too-high": ReplicationEffect(answering, True, False),
     "cache-unbounded": ReplicationEffect(acknowledging(5, "m0"), False, True),
     "created-at-latest": ReplicationEffect(updating, (True, ["m0"]), (True, ["m0", "m1"])),
     "created-unreplicated": ReplicationEffect(updating, (True, ["m0"]), (False, ["m0"])),
     "full-cache-keeps-the-oldest": ReplicationEffect(acknowledging(5, "m0"), False, True),
     "handled-by-every-replicator": ReplicationEffect(its_answers, 2, 4, clusters=3),
     "individual-ack-publishes": ReplicationEffect(acknowledging(2, "m1"), False, True),
-    "late-answer-accepted": ReplicationEffect(answering_late, (True, False), (True, True)),
+    "late-response-accepted": ReplicationEffect(answering_late, (True, False), (True, True)),
     "marker-delivered": ReplicationEffect(delivering, False, True),
     "markers-unacknowledged": ReplicationEffect(counting, False, True),
     "missing-not-created": ReplicationEffect(updating, (True, ["m0"]), None),
@@ -204,15 +204,17 @@ REPLICATION_EFFECTS: dict[str, ReplicationEffect] = {
     "replicated-not-at-all": ReplicationEffect(replicating(5), (5, True), (4, True)),
     "replicated-out-of-order": ReplicationEffect(replicating(5), (5, True), (5, False)),
     "second-round-skipped": ReplicationEffect(its_requests, 2, 1, clusters=3),
-    "snapshot-for-nobody": ReplicationEffect(beginning_for_nobody, False, True, is_replicated=False),
+    "snapshot-without-replicated-subscription": ReplicationEffect(
+        beginning_for_nobody, False, True, is_replicated=False
+    ),
     "snapshot-never-given-up": ReplicationEffect(answering_late, (True, False), (False, True)),
-    "snapshot-of-last-answers": ReplicationEffect(the_others_positions, 0, 1, clusters=3),
+    "snapshot-of-second-round": ReplicationEffect(the_others_positions, 0, 1, clusters=3),
     "snapshot-too-early": ReplicationEffect(its_own_position, "at", "before"),
     "snapshot-too-late": ReplicationEffect(its_own_position, "at", "behind"),
     "snapshot-while-disconnected": ReplicationEffect(beginning_while_cut, False, True),
-    "snapshot-without-news": ReplicationEffect(beginning_again, False, True),
+    "snapshot-without-new-message": ReplicationEffect(beginning_again, False, True),
     "update-of-another-cluster": ReplicationEffect(updating_two, 2, 1, clusters=3),
-    "update-takes-all": ReplicationEffect(updating, (True, ["m0"]), (True, ["m0", "m1"])),
+    "update-acknowledges-all": ReplicationEffect(updating, (True, ["m0"]), (True, ["m0", "m1"])),
     "update-unpublished": ReplicationEffect(acknowledging(1, "m0"), True, False),
 }
 """For each of these defects, by its name, how its effect is observed."""
