@@ -8,12 +8,27 @@ deviation follows from its entry: the lists of known deviations (``conformance/k
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 from model.judgement import Broken, Side
 
 MAX_STATEMENT = 420
 """A statement is quoted with every violation, so it is short."""
+
+
+class Shadow(Struct, frozen=True, kw_only=True):
+    """A defect that breaks the rule of a deviation nearby in another way, and must be found while that is known.
+
+    ``name``: of the variant of the simulated broker, of the seeded defect, or of the test of small histories that has
+    it (``by``). ``missed_before``: it was not found as long as the deviation excused more than its cause affects.
+    """
+
+    name: str
+    by: Literal["simulated broker", "seeded defect", "small history"] = "simulated broker"
+    statement: str
+    missed_before: bool = False
 
 
 class Deviation(Struct, frozen=True, kw_only=True):
@@ -29,7 +44,8 @@ class Deviation(Struct, frozen=True, kw_only=True):
     versions (``official``: pulsar-client).
 
     ``seen``, ``gone``: the releases that were seen with it, and without it. ``occurrence``: how often it occurs, and in
-    which circumstances. ``has_history``: whether ``conformance/known/histories`` has a history of its name.
+    which circumstances. ``shadow``: what must be found beside it. ``has_history``: whether
+    ``conformance/known/histories`` has a history of its name.
     """
 
     name: str
@@ -47,6 +63,7 @@ class Deviation(Struct, frozen=True, kw_only=True):
     seen: tuple[str, ...]
     gone: tuple[str, ...] = ()
     occurrence: str = ""
+    shadow: Shadow | None = None
     has_history: bool = True
 
     def broken(self, because: str | None = None) -> Broken:

@@ -168,7 +168,6 @@ def subscription_moved(state: Chunking, key: Key, outcome: CursorMoved, known: f
     after = replace(
         subscription,
         acknowledged=(subscription.acknowledged | passed_over) - taken_back,
-        was_left_with_chunks=True,
         is_out_of_order=True,
         was_moved=True,
     )

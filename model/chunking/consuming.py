@@ -8,7 +8,7 @@ from dataclasses import replace
 from model.chunking import dispatching, receiving
 from model.chunking.state import Chunking, Consumer, Key, Message, Subscription, Topic
 from model.deviations import DEVIATIONS
-from model.deviations.chunking import CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER, CHUNK_DISCARDED_NOT_REDELIVERED
+from model.deviations.chunking import CHUNK_DISCARDED_NOT_REDELIVERED
 from model.judgement import Allowed, Broken
 from model.rules.catalogue import carries
 from model.traffic import CommandAck, Delivery, Traffic
@@ -177,14 +177,14 @@ def _all_came(state: Chunking, key: Key, exercised: set[str], deviations: list[s
     if not there:
         return Allowed(state, tuple(sorted(exercised)), tuple(deviations))
     kind = next(iter(there.values())).kind
-    owed = dispatching.due(kind, state.left(key), [one.holds for one in there.values()])
-    if owed and not subscription.is_stalled:
-        broken = dispatching.starved(key, topic, subscription, list(there.values()), owed)
+    left, holds = state.left(key), [one.holds for one in there.values()]
+    owed = dispatching.due(kind, left, holds)
+    if owed:
+        is_stuck = kind == "Shared" and dispatching.has_stuck_chunk(subscription, left, holds)
+        broken = dispatching.starved(key, topic, list(there.values()), owed, is_stuck=is_stuck)
         if broken.deviation is None or broken.deviation not in known:
             return broken
         deviations.append(broken.deviation)
-        is_stalled = broken.deviation == CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER
-        state = state.with_subscription(key, replace(subscription, is_stalled=is_stalled))
     for name, consumer in there.items():
         hypothesis = consumer.hypotheses[0]
         if hypothesis.discarded - state.subscriptions[key].acknowledged:
@@ -207,9 +207,6 @@ def left(state: Chunking, name: str, traffic: Sequence[Traffic], known: frozense
     after = judged.state
     consumer = after.consumers[name]
     key = (consumer.topic, consumer.subscription)
-    subscription: Subscription = after.subscriptions[key]
-    held = consumer.holds - subscription.acknowledged
-    if dispatching.has_part_of_a_message(after.topics[key[0]], held):
-        subscription = replace(subscription, was_left_with_chunks=True)
+    subscription = dispatching.orphaned(after.subscriptions[key], name)
     gone = replace(consumer, is_there=False, holds=frozenset(), held=())
     return Allowed(after.with_subscription(key, subscription).with_consumer(name, gone), (), judged.deviations)

@@ -24,7 +24,15 @@ from model.deviations.chunking import (
 from model.judgement import Broken
 from model.log import EARLIEST, Position
 from model.rules.catalogue import carries
-from model.traffic import CommandAck, CommandMessage, CommandRedeliver, CommandSubscribe, ConsumerCommand, LoggedPart
+from model.traffic import (
+    CommandAck,
+    CommandMessage,
+    CommandRedeliver,
+    CommandSubscribe,
+    ConsumerCommand,
+    LoggedPart,
+    Part,
+)
 from model.vocabulary import IN_ORDER, SubscriptionType
 
 
@@ -56,13 +64,16 @@ def met(
                 if isinstance(judged, Broken):
                     return judged
                 consumer = judged
+                if consumer.kind == "Shared":
+                    subscription = assigned(subscription, name, one.part)
             case CommandAck(positions, is_cumulative):
                 acknowledged = _acknowledged(topic, positions, is_cumulative=is_cumulative)
                 subscription = replace(subscription, acknowledged=subscription.acknowledged | acknowledged)
                 consumer = replace(consumer, holds=consumer.holds - acknowledged)
             case CommandRedeliver(positions):
-                subscription, consumer = _asked(topic, subscription, consumer, positions)
+                consumer = _asked(consumer, positions)
             case CommandSubscribe():
+                subscription = orphaned(subscription, name)
                 consumer = replace(consumer, is_rewound=True, asked_after=None, last=None, holds=frozenset())
     return subscription, consumer, tuple(deviations)
 
@@ -74,24 +85,12 @@ def _acknowledged(topic: Topic, positions: tuple[Position, ...], *, is_cumulativ
     return frozenset(entry.position for entry in topic.log if entry.position <= last)
 
 
-def _asked(
-    topic: Topic, subscription: Subscription, consumer: Consumer, positions: tuple[Position, ...]
-) -> tuple[Subscription, Consumer]:
+def _asked(consumer: Consumer, positions: tuple[Position, ...]) -> Consumer:
     if consumer.kind in IN_ORDER:
-        return subscription, replace(
-            consumer, is_rewound=True, asked_after=consumer.last or EARLIEST, holds=frozenset()
-        )
+        return replace(consumer, is_rewound=True, asked_after=consumer.last or EARLIEST, holds=frozenset())
     if not positions:
-        return subscription, replace(consumer, is_rewound=True, holds=frozenset())
-    consumer = replace(consumer, holds=consumer.holds - frozenset(positions))
-    if has_part_of_a_message(topic, positions):
-        subscription = replace(subscription, was_left_with_chunks=True)
-    return subscription, consumer
-
-
-def has_part_of_a_message(topic: Topic, positions: Collection[Position]) -> bool:
-    """Whether chunks are among these entries."""
-    return any(entry.part.is_chunk for entry in topic.log if entry.position in positions)
+        return replace(consumer, is_rewound=True, holds=frozenset())
+    return replace(consumer, holds=consumer.holds - frozenset(positions))
 
 
 @carries("CHUNK-03")
@@ -163,13 +162,14 @@ def due(kind: SubscriptionType, left: Sequence[LoggedPart], holds: Sequence[Coll
 def starved(
     key: tuple[str, str],
     topic: Topic,
-    subscription: Subscription,
     consumers: Sequence[Consumer],
     owed: Sequence[Position],
+    *,
+    is_stuck: bool,
 ) -> Broken:
-    """Something must have come and did not."""
+    """Something must have come and did not; ``is_stuck``: there is a chunk that the broker cannot assign."""
     what = f"the broker does not dispatch {len(owed)} entries from {owed[0]} on to subscription {key[1]} of {key[0]}"
-    if subscription.was_left_with_chunks:
+    if is_stuck:
         return DEVIATIONS[CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER].broken(what)
     if _may_be_assigned_beyond_permits(topic, consumers, owed[0]):
         return DEVIATIONS[CHUNK_ASSIGNED_BEYOND_PERMITS].broken(what)
@@ -194,3 +194,40 @@ def _may_be_assigned_beyond_permits(topic: Topic, consumers: Sequence[Consumer],
 
 def _by_broker(rule: str, because: str) -> Broken:
     return Broken(rule, because, None, "broker")
+
+
+# ------------------------------------------------------------------------- which consumer has the chunks of a message
+#
+# The dispatcher of a Shared subscription remembers by uuid which consumer it sent the first chunk of a message, until
+# it sends the last chunk. It does not forget a consumer that left. A later chunk whose uuid it does not remember waits
+# for the first chunk. Such a chunk is stuck: it stays in the replay queue, and meanwhile nothing else is read.
+
+
+def assigned(subscription: Subscription, name: str, part: Part) -> Subscription:
+    """A consumer was sent this part of a message."""
+    if part.uuid is None or not part.is_chunk:
+        return subscription
+    pairs = subscription.assigned
+    if part.chunk_id == 0:
+        pairs |= {(part.uuid, name)}
+        subscription = replace(subscription, orphaned=subscription.orphaned - {part.uuid})
+    if part.is_last:
+        pairs -= {(part.uuid, name)}
+    return replace(subscription, assigned=pairs)
+
+
+def orphaned(subscription: Subscription, name: str) -> Subscription:
+    """A consumer left, or subscribed anew, which makes it another one."""
+    gone = frozenset((uuid, consumer) for uuid, consumer in subscription.assigned if consumer == name)
+    without = subscription.orphaned | {uuid for uuid, _ in gone}
+    return replace(subscription, assigned=subscription.assigned - gone, orphaned=without)
+
+
+def has_stuck_chunk(
+    subscription: Subscription, left: Sequence[LoggedPart], holds: Sequence[Collection[Position]]
+) -> bool:
+    """Whether a chunk is not acknowledged, nobody has it, and the broker has no consumer for it."""
+    free = [one for one in left if one.part.is_chunk and not any(one.position in held for held in holds)]
+    begun = {one.part.uuid for one in free if one.part.chunk_id == 0}
+    remembered = begun | {uuid for uuid, _ in subscription.assigned}
+    return any(one.part.uuid in subscription.orphaned or one.part.uuid not in remembered for one in free)

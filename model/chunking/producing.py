@@ -94,7 +94,7 @@ def _others_moved(state: Chunking, session: Session) -> Chunking:
     state = state.with_topic(session.topic, replace(topic, producers=producers))
     for key, subscription in state.subscriptions.items():
         if key[0] == session.topic:
-            fresh = replace(subscription, is_stalled=False, was_left_with_chunks=False, was_moved=True)
+            fresh = replace(subscription, assigned=frozenset(), orphaned=frozenset(), was_moved=True)
             state = state.with_subscription(key, fresh)
     return state
 

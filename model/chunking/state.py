@@ -134,11 +134,15 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A subscription: what is acknowledged, and whether a known deviation holds it up, or changed its order."""
+    """A subscription: what is acknowledged, and whether a known deviation changed its order.
+
+    ``assigned``: the uuids of messages whose first chunk a consumer of a Shared subscription was sent, and whose last
+    one it was not, with that consumer; ``orphaned``: those whose consumer has left.
+    """
 
     acknowledged: frozenset[Position] = frozenset()
-    is_stalled: bool = False
-    was_left_with_chunks: bool = False
+    assigned: frozenset[tuple[str, str]] = frozenset()
+    orphaned: frozenset[str] = frozenset()
     is_out_of_order: bool = False
     was_moved: bool = False
     delivered: Mapping[str, int] = field(default_factory=dict)

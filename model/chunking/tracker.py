@@ -131,7 +131,7 @@ def moved(state: Chunking, topic: str | None = None) -> Chunking:
             state = state.with_topic(name, replace(view, producers=producers))
     for key, subscription in state.subscriptions.items():
         if topic in (None, key[0]):
-            fresh = replace(subscription, is_stalled=False, was_left_with_chunks=False, was_moved=True)
+            fresh = replace(subscription, assigned=frozenset(), orphaned=frozenset(), was_moved=True)
             state = state.with_subscription(key, fresh)
     return state
 

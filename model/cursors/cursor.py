@@ -158,6 +158,10 @@ class Cursor:
             is_asked_for=self.is_asked_for or surely,
         )
 
+    def with_open_ledger(self) -> Cursor:
+        """The cursor when something was seen to be persisted to its ledger, which is open by then."""
+        return replace(self, opens_ms=None, is_asked_for=True)
+
     def reloaded(self) -> Cursor:
         """The cursor when its topic was loaded anew: it has no ledger that it can write to, and counts from new."""
         return replace(self, ledger_since_ms=None, opens_ms=None, is_asked_for=False, by_administrators=0, miscounted=0)
@@ -199,7 +203,7 @@ def set_anew(cursor: Cursor, state: Acked, at: Interval) -> Cursor:
     states = frozenset({state})
     beyond = max(len(one.beyond()) for one in cursor.possible)
     return replace(
-        cursor.with_ledger(at, surely=True),
+        cursor.with_ledger(at, surely=True).with_open_ledger(),
         possible=states,
         past=Row.of(Moment(at, states)),
         stray=(),
@@ -277,6 +281,14 @@ def is_opening(cursor: Cursor, at: Interval) -> bool:
     return cursor.opens_ms is not None and cursor.opens_ms >= at.invoked_ms - OPENING_MS
 
 
+def _closed_while_opening(cursor: Cursor) -> Iterator[Acked]:
+    """What a cursor persists that is closed while its ledger opens: an earlier mark-delete, with the ranges of now."""
+    earlier = {state.mark_delete for moment in cursor.past for state in moment.states}
+    earlier.update(state.mark_delete for state in cursor.lost_before)
+    for state in cursor.imaginable:
+        yield from (replace(state, mark_delete=one) for one in earlier if one < state.mark_delete)
+
+
 @carries("ACK-10")
 def moved(cursor: Cursor, at: Interval) -> Cursor:
     """The topic was closed in good order, which persists the state as it is: nothing is lost."""
@@ -284,7 +296,7 @@ def moved(cursor: Cursor, at: Interval) -> Cursor:
     lost = {replace(state, parts=Bits()): BATCH_INDEX_ACKS_NOT_RECOVERED for state in cursor.possible}
     lost.update({replace(state, parts=Bits()): name for state, name in cursor.deviating.items()})
     if is_opening(cursor, at):
-        states = (*_mixed(tuple(cursor.past)), *cursor.lost_before)
+        states = tuple(_closed_while_opening(cursor))
         both = (replace(state, parts=Bits()) for state in states)
         lost = (
             dict.fromkeys((*states, *both), UNLOAD_WHILE_CURSOR_LEDGER_OPENS) | lost

@@ -276,7 +276,7 @@ def unloaded(subscription: Subscription, log: TopicLog, stored_ranges: int) -> t
     """
     variant, state = subscription.variant, subscription.acked
     if variant.unload_while_cursor_ledger_opens and subscription.ledger is CursorLedger.OPENING:
-        state = recovered_from(subscription.origin, log)
+        state = Acked(recovered_from(subscription.origin, log).mark_delete, state.words, state.parts)
     if variant.unload_loses_ranges:
         state = Acked(state.mark_delete, parts=state.parts)
     if variant.unload_goes_one_further:

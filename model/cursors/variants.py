@@ -132,7 +132,7 @@ VARIANTS: tuple[NamedVariant[CursorVariant], ...] = (
     _named(
         "unload_while_cursor_ledger_opens",
         Origin.RELEASE,
-        "An unload while the cursor's ledger is being opened loses the acks that wait for it.",
+        "An unload while the cursor's ledger is being opened persists the mark-delete position of before.",
         "ManagedCursorImpl.asyncClose (4.0.8)",
     ),
     _named("delivered_to_two", Origin.DEFECT, "A message that is pending at one consumer is sent to others as well."),

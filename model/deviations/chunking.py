@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.deviation import Deviation
+from model.deviation import Deviation, Shadow
 
 CHUNK_EACH_DEDUPLICATED = "chunk-each-deduplicated"
 CHUNK_ONLY_LAST_DEDUPLICATED = "chunk-only-last-deduplicated"
@@ -70,6 +70,12 @@ DEVIATIONS = (
         side="broker",
         releases=(">=2.10,<=5.0.0",),
         seen=("4.0.8", "3.3.6", "2.11.0"),
+        shadow=Shadow(
+            name="test_anything_else_starves_a_subscription_for_no_known_reason",
+            by="small history",
+            statement="A subscription is starved after a consumer left with all chunks of a message, or although nothing is left of the message.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=CHUNK_ASSIGNED_BEYOND_PERMITS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.deviation import Deviation
+from model.deviation import Deviation, Shadow
 
 RESET_MISCOUNTS_BACKLOG = "reset-miscounts-backlog"
 BATCH_INDEX_ACKS_NOT_RECOVERED = "batch-index-acks-not-recovered"
@@ -30,6 +30,7 @@ DEVIATIONS = (
         side="broker",
         releases=(">=2.10,<=5.0.0",),
         seen=("4.0.8", "3.3.6", "2.11.0", "2.10.1"),
+        shadow=Shadow(name="backlog-of-messages", statement="The backlog counts messages instead of entries."),
     ),
     Deviation(
         name=BATCH_INDEX_ACKS_NOT_RECOVERED,
@@ -41,6 +42,9 @@ DEVIATIONS = (
         side="broker",
         releases=(">=2.10,<=5.0.0",),
         seen=("4.0.8", "3.3.6", "2.11.0", "2.10.1"),
+        shadow=Shadow(
+            name="unload-loses-ranges", statement="An unload loses the individually acknowledged entries, too."
+        ),
     ),
     Deviation(
         name=BATCH_INDEX_ACKS_OVERWRITTEN,
@@ -51,6 +55,7 @@ DEVIATIONS = (
         side="broker",
         releases=(">=2.10,<=5.0.0",),
         seen=("4.0.8",),
+        shadow=Shadow(name="cumulative-one-too-few", statement="A cumulative ack leaves out its own position."),
     ),
     Deviation(
         name=FLUSH_RATE_LIMITED,
@@ -60,6 +65,7 @@ DEVIATIONS = (
         side="broker",
         releases=(">=2.10,<=5.0.0",),
         seen=("4.0.8",),
+        shadow=Shadow(name="never-flushed", statement="A dirty cursor is never flushed."),
     ),
     Deviation(
         name=LOST_ACK_FILTERS_REDELIVERY,
@@ -71,6 +77,11 @@ DEVIATIONS = (
         releases=(">=2.10,<=5.0.0",),
         clients={"official": "<=3.13.0"},
         seen=("pulsar-client 3.13.0",),
+        shadow=Shadow(
+            name="unacked-hidden-by-client",
+            statement="The client also filters a redelivered message that its application did not acknowledge.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=NACK_BACKOFF_MISSING,
@@ -83,6 +94,7 @@ DEVIATIONS = (
         releases=(">=2.10,<=5.0.0",),
         clients={"official": "<=3.13.0"},
         seen=("pulsar-client 3.13.0",),
+        shadow=Shadow(name="back-off-too-short", statement="The client requests redelivery after half of the delay."),
     ),
     Deviation(
         name=RANGE_LIMIT_IGNORED_ON_UNLOAD,
@@ -93,6 +105,7 @@ DEVIATIONS = (
         side="broker",
         releases=(">=2.10,<=5.0.0",),
         seen=("4.0.8",),
+        shadow=Shadow(name="unload-goes-one-further", statement="After an unload one more entry is acknowledged."),
     ),
     Deviation(
         name=UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
@@ -103,6 +116,11 @@ DEVIATIONS = (
         side="broker",
         releases=(">=2.10,<=5.0.0",),
         seen=("4.0.8", "3.3.6"),
+        shadow=Shadow(
+            name="opening-loses-ranges",
+            statement="The same unload loses the individually acknowledged entries, too.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=UNACKED_COUNT_LOWERED_BY_ANY_ACK,
@@ -115,6 +133,11 @@ DEVIATIONS = (
         releases=(">=2.10,<3.0",),
         seen=("2.11.0",),
         gone=("3.3.6", "4.0.8"),
+        shadow=Shadow(
+            name="unacked-count-lowered-by-nack",
+            statement="A redelivery request lowers the count by one too many, too.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=PARTIAL_BATCH_OFF_BACKLOG,
@@ -127,6 +150,7 @@ DEVIATIONS = (
         releases=(">=2.10,<3.0",),
         seen=("2.11.0",),
         gone=("3.3.6", "4.0.8"),
+        shadow=Shadow(name="backlog-of-messages", statement="The backlog counts messages instead of entries."),
     ),
     Deviation(
         name=TERMINATED_LAST_LEDGER_NOT_SKIPPED,
@@ -138,6 +162,7 @@ DEVIATIONS = (
         releases=(">=3.0,<=5.0.0",),
         seen=("4.0.8", "3.3.6"),
         gone=("2.11.0",),
+        shadow=Shadow(name="skips-one-too-many", statement="Skipping n entries skips n + 1."),
     ),
     Deviation(
         name=REPLAY_READ_OUTLIVES_CONSUMERS,
@@ -150,6 +175,10 @@ DEVIATIONS = (
         releases=(">=2.10,<=5.0.0",),
         seen=("4.0.8",),
         occurrence="Rare; every time with the failpoint `read-slow`.",
+        shadow=Shadow(
+            name="leaver-given-twice",
+            statement="What was pending at the last consumer that left, and not in the replay queue, is dispatched twice.",
+        ),
     ),
     Deviation(
         name=SEND_IN_PROGRESS_CLEARED_EARLY,
@@ -163,5 +192,11 @@ DEVIATIONS = (
         seldom=("==4.0.4", "==4.0.8"),
         seen=("3.3.6", "4.0.8 classic", "4.0.4", "4.0.8"),
         occurrence="On 4.0.8 classic in 7 of 12 plays: `pulsar-conformance replay docs/histories/ACK-12-on-4.0.8-classic.json --broker 4.0.8 --setting subscriptionKeySharedUseClassicPersistentImplementation=true`. Rarely on 4.0.8 (a soak of half an hour shows it once or not at all), once on 4.0.4.",
+        shadow=Shadow(
+            name="test_a_message_that_was_not_replayed_is_not_dispatched_twice",
+            by="small history",
+            statement="A new message is dispatched twice while the topic grows.",
+            missed_before=True,
+        ),
     ),
 )

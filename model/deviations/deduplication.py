@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.deviation import Deviation
+from model.deviation import Deviation, Shadow
 
 OVERLAPPING_BATCH_DROPPED = "overlapping-batch-dropped"
 PUSHED_ID_IN_PRODUCER_SUCCESS = "pushed-id-in-producer-success"
@@ -24,6 +24,7 @@ DEVIATIONS = (
         side="broker",
         releases=(">=2.11,<=5.0.0",),
         seen=("4.0.8", "3.3.6", "2.11.0"),
+        shadow=Shadow(name="unknown-stored", statement="A message whose duplicate status is unknown is stored."),
     ),
     Deviation(
         name=PUSHED_ID_IN_PRODUCER_SUCCESS,
@@ -34,6 +35,7 @@ DEVIATIONS = (
         side="broker",
         releases=(">=2.11,<=5.0.0",),
         seen=("4.0.8", "3.3.6", "2.11.0"),
+        shadow=Shadow(name="no-reset-after-failure", statement="A failed write does not reset the highest id pushed."),
     ),
     Deviation(
         name=SOURCE_RESUMES_FROM_PUSHED_ID,
@@ -55,6 +57,7 @@ DEVIATIONS = (
         releases=(">=2.11,<=5.0.0",),
         clients={"official": "<=3.13.0"},
         seen=("pulsar-client 3.13.0", "pulsar-client 3.12.0"),
+        shadow=Shadow(name="strict-less-than", statement="A message with the highest id persisted is stored again."),
     ),
     Deviation(
         name=SECOND_RECOVERY_NOT_AWAITED,
@@ -76,6 +79,7 @@ DEVIATIONS = (
         side="broker",
         releases=(">=2.11,<=5.0.0",),
         seen=("4.0.8", "3.3.6", "2.11.0"),
+        shadow=Shadow(name="replay-skips-one", statement="The replay leaves out the first entry after the snapshot."),
     ),
     Deviation(
         name=DEDUPLICATION_ENABLED_IN_FLIGHT,

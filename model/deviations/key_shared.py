@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.deviation import Deviation
+from model.deviation import Deviation, Shadow
 
 RECENTLY_JOINED_RECEIVES_REPLAY = "recently-joined-receives-replay"
 DRAINING_REFCOUNT_DOUBLED = "draining-refcount-doubled"
@@ -90,6 +90,12 @@ DEVIATIONS = (
         releases=("==4.0.4", "==4.0.8"),
         seen=("4.0.8", "4.0.4"),
         occurrence="On 4.0.8 without a failpoint in every tenth play: `pulsar-conformance replay docs/histories/KEY-13-on-4.0.8.json --broker 4.0.8 --known none --times 40`. Nearly every time with the failpoint `read-slow`. Without a new message (`docs/histories/KEY-13-on-4.0.8-permits-left.json`) in 3 of 19 replays with a dispatcher back-off of 60 ms, in 0 of 120 with the default of 1 ms.",
+        shadow=Shadow(
+            name="test_slow_reads_alone_excuse_nothing",
+            by="small history",
+            statement="With slow reads nothing is dispatched, and the broker does not wait for a new entry.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=REPLAY_HASH_KEPT_AFTER_ACK,

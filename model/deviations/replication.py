@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.deviation import Deviation
+from model.deviation import Deviation, Shadow
 
 UPDATE_OF_UNREPLICATED_SUBSCRIPTION = "update-of-unreplicated-subscription"
 REQUEST_WITHOUT_REMOTE_CLUSTER = "request-without-remote-cluster"
@@ -74,6 +74,12 @@ DEVIATIONS = (
         releases=("==4.0.8", "==3.3.6", "==2.11.0"),
         seen=("4.0.8", "3.3.6", "2.11.0"),
         occurrence="On 4.0.8 in two of two plays with shipped settings. Exploring the model found it first.",
+        shadow=Shadow(
+            name="test_a_misled_snapshot_excuses_only_what_it_covers_too_early",
+            by="small history",
+            statement="A message that the misled snapshot does not cover is missed, too.",
+            missed_before=True,
+        ),
     ),
     Deviation(
         name=SNAPSHOT_NOT_AT_HIGHEST_RESPONSE,

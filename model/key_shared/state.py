@@ -58,9 +58,9 @@ class Keyed:
     the last one of them left, and no consumer had permits at a look since. If the broker had set its flag to skip the
     next replay, no read has cleared it.
 
-    Since the last look: ``came``, the entries that came; and ``last``, the last entry that was there at the last look
-    at which something had come. ``read_twice``: those that came beside new messages, so they may have been read for
-    replay once more, and wait again.
+    Since the last look: ``came``, the entries that came from the replay queue; and ``last``, the last entry that was
+    there at the last look at which something had come. ``read_twice``: those that came beside new messages, so they may
+    have been read for replay once more, and wait again until their consumer has permits.
     """
 
     got: Map[Position, str] = Map()

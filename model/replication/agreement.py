@@ -407,8 +407,8 @@ def never_ahead(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
                 )
                 if missed <= topic.nearly_full - everywhere:
                     yield Deviating(TOO_LARGE_TO_REPLICATE, because)
-                elif cursor.subscription in by_snapshots:
-                    yield Deviating(by_snapshots[cursor.subscription], because)
+                elif missed <= by_snapshots.get(cursor.subscription, {}).keys():
+                    yield Deviating(min(by_snapshots[cursor.subscription][message] for message in missed), because)
                 elif missed <= skipped_where_created(logs, cursor.subscription):
                     yield Deviating(UPDATE_CREATES_AT_LATEST, because)
                 else:

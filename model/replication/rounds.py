@@ -6,7 +6,7 @@ written at least that answer since; one that a replicator sent again tells the s
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from model.cluster_events import SnapshotTaken, SubscriptionUpdated
@@ -58,16 +58,35 @@ def _first_answers(snapshot: SnapshotSeen, answers: Sequence[Answer]) -> set[tup
     return {(one.cluster, one.position) for one in answers if one.index < snapshot.requests[1]}
 
 
-def misled(logs: Logs) -> dict[str, str]:
-    """The subscriptions that were updated to a snapshot that says too much, each with the deviation behind it."""
-    wrong: dict[frozenset[tuple[str, Position]], str] = {}
+def misled(logs: Logs) -> dict[str, dict[str, str]]:
+    """By subscription, the messages that a snapshot covers too early, each with the deviation behind it.
+
+    An update with that snapshot acknowledges them where they are, although the consumer may not have received them.
+    """
+    wrong: dict[frozenset[tuple[str, Position]], dict[str, str]] = {}
     for log, snapshot, taken, answers in complete(logs):
         told = frozenset(taken.positions.items())
         if len(snapshot.requests) > 1 and repeated(snapshot, answers) - answered_again(snapshot, answers):
-            wrong[told] = FIRST_ROUND_RESPONSE_COUNTS_TWICE
+            wrong[told] = dict.fromkeys(_covered_too_early(logs, log, taken), FIRST_ROUND_RESPONSE_COUNTS_TWICE)
         elif is_too_early(log, snapshot, answers):
-            wrong[told] = SNAPSHOT_NOT_AT_HIGHEST_RESPONSE
+            wrong[told] = dict.fromkeys(_covered_too_early(logs, log, taken), SNAPSHOT_NOT_AT_HIGHEST_RESPONSE)
     markers = (entry.marker for log in logs.values() for entry in log.entries)
     updates = (marker for marker in markers if isinstance(marker, SubscriptionUpdated))
     told_of = ((update.subscription, frozenset(update.positions.items())) for update in updates)
-    return {subscription: wrong[told] for subscription, told in told_of if told in wrong}
+    by_subscription: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for subscription, told in told_of:
+        by_subscription[subscription].update(wrong.get(told, {}))
+    return by_subscription
+
+
+def _covered_too_early(logs: Logs, log: Log, taken: SnapshotTaken) -> set[str]:
+    """The messages up to a snapshot's position in another cluster that are not up to its position here."""
+    here = {entry.message for entry in log.entries if entry.position <= taken.local}
+    there = (
+        entry.message
+        for cluster, position in taken.positions.items()
+        if cluster in logs
+        for entry in logs[cluster].entries
+        if entry.position <= position
+    )
+    return {message for message in there if message is not None and message not in here}

@@ -31,6 +31,8 @@ def acknowledged(
             tested = frozenset(rule for one in before.possible for rule in _tested(one, ack, log))
             state = state.with_cursor(key, _acknowledge(before, ack, log, at, tested))
             touched = [message for place in places for message in messages_at(key[0], log, place.position)]
+            if not cumulative:
+                state = _with_unheld(state, key, name, touched)
             state = overtaken(state, key, before, () if cumulative else {place.position for place in places})
             state = taken_from(state, key, None if cumulative else touched, by=name)
         else:
@@ -40,6 +42,13 @@ def acknowledged(
             consumer = state.consumers[name]
             state = state.with_consumer(name, consumer.without((key[0], place) for place in places))
     return state
+
+
+def _with_unheld(state: Consumption, key: Key, name: str, touched: Iterable[Message]) -> Consumption:
+    """A consumer acknowledged these; it is counted how many of them were unacknowledged at nobody."""
+    held = {message for _, consumer in state.of_subscription(key) for message in consumer.unacknowledged}
+    consumer, unheld = state.consumers[name], sum(message not in held for message in touched)
+    return state.with_consumer(name, replace(consumer, acked_unheld=consumer.acked_unheld + unheld))
 
 
 def _acknowledge(cursor: Cursor, ack: Ack, log: TopicLog, at: Interval, tested: frozenset[str]) -> Cursor:

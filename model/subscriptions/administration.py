@@ -214,10 +214,13 @@ def _in_time(state: Consumption, key: Key, after_ms: float, persisting: Persisti
 def _taken_all(state: Consumption, key: Key, outcome: Outcome, at: Interval, known: frozenset[str]) -> Judged:
     if not isinstance(outcome, AllReceived):
         return Allowed(state)
-    for name, consumer in list(state.of_subscription(key)):
+    here = list(state.of_subscription(key))
+    for name, consumer in here:
         for one in consumer.keys:
-            if consumer.kind in SHARED:
+            if consumer.kind in SHARED and len(here) > 1:
                 state = state.with_replaying(one, state.all_left(one))
+            else:
+                state = membership.with_replay_read(state, one, consumer)
             state = state.with_cursor(one, cursor.crashed(state.cursors[one], name))
         state = state.without_consumer(name)
     return reading.taken_all(state, key, outcome.messages, at, known)

@@ -60,6 +60,8 @@ class Consumer:
     keeps_keys: bool = True
     claims_hashes: bool = False
     is_back: bool = True
+    acked_unheld: int = 0
+    """How many messages it acknowledged individually that were unacknowledged at nobody."""
     is_outdone: bool = False
     """Something was acknowledged by others while it had it, or before it was given it: a broker may count that on."""
 

@@ -62,15 +62,13 @@ def received(
     key = (operation.topic, operation.subscription)
     if not isinstance(outcome, DueReceived) or key not in state.cursors or not state.topics[key[0]].is_sure:
         return Allowed(state)
-    judged = _gathered(state, key, outcome, known, is_read_slow="read-slow" in slowed)
+    judged = _gathered(state, key, outcome, known)
     if isinstance(judged, Broken) and judged.deviation is None and judged.rule in OF_LIVENESS and RACES & slowed:
         return replace(judged, rule="KEY-10")
     return judged
 
 
-def _gathered(
-    state: Consumption, key: Key, outcome: DueReceived, known: frozenset[str], *, is_read_slow: bool
-) -> Judged:
+def _gathered(state: Consumption, key: Key, outcome: DueReceived, known: frozenset[str]) -> Judged:
     exercised: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
     for read in outcome.consumers:
@@ -84,7 +82,7 @@ def _gathered(
             exercised + judged.exercised,
             deviations + judged.deviations,
         )
-    accounted = _accounted(state, key, outcome, known, is_read_slow=is_read_slow)
+    accounted = _accounted(state, key, outcome, known)
     if isinstance(accounted, Broken):
         return accounted
     has_come = any(read.messages for read in outcome.consumers)
@@ -107,7 +105,7 @@ def _all_seen(state: Consumption, key: Key, outcome: DueReceived, *, has_come: b
         has_left=False,
         left_reading=keyed.left_reading and not has_come,
         came=frozenset(),
-        read_twice=keyed.read_twice - keyed.came | invariant.came_beside_news(state, key),
+        read_twice=_still_read_twice(state, key, outcome) | invariant.came_beside_news(state, key),
         last=state.log(key[0]).last if has_come or keyed.last is None else keyed.last,
         read_to=state.log(key[0]).last if outcome.is_waiting else keyed.read_to,
         is_woken=False,
@@ -116,6 +114,13 @@ def _all_seen(state: Consumption, key: Key, outcome: DueReceived, *, has_come: b
         is_skip_kept=keyed.is_skip_kept and not ready,
     )
     return state.with_keyed(key, after)
+
+
+def _still_read_twice(state: Consumption, key: Key, outcome: DueReceived) -> frozenset[Position]:
+    """What was replayed twice and has come once: the second time is yet to come only if it finds no permits."""
+    keyed = state.keyed_of(key)
+    without_permits = {read.consumer for read in outcome.consumers if read.permits <= 0}
+    return frozenset(at for at in keyed.read_twice - keyed.came if at in keyed.got and keyed.got[at] in without_permits)
 
 
 def _arrived(state: Consumption, key: Key, read: ConsumerRead, known: frozenset[str]) -> Judged:
@@ -187,9 +192,7 @@ def _got(state: Consumption, key: Key, name: str, dispatched: Delivery) -> Consu
 # ------------------------------------------------------------------------------------------------- what must have come
 
 
-def _accounted(
-    state: Consumption, key: Key, outcome: DueReceived, known: frozenset[str], *, is_read_slow: bool
-) -> Judged:
+def _accounted(state: Consumption, key: Key, outcome: DueReceived, known: frozenset[str]) -> Judged:
     """The broker's account, where it says enough: nothing is left that must have come, and its stats are right."""
     receivers = receivers_of(outcome)
     if receivers is None or not state.topics[key[0]].drains or state.keyed_of(key).is_administered:
@@ -204,10 +207,8 @@ def _accounted(
     is_ordered = invariant.is_ordered(state, key)
     owed = due(entries, receivers, drains=is_ordered, look_ahead=state.topics[key[0]].look_ahead)
     owed = {at: name for at, name in owed.items() if invariant.hash_of(state, key, at) not in keyed.on_top}
-    may_be_passed_over = is_read_slow or _may_be_passed_over(state, key, outcome, owed)
-    late = _late(
-        state, key, owed, entries, receivers, known, is_read_slow=is_read_slow, may_be_passed_over=may_be_passed_over
-    )
+    may_be_passed_over = _may_be_passed_over(state, key, outcome, owed)
+    late = _late(state, key, owed, entries, receivers, known, may_be_passed_over=may_be_passed_over)
     if isinstance(late, Broken):
         return late
     keyed = replace(keyed, is_unread=False, stalled_by=late.state)
@@ -228,7 +229,6 @@ def _late(
     receivers: Sequence[Receiver],
     known: frozenset[str],
     *,
-    is_read_slow: bool,
     may_be_passed_over: bool,
 ) -> Allowed[str | None] | Broken:
     """Nothing is left that must have come, but for what a release is known to leave, by a deviation of this name."""
@@ -241,7 +241,6 @@ def _late(
     again = {message[1].position for message, why in state.due(key).items() if why == "failed"}
     deviation = (
         _deviation(keyed, owed, entries, receivers, has_hash=lambda at: is_ordered and at not in again)
-        or (LOOK_AHEAD_SKIPS_REPLAY if is_read_slow else None)
         or (REPLAY_HASH_KEPT_AFTER_ACK if _share_a_hash(state, key, owed, keyed.passed) else None)
         or (LOOK_AHEAD_SKIPS_REPLAY if may_be_passed_over else None)
     )

@@ -77,14 +77,21 @@ def _is_earlier(state: Consumption, key: Key, name: str, position: Position) -> 
     return not state.topics[key[0]].drains and joined is not None and position <= joined.last
 
 
-def may_be_replayed_twice(state: Consumption, key: Key, message: Message) -> bool:
-    """Whether a message may be given to a consumer once more than it should."""
+def may_be_replayed_twice(state: Consumption, key: Key, name: str, message: Message) -> bool:
+    """Whether a message may be given to a consumer once more than it should.
+
+    Both reads dispatch it by its hash, so to the consumer that has it. Only with the classic implementation may the
+    hash belong to another one meanwhile, which joined since.
+    """
     position = message[1].position
-    return position in state.keyed_of(key).read_twice or position in came_beside_news(state, key)
+    if position not in state.keyed_of(key).read_twice and position not in came_beside_news(state, key):
+        return False
+    has_moved = not state.topics[key[0]].drains and name in state.keyed_of(key).joined
+    return message in state.consumers[name].unacknowledged or has_moved
 
 
 def came_beside_news(state: Consumption, key: Key) -> frozenset[Position]:
-    """The entries that came since the last look at which some had, if the broker had new messages to send then as well.
+    """The entries that were replayed since the last look at which some came, if the broker had new messages as well.
 
     Then it may have looked for what it is to replay while it was sending still, and have read them once more; what of
     that finds no permits is put aside, and comes when there are some.
@@ -93,10 +100,14 @@ def came_beside_news(state: Consumption, key: Key) -> frozenset[Position]:
     return keyed.came if keyed.last is not None and keyed.last != state.log(key[0]).last else frozenset()
 
 
-def with_come(state: Consumption, key: Key, position: Position) -> Consumption:
-    """An entry came to a consumer, whoever looked; before the first look nobody asks for that."""
+def with_come(state: Consumption, key: Key, position: Position, *, is_due_again: bool) -> Consumption:
+    """An entry came to a consumer, whoever looked; before the first look nobody asks for that.
+
+    Only what was in the replay queue may be read twice: what was due again, or was in the log at the last look and had
+    not come by then. What is newer is read once.
+    """
     keyed = state.keyed_of(key)
-    if keyed.last is None:
+    if keyed.last is None or not (is_due_again or position <= keyed.last):
         return state
     return state.with_keyed(key, replace(keyed, came=keyed.came | {position}))
 

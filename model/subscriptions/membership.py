@@ -9,7 +9,7 @@ from immutables import Map
 
 from model.key_shared.state import Joined, Keyed
 from model.log import Position
-from model.subscriptions.consumers import Key, Message
+from model.subscriptions.consumers import SHARED, Consumer, Key, Message
 from model.subscriptions.state import Consumption
 
 
@@ -36,6 +36,20 @@ def left(state: Consumption, key: Key, name: str, had: Collection[Message]) -> C
         keyed = replace(keyed, ready=ready, is_skip_kept=not ready and not keyed.is_permitted)
     keyed = replace(keyed, is_unread=keyed.is_unread or not had, has_left=True, left_reading=True, is_woken=True)
     return state.with_keyed(key, keyed if len(rest) > 1 else replace(keyed, joined=Map()))
+
+
+def with_replay_read(state: Consumption, key: Key, last: Consumer) -> Consumption:
+    """The last consumer is gone: what was in the replay queue may be being read, and the next one may receive that.
+
+    What the last consumer had was not in the queue, unless it asked for it again. What nobody had was, if it was due
+    again, or if it was read when there were no permits for it.
+    """
+    if last.kind not in SHARED:
+        return state
+    queued = [message for message, why in state.due(key).items() if why != "moved"]
+    may_be_queued = frozenset(queued if last.is_settled else state.all_left(key))
+    is_sure = not (last.may_repeat or last.asks_twice)
+    return state.with_replaying(key, may_be_queued.difference(last.unacknowledged) if is_sure else may_be_queued)
 
 
 def failed(state: Consumption, key: Key, messages: Collection[Message]) -> Consumption:

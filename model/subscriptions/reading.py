@@ -74,6 +74,8 @@ def read(state: Consumption, key: Key, told: CursorRead, at: Interval, known: fr
     tested = ("ACK-01", *sorted(cursor.since), *(("ACK-07",) if told.ranges else ()), *_independence(state, key))
     deviations += observed.deviations + counted.deviations + at_consumers
     state = state.with_cursor(key, settled(cursor, counted.state, at))
+    if told.arrived:  # whatever was being read for replay has been sent
+        state = state.with_replaying(key, frozenset())
     if counted.state.possible != cursor.possible:
         state = no_longer_unacknowledged(state, key)
     return Allowed(state, exercised + tested, deviations)
@@ -172,7 +174,7 @@ def _counted_at_consumers(
             continue
         because = f"{len(consumer.unacknowledged)} messages are unacknowledged at {arrived.consumer}"
         because = f"{because}, but the stats show {arrived.unacknowledged}"
-        if arrived.unacknowledged > len(consumer.unacknowledged):
+        if not 0 < len(consumer.unacknowledged) - arrived.unacknowledged <= consumer.acked_unheld:
             return Broken("SERVE-04", because)
         if UNACKED_COUNT_LOWERED_BY_ANY_ACK not in known:
             return DEVIATIONS[UNACKED_COUNT_LOWERED_BY_ANY_ACK].broken(because)
@@ -280,7 +282,8 @@ def taken_all(
         return observed if observed.deviation else _wrong_delivery(state, key, left)
     exercised = ("ACK-01", *sorted(cursor.since))
     after = replace(settled(cursor, observed.state, at), stray=())
-    return Allowed(state.with_cursor(key, after), exercised, deviations + observed.deviations)
+    state = state.with_cursor(key, after).with_replaying(key, frozenset())
+    return Allowed(state, exercised, deviations + observed.deviations)
 
 
 def _delivered_twice(state: Consumption, key: Key, twice: Sequence[Place], known: frozenset[str]) -> Broken | None:

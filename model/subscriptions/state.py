@@ -127,6 +127,8 @@ class Consumption:
 
     def with_replaying(self, key: Key, messages: frozenset[Message]) -> Consumption:
         """The same when these messages may be read for replay, with nobody to give them to."""
+        if not messages and key not in self.replaying:
+            return self
         return replace(self, replaying=self.replaying.set(key, messages))
 
     def with_at_large(self, key: Key, messages: frozenset[Message]) -> Consumption:

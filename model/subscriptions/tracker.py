@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from immutables import Map
 
-from model.cursors import cursor
+from model.cursors import cursor, diagnosis
 from model.cursors.cursor import Interval, Persisting
 from model.cursors.log import TopicLog, appended, key_of
 from model.deviations import requires
@@ -50,7 +50,8 @@ from model.subscription_operations import (
 from model.subscriptions import acks, backoff, deliveries, due, membership
 from model.subscriptions import limits as limits_on
 from model.subscriptions.administration import administered, beginning, disconnected, set_to, terminated_or_trimmed
-from model.subscriptions.consumers import SHARED, Consumer, Key, Message
+from model.subscriptions.consumers import Consumer, Key, Message
+from model.subscriptions.left import surely_left
 from model.subscriptions.state import NO_LIMITS_ON_CONSUMERS, Consumption, Followed, messages_at
 from model.vocabulary import Entry, Limits, Outcome, partition_name
 
@@ -140,7 +141,7 @@ def _reopened(state: Consumption, topics: Sequence[str]) -> Consumption:
 
 def _without_consumers(state: Consumption, key: tuple[str, str]) -> Consumption:
     unacknowledged = [m for _, one in state.of_subscription(key) for m in one.unacknowledged if m[0] == key[0]]
-    state = state.free(key, [*unacknowledged, *state.due(key)], "moved")
+    state = state.free(key, [*unacknowledged, *state.due(key)], "moved").with_replaying(key, frozenset())
     return disconnected(state.without_keyed(key), key)
 
 
@@ -242,7 +243,7 @@ def _left(state: Consumption, name: str, at: Interval, *, in_good_order: bool) -
         had = [message for message in consumer.unacknowledged if message[0] == key[0]]
         state = membership.left(state.free(key, had, "left"), key, name, had)
         if not any(state.of_subscription(key)):
-            state = _with_replay_under_way(state, key, consumer)
+            state = membership.with_replay_read(state, key, consumer)
             # With its last consumer a subscription forgets how often it delivered what.
             state = state.free(key, state.due(key), "left") if before.durable else state.without_cursor(key)
     return _may_rewind(state, consumer)
@@ -260,13 +261,6 @@ def _came_back(state: Consumption, name: str) -> Consumption:
         if [other for other, _ in state.of_subscription(key)] == [name]:
             state = state.free(key, state.due(key), "left")  # meanwhile there was none, as in _left
     return _may_rewind(state, consumer)
-
-
-def _with_replay_under_way(state: Consumption, key: Key, last: Consumer) -> Consumption:
-    """The last consumer is gone: what is due may be being read for it, and what was on its way to it as well."""
-    if last.kind not in SHARED:
-        return state
-    return state.with_replaying(key, frozenset(state.due(key)) if last.is_settled else state.all_left(key))
 
 
 def _took(state: Consumption, name: str, count: int, outcome: Outcome, known: frozenset[str]) -> Judged:
@@ -338,7 +332,18 @@ def _starved(state: Consumption, name: str, outcome: Starved, known: frozenset[s
     if consumer.is_back or not any(state.cursors[key].held_back.get(name) for key in consumer.keys):
         is_of_others = any(state.due(key) for key in consumer.keys)
         return Broken("ACK-12" if is_of_others else "SERVE-03", because)
+    owed = [message for key in consumer.keys for message in _owed_to(state, key, name)]
+    if owed:
+        words = diagnosis.some([state.words(message) for message in owed])
+        return Broken("SERVE-03", f"{because}. {name} did not acknowledge {words}")
     return requires(LOST_ACK_FILTERS_REDELIVERY, state, known, because)
+
+
+def _owed_to(state: Consumption, key: Key, name: str) -> list[Message]:
+    """What must come to a consumer that has no others beside it: all that no ack covers, sent or held back."""
+    held = [message for _, consumer in state.of_subscription(key) for message in consumer.unacknowledged]
+    is_alone = [other for other, _ in state.of_subscription(key)] == [name]
+    return [message for message in surely_left(state, key) if message not in held] if is_alone else []
 
 
 def _failed(state: Consumption, name: str, messages: Sequence[Delivery] | None) -> Consumption:

@@ -15,6 +15,14 @@ class SimulatedVariant(CursorVariant, frozen=True, kw_only=True):
     replay_read_outlives_consumers: bool = False
     unacked_count_lowered_by_any_ack: bool = False
     partial_batch_off_backlog: bool = False
+    opening_loses_ranges: bool = False
+    """An unload while the cursor's ledger is being opened loses the individually acknowledged entries."""
+    leaver_given_twice: bool = False
+    """What was pending at the last consumer that left, and not in the replay queue, is sent to the next one twice."""
+    unacked_count_lowered_by_nack: bool = False
+    """A redelivery request lowers the consumer's count of unacknowledged messages by one too many."""
+    unacked_hidden_by_client: bool = False
+    """Where a client filters redelivered messages, it filters one as well that its application did not acknowledge."""
 
 
 AS_DOCUMENTED = SimulatedVariant()

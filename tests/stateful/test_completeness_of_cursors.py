@@ -32,6 +32,7 @@ from tests.lockstep.campaigns import Campaign, play_in_rounds
 from tests.lockstep.cursor_variants import SimulatedVariant
 from tests.lockstep.simulated.world import SimulatedPerformer
 from tests.stateful.machines import LostAcksMachine, ManyRangesMachine, TerminatedMachine
+from tests.stateful.test_shadows import SHADOWS
 
 ACKNOWLEDGMENT, NETWORK, CLIENTS, _, KILLS = MACHINES
 LOST_ACKS = Machine(name="lost acks", factory=LostAcksMachine, decides=())
@@ -125,7 +126,11 @@ def in_rounds(machine: Machine, switch: str, known: frozenset[str], *, to_be_met
 def test_every_variant_has_a_machine() -> None:
     of_releases = {name.replace("-", "_") for name in DEVIATING}
     allowed, of_the_log = {"acknowledges_entries"}, {"entries_go_on", "ledger_reopened"}
-    assert set(FOUND) | of_releases | allowed | of_the_log == set(SimulatedVariant.__struct_fields__)
+    shadows = {name.replace("-", "_") for one in SHADOWS.values() for name in one} & set(
+        SimulatedVariant.__struct_fields__
+    )
+    looked_for = set(FOUND) | of_releases | shadows | allowed | of_the_log
+    assert looked_for == set(SimulatedVariant.__struct_fields__)
 
 
 @pytest.mark.parametrize("name", FOUND)

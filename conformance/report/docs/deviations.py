@@ -28,6 +28,7 @@ def deviations_page(by_document: Mapping[str, Iterable[Deviation]]) -> str:
         "`pulsar-conformance replay HISTORY --broker RELEASE --known none` shows "
         "one. *not*: the releases that were seen without it.",
         *(_document(HEADINGS[name], tuple(entries)) for name, entries in by_document.items()),
+        _shadows(tuple(one for entries in by_document.values() for one in entries)),
     )
 
 
@@ -35,6 +36,30 @@ def _document(heading: str, entries: tuple[Deviation, ...]) -> str:
     rows = [(f"[`{one.name}`](#{one.name})", ", ".join((one.rule, *one.also)), _seen(one), one.side) for one in entries]
     table = grid(("deviation", "breaks", "seen on", "side"), rows)
     return "\n\n".join((f"## {heading}", table, *map(_section, entries)))
+
+
+def _shadows(entries: tuple[Deviation, ...]) -> str:
+    """What must be found beside each deviation, and was not while the deviation excused too much."""
+    rows = [
+        (
+            f"[`{one.name}`](#{one.name})",
+            one.shadow.statement,
+            one.shadow.by,
+            "no" if one.shadow.missed_before else "yes",
+        )
+        for one in entries
+        if one.shadow is not None
+    ]
+    without = ", ".join(f"`{one.name}`" for one in entries if one.shadow is None)
+    return "\n\n".join(
+        (
+            "## Shadow defects",
+            "A defect that breaks the rule of a deviation nearby in another way. The tests find each one while the "
+            "deviation is known. *before*: whether it was found before the precondition of the deviation was narrowed.",
+            grid(("deviation", "shadow", "in", "before"), rows),
+            f"Without a shadow: {without}.",
+        )
+    )
 
 
 def _section(deviation: Deviation) -> str:

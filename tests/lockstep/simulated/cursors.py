@@ -177,6 +177,9 @@ class SimulatedCursors:
             consumer.held_back = [ack for ack in consumer.held_back if ack.topic != topic]
             if self._variant.lost_ack_filters_redelivery:
                 consumer.hidden |= {(topic, spot) for ack in lost for spot in self._covered(ack)}
+            if lost and self._variant.unacked_hidden_by_client:
+                mine = {(topic, spot_of(message)) for where, message in consumer.received if where == topic}
+                consumer.hidden |= set(sorted(mine - consumer.acknowledged)[:1])
 
     def _covered(self, ack: HeldBack) -> Iterable[Spot]:
         """The messages that an ack covers."""

@@ -44,6 +44,7 @@ class Dispatcher:
         self.consumers: dict[str, Consumer] = {}
         self._dispatches: dict[Key, Dispatch] = {}
         self._replayed: dict[Key, list[Position]] = {}
+        self._replay_queue: dict[Key, set[Position]] = {}
         self._keyed: dict[Key, KeyedSubscription] = {}
         self.classic: dict[str, bool] = {}
         """For topics where this was set: whether they have the classic implementation, which is then as documented."""
@@ -108,10 +109,25 @@ class Dispatcher:
             self._dispatches[key] = reference.leave(self._dispatches[key], name)
             if consumer.kind == "Key_Shared":
                 self._keyed[key].leave(name)
-            if self._variant.replay_read_outlives_consumers and consumer.kind == "Shared" and not self.on(key):
-                self._replayed[key] = sorted(where for topic, where in pending if topic == key[0])
+            if consumer.kind == "Shared":
+                self._leave_shared(key, consumer, {where for topic, where in pending if topic == key[0]})
         self._elect(consumer)
         return consumer
+
+    def _leave_shared(self, key: Key, consumer: Consumer, pending: set[Position]) -> None:
+        """What is pending goes to the replay queue, and with the last consumer the queue is cleared.
+
+        In a variant the result of a read of that queue goes to the next consumer.
+        """
+        queue = self._replay_queue.setdefault(key, set())
+        if self.on(key):
+            queue |= pending
+            return
+        if self._variant.replay_read_outlives_consumers and consumer.permits > 0:
+            self._replayed[key] = sorted(queue)
+        if self._variant.leaver_given_twice:
+            self._replayed[key] = sorted(pending)
+        queue.clear()
 
     def _elect(self, changed: Consumer) -> None:
         """Any consumer of a Failover subscription may be the active one from now on."""
@@ -123,6 +139,7 @@ class Dispatcher:
         """The broker disconnects a subscription's consumers: the wire client's are gone, pulsar-client's reconnect."""
         self._keyed.pop(key, None)
         self._replayed.pop(key, None)
+        self._replay_queue.pop(key, None)
         self._dispatches.pop(key, None)
         for name, one in self.on(key).items():
             if one.client == "wire":
@@ -165,6 +182,7 @@ class Dispatcher:
         if position in self._replayed.get(key, ()):
             self._replayed[key].remove(position)
         else:
+            self._replay_queue.get(key, set()).discard(position)
             self._dispatches[key] = reference.send(self._dispatches[key], name, position)
         return True
 
@@ -259,7 +277,12 @@ class Dispatcher:
     def _redeliver(self, key: Key, name: str, positions: list[Position] | None) -> None:
         before, keyed = self._dispatches[key], self.keyed(key)
         if keyed is None:
-            self._dispatches[key] = reference.redeliver(before, name, positions)
+            after = reference.redeliver(before, name, positions)
+            again = before.consumer(name).pending - after.consumer(name).pending
+            self._replay_queue.setdefault(key, set()).update(again)
+            self._dispatches[key] = after
+            if again and self._variant.unacked_count_lowered_by_nack:
+                self.consumers[name].undercount += 1
             return
         pending = keyed.pending_of(name)
         for position in pending:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from msgspec.structs import replace
+
 from model.cursors import reference
 from model.cursors.acked import Acked
 from model.cursors.info import PositionInfo
@@ -259,6 +261,8 @@ class Subscription:
     def unloaded(self) -> None:
         """The topic was unloaded gracefully, and loaded again."""
         self.settle()
+        if self.variant.opening_loses_ranges and self.state.ledger is CursorLedger.OPENING:
+            self.state = replace(self.state, acked=Acked(self.state.acked.mark_delete, parts=self.state.acked.parts))
         self._loaded(reference.unloaded(self.state, self.log.of_model, self.limits.stored_ranges))
 
     def killed(self) -> None:

@@ -314,7 +314,7 @@ def test_a_last_chunk_without_a_consumer_is_a_deviation_only_where_one_of_severa
     )
     sent = {position for one in consumers for position in one.holds}
     owed = [one.position for one in log if one.position not in sent]
-    assert dispatching.starved(("t", "s"), topic, Subscription(), consumers, owed).deviation == deviation
+    assert dispatching.starved(("t", "s"), topic, consumers, owed, is_stuck=False).deviation == deviation
 
 
 def test_both_hypotheses_about_a_consumer_are_kept_until_one_is_ruled_out() -> None:

@@ -217,6 +217,25 @@ def test_a_message_that_was_read_twice_is_delivered_at_most_once_more() -> None:
     assert broken(*begin, gathers(share("d")), gathers(share("d", 1, 1)), known=known) is None  # reads may be slow
 
 
+def test_a_message_that_was_not_replayed_is_not_dispatched_twice() -> None:
+    known = frozenset({SEND_IN_PROGRESS_CLEARED_EARLY})
+    begin = [*classic(A), *joins("c", "d"), gathers(share("c", 1), share("d"))]
+    news = [more(Position(1, 1), 2, B), more(Position(1, 2), 3, A)]
+    assert broken(*begin, *news, gathers(share("c", 2, 2), share("d")), known=known) == "ACK-12"
+    assert broken(*begin, *news, leaves("c"), gathers(share("d", 1, 2, 1)), known=known) is None
+    waits_again = gathers(share("d", 1, permits=5))
+    assert broken(*begin, *news[:1], leaves("c"), waits_again, waits_again, known=known) is None
+    asked = [
+        *begin,
+        *news[:1],
+        leaves("c"),
+        gathers(share("d", 1)),
+        gathers(share("d", permits=5)),
+        gathers(share("d", 1)),
+    ]
+    assert broken(*asked, known=known) == "ACK-12", "with permits it would have come"
+
+
 def test_nacked_messages_of_a_key_have_no_promised_order() -> None:
     begin = [*sent(A, A), *joins("c"), gathers(share("c", 1, 2)), fails("c", 1), fails("c", 2)]
     assert broken(*begin, gathers(share("c", 2, 1, again=True))) is None

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from model.cluster_events import ClusterCursor
 from model.deviations.replication import SNAPSHOT_NOT_AT_HIGHEST_RESPONSE
 from model.judgement import Allowed, Broken
-from tests.model.replication.test_rounds import NOBODY, taken, updated_with
-from tests.model.replication.test_small_logs import THREE, TOPIC, at, judged, with_entry
+from tests.model.replication.test_rounds import NOBODY, OF_C, of_c, taken, updated_with
+from tests.model.replication.test_small_logs import THREE, at, judged, with_entry
 
 OVERTAKEN = with_entry(THREE, "A", 7, ("A", taken(local=5)))
 """B's second response, entry 5 of A, was handled after C's, entry 6."""
@@ -35,9 +33,8 @@ def test_a_snapshot_at_the_last_response_is_right() -> None:
 
 
 def test_a_cluster_that_is_ahead_by_such_a_snapshot_is_explained_by_the_deviation() -> None:
-    topic = replace(TOPIC, acknowledged_at={}, is_settled=False)
     cursors = {"B": ClusterCursor(subscription="sub", mark_delete=at("B", 1))}
-    found = judged(updated_with(OVERTAKEN), cursors=cursors, topic=topic)
+    found = judged(updated_with(of_c(OVERTAKEN)), cursors=cursors, topic=OF_C)
     assert isinstance(found, Broken)
     assert (found.rule, found.deviation) == ("REPL-09", SNAPSHOT_NOT_AT_HIGHEST_RESPONSE)
-    assert "B has a0 as acknowledged for sub" in found.because
+    assert "B has c0 as acknowledged for sub" in found.because

@@ -1,0 +1,148 @@
+"""Shadow defects: each breaks the rule of a deviation nearby in another way, and is found although that is known.
+
+The simulated broker has the deviation and its shadow at once. Where a deviation excuses more than its cause affects,
+its shadow is not found. Shadows of small histories are in the tests of the model, and those of real brokers among the
+seeded defects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+from msgspec.structs import replace
+
+from conformance.engine.machines import Machine
+from model.deduplication.variants import Variant, named
+from model.deviations import DEVIATIONS
+from model.deviations.cursors import (
+    BATCH_INDEX_ACKS_NOT_RECOVERED,
+    BATCH_INDEX_ACKS_OVERWRITTEN,
+    FLUSH_RATE_LIMITED,
+    LOST_ACK_FILTERS_REDELIVERY,
+    NACK_BACKOFF_MISSING,
+    PARTIAL_BATCH_OFF_BACKLOG,
+    RANGE_LIMIT_IGNORED_ON_UNLOAD,
+    REPLAY_READ_OUTLIVES_CONSUMERS,
+    RESET_MISCOUNTS_BACKLOG,
+    TERMINATED_LAST_LEDGER_NOT_SKIPPED,
+    UNACKED_COUNT_LOWERED_BY_ANY_ACK,
+    UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
+)
+from model.deviations.deduplication import (
+    BATCH_WITHOUT_HIGHEST_ID,
+    OVERLAPPING_BATCH_DROPPED,
+    PUSHED_ID_IN_PRODUCER_SUCCESS,
+    SNAPSHOT_POSITION_AHEAD,
+)
+from stateful import test_cursors, test_deduplication
+from tests.lockstep.campaigns import MakePerformer, play_in_rounds
+from tests.lockstep.cursor_variants import SimulatedVariant
+from tests.lockstep.simulated.world import SimulatedPerformer
+from tests.stateful.machines import LostAcksMachine, ManyRangesMachine, OwnPolicyMachine, TerminatedMachine
+
+ACKNOWLEDGMENT, NETWORK, CLIENTS, _, KILLS = test_cursors.MACHINES
+SETTINGS, DEDUPLICATION, FAILURES, _, DEDUPLICATION_KILLS = test_deduplication.MACHINES
+LOST_ACKS = Machine(name="lost acks", factory=LostAcksMachine, decides=())
+MANY_RANGES = Machine(name="many ranges", factory=ManyRangesMachine, decides=())
+TERMINATED = Machine(name="terminated", factory=TerminatedMachine, decides=())
+OWN_POLICY = Machine(name="own policy", factory=OwnPolicyMachine, decides=())
+ROUNDS, EXAMPLES = 8, 25
+
+
+@dataclass(frozen=True)
+class Shadowed:
+    """A broker with a deviation and its shadow, the machine that finds it, and the rules that it may break."""
+
+    performer: MakePerformer
+    machine: Machine
+    rules: frozenset[str]
+
+
+def of_cursors(deviation: str, shadow: str, machine: Machine, *rules: str) -> Shadowed:
+    variant = SimulatedVariant(**{deviation.replace("-", "_"): True, shadow.replace("-", "_"): True})
+    return Shadowed(partial(SimulatedPerformer, cursors=variant), machine, frozenset(rules))
+
+
+def of_deduplication(performer: partial[SimulatedPerformer], shadow: str, machine: Machine, *rules: str) -> Shadowed:
+    (switch,) = (one for one in Variant.__struct_fields__ if getattr(named(shadow).variant, one) is True)
+    variant = replace(performer.keywords.get("variant", Variant()), **{switch: True})
+    return Shadowed(partial(performer, variant=variant), machine, frozenset(rules))
+
+
+PLAIN = partial(SimulatedPerformer)
+ACKS = ("ACK-01", "ACK-02", "ACK-03", "ACK-04", "ACK-10", "ACK-12", "ACK-13")
+SHADOWS: dict[str, dict[str, Shadowed]] = {
+    deviation: {shadow: of_cursors(deviation, shadow, machine, *rules)}
+    for deviation, shadow, machine, *rules in (
+        (RESET_MISCOUNTS_BACKLOG, "backlog-of-messages", ACKNOWLEDGMENT, "ACK-01", "ACK-04"),
+        (BATCH_INDEX_ACKS_NOT_RECOVERED, "unload-loses-ranges", ACKNOWLEDGMENT, *ACKS),
+        (BATCH_INDEX_ACKS_OVERWRITTEN, "cumulative-one-too-few", ACKNOWLEDGMENT, *ACKS),
+        (FLUSH_RATE_LIMITED, "never-flushed", KILLS, "ACK-08", "ACK-09"),
+        (LOST_ACK_FILTERS_REDELIVERY, "unacked-hidden-by-client", LOST_ACKS, "ACK-12", "SERVE-03"),
+        (NACK_BACKOFF_MISSING, "back-off-too-short", CLIENTS, "ACK-13"),
+        (RANGE_LIMIT_IGNORED_ON_UNLOAD, "unload-goes-one-further", MANY_RANGES, "ACK-10"),
+        (UNLOAD_WHILE_CURSOR_LEDGER_OPENS, "opening-loses-ranges", ACKNOWLEDGMENT, "ACK-10"),
+        (UNACKED_COUNT_LOWERED_BY_ANY_ACK, "unacked-count-lowered-by-nack", ACKNOWLEDGMENT, "SERVE-04"),
+        (PARTIAL_BATCH_OFF_BACKLOG, "backlog-of-messages", ACKNOWLEDGMENT, "ACK-01", "ACK-04"),
+        (TERMINATED_LAST_LEDGER_NOT_SKIPPED, "skips-one-too-many", TERMINATED, "ACK-04", "ACK-10"),
+        (REPLAY_READ_OUTLIVES_CONSUMERS, "leaver-given-twice", ACKNOWLEDGMENT, "ACK-12", "ACK-13", "SERVE-04"),
+    )
+} | {
+    OVERLAPPING_BATCH_DROPPED: {
+        "unknown-stored": of_deduplication(
+            partial(PLAIN, variant=Variant(overlapping_batch_dropped=True)),
+            "unknown-stored",
+            DEDUPLICATION,
+            *("DEDUP-03", "DEDUP-04", "DEDUP-09"),
+        )
+    },
+    PUSHED_ID_IN_PRODUCER_SUCCESS: {
+        "no-reset-after-failure": of_deduplication(
+            partial(PLAIN, variant=Variant(pushed_id_in_producer_success=True)),
+            "no-reset-after-failure",
+            FAILURES,
+            *("DEDUP-06", "DEDUP-09"),
+        )
+    },
+    BATCH_WITHOUT_HIGHEST_ID: {
+        "strict-less-than": of_deduplication(
+            partial(PLAIN, ends_of_batches=False), "strict-less-than", OWN_POLICY, "DEDUP-03", "DEDUP-09"
+        )
+    },
+    SNAPSHOT_POSITION_AHEAD: {
+        "replay-skips-one": of_deduplication(
+            partial(PLAIN, variant=Variant(snapshot_position_ahead=True)),
+            "replay-skips-one",
+            DEDUPLICATION_KILLS,
+            *("DEDUP-12", "DEDUP-09"),
+        )
+    },
+}
+"""By deviation, its shadow by name."""
+
+
+@pytest.mark.parametrize(("deviation", "shadow"), [(one, name) for one, shadows in SHADOWS.items() for name in shadows])
+def test_a_shadow_is_found_while_its_deviation_is_known(deviation: str, shadow: str) -> None:
+    one = SHADOWS[deviation][shadow]
+    campaign = play_in_rounds(
+        one.machine,
+        one.performer,
+        rounds=ROUNDS,
+        examples=EXAMPLES,
+        known=frozenset(DEVIATIONS),
+        until=lambda campaign: bool(campaign.found),
+    )
+    found, *_ = campaign.found
+    assert found.violation.deviation is None
+    assert found.violation.rule in one.rules, found.violation.because
+
+
+def test_every_entry_of_a_deviation_names_the_shadow_that_is_tried_here() -> None:
+    of_brokers = {
+        name: one.shadow.name
+        for name, one in DEVIATIONS.items()
+        if one.shadow is not None and one.shadow.by == "simulated broker"
+    }
+    assert of_brokers == {name: next(iter(shadows)) for name, shadows in SHADOWS.items()}
