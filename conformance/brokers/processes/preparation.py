@@ -14,6 +14,7 @@ import logging
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -157,8 +158,7 @@ class Preparation:
                 processes.await_bookie()
                 processes.await_broker()
                 _publish(f"pulsar://{HOST}:{processes.ports.broker.service}")
-                for role in (BROKER, BOOKIE, ZOOKEEPER):
-                    processes.end(role, signal.SIGTERM, deadline_s=_DEADLINE_S)
+                _end(processes)
         except HarnessError as harness_error:
             _log.warning("No class-data archives of %s: %s", self._release.version, harness_error)
             (folder / _FAILED).write_text(str(harness_error), "utf-8")
@@ -176,6 +176,20 @@ class Preparation:
             yield processes
         finally:
             processes.close()
+
+
+def _end(processes: Processes) -> None:
+    """Have all processes write their archives side by side: each ends as soon as nobody needs it any more."""
+    for role in (BROKER, BOOKIE):
+        processes.running(role).send_signal(signal.SIGTERM)
+        wait_until(partial(_is_gone, processes, role), _DEADLINE_S)
+    processes.running(ZOOKEEPER).send_signal(signal.SIGTERM)
+    for role in ROLES:
+        processes.await_end(role, deadline_s=_DEADLINE_S)
+
+
+def _is_gone(processes: Processes, role: str) -> bool:
+    return not processes.is_registered(role)
 
 
 def _publish(service_url: str) -> None:

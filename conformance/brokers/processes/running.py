@@ -119,8 +119,7 @@ class Processes:
 
     def await_bookie(self) -> None:
         """Wait until it is registered."""
-        path = registration(self.ports.bookie)
-        self._await("registered", BOOKIE, lambda: path in self.store.registrations())
+        self._await("registered", BOOKIE, lambda: self.is_registered(BOOKIE))
         self._require_listening(BOOKIE, self.ports.bookie)
 
     def start_broker(self, settings: Mapping[str, str]) -> None:
@@ -142,10 +141,20 @@ class Processes:
 
         self._await("ready", BROKER, is_ready)
 
-    def end(self, role: str, number: signal.Signals, *, deadline_s: float = _END_DEADLINE_S) -> None:
+    def end(self, role: str, number: signal.Signals) -> None:
         """Send one of them a signal, and wait until it has ended."""
-        process = self.running(role)
-        process.send_signal(number)
+        self.running(role).send_signal(number)
+        self.await_end(role)
+
+    def is_registered(self, role: str) -> bool:
+        """Whether a bookie or a broker is registered in ZooKeeper."""
+        ports = self.ports
+        paths = {BOOKIE: registration(ports.bookie), BROKER: ports.broker.registration}
+        return paths[role] in self.store.registrations()
+
+    def await_end(self, role: str, *, deadline_s: float = _END_DEADLINE_S) -> None:
+        """Wait until one of them has ended."""
+        process = self._processes[role]
         if not wait_until(lambda: process.exit_status() is not None, deadline_s, pause_s=_POLL_S):
             raise HarnessError(f"The {role} of {self._name} did not end within {deadline_s:g} s. {self._said(process)}")
 
