@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from conformance.brokers.deployment import DeploymentBroker
+from conformance.brokers.deployment import Deployment, DeploymentBroker
 from conformance.brokers.external import ExternalBroker
 from conformance.brokers.interface import Addresses, Broker
 from conformance.brokers.release import Release, fetched_release, release_at
@@ -95,8 +95,9 @@ def parse_broker(
             "already, which is named by its addresses."
         )
     if (release := _release(text)) is not None:
-        kind = StandaloneBroker if text.startswith(_STANDALONE) else DeploymentBroker
-        return kind(release, name=text, settings=settings, base=base, with_agent=with_agent)
+        if text.startswith(_STANDALONE):
+            return StandaloneBroker(release, name=text, settings=settings, base=base, with_agent=with_agent)
+        return Deployment(release, name=text, settings=settings, base=base, with_agent=with_agent).brokers[0]
     match text.partition(":"):
         case "container", _, image if image:
             from conformance.brokers.container import ContainerBroker  # slow to import, and seldom needed
@@ -121,7 +122,7 @@ def obtain_broker(text: str, security: Security) -> None:
     if isinstance(broker, ExternalBroker):
         broker.start()
     elif isinstance(broker, DeploymentBroker):
-        broker.prepare()
+        broker.deployment.prepare()
 
 
 def _external(text: str, security: Security) -> ExternalBroker | None:

@@ -135,7 +135,7 @@ def traces() -> Traces:
 
 def configuration_of_bookie() -> dict[str, str]:
     """What the bookie of the deployment that was started last was given, as it reads it: of a name, the first value."""
-    (file,) = traces().folder.glob("bookie-*.conf")
+    (file,) = traces().folder.glob("bookie.conf")
     lines = [line.partition("=") for line in reversed(file.read_text().splitlines()) if not line.startswith("#")]
     return {name.strip(): value.strip() for name, _, value in lines}
 

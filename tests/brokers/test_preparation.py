@@ -5,14 +5,15 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from conformance.brokers.launching.jvm import QUICK_START
 from conformance.brokers.obtaining.cache import ENVIRONMENT_VARIABLE
 from conformance.brokers.obtaining.java import Java, find_java
+from conformance.brokers.processes.member import Kind
 from conformance.brokers.processes.preparation import Preparation
-from conformance.brokers.processes.running import ROLES
 from conformance.brokers.release import Release
 from conformance.harness_error import HarnessError
 
@@ -36,7 +37,7 @@ def test_archives_that_cannot_be_made_are_optional_and_not_tried_again(
     release: Release, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(2):
-        assert [Preparation(release, find_java()).archive(role) for role in ROLES] == [(), (), ()]
+        assert [Preparation(release, find_java()).archive(role) for role in get_args(Kind)] == [(), (), ()]
     assert [record.levelname for record in caplog.records if "No class-data archives" in record.message] == ["WARNING"]
     assert list((tmp_path / "cache" / "runs").iterdir()) == []
 

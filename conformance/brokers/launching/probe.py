@@ -11,6 +11,7 @@ import re
 import urllib3
 
 _ANSWER_DEADLINE_S = 2.0
+_REDIRECTS = 3
 _VERSION = re.compile(r"\d+\.\d+\.\S+")
 _TOPIC = "persistent/public/default/is-it-ready"
 """Looked up, never created: a look-up only finds the broker that would own it."""
@@ -21,7 +22,9 @@ class Probe:
 
     def __init__(self, admin_url: str) -> None:
         self._admin_url = admin_url
-        self._http = urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(total=_ANSWER_DEADLINE_S))
+        # One of several brokers may send a look-up on to another one.
+        retries = urllib3.Retry(total=_REDIRECTS, connect=0, read=0, other=0, raise_on_redirect=False)
+        self._http = urllib3.PoolManager(retries=retries, timeout=urllib3.Timeout(total=_ANSWER_DEADLINE_S))
 
     def version(self) -> str | None:
         """Return the release that the broker reports, e.g. ``4.0.8``; the oldest (2.6, say) report none."""
@@ -34,6 +37,12 @@ class Probe:
         answer = self._get("/admin/v2/clusters")
         names: list[str] | None = None if answer is None else json.loads(answer)
         return names
+
+    def owner(self, topic: str) -> str | None:
+        """Return the address, ``pulsar://host:port``, of the broker that owns a topic: ``persistent://t/n/topic``."""
+        answer = self._get(f"/lookup/v2/topic/{topic.replace('://', '/')}")
+        found: str | None = None if answer is None else json.loads(answer).get("brokerUrl")
+        return found
 
     def is_ready(self) -> bool:
         """Whether a topic look-up answers and the namespace ``public/default`` exists; the first comes earlier."""

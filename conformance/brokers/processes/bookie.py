@@ -3,38 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 from conformance.brokers.launching.configuration import configured
 from conformance.brokers.launching.jvm import Program
 from conformance.brokers.launching.ports import HOST
-from conformance.brokers.processes.zookeeper import BOOKIES
-from conformance.brokers.release import Release
+from conformance.brokers.processes.member import Member, Site
+from conformance.brokers.processes.zookeeper import BOOKIES, ZooKeeperProcess
 from conformance.brokers.settings.deployment import BOOKIE
 
+_MAIN: Final = "org.apache.bookkeeper.server.Main"
 _MEMORY: Final = ("-Xms32m", "-Xmx128m", "-XX:MaxDirectMemorySize=128m")
 
 
-def bookie_program(
-    release: Release, folder: Path, *, port: int, zookeeper: int, settings: Mapping[str, str]
-) -> Program:
-    """Return the program, after its configuration was written into the run folder; ``settings`` are on top."""
-    data = folder / "data" / f"bookie-{port}"
-    place = {
-        "bookiePort": str(port),
-        "advertisedAddress": HOST,
-        "zkServers": f"{HOST}:{zookeeper}",
-        "zkLedgersRootPath": "/ledgers",
-        "journalDirectory": f"{data}/journal",
-        "ledgerDirectories": f"{data}/ledgers",
-    }
-    needed = {name: setting.value for name, setting in BOOKIE.items()}
-    file = folder / f"bookie-{port}.conf"
-    file.write_text(configured(release.shipped("bookkeeper.conf"), {**needed, **settings, **place}), "utf-8")
-    return Program(main="org.apache.bookkeeper.server.Main", arguments=["--conf", str(file)], memory=_MEMORY)
+class BookieProcess(Member):
+    """A bookie of a deployment, the first or a further one."""
 
+    def __init__(self, site: Site, number: int, *, port: int, zookeeper: ZooKeeperProcess) -> None:
+        super().__init__(site, "bookie", number)
+        self.port: Final = port
+        self._zookeeper: Final = zookeeper
 
-def registration(port: int) -> str:
-    """Return where a bookie is registered in ZooKeeper, by its port."""
-    return f"{BOOKIES}{HOST}:{port}"
+    @property
+    def registration(self) -> str:
+        """Where it is registered in ZooKeeper."""
+        return f"{BOOKIES}{HOST}:{self.port}"
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether it is."""
+        return self.registration in self._zookeeper.store.registrations()
+
+    def start(self, settings: Mapping[str, str]) -> None:
+        """Start it with these settings on top of its own; :meth:`await_ready` waits until it is registered.
+
+        If it was killed, its earlier registration is removed first, as its session would do in the end.
+        """
+        folder = self.site.run.path
+        data = folder / "data" / self.name
+        place = {
+            "bookiePort": str(self.port),
+            "advertisedAddress": HOST,
+            "zkServers": f"{HOST}:{self._zookeeper.port}",
+            "zkLedgersRootPath": "/ledgers",
+            "journalDirectory": f"{data}/journal",
+            "ledgerDirectories": f"{data}/ledgers",
+        }
+        needed = {name: setting.value for name, setting in BOOKIE.items()}
+        file = folder / f"{self.name}.conf"
+        shipped = self.site.release.shipped("bookkeeper.conf")
+        file.write_text(configured(shipped, {**needed, **settings, **place}), "utf-8")
+        self._zookeeper.store.end_session(self.registration)
+        self._start(Program(main=_MAIN, arguments=["--conf", str(file)], memory=_MEMORY))
+
+    def await_ready(self) -> None:
+        """Wait until it is registered."""
+        self._await("registered", lambda: self.is_registered)
+        self._require_listening(self.port)

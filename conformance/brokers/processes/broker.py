@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
+from conformance.brokers.launching.agent import load_agent
 from conformance.brokers.launching.configuration import configured
 from conformance.brokers.launching.jvm import Program
 from conformance.brokers.launching.listener import listener_settings
 from conformance.brokers.launching.ports import HOST
-from conformance.brokers.processes.zookeeper import BROKERS
-from conformance.brokers.release import Release
+from conformance.brokers.launching.probe import Probe
+from conformance.brokers.processes.member import Member, Site
+from conformance.brokers.processes.zookeeper import BROKERS, ZooKeeperProcess
 from conformance.brokers.settings.deployment import of_broker
 from conformance.brokers.settings.known import known_settings
 
 SHIPPED: Final = "broker.conf"
 """The release's configuration file for a broker."""
 
+_MAIN: Final = "org.apache.pulsar.PulsarBrokerStarter"
 _MEMORY: Final = ("-Xms64m", "-Xmx512m", "-XX:MaxDirectMemorySize=256m")
 _STORES: Final = ("zookeeperServers", "configurationStoreServers")
 _STORE_URLS: Final = ("metadataStoreUrl", "configurationMetadataStoreUrl")
@@ -33,37 +35,70 @@ class BrokerPorts:
     agent: int
     proxy: int
 
+
+class BrokerProcess(Member):
+    """A broker of a deployment, the first or a further one."""
+
+    def __init__(self, site: Site, number: int, *, ports: BrokerPorts, zookeeper: ZooKeeperProcess) -> None:
+        super().__init__(site, "broker", number)
+        self.ports: Final = ports
+        self.probe: Final = Probe(f"http://{HOST}:{ports.admin}")
+        self._zookeeper: Final = zookeeper
+        self._has_agent: int | None = None
+
     @property
     def registration(self) -> str:
-        """Where the broker is registered in ZooKeeper."""
-        return f"{BROKERS}{HOST}:{self.admin}"
+        """Where it is registered in ZooKeeper."""
+        return f"{BROKERS}{HOST}:{self.ports.admin}"
 
+    @property
+    def is_registered(self) -> bool:
+        """Whether it is."""
+        return self.registration in self._zookeeper.store.registrations()
 
-def broker_settings(
-    release: Release, ports: BrokerPorts, *, cluster: str, zookeeper: int, bookies: int, settings: Mapping[str, str]
-) -> dict[str, str]:
-    """Return all that is set in ``broker.conf``; ``settings`` are on top, which the release must have."""
-    known = known_settings(release.folder).broker
-    needed = {name: setting.value for name, setting in of_broker(bookies).items()}
-    store = f"{HOST}:{zookeeper}"
-    place = {
-        "clusterName": cluster,
-        **dict.fromkeys(_STORES, store),
-        **dict.fromkeys(_STORE_URLS, f"zk:{store}"),
-        "bindAddress": HOST,
-        "advertisedAddress": HOST,
-        "brokerServicePort": str(ports.service),
-        "webServicePort": str(ports.admin),
-    }
-    listeners = listener_settings(
-        release.shipped(SHIPPED), host=HOST, service_port=ports.service, proxy_port=ports.proxy
-    )
-    ours = {name: value for name, value in {**needed, **place}.items() if name in known}
-    return {**ours, **listeners, **settings}
+    def end_session(self) -> bool:
+        """Have its session in ZooKeeper expire now, with all that it has registered; whether it had one."""
+        return self._zookeeper.store.end_session(self.registration)
 
+    def start(self, settings: Mapping[str, str], *, cluster: str, brokers: int = 1, bookies: int = 1) -> None:
+        """Start it; :meth:`await_ready` waits until it is ready. ``settings`` are on top, which the release must have.
 
-def broker_program(release: Release, folder: Path, settings: Mapping[str, str]) -> Program:
-    """Return the program, after its configuration was written into the run folder."""
-    file = folder / SHIPPED
-    file.write_text(configured(release.shipped(SHIPPED), settings), "utf-8")
-    return Program(main="org.apache.pulsar.PulsarBrokerStarter", arguments=["--broker-conf", str(file)], memory=_MEMORY)
+        What a broker that was killed has registered is removed first, as its session would do in the end.
+        """
+        release = self.site.release
+        known = known_settings(release.folder).broker
+        needed = {name: setting.value for name, setting in of_broker(brokers=brokers, bookies=bookies).items()}
+        store = f"{HOST}:{self._zookeeper.port}"
+        place = {
+            "clusterName": cluster,
+            **dict.fromkeys(_STORES, store),
+            **dict.fromkeys(_STORE_URLS, f"zk:{store}"),
+            "bindAddress": HOST,
+            "advertisedAddress": HOST,
+            "brokerServicePort": str(self.ports.service),
+            "webServicePort": str(self.ports.admin),
+        }
+        shipped = release.shipped(SHIPPED)
+        listeners = listener_settings(shipped, host=HOST, service_port=self.ports.service, proxy_port=self.ports.proxy)
+        ours = {name: value for name, value in {**needed, **place}.items() if name in known}
+        file = self.site.run.path / f"{self.name}.conf"
+        file.write_text(configured(shipped, {**ours, **listeners, **settings}), "utf-8")
+        self.end_session()
+        self._start(Program(main=_MAIN, arguments=["--broker-conf", str(file)], memory=_MEMORY))
+
+    def await_ready(self) -> None:
+        """Wait until it answers a look-up, and ``public/default`` exists."""
+        ours = {self.ports.service, self.ports.admin}
+
+        def is_ready() -> bool:
+            # Nobody else is taken for it: it is asked once it is its own process that listens.
+            return self.process.listening_ports() >= ours and self.probe.is_ready()
+
+        self._await("ready", is_ready)
+
+    def load_agent(self) -> None:
+        """Have the agent in its process, which may run without it until then."""
+        pid = self.require_running().pid()
+        if pid is not None and pid != self._has_agent:
+            load_agent(pid, self.site.run.path, self.send_signal, address=HOST, port=self.ports.agent)
+            self._has_agent = pid

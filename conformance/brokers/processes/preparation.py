@@ -26,9 +26,10 @@ from conformance.brokers.launching.ports import HOST
 from conformance.brokers.launching.runs import GuardedProcess
 from conformance.brokers.obtaining.cache import cache_folder, sole_maker
 from conformance.brokers.obtaining.java import Java
-from conformance.brokers.processes.broker import broker_settings
-from conformance.brokers.processes.running import BOOKIE, BROKER, ROLES, ZOOKEEPER, Processes
-from conformance.brokers.processes.zookeeper import data_folder
+from conformance.brokers.processes.bookie import BookieProcess
+from conformance.brokers.processes.broker import BrokerProcess
+from conformance.brokers.processes.member import Kind
+from conformance.brokers.processes.members import Members
 from conformance.brokers.release import Release
 from conformance.clients.outcomes import Receipt
 from conformance.clients.wire.client import WireClient
@@ -57,7 +58,7 @@ class Preparation:
     def __init__(self, release: Release, java: Java) -> None:
         """Nothing is made yet."""
         self._release = release
-        self._java = java
+        self.java = java
         of_release = _digest(str(release.folder), str(java.executable))
         jars = sorted(
             (jar.name, jar.stat().st_size, jar.stat().st_mtime_ns) for jar in release.folder.glob("lib/*.jar")
@@ -88,9 +89,9 @@ class Preparation:
                     (workshop / "made").replace(made)
         return made
 
-    def archive(self, role: str) -> Sequence[str]:
+    def archive(self, kind: Kind) -> Sequence[str]:
         """Return the options of Java with which a process uses its archive, made first where there is none yet."""
-        file = self._archives() / _file(role)
+        file = self._archives() / _file(kind)
         return (f"-XX:SharedArchiveFile={file}",) if file.is_file() else ()
 
     def _archives(self) -> Path:
@@ -101,7 +102,7 @@ class Preparation:
                     self._remove_others()
                     recorded = workshop / "made"
                     recorded.mkdir()
-                    if self._java.major >= _ARCHIVES_SINCE:
+                    if self.java.major >= _ARCHIVES_SINCE:
                         self._record(recorded)
                     recorded.replace(made)
         return made
@@ -117,21 +118,21 @@ class Preparation:
                 shutil.rmtree(origin.parent, ignore_errors=True)
 
     def _set_up(self, cluster: str, made: Path) -> None:
-        with self._processes(lambda _: ()) as processes:
-            processes.start_zookeeper()
-            store = f"{HOST}:{processes.ports.zookeeper}"
+        with self._members(lambda _: ()) as members:
+            members.zookeeper.start()
+            store = f"{HOST}:{members.zookeeper.port}"
             flags = {"--cluster": cluster, **_NOWHERE, **self._store_flags(store)}
             program = Program(main=_SETUP, arguments=[word for pair in flags.items() for word in pair], memory=())
-            tool = GuardedProcess(processes.run, "setup")
-            tool.start(java_command(self._release, self._java, processes.run.path, program))
+            tool = GuardedProcess(members.run, "setup")
+            tool.start(java_command(self._release, self.java, members.run.path, program))
             wait_until(lambda: tool.exit_status() is not None, _DEADLINE_S)
             if tool.exit_status() != 0:
                 raise HarnessError(
                     f"The metadata of a cluster of {self._release.version} could not be set up: the release's tool "
                     f"ended with status {tool.exit_status()}. The end of its output:\n{tool.last_lines(20)}"
                 )
-            processes.end(ZOOKEEPER, signal.SIGTERM)
-            shutil.copytree(data_folder(processes.run.path), made)
+            members.zookeeper.end(signal.SIGTERM)
+            shutil.copytree(members.zookeeper.data, made)
 
     def _store_flags(self, store: str) -> Mapping[str, str]:
         """Return the tool's options for the address of the metadata store, which newer releases call otherwise."""
@@ -143,53 +144,47 @@ class Preparation:
         """Have each process of a deployment write an archive of the classes that it has loaded, at its end."""
         Console(stderr=True).print(f"Preparing quick starts of Pulsar {self._release.version}, once", highlight=False)
         try:
-            with self._processes(lambda role: (f"-XX:ArchiveClassesAtExit={folder / _file(role)}",)) as processes:
-                settings = broker_settings(
-                    self._release,
-                    processes.ports.broker,
-                    cluster=FIRST_CLUSTER,
-                    zookeeper=processes.ports.zookeeper,
-                    bookies=1,
-                    settings={},
-                )
-                processes.start_zookeeper(self.metadata(FIRST_CLUSTER))
-                processes.start_bookie({})
-                processes.start_broker(settings)
-                processes.await_bookie()
-                processes.await_broker()
-                _publish(f"pulsar://{HOST}:{processes.ports.broker.service}")
-                _end(processes)
+            with self._members(lambda kind: (f"-XX:ArchiveClassesAtExit={folder / _file(kind)}",)) as members:
+                (bookie,), (broker,) = members.bookies, members.brokers
+                members.zookeeper.start(self.metadata(FIRST_CLUSTER))
+                bookie.start({})
+                broker.start({}, cluster=FIRST_CLUSTER)
+                bookie.await_ready()
+                broker.await_ready()
+                _publish(f"pulsar://{HOST}:{broker.ports.service}")
+                _end(members)
         except HarnessError as harness_error:
             _log.warning("No class-data archives of %s: %s", self._release.version, harness_error)
             (folder / _FAILED).write_text(str(harness_error), "utf-8")
 
     @contextlib.contextmanager
-    def _processes(self, options: Callable[[str], Sequence[str]]) -> Iterator[Processes]:
-        processes = Processes(
+    def _members(self, options: Callable[[Kind], Sequence[str]]) -> Iterator[Members]:
+        members = Members(
             self._release,
-            self._java,
+            self.java,
             name=self._release.version,
-            options=lambda role: (*ATTACHABLE, *options(role)),
+            options=lambda kind: (*ATTACHABLE, *options(kind)),
             deadline_s=_DEADLINE_S,
         )
         try:
-            yield processes
+            yield members
         finally:
-            processes.close()
+            members.close()
 
 
-def _end(processes: Processes) -> None:
+def _end(members: Members) -> None:
     """Have all processes write their archives side by side: each ends as soon as nobody needs it any more."""
-    for role in (BROKER, BOOKIE):
-        processes.running(role).send_signal(signal.SIGTERM)
-        wait_until(partial(_is_gone, processes, role), _DEADLINE_S)
-    processes.running(ZOOKEEPER).send_signal(signal.SIGTERM)
-    for role in ROLES:
-        processes.await_end(role, deadline_s=_DEADLINE_S)
+    ending: tuple[BookieProcess | BrokerProcess, ...] = (*members.brokers, *members.bookies)
+    for member in ending:
+        member.send_signal(signal.SIGTERM)
+        wait_until(partial(_is_gone, member), _DEADLINE_S)
+    members.zookeeper.send_signal(signal.SIGTERM)
+    for ended in members.all:
+        ended.await_end(_DEADLINE_S)
 
 
-def _is_gone(processes: Processes, role: str) -> bool:
-    return not processes.is_registered(role)
+def _is_gone(member: BookieProcess | BrokerProcess) -> bool:
+    return not member.is_registered
 
 
 def _publish(service_url: str) -> None:
@@ -204,9 +199,8 @@ def _publish(service_url: str) -> None:
         client.abort()
 
 
-def _file(role: str) -> str:
-    assert role in ROLES
-    return f"{role}.jsa"
+def _file(kind: Kind) -> str:
+    return f"{kind}.jsa"
 
 
 def _digest(*parts: str) -> str:

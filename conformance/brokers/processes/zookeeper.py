@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shutil
 import socket
 import struct
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from typing import Final
 
 from conformance.brokers.launching.jvm import Program
 from conformance.brokers.launching.ports import HOST
+from conformance.brokers.processes.member import Member, Site
 from conformance.harness_error import HarnessError
 
 BROKERS: Final = "/loadbalance/brokers/"
@@ -36,6 +38,7 @@ maxClientCnxns=0
 preAllocSize=1024
 """
 
+_MAIN: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _MEMORY: Final = ("-Xmx128m", "-Dzookeeper.forceSync=no")
 _ANSWER_TIMEOUT_S: Final = 5.0
 _SESSION: Final = re.compile(r"(0x[0-9a-f]+):")
@@ -44,16 +47,28 @@ _PASSWORD_BYTES: Final = 16
 _CLOSE_SESSION: Final = -11
 
 
-def zookeeper_program(folder: Path, *, port: int) -> Program:
-    """Return the program, after its configuration was written into the run folder."""
-    file = folder / "zookeeper.cfg"
-    file.write_text(_CONFIGURATION.format(data=data_folder(folder), port=port, host=HOST), "utf-8")
-    return Program(main="org.apache.zookeeper.server.quorum.QuorumPeerMain", arguments=[str(file)], memory=_MEMORY)
+class ZooKeeperProcess(Member):
+    """The ZooKeeper of a deployment."""
 
+    def __init__(self, site: Site, *, port: int) -> None:
+        super().__init__(site, "zookeeper")
+        self.port: Final = port
+        self.store: Final = ZooKeeper(port)
 
-def data_folder(folder: Path) -> Path:
-    """Return where the ZooKeeper of a run folder keeps what it stores."""
-    return folder / "data" / "zookeeper"
+    @property
+    def data(self) -> Path:
+        """Where it keeps what it stores."""
+        return self.site.run.path / "data" / "zookeeper"
+
+    def start(self, template: Path | None = None) -> None:
+        """Start it, on a copy of what is stored in a folder or on what it has, and wait until it serves clients."""
+        if template is not None:
+            shutil.copytree(template, self.data)
+        file = self.site.run.path / "zookeeper.cfg"
+        file.write_text(_CONFIGURATION.format(data=self.data, port=self.port, host=HOST), "utf-8")
+        self._start(Program(main=_MAIN, arguments=[str(file)], memory=_MEMORY))
+        self._await("ready", self.store.answers)
+        self._require_listening(self.port)
 
 
 class ZooKeeper:

@@ -14,16 +14,24 @@ from conformance.brokers.settings import Setting
 _NULL_STATS: Final = "org.apache.bookkeeper.stats.NullStatsProvider"
 
 
-def of_broker(bookies: int) -> Mapping[str, Setting]:
-    """Return what is set in ``broker.conf``, as far as a release has it."""
+def of_broker(*, brokers: int = 1, bookies: int = 1) -> Mapping[str, Setting]:
+    """Return what is set in ``broker.conf`` of each of so many brokers, as far as a release has it."""
+    alone = {
+        "loadBalancerEnabled": Setting("false", "no topic is unloaded, and no bundle split, unless an example asks"),
+        "isRunningStandalone": Setting("true", "clients stay at the address that they came to, a proxy's too"),
+    }
+    several = {
+        "loadBalancerSheddingEnabled": Setting("false", "no topic is unloaded unless an example asks"),
+        "loadBalancerAutoBundleSplitEnabled": Setting("false", "no bundle is split"),
+        "defaultNumberOfNamespaceBundles": Setting("1", "one broker owns all topics of a namespace"),
+    }
     copies = Setting(str(min(bookies, 2)), "as shipped, but no more than there are bookies")
     return {
         "managedLedgerDefaultEnsembleSize": copies,
         "managedLedgerDefaultWriteQuorum": copies,
         "managedLedgerDefaultAckQuorum": copies,
-        "loadBalancerEnabled": Setting("false", "no topic is unloaded, and no bundle split, unless an example asks"),
         "loadBalancerOverrideBrokerNicSpeedGbps": Setting("1", "some releases do not start on a machine without it"),
-        "isRunningStandalone": Setting("true", "clients stay at the address that they came to, a proxy's too"),
+        **(alone if brokers == 1 else several),
     }
 
 

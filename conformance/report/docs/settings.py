@@ -16,7 +16,7 @@ _TABLES: Mapping[str, Mapping[str, Setting]] = {
     "For the machines": MACHINES,
 }
 _DEPLOYMENT: Mapping[str, Mapping[str, Setting]] = {
-    "Needed by a deployment with one bookie, in broker.conf": of_broker(bookies=1),
+    "Needed by a deployment with one bookie, in broker.conf": of_broker(),
     "Needed by a deployment, in bookkeeper.conf": BOOKIE,
 }
 

@@ -1,0 +1,103 @@
+"""One process of a deployment in a run folder: it starts, freezes and ends by itself, and says why it is not there."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from conformance.brokers.launching.jvm import Program, java_command
+from conformance.brokers.launching.runs import GuardedProcess, RunFolder
+from conformance.brokers.obtaining.java import Java
+from conformance.brokers.release import Release
+from conformance.harness_error import HarnessError
+from conformance.wait import wait_until
+
+Kind = Literal["zookeeper", "bookie", "broker"]
+
+_END_DEADLINE_S: Final = 60.0
+_POLL_S: Final = 0.01
+_EXCERPT_LINES: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """What the processes of one deployment share: their release and folder, the deployment's name for errors, and
+    further options of Java for each kind.
+    """
+
+    release: Release
+    java: Java
+    run: RunFolder
+    name: str
+    options: Callable[[Kind], Sequence[str]]
+    deadline_s: float = 120.0
+    """How long each may take to be ready."""
+
+
+class Member:
+    """One of the processes, not started yet.
+
+    Every method raises :class:`~conformance.harness_error.HarnessError` where the process does not do as asked within
+    its deadline, with the end of its log.
+    """
+
+    def __init__(self, site: Site, kind: Kind, number: int = 1) -> None:
+        self.site: Final = site
+        self.kind: Final[Kind] = kind
+        self.name: Final = kind if number == 1 else f"{kind}-{number}"
+        self.process: Final = GuardedProcess(site.run, self.name)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and has not ended; one that is frozen runs."""
+        return self.process.pid() is not None and self.process.exit_status() is None
+
+    def require_running(self) -> GuardedProcess:
+        """Return its process. HarnessError if that does not run."""
+        if self.process.pid() is None:
+            raise HarnessError(f"The {self.name} of {self.site.name} has not been started.")
+        status = self.process.exit_status()
+        if status is not None:
+            whole = f"The broker {self.site.name}" if self.name == "broker" else self._title
+            raise HarnessError(f"{whole} is not running, it ended with status {status}. {self._said()}")
+        return self.process
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal to it, which must run."""
+        self.require_running().send_signal(number)
+
+    def end(self, number: signal.Signals) -> None:
+        """Send it a signal, and wait until it has ended."""
+        self.send_signal(number)
+        self.await_end()
+
+    def await_end(self, deadline_s: float = _END_DEADLINE_S) -> None:
+        """Wait until it has ended."""
+        if not wait_until(lambda: not self.is_running, deadline_s, pause_s=_POLL_S):
+            raise HarnessError(f"{self._title} did not end within {deadline_s:g} s. {self._said()}")
+
+    def _start(self, program: Program) -> None:
+        site = self.site
+        options = site.options(self.kind)
+        self.process.start(java_command(site.release, site.java, site.run.path, program, options=options))
+
+    def _await(self, what: str, condition: Callable[[], bool]) -> None:
+        def is_done() -> bool:
+            self.require_running()
+            return condition()
+
+        if not wait_until(is_done, self.site.deadline_s, pause_s=_POLL_S):
+            raise HarnessError(f"{self._title} was not {what} within {self.site.deadline_s:g} s. {self._said()}")
+
+    def _require_listening(self, port: int) -> None:
+        if port not in self.process.listening_ports():
+            raise HarnessError(f"{self._title} does not listen on its port {port}. {self._said()}")
+
+    @property
+    def _title(self) -> str:
+        return f"The {self.name} of the broker {self.site.name}"
+
+    def _said(self) -> str:
+        return f"The end of its log:\n{self.process.last_lines(_EXCERPT_LINES)}"

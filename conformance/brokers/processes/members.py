@@ -1,0 +1,61 @@
+"""All processes of a deployment: one ZooKeeper, and bookies and brokers on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from conformance.brokers.launching.ports import free_ports
+from conformance.brokers.launching.runs import RunFolder
+from conformance.brokers.obtaining.java import Java
+from conformance.brokers.processes.bookie import BookieProcess
+from conformance.brokers.processes.broker import BrokerPorts, BrokerProcess
+from conformance.brokers.processes.member import Kind, Member, Site
+from conformance.brokers.processes.zookeeper import ZooKeeperProcess
+from conformance.brokers.release import Release
+
+_PORTS_OF_BROKER: Final = 4
+
+
+class Members:
+    """One ZooKeeper, so many bookies and so many brokers, on ports of their own; none of them is started yet.
+
+    ``name`` is the deployment's, for errors; ``options`` gives further options of Java for each kind of process.
+    """
+
+    def __init__(
+        self,
+        release: Release,
+        java: Java,
+        *,
+        name: str,
+        options: Callable[[Kind], Sequence[str]],
+        brokers: int = 1,
+        bookies: int = 1,
+        deadline_s: float = 120.0,
+    ) -> None:
+        """Raises :class:`~conformance.harness_error.HarnessError` if there are no free ports."""
+        ports = iter(free_ports(1 + bookies + _PORTS_OF_BROKER * brokers))
+        self.run: Final = RunFolder()
+        site = Site(release=release, java=java, run=self.run, name=name, options=options, deadline_s=deadline_s)
+        zookeeper = self.zookeeper = ZooKeeperProcess(site, port=next(ports))
+        self.bookies: Final = tuple(
+            BookieProcess(site, 1 + number, port=next(ports), zookeeper=zookeeper) for number in range(bookies)
+        )
+        self.brokers: Final = tuple(
+            BrokerProcess(site, 1 + number, ports=_broker_ports(ports), zookeeper=zookeeper)
+            for number in range(brokers)
+        )
+
+    @property
+    def all(self) -> tuple[Member, ...]:
+        """All of them, in the order in which they need each other."""
+        return (self.zookeeper, *self.bookies, *self.brokers)
+
+    def close(self) -> None:
+        """End all of them with SIGKILL and remove the run folder. Safe to call twice."""
+        self.run.close()
+
+
+def _broker_ports(ports: Iterator[int]) -> BrokerPorts:
+    return BrokerPorts(service=next(ports), admin=next(ports), agent=next(ports), proxy=next(ports))

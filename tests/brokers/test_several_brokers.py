@@ -1,0 +1,136 @@
+"""Tests of a deployment of two brokers and three bookies: takeovers, frozen owners, lost bookies, other ZooKeepers."""
+
+from __future__ import annotations
+
+import signal
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from conformance.brokers.deployment import Deployment, DeploymentBroker
+from conformance.brokers.select import parse_broker
+from conformance.clients.outcomes import Receipt
+from conformance.clients.wire.client import WireClient
+from conformance.clients.wire.read_log import read_log
+from conformance.harness_error import HarnessError
+from conformance.wait import retry, wait_until
+
+TIMEOUT_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def deployment(request: pytest.FixtureRequest) -> Iterator[Deployment]:
+    text: str = request.config.getoption("--broker")
+    if text.startswith(("container:", "pulsar:", "standalone:")):
+        pytest.skip("--broker names no release")
+    of_one = parse_broker(text)
+    assert isinstance(of_one, DeploymentBroker)
+    deployment = Deployment(of_one.deployment.release, brokers=2, bookies=3)
+    deployment.start()
+    yield deployment
+    deployment.stop()
+
+
+@dataclass
+class Topic:
+    """A topic of its own, with messages that are numbered on and known to be confirmed."""
+
+    deployment: Deployment
+    name: str = field(default_factory=lambda: f"persistent://public/default/{uuid.uuid4().hex}")
+    confirmed: list[int] = field(default_factory=list)
+
+    @property
+    def owner(self) -> DeploymentBroker:
+        found = wait_until(lambda: self.deployment.owner_of(self.name), TIMEOUT_S)
+        assert found is not None
+        return found
+
+    @property
+    def survivor(self) -> DeploymentBroker:
+        owner = self.owner
+        return next(one for one in self.deployment.brokers if one is not owner)
+
+    def send(self, broker: DeploymentBroker) -> None:
+        """Have a broker that owns the topic, or is about to, store the next message."""
+
+        def attempt() -> None:
+            client = WireClient.connect(broker.addresses.service, timeout_s=TIMEOUT_S)
+            try:
+                producer = client.open_producer(self.name, name=None, timeout_s=TIMEOUT_S)
+                number = 1 + len(self.confirmed)
+                outcome = producer.answer(producer.send(number, b"%d" % number), timeout_s=TIMEOUT_S)
+                if not isinstance(outcome, Receipt):
+                    raise HarnessError(str(outcome))
+                self.confirmed.append(number)
+            finally:
+                client.abort()
+
+        retry(attempt, TIMEOUT_S, may_pass=lambda _: True, pause_s=0.1)
+
+    def stored(self, broker: DeploymentBroker) -> list[int]:
+        client = WireClient.connect(broker.addresses.service, timeout_s=TIMEOUT_S)
+        try:
+            log = read_log(client, self.name, timeout_s=TIMEOUT_S)
+            return [sequence_id for entry in log for sequence_id, _ in entry.messages]
+        finally:
+            client.abort()
+
+
+@pytest.fixture
+def topic(deployment: Deployment) -> Topic:
+    topic = Topic(deployment)
+    topic.send(topic.owner)
+    return topic
+
+
+def test_all_brokers_are_of_one_cluster_and_name_the_same_owner(deployment: Deployment, topic: Topic) -> None:
+    assert all(broker.is_alive() for broker in deployment.brokers)
+    owners = {broker.process.probe.owner(topic.name) for broker in deployment.brokers}
+    assert owners == {topic.owner.addresses.service_url}
+
+
+@pytest.mark.parametrize("how", ["kill", "shut_down"])
+def test_another_broker_takes_over_with_all_that_was_confirmed(topic: Topic, how: str) -> None:
+    owner, survivor = topic.owner, topic.survivor
+    getattr(owner, how)()
+    owner.end_session()
+    try:
+        topic.send(survivor)
+        assert topic.stored(survivor) == topic.confirmed == [1, 2]
+        assert topic.owner is survivor
+    finally:
+        owner.start()
+    assert owner.is_alive()
+
+
+def test_a_frozen_owner_whose_session_ends_loses_its_topics(topic: Topic) -> None:
+    owner, survivor = topic.owner, topic.survivor
+    owner.pause()
+    try:
+        assert owner.end_session()
+        topic.send(survivor)
+    finally:
+        owner.resume()
+    assert wait_until(lambda: owner.process.probe.owner(topic.name) == survivor.addresses.service_url, TIMEOUT_S)
+    topic.send(survivor)
+    assert topic.stored(survivor) == topic.confirmed == [1, 2, 3]
+
+
+def test_without_one_of_three_bookies_messages_are_stored_on(deployment: Deployment, topic: Topic) -> None:
+    deployment.members.bookies[0].end(signal.SIGKILL)
+    try:
+        topic.send(topic.owner)
+    finally:
+        deployment.start_bookie(0)
+    assert topic.stored(topic.owner) == topic.confirmed == [1, 2]
+    assert deployment.members.bookies[0].is_registered
+
+
+def test_brokers_outlive_a_restart_of_zookeeper(deployment: Deployment, topic: Topic) -> None:
+    owner = topic.owner
+    deployment.restart_zookeeper()
+    topic.send(owner)
+    assert topic.owner is owner
+    assert topic.stored(owner) == topic.confirmed == [1, 2]
