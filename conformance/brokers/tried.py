@@ -27,6 +27,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     start_s: float
     """How long its first start took, until the broker was ready and asked what it lacks."""
+    deployment: Literal["separate processes", "standalone"] = "separate processes"
     exit_status: int
     operations: int
     verdicts: dict[str, int]

@@ -84,7 +84,7 @@ def checked(version: str, *, rules: str, budget_s: int, seed: int) -> Check:
     up = _UP.search(ended.stdout)
     return Check(
         date=said.date[:10],
-        client=said.clients.get("official", ""),
+        client=said.clients["pulsar-client"],
         rules=rules,
         seed=seed,
         seconds=round(said.seconds),

@@ -26,6 +26,10 @@ Releases that the suite has obtained and checked for a short while, each with on
 prints the first columns, and says what the cache has. `pulsar-conformance releases 4.0.3` asks Maven Central for a
 release that is not in the table.
 
+*Start* is from the command to the first operation. The machine had two cores, on which up to five other checks ran:
+the times are upper bounds. A release runs as separate processes, unless the table says that it was checked as a
+standalone.
+
 A short check exercises a part of the rules only. [Deviations](deviations.md) are known for the releases on which they
 were seen, so on another release the same behaviour is a violation until somebody has
 [triaged](../extending.md#a-release) it. Exit status 2 without a harness error says that rules were not exercised.
@@ -50,14 +54,14 @@ def releases_page(tried: Sequence[Tried]) -> str:
 
 def _release(one: Tried) -> tuple[str, ...]:
     if one.check is None:
-        return (one.version, one.why or one.how, "", "", "", "", "")
+        return (one.version, one.why or _obtained(one), "-", "-", "not checked", "-", "-")
     check = one.check
     verdicts = ", ".join(f"{count} {verdict.replace('-', ' ')}" for verdict, count in check.verdicts.items())
     status = f"{check.exit_status}" + (f" ({check.harness_error})" if check.harness_error else "")
     return (
         one.version,
         _obtained(one),
-        f"{check.start_s:g} s",
+        f"{check.start_s:g} s" + (f", {check.deployment}" if check.deployment == "standalone" else ""),
         status,
         verdicts,
         ", ".join(check.violated) or "-",
