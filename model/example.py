@@ -27,12 +27,10 @@ from model.events import (
     Cleared,
     Created,
     DeduplicationSet,
-    Duplicate,
     Late,
     LogRead,
     Opened,
     PolicyIgnored,
-    Refused,
     Sent,
     Skipped,
     SnapshotRead,
@@ -74,10 +72,10 @@ from model.service.state import Service
 from model.service.unexpected import Unexpected
 from model.sessions import Pending, Session
 from model.subscription_operations import ReceiveDue
-from model.subscriptions import membership
+from model.subscriptions import membership, written
 from model.subscriptions import tracker as subscriptions
 from model.subscriptions.state import Consumption
-from model.vocabulary import Entry, Limits
+from model.vocabulary import Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +185,7 @@ def _late_step(late: Late, *, may_fail: bool) -> Callable[[Example], Judgement]:
         state = state.with_session(late.session, replace(session, pending=rest))
         around = _circumstances(state, session)
         around = replace(around, may_fail=may_fail or around.may_fail, switched_on=not pending.deduplication)
-        return _judge_answers(state, session, pending, late.answers, around)
+        return _judge_answers(state, session, pending, late.answers, around, is_awaited=False)
 
     return step
 
@@ -317,6 +315,8 @@ def _opened(state: Example, operation: OpenProducer, outcome: AnyOutcome) -> Jud
     if not isinstance(outcome, Opened):
         return Allowed(state)
     state = state.with_session(operation.session, _session_of(operation))
+    consumption = written.reopened(state.consumption, operation.topic, operation.producer)
+    state = replace(state, consumption=consumption)
     judged = topic_observer.opened(state.topics[operation.topic], operation.producer, outcome.last_sequence_id)
     return _on_topic(state, operation.topic, judged)
 
@@ -337,11 +337,12 @@ def _sent(state: Example, operation: Send, outcome: AnyOutcome) -> Judgement:
     pending = Pending(operation.entries, view.last_position, view.enabled)
     if not operation.wait:
         # The answers say where the entries are, but other sessions may have learned of later ones before.
-        state = replace(state, consumption=subscriptions.unsure(state.consumption, session.topic))
+        state = replace(state, consumption=written.unsure(state.consumption, session.topic, session.producer))
         return Allowed(state.with_session(operation.session, replace(session, pending=(*session.pending, pending))))
     if not isinstance(outcome, Sent):
         return Allowed(state)
-    return _judge_answers(state, session, pending, outcome.answers, _circumstances(state, session))
+    around = _circumstances(state, session)
+    return _judge_answers(state, session, pending, outcome.answers, around, is_awaited=True)
 
 
 def _circumstances(state: Example, session: Session) -> Circumstances:
@@ -356,56 +357,31 @@ def _writes_may_fail(state: Example, topic: str) -> bool:
 
 
 def _judge_answers(
-    state: Example, session: Session, sent: Pending, answers: tuple[Answer, ...], around: Circumstances
+    state: Example,
+    session: Session,
+    sent: Pending,
+    answers: tuple[Answer, ...],
+    around: Circumstances,
+    *,
+    is_awaited: bool,
 ) -> Judgement:
     view = state.topics[session.topic]
     others = (other.written(session.producer) for name, other in state.topics.items() if name != session.topic)
     view = replace(view, elsewhere={session.producer: max(others, default=NONE)})
-    told = topic_observer.sent(view, session.producer, sent.entries, answers, around, behind=sent.behind)
-    judged = _on_topic(state, session.topic, told)
+    by_observer = topic_observer.sent(view, session.producer, sent.entries, answers, around, behind=sent.behind)
+    judged = _on_topic(state, session.topic, by_observer)
     if isinstance(judged, Broken):
         return judged
     if any(isinstance(answer, Stored) for answer in answers):
         judged = replace(judged, state=replace(judged.state, lingering=judged.state.lingering - {session.topic}))
     is_disturbed = state.is_disturbed or state.may_fail_on(session.topic) or around.may_fail
-    return _known_to_subscriptions(judged, session, sent.entries, answers, is_disturbed=is_disturbed)
-
-
-def _known_to_subscriptions(
-    judged: Allowed[Example],
-    session: Session,
-    entries: tuple[Entry, ...],
-    answers: tuple[Answer, ...],
-    *,
-    is_disturbed: bool,
-) -> Judgement:
-    """The subscriptions of a topic are judged by its log; where that is not known, they are not.
-
-    A duplicate is not stored, nor is a refused entry unless something fails (``is_disturbed``). Then pulsar-client may
-    also send an entry again that was stored. Answers name sequence ids, so entries in flight of one id must be equal.
-    """
-    topic = session.topic
-    if topic not in judged.state.consumption.topics:
-        return judged
-    consumption, exercised = judged.state.consumption, judged.exercised
-    not_stored = (Duplicate,) if is_disturbed else (Duplicate, Refused)
-    answered = [(entry, one) for entry, one in zip(entries, answers, strict=False) if not isinstance(one, not_stored)]
-    by_id = {one: entry for entry in entries for one in (entry.lowest, entry.highest)}
-    if (
-        (is_disturbed and session.client == "official")
-        or any(by_id[one] != entry for entry in entries for one in (entry.lowest, entry.highest))
-        or not all(isinstance(answer, Stored) for _, answer in answered)
-    ):
-        consumption = subscriptions.unsure(consumption, topic)
-    placed = sorted(
-        (answer.position, number) for number, (_, answer) in enumerate(answered) if isinstance(answer, Stored)
+    told = written.answered(
+        state.consumption, session, sent.entries, answers, is_disturbed=is_disturbed, is_awaited=is_awaited
     )
-    for position, number in placed:
-        told = subscriptions.stored(consumption, topic, session.producer, answered[number][0], position)
-        if isinstance(told, Broken):
-            return told
-        consumption, exercised = told.state, exercised + told.exercised
-    return Allowed(replace(judged.state, consumption=consumption), exercised, judged.deviations)
+    if isinstance(told, Broken):
+        return told
+    after = replace(judged.state, consumption=told.state)
+    return Allowed(after, judged.exercised + told.exercised, judged.deviations)
 
 
 def _moved(state: Example, consumption: Consumption) -> Judgement:
@@ -486,6 +462,14 @@ def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
     if not isinstance(outcome, LogRead):
         return Allowed(state)
     view, before = state.topics[topic], state.applications
+    followed = state.consumption.topics[topic]
+    may_grow = (
+        _writes_may_fail(state, topic)
+        or any(session.pending and session.topic == topic for session in state.sessions.values())
+        or written.may_be_in_flight(followed)
+    )
+    if may_grow and topic_observer.unsettled(view):
+        return Allowed(state)  # what is not there yet may come
     judged = applications_tracker.log_read(before, topic, outcome.entries, state.known, deduplication=view.enabled)
     if isinstance(judged, Broken):
         return judged
@@ -493,12 +477,21 @@ def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
     after = _on_topic(replace(state, applications=judged.state), topic, topic_observer.log_read(view, others))
     if isinstance(after, Broken):
         return after
-    return Allowed(after.state, judged.exercised + after.exercised, judged.deviations + after.deviations)
+    after = replace(
+        after, exercised=judged.exercised + after.exercised, deviations=judged.deviations + after.deviations
+    )
+    if may_grow or followed.is_sure or followed.is_lost or followed.is_trimmed:
+        return after
+    told = written.read_back(after.state.consumption, topic, outcome.entries)
+    if isinstance(told, Broken):
+        return told
+    exercised, deviations = after.exercised + told.exercised, after.deviations
+    return Allowed(replace(after.state, consumption=told.state), exercised, deviations)
 
 
 def _by_application(state: Example, operation: ApplicationOperation, outcome: AnyOutcome) -> Judgement:
     topic = operation.topic if isinstance(operation, StartSource) else ""
-    state = replace(state, consumption=subscriptions.unsure(state.consumption, topic))
+    state = replace(state, consumption=written.lost(state.consumption, topic))
     may_fail = any(name == topic and kind in WRITE_FAILURES for name, kind in state.failpoints)
     around = Around(writes_may_fail=may_fail, writes_may_linger=topic in state.lingering, known=state.known)
     judged = applications_tracker.judge(state.applications, operation, outcome, around)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from conformance.engine.machines import machines
-from stateful.cursors.machines import AcknowledgmentClientsMachine, AcknowledgmentKillsMachine, AcknowledgmentMachine
+from stateful.cursors.kills import AcknowledgmentKillsMachine
+from stateful.cursors.machines import AcknowledgmentClientsMachine, AcknowledgmentMachine
 from stateful.cursors.network import AcknowledgmentClientsNetworkMachine, AcknowledgmentNetworkMachine
 from stateful.exploring import exploring
 

@@ -40,7 +40,7 @@ def list_defects(defects: Iterable[Defect], out: Console) -> None:
 
 def list_machines(out: Console) -> None:
     """Print every machine, document by document."""
-    for number in DOCUMENTS:
+    for number in (*DOCUMENTS, None):
         _list(
             out,
             [
@@ -48,7 +48,7 @@ def list_machines(out: Console) -> None:
                 for machine in DESCRIPTIONS
                 if machine.document == number
             ],
-            heading=heading(number),
+            heading="Several documents" if number is None else heading(number),
         )
 
 

@@ -31,9 +31,10 @@ class Description:
     examples: int = 20
 
     @property
-    def document(self) -> str:
-        """The key of the document whose rules it decides: its number, or ``service``."""
-        return RULES[self.decides[0]].document
+    def document(self) -> str | None:
+        """The key of the document whose rules it decides: its number, or ``service``; None for those of several."""
+        documents = {RULES[rule].document for rule in self.decides}
+        return documents.pop() if len(documents) == 1 else None
 
 
 DESCRIPTIONS: tuple[Description, ...] = (
@@ -324,6 +325,36 @@ DESCRIPTIONS: tuple[Description, ...] = (
         summary="Asks for what is in use, and for what is not, and reads the broker's accounts after each request.",
         decides=("SERVE-01", "SERVE-02", "SERVE-03", "SERVE-04", "SERVE-05"),
         share=4.0,
+    ),
+    Description(
+        name="mixed",
+        summary="Runs random subsets of two or three of these machines on one topic.",
+        decides=(
+            "DEDUP-01",
+            "DEDUP-02",
+            "DEDUP-03",
+            "DEDUP-07",
+            "DEDUP-09",
+            "DEDUP-10",
+            "DEDUP-12",
+            "ACK-01",
+            "ACK-02",
+            "ACK-03",
+            "ACK-04",
+            "ACK-05",
+            "ACK-06",
+            "ACK-07",
+            "ACK-10",
+            "ACK-12",
+            "ACK-13",
+            "KEY-01",
+            "KEY-02",
+            "KEY-04",
+            "KEY-11",
+        ),
+        share=4.0,
+        steps=15,
+        examples=10,
     ),
 )
 

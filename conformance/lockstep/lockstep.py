@@ -17,7 +17,7 @@ from conformance.history.document import Step, Violation
 from conformance.lockstep.performer import Performer
 from model.applications import tracker
 from model.chunking.tracker import finishing as finishing_chunks
-from model.deduplication.producer_state import ProducerState
+from model.deduplication import topic_observer
 from model.events import Abandoned, AnyOutcome, Opened, Sent, Stored
 from model.example import Example, judge
 from model.judgement import Broken
@@ -156,32 +156,29 @@ def finishing(lockstep: Lockstep) -> Iterator[AnyOperation]:
             yield from _reopening(lockstep, topic)
             yield from _barrier(lockstep, topic)
             yield from _reopening(lockstep, topic)
-        followed = lockstep.state.consumption.topics.get(topic)
-        if followed is not None:
-            yield from _winding_up_subscriptions(lockstep, topic)
-            if followed.is_trimmed:
-                continue
-        yield ReadLog(topic)
-        if followed is None and not lockstep.state.applications.has(topic):
-            yield ReadSnapshot(topic)
+        followed = lockstep.state.consumption.topics[topic]
+        is_deduplicated = lockstep.state.topics[topic].enabled
+        if not followed.is_trimmed:
+            yield ReadLog(topic)
+            if is_deduplicated and not lockstep.state.applications.has(topic):
+                yield ReadSnapshot(topic)
+        yield from _winding_up_subscriptions(lockstep, topic)
         yield from tracker.winding_up(lockstep.state.applications, topic)
 
 
 def _winding_up_subscriptions(lockstep: Lockstep, topic: str) -> Iterator[AnyOperation]:
     """Of each subscription, read its state, and have delivered what is left."""
-    for where, subscription in list(lockstep.state.consumption.cursors):
-        if where == topic and lockstep.state.consumption.cursors[where, subscription].durable:
-            yield ReadCursor(topic, subscription)
-            if not lockstep.state.consumption.topics[
-                topic
-            ].limits.unacknowledged:  # one consumer would not be given all
-                yield ReceiveAll(topic, subscription)
+    for key, cursor in list(lockstep.state.consumption.cursors.items()):
+        # Once the log turns out not to be known, its subscriptions are not tracked any more.
+        if key[0] == topic and cursor.durable and key in lockstep.state.consumption.cursors:
+            yield ReadCursor(topic, key[1])
+            if not lockstep.state.consumption.topics[topic].limits.unacknowledged:  # one consumer would not get all
+                yield ReceiveAll(topic, key[1])
 
 
 def _unsettled(state: Example, topic: str) -> list[str]:
     """The producers of which something is unknown."""
-    states = state.topics[topic].states
-    return [name for name in states if name != BARRIER and (len(states[name]) > 1 or _has_gaps(states[name]))]
+    return [name for name in topic_observer.unsettled(state.topics[topic]) if name != BARRIER]
 
 
 def _reopening(lockstep: Lockstep, topic: str) -> Iterator[AnyOperation]:
@@ -206,10 +203,6 @@ def _barrier(lockstep: Lockstep, topic: str) -> Iterator[AnyOperation]:
     raise RuleBroken(
         lockstep.violation(Broken("SERVE-01", f"none of {BARRIERS} messages to topic {topic} is confirmed"))
     )
-
-
-def _has_gaps(states: frozenset[ProducerState]) -> bool:
-    return any(kept.position is None for state in states for kept in state.kept)
 
 
 def _live_sessions(steps: list[Step], topic: str, producer: str) -> list[str]:

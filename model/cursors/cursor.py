@@ -137,7 +137,8 @@ class Cursor:
         """The cursor after a change to its state, whichever it was; ``deviating``: what it may come to besides."""
         after = frozenset(change(state) for state in self.possible)
         besides = {change(state): name for state, name in self.deviating.items()}
-        for state in (*self.possible, *self.deviating):
+        # Of several ways to a state, the one with the fewest deviations counts: it comes last.
+        for state in (*self.deviating, *self.possible):
             besides.update({other: self.deviating.get(state, name) for other, name in deviating(state).items()})
         return replace(
             self.with_ledger(at, surely=_entries(after).isdisjoint(_entries(self.possible))),

@@ -263,6 +263,15 @@ def switched(view: TopicView, *, on: bool) -> Allowed[TopicView]:
     return Allowed(replace(view.on_each_state(partial(observer.switch, on=on)), enabled=on))
 
 
+def unsettled(view: TopicView) -> list[str]:
+    """The producers of which something is unknown that the log would tell."""
+    return [
+        name
+        for name, states in view.states.items()
+        if len(states) > 1 or any(kept.position is None for state in states for kept in state.kept)
+    ]
+
+
 @carries("DEDUP-07", "DEDUP-13")
 def log_read(view: TopicView, entries: Sequence[LoggedEntry]) -> Allowed[TopicView] | Broken:
     """The whole log was read back while nothing was in flight."""

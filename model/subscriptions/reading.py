@@ -108,11 +108,16 @@ def peeked(state: Consumption, key: Key, nth: int, outcome: MessagePeeked, known
 
 @carries("ACK-08")
 def persisted_too_often(cursor: Cursor, key: Key, written: int, at: Interval, persisting: Persisting) -> Broken | None:
-    """Acknowledgments are persisted so often at most: the first, one for each interval since, and one saved up."""
+    """Acknowledgments are persisted so often at most: the first, one for each interval since, and one saved up.
+
+    The limit is on acknowledgments; a flush of a state that is dirty comes on top, once in its own interval.
+    """
     if not persisting.interval_ms or cursor.ledger_since_ms is None:
         return None
     since_ms = at.completed_ms - cursor.ledger_since_ms
     allowed = FIRST_WRITES + since_ms / persisting.interval_ms + WRITES_EACH * cursor.by_administrators
+    if persisting.flush_ms:
+        allowed += since_ms / persisting.flush_ms
     if written <= allowed:
         return None
     what = f"the cursor of {key[1]} was persisted {written} times in {since_ms:.0f} ms"
@@ -209,7 +214,9 @@ def _wrong(state: Consumption, key: Key, actual: Acked) -> Broken:
     told = [f"has {diagnosis.some(list(map(str, too_many)))} as acknowledged without an ack"] if too_many else []
     told += [f"lacks the ack of {diagnosis.some(list(map(str, too_few)))}"] if too_few else []
     because = f"the cursor of subscription {key[1]} {' and '.join(told)}"
-    return diagnosis.for_state(cursor.since, because, is_untouched=not cursor.since and len(state.cursors) > 1)
+    held_back = {"ACK-04" if ack.cumulative else "ACK-01" for ack in cursor.unsure}
+    since = cursor.since | held_back
+    return diagnosis.for_state(since, because, is_untouched=not since and len(state.cursors) > 1)
 
 
 def _independence(state: Consumption, key: Key) -> tuple[str, ...]:

@@ -28,8 +28,10 @@ class Followed:
     ``is_terminated``: nothing more is written to it, and ``is_reopened``: it was loaded anew since. ``drains``: its
     Key_Shared subscriptions have draining hashes; otherwise they have what was there before (the classic one).
     ``look_ahead``: how many messages may wait on those before no new ones are read.
-    ``is_sure``: all that was sent to it was confirmed. Otherwise the log may have entries that are not known, and what
-    its subscriptions deliver is not judged. ``limits``: on its subscriptions' consumers.
+    ``is_sure``: all that was sent to it was confirmed, or read back. Otherwise the log may have entries that are not
+    known. ``is_lost``: its subscriptions are not tracked any more. ``in_doubt``: producers of which a write may be in
+    flight that nobody waits for, and ``reopened``: those of them that were let in again since. ``limits``: on its
+    subscriptions' consumers.
     """
 
     log: TopicLog
@@ -39,6 +41,9 @@ class Followed:
     drains: bool = True
     look_ahead: LookAhead = NO_LIMITS
     is_sure: bool = True
+    is_lost: bool = False
+    in_doubt: frozenset[str] = frozenset()
+    reopened: frozenset[str] = frozenset()
     is_terminated: bool = False
     is_reopened: bool = False
     limits: Limits = NO_LIMITS_ON_CONSUMERS
@@ -73,7 +78,8 @@ class Consumption:
 
     def parts_of(self, topic: str) -> tuple[str, ...]:
         """The partitions of a topic, itself if it has none; only what is followed."""
-        return tuple(part for part in self.partitions.get(topic, (topic,)) if part in self.topics)
+        parts = (part for part in self.partitions.get(topic, (topic,)) if part in self.topics)
+        return tuple(part for part in parts if not self.topics[part].is_lost)
 
     def with_topic(self, topic: str, followed: Followed) -> Consumption:
         """The same with another view of a topic."""

@@ -13,7 +13,7 @@ from immutables import Map
 
 from model.cursors import cursor, diagnosis
 from model.cursors.cursor import Interval, Persisting
-from model.cursors.log import TopicLog, appended, key_of
+from model.cursors.log import TopicLog
 from model.deviations import requires
 from model.deviations.cursors import LOST_ACK_FILTERS_REDELIVERY
 from model.events import (
@@ -29,7 +29,6 @@ from model.events import (
 from model.failpoints import FailpointKind
 from model.judgement import Allowed, Broken
 from model.key_shared.liveness import NO_LIMITS, LookAhead
-from model.log import Position
 from model.operations import OnSubscriptions, Terminate, Trim
 from model.rules.catalogue import carries
 from model.subscription_operations import (
@@ -47,13 +46,13 @@ from model.subscription_operations import (
     Seek,
     Subscribe,
 )
-from model.subscriptions import acks, backoff, deliveries, due, membership
+from model.subscriptions import acks, backoff, deliveries, due, membership, written
 from model.subscriptions import limits as limits_on
 from model.subscriptions.administration import administered, beginning, disconnected, set_to, terminated_or_trimmed
-from model.subscriptions.consumers import Consumer, Key, Message
+from model.subscriptions.consumers import SHARED, Consumer, Key, Message
 from model.subscriptions.left import surely_left
 from model.subscriptions.state import NO_LIMITS_ON_CONSUMERS, Consumption, Followed, messages_at
-from model.vocabulary import Entry, Limits, Outcome, partition_name
+from model.vocabulary import Limits, Outcome, partition_name
 
 Judged = Allowed[Consumption] | Broken
 
@@ -80,26 +79,6 @@ def topic_created(
             Followed(TopicLog(room), persisting, is_trimmed, drains=drains, look_ahead=look_ahead, limits=limits),
         )
     return replace(state, partitions=state.partitions.set(topic, names))
-
-
-def stored(state: Consumption, topic: str, producer: str, entry: Entry, position: Position) -> Judged:
-    """An entry was confirmed."""
-    followed = state.topics.get(topic)
-    if followed is None or not followed.is_sure:
-        return Allowed(state)
-    log = appended(
-        followed.log, position, tuple(message.business_id for message in entry.messages), key_of(entry, producer)
-    )
-    if isinstance(log, Broken):
-        return log
-    rolled_over = len(log.ledgers) > max(1, len(followed.log.ledgers))
-    return Allowed(state.with_topic(topic, replace(followed, log=log)), ("ACK-06",) if rolled_over else ())
-
-
-def unsure(state: Consumption, topic: str) -> Consumption:
-    """What became of an entry is not known, so the log is not."""
-    followed = state.topics.get(topic)
-    return state if followed is None else state.with_topic(topic, replace(followed, is_sure=False))
 
 
 def moved(state: Consumption, topics: Sequence[str], at: Interval, *, classic: bool | None = None) -> Consumption:
@@ -157,6 +136,9 @@ def judge(
     failpoints: Collection[tuple[str, FailpointKind]] = (),
 ) -> Judged:
     """What this operation with this outcome leaves possible; ``failpoints``: those that are on, by topic."""
+    for topic in _topics_of(state, operation):
+        if not state.topics[topic].is_sure:
+            state = written.lost(state, topic)
     match operation:
         case Permit(name):
             return Allowed(due.permitted(state, name))
@@ -193,6 +175,14 @@ def judge(
             return terminated_or_trimmed(state, operation, outcome)
         case _:
             return administered(state, operation, outcome, at, known)
+
+
+def _topics_of(state: Consumption, operation: OnSubscriptions) -> tuple[str, ...]:
+    """The topics whose subscriptions an operation concerns."""
+    if operation.topic is not None:
+        return state.parts_of(operation.topic)
+    consumer = state.consumers.get(operation.actor or "")
+    return () if consumer is None else consumer.topics
 
 
 def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consumption:
@@ -239,8 +229,10 @@ def _left(state: Consumption, name: str, at: Interval, *, in_good_order: bool) -
         before = state.cursors[key]
         flushes = in_good_order and consumer.is_back
         after = cursor.closed(before, name, state.log(key[0]), at) if flushes else cursor.crashed(before, name)
-        state = state.with_cursor(key, after)
         had = [message for message in consumer.unacknowledged if message[0] == key[0]]
+        if had:  # that is not acknowledged, which is seen when the subscription is read
+            after = replace(after, since=after.since | {"ACK-12" if consumer.kind in SHARED else "ACK-01"})
+        state = state.with_cursor(key, after)
         state = membership.left(state.free(key, had, "left"), key, name, had)
         if not any(state.of_subscription(key)):
             state = membership.with_replay_read(state, key, consumer)

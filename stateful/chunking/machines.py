@@ -8,7 +8,6 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from conformance.engine.example import RunningExample
 from model.operations import (
     CrashProducer,
     CreateTopic,
@@ -32,7 +31,7 @@ from model.subscription_operations import (
 )
 from model.vocabulary import Compression, SubscriptionType
 from stateful.chunking.plan import ChunkPlan, Pick, Source
-from stateful.lockstep_machine import LockstepMachine
+from stateful.lockstep_machine import LockstepMachine, Performing
 
 TOPIC = "t0"
 SUBSCRIPTION = "s0"
@@ -57,7 +56,7 @@ QUEUES = st.sampled_from([1, 2, 1000])
 class OnChunks(LockstepMachine):
     """What all machines of this document are made of; no rules of its own."""
 
-    def __init__(self, example: RunningExample) -> None:
+    def __init__(self, example: Performing) -> None:
         super().__init__(example)
         self.plan = ChunkPlan()
 

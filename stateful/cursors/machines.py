@@ -1,7 +1,6 @@
 """The machines of document 003: consumers that acknowledge in every way, and what becomes of their subscriptions.
 
-The main machine moves topics by unloading them. The one with kills restarts and kills the broker, at once or when what
-was acknowledged must have been persisted, and so has few and short examples.
+They unload topics; :mod:`stateful.cursors.kills` kills the broker.
 """
 
 from __future__ import annotations
@@ -11,8 +10,7 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from conformance.engine.example import RunningExample
-from model.operations import CreateTopic, Kill, OpenProducer, Restart, Send, SetDeduplication, Terminate, Trim, Unload
+from model.operations import CreateTopic, OpenProducer, Send, SetDeduplication, Terminate, Trim, Unload
 from model.subscription_operations import (
     AckById,
     Acknowledge,
@@ -34,9 +32,9 @@ from model.subscription_operations import (
     SkipAll,
     Subscribe,
 )
-from model.vocabulary import PERSISTED_PER_S, Client, Limits, Persistence, Start, SubscriptionType, partition_name
+from model.vocabulary import Client, Limits, Persistence, Start, SubscriptionType, partition_name
 from stateful.cursors.plan import ConsumptionPlan, PlannedConsumer
-from stateful.lockstep_machine import LockstepMachine
+from stateful.lockstep_machine import LockstepMachine, Performing
 
 TOPIC = "t0"
 INDEXES = st.integers(0, 63)
@@ -59,7 +57,7 @@ class OnSubscriptions(LockstepMachine):
     is_proxied: ClassVar[bool] = False
     """Whether the wire client's consumers come through proxies, where the network can fail them."""
 
-    def __init__(self, example: RunningExample) -> None:
+    def __init__(self, example: Performing) -> None:
         super().__init__(example)
         self.plan = ConsumptionPlan()
         self.topics: tuple[str, ...] = (TOPIC,)
@@ -79,9 +77,9 @@ class OnSubscriptions(LockstepMachine):
         if is_deduplicated:
             self.do(SetDeduplication(topic=topic, scope="topic", on=True))
         self.produce_again(topic)
-        for number, kind in enumerate(kinds):
-            self.plan.kinds[f"s{number}"] = kind
-            self.do(CreateSubscription(topic=topic, subscription=f"s{number}"))
+        self.plan.subscribed_as(kinds)
+        for subscription in self.plan.kinds:
+            self.do(CreateSubscription(topic=topic, subscription=subscription))
 
     def subscription(self, index: int) -> str:
         """One of the subscriptions."""
@@ -120,7 +118,17 @@ class OnSubscriptions(LockstepMachine):
 
     def produce_again(self, topic: str = TOPIC) -> None:
         """The producer opens, or comes back once its connection was closed."""
-        self.do(OpenProducer(session=f"p-{topic}", topic=topic, producer="p"))
+        self.do(OpenProducer(session=f"p-{topic}", topic=topic, producer=f"{self.plan.mark}p"))
+
+    def producers_closed(self) -> None:
+        """Its own producers open again."""
+        for topic in self.topics:
+            self.produce_again(topic)
+
+    def disconnected(self) -> None:
+        """Its consumers of the wire client are gone as well."""
+        self.plan.drop_wire()
+        self.producers_closed()
 
 
 class AcknowledgmentMachine(OnSubscriptions):
@@ -137,6 +145,7 @@ class AcknowledgmentMachine(OnSubscriptions):
         persistence=PERSISTENCE,
         kinds=st.lists(KINDS, min_size=1, max_size=3).map(tuple),
         is_trimmed=st.sampled_from([False, False, False, True]),
+        is_deduplicated=st.sampled_from([False, False, True]),
         sizes=SIZES,
     )
     def begin(
@@ -146,6 +155,7 @@ class AcknowledgmentMachine(OnSubscriptions):
         persistence: Persistence,
         kinds: tuple[SubscriptionType, ...],
         is_trimmed: bool,
+        is_deduplicated: bool,
         sizes: list[int],
     ) -> None:
         """A topic with messages, and a consumer of its first subscription; seldom with time for what takes seconds."""
@@ -154,9 +164,9 @@ class AcknowledgmentMachine(OnSubscriptions):
             is_patient and persistence == "once-a-second"
         )  # otherwise there is not much to wait for, or long
         self.is_trimmed = is_trimmed
-        self.create(TOPIC, persistence, kinds, is_trimmed=is_trimmed, is_deduplicated=len(sizes) % 3 == 0)
+        self.create(TOPIC, persistence, kinds, is_trimmed=is_trimmed, is_deduplicated=is_deduplicated)
         self.send_entries(sizes)
-        self.join("s0", "wire", 0)
+        self.join(self.subscription(0), "wire", 0)
 
     @precondition(lambda self: not self.is_over)
     @rule(sizes=SIZES)
@@ -407,11 +417,11 @@ class AcknowledgmentClientsMachine(OnSubscriptions):
         self.partitions = partitions
         self.do(CreateTopic(topic=TOPIC, persistence=persistence, partitions=partitions))
         self.topics = tuple(partition_name(TOPIC, number) for number in range(partitions)) or (TOPIC,)
-        self.plan.kinds = {f"s{number}": kind for number, kind in enumerate(kinds)}
+        self.plan.subscribed_as(kinds)
         for topic in self.topics:
             self.produce_again(topic)
             self.send_entries(sizes, topic)
-        self.join("s0", "official", 5)
+        self.join(self.subscription(0), "official", 5)
 
     @rule(index=INDEXES, sizes=SIZES)
     def send(self, index: int, sizes: list[int]) -> None:
@@ -475,58 +485,3 @@ class AcknowledgmentClientsMachine(OnSubscriptions):
         """Read a subscription's state on all partitions."""
         for topic in self.topics:
             self.do(ReadCursor(topic=topic, subscription=subscription))
-
-
-class AcknowledgmentKillsMachine(OnSubscriptions):
-    """The broker is killed and restarted: acknowledgments may be lost, in a window; messages never.
-
-    A kill costs seconds, so there is a topic for each way of persisting, and all die with it.
-    """
-
-    @initialize(kinds=st.lists(st.sampled_from(["Shared", "Exclusive"]), min_size=1, max_size=2).map(tuple))
-    def begin(self, kinds: tuple[SubscriptionType, ...]) -> None:
-        """Topics whose cursors are persisted as shipped, once a second, and with every ack."""
-        self.topics = ("t0", "t1", "t2")
-        self.persistence = dict(zip(self.topics, PERSISTED_PER_S, strict=True))
-        for topic, persistence in self.persistence.items():
-            self.create(topic, persistence, kinds)
-
-    @rule(
-        sizes=st.lists(st.sampled_from([1, 1, 2, 3]), min_size=3, max_size=12),
-        acks=st.lists(NTH, min_size=1, max_size=12),
-        later=st.none() | NTH,
-        waits_for=st.sampled_from([(), ("every-ack",), ("every-ack",), tuple(PERSISTED_PER_S)]),
-        kills=st.sampled_from([True, True, True, False]),
-    )
-    def live_and_die(
-        self,
-        sizes: list[int],
-        acks: list[tuple[int, ...]],
-        later: tuple[int, ...] | None,
-        waits_for: tuple[Persistence, ...],
-        kills: bool,
-    ) -> None:
-        """Consumers acknowledge; the broker dies right after it, or when that must have been persisted."""
-        for topic in self.topics:
-            self.send_entries(sizes, topic)
-            for subscription in self.plan.kinds:
-                consumer = self.join(subscription, "wire", 0, topic=topic)
-                self.do(Receive(consumer=consumer.name, count=sum(sizes)))
-                for nth in acks:
-                    self.do(Acknowledge(consumer=consumer.name, nth=nth))
-        for topic, subscription in self.everywhere():
-            if self.persistence[topic] in waits_for:
-                self.do(AwaitPersisted(topic=topic, subscription=subscription))
-        if later is not None:
-            for consumer in self.plan.consumers:
-                self.do(Acknowledge(consumer=consumer.name, nth=later))
-        self.do(Kill() if kills else Restart())
-        self.plan.drop_wire()
-        for topic in self.topics:
-            self.produce_again(topic)
-        for topic, subscription in self.everywhere():
-            self.do(ReadCursor(topic=topic, subscription=subscription))
-
-    def everywhere(self) -> list[tuple[str, str]]:
-        """All subscriptions of all topics."""
-        return [(topic, subscription) for topic in self.topics for subscription in self.plan.kinds]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from model.vocabulary import Client, Entry, Message, SubscriptionType
@@ -19,18 +20,26 @@ class PlannedConsumer:
 
 @dataclass(slots=True)
 class ConsumptionPlan:
-    """What was sent and who should be subscribed; nothing that the system answered."""
+    """What was sent and who should be subscribed; nothing that the system answered.
+
+    ``mark`` begins all its names where other machines have theirs on the same topic.
+    """
 
     kinds: dict[str, SubscriptionType] = field(default_factory=dict)
     consumers: list[PlannedConsumer] = field(default_factory=list)
     sent: list[str] = field(default_factory=list)
+    mark: str = ""
     _names: int = 0
     _sequence_id: int = 0
+
+    def subscribed_as(self, kinds: Iterable[SubscriptionType]) -> None:
+        """There are subscriptions of these types."""
+        self.kinds = {f"{self.mark}s{number}": kind for number, kind in enumerate(kinds)}
 
     def fresh_name(self) -> str:
         """A consumer's name that was not used before."""
         self._names += 1
-        return f"c{self._names}"
+        return f"{self.mark}c{self._names}"
 
     def entries(self, sizes: list[int]) -> tuple[Entry, ...]:
         """New entries of so many messages each."""
@@ -38,7 +47,7 @@ class ConsumptionPlan:
 
     def _message(self) -> Message:
         self._sequence_id += 1
-        self.sent.append(f"b{self._sequence_id}")
+        self.sent.append(f"{self.mark}b{self._sequence_id}")
         return Message(self._sequence_id, self.sent[-1])
 
     def drop_wire(self, subscription: str | None = None) -> None:

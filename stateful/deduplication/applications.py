@@ -14,7 +14,6 @@ from typing import Literal
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from conformance.engine.example import RunningExample
 from model.operations import (
     ClearFailpoints,
     ClearNetworkFaults,
@@ -39,7 +38,7 @@ from model.operations import (
 )
 from model.vocabulary import Client, Entry, Message, NetworkFault, SubscriptionType
 from stateful.deduplication.network_faults import FAULTS
-from stateful.lockstep_machine import LockstepMachine
+from stateful.lockstep_machine import LockstepMachine, Performing
 
 SOURCES = "t0"
 """The topic of the sources that are deduplicated, of the subscription and of the reader."""
@@ -111,7 +110,7 @@ class PlannedSource:
 class Applications(LockstepMachine):
     """What all machines of this side of the document do."""
 
-    def __init__(self, example: RunningExample) -> None:
+    def __init__(self, example: Performing) -> None:
         super().__init__(example)
         self.sources: list[PlannedSource] = []
         self.kind: SubscriptionType = "Exclusive"

@@ -12,7 +12,6 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from conformance.engine.example import RunningExample
 from model.failpoints import FailpointKind
 from model.operations import (
     ClearFailpoints,
@@ -32,7 +31,7 @@ from model.operations import (
 )
 from model.vocabulary import Client
 from stateful.deduplication.plan import Pick, Plan, PlannedSession
-from stateful.lockstep_machine import LockstepMachine
+from stateful.lockstep_machine import LockstepMachine, Performing
 
 TOPICS = ("t0", "t1")
 CROWD = 8
@@ -89,7 +88,7 @@ class OnTopics(LockstepMachine):
 
     clients: ClassVar[tuple[Client, ...]] = ("wire", "official")
 
-    def __init__(self, example: RunningExample) -> None:
+    def __init__(self, example: Performing) -> None:
         super().__init__(example)
         self.plan = Plan()
         self.topics: tuple[str, ...] = ()
@@ -113,6 +112,10 @@ class OnTopics(LockstepMachine):
         if not is_taken:
             self.plan.sessions.append(session)
         return session
+
+    def disconnected(self) -> None:
+        """Its producers of the wire client are gone."""
+        self.plan.drop_wire_sessions()
 
     def leave(self, session: PlannedSession, operation: CloseProducer | CrashProducer) -> None:
         """Close or crash a session."""

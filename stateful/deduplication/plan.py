@@ -53,8 +53,9 @@ class PlannedSession:
 
 @dataclass(slots=True)
 class Plan:
-    """The plan of one example."""
+    """The plan of one example; ``mark`` begins the ids of its messages where other machines send to the same topic."""
 
+    mark: str = ""
     sessions: list[PlannedSession] = field(default_factory=list)
     producers: dict[tuple[str, str], ProducerPlan] = field(default_factory=dict)
     _messages: int = 0
@@ -92,4 +93,4 @@ class Plan:
         if about_old and producer.entries:
             return Message(sequence_id, producer.entries[0].messages[0].business_id)
         self._messages += 1
-        return Message(sequence_id, f"b{self._messages}")
+        return Message(sequence_id, f"{self.mark}b{self._messages}")

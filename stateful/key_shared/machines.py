@@ -10,7 +10,6 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from conformance.engine.example import RunningExample
 from model.operations import CreateTopic, OpenProducer, Send, Unload
 from model.subscription_operations import (
     Acknowledge,
@@ -26,7 +25,7 @@ from model.subscription_operations import (
     Subscribe,
 )
 from stateful.key_shared.plan import KEYS, KeyPlan, Pick
-from stateful.lockstep_machine import LockstepMachine
+from stateful.lockstep_machine import LockstepMachine, Performing
 
 Claims = tuple[tuple[int, int], ...]
 """Hash ranges that a consumer has for itself, ends included."""
@@ -58,7 +57,7 @@ class OnKeys(LockstepMachine):
     is_proxied: ClassVar[bool] = False
     """Whether consumers come through proxies, where the network can fail them."""
 
-    def __init__(self, example: RunningExample) -> None:
+    def __init__(self, example: Performing) -> None:
         super().__init__(example)
         self.plan = KeyPlan()
 
@@ -107,6 +106,15 @@ class OnKeys(LockstepMachine):
     def move(self, *, classic: bool | None = None) -> None:
         """The topic is moved, to the other implementation if that is said; its consumers do not come back."""
         self.do(Unload(topic=TOPIC, classic=classic))
+        self.all_are_disconnected()
+        self.produce_again()
+
+    def producers_closed(self) -> None:
+        """Its producer opens again."""
+        self.produce_again()
+
+    def disconnected(self) -> None:
+        """Its consumers are gone as well."""
         self.all_are_disconnected()
         self.produce_again()
 

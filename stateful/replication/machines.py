@@ -11,7 +11,6 @@ from itertools import permutations
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from conformance.engine.example import RunningExample
 from model.cluster_operations import (
     AwaitAnswered,
     AwaitIdle,
@@ -30,7 +29,7 @@ from model.replication.tracked import REPLICATORS_ADD_BYTES
 from model.subscription_operations import AckById, CloseConsumer, Receive, Subscribe
 from model.vocabulary import Entry, Message
 from stateful.chunking.plan import ROOM_BYTES
-from stateful.lockstep_machine import LockstepMachine
+from stateful.lockstep_machine import LockstepMachine, Performing
 
 TOPIC = "t0"
 CLUSTERS = "ABC"
@@ -46,7 +45,7 @@ LAST = st.lists(st.integers(0, 9), min_size=1, max_size=5, unique=True).map(tupl
 class ClustersMachine(LockstepMachine):
     """Publish, consume and acknowledge at any cluster, fail over, break links, move topics."""
 
-    def __init__(self, example: RunningExample) -> None:
+    def __init__(self, example: Performing) -> None:
         super().__init__(example)
         self.clusters = CLUSTERS
         self.published: list[str] = []
@@ -237,8 +236,7 @@ class ClustersMachine(LockstepMachine):
     @property
     def has_just_read(self) -> bool:
         """Whether nothing was done since everything was read."""
-        steps = self.example.lockstep.steps
-        return bool(steps) and isinstance(steps[-1].operation, ReadClusters)
+        return isinstance(self.last, ReadClusters)
 
     def create(self, clusters: int, *, deduplication: bool, is_replicated: bool = True) -> None:
         """The topic of this example."""

@@ -18,7 +18,7 @@ from tests.cli.running import run
 from tests.history.samples import event
 from tests.report.samples import QUIRK, VIOLATION, history
 
-HEADINGS = tuple(map(heading, DOCUMENTS))
+HEADINGS = (*map(heading, DOCUMENTS), "Several documents")
 
 
 @pytest.mark.parametrize(

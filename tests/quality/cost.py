@@ -33,11 +33,16 @@ from conformance.tenancy.place import Place
 from model.deviations import DEVIATIONS
 from model.example import Example
 from model.operations import AnyOperation
-from stateful import test_cursors, test_deduplication, test_key_shared
+from stateful import test_cursors, test_deduplication, test_key_shared, test_mixed
 
 MACHINES = {
     machine.name: machine
-    for machine in (*test_deduplication.MACHINES, *test_cursors.MACHINES, *test_key_shared.MACHINES)
+    for machine in (
+        *test_deduplication.MACHINES,
+        *test_cursors.MACHINES,
+        *test_key_shared.MACHINES,
+        *test_mixed.MACHINES,
+    )
 }
 
 

@@ -17,6 +17,7 @@ from model.deviations.deduplication import (
 from model.events import (
     Answer,
     AnyOutcome,
+    Cleared,
     Created,
     DeduplicationSet,
     Done,
@@ -36,6 +37,7 @@ from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import (
     AnyOperation,
+    ClearFailpoints,
     CrashProducer,
     CreateTopic,
     OpenProducer,
@@ -81,6 +83,11 @@ def at(number: int, *, ledger: int = 1) -> Stored:
 
 def snapshot(position: Stored, **producers: int) -> Happened:
     return ReadSnapshot("t0"), SnapshotRead(position.position, producers), ()
+
+
+def log(*entries: tuple[str, int]) -> Happened:
+    logged = (LoggedEntry(Position(1, n), producer, entry(number)) for n, (producer, number) in enumerate(entries))
+    return ReadLog("t0"), LogRead(tuple(logged)), ()
 
 
 SWITCHED_ON: Happened = (SetDeduplication("t0", "namespace", on=True, in_flight=True), DeduplicationSet(True), ())
@@ -154,10 +161,19 @@ def test_the_same_by_the_wire_client_is_a_violation_without_a_name() -> None:
 def test_a_producer_may_learn_an_id_whose_write_fails_later() -> None:
     crashed = with_late((CrashProducer("s1"), Done(), ()), Unknown("cut"))
     failing = (SetFailpoint("t0", "write-fails-late", 1, 100), Done(), ())
-    history = (created(), opened(-1), failing, in_flight(entry(1)), crashed, opened(1, session="s2"))
-    empty = (ReadLog("t0"), LogRead(()), ())
-    assert is_recognized(PUSHED_ID_IN_PRODUCER_SUCCESS, *history, empty)
-    assert is_sound(*history, (ReadLog("t0"), LogRead((LoggedEntry(Position(1, 0), "p0", entry(1)),)), ()))
+    cleared = (ClearFailpoints(), Cleared(()), ())
+    history = (created(), opened(-1), failing, in_flight(entry(1)), crashed, opened(1, session="s2"), cleared)
+    other = opened(-1, session="s3", producer="p1")
+    failed = (other, sent((entry(1), at(0)), session="s3"))
+    assert is_recognized(PUSHED_ID_IN_PRODUCER_SUCCESS, *history, *failed, log(("p1", 1)))
+    succeeded = (other, sent((entry(1), at(1)), session="s3"))
+    assert is_sound(*history, *succeeded, log(("p0", 1), ("p1", 1)))
+
+
+def test_a_log_that_may_grow_says_nothing_of_what_is_not_in_it() -> None:
+    crashed = with_late((CrashProducer("s1"), Done(), ()), Unknown("cut"))
+    history = (created(), opened(-1), in_flight(entry(1)), crashed)
+    assert is_sound(*history, log(), opened(1, session="s2"), log(("p0", 1)))
 
 
 def test_the_last_id_of_a_full_ledger_is_lost_in_a_recovery() -> None:

@@ -1,0 +1,229 @@
+"""The machine of all documents: on one topic, a random subset of the other machines does what each of them does.
+
+A topic has the features, settings and faults that its example drew (swarm testing): producers that repeat themselves,
+whose writes or connections fail; subscriptions of all types, and what administrators do to them; a Key_Shared
+subscription whose dispatch is exact; a broker that is killed. Each of these is a machine of one document, a *part*
+here, which goes on choosing what it performs. Only which part acts next, and with which of its rules, is chosen here,
+and parts learn when another one disconnected their clients. So a rule that is added to a machine is in this one, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hypothesis import strategies as st
+from hypothesis.stateful import Rule, initialize, precondition, rule
+
+from model.failpoints import WRITE_FAILURES
+from model.operations import (
+    AnyOperation,
+    CloseProducer,
+    CreateTopic,
+    InjectNetworkFault,
+    Kill,
+    OpenProducer,
+    ReadLog,
+    Restart,
+    Send,
+    SetDeduplication,
+    SetFailpoint,
+    Switch,
+    Unload,
+)
+from model.vocabulary import Persistence
+from stateful.cursors.machines import PERSISTENCE, AcknowledgmentClientsMachine, AcknowledgmentMachine, OnSubscriptions
+from stateful.cursors.network import (
+    AcknowledgmentClientsNetworkMachine,
+    AcknowledgmentNetworkMachine,
+    KeysNetworkMachine,
+)
+from stateful.deduplication.machines import SWITCHES, DeduplicationMachine, FailuresMachine, OnTopics
+from stateful.deduplication.network import NetworkMachine
+from stateful.deduplication.plan import Pick, Plan, PlannedSession
+from stateful.key_shared.machines import KeysAgainMachine, OnKeys
+from stateful.key_shared.variations import (
+    KeysClaimedMachine,
+    KeysClientsMachine,
+    KeysRacesMachine,
+    KeysSwitchedMachine,
+)
+from stateful.lockstep_machine import LockstepMachine, Performing
+
+TOPIC: Final = "t0"
+Part = OnTopics | OnSubscriptions | OnKeys
+PRODUCING: Final[tuple[type[OnTopics], ...]] = (
+    DeduplicationMachine,
+    DeduplicationMachine,
+    FailuresMachine,
+    NetworkMachine,
+)
+CONSUMING: Final[tuple[type[OnSubscriptions], ...]] = (
+    AcknowledgmentMachine,
+    AcknowledgmentMachine,
+    AcknowledgmentNetworkMachine,
+    AcknowledgmentClientsMachine,
+    AcknowledgmentClientsNetworkMachine,
+)
+ON_KEYS: Final[tuple[type[OnKeys], ...]] = (
+    KeysAgainMachine,
+    KeysNetworkMachine,
+    KeysClaimedMachine,
+    KeysRacesMachine,
+    KeysSwitchedMachine,
+    KeysClientsMachine,
+)
+KINDS: Final = st.tuples(
+    st.none() | st.sampled_from(PRODUCING), st.none() | st.sampled_from(CONSUMING), st.none() | st.sampled_from(ON_KEYS)
+).filter(lambda kinds: sum(kind is not None for kind in kinds) > 1)
+"""The parts of an example: two or three, each about another side of the topic."""
+UNLOADING: Final = (Unload, Kill, Restart)
+
+
+@dataclass(slots=True)
+class Shared:
+    """The example as its parts share it: there is one topic already, and what each does is noted for the others."""
+
+    example: Performing
+    noted: list[AnyOperation] = field(default_factory=list)
+    producers: dict[str, str] = field(default_factory=dict)
+    """The producer of each session."""
+
+    def do(self, operation: AnyOperation) -> None:
+        """Perform and judge an operation of a part."""
+        if isinstance(operation, CreateTopic) and operation.topic == TOPIC:
+            return
+        self.example.do(operation)
+        self.noted.append(operation)
+        if isinstance(operation, OpenProducer):
+            self.producers[operation.session] = operation.producer
+
+    def end(self) -> None:
+        """It ends with the machine, and not with a part."""
+
+
+class MixedMachine(LockstepMachine):
+    """Machines of several documents on one topic."""
+
+    kills = False
+    is_trimmed = False
+
+    def __init__(self, example: Performing) -> None:
+        super().__init__(example)
+        self.shared = Shared(example)
+        self.parts: list[Part] = []
+        self.acts: list[tuple[Part, Sequence[Rule]]] = []
+        self.plan = Plan(mark="m")
+
+    @initialize(
+        data=st.data(),
+        kinds=KINDS,
+        kills=st.sampled_from([False] * 19 + [True]),
+        switch=SWITCHES,
+        persistence=st.none() | PERSISTENCE,
+        is_trimmed=st.sampled_from([False, False, False, True]),
+        is_deduplicated=st.booleans(),
+    )
+    def begin(
+        self,
+        data: st.DataObject,
+        kinds: tuple[type[OnTopics] | None, type[OnSubscriptions] | None, type[OnKeys] | None],
+        kills: bool,
+        switch: Switch,
+        persistence: Persistence | None,
+        is_trimmed: bool,
+        is_deduplicated: bool,
+    ) -> None:
+        """A topic, and machines on it, of whose rules each is on or off in this example."""
+        self.kills = kills
+        # Without a subscription there is nothing that keeps messages; only this part creates its own before it sends.
+        keeps = kinds[2] is None and kinds[1] is not None and issubclass(kinds[1], AcknowledgmentMachine)
+        self.is_trimmed = is_trimmed = is_trimmed and keeps and persistence is not None
+        self.do(CreateTopic(TOPIC, switch, persistence=persistence, is_trimmed=is_trimmed))
+        if persistence is not None and is_deduplicated:
+            self.do(SetDeduplication(topic=TOPIC, scope="topic", on=True))
+        given = {
+            "second": None,
+            "is_deduplicated": False,  # it was enabled already, or not
+            "partitions": 0,
+            "ends": False,
+            "is_trimmed": is_trimmed,
+            "persistence": persistence or "shipped",
+        }
+        for kind in kinds:
+            if kind is not None:
+                self.add(kind, data, given)
+
+    def add(self, kind: type[Part], data: st.DataObject, given: Mapping[str, Any]) -> None:
+        """A machine begins on the topic; what is ``given`` it does not choose."""
+        part = kind(self.shared)
+        if not isinstance(part, OnKeys):
+            part.plan.mark = "d" if isinstance(part, OnTopics) else "a"
+        self.parts.append(part)
+        setup = kind.setup_state()
+        for initializer in setup.initializers:
+            self.act(part, initializer, data, given)
+        rules = [one for one in setup.rules if data.draw(st.booleans())] or setup.rules
+        self.acts.append((part, rules))
+
+    def act(self, part: Part, chosen: Rule, data: st.DataObject, given: Mapping[str, Any]) -> None:
+        """A part performs one of its rules; then the others learn what became of their clients."""
+        arguments = {
+            name: given[name] if name in given else data.draw(strategy)
+            for name, strategy in chosen.arguments_strategies.items()
+        }
+        self.shared.noted.clear()
+        chosen.function(part, **arguments)
+        noted = list(self.shared.noted)
+        for other in self.parts:
+            if other is part:
+                continue
+            if any(isinstance(operation, UNLOADING) for operation in noted):
+                other.disconnected()
+            elif any(_closes_producers(operation) for operation in noted):
+                other.producers_closed()
+        if isinstance(part, OnTopics) and not self.is_trimmed:
+            unawaited = [one.session for one in noted if isinstance(one, Send) and not one.wait]
+            if unawaited or any(_closes_producers(operation) for operation in noted):
+                self.settle(part, {self.shared.producers[session] for session in unawaited})
+
+    def settle(self, part: OnTopics, producers: set[str]) -> None:
+        """The log is read back once nothing is in flight, because subscriptions are judged by it.
+
+        A producer that is let in again shows that the broker is through with its connection before, and an entry that
+        is stored then that all writes before it have ended.
+        """
+        for producer in sorted(producers):
+            if not part.plan.is_taken(TOPIC, producer):
+                self.do(OpenProducer(session="again", topic=TOPIC, producer=producer))
+                self.do(CloseProducer(session="again"))
+        session = PlannedSession("last", TOPIC, "last", "wire")
+        self.do(OpenProducer(session=session.name, topic=TOPIC, producer=session.producer))
+        self.do(Send(session=session.name, entries=self.plan.entries(session, [Pick()])))
+        self.do(ReadLog(topic=TOPIC))
+
+    @rule(data=st.data())
+    def step(self, data: st.DataObject) -> None:
+        """One of the parts performs one of its rules."""
+        able = [
+            (part, one) for part, rules in self.acts for one in rules if all(holds(part) for holds in one.preconditions)
+        ]
+        if able:
+            part, chosen = data.draw(st.sampled_from(able))
+            self.act(part, chosen, data, {})
+
+    @precondition(lambda self: self.kills)
+    @rule(kills=st.sampled_from([True, True, False]))
+    def kill(self, kills: bool) -> None:
+        """The broker is killed, or restarted, once in an example."""
+        self.kills = False
+        self.do(Kill() if kills else Restart())
+        for part in self.parts:
+            part.disconnected()
+
+
+def _closes_producers(operation: AnyOperation) -> bool:
+    """Whether the broker, or the network, may have closed producers of the topic because of an operation."""
+    is_failure = isinstance(operation, SetFailpoint) and operation.kind in WRITE_FAILURES
+    return is_failure or isinstance(operation, InjectNetworkFault)

@@ -1,0 +1,12 @@
+"""The machine of all documents, as a test: it runs for its share of the budget on the session's broker."""
+
+from __future__ import annotations
+
+from conformance.engine.machines import machines
+from stateful.exploring import exploring
+from stateful.mixed import MixedMachine
+
+MACHINES = machines({"mixed": MixedMachine})
+
+
+test_no_rule_is_broken_by = exploring(MACHINES)

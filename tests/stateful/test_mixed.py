@@ -1,0 +1,105 @@
+"""The mixed machine on simulated brokers: no false alarm, and what one document forbids is found beside the others.
+
+The broker is the simulated one of documents 000, 003 and 004, as documented, with all that releases do otherwise, or
+with one thing done differently.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache, partial
+from typing import Any
+
+import pytest
+
+from model.deduplication.variants import Variant, named
+from model.deviations import DEVIATIONS
+from model.judgement import Allowed
+from model.key_shared.variants import KeysVariant
+from stateful.test_mixed import MACHINES
+from tests.judging_again import judged_again
+from tests.lockstep.campaigns import Campaign, play, play_in_rounds, refused
+from tests.lockstep.cursor_variants import AS_RELEASES, SimulatedVariant
+from tests.lockstep.simulated.world import SimulatedPerformer
+
+(MIXED,) = MACHINES
+SEEDS, EXAMPLES = range(3), 60
+ROUNDS = 10
+AS_RELEASES_DO = partial(
+    SimulatedPerformer,
+    variant=Variant(
+        overlapping_batch_dropped=True,
+        pushed_id_in_producer_success=True,
+        snapshot_position_ahead=True,
+        deduplication_enabled_in_flight=True,
+    ),
+    cursors=AS_RELEASES,
+)
+OF_ACKS = {"ACK-01", "ACK-02", "ACK-03", "ACK-04", "ACK-10", "ACK-12", "ACK-13"}
+FOUND: dict[str, tuple[dict[str, Any], set[str]]] = {
+    "no-check": ({"variant": named("no-check").variant}, {"DEDUP-03", "DEDUP-09"}),
+    "replay-skips-one": ({"variant": named("replay-skips-one").variant}, {"DEDUP-03", "DEDUP-09", "DEDUP-12"}),
+    "cumulative_one_too_many": ({"cursors": SimulatedVariant(cumulative_one_too_many=True)}, {"ACK-04", "ACK-10"}),
+    "unload_loses_ranges": ({"cursors": SimulatedVariant(unload_loses_ranges=True)}, {"ACK-01", "ACK-10", "ACK-12"}),
+    "left_forgotten": (
+        {"cursors": SimulatedVariant(left_forgotten=True)},
+        {"ACK-01", "ACK-12", "KEY-06", "KEY-09", "KEY-13"},
+    ),
+    "crash_acknowledges": ({"cursors": SimulatedVariant(crash_acknowledges=True)}, OF_ACKS | {"ACK-11"}),
+    "no_draining": ({"keys": KeysVariant(no_draining=True)}, {"KEY-01", "KEY-11"}),
+    "leaver_forgotten": ({"keys": KeysVariant(leaver_forgotten=True)}, {"KEY-06", "KEY-09", "KEY-13"}),
+}
+"""Variants of each document, and the rules that are a sensible name for what each does."""
+
+
+@cache
+def on_the_documents() -> list[Campaign]:
+    return [
+        play(MIXED.factory, SimulatedPerformer, examples=EXAMPLES, steps=MIXED.steps, seeded=seed) for seed in SEEDS
+    ]
+
+
+def violations(campaign: Campaign) -> list[str]:
+    return [f"{found.violation.rule}: {found.violation.because}" for found in campaign.found]
+
+
+def test_no_rule_is_broken_by_a_broker_that_does_as_the_documents_say() -> None:
+    campaigns = on_the_documents()
+    assert [why for campaign in campaigns for why in violations(campaign)] == []
+    assert [campaign.deviations for campaign in campaigns if campaign.deviations] == []
+    assert set(MIXED.decides) <= {rule for campaign in campaigns for rule in campaign.exercised}
+
+
+def test_nor_by_one_that_deviates_as_releases_do_when_that_is_known() -> None:
+    known = frozenset(DEVIATIONS)
+    campaign = play(MIXED.factory, AS_RELEASES_DO, examples=EXAMPLES, steps=MIXED.steps, seeded=1, known=known)
+    assert violations(campaign) == []
+    assert {DEVIATIONS[name].rule.split("-")[0] for name in campaign.deviations} == {"DEDUP", "ACK"}
+
+
+def test_a_history_is_judged_again_to_the_same_end_and_can_be_replayed() -> None:
+    campaign = on_the_documents()[0]
+    exercised: Counter[str] = Counter()
+    for steps in campaign.histories:
+        judged = judged_again(steps)
+        assert isinstance(judged, Allowed)
+        exercised.update(judged.exercised)
+    assert exercised == campaign.exercised
+    assert refused(campaign) == []
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_variant_is_found_and_a_rule_that_it_breaks_is_blamed(name: str) -> None:
+    options, rules = FOUND[name]
+    performer = partial(SimulatedPerformer, **options)
+    campaign = play_in_rounds(
+        MIXED,
+        performer,
+        rounds=ROUNDS,
+        examples=EXAMPLES,
+        known=frozenset(DEVIATIONS),
+        until=lambda campaign: bool(campaign.found),
+    )
+    found, *_ = campaign.found
+    assert found.violation.deviation is None
+    assert found.violation.rule in rules, found.violation.because
