@@ -86,8 +86,9 @@ def _may_be_in_the_way(other: Consumer, operation: Subscribe) -> bool:
 @carries("SERVE-01")
 def _opened(service: Service, operation: OpenProducer, outcome: AnyOutcome, *, is_certain: bool) -> Judged:
     """A producer's name is busy while another producer of the topic has it, and at no other time."""
-    topic, name = operation.topic, operation.producer
-    has_it = [session for session, one in service.producers.items() if (one.topic, one.name) == (topic, name)]
+    topic, cluster, name = operation.topic, operation.cluster, operation.producer
+    opened = service.producers.items()
+    has_it = [session for session, one in opened if (one.topic, one.cluster, one.name) == (topic, cluster, name)]
     what = f"producer {name} of {operation.session}"
     others = [session for session in has_it if session != operation.session]
     if isinstance(outcome, Refused) and outcome.code == IS_BUSY and not others:

@@ -11,6 +11,7 @@ class OpenedProducer:
     """A producer that was opened in a session, and that nothing has closed since."""
 
     topic: str
+    cluster: str | None
     name: str
     is_wire: bool
 

@@ -106,8 +106,8 @@ def _after(state: Service, operation: AnyOperation, outcome: AnyOutcome) -> Serv
         case CreateTopic(name, partitions=partitions):
             made = {name, *(partition_name(name, number) for number in range(partitions))}
             return replace(state, topics=state.topics | made, loading=state.loading | made)
-        case OpenProducer(session, topic, producer, client=client) if isinstance(outcome, Opened):
-            opened = OpenedProducer(topic, producer, is_wire=client == "wire")
+        case OpenProducer(session, topic, producer, client=client, cluster=cluster) if isinstance(outcome, Opened):
+            opened = OpenedProducer(topic, cluster, producer, is_wire=client == "wire")
             return replace(state, producers={**state.producers, session: opened})
         case CloseProducer(session) | CrashProducer(session):
             return _without(state, [session])

@@ -101,7 +101,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Beside:
         beside.keep(after, exposed)
         return after
 
-    monkeypatch.setattr(TopicView, "on_each_lane", exposing)
+    monkeypatch.setattr(TopicView, "on_each_state", exposing)
     return beside
 
 

@@ -38,6 +38,7 @@ from model.log import Position
 from model.operations import (
     AnyOperation,
     ClearFailpoints,
+    CloseProducer,
     CrashProducer,
     CreateTopic,
     OpenProducer,
@@ -91,6 +92,7 @@ def log(*entries: tuple[str, int]) -> Happened:
 
 
 SWITCHED_ON: Happened = (SetDeduplication("t0", "namespace", on=True, in_flight=True), DeduplicationSet(True), ())
+CLOSED: Happened = (CloseProducer("s1"), Done(), ())
 UNLOADED: Happened = (Unload("t0"), Done(), ())
 FULL_LEDGER = (created(), opened(-1), sent(*((entry(i), at(i - 1)) for i in range(1, LEDGER_ROOM + 1))))
 AWAITED = (created("own-namespace-off"), opened(-1), in_flight(entry(5)), SWITCHED_ON)
@@ -261,9 +263,9 @@ def test_an_entry_in_flight_while_deduplication_is_enabled_may_count_or_not() ->
 def test_an_entry_in_flight_while_deduplication_is_enabled_is_stored_again() -> None:
     history = (*AWAITED, with_late(snapshot(at(0), p0=5), at(0)))
     assert is_recognized(DEDUPLICATION_ENABLED_IN_FLIGHT, *history, sent((entry(5), at(1))))
-    assert is_recognized(DEDUPLICATION_ENABLED_IN_FLIGHT, *history, opened(-1, session="s2"))
+    assert is_recognized(DEDUPLICATION_ENABLED_IN_FLIGHT, *history, CLOSED, opened(-1, session="s2"))
     assert is_sound(*history, sent((entry(5), Duplicate())))
-    assert is_sound(*history, opened(5, session="s2"))
+    assert is_sound(*history, CLOSED, opened(5, session="s2"))
 
 
 def test_a_lower_id_that_is_stored_again_becomes_the_highest() -> None:
@@ -279,7 +281,9 @@ def test_a_lower_id_that_is_stored_again_becomes_the_highest() -> None:
     known = " ".join(DEVIATIONS)
     assert isinstance(judged(*history, again, snapshot(at(2), p0=1), known=known), Allowed)
     both = sent((entry(1), at(2)), (entry(5), at(3)))
-    assert isinstance(judged(*history, both, snapshot(at(2), p0=1), opened(5, session="s2"), known=known), Allowed)
+    assert isinstance(
+        judged(*history, both, snapshot(at(2), p0=1), CLOSED, opened(5, session="s2"), known=known), Allowed
+    )
     refused = sent((entry(1, 5), Refused(UNKNOWN_STATUS)), (entry(3), at(3)))
     assert isinstance(judged(*history, again, refused, known=known), Allowed)
     assert isinstance(judged(*history, again, UNLOADED, opened(1, session="s2"), known=known), Allowed)
