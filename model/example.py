@@ -163,7 +163,10 @@ def _unexpected(state: Example, operation: AnyOperation, observed: tuple[Unexpec
     ending = {topic for topic, followed in state.consumption.topics.items() if followed.is_terminated}
     if isinstance(operation, Terminate):
         ending.add(operation.topic)
-    reasons = Reasons(failing, ending=frozenset(ending), is_disturbed=state.is_disturbed)
+    reopened = frozenset(topic for topic, one in state.consumption.topics.items() if one.is_reopened)
+    reasons = Reasons(
+        failing, ending=frozenset(ending), reopened=reopened, is_disturbed=state.is_disturbed, known=state.known
+    )
     judged = service.unexpected(state.service, observed, reasons)
     if isinstance(judged, Broken):
         return judged

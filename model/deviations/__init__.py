@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from model.deviation import Deviation
-from model.deviations import chunking, cursors, deduplication, key_shared, replication
+from model.deviations import chunking, cursors, deduplication, key_shared, replication, service
 from model.judgement import Allowed, Broken
 
 S = TypeVar("S")
@@ -16,6 +16,7 @@ BY_DOCUMENT: dict[str, tuple[Deviation, ...]] = {
     "chunking": chunking.DEVIATIONS,
     "cursors": cursors.DEVIATIONS,
     "key_shared": key_shared.DEVIATIONS,
+    "service": service.DEVIATIONS,
 }
 
 DEVIATIONS: dict[str, Deviation] = {

@@ -11,12 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, assert_never
 
+from model.deviations import requires
+from model.deviations.service import STATS_OF_TERMINATED_TOPIC_FAIL
 from model.judgement import Allowed, Broken
 from model.rules.catalogue import carries
 from model.service.unexpected import Closed, ErrorAnswer, Overdue, Silence, Unexpected
 
 OF_LOADING: Final = frozenset({"MetadataError", "PersistenceError", "ServiceNotReady"})
 """How brokers refuse clients while they load a topic, by release; the protocol has them ask again."""
+STATS: Final = "GET stats "
+NO_CURRENT_LEDGER: Final = '"this.currentLedger" is null'
 OF_FAILED_WRITES: Final = frozenset({"PersistenceError", "ServiceNotReady"})
 """How brokers refuse clients of a topic whose write failed, until it has recovered."""
 
@@ -28,7 +32,11 @@ class Reasons:
     failing: frozenset[str] = frozenset()
     loading: frozenset[str] = frozenset()
     ending: frozenset[str] = frozenset()
+    reopened: frozenset[str] = frozenset()
+    """Topics that were terminated, and reloaded since."""
     is_disturbed: bool = False
+    known: frozenset[str] = frozenset()
+    """The deviations that are known."""
 
 
 def judge(unexpected: Unexpected, reasons: Reasons) -> Allowed[None] | Broken:
@@ -55,7 +63,10 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
     if is_binary and answer.topic in reasons.loading and answer.code in OF_LOADING and not answer.is_last:
         return Allowed(None)
     how = "is answered" if answer.is_last else "is first answered"
-    return Broken("SERVE-01", f"{answer.request} {how} with {answer.code}: {answer.message}")
+    because = f"{answer.request} {how} with {answer.code}: {answer.message}"
+    if answer.topic in reasons.reopened and answer.request.startswith(STATS) and NO_CURRENT_LEDGER in answer.message:
+        return requires(STATS_OF_TERMINATED_TOPIC_FAIL, None, reasons.known, because)
+    return Broken("SERVE-01", because)
 
 
 @carries("SERVE-01")

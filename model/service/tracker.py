@@ -48,13 +48,15 @@ ACCOUNTS = (CursorRead, DueReceived)
 def unexpected(state: Service, observed: Iterable[Unexpected], reasons: Reasons) -> Allowed[Service] | Broken:
     """What a broker did beside the outcome of a step, each with the reasons that there are for it."""
     reasons = replace(reasons, loading=state.loading)
+    deviations: tuple[str, ...] = ()
     for one in observed:
         judged = judge(one, reasons)
         if isinstance(judged, Broken):
             return judged
+        deviations += judged.deviations
         if isinstance(one, Closed):
             state = _without(state, [one.actor])
-    return Allowed(state)
+    return Allowed(state, deviations=deviations)
 
 
 def served(

@@ -20,6 +20,7 @@ FAMILIES = {
     "chunking": "CHUNK",
     "cursors": "ACK",
     "key_shared": "KEY",
+    "service": "SERVE",
 }
 RULES = {rule.id for rule in CATALOGUE}
 

@@ -96,7 +96,8 @@ class Account:
 def _has_arrived(member: WireMember, account: ConsumerStats) -> bool:
     """Whether a consumer has all that it was sent; permits that it gave while it is blocked are not counted yet."""
     if account.blocked_on_unacked_messages:
-        return member.arrived_count >= account.message_out_counter
+        is_counted = account.unacked_messages <= member.unacknowledged_count  # counted before it is sent
+        return is_counted and member.arrived_count >= account.message_out_counter
     return member.arrived_all(account.available_permits)
 
 

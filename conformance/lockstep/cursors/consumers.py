@@ -159,6 +159,12 @@ class WireMember:
         return len(self._waiting)
 
     @property
+    def unacknowledged_count(self) -> int:
+        """How many messages have arrived, and were neither acknowledged nor requested again."""
+        there = {_order(message): message for message in (*self.received, *self._waiting)}
+        return sum(one.position in self.held and not self._is_acknowledged(one) for one in there.values())
+
+    @property
     def arrived_count(self) -> int:
         """How many messages have arrived."""
         return self._arrived_count

@@ -14,6 +14,7 @@ HEADINGS = {
     "chunking": "Chunking",
     "cursors": "Acknowledgment and cursors",
     "key_shared": "Key_Shared",
+    "service": "Service",
 }
 _FOLDER = "/".join(HISTORIES.parts[-3:])
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
 
+import pytest
+from msgspec.structs import replace as replace_struct
+
+from model.deviations.service import STATS_OF_TERMINATED_TOPIC_FAIL
 from model.events import Abandoned, AnyOutcome, Created, Done, Opened, Refused, Subscribed
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
@@ -95,6 +99,25 @@ def test_a_terminated_topic_closes_its_producers() -> None:
     state = after(CREATED, OPENED)
     assert broken(state, CLOSED, operation=Terminate("t0")) is None
     assert broken(state, Closed("s1", "the broker closed the producer", "t1"), operation=Terminate("t0")) == "SERVE-02"
+
+
+def test_stats_of_a_topic_that_was_terminated_and_reloaded_may_fail_where_that_is_known() -> None:
+    terminated = (Terminate("t0"), Done())
+    reloaded = after(CREATED, OPENED, terminated, (Unload("t0"), Done()))
+    no_ledger = ErrorAnswer(
+        "admin", "GET stats of topic t0", "500", 'LedgerHandle.getId() because "this.currentLedger" is null', "t0"
+    )
+    judged = judge(reloaded, ReadSnapshot("t0"), Abandoned("500"), unexpected=(no_ledger,))
+    assert isinstance(judged, Broken)
+    assert (judged.rule, judged.deviation) == ("SERVE-01", STATS_OF_TERMINATED_TOPIC_FAIL)
+    known = replace(reloaded, known=frozenset({STATS_OF_TERMINATED_TOPIC_FAIL}))
+    tolerated = judge(known, ReadSnapshot("t0"), Abandoned("500"), unexpected=(no_ledger,))
+    assert isinstance(tolerated, Allowed)
+    assert tolerated.deviations == (STATS_OF_TERMINATED_TOPIC_FAIL,)
+    assert broken(known, replace_struct(STATS_FAIL, message="another reason")) == "SERVE-01"
+    not_reloaded = replace(after(CREATED, OPENED, terminated), known=known.known)
+    assert broken(not_reloaded, no_ledger) == "SERVE-01"
+    assert broken(known, replace_struct(no_ledger, request="GET internalStats of topic t0")) == "SERVE-01"
 
 
 def test_an_operation_that_was_given_up_is_not_judged_for_anything_else() -> None:
