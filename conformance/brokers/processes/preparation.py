@@ -47,7 +47,7 @@ _SETUP: Final = "org.apache.pulsar.PulsarClusterMetadataSetup"
 _ARCHIVES_SINCE: Final = 13
 """The first Java that archives the classes of a program when that ends."""
 _NOWHERE: Final = {"--web-service-url": "http://127.0.0.1:1", "--broker-service-url": "pulsar://127.0.0.1:2"}
-"""The tool asks for addresses; a deployment writes its own over them."""
+"""The tool requires addresses. The suite never reads those of a broker's own cluster, so they stay placeholders."""
 
 _FAILED: Final = "failed"
 
