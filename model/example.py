@@ -36,7 +36,7 @@ from model.events import (
     SnapshotRead,
     Stored,
 )
-from model.failpoints import RACES, WRITE_FAILURES, FailpointKind
+from model.failpoints import CUTS, RACES, WRITE_FAILURES, FailpointKind
 from model.judgement import Allowed, Broken
 from model.key_shared.liveness import LookAhead
 from model.operations import (
@@ -83,7 +83,9 @@ class Example:
     """What is known of one example: its topics, its sessions, the failpoints that are on, the known deviations.
 
     ``lingering``: topics on which a failpoint was on, and where a write that it holds may be in flight still. A write
-    that is confirmed later ends that, because the log has one order. ``is_disturbed``: the network may have faults.
+    that is confirmed later ends that, because the log has one order. ``severed``: topics on which a failpoint cuts the
+    connections of producers; a write that is confirmed after it ends that, too. ``is_disturbed``: the network may have
+    faults.
     """
 
     known: frozenset[str] = frozenset()
@@ -91,6 +93,7 @@ class Example:
     sessions: Mapping[str, Session] = field(default_factory=dict)
     failpoints: frozenset[tuple[str, FailpointKind]] = frozenset()
     lingering: frozenset[str] = frozenset()
+    severed: frozenset[str] = frozenset()
     applications: Applications = field(default_factory=Applications)
     consumption: Consumption = field(default_factory=Consumption)
     replication: Replication = field(default_factory=Replication)
@@ -163,9 +166,15 @@ def _unexpected(state: Example, operation: AnyOperation, observed: tuple[Unexpec
     ending = {topic for topic, followed in state.consumption.topics.items() if followed.is_terminated}
     if isinstance(operation, Terminate):
         ending.add(operation.topic)
+    severed = state.severed | {topic for topic, kind in state.failpoints if kind in CUTS}
     reopened = frozenset(topic for topic, one in state.consumption.topics.items() if one.is_reopened)
     reasons = Reasons(
-        failing, ending=frozenset(ending), reopened=reopened, is_disturbed=state.is_disturbed, known=state.known
+        failing,
+        ending=frozenset(ending),
+        severed=severed,
+        reopened=reopened,
+        is_disturbed=state.is_disturbed,
+        known=state.known,
     )
     judged = service.unexpected(state.service, observed, reasons)
     if isinstance(judged, Broken):
@@ -376,7 +385,9 @@ def _judge_answers(
     if isinstance(judged, Broken):
         return judged
     if any(isinstance(answer, Stored) for answer in answers):
-        judged = replace(judged, state=replace(judged.state, lingering=judged.state.lingering - {session.topic}))
+        here = {session.topic}
+        after = replace(judged.state, lingering=judged.state.lingering - here, severed=judged.state.severed - here)
+        judged = replace(judged, state=after)
     is_disturbed = state.is_disturbed or state.may_fail_on(session.topic) or around.may_fail
     told = written.answered(
         state.consumption, session, sent.entries, answers, is_disturbed=is_disturbed, is_awaited=is_awaited
@@ -448,8 +459,9 @@ def _cleared(state: Example, outcome: AnyOutcome) -> Judgement:
         elif fired.kind in WRITE_FAILURES:
             state = state.with_topic(fired.topic, replace(view, write_failed=True))
     held = {topic for topic, kind in state.failpoints if kind in WRITE_FAILURES}
+    severed = state.severed | {topic for topic, kind in state.failpoints if kind in CUTS}
     raced = any(fired.times and fired.kind in RACES for fired in outcome.fired)
-    after = replace(state, failpoints=frozenset(), lingering=state.lingering | held)
+    after = replace(state, failpoints=frozenset(), lingering=state.lingering | held, severed=severed)
     return Allowed(after, ("KEY-10",) if raced else ())
 
 

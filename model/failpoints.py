@@ -42,6 +42,7 @@ class Failpoint(Struct, frozen=True, kw_only=True):
     has_delay: bool = False
     can_spare: bool = False
     fails_writes: bool = False
+    cuts_connections: bool = False
     is_race: bool = False
     """Calls race one another in a Key_Shared subscription (KEY-10)."""
 
@@ -82,6 +83,7 @@ FAILPOINTS: Final[Mapping[AnyFailpoint, Failpoint]] = {
     "confirmation-lost": Failpoint(
         statement="an entry is stored, but its receipt is lost with the connection",
         details="Deduplication has recorded the entry.",
+        cuts_connections=True,
     ),
     "ledger-close-slow": Failpoint(
         statement="a full ledger closes late",
@@ -120,4 +122,5 @@ FAILPOINTS: Final[Mapping[AnyFailpoint, Failpoint]] = {
 }
 
 WRITE_FAILURES: Final = frozenset(kind for kind, one in FAILPOINTS.items() if one.fails_writes)
+CUTS: Final = frozenset(kind for kind, one in FAILPOINTS.items() if one.cuts_connections)
 RACES: Final = frozenset(kind for kind, one in FAILPOINTS.items() if one.is_race)

@@ -32,6 +32,8 @@ class Reasons:
     failing: frozenset[str] = frozenset()
     loading: frozenset[str] = frozenset()
     ending: frozenset[str] = frozenset()
+    severed: frozenset[str] = frozenset()
+    """Topics on which a failpoint cuts the connections of producers."""
     reopened: frozenset[str] = frozenset()
     """Topics that were terminated, and reloaded since."""
     is_disturbed: bool = False
@@ -80,6 +82,6 @@ def _silence(silence: Silence, reasons: Reasons) -> Allowed[None] | Broken:
 @carries("SERVE-02")
 def _closed(closed: Closed, reasons: Reasons) -> Allowed[None] | Broken:
     """A broker closes what it cannot serve: producers of a topic whose write failed, or that was terminated."""
-    if closed.topic in reasons.failing | reasons.ending or reasons.is_disturbed:
+    if closed.topic in reasons.failing | reasons.ending | reasons.severed or reasons.is_disturbed:
         return Allowed(None)
     return Broken("SERVE-02", f"{closed.actor}, which did nothing wrong, lost its connection: {closed.why}")

@@ -8,15 +8,18 @@ import pytest
 from msgspec.structs import replace as replace_struct
 
 from model.deviations.service import STATS_OF_TERMINATED_TOPIC_FAIL
-from model.events import Abandoned, AnyOutcome, Created, Done, Opened, Refused, Subscribed
+from model.events import Abandoned, AnyOutcome, Cleared, Created, Done, Opened, Refused, Sent, Stored, Subscribed
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
+from model.log import Position
 from model.operations import (
     AnyOperation,
+    ClearFailpoints,
     CreateTopic,
     InjectNetworkFault,
     OpenProducer,
     ReadSnapshot,
+    Send,
     SetFailpoint,
     Terminate,
     Unload,
@@ -24,7 +27,7 @@ from model.operations import (
 )
 from model.service.unexpected import Closed, ErrorAnswer, Overdue, Silence, Unexpected
 from model.subscription_operations import CreateSubscription, DeleteSubscription, Subscribe
-from model.vocabulary import CutAt, SubscriptionType
+from model.vocabulary import CutAt, Entry, Message, SubscriptionType
 
 STATS_FAIL = ErrorAnswer("admin", "GET stats of topic t0", "500", "currentLedger is null", "t0")
 LOADING = ErrorAnswer(
@@ -67,6 +70,19 @@ def broken(state: Example, *observed: Unexpected, operation: AnyOperation | None
 )
 def test_without_a_reason_it_breaks_its_rule(observed: Unexpected, rule: str) -> None:
     assert broken(after(CREATED, OPENED), observed) == rule
+
+
+def test_a_failpoint_that_cuts_connections_excuses_closed_ones_on_its_topic_until_a_write_is_confirmed_after_it() -> (
+    None
+):
+    cutting = (CREATED, OPENED, (SetFailpoint("t0", "confirmation-lost"), Done()))
+    assert broken(after(*cutting), CLOSED) is None
+    assert broken(after(*cutting), replace_struct(CLOSED, topic="t1")) == "SERVE-02"
+    assert broken(after(*cutting), SILENT) == "SERVE-01"
+    cleared = (*cutting, (ClearFailpoints(), Cleared(())))
+    assert broken(after(*cleared), CLOSED) is None
+    confirmed = (Send("s1", (Entry((Message(1, "b1"),)),)), Sent((Stored(Position(1, 0)),)))
+    assert broken(after(*cleared, confirmed), CLOSED) == "SERVE-02"
 
 
 def test_a_topic_that_is_being_loaded_may_be_refused_until_the_time_for_that_is_over() -> None:
