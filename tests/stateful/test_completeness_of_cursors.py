@@ -55,7 +55,7 @@ FOUND = {
     "cumulative_one_too_few": (ACKNOWLEDGMENT, {"ACK-04"}),
     "acks_another_subscription": (ACKNOWLEDGMENT, {"ACK-01", "ACK-03", "ACK-04", "ACK-05", "ACK-12", "ACK-14"}),
     "part_takes_whole_batch": (ACKNOWLEDGMENT, OF_ACKS),
-    "part_ignored": (ACKNOWLEDGMENT, OF_ACKS),
+    "part_ignored": (ACKNOWLEDGMENT, OF_ACKS | {"SERVE-04"}),
     "peek_counts_acknowledged": (ACKNOWLEDGMENT, OF_ACKS),
     "mark_delete_stays": (ACKNOWLEDGMENT, {"ACK-02"}),
     "backlog_of_messages": (ACKNOWLEDGMENT, {"SERVE-04"}),

@@ -387,8 +387,9 @@ class SimulatedCursors:
         if not known:
             return NO_MESSAGE
         if self._variant.unacked_count_lowered_by_any_ack:
-            pending = self._dispatcher.pending(operation.consumer)
-            consumer.undercount += sum((topic, position) not in pending for position, _ in known.values())
+            holders = self._dispatcher.on((topic, consumer.subscription))
+            held = {position for holder in holders for position in self._dispatcher.pending(holder)}
+            consumer.undercount += sum((topic, position) not in held for position, _ in known.values())
         key = (topic, consumer.subscription)
         self._dispatcher.acknowledge(key, list(known.values()), cumulative=operation.cumulative)
         return Acknowledged(tuple(dispatched(log, name, spot) for name, spot in known.items()), receipt=True)
