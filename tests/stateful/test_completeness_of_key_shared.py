@@ -37,7 +37,7 @@ FOUND = {
     "closed_dropped": ("keys-races", {"KEY-02", "KEY-06", "KEY-09", "KEY-10"}),
     "moved_not_noticed": ("keys-races", {"KEY-01", "KEY-10", "KEY-11"}),
     "registered_late": ("keys-races", {"KEY-01", "KEY-11"}),
-    "nack_kept": ("keys-again", {"ACK-12", "KEY-11"}),
+    "nack_kept": ("keys-again", {"ACK-12", "KEY-11", "SERVE-04"}),
 }
 """For each variant the machine that must find it, and the rules that may be named for it."""
 
