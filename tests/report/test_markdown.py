@@ -29,7 +29,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def test_the_generated_pages_are_up_to_date(generated: dict[str, str]) -> None:
-    assert len(generated) == 9
+    assert set(generated) == {path.name for path in (DOCS / REFERENCE).iterdir()}
     stale = [name for name, text in generated.items() if (DOCS / REFERENCE / name).read_text(encoding="utf-8") != text]
     assert not stale, "run `make docs`"
 
