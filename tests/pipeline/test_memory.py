@@ -22,7 +22,7 @@ import psutil, pyarrow as pa
 from conformance.pipeline.judging import NEEDED, judge_batches
 from conformance.pipeline.invariants.catalogue import INVARIANTS
 from conformance.pipeline.topic import Setting
-from tests.pipeline import realistic
+from tests.pipeline.histories import realistic
 
 tables = [realistic.topic_table(number, entries=entries) for number, entries in enumerate((1000, 300_000, 1000))]
 batches = [batch for table in tables for batch in table.select(NEEDED).to_batches(max_chunksize=20_000)]

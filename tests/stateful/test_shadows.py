@@ -76,7 +76,7 @@ ACKS = ("ACK-01", "ACK-02", "ACK-03", "ACK-04", "ACK-10", "ACK-12", "ACK-13")
 SHADOWS: dict[str, dict[str, Shadowed]] = {
     deviation: {shadow: of_cursors(deviation, shadow, machine, *rules)}
     for deviation, shadow, machine, *rules in (
-        (RESET_MISCOUNTS_BACKLOG, "backlog-of-messages", ACKNOWLEDGMENT, "ACK-01", "ACK-04"),
+        (RESET_MISCOUNTS_BACKLOG, "backlog-of-messages", ACKNOWLEDGMENT, "ACK-01", "ACK-04", "SERVE-04"),
         (BATCH_INDEX_ACKS_NOT_RECOVERED, "unload-loses-ranges", ACKNOWLEDGMENT, *ACKS),
         (BATCH_INDEX_ACKS_OVERWRITTEN, "cumulative-one-too-few", ACKNOWLEDGMENT, *ACKS),
         (FLUSH_RATE_LIMITED, "never-flushed", KILLS, "ACK-08", "ACK-09"),
@@ -85,7 +85,7 @@ SHADOWS: dict[str, dict[str, Shadowed]] = {
         (RANGE_LIMIT_IGNORED_ON_UNLOAD, "unload-goes-one-further", MANY_RANGES, "ACK-10"),
         (UNLOAD_WHILE_CURSOR_LEDGER_OPENS, "opening-loses-ranges", ACKNOWLEDGMENT, "ACK-10"),
         (UNACKED_COUNT_LOWERED_BY_ANY_ACK, "unacked-count-lowered-by-nack", ACKNOWLEDGMENT, "SERVE-04"),
-        (PARTIAL_BATCH_OFF_BACKLOG, "backlog-of-messages", ACKNOWLEDGMENT, "ACK-01", "ACK-04"),
+        (PARTIAL_BATCH_OFF_BACKLOG, "backlog-of-messages", ACKNOWLEDGMENT, "ACK-01", "ACK-04", "SERVE-04"),
         (TERMINATED_LAST_LEDGER_NOT_SKIPPED, "skips-one-too-many", TERMINATED, "ACK-04", "ACK-10"),
         (REPLAY_READ_OUTLIVES_CONSUMERS, "leaver-given-twice", ACKNOWLEDGMENT, "ACK-12", "ACK-13", "SERVE-04"),
     )
