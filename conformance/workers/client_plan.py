@@ -1,4 +1,4 @@
-"""What a client of a soak is told to do: producers and consumers, and where. ``conformance.soak.plan`` makes it."""
+"""The plan of a soak's client: its producers and consumers, and their clusters. ``conformance.soak.plan`` makes it."""
 
 from __future__ import annotations
 

@@ -14,6 +14,8 @@ from conformance.brokers.obtaining.java import Java
 from conformance.brokers.release import Release
 
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xshare:auto")
+BROKER_MEMORY = ("-Xms64m", "-Xmx512m", "-XX:MaxDirectMemorySize=256m")
+"""What a broker gets, as a standalone or as a process of its own."""
 _OPENED_PACKAGES = (
     "java.base/java.io",
     "java.base/java.util.zip",
@@ -27,7 +29,7 @@ _OPENED_PACKAGES = (
 
 _NATIVE_ACCESS_IS_ASKED_FOR = 16
 _UNSAFE_IS_ASKED_FOR = 23
-"""The first Java that wants to be told that direct memory access (Netty's buffers) is allowed."""
+"""The first Java that requires an option for direct memory access (Netty's buffers)."""
 
 _DRIVERS = "org.apache.pulsar.metadata.bookkeeper.PulsarMetadata"
 

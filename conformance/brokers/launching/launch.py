@@ -8,15 +8,13 @@ from pathlib import Path, PurePosixPath
 
 from conformance.brokers.launching.agent import agent_jar, agent_options
 from conformance.brokers.launching.configuration import configured
-from conformance.brokers.launching.jvm import Program, java_command
+from conformance.brokers.launching.jvm import BROKER_MEMORY, Program, java_command
 from conformance.brokers.launching.ports import HOST, free_ports
 from conformance.brokers.obtaining.java import Java
 from conformance.brokers.release import Release
 
 SHIPPED = "standalone.conf"
 """The release's configuration file for a standalone broker."""
-
-_MEMORY = ("-Xms64m", "-Xmx512m", "-XX:MaxDirectMemorySize=256m")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +59,7 @@ def command(release: Release, java: Java, folder: Path, ports: Ports, *, with_ag
     program = Program(
         main="org.apache.pulsar.PulsarStandaloneStarter",
         arguments=_starter_flags(release, folder, ports),
-        memory=_MEMORY,
+        memory=BROKER_MEMORY,
     )
     agent = agent_options(PurePosixPath(agent_jar()), address=HOST, port=ports.agent) if with_agent else ()
     return java_command(release, java, folder, program, options=agent)

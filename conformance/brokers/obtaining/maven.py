@@ -80,7 +80,7 @@ def _maven() -> list[str]:
 
 
 def _proxy() -> Iterator[str]:
-    """What Java has to be told of the proxy that other programs find in the environment."""
+    """Java's options for the proxy that other programs read from the environment."""
     given = urlsplit(urllib.request.getproxies().get("https", ""))
     if given.hostname is not None:
         yield f"-Dhttps.proxyHost={given.hostname}"

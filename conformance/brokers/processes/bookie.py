@@ -8,31 +8,20 @@ from typing import Final
 from conformance.brokers.launching.configuration import configured
 from conformance.brokers.launching.jvm import Program
 from conformance.brokers.launching.ports import HOST
-from conformance.brokers.processes.member import Member, Site
-from conformance.brokers.processes.zookeeper import BOOKIES, ZooKeeperProcess
+from conformance.brokers.processes.member import Site
+from conformance.brokers.processes.zookeeper import BOOKIES, RegisteredMember, ZooKeeperProcess
 from conformance.brokers.settings.deployment import BOOKIE
 
 _MAIN: Final = "org.apache.bookkeeper.server.Main"
 _MEMORY: Final = ("-Xms32m", "-Xmx128m", "-XX:MaxDirectMemorySize=128m")
 
 
-class BookieProcess(Member):
+class BookieProcess(RegisteredMember):
     """A bookie of a deployment, the first or a further one."""
 
     def __init__(self, site: Site, number: int, *, port: int, zookeeper: ZooKeeperProcess) -> None:
-        super().__init__(site, "bookie", number)
+        super().__init__(site, "bookie", number, zookeeper=zookeeper, path=f"{BOOKIES}{HOST}:{port}")
         self.port: Final = port
-        self._zookeeper: Final = zookeeper
-
-    @property
-    def registration(self) -> str:
-        """Where it is registered in ZooKeeper."""
-        return f"{BOOKIES}{HOST}:{self.port}"
-
-    @property
-    def is_registered(self) -> bool:
-        """Whether it is."""
-        return self.registration in self._zookeeper.store.registrations()
 
     def start(self, settings: Mapping[str, str]) -> None:
         """Start it with these settings on top of its own; :meth:`await_ready` waits until it is registered.
@@ -44,7 +33,7 @@ class BookieProcess(Member):
         place = {
             "bookiePort": str(self.port),
             "advertisedAddress": HOST,
-            "zkServers": f"{HOST}:{self._zookeeper.port}",
+            "zkServers": f"{HOST}:{self.zookeeper.port}",
             "zkLedgersRootPath": "/ledgers",
             "journalDirectory": f"{data}/journal",
             "ledgerDirectories": f"{data}/ledgers",
@@ -53,7 +42,7 @@ class BookieProcess(Member):
         file = folder / f"{self.name}.conf"
         shipped = self.site.release.shipped("bookkeeper.conf")
         file.write_text(configured(shipped, {**needed, **settings, **place}), "utf-8")
-        self._zookeeper.store.end_session(self.registration)
+        self.end_session()
         self._start(Program(main=_MAIN, arguments=["--conf", str(file)], memory=_MEMORY))
 
     def await_ready(self) -> None:

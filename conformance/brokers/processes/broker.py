@@ -8,12 +8,12 @@ from typing import Final
 
 from conformance.brokers.launching.agent import load_agent
 from conformance.brokers.launching.configuration import configured
-from conformance.brokers.launching.jvm import Program
+from conformance.brokers.launching.jvm import BROKER_MEMORY, Program
 from conformance.brokers.launching.listener import listener_settings
 from conformance.brokers.launching.ports import HOST
 from conformance.brokers.launching.probe import Probe
-from conformance.brokers.processes.member import Member, Site
-from conformance.brokers.processes.zookeeper import BROKERS, ZooKeeperProcess
+from conformance.brokers.processes.member import Site
+from conformance.brokers.processes.zookeeper import BROKERS, RegisteredMember, ZooKeeperProcess
 from conformance.brokers.settings.deployment import of_broker
 from conformance.brokers.settings.known import known_settings
 
@@ -21,7 +21,6 @@ SHIPPED: Final = "broker.conf"
 """The release's configuration file for a broker."""
 
 _MAIN: Final = "org.apache.pulsar.PulsarBrokerStarter"
-_MEMORY: Final = ("-Xms64m", "-Xmx512m", "-XX:MaxDirectMemorySize=256m")
 _STORES: Final = ("zookeeperServers", "configurationStoreServers")
 _STORE_URLS: Final = ("metadataStoreUrl", "configurationMetadataStoreUrl")
 
@@ -36,29 +35,14 @@ class BrokerPorts:
     proxy: int
 
 
-class BrokerProcess(Member):
+class BrokerProcess(RegisteredMember):
     """A broker of a deployment, the first or a further one."""
 
     def __init__(self, site: Site, number: int, *, ports: BrokerPorts, zookeeper: ZooKeeperProcess) -> None:
-        super().__init__(site, "broker", number)
+        super().__init__(site, "broker", number, zookeeper=zookeeper, path=f"{BROKERS}{HOST}:{ports.admin}")
         self.ports: Final = ports
         self.probe: Final = Probe(f"http://{HOST}:{ports.admin}")
-        self._zookeeper: Final = zookeeper
         self._has_agent: int | None = None
-
-    @property
-    def registration(self) -> str:
-        """Where it is registered in ZooKeeper."""
-        return f"{BROKERS}{HOST}:{self.ports.admin}"
-
-    @property
-    def is_registered(self) -> bool:
-        """Whether it is."""
-        return self.registration in self._zookeeper.store.registrations()
-
-    def end_session(self) -> bool:
-        """Have its session in ZooKeeper expire now, with all that it has registered; whether it had one."""
-        return self._zookeeper.store.end_session(self.registration)
 
     def start(self, settings: Mapping[str, str], *, cluster: str, brokers: int = 1, bookies: int = 1) -> None:
         """Start it; :meth:`await_ready` waits until it is ready. ``settings`` are on top, which the release must have.
@@ -68,7 +52,7 @@ class BrokerProcess(Member):
         release = self.site.release
         known = known_settings(release.folder).broker
         needed = {name: setting.value for name, setting in of_broker(brokers=brokers, bookies=bookies).items()}
-        store = f"{HOST}:{self._zookeeper.port}"
+        store = f"{HOST}:{self.zookeeper.port}"
         place = {
             "clusterName": cluster,
             **dict.fromkeys(_STORES, store),
@@ -84,7 +68,7 @@ class BrokerProcess(Member):
         file = self.site.run.path / f"{self.name}.conf"
         file.write_text(configured(shipped, {**ours, **listeners, **settings}), "utf-8")
         self.end_session()
-        self._start(Program(main=_MAIN, arguments=["--broker-conf", str(file)], memory=_MEMORY))
+        self._start(Program(main=_MAIN, arguments=["--broker-conf", str(file)], memory=BROKER_MEMORY))
 
     def await_ready(self) -> None:
         """Wait until it answers a look-up, and ``public/default`` exists."""

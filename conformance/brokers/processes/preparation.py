@@ -26,10 +26,9 @@ from conformance.brokers.launching.ports import HOST
 from conformance.brokers.launching.runs import GuardedProcess
 from conformance.brokers.obtaining.cache import cache_folder, sole_maker
 from conformance.brokers.obtaining.java import Java
-from conformance.brokers.processes.bookie import BookieProcess
-from conformance.brokers.processes.broker import BrokerProcess
 from conformance.brokers.processes.member import Kind
 from conformance.brokers.processes.members import Members
+from conformance.brokers.processes.zookeeper import RegisteredMember
 from conformance.brokers.release import Release
 from conformance.clients.outcomes import Receipt
 from conformance.clients.wire.client import WireClient
@@ -174,7 +173,7 @@ class Preparation:
 
 def _end(members: Members) -> None:
     """Have all processes write their archives side by side: each ends as soon as nobody needs it any more."""
-    ending: tuple[BookieProcess | BrokerProcess, ...] = (*members.brokers, *members.bookies)
+    ending: tuple[RegisteredMember, ...] = (*members.brokers, *members.bookies)
     for member in ending:
         member.send_signal(signal.SIGTERM)
         wait_until(partial(_is_gone, member), _DEADLINE_S)
@@ -183,7 +182,7 @@ def _end(members: Members) -> None:
         ended.await_end(_DEADLINE_S)
 
 
-def _is_gone(member: BookieProcess | BrokerProcess) -> bool:
+def _is_gone(member: RegisteredMember) -> bool:
     return not member.is_registered
 
 

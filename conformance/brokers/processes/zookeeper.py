@@ -1,8 +1,8 @@
 """The ZooKeeper of a deployment: its configuration, who is registered in it, and how a session is ended.
 
 A broker that was killed keeps its registrations until its session expires, which takes as long as its session timeout.
-Whoever knows the password of a session may reconnect to it and close it: ZooKeeper derives the password from the id, so
-that a session ends when the suite wants it to, and timeouts can be as long as they ship.
+A client with the password of a session can reconnect to it and close it. ZooKeeper derives the password from the
+session id, so the suite can end any session, and keeps the timeouts as shipped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 
 from conformance.brokers.launching.jvm import Program
 from conformance.brokers.launching.ports import HOST
-from conformance.brokers.processes.member import Member, Site
+from conformance.brokers.processes.member import Kind, Member, Site
 from conformance.harness_error import HarnessError
 
 BROKERS: Final = "/loadbalance/brokers/"
@@ -69,6 +69,25 @@ class ZooKeeperProcess(Member):
         self._start(Program(main=_MAIN, arguments=[str(file)], memory=_MEMORY))
         self._await("ready", self.store.answers)
         self._require_listening(self.port)
+
+
+class RegisteredMember(Member):
+    """A bookie or broker: it registers itself in ZooKeeper, under ``path``."""
+
+    def __init__(self, site: Site, kind: Kind, number: int, *, zookeeper: ZooKeeperProcess, path: str) -> None:
+        super().__init__(site, kind, number)
+        self.zookeeper: Final = zookeeper
+        self.registration: Final = path
+        """Where it is registered."""
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether it is registered."""
+        return self.registration in self.zookeeper.store.registrations()
+
+    def end_session(self) -> bool:
+        """Have its session in ZooKeeper expire now, with all that it has registered; whether it had one."""
+        return self.zookeeper.store.end_session(self.registration)
 
 
 class ZooKeeper:
