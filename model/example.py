@@ -36,7 +36,7 @@ from model.events import (
     SnapshotRead,
     Stored,
 )
-from model.failpoints import CUTS, RACES, WRITE_FAILURES, FailpointKind
+from model.failpoints import CUTS, RACES, WRITE_FAILURES, AnyFailpoint, FailpointKind
 from model.judgement import Allowed, Broken
 from model.key_shared.liveness import LookAhead
 from model.operations import (
@@ -106,6 +106,10 @@ class Example:
         """The number of states held as possible, over all topics and subscriptions."""
         return sum(view.size for view in self.topics.values()) + self.consumption.size + self.replication.size
 
+    def topics_with(self, kinds: frozenset[AnyFailpoint]) -> frozenset[str]:
+        """The topics on which a failpoint of one of these kinds is on."""
+        return frozenset(topic for topic, kind in self.failpoints if kind in kinds)
+
     def may_fail_on(self, topic: str) -> bool:
         """Whether a failpoint is on at a topic, or may still hold a write of it."""
         return topic in self.lingering or any(name == topic for name, _ in self.failpoints)
@@ -162,16 +166,16 @@ def judge(
 
 
 def _unexpected(state: Example, operation: AnyOperation, observed: tuple[Unexpected, ...]) -> Judgement:
-    failing = state.lingering | {topic for topic, kind in state.failpoints if kind in WRITE_FAILURES}
+    if not observed:
+        return Allowed(state)
     ending = {topic for topic, followed in state.consumption.topics.items() if followed.is_terminated}
     if isinstance(operation, Terminate):
         ending.add(operation.topic)
-    severed = state.severed | {topic for topic, kind in state.failpoints if kind in CUTS}
     reopened = frozenset(topic for topic, one in state.consumption.topics.items() if one.is_reopened)
     reasons = Reasons(
-        failing,
+        failing=state.lingering | state.topics_with(WRITE_FAILURES),
         ending=frozenset(ending),
-        severed=severed,
+        severed=state.severed | state.topics_with(CUTS),
         reopened=reopened,
         is_disturbed=state.is_disturbed,
         known=state.known,
@@ -363,9 +367,7 @@ def _circumstances(state: Example, session: Session) -> Circumstances:
 
 
 def _writes_may_fail(state: Example, topic: str) -> bool:
-    if topic in state.lingering:
-        return True
-    return any(name == topic and kind in WRITE_FAILURES for name, kind in state.failpoints)
+    return topic in state.lingering | state.topics_with(WRITE_FAILURES)
 
 
 def _judge_answers(
@@ -458,10 +460,10 @@ def _cleared(state: Example, outcome: AnyOutcome) -> Judgement:
             state = state.with_topic(fired.topic, replace(view, snapshot_failed=True))
         elif fired.kind in WRITE_FAILURES:
             state = state.with_topic(fired.topic, replace(view, write_failed=True))
-    held = {topic for topic, kind in state.failpoints if kind in WRITE_FAILURES}
-    severed = state.severed | {topic for topic, kind in state.failpoints if kind in CUTS}
+    lingering = state.lingering | state.topics_with(WRITE_FAILURES)
+    severed = state.severed | state.topics_with(CUTS)
     raced = any(fired.times and fired.kind in RACES for fired in outcome.fired)
-    after = replace(state, failpoints=frozenset(), lingering=state.lingering | held, severed=severed)
+    after = replace(state, failpoints=frozenset(), lingering=lingering, severed=severed)
     return Allowed(after, ("KEY-10",) if raced else ())
 
 
@@ -507,8 +509,11 @@ def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
 def _by_application(state: Example, operation: ApplicationOperation, outcome: AnyOutcome) -> Judgement:
     topic = operation.topic if isinstance(operation, StartSource) else ""
     state = replace(state, consumption=written.lost(state.consumption, topic))
-    may_fail = any(name == topic and kind in WRITE_FAILURES for name, kind in state.failpoints)
-    around = Around(writes_may_fail=may_fail, writes_may_linger=topic in state.lingering, known=state.known)
+    around = Around(
+        writes_may_fail=topic in state.topics_with(WRITE_FAILURES),
+        writes_may_linger=topic in state.lingering,
+        known=state.known,
+    )
     judged = applications_tracker.judge(state.applications, operation, outcome, around)
     if isinstance(judged, Broken):
         return judged

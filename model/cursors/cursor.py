@@ -17,7 +17,7 @@ from model.cursors.acked import Acked, Word, acknowledge_all, acknowledge_up_to,
 from model.cursors.bits import Bits
 from model.cursors.log import Place, TopicLog
 from model.cursors.row import Row
-from model.deviations import DEVIATIONS
+from model.deviations import DEVIATIONS, preferred
 from model.deviations.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     BATCH_INDEX_ACKS_OVERWRITTEN,
@@ -178,7 +178,7 @@ class Cursor:
             return Allowed(replace(self, possible=fitting, deviating=_besides(fitting, besides)))
         if not besides:
             return diagnosis.for_state(self.since, "")
-        name = min(besides.values(), key=lambda one: (one not in known, one))
+        name = preferred(besides.values(), known)
         if name not in known:
             return DEVIATIONS[name].broken()
         shown = frozenset(state for state, one in besides.items() if one == name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeVar
 
 from model.deviation import Deviation
@@ -30,6 +31,11 @@ _FORMER = {alias: name for name, deviation in DEVIATIONS.items() for alias in de
 def current_name(name: str) -> str:
     """The name that a deviation has now, where ``name`` is one that it had before; any other name as it is."""
     return _FORMER.get(name, name)
+
+
+def preferred(names: Iterable[str], known: frozenset[str]) -> str:
+    """Of several deviations that explain an observation, a known one where there is one; the first by name."""
+    return min(names, key=lambda name: (name not in known, name))
 
 
 def requires(

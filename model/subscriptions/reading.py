@@ -13,7 +13,7 @@ from model.cursors.acked import Acked, acknowledge_all
 from model.cursors.cursor import Cursor, Interval, Moment, Persisting
 from model.cursors.info import PositionInfo, info_of, state_of
 from model.cursors.log import Place, TopicLog
-from model.deviations import DEVIATIONS, requires
+from model.deviations import DEVIATIONS, preferred, requires
 from model.deviations.cursors import (
     PARTIAL_BATCH_OFF_BACKLOG,
     RANGE_LIMIT_IGNORED_ON_UNLOAD,
@@ -98,7 +98,7 @@ def peeked(state: Consumption, key: Key, nth: int, outcome: MessagePeeked, known
     by_deviation = {name for one, name in cursor.deviating.items() if nth_of(one) == outcome.position}
     because = f"a peek at unacknowledged entry {nth} of subscription {key[1]} returned {outcome.position or 'none'}"
     if by_deviation:
-        return requires(min(by_deviation, key=lambda name: (name not in known, name)), state, known, because)
+        return requires(preferred(by_deviation, known), state, known, because)
     if state.topics[key[0]].is_reopened and outcome.position == log.before_last_ledger:
         past_it = (nth_of(one) for one in (*cursor.possible, *cursor.deviating))
         if any(position is not None and position.ledger == log.last.ledger for position in past_it):
