@@ -16,12 +16,10 @@ from conformance.clients.admin.http import AdminError, topic_path
 from conformance.clients.outcomes import ConnectionLost, NoAnswer, ServerRefused
 from conformance.harness_error import HarnessError
 from conformance.wait import Deadline, retry
-from model.service.unexpected import Closed, ErrorAnswer, Overdue, Silence, Unexpected
+from model.service.unexpected import INTERNAL_ERRORS, Closed, ErrorAnswer, Overdue, Silence, Unexpected
 
 T = TypeVar("T")
 
-INTERNAL: Final = frozenset({"UnknownError", "MetadataError", "PersistenceError"})
-"""The errors of the binary protocol that name no reason that a client could know."""
 LONGEST_REASON: Final = 400
 """How much of a broker's words is kept."""
 _NO_SUCH_PATH: Final = (f"HTTP {HTTPStatus.NOT_FOUND}", f"HTTP {HTTPStatus.METHOD_NOT_ALLOWED}")
@@ -97,7 +95,7 @@ class Answers:
         def is_worth_another_try(error: HarnessError) -> bool:
             if not may_pass(error):
                 return False
-            if isinstance(error, ServerRefused) and error.code in INTERNAL:
+            if isinstance(error, ServerRefused) and error.code in INTERNAL_ERRORS:
                 words = self._words(error.message)
                 self._noticed.append(ErrorAnswer("binary", what, error.code, words, self._name_of(topic), False))
             return True

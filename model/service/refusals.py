@@ -14,6 +14,7 @@ from model.judgement import Allowed, Broken
 from model.operations import AnyOperation, OpenProducer
 from model.rules.catalogue import carries
 from model.service.state import Service
+from model.service.unexpected import INTERNAL_ERRORS
 from model.subscription_operations import CreateSubscription, DeleteSubscription, Subscribe
 from model.subscriptions.consumers import Consumer
 from model.subscriptions.state import Consumption
@@ -22,7 +23,7 @@ Judged = Allowed[None] | Broken
 
 NOT_JUDGED: Final = Allowed(None)
 SERVE_05: Final = Allowed(None, ("SERVE-05",))
-NO_REASON: Final = frozenset({"UnknownError", "MetadataError", "PersistenceError", "ServiceNotReady", "500", "503"})
+NO_REASON: Final = INTERNAL_ERRORS | {"ServiceNotReady", "500", "503"}
 """Errors that name no reason for a refusal, or one that has to pass within the time for retries."""
 EXISTS: Final = "409"
 IS_USED: Final = "412"

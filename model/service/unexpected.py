@@ -6,12 +6,15 @@ one is decided in :mod:`model.service.judging`. ``topic`` and ``actor`` are name
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
 Interface = Literal["binary", "admin"]
 """What was asked: Pulsar's binary protocol, or its admin API."""
+
+INTERNAL_ERRORS: Final = frozenset({"UnknownError", "MetadataError", "PersistenceError"})
+"""Codes of ServerError for a failure in the broker itself, as opposed to a refusal."""
 
 
 class ErrorAnswer(Struct, frozen=True, tag=True, omit_defaults=True):
