@@ -57,8 +57,9 @@ DEVIATIONS = (
         cause="PersistentDispatcherSingleActiveConsumer.internalRedeliverUnacknowledgedMessages sets havePendingRead to false, although cancelPendingReadRequest cannot cancel a read in progress. The completion of that read then clears the flag of the new one (4.0.8).",
         upstream=("apache/pulsar#26174",),
         side="broker",
-        releases=("==3.3.6", "==4.0.8"),
+        seldom=("==3.3.6", "==4.0.8"),
         seen=("4.0.8", "3.3.6"),
+        occurrence="In 10 of 200 replays on a standalone, in 0 of 240 with a bookie as a process of its own.",
     ),
     Deviation(
         name=CHUNK_ASSIGNMENT_OUTLIVES_CONSUMER,

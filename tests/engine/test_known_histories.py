@@ -27,8 +27,6 @@ TRIES = 60
 """A real broker is not deterministic; most histories come back nearly always, those of races every third time, and some
 on busy cores every fifth to tenth (`rewind-skipped-after-replay-read`:
 three of four plays on quiet ones, three of sixteen)."""
-TOO_SELDOM = {"redelivery-reads-in-parallel"}
-"""It came back in 10 of 200 replays on a standalone, and in none of 180 with a bookie of its own."""
 
 BESIDE = {
     "pending-read-outlives-consumers": ("replay-read-outlives-consumers",),
@@ -66,9 +64,8 @@ def replayed(deviation: KnownDeviation, world: World, *known: str) -> tuple[Viol
     assert deviation.history is not None
     history, version = document.read(Path(deviation.history)), world.broker.version
     # One of a setting shows where it is set, or where its history was recorded, which then sets it.
-    if deviation.name in TOO_SELDOM or (
-        not deviation.comes_back_on(version, settings=world.broker.configuration)
-        and (history.release != version or not deviation.concerns(version))
+    if not deviation.comes_back_on(version, settings=world.broker.configuration) and (
+        history.release != version or not deviation.comes_back_on(version)
     ):
         pytest.skip(f"{version} is not known to deviate so")
     lockstep = Lockstep(RealPerformer(world), Example(known=frozenset(known)))
