@@ -217,7 +217,7 @@ def assigned(subscription: Subscription, name: str, part: Part) -> Subscription:
 
 
 def orphaned(subscription: Subscription, name: str) -> Subscription:
-    """A consumer left, or subscribed anew, which makes it another one."""
+    """A consumer left, or subscribed again under its name, which makes it another consumer."""
     gone = frozenset((uuid, consumer) for uuid, consumer in subscription.assigned if consumer == name)
     without = subscription.orphaned | {uuid for uuid, _ in gone}
     return replace(subscription, assigned=subscription.assigned - gone, orphaned=without)

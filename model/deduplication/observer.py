@@ -334,7 +334,7 @@ def _ends_with_its_ledger(state: ProducerState, ledger_room: int | None) -> bool
 
 
 def _forgetting_the_last(state: ProducerState) -> ProducerState:
-    """The same state when the snapshot stands at its last entry without having its id."""
+    """The same state if the snapshot's position is its last entry, whose id the snapshot lacks."""
     kept = (*state.kept[:-1], replace(state.kept[-1], is_forgotten=True))
     return replace(state, kept=kept, requires=state.requires | {SNAPSHOT_POSITION_AHEAD})
 
@@ -361,8 +361,8 @@ def expose(state: ProducerState) -> ProducerState:
 def without_pending(state: ProducerState, *, only_fragile: bool) -> Iterable[ProducerState]:
     """The same state when its last writes, which nobody saw confirmed, failed or were lost.
 
-    That a producer was told of one nevertheless is a deviation. Those that can fail without the topic being closed are
-    the fragile ones, and of these the states without them are possible already where no producer was told.
+    If a producer got the id of one nevertheless, that is a deviation. Only fragile writes can fail without the topic
+    being closed; where no producer got the id of one, the states without it are possible already.
     """
     kept, requires = state.kept, state.requires
     while (

@@ -232,7 +232,7 @@ def account_for(states: ProducerStates, known: frozenset[str]) -> tuple[Producer
     """The states, and the deviations that were seen: those without which nothing would be possible.
 
     As long as some state needs none, none was seen. Otherwise the state with the fewest tells which were; if one of
-    them is not known, its rule is broken. What was told once is not told again.
+    them is not known, its rule is broken. Each deviation is reported once.
     """
     requires = min(
         (state.requires for state in states), key=lambda names: (len(names - known), len(names), sorted(names))

@@ -34,7 +34,7 @@ class Keyed:
     there. ``is_gathered``: nothing happened since all was gathered that was on its way. ``is_administered``: messages
     were acknowledged by administrators, whoever had them. The document does not say whether their hashes drain from
     then on, so neither that nor the opposite is demanded. ``is_unread``: a consumer left with nothing unacknowledged,
-    and nothing shows yet that the broker looked what it held up. ``may_be_read``: something may have been on its way to
+    and nothing shows yet that the broker read what was held up. ``may_be_read``: something may have been on its way to
     the last consumer when it left, and nothing was delivered since. ``has_left``: a consumer left since all was
     gathered, so a hash may have gone to another consumer and come back meanwhile. ``left_reading``: one left, and
     nothing was delivered since, so something may have been on its way then.

@@ -69,7 +69,7 @@ def _received_one(
     if message in state.replaying.get(key, frozenset()) and _is_unacknowledged(state, key, message):
         return _replayed_once_more(state, key, name, message, known)
     if invariant.may_be_replayed_twice(state, key, name, message) and _is_unacknowledged(state, key, message):
-        after = invariant.with_come(state, key, message[1].position, is_due_again=True)
+        after = invariant.with_delivered(state, key, message[1].position, is_due_again=True)
         after = _given(after, key, name, message, is_late=True)
         because = f"{name} received {state.words(message)}, which was unacknowledged at a consumer already"
         return requires(SEND_IN_PROGRESS_CLEARED_EARLY, after, known, because)
@@ -103,7 +103,7 @@ def _received_one(
     is_late = all(one.has_message(message[1]) for one in cursor.possible)
     state = _given(state, key, name, message, is_late=is_late)
     if consumer.kind == "Key_Shared":
-        state = invariant.with_come(state, key, message[1].position, is_due_again=why in ("left", "failed"))
+        state = invariant.with_delivered(state, key, message[1].position, is_due_again=why in ("left", "failed"))
     exercised = (EXERCISED_BY[why] if why else ()) + invariant.exercised_by(state, key, name, message)
     return Allowed(state, exercised, deviations + delivering.deviations)
 

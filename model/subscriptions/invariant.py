@@ -100,11 +100,11 @@ def came_beside_news(state: Consumption, key: Key) -> frozenset[Position]:
     return keyed.came if keyed.last is not None and keyed.last != state.log(key[0]).last else frozenset()
 
 
-def with_come(state: Consumption, key: Key, position: Position, *, is_due_again: bool) -> Consumption:
-    """An entry came to a consumer, whoever looked; before the first look nobody asks for that.
+def with_delivered(state: Consumption, key: Key, position: Position, *, is_due_again: bool) -> Consumption:
+    """An entry was delivered to a consumer; before the first check for due messages, nothing depends on that.
 
-    Only what was in the replay queue may be read twice: what was due again, or was in the log at the last look and had
-    not come by then. What is newer is read once.
+    Only entries of the replay queue may be read twice: those that were due again, or that were in the log at the last
+    check and had not been delivered by then. A newer entry is read once.
     """
     keyed = state.keyed_of(key)
     if keyed.last is None or not (is_due_again or position <= keyed.last):

@@ -259,8 +259,10 @@ def test_a_replay_read_may_outlive_the_last_consumer_only_if_that_is_known() -> 
     assert rule_broken(*history, again, *to_another[1:], known=REPLAY_READ_OUTLIVES_CONSUMERS) == "ACK-12"
     pending = (*topic(1, 1), taken(single(0)), left, *others)
     assert rule_broken(*pending, again, known=REPLAY_READ_OUTLIVES_CONSUMERS) == "ACK-12", "it was not to be replayed"
-    anew = (*topic(1, 1), taken(single(0)), *reading, UNLOADED, *others)
-    assert rule_broken(*anew, again, known=REPLAY_READ_OUTLIVES_CONSUMERS) == "ACK-12", "the dispatcher is another one"
+    after_unload = (*topic(1, 1), taken(single(0)), *reading, UNLOADED, *others)
+    assert rule_broken(*after_unload, again, known=REPLAY_READ_OUTLIVES_CONSUMERS) == "ACK-12", (
+        "the unload made a new dispatcher"
+    )
     others_stay = (*topic(1, 1), subscribed("c2"), taken(single(0)), left, taken(single(0), by="c2"), subscribed("c3"))
     assert rule_broken(*others_stay, again, known=REPLAY_READ_OUTLIVES_CONSUMERS) == "ACK-12"
 

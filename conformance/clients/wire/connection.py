@@ -183,7 +183,7 @@ class Connection:
         return self.protocol_version >= _RECEIPTS_SINCE
 
     def await_done(self, deadline: Deadline, *, what: str) -> None:
-        """Wait until the broker has carried out what it was told: it answers a PING after all that came before it.
+        """Wait until the broker has processed all commands so far: it answers a PING after all that came before it.
 
         Raises :class:`ConnectionLost` and :class:`NoAnswer`.
         """

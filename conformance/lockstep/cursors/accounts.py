@@ -178,7 +178,7 @@ class Watch:
     def _is_exact(self) -> bool:
         """Whether it is known from outside who has what, and who must get what nobody has."""
         if len(self.members) == 1:
-            (only,) = self.members  # whoever claims hashes is not sent the others, even alone
+            (only,) = self.members  # a consumer with claimed hash ranges gets no other keys, even alone
             return not (isinstance(only, WireMember) and only.claims_hashes)
         return all(member.client == "wire" and member.kind != "Key_Shared" for member in self.members)
 

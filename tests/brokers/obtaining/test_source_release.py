@@ -30,7 +30,7 @@ def archive(conf: bytes) -> bytes:
 
 
 class Repository(ThreadingHTTPServer):
-    """Has one file, and answers requests for parts of it unless it is told not to."""
+    """Serves one file; answers range requests unless they are disabled."""
 
     content: bytes | None = None
     gives_parts = True
