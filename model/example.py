@@ -29,6 +29,7 @@ from model.events import (
     DeduplicationSet,
     Late,
     LogRead,
+    NetworkFaultsCleared,
     Opened,
     PolicyIgnored,
     Sent,
@@ -176,6 +177,7 @@ def _unexpected(state: Example, operation: AnyOperation, observed: tuple[Unexpec
         failing=state.lingering | state.topics_with(WRITE_FAILURES),
         ending=frozenset(ending),
         severed=state.severed | state.topics_with(CUTS),
+        cut=frozenset(name for name, session in state.sessions.items() if session.was_cut),
         reopened=reopened,
         is_disturbed=state.is_disturbed,
         known=state.known,
@@ -218,7 +220,7 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
     if isinstance(operation, OnSubscriptions):
         return _on_subscriptions(state, operation, outcome, at)
     if isinstance(operation, NetworkOperation):
-        return Allowed(_network_changed(state, operation))
+        return Allowed(_network_changed(state, operation, outcome))
     match operation:
         case CreateTopic():
             return _created(state, operation, outcome)
@@ -253,13 +255,18 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
             assert_never(operation)
 
 
-def _network_changed(state: Example, operation: NetworkOperation) -> Example:
-    """What clients are told holds, whatever becomes of their connections; so there is little to remember."""
+def _network_changed(state: Example, operation: NetworkOperation, outcome: AnyOutcome) -> Example:
+    """Confirmations hold, whatever becomes of the connections; but a client may notice later that its own was cut."""
     match operation:
         case UseProxy():
             return state
-        case InjectNetworkFault() | ClearNetworkFaults():
-            return replace(state, is_disturbed=isinstance(operation, InjectNetworkFault))
+        case InjectNetworkFault():
+            return replace(state, is_disturbed=True)
+        case ClearNetworkFaults():
+            state = replace(state, is_disturbed=False)
+            if not isinstance(outcome, NetworkFaultsCleared) or not outcome.fired:
+                return state
+            return replace(state, sessions={name: replace(one, was_cut=True) for name, one in state.sessions.items()})
         case _:
             assert_never(operation)
 
@@ -357,6 +364,8 @@ def _sent(state: Example, operation: Send, outcome: AnyOutcome) -> Judgement:
         return Allowed(state.with_session(operation.session, replace(session, pending=(*session.pending, pending))))
     if not isinstance(outcome, Sent):
         return Allowed(state)
+    if any(isinstance(answer, Stored) for answer in outcome.answers):
+        state = state.with_session(operation.session, replace(session, was_cut=False))
     around = _circumstances(state, session)
     return _judge_answers(state, session, pending, outcome.answers, around, is_awaited=True)
 

@@ -22,7 +22,10 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A producer session: on which topic, under which name, by which client, and what it sent without waiting."""
+    """A producer session: on which topic, under which name, by which client, and what it sent without waiting.
+
+    ``was_cut``: a network fault may have cut its connection, which nobody noticed yet.
+    """
 
     topic: str
     producer: str
@@ -30,3 +33,4 @@ class Session:
     pending: tuple[Pending, ...] = ()
     is_chunking: bool = False
     compression: Compression = "none"
+    was_cut: bool = False

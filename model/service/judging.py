@@ -3,7 +3,7 @@
 A fault that was injected is a reason for exactly what it causes. Writes that fail on a topic explain why the binary
 protocol refuses its clients and why its producers are closed, and nothing that the admin API says. A topic that is
 being loaded may be refused as the protocol says, until the time for that is over. Network faults explain what becomes
-of the producers' connections, which alone go through them.
+of the producers' connections, which alone go through them; a client may notice a cut after the fault was cleared.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ class Reasons:
     ending: frozenset[str] = frozenset()
     severed: frozenset[str] = frozenset()
     """Topics on which a failpoint cuts the connections of producers."""
+    cut: frozenset[str] = frozenset()
+    """Producer sessions whose connection a network fault may have cut, which nobody noticed yet."""
     reopened: frozenset[str] = frozenset()
     """Topics that were terminated, and reloaded since."""
     is_disturbed: bool = False
@@ -83,5 +85,7 @@ def _silence(silence: Silence, reasons: Reasons) -> Allowed[None] | Broken:
 def _closed(closed: Closed, reasons: Reasons) -> Allowed[None] | Broken:
     """A broker closes what it cannot serve: producers of a topic whose write failed, or that was terminated."""
     if closed.topic in reasons.failing | reasons.ending | reasons.severed or reasons.is_disturbed:
+        return Allowed(None)
+    if closed.actor in reasons.cut:
         return Allowed(None)
     return Broken("SERVE-02", f"{closed.actor}, which did nothing wrong, lost its connection: {closed.why}")

@@ -8,13 +8,26 @@ import pytest
 from msgspec.structs import replace as replace_struct
 
 from model.deviations.service import STATS_OF_TERMINATED_TOPIC_FAIL
-from model.events import Abandoned, AnyOutcome, Cleared, Created, Done, Opened, Refused, Sent, Stored, Subscribed
+from model.events import (
+    Abandoned,
+    AnyOutcome,
+    Cleared,
+    Created,
+    Done,
+    NetworkFaultsCleared,
+    Opened,
+    Refused,
+    Sent,
+    Stored,
+    Subscribed,
+)
 from model.example import Example, judge
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import (
     AnyOperation,
     ClearFailpoints,
+    ClearNetworkFaults,
     CreateTopic,
     InjectNetworkFault,
     OpenProducer,
@@ -109,6 +122,20 @@ def test_the_network_explains_silence_on_the_wire_but_not_of_the_admin_api() -> 
     disturbed = after(CREATED, OPENED, (UseProxy(), Done()), (InjectNetworkFault("t0", CutAt("SEND_RECEIPT")), Done()))
     assert broken(disturbed, SILENT, CLOSED) is None
     assert broken(disturbed, Silence("admin", "ReadLog", "no answer in 30 s", "t0")) == "SERVE-01"
+
+
+def test_a_cut_by_the_network_explains_a_closed_producer_that_is_noticed_later_until_it_is_seen_to_be_connected() -> (
+    None
+):
+    fault = (InjectNetworkFault("t0", CutAt("PRODUCER_SUCCESS")), Done())
+    cut = (CREATED, (UseProxy(), Done()), fault, OPENED, (ClearNetworkFaults(), NetworkFaultsCleared(1)))
+    assert broken(after(*cut), CLOSED) is None
+    assert broken(after(*cut), replace_struct(CLOSED, actor="s2")) == "SERVE-02"
+    confirmed = (Send("s1", (Entry((Message(1, "b1"),)),)), Sent((Stored(Position(1, 0)),)))
+    assert broken(after(*cut, confirmed), CLOSED) == "SERVE-02"
+    assert broken(after(*cut, OPENED), CLOSED) == "SERVE-02"
+    not_fired = (*cut[:-1], (ClearNetworkFaults(), NetworkFaultsCleared(0)))
+    assert broken(after(*not_fired), CLOSED) == "SERVE-02"
 
 
 def test_a_terminated_topic_closes_its_producers() -> None:
