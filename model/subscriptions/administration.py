@@ -242,15 +242,15 @@ def _trimmed(state: Consumption, topic: str, ledgers: tuple[int, ...]) -> Judged
     followed, log = state.topics[topic], state.log(topic)
     # What was rightly deleted before stays so, whatever became of the acknowledgments since.
     gone = [ledger for ledger in log.ledgers if ledger not in followed.deleted.union(ledgers)]
+    must_stay = False
     for (where, subscription), one in state.cursors.items():
-        if where != topic or not one.durable:
+        if where != topic or not one.durable or len(one.possible) > 1:
             continue
-        for possible in one.possible:
-            lost = next((p for p in possible.unacknowledged(log) if p.ledger in gone), None)
-            if lost is not None and len(one.possible) == 1:
-                return Broken(
-                    "ACK-14",
-                    f"the ledger of {lost} was deleted, an entry that subscription {subscription} had not acknowledged",
-                )
+        (possible,) = one.possible
+        for unacknowledged in possible.unacknowledged(log):
+            if unacknowledged.ledger in gone:
+                what = f"the ledger of {unacknowledged} was deleted, an entry that subscription {subscription}"
+                return Broken("ACK-14", f"{what} had not acknowledged")
+            must_stay = must_stay or unacknowledged.ledger != log.ledgers[-1]
     after = state.with_topic(topic, replace(followed, deleted=followed.deleted.union(gone)))
-    return Allowed(after, ("ACK-14",) if gone else ())
+    return Allowed(after, ("ACK-14",) if gone or must_stay else ())

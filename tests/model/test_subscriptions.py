@@ -133,6 +133,13 @@ def judged(*history: Happened, known: str = "") -> Allowed[Example] | Broken:
     return reduce(step, enumerate(history), begin)
 
 
+def exercised(*history: Happened) -> tuple[str, ...]:
+    """The rules that a history exercises, which breaks none."""
+    allowed = judged(*history)
+    assert isinstance(allowed, Allowed), allowed
+    return allowed.exercised
+
+
 def rule_broken(*history: Happened, known: str = "") -> str:
     """The rule that a history breaks with its last step."""
     assert isinstance(judged(*history[:-1], known=known), Allowed)
@@ -366,3 +373,11 @@ def test_a_trimmed_ledger_stays_trimmed_after_a_cursor_reset() -> None:
     set_back: Happened = (ResetCursor("t0", "s0", None), CursorReset(None))
     again = judged(*topic(*[1] * 7), everything, trimmed, set_back, trimmed)
     assert isinstance(again, Allowed), again
+
+
+def test_trimming_is_checked_wherever_a_closed_ledger_has_an_unacknowledged_entry() -> None:
+    nothing_deleted: Happened = (Trim("t0"), Trimmed((1, 2)))
+    everything: Happened = (Skip("t0", "s0", 6), Done())
+    assert "ACK-14" in exercised(*topic(*[1] * 7), nothing_deleted)
+    assert "ACK-14" not in exercised(*topic(*[1] * 7), everything, nothing_deleted), "all could have been deleted"
+    assert "ACK-14" in exercised(*topic(*[1] * 7), everything, (Trim("t0"), Trimmed((2,))))
