@@ -2,4 +2,4 @@
 
 import pytest
 
-pytest.register_assert_rewrite("tests.brokers.contract", "tests.model.explored")
+pytest.register_assert_rewrite("tests.brokers.contract")
