@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import msgspec
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from conformance.engine.catalogue import DESCRIPTIONS
 from conformance.faults.catalogue import defects
@@ -21,122 +23,51 @@ from tests.report.samples import QUIRK, VIOLATION, history
 HEADINGS = (*map(heading, DOCUMENTS), "Several documents")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (
-            ["check", "--rules", "DEDUP-99"],
-            "Invalid value for '--rules': there is no rule or family of rules 'DEDUP-99'; did you mean 'DEDUP-09'?",
-        ),
-        (
-            ["check", "--rules", "dedup-01"],
-            "Invalid value for '--rules': there is no rule or family of rules 'dedup-01'; did you mean 'DEDUP-01'?",
-        ),
-        (
-            ["verify", "history", "--rules", "XYZ"],
-            "Invalid value for '--rules': there is no rule or family of rules 'XYZ'; "
-            "`pulsar-conformance rules` lists them",
-        ),
-        (
-            ["check", "--rules", "DEDUP-01,,ACK"],
-            "Invalid value for '--rules': 'DEDUP-01,,ACK' has an empty item; write names separated by single commas",
-        ),
-        (
-            ["check", "--budget", f"{10**23}h"],
-            f"Invalid value for '--budget': '{10**23}h' is longer than 720h, the longest that is possible",
-        ),
-        (
-            ["soak", "--faults", "kil,unload"],
-            "Invalid value for '--faults': there is no fault 'kil'; did you mean 'kill'?",
-        ),
-        (
-            ["soak", "--defect", "cheque-removed"],
-            "Invalid value for '--defect': there is no defect 'cheque-removed'; did you mean 'check-removed'?",
-        ),
-        (
-            ["explore", "--variant", "No-Check"],
-            "Invalid value for '--variant': there is no variant 'No-Check'; did you mean 'no-check'?",
-        ),
-        (
-            ["check", "--budget", "soon"],
-            "Invalid value for '--budget': 'soon' is no time; write it like 90s, 10m or 2h",
-        ),
-        (
-            ["check", "--budget", "0s"],
-            "Invalid value for '--budget': '0s' is no time; write it like 90s, 10m or 2h",
-        ),
-        (
-            ["check", "--setting", "maxMessageSize"],
-            "Invalid value for '--setting': 'maxMessageSize' is no setting; write it like maxMessageSize=10240",
-        ),
-        (
-            ["check", "--client", "newest"],
-            "Invalid value for '--client': 'newest' is no release of pulsar-client; write it like 3.12.0",
-        ),
-        (
-            ["check", "--machines", "keys,nope"],
-            "Invalid value for '--machines': there is no machine 'nope'; `pulsar-conformance machines` lists them",
-        ),
-        (
-            ["check", "--machines", "key"],
-            "Invalid value for '--machines': there is no machine 'key'; did you mean 'keys'?",
-        ),
-        (
-            ["check", "--machines", "deduplication,clusters-idle", "--rules", "DEDUP"],
-            "the machine clusters-idle decides no rule that was asked for; ask for one of these with --rules: REPL-17",
-        ),
-        (
-            ["soak", "--minutes", "nan"],
-            "Invalid value for '--minutes': 'nan' is no number that can be used",
-        ),
-        (
-            ["soak", "--hours", "inf"],
-            "Invalid value for '--hours': inf is not in the range 0<x<=720.0.",
-        ),
-        (
-            ["verify", "history", "--release", "newest"],
-            "Invalid value for '--release': 'newest' is no release of Pulsar; write it like 4.0.8",
-        ),
-        (["defects", "--budget", "5s"], "--budget says how to hunt: it needs --hunt"),
-        (["check", "--known", "missing.json"], "cannot read missing.json: No such file or directory"),
-        (
-            ["check", "--json", "nowhere/out.json"],
-            "Invalid value for '--json': 'nowhere/out.json' cannot be written, because there is no folder nowhere",
-        ),
-        (["check", "--report", "taken"], "Invalid value for '--report': Directory 'taken' is a file."),
-        (
-            ["check", "--report", "taken/below"],
-            "Invalid value for '--report': 'taken/below' cannot be made, because taken is a file",
-        ),
-        (
-            ["check", "--history", "taken/below"],
-            "Invalid value for '--history': 'taken/below' cannot be made, because taken is a file",
-        ),
-        (["check", "--history", "taken"], "Invalid value for '--history': Directory 'taken' is a file."),
-        (
-            ["check", "--report", "of another run"],
-            "Invalid value for '--report': there is a report in 'of another run' already; "
-            "name another folder, or remove it",
-        ),
-        (["replay", "missing.json", "--broker", "4.0.8"], "cannot read missing.json: No such file or directory"),
-        (["replay", "history.json"], "Missing option '--broker'."),
-        (["verify", "history", "--settled", "9s"], "--settled says when --follow ends: it needs --follow"),
-        (["chek"], "No such command 'chek'. Did you mean 'check'?"),
-    ],
+BAD_INPUT = (
+    "check --rules DEDUP-99",
+    "check --rules dedup-01",
+    "verify history --rules XYZ",
+    "check --rules DEDUP-01,,ACK",
+    "check --budget 100000000000000000000000h",
+    "soak --faults kil,unload",
+    "soak --defect cheque-removed",
+    "explore --variant No-Check",
+    "check --budget soon",
+    "check --budget 0s",
+    "check --setting maxMessageSize",
+    "check --client newest",
+    "check --machines keys,nope",
+    "check --machines key",
+    "check --machines deduplication,clusters-idle --rules DEDUP",
+    "soak --minutes nan",
+    "soak --hours inf",
+    "verify history --release newest",
+    "defects --budget 5s",
+    "check --known missing.json",
+    "check --json nowhere/out.json",
+    "check --report taken",
+    "check --report taken/below",
+    "check --history taken/below",
+    "check --history taken",
+    "check --report 'of another run'",
+    "replay missing.json --broker 4.0.8",
+    "replay history.json",
+    "verify history --settled 9s",
+    "chek",
+    "check --defect no-such",
+    "explore --variant no-such",
 )
-def test_bad_input_is_one_sentence_and_status_2(arguments: list[str], sentence: str, tmp_path: Path) -> None:
+
+
+@pytest.mark.parametrize("typed", BAD_INPUT)
+def test_bad_input_is_one_sentence_and_status_2(typed: str, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     (tmp_path / "taken").touch()
     (tmp_path / "of another run").mkdir()
     (tmp_path / "of another run" / "events.jsonl").write_text("{}\n")
-    ran = run("holds", *arguments, folder=tmp_path)
-    assert ran.err.splitlines() == [f"pulsar-conformance: {sentence}"]
+    ran = run("holds", *shlex.split(typed), folder=tmp_path)
+    (sentence,) = ran.err.splitlines()
+    assert sentence == snapshot
     assert ran.status == 2
-
-
-def test_an_unknown_defect_is_one_sentence(tmp_path: Path) -> None:
-    ran = run("holds", "check", "--defect", "no-such", folder=tmp_path)
-    assert (ran.status, len(ran.err.splitlines())) == (2, 1)
-    assert "'no-such'" in ran.err
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"machine": 1}', "\x00"])
@@ -236,12 +167,6 @@ def test_variants_of_the_model_are_listed_and_explored(tmp_path: Path) -> None:
     found = run("holds", "explore", "--variant", "no-check", folder=tmp_path)
     assert found.status == 0
     assert "Broken: no message is stored twice" in found.out
-
-
-def test_an_unknown_variant_is_one_sentence(tmp_path: Path) -> None:
-    ran = run("holds", "explore", "--variant", "no-such", folder=tmp_path)
-    assert (ran.status, len(ran.err.splitlines())) == (2, 1)
-    assert "no-such" in ran.err
 
 
 def test_a_history_is_compacted_bucket_by_bucket(tmp_path: Path) -> None:
