@@ -19,8 +19,8 @@ from conformance import known
 from conformance.brokers.interface import Broker
 from conformance.brokers.release import release_archive
 from conformance.cli import cli
-from tests.documented.found import ROOT, Command, commands
-from tests.documented.policy import ELSEWHERE, PLACEHOLDERS, SHORTER, elsewhere, substituted
+from tests.documented.placeholders import ELSEWHERE, PLACEHOLDERS, SHORTER, elsewhere, substituted
+from tests.documented.shell_commands import ROOT, Command, commands
 
 BIN = Path(sys.executable).parent
 ANYTHING = dict.fromkeys(("tarball", "history", "new", "copy", "recorded", "known"), "/tmp/anything") | {

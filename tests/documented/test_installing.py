@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.documented.found import ROOT, commands
+from tests.documented.shell_commands import ROOT, commands
 
 BIN = Path(sys.executable).parent
 WAYS = {

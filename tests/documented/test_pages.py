@@ -12,7 +12,7 @@ import pytest
 
 from conformance.faults.catalogue import defects
 from model.deviations import DEVIATIONS
-from tests.documented.found import ROOT
+from tests.documented.shell_commands import ROOT
 
 _LINK = re.compile(r"\]\((?!https?:)(?P<page>[^)#\s]*)(?:#(?P<heading>[^)\s]+))?\)")
 

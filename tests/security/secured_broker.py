@@ -13,7 +13,7 @@ from conformance.brokers.launching.runs import GuardedProcess, RunFolder
 from conformance.brokers.release import Release, fetched_release
 from conformance.clients.admin.client import Admin
 from conformance.clients.security.service import Secret, Security, Service
-from tests.brokers.stock import await_up, start_by_script
+from tests.brokers.stock_standalone import await_up, start_by_script
 from tests.security.certificates import Authority
 from tests.security.tokens import KEY, token
 

@@ -46,8 +46,9 @@ example for a dirty cursor that is flushed after 60 s, it is skipped and marked 
 setting that the release does not have, and a value that it cannot take. It reads names and types from the release's own
 classes and configuration files. A running cluster keeps its own settings.
 
-`python -m tests.quality.flipped` runs a check for every setting that the suite changes, with that one setting back at
-its shipped value. It takes half an hour and more; `--budget`, `--rules` and names of settings narrow it."""
+`python -m tests.quality.single_settings` runs a check for every setting that the suite changes, with that one
+setting back at its shipped value. It takes half an hour and more; `--budget`, `--rules` and names of
+settings narrow it."""
 
 
 def settings_page() -> str:

@@ -14,7 +14,7 @@ from model.deduplication.variants import named
 from stateful.test_deduplication import MACHINES
 from tests.lockstep.campaigns import play
 from tests.lockstep.simulated.world import SimulatedPerformer
-from tests.model.deduplication.beside import Beside, watched
+from tests.model.deduplication.two_observers import Beside, watched
 
 _, DEDUPLICATION, FAILURES, NETWORK, KILLS = MACHINES
 ENOUGH = 60

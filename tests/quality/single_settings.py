@@ -1,8 +1,8 @@
 """Every setting that the suite changes, one at a time back to what the release ships: does any give a false alarm?
 
-``python -m tests.quality.flipped [--broker 4.0.8] [--rules ACK,KEY,DEDUP] [--budget 90s] [SETTING …]`` runs a check for
-each and prints what came of it; exit status 1 if any rule was violated, or none exercised. With all settings that takes
-half an hour and more, so it is no part of ``make test``.
+``python -m tests.quality.single_settings [--broker 4.0.8] [--rules ACK,KEY,DEDUP] [--budget 90s] [SETTING …]`` runs a
+check for each and prints what came of it; exit status 1 if any rule was violated, or none exercised. With all settings
+that takes half an hour and more, so it is no part of ``make test``.
 """
 
 from __future__ import annotations

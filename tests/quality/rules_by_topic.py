@@ -3,7 +3,7 @@
 Each machine runs on a real broker, and each of its histories is judged again step by step. A step counts for the topic
 that it names, or that its actor named last.
 
-    python -m tests.quality.judged_on [--machine deduplication] [--broker 4.0.8] [--rounds 5] [--seed 1]
+    python -m tests.quality.rules_by_topic [--machine deduplication] [--broker 4.0.8] [--rounds 5] [--seed 1]
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from model.replication.agreement import CHECKS
 from model.replication.evidence import Deviating
 from model.replication.variants import VARIANTS
 from tests.model.explored import explored
-from tests.model.replication.as_read import as_read
+from tests.model.replication.read_back import as_read
 
 MOST = 1000
 """How many states of a configuration are judged, evenly distributed over all: there are too many to judge each."""
