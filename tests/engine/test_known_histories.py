@@ -21,7 +21,7 @@ from conformance.tenancy.place import Place
 from model.deviations import DEVIATIONS
 from model.example import Example
 from model.judgement import Broken
-from tests.judging_again import judged_again
+from tests.judging import judged
 
 TRIES = 60
 """A real broker is not deterministic; most histories come back nearly always, those of races every third time, and some
@@ -89,7 +89,7 @@ def test_a_deviation_comes_back_and_breaks_its_rule_only_if_it_is_not_known(
             break
     assert deviation.name in lockstep.deviations
     assert lockstep.deviations.keys() <= {deviation.name, *beside}
-    broken = judged_again(lockstep.steps, beside)
+    broken = judged(*lockstep.steps, known=beside)
     assert isinstance(broken, Broken)
     assert (broken.rule, broken.deviation) == (deviation.rule, deviation.name)
 

@@ -7,7 +7,6 @@ import pytest
 from conformance.history.document import Step
 from model.events import (
     Answer,
-    AnyOutcome,
     Created,
     Delivery,
     Done,
@@ -25,16 +24,15 @@ from model.events import (
 )
 from model.judgement import Broken
 from model.log import Position
-from model.operations import AnyOperation, CrashProducer, CreateTopic, OpenProducer, ReadLog, Send
+from model.operations import CrashProducer, CreateTopic, OpenProducer, ReadLog, Send
 from model.subscription_operations import Receive, Skip, Subscribe
 from model.vocabulary import Entry, Message
-from tests.judging_again import judged_again
+from tests.judging import Happened, judged
 
 A, B = Entry((Message(1, "a"),)), Entry((Message(2, "b"),))
 OTHER = Entry((Message(1, "other"), Message(2, "end")))
 FIRST, SECOND = Stored(Position(7, 0)), Stored(Position(7, 1))
 IN_FLIGHT = Refused("UnknownStatus", "a write is in flight")
-Happened = tuple[AnyOperation, AnyOutcome]
 CREATED: tuple[Happened, ...] = (
     (CreateTopic("t"), Created(deduplication=True, snapshot_room=5)),
     (OpenProducer("p", "t", "p"), Opened(-1)),
@@ -69,13 +67,8 @@ def rule_broken(received: ReceivedMessages, *sent: tuple[tuple[Entry, ...], tupl
 
 def rule_broken_by(*happened: Happened | Step) -> str | None:
     """The rule that is broken by what happened to a topic that has a producer."""
-    steps = [one if isinstance(one, Step) else step(*one) for one in (*CREATED, *happened)]
-    judged = judged_again(steps)
-    return judged.rule if isinstance(judged, Broken) else None
-
-
-def step(operation: AnyOperation, outcome: AnyOutcome) -> Step:
-    return Step(operation=operation, outcome=outcome, invoked_ms=0, completed_ms=0)
+    answer = judged(*CREATED, *happened)
+    return answer.rule if isinstance(answer, Broken) else None
 
 
 def log(*logged: tuple[str, Entry]) -> Happened:

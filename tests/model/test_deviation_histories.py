@@ -12,7 +12,7 @@ from conformance.known import HISTORIES
 from model.deviation import Deviation
 from model.deviations import DEVIATIONS
 from model.judgement import Allowed, Broken
-from tests.judging_again import judged_again
+from tests.judging import judged
 
 each = pytest.mark.parametrize(
     "deviation", [one for one in DEVIATIONS.values() if one.has_history], ids=lambda one: one.name
@@ -26,13 +26,13 @@ def history_of(name: str) -> History:
 
 @each
 def test_a_deviation_breaks_its_rule_if_only_the_others_are_known(deviation: Deviation) -> None:
-    broken = judged_again(history_of(deviation.name).steps, DEVIATIONS.keys() - {deviation.name})
+    broken = judged(*history_of(deviation.name).steps, known=DEVIATIONS.keys() - {deviation.name})
     assert isinstance(broken, Broken)
     assert (broken.rule, broken.deviation, broken.side) == (deviation.rule, deviation.name, deviation.side)
 
 
 @each
 def test_a_known_deviation_breaks_no_rule(deviation: Deviation) -> None:
-    allowed = judged_again(history_of(deviation.name).steps, DEVIATIONS)
+    allowed = judged(*history_of(deviation.name).steps, known=DEVIATIONS)
     assert isinstance(allowed, Allowed)
     assert deviation.name in allowed.deviations

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from collections.abc import Iterable
+from functools import partial
 from itertools import islice
 
-from model.cursors.cursor import Interval
 from model.deviations.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     PARTIAL_BATCH_OFF_BACKLOG,
@@ -17,7 +17,6 @@ from model.deviations.cursors import (
 from model.events import (
     Acknowledged,
     AllReceived,
-    AnyOutcome,
     ConsumerRead,
     Created,
     CursorRead,
@@ -34,10 +33,9 @@ from model.events import (
     Subscribed,
     Trimmed,
 )
-from model.example import Example, judge
 from model.judgement import Allowed, Broken
 from model.log import Position
-from model.operations import AnyOperation, CreateTopic, OpenProducer, Send, Terminate, Trim, Unload
+from model.operations import CreateTopic, OpenProducer, Send, Terminate, Trim, Unload
 from model.subscription_operations import (
     AckById,
     Acknowledge,
@@ -56,8 +54,9 @@ from model.subscription_operations import (
     Subscribe,
 )
 from model.vocabulary import Entry, Message, SubscriptionType, partition_name
+from tests import judging
+from tests.judging import Happened
 
-Happened = tuple[AnyOperation, AnyOutcome]
 LEDGER_ROOM = 5
 STEP_MS = 1000.0
 """How long each step takes: long enough for a cursor's ledger to open in the meantime."""
@@ -117,42 +116,23 @@ TERMINATED: Happened = (Terminate("t0"), Done())
 BEGINNING = Position(1, -1)
 
 
-def judged(*history: Happened, known: str = "") -> Allowed[Example] | Broken:
-    """The verdict on a history whose steps take this long."""
-
-    def step(before: Allowed[Example] | Broken, numbered: tuple[int, Happened]) -> Allowed[Example] | Broken:
-        if isinstance(before, Broken):
-            return before
-        number, happened = numbered
-        after = judge(before.state, *happened, at=Interval(number * STEP_MS, (number + 1) * STEP_MS))
-        if isinstance(after, Broken):
-            return after
-        return Allowed(after.state, before.exercised + after.exercised, before.deviations + after.deviations)
-
-    begin: Allowed[Example] | Broken = Allowed(Example(known=frozenset(known.split())))
-    return reduce(step, enumerate(history), begin)
+judged = partial(judging.judged, step_ms=STEP_MS)
 
 
 def exercised(*history: Happened) -> tuple[str, ...]:
     """The rules that a history exercises, which breaks none."""
-    allowed = judged(*history)
-    assert isinstance(allowed, Allowed), allowed
-    return allowed.exercised
+    return judging.allowed_by(*history, step_ms=STEP_MS).exercised
 
 
-def rule_broken(*history: Happened, known: str = "") -> str:
+def rule_broken(*history: Happened, known: str | Iterable[str] = ()) -> str:
     """The rule that a history breaks with its last step."""
-    assert isinstance(judged(*history[:-1], known=known), Allowed)
-    broken = judged(*history, known=known)
-    assert isinstance(broken, Broken), broken
-    return broken.rule
+    return judging.broken_by(*history, known=known, step_ms=STEP_MS).rule
 
 
 def deviation_met(*history: Happened, known: str) -> bool:
     """Whether a history shows exactly one deviation, which breaks a rule unless it is known."""
-    broken, allowed = judged(*history), judged(*history, known=known)
+    broken, allowed = judged(*history), judging.allowed_by(*history, known=known, step_ms=STEP_MS)
     assert isinstance(broken, Broken), broken
-    assert isinstance(allowed, Allowed), allowed
     return broken.deviation == known and allowed.deviations == (known,)
 
 
@@ -309,7 +289,7 @@ def test_an_unload_may_lose_acks_of_entries_and_of_batch_indexes_together() -> N
     first, batch = single(0), tuple(Delivery(at(1), index, 3, f"b{2 + index}", 0) for index in range(3))
     acks = (taken(first, *batch), acknowledged(batch[0]), acknowledged(first))
     both_lost = (*topic(1, 3), *acks, UNLOADED, read(BEGINNING, backlog=2), subscribed("c2"))
-    known = f"{UNLOAD_WHILE_CURSOR_LEDGER_OPENS} {BATCH_INDEX_ACKS_NOT_RECOVERED}"
+    known = (UNLOAD_WHILE_CURSOR_LEDGER_OPENS, BATCH_INDEX_ACKS_NOT_RECOVERED)
     again = taken(first, *batch, by="c2")
     allowed = judged(*both_lost, again, known=known)
     assert isinstance(allowed, Allowed), allowed

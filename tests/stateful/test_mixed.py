@@ -17,7 +17,7 @@ from model.deviations import DEVIATIONS
 from model.judgement import Allowed
 from model.key_shared.variants import KeysVariant
 from stateful.test_mixed import MACHINES
-from tests.judging_again import judged_again
+from tests import judging
 from tests.lockstep.campaigns import Campaign, play, play_in_rounds, refused
 from tests.lockstep.cursor_variants import AS_RELEASES, SimulatedVariant
 from tests.lockstep.simulated.world import SimulatedPerformer
@@ -81,7 +81,7 @@ def test_a_history_is_judged_again_to_the_same_end_and_can_be_replayed() -> None
     campaign = on_the_documents()[0]
     exercised: Counter[str] = Counter()
     for steps in campaign.histories:
-        judged = judged_again(steps)
+        judged = judging.judged(*steps)
         assert isinstance(judged, Allowed)
         exercised.update(judged.exercised)
     assert exercised == campaign.exercised

@@ -21,7 +21,7 @@ from model.judgement import Allowed, Broken
 from model.log import Position
 from model.subscription_operations import Acknowledge, Nack, ReadCursor, ReceiveDue
 from model.traffic import CommandAck, CommandMessage, CommandRedeliver, Delivery, Life, LoggedPart, Part, Traffic
-from tests.judging_again import judged_again
+from tests.judging import judged
 
 RECORDED = document.read(Path(__file__).with_name("recorded.json")).steps
 Change = Callable[[Any], Any]
@@ -199,12 +199,12 @@ CHANGES: dict[str, tuple[type[Struct] | int, Change, str, str]] = {
 
 
 def test_the_recorded_history_breaks_nothing() -> None:
-    assert isinstance(judged_again(RECORDED), Allowed)
+    assert isinstance(judged(*RECORDED), Allowed)
 
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_change_breaks_its_rule_on_its_side(name: str) -> None:
     operation, change, rule, side = CHANGES[name]
-    broken = judged_again(with_outcome(operation, change))
+    broken = judged(*with_outcome(operation, change))
     assert isinstance(broken, Broken)
     assert (broken.rule, broken.side, broken.deviation) == (rule, side, None)

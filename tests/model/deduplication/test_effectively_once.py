@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from model.applications.tracker import settling, winding_up
@@ -11,7 +13,6 @@ from model.deviations.deduplication import (
     SOURCE_RESUMES_FROM_PUSHED_ID,
 )
 from model.events import (
-    AnyOutcome,
     Cleared,
     Confirmed,
     Consumed,
@@ -27,7 +28,7 @@ from model.events import (
     SourceStarted,
     Stuck,
 )
-from model.example import Example, judge
+from model.example import Example
 from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import (
@@ -51,22 +52,15 @@ from model.operations import (
     Unload,
 )
 from model.vocabulary import Entry, Message
+from tests import judging
+from tests.judging import Happened
 
-Step = tuple[AnyOperation, AnyOutcome]
-
-CREATED: Step = (CreateTopic("t0"), Created(deduplication=True, snapshot_room=10))
+CREATED: Happened = (CreateTopic("t0"), Created(deduplication=True, snapshot_room=10))
 
 
-def run(*steps: Step, known: frozenset[str] = frozenset(), created: Step = CREATED) -> Allowed[Example] | Broken:
+def run(*steps: Happened, known: str | Iterable[str] = (), created: Happened = CREATED) -> Allowed[Example] | Broken:
     """Judge a history; the exercised rules and the deviations are those of all steps."""
-    judged: Allowed[Example] | Broken = Allowed(Example(known=known))
-    for operation, outcome in (created, *steps):
-        assert isinstance(judged, Allowed)
-        after = judge(judged.state, operation, outcome)
-        if isinstance(after, Broken):
-            return after
-        judged = Allowed(after.state, judged.exercised + after.exercised, judged.deviations + after.deviations)
-    return judged
+    return judging.judged(created, *steps, known=known)
 
 
 def broken(judged: Allowed[Example] | Broken) -> tuple[str, str | None]:
@@ -83,7 +77,7 @@ def entry(*ids: int) -> Entry:
     return Entry(tuple(Message(i, f"b{i}") for i in ids))
 
 
-def start(*entries: Entry | int, goes_on: GoesOn = "from-checkpoint", last_id: int = -1) -> Step:
+def start(*entries: Entry | int, goes_on: GoesOn = "from-checkpoint", last_id: int = -1) -> Happened:
     came = tuple(entry(e) if isinstance(e, int) else e for e in entries)
     return StartSource("a0", "t0", came, goes_on=goes_on), SourceStarted(last_id)
 
@@ -94,30 +88,30 @@ def confirmed(**ids: int | None) -> tuple[Confirmed, ...]:
     return tuple(Confirmed(i, None if at is None else Position(9, at)) for i, at in pairs)
 
 
-def finish(came_back: int = 0, **ids: int | None) -> Step:
+def finish(came_back: int = 0, **ids: int | None) -> Happened:
     return FinishSource("a0"), SourceEnded(confirmed(**ids), left=0, came_back=came_back)
 
 
-def crash(left: int, **ids: int | None) -> Step:
+def crash(left: int, **ids: int | None) -> Happened:
     return CrashSource("a0", len(ids)), SourceEnded(confirmed(**ids), left=left, came_back=0)
 
 
-def log(*entries: Entry | int) -> Step:
+def log(*entries: Entry | int) -> Happened:
     whole = (entry(e) if isinstance(e, int) else e for e in entries)
     return ReadLog("t0"), LogRead(tuple(LoggedEntry(Position(9, at), "a0", e) for at, e in enumerate(whole)))
 
 
-UNLOAD: Step = (Unload("t0"), Done())
-KILL: Step = (Kill(), Done())
-WRITES_FAIL: Step = (SetFailpoint("t0", "write-fails-late", count=1, delay_ms=20), Done())
-CLEAR: Step = (ClearFailpoints(), Cleared(()))
+UNLOAD: Happened = (Unload("t0"), Done())
+KILL: Happened = (Kill(), Done())
+WRITES_FAIL: Happened = (SetFailpoint("t0", "write-fails-late", count=1, delay_ms=20), Done())
+CLEAR: Happened = (ClearFailpoints(), Cleared(()))
 
 
 # ------------------------------------------------------------------------------------------------- DEDUP-13: replayable
 
-DIED: tuple[Step, ...] = (start(1, entry(2, 3), 4), crash(2, _1=0))
+DIED: tuple[Happened, ...] = (start(1, entry(2, 3), 4), crash(2, _1=0))
 """A source that crashed after one of its three entries was confirmed."""
-CAME_BACK: tuple[Step, ...] = (start(5), finish(_2=None, _4=2, _5=3))
+CAME_BACK: tuple[Happened, ...] = (start(5), finish(_2=None, _4=2, _5=3))
 """It resumed; the broker had stored the batch already."""
 WHOLE = log(1, entry(2, 3), 4, 5)
 
@@ -145,7 +139,7 @@ def test_a_source_that_reconnected_was_interrupted() -> None:
         pytest.param(log(1, entry(2, 3), 4, 5, 6), id="never-sent"),
     ],
 )
-def test_a_log_that_differs_from_the_source_breaks_the_rule(unsound: Step) -> None:
+def test_a_log_that_differs_from_the_source_breaks_the_rule(unsound: Happened) -> None:
     assert broken(run(*DIED, *CAME_BACK, unsound)) == ("DEDUP-13", None)
 
 
@@ -163,7 +157,7 @@ def test_a_source_that_never_finishes_breaks_the_rule(operation: AnyOperation) -
     assert broken(run(start(1), (operation, Stuck("1 entry is not confirmed")))) == ("DEDUP-13", None)
 
 
-STALLED: Step = (FinishSource("a0"), SourceEnded(confirmed(_1=None), left=0, came_back=1, stalled=1))
+STALLED: Happened = (FinishSource("a0"), SourceEnded(confirmed(_1=None), left=0, came_back=1, stalled=1))
 
 
 def test_pulsar_client_must_reconnect_by_itself() -> None:
@@ -174,9 +168,9 @@ def test_pulsar_client_must_reconnect_by_itself() -> None:
     "history",
     [(start(1), UNLOAD, STALLED), (WRITES_FAIL, start(1), STALLED), (WRITES_FAIL, CLEAR, start(1), STALLED)],
 )
-def test_a_client_stuck_after_its_producer_was_closed_is_a_deviation(history: tuple[Step, ...]) -> None:
+def test_a_client_stuck_after_its_producer_was_closed_is_a_deviation(history: tuple[Happened, ...]) -> None:
     assert broken(run(*history)) == ("DEDUP-13", CLOSE_OVERTAKES_PRODUCER_SUCCESS)
-    tolerated = run(*history, log(1), known=frozenset({CLOSE_OVERTAKES_PRODUCER_SUCCESS}))
+    tolerated = run(*history, log(1), known=CLOSE_OVERTAKES_PRODUCER_SUCCESS)
     assert isinstance(tolerated, Allowed)
     assert (exercised(tolerated), tolerated.deviations) == (("DEDUP-13",), (CLOSE_OVERTAKES_PRODUCER_SUCCESS,))
 
@@ -232,14 +226,14 @@ def test_a_missing_last_sequence_id_breaks_the_rule_if_no_write_can_have_failed(
         pytest.param((*IN_FLIGHT, TRUSTED, KILL, finish(_3=1)), id="killed-after-it"),
     ],
 )
-def test_a_last_sequence_id_whose_write_can_have_failed_is_a_deviation(history: tuple[Step, ...]) -> None:
+def test_a_last_sequence_id_whose_write_can_have_failed_is_a_deviation(history: tuple[Happened, ...]) -> None:
     assert broken(run(*history, WITHOUT_2)) == ("DEDUP-13", SOURCE_RESUMES_FROM_PUSHED_ID)
-    tolerated = run(*history, WITHOUT_2, known=frozenset({SOURCE_RESUMES_FROM_PUSHED_ID}))
+    tolerated = run(*history, WITHOUT_2, known=SOURCE_RESUMES_FROM_PUSHED_ID)
     assert isinstance(tolerated, Allowed)
     assert (exercised(tolerated), tolerated.deviations) == ((), (SOURCE_RESUMES_FROM_PUSHED_ID,))
 
 
-HOLE: tuple[Step, ...] = (
+HOLE: tuple[Happened, ...] = (
     start(1, 2, 3),
     UNLOAD,
     crash(3),
@@ -253,27 +247,27 @@ def test_a_hole_in_the_entries_in_flight_after_an_unload_is_a_deviation() -> Non
     with_hole = (*HOLE[:-1], finish(_1=None, _2=None, _3=None, _4=2), log(1, 3, 4))
     assert broken(run(*with_hole)) == ("DEDUP-13", ROLLOVER_REOPENS_CLOSED_LEDGER)
     assert broken(run(*HOLE[:-1], finish(_1=None, _2=None, _3=None, _4=2), log(1, 2, 4))) == ("DEDUP-13", None)
-    tolerated = run(*with_hole, known=frozenset({ROLLOVER_REOPENS_CLOSED_LEDGER}))
+    tolerated = run(*with_hole, known=ROLLOVER_REOPENS_CLOSED_LEDGER)
     assert isinstance(tolerated, Allowed)
     assert (exercised(tolerated), tolerated.deviations) == ((), (ROLLOVER_REOPENS_CLOSED_LEDGER,))
 
 
 def test_an_entry_confirmed_with_its_position_must_be_stored() -> None:
     stored = (start(1, 2, 3), UNLOAD, finish(came_back=1, _1=None, _2=1, _3=None))
-    assert broken(run(*stored, log(1, 3), known=frozenset({ROLLOVER_REOPENS_CLOSED_LEDGER}))) == ("DEDUP-13", None)
+    assert broken(run(*stored, log(1, 3), known=ROLLOVER_REOPENS_CLOSED_LEDGER)) == ("DEDUP-13", None)
 
 
 def test_the_deviation_is_met_once_however_often_the_log_is_read() -> None:
     history = (*IN_FLIGHT, TRUSTED, UNLOAD, finish(_3=1), WITHOUT_2, WITHOUT_2)
-    tolerated = run(*history, known=frozenset({SOURCE_RESUMES_FROM_PUSHED_ID}))
+    tolerated = run(*history, known=SOURCE_RESUMES_FROM_PUSHED_ID)
     assert isinstance(tolerated, Allowed)
     assert tolerated.deviations == (SOURCE_RESUMES_FROM_PUSHED_ID,)
 
 
 def test_the_deviation_excuses_only_the_trusted_entries() -> None:
     history = (*IN_FLIGHT, TRUSTED, UNLOAD, finish(_3=1))
-    assert broken(run(*history, log(2, 3), known=frozenset({SOURCE_RESUMES_FROM_PUSHED_ID}))) == ("DEDUP-13", None)
-    assert broken(run(*history, log(1, 3, 2), known=frozenset({SOURCE_RESUMES_FROM_PUSHED_ID}))) == ("DEDUP-13", None)
+    assert broken(run(*history, log(2, 3), known=SOURCE_RESUMES_FROM_PUSHED_ID)) == ("DEDUP-13", None)
+    assert broken(run(*history, log(1, 3, 2), known=SOURCE_RESUMES_FROM_PUSHED_ID)) == ("DEDUP-13", None)
 
 
 def test_resuming_from_a_checkpoint_is_safe_when_the_last_sequence_id_is_not() -> None:
@@ -313,7 +307,7 @@ def test_a_source_that_cannot_replay_may_lose_unconfirmed_entries() -> None:
 
 
 @pytest.mark.parametrize("unsound", [log(3), log(1), log(1, 3, 3), log(1, 2, 2, 3), log(3, 1), log(2, 1, 3)])
-def test_a_source_that_cannot_replay_loses_and_duplicates_nothing_else(unsound: Step) -> None:
+def test_a_source_that_cannot_replay_loses_and_duplicates_nothing_else(unsound: Happened) -> None:
     assert broken(run(*GAVE_UP, unsound)) == ("DEDUP-15", None)
 
 
@@ -325,7 +319,7 @@ def test_a_source_that_lost_nothing_does_not_exercise_the_rule() -> None:
 # ------------------------------------------------------------------------------------------- how the example is settled
 
 
-def state_after(*steps: Step) -> Example:
+def state_after(*steps: Happened) -> Example:
     judged = run(*steps)
     assert isinstance(judged, Allowed)
     return judged.state
@@ -374,11 +368,11 @@ M1, M2, M3 = (
 )
 
 
-def consume(*messages: Delivery, acks: tuple[Delivery, ...] = (), then: Then = "stays", by: str = "c0") -> Step:
+def consume(*messages: Delivery, acks: tuple[Delivery, ...] = (), then: Then = "stays", by: str = "c0") -> Happened:
     return Consume(by, "t0", "s", 5, then=then), Consumed(messages, acks)
 
 
-def drain(*messages: Delivery) -> Step:
+def drain(*messages: Delivery) -> Happened:
     return Drain("t0", "s"), Drained(messages)
 
 
@@ -392,7 +386,7 @@ def drain(*messages: Delivery) -> Step:
         pytest.param((consume(M1, M2, M3, acks=(M1,)),), id="cut-off"),
     ],
 )
-def test_an_unacknowledged_message_is_redelivered(failure: tuple[Step, ...]) -> None:
+def test_an_unacknowledged_message_is_redelivered(failure: tuple[Happened, ...]) -> None:
     assert exercised(run(*STORED, *failure, drain(M2, M3))) == ("DEDUP-16",)
     assert exercised(run(*STORED, *failure, drain(M1, M2, M3))) == ("DEDUP-16",)
     assert broken(run(*STORED, *failure, drain(M1))) == ("DEDUP-16", None)
@@ -433,11 +427,11 @@ def test_a_consumer_that_waits_forever_breaks_the_rule(operation: AnyOperation) 
 
 # ------------------------------------------------------------------------------------- DEDUP-17: scenario 1, the reader
 
-DEATH: Step = (RunReader("r", "t0", Death(2, "before-commit")), Ran(killed=True, received=2))
-THROUGH: Step = (RunReader("r", "t0"), Ran(killed=False, received=2))
+DEATH: Happened = (RunReader("r", "t0", Death(2, "before-commit")), Ran(killed=True, received=2))
+THROUGH: Happened = (RunReader("r", "t0"), Ran(killed=False, received=2))
 
 
-def database(*messages: Delivery, program: str = "r") -> Step:
+def database(*messages: Delivery, program: str = "r") -> Happened:
     return ReadDatabase(program), DatabaseRead(messages)
 
 
@@ -476,8 +470,8 @@ DOUBLED = (
     finish(_1=0, _2=1, _3=2),
     log(*(Entry((Message(i, text),)) for i, text in ((1, "x"), (2, "y"), (3, "x")))),
 )
-SUBSCRIBER_DIED: Step = (RunSubscriber("p", "t0", Death(1, "committed")), Ran(killed=True, received=1))
-SUBSCRIBER_THROUGH: Step = (RunSubscriber("p", "t0"), Ran(killed=False, received=3))
+SUBSCRIBER_DIED: Happened = (RunSubscriber("p", "t0", Death(1, "committed")), Ran(killed=True, received=1))
+SUBSCRIBER_THROUGH: Happened = (RunSubscriber("p", "t0"), Ran(killed=False, received=3))
 
 
 def test_a_killed_subscriber_has_applied_each_business_id_once() -> None:

@@ -9,16 +9,15 @@ from model.events import Cleared, Done
 from model.judgement import Broken
 from model.log import Position
 from model.operations import ClearFailpoints, SetFailpoint
+from tests.judging import Happened, judged
 from tests.model.key_shared.test_order import (
     ALL,
     NONE,
     A,
     B,
-    Happened,
     broken,
     gathers,
     joins,
-    judged,
     leaves,
     more,
     permits,
@@ -29,13 +28,13 @@ from tests.model.key_shared.test_order import (
 
 def waiting(gathered: Happened, *, in_replay: int = 0) -> Happened:
     """The same, if the broker waits for a new entry with this many messages in its replay queue."""
-    operation, outcome = gathered
+    operation, outcome = gathered[:2]
     return operation, replace(outcome, is_waiting=True, in_replay=in_replay)
 
 
 def test_slow_reads_alone_excuse_nothing() -> None:
     """A look ahead leaves the broker waiting for a new entry, with what it passed over in the replay queue."""
-    known = frozenset({LOOK_AHEAD_SKIPS_REPLAY})
+    known = LOOK_AHEAD_SKIPS_REPLAY
     begin = [*sent(A), *joins("c", "d"), gathers(share("c", ranges=ALL), share("d", ranges=NONE))]
     stalled = gathers(share("c", ranges=ALL, permits=1), share("d", ranges=NONE))
     slow: Happened = (SetFailpoint("t", "read-slow"), Done())
@@ -54,7 +53,7 @@ def test_slow_reads_alone_excuse_nothing() -> None:
 
 def test_a_look_ahead_that_skips_the_replay_queue_is_a_deviation_after_a_new_message() -> None:
     """While a broker reads a new message, it looks ahead and skips the replay that new permits would cause."""
-    known = frozenset({LOOK_AHEAD_SKIPS_REPLAY})
+    known = LOOK_AHEAD_SKIPS_REPLAY
     first = gathers(share("c", ranges=ALL), share("d", ranges=NONE))
     stalled = gathers(share("c", ranges=ALL, permits=1), share("d", ranges=NONE))
     begin = [*sent(A), *joins("c", "d"), waiting(first)]
@@ -73,7 +72,7 @@ def test_a_look_ahead_that_skips_the_replay_queue_is_a_deviation_after_a_new_mes
 
 def test_a_look_ahead_may_have_skipped_earlier_permits_only_while_messages_were_unread() -> None:
     """A new message may be read after a look-ahead that had nothing to wait for."""
-    known = frozenset({LOOK_AHEAD_SKIPS_REPLAY})
+    known = LOOK_AHEAD_SKIPS_REPLAY
     first = gathers(share("c", ranges=ALL), share("d", ranges=NONE))
     raced = waiting(gathers(share("c", ranges=ALL, permits=1), share("d", ranges=NONE)), in_replay=2)
     begin = [*sent(A), *joins("c", "d"), waiting(first), more(Position(1, 1), 2, A)]
@@ -82,7 +81,7 @@ def test_a_look_ahead_may_have_skipped_earlier_permits_only_while_messages_were_
 
 
 def test_new_permits_dispatch_the_messages_that_a_look_ahead_skipped() -> None:
-    known = frozenset({LOOK_AHEAD_SKIPS_REPLAY})
+    known = LOOK_AHEAD_SKIPS_REPLAY
     first = gathers(share("c", ranges=ALL), share("d", ranges=NONE))
     raced = waiting(gathers(share("c", ranges=ALL, permits=1), share("d", ranges=NONE)), in_replay=1)
     stalled = [*sent(A), *joins("c", "d"), waiting(first), more(Position(1, 1), 2, A), permits("c"), raced]
@@ -93,7 +92,7 @@ def test_new_permits_dispatch_the_messages_that_a_look_ahead_skipped() -> None:
 
 def test_a_look_ahead_skips_permits_if_the_last_consumer_with_permits_left_before_the_read() -> None:
     """The broker set its flag to skip a replay, and no read cleared it: none finds a consumer with permits."""
-    known = frozenset({LOOK_AHEAD_SKIPS_REPLAY})
+    known = LOOK_AHEAD_SKIPS_REPLAY
 
     def looked(*, permits: int, in_replay: int) -> Happened:
         return waiting(gathers(share("c"), share("d", 2, permits=permits)), in_replay=in_replay)
