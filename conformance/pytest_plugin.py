@@ -42,6 +42,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of a run, all of which begin with ``--pulsar-``."""
     group = parser.getgroup("pulsar-conformance")
     group.addoption("--pulsar-broker", default=DEFAULT_BROKER, metavar="BROKER", help=_BROKER_HELP)
+    group.addoption("--pulsar-brokers", type=int, default=1, metavar="N", help="how many brokers (default: 1)")
+    group.addoption("--pulsar-bookies", type=int, default=1, metavar="N", help="how many bookies (default: 1)")
     group.addoption("--pulsar-seed", type=int, metavar="N", help="the seed that everything random follows from")
     group.addoption("--pulsar-rules", help="the rules to decide: ids and families, separated by commas")
     group.addoption("--pulsar-known", help="names of known deviations, by commas (default: those shipped)")
@@ -96,12 +98,15 @@ def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Pa
 def pulsar_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """The broker that was named, started once for the whole session; a harness error with it ends the session."""
     from conformance.brokers.select import parse_broker
+    from conformance.brokers.size import Size
     from conformance.clients.security.options import security_in
     from conformance.harness_error import HarnessError
 
     try:
         security = security_in(os.environ)
-        shared = parse_broker(request.config.getoption("--pulsar-broker"), security=security)
+        option = request.config.getoption
+        size = Size(brokers=option("--pulsar-brokers"), bookies=option("--pulsar-bookies"))
+        shared = parse_broker(option("--pulsar-broker"), security=security, size=size)
         shared.start()
     except HarnessError as harness_error:
         pytest.exit(str(harness_error), returncode=2)

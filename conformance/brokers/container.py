@@ -101,11 +101,11 @@ class ContainerBroker:
             found.add(Capability.DEFECTS)
         return frozenset(found)
 
-    def load_agent(self) -> AgentAddress:
+    def load_agents(self) -> tuple[AgentAddress, ...]:
         """Return where Byteman listens, which is in the process from its start."""
         if not self._with_agent:
             raise HarnessError(f"The broker {self.name} was to have no agent inside.")
-        return AgentAddress(host=HOST, port=self._known_ports().agent)
+        return (AgentAddress(host=HOST, port=self._known_ports().agent),)
 
     def start(self) -> None:
         """Start the broker, on the data it has if it was killed, and wait until it is ready.

@@ -1,8 +1,9 @@
 """A deployment of a release on this machine: a ZooKeeper, bookies and brokers, a process each.
 
-A broker is killed, frozen and restarted by itself; the others stay up until all is stopped. What a rule means is none
-of its business, and neither is what runs inside a broker: switching defects on is up to ``conformance.faults``, which
-talks to the agent.
+It is a broker to whoever talks to it, however many processes serve its clients: what is done to the whole is done to
+all of them. Each of them is a broker, too, that is killed, frozen and restarted by itself; the others stay up until all
+is stopped. What a rule means is none of its business, and neither is what runs inside a broker: switching defects on is
+up to ``conformance.faults``, which talks to the agents.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from __future__ import annotations
 import itertools
 import signal
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from conformance.brokers.interface import Addresses, AgentAddress, Capability
+from conformance.brokers.interface import OF_ONE_BROKER, Addresses, AgentAddress, Broker, Capability
 from conformance.brokers.launching.agent import ATTACHABLE
 from conformance.brokers.launching.ports import HOST
 from conformance.brokers.obtaining.java import find_java
@@ -23,6 +24,7 @@ from conformance.brokers.processes.preparation import Preparation
 from conformance.brokers.release import Release
 from conformance.brokers.settings import Base, suite_settings
 from conformance.brokers.settings.known import known_settings
+from conformance.brokers.size import SMALLEST, Size
 from conformance.harness_error import HarnessError
 
 
@@ -47,6 +49,9 @@ class _ClusterNames:
 
 _NAMES: Final = _ClusterNames()
 
+ENOUGH_BOOKIES: Final = 3
+"""With so many bookies, one can be lost, and ledgers of two copies go on with another one."""
+
 
 class Deployment:
     """A ZooKeeper, bookies and brokers of an unpacked distribution.
@@ -63,19 +68,18 @@ class Deployment:
         settings: Mapping[str, str] | None = None,
         base: Base = "quick",
         with_agent: bool = True,
-        brokers: int = 1,
-        bookies: int = 1,
+        size: Size = SMALLEST,
     ) -> None:
         """Nothing is started yet."""
         self.name: Final = name or release.version
+        self.size: Final = size
         self.release: Final = release
         self.settings: Final = suite_settings(settings or {}, base)
         self.with_agent: Final = with_agent
-        self.brokers: Final = tuple(DeploymentBroker(self, number) for number in range(brokers))
+        self.brokers: Final = tuple(DeploymentBroker(self, number) for number in range(size.brokers))
         self.changed: Mapping[str, str] = {}
         """Settings of brokers and bookies that were restarted, on top."""
         self.cluster: str | None = None
-        self._bookies: Final = bookies
         self._members: Members | None = None
         self._settings_of_bookies: Mapping[str, str] | None = None
 
@@ -101,25 +105,95 @@ class Deployment:
         preparation.make()
         return preparation
 
+    @property
+    def version(self) -> str:
+        """The release that its first broker reports."""
+        return self.brokers[0].version
+
+    @property
+    def addresses(self) -> Addresses:
+        """Where its brokers listen, all of them; no proxy is advertised."""
+        each = [broker.addresses for broker in self.brokers]
+        return Addresses(
+            service_url=_joined([one.service_url for one in each]), admin_url=_joined([one.admin_url for one in each])
+        )
+
+    @property
+    def configuration(self) -> Mapping[str, str]:
+        """The settings that the suite gave it, without what a deployment needs and what differs from run to run."""
+        return dict(self.settings)
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """All that it is large enough for; no defects without the agent."""
+        able = OF_ONE_BROKER - (set() if self.with_agent else {Capability.DEFECTS})
+        several = {Capability.TAKEOVER} if self.size.brokers > 1 else set()
+        spare = {Capability.BOOKIES} if self.size.bookies >= ENOUGH_BOOKIES else set()
+        return able | several | spare
+
+    def load_agents(self) -> tuple[AgentAddress, ...]:
+        """Have Byteman in all of its brokers' processes, which may run without it until then."""
+        return tuple(agent for broker in self.brokers for agent in broker.load_agents())
+
     def start(self) -> None:
-        """Start all processes, and wait until all brokers are ready.
+        """Start all processes that do not run, and wait until all brokers are ready.
 
         Raises:
-            HarnessError: a process ended, or was not ready in time: then the message has the end of its log, and
-                nothing of the deployment is left.
+            HarnessError: all brokers run already; or a process ended, or was not ready in time: then the message has
+                the end of its log, and nothing of the deployment is left.
         """
         try:
-            self._start_zookeeper()
-            self._start_bookies()
-            for broker in self.brokers:
+            if self._members is None:
+                self._start_zookeeper()
+                self._start_bookies()
+            else:
+                self.require_others()
+            started = [broker for broker in self.brokers if not broker.process.is_running]
+            if not started:
+                raise HarnessError(f"The broker {self.name} runs already.")
+            for broker in started:
                 broker.start_process()
             for bookie in self.members.bookies:
                 bookie.await_ready()
-            for broker in self.brokers:
+            for broker in started:
                 broker.await_ready()
         except BaseException:
             self.stop()
             raise
+
+    def restart(self, settings: Mapping[str, str] | None = None) -> None:
+        """End all brokers with SIGTERM, one after the other, and start them again, with these settings."""
+        self.require_others()  # without the others a broker does not end gracefully
+        for broker in self.brokers:
+            broker.shut_down()
+        if settings is not None:
+            self.follow(settings)
+        self.start()
+
+    def kill(self) -> None:
+        """End all brokers with SIGKILL; their data stays for the next start."""
+        for broker in self.brokers:
+            broker.process.send_signal(signal.SIGKILL)
+        for broker in self.brokers:
+            broker.process.await_end()
+
+    def pause(self) -> None:
+        """Freeze all brokers; their connections stay open."""
+        for broker in self.brokers:
+            broker.pause()
+
+    def resume(self) -> None:
+        """Let all frozen brokers go on."""
+        for broker in self.brokers:
+            broker.resume()
+
+    def is_alive(self) -> bool:
+        """Whether ZooKeeper, a bookie and all brokers run, and the brokers answer; those that are frozen do not."""
+        return all(broker.is_alive() for broker in self.brokers)
+
+    def log_tail(self, *, lines: int = 50) -> str:
+        """Return the last lines of what each broker wrote, until the deployment is stopped."""
+        return "\n".join(f"{broker.label}:\n{broker.log_tail(lines=lines)}" for broker in self.brokers)
 
     def stop(self) -> None:
         """End all processes at once and remove their run folder, with data and logs. Safe to call twice."""
@@ -164,6 +238,12 @@ class Deployment:
         zookeeper.end(signal.SIGKILL)
         zookeeper.start()
 
+    def require_others(self) -> None:
+        """HarnessError unless ZooKeeper runs, and a bookie."""
+        self.members.zookeeper.require_running()
+        if not any(bookie.is_running for bookie in self.members.bookies):
+            self.members.bookies[0].require_running()
+
     def of_brokers(self) -> Mapping[str, str]:
         """The settings for the brokers: all that are not the bookies' alone."""
         return {name: value for name, value in self._all().items() if name not in self._of_bookies()}
@@ -184,8 +264,7 @@ class Deployment:
             preparation.java,
             name=self.name,
             options=lambda kind: (*ATTACHABLE, *preparation.archive(kind)),
-            brokers=len(self.brokers),
-            bookies=self._bookies,
+            size=self.size,
         )
         self._members.zookeeper.start(metadata)
 
@@ -208,6 +287,11 @@ class DeploymentBroker:
     def name(self) -> str:
         """The version, or ``dist:PATH``."""
         return self.deployment.name
+
+    @property
+    def label(self) -> str:
+        """What it is called among the brokers of its deployment."""
+        return f"broker {self._number + 1}"
 
     @property
     def process(self) -> BrokerProcess:
@@ -239,14 +323,14 @@ class DeploymentBroker:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """All of them, but for defects without the agent."""
-        return frozenset(Capability) - (set() if self.deployment.with_agent else {Capability.DEFECTS})
+        return self.deployment.capabilities
 
-    def load_agent(self) -> AgentAddress:
+    def load_agents(self) -> tuple[AgentAddress, ...]:
         """Have Byteman in the broker's process, which may run without it until then."""
         if not self.deployment.with_agent:
             raise HarnessError(f"The broker {self.name} was to have no agent inside.")
         self.process.load_agent()
-        return AgentAddress(host=HOST, port=self.process.ports.agent)
+        return (AgentAddress(host=HOST, port=self.process.ports.agent),)
 
     def start(self) -> None:
         """Start the deployment, or after a kill this broker, on the data it has, and wait until it is ready.
@@ -261,7 +345,7 @@ class DeploymentBroker:
         if self.process.is_running:
             raise HarnessError(f"The broker {self.name} runs already.")
         try:
-            self._require_others()
+            self.deployment.require_others()
             self.start_process()
             self.await_ready()
         except BaseException:
@@ -275,8 +359,7 @@ class DeploymentBroker:
         self.process.start(
             deployment.of_brokers(),
             cluster=deployment.cluster,
-            brokers=len(deployment.brokers),
-            bookies=len(deployment.members.bookies),
+            size=deployment.size,
         )
 
     def await_ready(self) -> None:
@@ -286,7 +369,7 @@ class DeploymentBroker:
 
     def restart(self, settings: Mapping[str, str] | None = None) -> None:
         """End the broker with SIGTERM, upon which it unloads its topics, and start it again, with these settings."""
-        self._require_others()  # without the others a broker does not end gracefully
+        self.deployment.require_others()  # without the others a broker does not end gracefully
         self.shut_down()
         if settings is not None:
             self.deployment.follow(settings)
@@ -331,9 +414,19 @@ class DeploymentBroker:
         """Return the last lines of what the broker wrote, until it is stopped."""
         return self.process.process.last_lines(lines) if self.deployment.is_started else ""
 
-    def _require_others(self) -> None:
-        """HarnessError unless ZooKeeper runs, and a bookie."""
-        members = self.deployment.members
-        members.zookeeper.require_running()
-        if not any(bookie.is_running for bookie in members.bookies):
-            members.bookies[0].require_running()
+
+def deployment_of(broker: Broker) -> Deployment | None:
+    """The deployment that a broker is, or is the only broker of; None for brokers of another kind."""
+    match broker:
+        case Deployment():
+            return broker
+        case DeploymentBroker(deployment=deployment):
+            return deployment
+        case _:
+            return None
+
+
+def _joined(urls: Sequence[str]) -> str:
+    """One address of all these, ``scheme://host:port,host:port``."""
+    scheme, _, first = urls[0].partition("://")
+    return f"{scheme}://{','.join([first, *(url.partition('://')[2] for url in urls[1:])])}"

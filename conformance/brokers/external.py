@@ -50,7 +50,7 @@ class ExternalBroker:
         """None of them."""
         return frozenset()
 
-    def load_agent(self) -> AgentAddress:
+    def load_agents(self) -> tuple[AgentAddress, ...]:
         """Raise HarnessError."""
         raise self._out_of_reach("given an agent")
 

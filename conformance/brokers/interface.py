@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from conformance.brokers.launching.ports import HOST
 from conformance.clients.security.service import NO_SECURITY, Security, Service
@@ -25,6 +25,14 @@ class Capability(enum.Enum):
     CLUSTERS = "clusters"
     OWN = "own"
     """It is nobody else's: its settings may be changed, and it is thrown away with everything on it."""
+    TAKEOVER = "takeover"
+    """It is one of several brokers of a cluster, and another one takes over what it owns."""
+    BOOKIES = "bookies"
+    """Its cluster can do without one of its bookies."""
+
+
+OF_ONE_BROKER: Final = frozenset(Capability) - {Capability.TAKEOVER, Capability.BOOKIES}
+"""What can be done to a broker that the suite starts, and that is the only one of its cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +95,8 @@ class Broker(Protocol):
     def capabilities(self) -> frozenset[Capability]:
         """What may be asked of it besides talking to it."""
 
-    def load_agent(self) -> AgentAddress:
-        """See to it that the broker's process has an agent inside; returns where defects are switched on then."""
+    def load_agents(self) -> tuple[AgentAddress, ...]:
+        """See to it that its processes have an agent inside; returns where defects are switched on then."""
 
     def start(self) -> None:
         """Start it, or start it again on the same data and addresses after ``kill``, and wait until it is ready."""

@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from conformance.brokers.deployment import Deployment, DeploymentBroker
+from conformance.brokers.deployment import Deployment, deployment_of
 from conformance.brokers.external import ExternalBroker
 from conformance.brokers.interface import Addresses, Broker
 from conformance.brokers.release import Release, fetched_release, release_at
 from conformance.brokers.settings import Base, Choice
 from conformance.brokers.settings.known import demand_known, known_settings
+from conformance.brokers.size import MOST, SMALLEST, Size
 from conformance.brokers.standalone import StandaloneBroker
 from conformance.clients.security.service import NO_SECURITY, Security
 from conformance.clients.security.transport import BINARY, WEB, addresses_of
@@ -47,6 +48,22 @@ def demand_settings(text: str, settings: Mapping[str, str], choice: Choice | Non
         )
 
 
+def demand_size(text: str, size: Size) -> None:
+    """See to it that the broker that ``text`` names can be a deployment of this size.
+
+    Raises:
+        HarnessError: the size is none that the suite starts; or it starts no separate processes of that broker.
+    """
+    for option, number in (("--brokers", size.brokers), ("--bookies", size.bookies)):
+        if not 1 <= number <= MOST:
+            raise HarnessError(f"{option} is a number from 1 to {MOST}, not {number}.")
+    if size != SMALLEST and (text.startswith(_STANDALONE) or _release(text) is None):
+        raise HarnessError(
+            f"--brokers and --bookies are for a release or a build, as separate processes (4.0.8, dist:PATH); {text} "
+            "is not one."
+        )
+
+
 def has_settings(text: str) -> Callable[[str], bool]:
     """Whether the broker that ``text`` names has a setting; of a container that is not known, and taken for granted."""
     release = _release(text)
@@ -69,6 +86,7 @@ def parse_broker(
     base: Base = "quick",
     with_agent: bool = True,
     security: Security = NO_SECURITY,
+    size: Size = SMALLEST,
 ) -> Broker:
     """Return the broker that ``text`` names, not started yet.
 
@@ -80,12 +98,13 @@ def parse_broker(
       and several hosts of it as ``pulsar://a:6650,b:6650,http://a:8080,b:8080``. ``security`` is for these only.
 
     ``settings`` override those of the base, by their names in ``broker.conf``, and ``with_agent`` says whether defects
-    can be switched on; none of these has a meaning for a cluster that runs already.
+    can be switched on; none of these has a meaning for a cluster that runs already. ``size`` is for the first two.
 
     Raises:
-        HarnessError: the text names no broker, or what it names cannot be had.
+        HarnessError: the text names no broker, or what it names cannot be had, or not of that size.
     """
     settings = settings or {}
+    demand_size(text, size)
     if external := _external(text, security):
         return external
     if security != NO_SECURITY:
@@ -97,7 +116,8 @@ def parse_broker(
     if (release := _release(text)) is not None:
         if text.startswith(_STANDALONE):
             return StandaloneBroker(release, name=text, settings=settings, base=base, with_agent=with_agent)
-        return Deployment(release, name=text, settings=settings, base=base, with_agent=with_agent).brokers[0]
+        deployment = Deployment(release, name=text, settings=settings, base=base, with_agent=with_agent, size=size)
+        return deployment if size.brokers > 1 else deployment.brokers[0]
     match text.partition(":"):
         case "container", _, image if image:
             from conformance.brokers.container import ContainerBroker  # slow to import, and seldom needed
@@ -121,8 +141,8 @@ def obtain_broker(text: str, security: Security) -> None:
     broker = parse_broker(text, security=security)
     if isinstance(broker, ExternalBroker):
         broker.start()
-    elif isinstance(broker, DeploymentBroker):
-        broker.deployment.prepare()
+    elif (deployment := deployment_of(broker)) is not None:
+        deployment.prepare()
 
 
 def _external(text: str, security: Security) -> ExternalBroker | None:

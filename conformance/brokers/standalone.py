@@ -12,7 +12,7 @@ import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from conformance.brokers.interface import Addresses, AgentAddress, Capability
+from conformance.brokers.interface import OF_ONE_BROKER, Addresses, AgentAddress, Capability
 from conformance.brokers.launching.launch import SHIPPED, Ports, command, write_configuration
 from conformance.brokers.launching.listener import listener_settings
 from conformance.brokers.launching.ports import HOST
@@ -118,13 +118,13 @@ class StandaloneBroker:
         lacking = set() if self._release.survives_kill else {Capability.KILL}
         if not self._with_agent:
             lacking.add(Capability.DEFECTS)
-        return frozenset(Capability) - lacking
+        return OF_ONE_BROKER - lacking
 
-    def load_agent(self) -> AgentAddress:
+    def load_agents(self) -> tuple[AgentAddress, ...]:
         """Return where Byteman listens, which is in the process from its start."""
         if not self._with_agent:
             raise HarnessError(f"The broker {self.name} was to have no agent inside.")
-        return AgentAddress(host=HOST, port=self._started().ports.agent)
+        return (AgentAddress(host=HOST, port=self._started().ports.agent),)
 
     def start(self) -> None:
         """Start the broker, on the data it has if it was killed, and wait until it is ready.

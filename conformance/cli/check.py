@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from conformance.brokers.settings import CHOICES, Choice
+from conformance.brokers.size import SMALLEST, Size
 from conformance.cli.parameters import options
 from conformance.cli.parameters.connection import connection_options, take_token_off
 from conformance.cli.parameters.output import NAME, consoles
@@ -20,6 +21,7 @@ from model.rules.catalogue import Selection
 
 @click.command()
 @options.broker_option()
+@options.size_options(1)
 @click.option("--rules", type=Rules(), default="DEDUP,ACK", show_default=True, help="Ids or families of rules.")
 @click.option("--budget", type=Duration(), default="270s", show_default=True, help="How long to run: 90s, 10m, 2h.")
 @options.seed_option("a run")
@@ -40,6 +42,8 @@ from model.rules.catalogue import Selection
 def check(
     engine: Engine,
     broker: str,
+    brokers: int,
+    bookies: int,
     rules: Selection,
     budget: float,
     seed: int | None,
@@ -62,6 +66,7 @@ def check(
     from conformance.report.sentences.lists import count
 
     seed = options.seed_or_new(seed)
+    size = Size(brokers=brokers, bookies=bookies)
     asked = checking.Asked(
         broker=broker,
         rules=rules.rules,
@@ -78,13 +83,15 @@ def check(
         settings=settings,
         verbose=verbose,
         choice=choice,
+        size=size,
         connection=tuple(security.options()),
         command=shlex.join([NAME, *take_token_off(sys.argv[1:])[0]]),
         footprint=options.footprint(broker, tenant, allow_cluster_settings, at_most_s=budget),
     )
     out, err = consoles()
+    deployment = broker if size == SMALLEST else f"{broker}, {size}"
     out.print(
-        f"Seed {seed}, broker {broker}, {count(len(rules.rules), 'rule', 'rules')}, budget {budget:g} s",
+        f"Seed {seed}, broker {deployment}, {count(len(rules.rules), 'rule', 'rules')}, budget {budget:g} s",
         markup=False,
         highlight=False,
     )

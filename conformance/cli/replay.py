@@ -19,6 +19,7 @@ from conformance.commands.running.engine import Engine
 @click.command()
 @click.argument("history", type=click.Path(path_type=Path))
 @options.broker_option(required=True)
+@options.size_options(None)
 @click.option("--times", type=click.IntRange(1, 1000), default=5, show_default=True, help="How often.")
 @click.option("--budget", type=Duration(), default="5m", show_default=True, help="How long at most: 90s, 10m, 2h.")
 @options.known_option
@@ -40,6 +41,8 @@ def replay(
     engine: Engine,
     history: Path,
     broker: str,
+    brokers: int | None,
+    bookies: int | None,
     times: int,
     budget: float,
     known: str | None,
@@ -64,6 +67,8 @@ def replay(
         report=report,
         settings=settings,
         base=choice,
+        brokers=brokers,
+        bookies=bookies,
         defect=defect,
         footprint=options.footprint(broker, tenant, allow_cluster_settings, at_most_s=budget),
     )

@@ -12,6 +12,7 @@ import msgspec
 from rich.console import Console
 
 from conformance.brokers.settings import Choice
+from conformance.brokers.size import SMALLEST, Size
 from conformance.commands.running.engine import Engine, Order
 from conformance.commands.running.folders import bugs_kept_in, report_folder
 from conformance.commands.running.interrupting import INTERRUPTED
@@ -50,6 +51,7 @@ class Asked:
     command: str
     choice: Choice | None = None
     """What the settings go on top of; None: of the quick ones."""
+    size: Size = SMALLEST
     client: str | None = None
     connection: tuple[str, ...] = ()
     """The options for TLS and authentication, without secrets, as they are told in the report."""
@@ -69,7 +71,7 @@ def check(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
     if asked.history is not None:
         demand_installed(("pyarrow",), "check --history")
     engine.obtain(asked.broker, engine.security)
-    engine.demand(asked.broker, asked.settings, asked.choice)
+    engine.demand(asked.broker, asked.settings, asked.choice, asked.size)
     folder = report_folder(asked.report, asked.broker, str(asked.seed))
     with bugs_kept_in(folder):
         return _check(asked, folder, engine, out=out, err=err)
@@ -177,6 +179,7 @@ def _order(asked: Asked, folder: Path) -> Order:
         settings=asked.settings,
         footprint=asked.footprint,
         choice=asked.choice or "quick",
+        size=asked.size,
     )
 
 

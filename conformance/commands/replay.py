@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from conformance.brokers.settings import Base
+from conformance.brokers.size import Size
 from conformance.commands.check import read_events, release_of
 from conformance.commands.running.engine import Engine, Order
 from conformance.commands.running.folders import bugs_kept_in, report_folder
@@ -51,6 +52,14 @@ class Asked:
     footprint: Footprint | None = None
     base: Base | None = None
     """What the settings go on top of, instead of all that the history was recorded with; None: of that."""
+    brokers: int | None = None
+    """How many, instead of as many as the history was recorded with."""
+    bookies: int | None = None
+    """The same of bookies."""
+
+    def size(self, history: History) -> Size:
+        """The size of the deployment to replay a history on."""
+        return Size(brokers=self.brokers or history.size.brokers, bookies=self.bookies or history.size.bookies)
 
 
 def replay(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
@@ -63,7 +72,7 @@ def replay(asked: Asked, engine: Engine, *, out: Console, err: Console) -> int:
         raise HarnessError(f"{asked.history} {what}")
     defect = _defect(asked.defect, history)
     engine.obtain(asked.broker, engine.security)
-    engine.demand(asked.broker, asked.settings, asked.base)
+    engine.demand(asked.broker, asked.settings, asked.base, asked.size(history))
     folder = report_folder(asked.report, "replay", asked.history.stem, asked.broker)
     with bugs_kept_in(folder):
         return _replay(asked, history, defect, folder, engine, out=out, err=err)
@@ -93,6 +102,7 @@ def _replay(
         defect=defect.name if defect is not None else None,
         settings=tuple({**({} if asked.base else history.settings), **dict(asked.settings)}.items()),
         choice=asked.base or history.base,
+        size=asked.size(history),
         replay=(asked.history.absolute(), asked.times),
         footprint=asked.footprint,
     )

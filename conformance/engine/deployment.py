@@ -32,7 +32,7 @@ class Deployment:
         """Start a broker with these settings, instead of the one before. HarnessError if it does not start."""
         self.close()
         text = self._plan.broker
-        broker = parse_broker(text, settings=settings, base=base, security=self._plan.security)
+        broker = parse_broker(text, settings=settings, base=base, security=self._plan.security, size=self._plan.size)
         self._stack.callback(broker.stop)
         broker.start()
         self.log_tail = broker.log_tail

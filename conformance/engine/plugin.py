@@ -17,9 +17,10 @@ import pytest
 
 from conformance import events, known
 from conformance.brokers.interface import Broker
-from conformance.brokers.select import has_settings, is_running_cluster
+from conformance.brokers.select import demand_size, has_settings, is_running_cluster
 from conformance.brokers.settings import CHOICES, MACHINES, Base, Choice
 from conformance.brokers.settings.swarm import drawn
+from conformance.brokers.size import Size
 from conformance.clients.security.options import security_in
 from conformance.clients.security.service import Security
 from conformance.engine.deployment import Deployment
@@ -67,6 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
         defect=config.getoption("--pulsar-defect"),
         settings=settings,
         choice=_choice(config.getoption("--pulsar-settings")),
+        size=_size(config),
         security=security,
         footprint=_footprint(config),
     )
@@ -77,6 +79,15 @@ def _choice(text: str) -> Choice:
         if choice == text:
             return choice
     raise pytest.UsageError(f"there are no settings {text!r}; there are: {', '.join(CHOICES)}")
+
+
+def _size(config: pytest.Config) -> Size:
+    size = Size(brokers=config.getoption("--pulsar-brokers"), bookies=config.getoption("--pulsar-bookies"))
+    try:
+        demand_size(config.getoption("--pulsar-broker"), size)
+    except HarnessError as error:
+        raise pytest.UsageError(str(error)) from error
+    return size
 
 
 def _footprint(config: pytest.Config) -> Footprint:

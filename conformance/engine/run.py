@@ -16,6 +16,7 @@ from pathlib import Path
 
 from conformance import events
 from conformance.brokers.settings import Base, Choice
+from conformance.brokers.size import SMALLEST, Size
 from conformance.clients.security.service import NO_SECURITY, Security
 from conformance.engine.budget import ON_TOP_AT_MOST_S, on_top_s, reserve_s
 from conformance.engine.durations import Durations
@@ -74,6 +75,7 @@ class Plan:
     security: Security = NO_SECURITY
     footprint: Footprint | None = None
     choice: Choice = "quick"
+    size: Size = SMALLEST
 
 
 class Run:
@@ -414,6 +416,7 @@ class Run:
             seed=self.plan.seed,
             settings=dict(self._world.settings),
             base=self._base,
+            size=self.plan.size,
             steps=attempt.steps,
             violation=attempt.violation,
             defect=self.plan.defect,

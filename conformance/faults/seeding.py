@@ -54,10 +54,10 @@ class SeededBrokerDefect:
             raise HarnessError(
                 f"the broker {broker.name} has no agent inside, which the defect {self._defect.name} needs"
             )
-        agent = broker.load_agent()
-        self._agents[agent] = None
-        if not self._is_out:
-            defects.switch_on(agent, self._defect)
+        for agent in broker.load_agents():
+            self._agents[agent] = None
+            if not self._is_out:
+                defects.switch_on(agent, self._defect)
 
     @contextmanager
     def taken_out(self) -> Iterator[None]:

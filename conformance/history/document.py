@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from conformance.brokers.settings import Base
+from conformance.brokers.size import SMALLEST, Size
 from conformance.files import content
 from conformance.harness_error import HarnessError
 from conformance.history.unknown_fields import unknown_field
@@ -87,6 +88,7 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     replays: Replays | None = None
     minimal: bool = False
     base: Base = "quick"
+    size: Size = SMALLEST
     format: int = FORMAT
 
 

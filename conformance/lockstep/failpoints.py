@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from conformance.brokers.interface import AgentAddress
 from conformance.faults.failpoints import Armed, Fault, arm
@@ -11,12 +11,12 @@ from model.failpoints import FailpointKind
 
 
 class Failpoints:
-    """What is armed in a broker now."""
+    """What is armed now in a broker, or in all brokers of a cluster, of which only the topic's owner meets it."""
 
-    def __init__(self, load_agent: Callable[[], AgentAddress]) -> None:
-        """``load_agent`` sees to it that the broker's process has an agent, and says where that listens."""
-        self._load_agent = load_agent
-        self._armed: list[tuple[str, FailpointKind, Armed]] = []
+    def __init__(self, load_agents: Callable[[], Iterable[AgentAddress]]) -> None:
+        """``load_agents`` sees to it that the brokers' processes have agents, and says where these listen."""
+        self._load_agents = load_agents
+        self._armed: list[tuple[str, FailpointKind, tuple[Armed, ...]]] = []
 
     @property
     def are_armed(self) -> bool:
@@ -26,18 +26,18 @@ class Failpoints:
     def set(self, topic: str, kind: FailpointKind, *, count: int, delay_ms: int, spared: int) -> None:
         """Arm a failpoint on a topic, by its full name."""
         fault = Fault(kind, topic=topic, count=count, delay_ms=delay_ms, spared=spared)
-        self._armed.append((topic, kind, arm(self._load_agent(), fault)))
+        self._armed.append((topic, kind, tuple(arm(agent, fault) for agent in self._load_agents())))
 
     def clear(self) -> list[tuple[str, FailpointKind, int]]:
         """Disarm everything; for each, the topic, the kind, and how often it fired.
 
         A read that is being made slow runs to its end, and that is waited for: what is done next does not race it.
         """
-        fired = [(topic, kind, armed.disarm()) for topic, kind, armed in self._armed]
+        fired = [(topic, kind, sum(one.disarm() for one in armed)) for topic, kind, armed in self._armed]
         slow_ms = (
-            armed.fault.delay_ms
-            for (_, _, armed), (_, _, times) in zip(self._armed, fired, strict=True)
-            if times and armed.fault.kind == "read-slow"
+            armed[0].fault.delay_ms
+            for (_, kind, armed), (_, _, times) in zip(self._armed, fired, strict=True)
+            if times and kind == "read-slow"
         )
         time.sleep(max(slow_ms, default=0) / 1000)
         self._armed.clear()

@@ -90,7 +90,7 @@ class World:
         self._numbers = itertools.count(1)
         self._reader: WireClient | None = None
         self.starter = Starter("conformance.applications")
-        self.failpoints = Failpoints(broker.load_agent) if Capability.DEFECTS in broker.capabilities else None
+        self.failpoints = Failpoints(broker.load_agents) if Capability.DEFECTS in broker.capabilities else None
         self.clients = client_versions()
         self.runtime = settings_in_force(self.admin)
         self.assumes_settings = self.runtime is None

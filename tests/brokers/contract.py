@@ -109,16 +109,16 @@ class BrokerContract:
 
     def test_the_agent_listens_if_there_is_one(self, broker: Broker) -> None:
         needs(broker, Capability.DEFECTS)
-        agent = broker.load_agent()
+        agent = broker.load_agents()[0]
         assert _accepts(agent.host, agent.port)
-        assert broker.load_agent() == agent
+        assert broker.load_agents()[0] == agent
 
     def test_the_agent_can_be_loaded_again_after_a_restart(self, broker: Broker) -> None:
         needs(broker, Capability.DEFECTS)
         needs(broker, Capability.RESTART)
-        before = broker.load_agent()
+        before = broker.load_agents()[0]
         broker.restart()
-        assert broker.load_agent() == before
+        assert broker.load_agents()[0] == before
         assert _accepts(before.host, before.port)
 
     def test_an_operation_without_its_capability_is_a_harness_error(self, broker: Broker) -> None:
@@ -126,7 +126,7 @@ class BrokerContract:
             Capability.RESTART: broker.restart,
             Capability.KILL: broker.kill,
             Capability.PAUSE: broker.pause,
-            Capability.DEFECTS: broker.load_agent,
+            Capability.DEFECTS: broker.load_agents,
         }
         lacking = operations.keys() - broker.capabilities
         if not lacking:

@@ -99,7 +99,7 @@ def test_settings_are_overridden_by_name_and_the_agent_is_optional(release: str)
     with started(broker):
         assert runtime_configuration(broker)["brokerDeduplicationEntriesInterval"] == "7"
         with pytest.raises(HarnessError, match="no agent"):
-            broker.load_agent()
+            broker.load_agents()
         assert Capability.DEFECTS not in broker.capabilities
 
 

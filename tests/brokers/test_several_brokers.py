@@ -11,6 +11,7 @@ import pytest
 
 from conformance.brokers.deployment import Deployment, DeploymentBroker
 from conformance.brokers.select import parse_broker
+from conformance.brokers.size import Size
 from conformance.clients.outcomes import Receipt
 from conformance.clients.wire.client import WireClient
 from conformance.clients.wire.read_log import read_log
@@ -27,7 +28,7 @@ def deployment(request: pytest.FixtureRequest) -> Iterator[Deployment]:
         pytest.skip("--broker names no release")
     of_one = parse_broker(text)
     assert isinstance(of_one, DeploymentBroker)
-    deployment = Deployment(of_one.deployment.release, brokers=2, bookies=3)
+    deployment = Deployment(of_one.deployment.release, size=Size(brokers=2, bookies=3))
     deployment.start()
     yield deployment
     deployment.stop()

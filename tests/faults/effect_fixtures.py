@@ -37,7 +37,7 @@ class Bench:
     @property
     def agent(self) -> AgentAddress:
         """Where the agent in the broker's process listens."""
-        return self.broker.load_agent()
+        return self.broker.load_agents()[0]
 
     def producer(self, name: str = "p", *, topic: str | None = None) -> WireProducer:
         """A producer of this name, as soon as the broker accepts it (the previous one may still be connected)."""

@@ -67,7 +67,7 @@ def configured(request: pytest.FixtureRequest, shared: Broker, settings: Mapping
 def nothing_left_on(broker: Broker) -> Iterator[None]:
     """Take out what a failed test left in the broker."""
     yield
-    agent = broker.load_agent()
+    agent = broker.load_agents()[0]
     loaded = {rule.name for rule in Agent(agent).rules()}
     for defect in broker_defects():
         if loaded.intersection(rule_names(defect.text)):
@@ -86,7 +86,7 @@ def test_a_defect_has_its_effect_only_while_it_is_on(
 ) -> None:
     effect = ALL_EFFECTS[defect.name]
     with configured(request, broker, {**dict(defect.settings), **effect.settings}) as chosen:
-        agent = chosen.load_agent()
+        agent = chosen.load_agents()[0]
         with switched(agent, defect):
             assert seen(effect.defective, lambda: observe(chosen, effect.experiment)) == effect.defective
             assert was_reached(agent, defect)

@@ -210,5 +210,5 @@ def test_a_crash_before_the_confirmation_leaves_the_entry_stored(bench: Bench) -
     assert producer.last_sequence_id == 3
     assert is_duplicate(bench.send(producer, 3))
     assert bench.stored() == [("p", 1), ("p", 2), ("p", 3)]
-    bench.broker.load_agent()
+    bench.broker.load_agents()
     assert fault.fired() == 0, "nothing of a failpoint survives the process"

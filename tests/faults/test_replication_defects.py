@@ -70,7 +70,7 @@ def test_a_defect_of_clusters_has_its_effect_only_while_it_is_on(world: Replicat
     effect, defect = REPLICATION_EFFECTS[name], find(name)
     assert isinstance(defect, BrokerDefect)
     brokers = [world.clusters.cluster(label).broker for label in world.clusters.labels]
-    agents = [broker.load_agent() for broker in brokers]
+    agents = [broker.load_agents()[0] for broker in brokers]
     with ExitStack() as on:
         for agent in agents:
             on.enter_context(switched(agent, defect))

@@ -16,6 +16,7 @@ from conformance.brokers.processes.member import Site
 from conformance.brokers.processes.zookeeper import BROKERS, RegisteredMember, ZooKeeperProcess
 from conformance.brokers.settings.deployment import of_broker
 from conformance.brokers.settings.known import known_settings
+from conformance.brokers.size import SMALLEST, Size
 
 SHIPPED: Final = "broker.conf"
 """The release's configuration file for a broker."""
@@ -44,14 +45,14 @@ class BrokerProcess(RegisteredMember):
         self.probe: Final = Probe(f"http://{HOST}:{ports.admin}")
         self._has_agent: int | None = None
 
-    def start(self, settings: Mapping[str, str], *, cluster: str, brokers: int = 1, bookies: int = 1) -> None:
+    def start(self, settings: Mapping[str, str], *, cluster: str, size: Size = SMALLEST) -> None:
         """Start it; :meth:`await_ready` waits until it is ready. ``settings`` are on top, which the release must have.
 
         What a broker that was killed has registered is removed first, as its session would do in the end.
         """
         release = self.site.release
         known = known_settings(release.folder).broker
-        needed = {name: setting.value for name, setting in of_broker(brokers=brokers, bookies=bookies).items()}
+        needed = {name: setting.value for name, setting in of_broker(size).items()}
         store = f"{HOST}:{self.zookeeper.port}"
         place = {
             "clusterName": cluster,

@@ -13,12 +13,13 @@ from conformance.brokers.processes.broker import BrokerPorts, BrokerProcess
 from conformance.brokers.processes.member import Kind, Member, Site
 from conformance.brokers.processes.zookeeper import ZooKeeperProcess
 from conformance.brokers.release import Release
+from conformance.brokers.size import SMALLEST, Size
 
 _PORTS_OF_BROKER: Final = 4
 
 
 class Members:
-    """One ZooKeeper, so many bookies and so many brokers, on ports of their own; none of them is started yet.
+    """One ZooKeeper, and so many bookies and brokers as a size says, on ports of their own; none is started yet.
 
     ``name`` is the deployment's, for errors; ``options`` gives further options of Java for each kind of process.
     """
@@ -30,21 +31,20 @@ class Members:
         *,
         name: str,
         options: Callable[[Kind], Sequence[str]],
-        brokers: int = 1,
-        bookies: int = 1,
+        size: Size = SMALLEST,
         deadline_s: float = 120.0,
     ) -> None:
         """Raises :class:`~conformance.harness_error.HarnessError` if there are no free ports."""
-        ports = iter(free_ports(1 + bookies + _PORTS_OF_BROKER * brokers))
+        ports = iter(free_ports(1 + size.bookies + _PORTS_OF_BROKER * size.brokers))
         self.run: Final = RunFolder()
         site = Site(release=release, java=java, run=self.run, name=name, options=options, deadline_s=deadline_s)
         zookeeper = self.zookeeper = ZooKeeperProcess(site, port=next(ports))
         self.bookies: Final = tuple(
-            BookieProcess(site, 1 + number, port=next(ports), zookeeper=zookeeper) for number in range(bookies)
+            BookieProcess(site, 1 + number, port=next(ports), zookeeper=zookeeper) for number in range(size.bookies)
         )
         self.brokers: Final = tuple(
             BrokerProcess(site, 1 + number, ports=_broker_ports(ports), zookeeper=zookeeper)
-            for number in range(brokers)
+            for number in range(size.brokers)
         )
 
     @property

@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from conformance.brokers.settings import Setting
+from conformance.brokers.size import SMALLEST, Size
 
 _NULL_STATS: Final = "org.apache.bookkeeper.stats.NullStatsProvider"
 
 
-def of_broker(*, brokers: int = 1, bookies: int = 1) -> Mapping[str, Setting]:
-    """Return what is set in ``broker.conf`` of each of so many brokers, as far as a release has it."""
+def of_broker(size: Size = SMALLEST) -> Mapping[str, Setting]:
+    """Return what is set in ``broker.conf`` of each broker of a deployment, as far as a release has it."""
     alone = {
         "loadBalancerEnabled": Setting("false", "no topic is unloaded, and no bundle split, unless an example asks"),
         "isRunningStandalone": Setting("true", "clients stay at the address that they came to, a proxy's too"),
@@ -25,13 +26,13 @@ def of_broker(*, brokers: int = 1, bookies: int = 1) -> Mapping[str, Setting]:
         "loadBalancerAutoBundleSplitEnabled": Setting("false", "no bundle is split"),
         "defaultNumberOfNamespaceBundles": Setting("1", "one broker owns all topics of a namespace"),
     }
-    copies = Setting(str(min(bookies, 2)), "as shipped, but no more than there are bookies")
+    copies = Setting(str(min(size.bookies, 2)), "as shipped, but no more than there are bookies")
     return {
         "managedLedgerDefaultEnsembleSize": copies,
         "managedLedgerDefaultWriteQuorum": copies,
         "managedLedgerDefaultAckQuorum": copies,
         "loadBalancerOverrideBrokerNicSpeedGbps": Setting("1", "some releases do not start on a machine without it"),
-        **(alone if brokers == 1 else several),
+        **(alone if size.brokers == 1 else several),
     }
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from conformance.brokers.size import MOST
 from conformance.cli.parameters.places import OutputFile, OutputFolder, ReportFolder
 from conformance.cli.parameters.types import CLIENT, Setting, Tenant, brokers
 
@@ -30,6 +31,19 @@ def broker_option(*, required: bool = False, help: str = EVERY_KIND) -> Callable
     if required:
         return click.option("--broker", required=True, help=help, shell_complete=brokers)
     return click.option("--broker", default=DEFAULT_BROKER, show_default=True, help=help, shell_complete=brokers)
+
+
+def size_options(default: int | None) -> Callable[[F], F]:
+    """``--brokers`` and ``--bookies``; without a default, as many as a history was recorded with."""
+    usual = "the history's own" if default is None else default
+
+    def with_both(command: F) -> F:
+        for kind in ("bookies", "brokers"):
+            help = f"How many {kind} to start, as separate processes.  [default: {usual}]"
+            command = click.option(f"--{kind}", type=click.IntRange(1, MOST), default=default, help=help)(command)
+        return command
+
+    return with_both
 
 
 def seed_option(what: str) -> Callable[[F], F]:

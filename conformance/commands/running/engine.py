@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from conformance.brokers.size import SMALLEST, Size
 from conformance.clients.security.service import NO_SECURITY, Security
 from model.rules.catalogue import Rule
 
@@ -44,9 +45,10 @@ Settings = Sequence[tuple[str, str]]
 """Names and values."""
 
 
-def _demand(broker: str, settings: Settings, choice: Choice | None) -> None:
-    from conformance.brokers.select import demand_settings
+def _demand(broker: str, settings: Settings, choice: Choice | None, size: Size) -> None:
+    from conformance.brokers.select import demand_settings, demand_size
 
+    demand_size(broker, size)
     demand_settings(broker, dict(settings), choice)
 
 
@@ -55,14 +57,14 @@ class Engine:
     """What runs the machines: the command to start it, and what must be had before its time begins to count.
 
     ``obtain`` takes the text after ``--broker``; HarnessError when there is no such broker or it cannot be had.
-    ``demand`` takes that text, the user's settings, and what they go on top of, where the user said that; HarnessError
-    when the broker cannot be given them. ``security`` says how to connect to it; the engine is given that through a
-    pipe, as its command line is for all to see.
+    ``demand`` takes that text, the user's settings, what they go on top of, where the user said that, and the size of
+    the deployment; HarnessError when the broker cannot be given them. ``security`` says how to connect to it; the
+    engine is given that through a pipe, as its command line is for all to see.
     """
 
     command: tuple[str, ...] = PYTEST
     obtain: Callable[[str, Security], None] = _obtain
-    demand: Callable[[str, Settings, Choice | None], None] = _demand
+    demand: Callable[[str, Settings, Choice | None, Size], None] = _demand
     security: Security = NO_SECURITY
 
     def run_by(self, python: Path) -> Engine:
@@ -93,6 +95,7 @@ class Order:
     machines: Sequence[str] = ()
     settings: Settings = ()
     choice: Choice = "quick"
+    size: Size = SMALLEST
     replay: tuple[Path, int] | None = None
     stop_at_first: bool = False
     shortening_s: float | None = None
@@ -117,6 +120,9 @@ class Order:
             told += ["-k", " or ".join(f"[{name}]" for name in self.machines)]  # a machine is its test's parameter
         if self.choice != "quick":
             told += ["--pulsar-settings", self.choice]
+        for option, number in (("--pulsar-brokers", self.size.brokers), ("--pulsar-bookies", self.size.bookies)):
+            if number > 1:
+                told += [option, str(number)]
         for name, value in self.settings:
             told += ["--pulsar-setting", f"{name}={value}"]
         if self.replay is not None:

@@ -78,7 +78,7 @@ def test_a_paused_broker_can_be_killed(broker: Broker) -> None:
 
 def test_a_crashed_broker_is_restarted_with_its_data(broker: Broker) -> None:
     publish(broker, "crashed", ["one"])
-    agent = Agent(broker.load_agent())
+    agent = Agent(broker.load_agents()[0])
     agent.load({"crash": CRASH_ON_LOOKUP})
     with pytest.raises(urllib3.exceptions.HTTPError):
         urllib3.request("GET", f"{broker.addresses.admin_url}/admin/v2/brokers/version", retries=False)
