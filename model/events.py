@@ -90,6 +90,19 @@ class PolicyIgnored(Outcome, frozen=True):
     deduplication: str
 
 
+class BookiesLeft(Outcome, frozen=True):
+    """So many bookies serve now."""
+
+    number: int
+
+
+class TakenOver(Outcome, frozen=True):
+    """These topics were closed at their owner; whether another broker owns the one that was named now."""
+
+    topics: tuple[str, ...]
+    is_elsewhere: bool = True
+
+
 class Fired(Struct, frozen=True):
     """How often a failpoint on a topic really made something fail."""
 
@@ -190,6 +203,21 @@ class Late(Struct, frozen=True):
 
     session: str
     answers: tuple[Answer, ...]
+
+
+class FormerAnswer(Struct, frozen=True):
+    """What a former owner of a topic answered to an entry that a session had sent to it."""
+
+    session: str
+    entry: Entry
+    answer: Answer
+
+
+class Thawed(Outcome, frozen=True):
+    """What former owners answered after they went on, to all that they had not answered when they were frozen, and to
+    all that was sent to them since."""
+
+    answers: tuple[FormerAnswer, ...]
 
 
 # ----------------------------------------------------------------------------------------------------------- consumers
@@ -480,6 +508,9 @@ AnyOutcome = (
     | DueReceived
     | ReplicationOutcome
     | NetworkFaultsCleared
+    | TakenOver
+    | BookiesLeft
+    | Thawed
     | CursorMoved
     | UnacknowledgedRead
     | ChunkRate

@@ -26,6 +26,7 @@ from model.vocabulary import (
     NetworkFault,
     Operation,
     Persistence,
+    Quorum,
     SubscriptionType,
 )
 
@@ -49,7 +50,7 @@ class CreateTopic(Operation, frozen=True):
     ``partitions``: those of a partitioned topic ``t`` are topics of their own, ``t-partition-0`` and so on.
     ``clusters``: how many have it. With more than one, it is replicated between them unless ``is_replicated`` is false.
     ``is_chunked``: it is for document 002, which watches its clients through proxies, and has chunks as entries.
-    ``limits``: of its namespace, for a topic with ``persistence``.
+    ``limits`` and ``quorum``: of its namespace, for a topic with ``persistence``.
     """
 
     topic: str
@@ -61,6 +62,7 @@ class CreateTopic(Operation, frozen=True):
     is_replicated: bool = True
     is_chunked: bool = False
     limits: Limits | None = None
+    quorum: Quorum | None = None
 
 
 class SetDeduplication(Operation, frozen=True):
@@ -209,6 +211,58 @@ class Kill(Operation, frozen=True):
     cluster: str | None = None
 
 
+Departure = Literal["kill", "shutdown", "unload"]
+"""How an owner loses its topics to another broker: killed (SIGKILL), shut down gracefully, or asked to unload them."""
+
+
+class TakeOver(Operation, frozen=True):
+    """Have another broker take over the topics of a topic's owner, which comes back without them. TakenOver.
+
+    An owner that unloads gives away the topics of the namespace only.
+    """
+
+    topic: str
+    how: Departure = "kill"
+
+
+class FreezeOwner(Operation, frozen=True):
+    """Freeze the owner of a topic and end its session, so that another broker takes over all its topics. TakenOver.
+
+    The connections of the wire client to the frozen owner stay open. What was sent and not answered is unknown.
+    """
+
+    topic: str
+
+
+class SendToFrozen(Operation, frozen=True):
+    """A session of the wire client sends on its open connection to a frozen broker, which lost its topic. Done."""
+
+    session: str
+    entries: tuple[Entry, ...]
+
+
+class AcknowledgeAtFrozen(Operation, frozen=True):
+    """A consumer of the wire client acknowledges messages on its open connection to a frozen broker. Done."""
+
+    consumer: str
+    nth: tuple[int, ...]
+
+
+class ThawOwners(Operation, frozen=True):
+    """Let the frozen brokers go on, and await what they answer to what was sent to them. Thawed."""
+
+
+class LoseBookie(Operation, frozen=True):
+    """Kill a bookie, or freeze it and end its session; its number is counted round and round. BookiesLeft."""
+
+    number: int
+    how: Literal["kill", "freeze"] = "kill"
+
+
+class RestoreBookies(Operation, frozen=True):
+    """Have the lost bookie back, on the data that it has. BookiesLeft."""
+
+
 class SetFailpoint(Operation, frozen=True):
     """Have the next ``count`` occasions on this topic fail inside the broker, as ``kind`` says.
 
@@ -348,6 +402,11 @@ class ReadDatabase(Operation, frozen=True):
     program: str
 
 
+DeploymentOperation = (
+    TakeOver | FreezeOwner | SendToFrozen | AcknowledgeAtFrozen | ThawOwners | LoseBookie | RestoreBookies
+)
+"""Every operation on one of several brokers or bookies."""
+
 NetworkOperation = UseProxy | InjectNetworkFault | ClearNetworkFaults
 """Every operation on the network."""
 
@@ -381,5 +440,6 @@ AnyOperation = (
     | OnSubscriptions
     | ReplicationOperation
     | NetworkOperation
+    | DeploymentOperation
 )
 """Every operation."""

@@ -25,6 +25,12 @@ PERSISTED_PER_S: Final[dict[Persistence, float | None]] = {"shipped": 0.1, "once
 """The same in numbers; None: no limit."""
 
 
+Quorum = Literal["2/2/2", "3/3/2", "3/2/2"]
+"""On how many bookies the ledgers of a topic are: ensemble size, write quorum, ack quorum."""
+ENSEMBLE: Final[dict[Quorum, int]] = {"2/2/2": 2, "3/3/2": 3, "3/2/2": 3}
+"""How many bookies a ledger takes. All of these allow the loss of one."""
+
+
 class Limits(Struct, frozen=True):
     """What a topic's namespace allows each subscription; 0 is any number.
 

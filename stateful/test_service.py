@@ -1,12 +1,30 @@
-"""The machine of the family SERVE, as a test: it runs for its share of the budget on the session's broker."""
+"""The machines of the family SERVE, as tests: each runs for its share of the budget on the session's broker."""
 
 from __future__ import annotations
 
 from conformance.engine.machines import machines
 from stateful.exploring import exploring
+from stateful.service.bookies import BookiesMachine
 from stateful.service.machines import ServiceMachine
+from stateful.service.takeovers import (
+    AcknowledgmentTakeoversMachine,
+    DeduplicationTakeoversMachine,
+    EffectivelyOnceTakeoversMachine,
+    KeysTakeoversMachine,
+)
+from stateful.service.zombies import ZombiesMachine
 
-MACHINES = machines({"service": ServiceMachine})
+MACHINES = machines(
+    {
+        "service": ServiceMachine,
+        "deduplication-takeovers": DeduplicationTakeoversMachine,
+        "acknowledgment-takeovers": AcknowledgmentTakeoversMachine,
+        "keys-takeovers": KeysTakeoversMachine,
+        "effectively-once-takeovers": EffectivelyOnceTakeoversMachine,
+        "zombies": ZombiesMachine,
+        "bookies": BookiesMachine,
+    }
+)
 
 
 test_no_rule_is_broken_by = exploring(MACHINES)

@@ -112,8 +112,8 @@ class Deployment:
 
     @property
     def addresses(self) -> Addresses:
-        """Where its brokers listen, all of them; no proxy is advertised."""
-        each = [broker.addresses for broker in self.brokers]
+        """Where its brokers listen, all that are not frozen; no proxy is advertised."""
+        each = [broker.addresses for broker in self._awake() or self.brokers]
         return Addresses(
             service_url=_joined([one.service_url for one in each]), admin_url=_joined([one.admin_url for one in each])
         )
@@ -188,8 +188,9 @@ class Deployment:
             broker.resume()
 
     def is_alive(self) -> bool:
-        """Whether ZooKeeper, a bookie and all brokers run, and the brokers answer; those that are frozen do not."""
-        return all(broker.is_alive() for broker in self.brokers)
+        """Whether ZooKeeper, a bookie and all brokers run, and those answer that are not frozen."""
+        awake = self._awake()
+        return bool(awake) and all(broker.is_alive() for broker in awake)
 
     def log_tail(self, *, lines: int = 50) -> str:
         """Return the last lines of what each broker wrote, until the deployment is stopped."""
@@ -210,7 +211,7 @@ class Deployment:
         It is asked of the first broker that answers. Until the session of an owner that is gone has ended, that is
         still named.
         """
-        for asked in self.brokers:
+        for asked in self._awake():
             url = asked.process.probe.owner(topic)
             if url is not None:
                 return next((one for one in self.brokers if one.addresses.service_url == url), None)
@@ -226,10 +227,26 @@ class Deployment:
                 bookie.await_ready()
             self._settings_of_bookies = self._of_bookies()
 
-    def start_bookie(self, number: int) -> None:
-        """Start a bookie that was killed, on the data that it has, and wait until it is registered."""
+    def lose_bookie(self, number: int, *, is_killed: bool) -> None:
+        """Kill a bookie, or freeze it, and end its session, so that no new ledger is on it."""
         bookie = self.members.bookies[number]
-        bookie.start(self._of_bookies())
+        if is_killed:
+            bookie.end(signal.SIGKILL)
+        else:
+            bookie.send_signal(signal.SIGSTOP)
+        bookie.end_session()
+
+    def restore_bookie(self, number: int) -> None:
+        """Have a bookie back that was lost, on the data that it has, and wait until it is registered.
+
+        One that was frozen may register again by itself, or end, as its release does that has lost its session.
+        """
+        bookie = self.members.bookies[number]
+        if bookie.is_running:
+            bookie.send_signal(signal.SIGCONT)
+            bookie.await_registered_or_ended()
+        if not bookie.is_running:
+            bookie.start(self._of_bookies())
         bookie.await_ready()
 
     def restart_zookeeper(self) -> None:
@@ -237,6 +254,10 @@ class Deployment:
         zookeeper = self.members.zookeeper
         zookeeper.end(signal.SIGKILL)
         zookeeper.start()
+
+    def _awake(self) -> tuple[DeploymentBroker, ...]:
+        """Its brokers that are not frozen."""
+        return tuple(broker for broker in self.brokers if not broker.is_frozen)
 
     def require_others(self) -> None:
         """HarnessError unless ZooKeeper runs, and a bookie."""
@@ -282,6 +303,7 @@ class DeploymentBroker:
         self.deployment: Final = deployment
         self._number: Final = number
         self._version: str | None = None
+        self.is_frozen = False
 
     @property
     def name(self) -> str:
@@ -292,6 +314,11 @@ class DeploymentBroker:
     def label(self) -> str:
         """What it is called among the brokers of its deployment."""
         return f"broker {self._number + 1}"
+
+    @property
+    def lookup_address(self) -> str:
+        """What it is called by the other brokers: the address that it is registered under."""
+        return f"{HOST}:{self.process.ports.admin}"
 
     @property
     def process(self) -> BrokerProcess:
@@ -354,6 +381,7 @@ class DeploymentBroker:
 
     def start_process(self) -> None:
         """Start its process; :meth:`await_ready` waits for it."""
+        self.is_frozen = False
         deployment = self.deployment
         assert deployment.cluster is not None
         self.process.start(
@@ -393,9 +421,11 @@ class DeploymentBroker:
     def pause(self) -> None:
         """Freeze the broker; its connections stay open."""
         self.process.send_signal(signal.SIGSTOP)
+        self.is_frozen = True
 
     def resume(self) -> None:
         """Let a frozen broker go on."""
+        self.is_frozen = False
         self.process.send_signal(signal.SIGCONT)
 
     def is_alive(self) -> bool:

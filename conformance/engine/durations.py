@@ -7,7 +7,7 @@ from typing import Final
 
 from conformance.history.document import Step
 from model.cluster_operations import CatchUp, ReadClusters
-from model.operations import AnyOperation, Kill, Restart
+from model.operations import AnyOperation, FreezeOwner, Kill, Restart, RestoreBookies, TakeOver, ThawOwners
 
 BOUNCE_S: Final = 8.0
 """How long it takes at least until a broker that was taken away has come back, and what follows is done."""
@@ -15,6 +15,10 @@ BOUNCE_S: Final = 8.0
 AT_LEAST_S: Final[dict[type, float]] = {
     Kill: BOUNCE_S,
     Restart: BOUNCE_S,
+    TakeOver: BOUNCE_S,
+    FreezeOwner: BOUNCE_S,
+    ThawOwners: BOUNCE_S,
+    RestoreBookies: BOUNCE_S,
     ReadClusters: 0.0,
     CatchUp: 0.0,
 }

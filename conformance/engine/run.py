@@ -25,7 +25,7 @@ from conformance.engine.found import Found
 from conformance.engine.machines import Machine
 from conformance.engine.minimise import CONFIRMATIONS, FINAL_REPLAYS, Attempt, Shortest, is_same, minimise, replay_on
 from conformance.engine.performing import derived_seed, perform, run_round, weight
-from conformance.engine.undecidable import OF_LARGER_DEPLOYMENTS, undecidable
+from conformance.engine.undecidable import undecidable
 from conformance.faults.seeding import SeededDefect
 from conformance.harness_error import HarnessError
 from conformance.history import document
@@ -129,8 +129,7 @@ class Run:
         What this broker cannot be asked to do, and which rules are not decided for that, is told at once.
         """
         self._undecidable = undecidable(machines, self._world)
-        larger = {rule: why for rule, why in OF_LARGER_DEPLOYMENTS.items() if rule in self.plan.rules}
-        for rule, why in (self._undecidable | larger).items():
+        for rule, why in self._undecidable.items():
             self._tell(events.NotExercisable(at_s=self._tell.now_s, rule=rule, why=why))
         self._shares_left = sum(machine.share for machine in machines if self._is_of_use(machine))
 

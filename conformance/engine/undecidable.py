@@ -9,12 +9,6 @@ from conformance.brokers.interface import Capability
 from conformance.engine.machines import Machine
 from conformance.lockstep.world import World
 
-OF_LARGER_DEPLOYMENTS: Final[Mapping[str, str]] = {
-    "SERVE-06": "it needs a deployment of two brokers, and this one has one",
-    "SERVE-07": "it needs a deployment of several bookies, and this one has one",
-}
-"""Rules that no machine decides yet, for no deployment of the suite can show them."""
-
 _DOING: Final[Mapping[Capability, str]] = {
     Capability.RESTART: "restart it",
     Capability.KILL: "kill it",
@@ -22,6 +16,8 @@ _DOING: Final[Mapping[Capability, str]] = {
     Capability.DEFECTS: "arm failpoints in it",
     Capability.CLUSTERS: "start several clusters of it",
     Capability.OWN: "have it for itself",
+    Capability.TAKEOVER: "have another one take over its topics (--brokers 2)",
+    Capability.BOOKIES: "lose one of three bookies (--bookies 3)",
 }
 
 

@@ -34,9 +34,22 @@ from model.events import (
     Sent,
     Stored,
     Subscribed,
+    TakenOver,
 )
 from model.log import Position
-from model.operations import CreateTopic, Kill, OpenProducer, ReadLog, Restart, Send, SetDeduplication, Trim, Unload
+from model.operations import (
+    CreateTopic,
+    FreezeOwner,
+    Kill,
+    OpenProducer,
+    ReadLog,
+    Restart,
+    Send,
+    SetDeduplication,
+    TakeOver,
+    Trim,
+    Unload,
+)
 from model.subscription_operations import (
     AckById,
     Acknowledge,
@@ -262,6 +275,10 @@ class _Example:
                 self.trimmed.add(topic)
             case Unload(topic=topic):
                 yield self._event(Kind.FAULT, topic, when, fault=UNLOAD)
+            case TakeOver() | FreezeOwner() as fault if isinstance(step.outcome, TakenOver):
+                is_killed = isinstance(fault, FreezeOwner) or fault.how == "kill"
+                for topic in step.outcome.topics:
+                    yield self._event(Kind.FAULT, topic, when, fault=KILL if is_killed else UNLOAD)
             case Kill() | Restart() as fault:
                 name = KILL if isinstance(fault, Kill) else RESTART
                 for topic in {opened.topic for opened in self.producers.values()} | {

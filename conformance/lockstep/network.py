@@ -5,7 +5,7 @@ It sets the faults and says how often they acted. Connections that they end are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import assert_never
 
 from conformance.clients.security.service import Service
@@ -14,7 +14,7 @@ from conformance.proxy.armed import Armed
 from conformance.proxy.faults import Fault, Which
 from conformance.proxy.proxy import Proxy
 from model.events import AnyOutcome, Done, NetworkFaultsCleared, Skipped
-from model.operations import InjectNetworkFault
+from model.operations import ClearNetworkFaults, InjectNetworkFault, NetworkOperation, UseProxy
 from model.vocabulary import CutAfter, CutAt, Delay, Hold, LoseThenCut, NetworkFault, RefuseConnections
 
 WITHIN_BYTES = 25
@@ -24,8 +24,11 @@ WITHIN_BYTES = 25
 class Network:
     """What is between the producers of one example and the broker."""
 
-    def __init__(self, service: Service, topics: Mapping[str, str]) -> None:
-        """``topics``: the names of the history to the real ones; it fills up while the example goes on."""
+    def __init__(self, service: Callable[[], Service], topics: Mapping[str, str]) -> None:
+        """``topics``: the names of the history to the real ones; it fills up while the example goes on.
+
+        ``service`` says where the broker is at the moment.
+        """
         self._service = service
         self._topics = topics
         self._proxy: Proxy | None = None
@@ -34,20 +37,32 @@ class Network:
     @property
     def service(self) -> Service:
         """Where producers find the broker."""
-        return self._service if self._proxy is None else self._proxy.service
+        return self._service() if self._proxy is None else self._proxy.service
 
     @property
     def is_proxied(self) -> bool:
         """Whether it may have ended a connection that the broker would have kept."""
         return self._proxy is not None
 
-    def use_proxy(self) -> AnyOutcome:
+    def perform(self, operation: NetworkOperation) -> AnyOutcome:
+        """Carry out one operation and say what was seen."""
+        match operation:
+            case UseProxy():
+                return self._use_proxy()
+            case InjectNetworkFault():
+                return self._disturb(operation)
+            case ClearNetworkFaults():
+                return self._mend()
+            case _:
+                assert_never(operation)
+
+    def _use_proxy(self) -> AnyOutcome:
         """Let those who connect from now on come through a proxy."""
         if self._proxy is None:
-            self._proxy = Proxy(self._service)
+            self._proxy = Proxy(self._service())
         return Done()
 
-    def disturb(self, operation: InjectNetworkFault) -> AnyOutcome:
+    def _disturb(self, operation: InjectNetworkFault) -> AnyOutcome:
         """Set a fault."""
         topic = self._topics.get(operation.topic)
         if self._proxy is None or topic is None:
@@ -61,7 +76,7 @@ class Network:
             if isinstance(armed.fault, faults.Hold):
                 armed.lift()
 
-    def mend(self) -> AnyOutcome:
+    def _mend(self) -> AnyOutcome:
         """Lift all faults."""
         if self._proxy is None:
             return Skipped("producers do not come through a proxy")

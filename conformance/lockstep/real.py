@@ -19,6 +19,7 @@ from conformance.lockstep.applications.performer import Applications
 from conformance.lockstep.chunking.performer import Chunks
 from conformance.lockstep.cursors.performer import Cursors
 from conformance.lockstep.network import Network
+from conformance.lockstep.owners import Owners
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.positions import Whereabouts
 from conformance.lockstep.reading import entry_of, read_whole_log, settled_cursor
@@ -49,11 +50,12 @@ from model.operations import (
     AnyOperation,
     ApplicationOperation,
     ClearFailpoints,
-    ClearNetworkFaults,
     CloseProducer,
     CrashProducer,
     CreateTopic,
     CursorOperation,
+    DeploymentOperation,
+    FreezeOwner,
     InjectNetworkFault,
     Kill,
     NetworkOperation,
@@ -66,6 +68,7 @@ from model.operations import (
     SetDeduplication,
     SetFailpoint,
     StartSource,
+    TakeOver,
     Unload,
     UseProxy,
 )
@@ -95,11 +98,12 @@ class RealPerformer:
         self._of_broker: set[str] = set()
         self._sessions: dict[str, ProducerSession] = {}
         self._names: dict[str, tuple[str, str]] = {}
-        self._network = Network(world.service, self._topics)
+        self._network = Network(lambda: world.service, self._topics)
         self._applications = Applications(world, self._example, self._topics, self._network)
         self._whereabouts = Whereabouts()
         self._cursors = Cursors(world, self._topics, self._whereabouts)
         self._chunks = Chunks(world, self._example, self._topics, self._unload)
+        self._owners = Owners(world, self._topics, self._answers)
         self._replication_performer: ReplicationPerformer | None = None
 
     @property
@@ -162,7 +166,9 @@ class RealPerformer:
             late = self._collect(list(self._sessions))
             return Performed(self._cursors.keys.perform(operation), late)
         if isinstance(operation, NetworkOperation):
-            return self._on_network(operation)
+            return Performed(self._network.perform(operation))
+        if isinstance(operation, DeploymentOperation):
+            return self._on_deployment(operation)
         match operation:
             case CreateTopic():
                 return self._create_topic(operation)
@@ -221,7 +227,7 @@ class RealPerformer:
     def _create_topic_for_cursors(self, operation: CreateTopic, persistence: Persistence) -> Performed:
         try:
             namespace = self._world.namespace_for_cursors(
-                persistence, is_trimmed=operation.is_trimmed, limits=operation.limits
+                persistence, is_trimmed=operation.is_trimmed, limits=operation.limits, quorum=operation.quorum
             )
         except AdminError as error:
             if operation.limits is None or error.status not in NO_SUCH_REQUEST:
@@ -338,6 +344,42 @@ class RealPerformer:
         self._world.broker.kill()
         self._world.broker.start()
 
+    def _on_deployment(self, operation: DeploymentOperation) -> Performed:
+        if not isinstance(operation, TakeOver | FreezeOwner):
+            return Performed(self._owners.perform(operation))
+        taken = self._owners.leave(operation)
+        if isinstance(taken, Skipped):
+            return Performed(taken)
+        late: tuple[Late, ...] = ()
+        for name in [self._topics[topic] for topic in taken.topics]:
+            sessions = self._sessions_on(name)
+            if isinstance(operation, FreezeOwner):
+                late += self._keep_at_frozen(name, sessions)
+            else:
+                late += self._collect(sessions)
+                for session in sessions:
+                    self._drop_if_wire(session)
+            self._cursors.moved(name)
+            self._chunks.moved(name)
+        return Performed(taken, late)
+
+    def _keep_at_frozen(self, name: str, sessions: Iterable[str]) -> tuple[Late, ...]:
+        """The wire client's connections to a frozen broker stay; what it has not answered is not known."""
+        late: list[Late] = []
+        kept: dict[str, WireSession] = {}
+        for session in sessions:
+            live = self._sessions[session]
+            if isinstance(live, WireSession):
+                while live.pending:
+                    answers = live.answers_so_far()
+                    self._whereabouts.answered(session, answers)
+                    late.append(Late(session, answers))
+                live.forget_answered()
+                kept[session] = live
+                del self._sessions[session]
+        self._owners.keep(kept, self._cursors.keep(name))
+        return (*late, *self._collect(self._sessions_on(name)))
+
     # ------------------------------------------------------------------------------------------------------ sessions
 
     def _open(self, operation: OpenProducer) -> Performed:
@@ -429,17 +471,6 @@ class RealPerformer:
             live.crash()
             del self._sessions[session]
 
-    def _on_network(self, operation: NetworkOperation) -> Performed:
-        match operation:
-            case UseProxy():
-                return Performed(self._network.use_proxy())
-            case InjectNetworkFault():
-                return Performed(self._network.disturb(operation))
-            case ClearNetworkFaults():
-                return Performed(self._network.mend())
-            case _:
-                assert_never(operation)
-
     # ---------------------------------------------------------------------------------------------------- failpoints
 
     def _set_failpoint(self, operation: SetFailpoint) -> Performed:
@@ -486,6 +517,7 @@ class RealPerformer:
         """End all sessions, and disarm what was armed."""
         if self._world.failpoints is not None:
             self._world.failpoints.clear()
+        self._owners.close()
         for live in self._sessions.values():
             live.crash()
         self._sessions.clear()

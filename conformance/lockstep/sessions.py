@@ -6,9 +6,9 @@ A session sends and collects; it retries nothing (pulsar-client does so by itsel
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final, Protocol
 
 from conformance.clients import protocol_pb2 as pb
 from conformance.clients.driver.client import OfficialClient, OfficialProducer, OfficialTicket
@@ -27,6 +27,10 @@ ANSWER_TIMEOUT_S = 10.0
 
 NO_ANSWER = Refused("NoAnswer", f"the connection stayed open, and nothing came in {ANSWER_TIMEOUT_S:g} s")
 """What stands for an answer that never came. No rule allows a broker that is up to be silent."""
+
+
+FROZEN: Final = Unknown("its broker is frozen")
+"""What is known of an entry that was sent to a broker before it was frozen, and is not answered."""
 
 
 class ProducerSession(Protocol):
@@ -72,6 +76,7 @@ class WireSession:
             self._client.abort()
             raise
         self._pending: deque[list[SendTicket]] = deque()
+        self._unanswered: list[tuple[Entry, SendTicket]] = []
 
     @property
     def is_open(self) -> bool:
@@ -95,7 +100,26 @@ class WireSession:
 
     def send(self, entries: Sequence[Entry]) -> None:
         """Send each entry in a frame of its own, all at once."""
-        self._pending.append([self._send_one(entry) for entry in entries])
+        tickets = [self._send_one(entry) for entry in entries]
+        self._pending.append(tickets)
+        self._unanswered = [(entry, ticket) for entry, ticket in self._unanswered if ticket.outcome is None]
+        self._unanswered += zip(entries, tickets, strict=True)
+
+    def answers_so_far(self) -> tuple[Answer, ...]:
+        """The answers to the oldest send that was not collected, of a broker that is frozen."""
+        tickets = self._pending.popleft()
+        self._client.pump()
+        return tuple(FROZEN if ticket.outcome is None else answer_of(ticket.outcome) for ticket in tickets)
+
+    def forget_answered(self) -> None:
+        """Leave only what is not answered for :meth:`last_answers`."""
+        self._unanswered = [(entry, ticket) for entry, ticket in self._unanswered if ticket.outcome is None]
+
+    def last_answers(self, deadline: Deadline) -> Iterator[tuple[Entry, Answer]]:
+        """What came of each entry that was not answered when its broker was frozen, or was sent to it since."""
+        for entry, ticket in self._unanswered:
+            ticket.wait(deadline.left_s)
+            yield entry, Unknown("it was not answered") if ticket.outcome is None else answer_of(ticket.outcome)
 
     def _send_one(self, entry: Entry) -> SendTicket:
         if not entry.is_batch:

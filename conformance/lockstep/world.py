@@ -31,7 +31,7 @@ from conformance.tenancy.place import Place
 from conformance.wait import wait_until
 from conformance.workers.starter import Starter
 from model.operations import Switch
-from model.vocabulary import PERSISTED_PER_S, Limits, Persistence
+from model.vocabulary import PERSISTED_PER_S, Limits, Persistence, Quorum
 
 CONNECT_TIMEOUT_S = 10.0
 ALIVE_TIMEOUT_S = 30.0
@@ -81,7 +81,7 @@ class World:
         self._another = another
         self._replication: ReplicationWorld | None = None
         self.broker = broker
-        self.service = service or broker.addresses.service
+        self._service = service
         self._on_start: Callable[[Broker], None] = on_start or (lambda _: None)
         self.answers = Answers({})
         """What the broker answers in the operation that is being performed, beside its outcome."""
@@ -95,7 +95,7 @@ class World:
         self.runtime = settings_in_force(self.admin)
         self.assumes_settings = self.runtime is None
         self._of_one_topic: set[str] = set()
-        self._cursor_namespaces: dict[tuple[Persistence, bool, Limits | None], str] = {}
+        self._cursor_namespaces: dict[tuple[Persistence, bool, Limits | None, Quorum | None], str] = {}
         self._deletes_inactive_topics = (self.runtime or {}).get("brokerDeleteInactiveTopicsEnabled", "true") == "true"
         for name, deduplication in (("on", True), ("off", False), ("default", None)):
             self._make_namespace(name, deduplication)
@@ -193,13 +193,22 @@ class World:
         """Whether a namespace was made for one topic only."""
         return namespace in self._of_one_topic
 
-    def namespace_for_cursors(self, persistence: Persistence, *, is_trimmed: bool, limits: Limits | None = None) -> str:
+    def namespace_for_cursors(
+        self,
+        persistence: Persistence,
+        *,
+        is_trimmed: bool,
+        limits: Limits | None = None,
+        quorum: Quorum | None = None,
+    ) -> str:
         """The namespace of topics whose cursors are persisted like this, with these limits, made on first use."""
-        chosen = (persistence, is_trimmed, limits)
+        chosen = (persistence, is_trimmed, limits, quorum)
         if chosen not in self._cursor_namespaces:
             kind = f"{persistence}{'-trimmed' if is_trimmed else ''}"
             if limits is not None:
                 kind = f"{kind}-{limits.consumers}-{limits.unacknowledged}"
+            if quorum is not None:
+                kind = f"{kind}-{quorum.replace('/', '-')}"
             namespace = self._make_namespace(kind, deduplication=False)
             if limits is not None:
                 self.admin.set_max_consumers(namespace, limits.consumers)
@@ -207,7 +216,7 @@ class World:
             if is_trimmed:
                 self.admin.set_retention(namespace, size_mb=0, time_minutes=0)
             rate = self.persisted_per_s(persistence) or 0.0
-            self.admin.set_persistence(namespace, admin_types.Persistence(managed_ledger_max_mark_delete_rate=rate))
+            self.admin.set_persistence(namespace, admin_types.Persistence.of(quorum or "1/1/1", rate))
             self._cursor_namespaces[chosen] = namespace
         return self._cursor_namespaces[chosen]
 
@@ -284,10 +293,21 @@ class World:
             self.restart(deduplication=self._usual_default)
             self.broker_came_back()
 
-    def broker_came_back(self) -> None:
-        """The broker was away and is there again: another process, which has none of what was done to the old one."""
+    @property
+    def service(self) -> Service:
+        """Where the clients of examples find the broker, or those of its brokers that are not frozen."""
+        return self._service or self.broker.addresses.service
+
+    def look_elsewhere(self) -> None:
+        """Some of its brokers were frozen or go on: only those that are not are asked from now on."""
+        self.forget_reader()
+        self.admin.ask_at(self.broker.addresses.admin)
+
+    def broker_came_back(self, which: Broker | None = None) -> None:
+        """The broker, or one of its several, was away and is there again: another process, which has none of what was
+        done to the old one."""
         self.forget_connections()
-        self._on_start(self.broker)
+        self._on_start(which or self.broker)
 
     def forget_connections(self) -> None:
         """The broker was away: its connections are gone, and what was armed in it."""

@@ -192,11 +192,11 @@ def topic_without_lingering_writes(
     return source.topic if sources.shows_that_writes_are_over(source, outcome) else None
 
 
-def moved(state: Applications, topic: str | None = None) -> Applications:
-    """A topic was closed and is loaded again, or, with None, all of them, the broker's process having been away."""
+def moved(state: Applications, topic: str | None = None, *, was_away: bool = False) -> Applications:
+    """A topic, or, with None, all of them, was closed and is loaded again; ``was_away``: a broker's process was."""
 
     def source_moved(source: Source) -> Source:
-        return sources.moved(source, was_away=topic is None)
+        return sources.moved(source, was_away=was_away)
 
     return replace(
         state,

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
+
+from immutables import Map
+
+from model.service.confirmed import ConfirmedLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +21,10 @@ class OpenedProducer:
     is_wire: bool
 
 
+NEVER: Final = 1_000
+"""More bookies than there are."""
+
+
 @dataclass(frozen=True, slots=True)
 class Service:
     """What is known of one example: its topics, those that nobody was let into since a load, and its producers."""
@@ -23,3 +32,22 @@ class Service:
     topics: frozenset[str] = frozenset()
     loading: frozenset[str] = frozenset()
     producers: Mapping[str, OpenedProducer] = field(default_factory=dict)
+    ensembles: Map[str, int] = field(default_factory=Map)
+    """Of each topic whose ledgers may lose a bookie, how many they take."""
+    bookies_left: int | None = None
+    """How many bookies serve, while one is lost."""
+    confirmed: Map[str, ConfirmedLog] = field(default_factory=Map)
+    """Of each topic, what was confirmed."""
+
+    @property
+    def is_short_of_bookies(self) -> bool:
+        """Whether a bookie is lost."""
+        return self.bookies_left is not None
+
+    def goes_on(self, topic: str) -> bool:
+        """Whether a bookie is lost, and a topic has enough of them left."""
+        return self.bookies_left is not None and self.ensembles.get(topic, NEVER) <= self.bookies_left
+
+    def may_fail(self, topic: str) -> bool:
+        """Whether a bookie is lost, and not enough may be left for a topic."""
+        return self.is_short_of_bookies and not self.goes_on(topic)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from model.events import (
     AllReceived,
     AnyOutcome,
+    BookiesLeft,
     Consumed,
     CursorRead,
     Drained,
@@ -18,6 +19,7 @@ from model.events import (
     SourceStarted,
     Starved,
     Subscribed,
+    TakenOver,
 )
 from model.judgement import Allowed, Broken
 from model.operations import (
@@ -25,19 +27,23 @@ from model.operations import (
     CloseProducer,
     CrashProducer,
     CreateTopic,
+    FreezeOwner,
     Kill,
+    LoseBookie,
     OpenProducer,
     Restart,
+    RestoreBookies,
+    TakeOver,
     Unload,
 )
 from model.rules.catalogue import carries
-from model.service import refusals
+from model.service import confirmed, refusals
 from model.service.judging import Reasons, judge
 from model.service.state import OpenedProducer, Service
 from model.service.unexpected import Closed, Unexpected
 from model.subscription_operations import Expire, ReadCursor, ReceiveAll
 from model.subscriptions.state import Consumption
-from model.vocabulary import partition_name
+from model.vocabulary import ENSEMBLE, partition_name
 
 DELIVERED = (ReceivedMessages, AllReceived, DueReceived, Consumed, Drained)
 """Outcomes for which all was waited for that was due to somebody."""
@@ -107,7 +113,16 @@ def _after(state: Service, operation: AnyOperation, outcome: AnyOutcome) -> Serv
     match operation:
         case CreateTopic(name, partitions=partitions):
             made = {name, *(partition_name(name, number) for number in range(partitions))}
-            return replace(state, topics=state.topics | made, loading=state.loading | made)
+            state = replace(state, topics=state.topics | made, loading=state.loading | made)
+            if operation.quorum is not None:
+                fixed = dict.fromkeys(made, ENSEMBLE[operation.quorum])
+                state = replace(state, ensembles=state.ensembles.update(fixed))
+            return state
+        case LoseBookie() if isinstance(outcome, BookiesLeft):
+            logs = {name: confirmed.bookie_lost(state.confirmed.get(name, confirmed.EMPTY)) for name in state.ensembles}
+            return replace(state, bookies_left=outcome.number, confirmed=state.confirmed.update(logs))
+        case RestoreBookies() if isinstance(outcome, BookiesLeft):
+            return replace(state, bookies_left=None)
         case OpenProducer(session, topic, producer, client=client, cluster=cluster) if isinstance(outcome, Opened):
             opened = OpenedProducer(topic, cluster, producer, is_wire=client == "wire")
             return replace(state, producers={**state.producers, session: opened})
@@ -116,6 +131,14 @@ def _after(state: Service, operation: AnyOperation, outcome: AnyOutcome) -> Serv
         case Unload(name):
             dropped = [session for session, one in state.producers.items() if one.is_wire and one.topic == name]
             return _without(replace(state, loading=state.loading | {name}), dropped)
+        case TakeOver() | FreezeOwner() if isinstance(outcome, TakenOver):
+            lost = set(outcome.topics)
+            dropped = [session for session, one in state.producers.items() if one.is_wire and one.topic in lost]
+            taken = state.confirmed
+            for name in lost:
+                log = taken.get(name, confirmed.EMPTY)
+                taken = taken.set(name, confirmed.taken_over(log) if outcome.is_elsewhere else log)
+            return _without(replace(state, loading=state.loading | lost, confirmed=taken), dropped)
         case Restart() | Kill():
             dropped = [session for session, one in state.producers.items() if one.is_wire]
             return _without(replace(state, loading=state.topics), dropped)

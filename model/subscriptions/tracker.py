@@ -81,7 +81,7 @@ def topic_created(
     return replace(state, partitions=state.partitions.set(topic, names))
 
 
-def moved(state: Consumption, topics: Sequence[str], at: Interval, *, classic: bool | None = None) -> Consumption:
+def moved(state: Consumption, topics: Collection[str], at: Interval, *, classic: bool | None = None) -> Consumption:
     """Topics were closed in good order, and their consumers disconnected.
 
     ``classic``: whether their Key_Shared subscriptions have the classic implementation from then on; None: as before.
@@ -98,19 +98,22 @@ def moved(state: Consumption, topics: Sequence[str], at: Interval, *, classic: b
     return state
 
 
-def killed(state: Consumption, at: Interval) -> Consumption:
-    """The broker was killed."""
-    state = _reopened(state, list(state.topics))
+def killed(state: Consumption, topics: Collection[str], at: Interval) -> Consumption:
+    """The broker that had these topics was killed."""
+    state = _reopened(state, topics)
     for key, one in list(state.cursors.items()):
-        state = _without_consumers(state, key)
-        if one.durable:
-            state = state.with_cursor(key, cursor.killed(one, at, state.topics[key[0]].persisting))
-        else:
-            state = state.without_cursor(key)
-    return replace(state, freed=Map())
+        if key[0] in topics:
+            state = _without_consumers(state, key)
+            persisting = state.topics[key[0]].persisting
+            is_durable = one.durable
+            state = (
+                state.with_cursor(key, cursor.killed(one, at, persisting)) if is_durable else state.without_cursor(key)
+            )
+            state = replace(state, freed=state.freed.delete(key) if key in state.freed else state.freed)
+    return state
 
 
-def _reopened(state: Consumption, topics: Sequence[str]) -> Consumption:
+def _reopened(state: Consumption, topics: Collection[str]) -> Consumption:
     for topic in topics:
         followed = state.topics.get(topic)
         if followed is not None and followed.is_terminated:

@@ -5,12 +5,15 @@ A kill takes seconds, so it has few and short examples.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from model.operations import Kill, Restart
+from model.operations import Kill
 from model.subscription_operations import Acknowledge, AwaitPersisted, ReadCursor, Receive
 from model.vocabulary import PERSISTED_PER_S, Persistence, SubscriptionType
+from stateful.crashes import CRASHES, IN_PLACE, Crash
 from stateful.cursors.machines import NTH, OnSubscriptions
 
 
@@ -19,6 +22,8 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
 
     A kill costs seconds, so there is a topic for each way of persisting, and all die with it.
     """
+
+    crashes: ClassVar[tuple[Crash, ...]] = (*IN_PLACE, Kill())
 
     @initialize(kinds=st.lists(st.sampled_from(["Shared", "Exclusive"]), min_size=1, max_size=2).map(tuple))
     def begin(self, kinds: tuple[SubscriptionType, ...]) -> None:
@@ -33,7 +38,7 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
         acks=st.lists(NTH, min_size=1, max_size=12),
         later=st.none() | NTH,
         waits_for=st.sampled_from([(), ("every-ack",), ("every-ack",), tuple(PERSISTED_PER_S)]),
-        kills=st.sampled_from([True, True, True, False]),
+        crash=CRASHES,
     )
     def live_and_die(
         self,
@@ -41,7 +46,7 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
         acks: list[tuple[int, ...]],
         later: tuple[int, ...] | None,
         waits_for: tuple[Persistence, ...],
-        kills: bool,
+        crash: int,
     ) -> None:
         """Consumers acknowledge; the broker dies right after it, or when that must have been persisted."""
         for topic in self.topics:
@@ -57,7 +62,7 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
         if later is not None:
             for consumer in self.plan.consumers:
                 self.do(Acknowledge(consumer=consumer.name, nth=later))
-        self.do(Kill() if kills else Restart())
+        self.do(self.crashes[crash % len(self.crashes)])
         self.plan.drop_wire()
         for topic in self.topics:
             self.produce_again(topic)

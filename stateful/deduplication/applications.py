@@ -9,7 +9,7 @@ them at once, and so has few and short examples.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
@@ -24,9 +24,7 @@ from model.operations import (
     FinishSource,
     GoesOn,
     InjectNetworkFault,
-    Kill,
     Point,
-    Restart,
     RunReader,
     RunSubscriber,
     SetFailpoint,
@@ -37,6 +35,7 @@ from model.operations import (
     UseProxy,
 )
 from model.vocabulary import Client, Entry, Message, NetworkFault, SubscriptionType
+from stateful.crashes import CRASHES, IN_PLACE, Crash
 from stateful.deduplication.network_faults import FAULTS
 from stateful.lockstep_machine import LockstepMachine, Performing
 
@@ -294,6 +293,8 @@ class ApplicationsMachine(Applications):
 class ApplicationsKillsMachine(Applications):
     """The broker's process goes away under sources, consumers and programs."""
 
+    crashes: ClassVar[tuple[Crash, ...]] = IN_PLACE
+
     @initialize(first=HABITS, second=HABITS, repeating=HABITS, kind=KINDS, sizes=SIZES)
     def begin(self, first: Habit, second: Habit, repeating: Habit, kind: SubscriptionType, sizes: list[int]) -> None:
         """Two topics with something in them."""
@@ -308,7 +309,7 @@ class ApplicationsKillsMachine(Applications):
             self.end(source, None)
 
     @rule(
-        operation=st.sampled_from([Kill(), Kill(), Restart()]),
+        crash=CRASHES,
         sizes=SIZES,
         back=st.integers(0, 3),
         faults=st.lists(FAULTS, max_size=2),
@@ -321,7 +322,7 @@ class ApplicationsKillsMachine(Applications):
     )
     def bounce(
         self,
-        operation: Kill | Restart,
+        crash: int,
         sizes: list[int],
         back: int,
         faults: list[NetworkFault],
@@ -345,7 +346,7 @@ class ApplicationsKillsMachine(Applications):
             self.start(source, sizes, back=back)
         if unloads:
             self.do(Unload(SOURCES))
-        self.do(operation)
+        self.do(self.crashes[crash % len(self.crashes)])
         for source in self.sources:
             self.end(source, dies_after)
         self.do(ClearNetworkFaults())

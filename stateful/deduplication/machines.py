@@ -18,7 +18,6 @@ from model.operations import (
     CloseProducer,
     CrashProducer,
     CreateTopic,
-    Kill,
     OpenProducer,
     ReadSnapshot,
     Restart,
@@ -30,6 +29,7 @@ from model.operations import (
     Unload,
 )
 from model.vocabulary import Client
+from stateful.crashes import CRASHES, IN_PLACE, Crash
 from stateful.deduplication.plan import Pick, Plan, PlannedSession
 from stateful.lockstep_machine import LockstepMachine, Performing
 
@@ -351,6 +351,8 @@ class FailuresMachine(Producers):
 class KillsMachine(OnTopics):
     """The broker is restarted and killed, with messages in flight or without; there is time for little else."""
 
+    crashes: ClassVar[tuple[Crash, ...]] = IN_PLACE
+
     @initialize(second=st.booleans())
     def create_topics(self, second: bool) -> None:
         """One topic or two, deduplication on."""
@@ -358,7 +360,8 @@ class KillsMachine(OnTopics):
         for topic in self.topics:
             self.do(CreateTopic(topic=topic, deduplication="namespace-on"))
 
-    def bounce(self, operation: Kill | Restart, producers: list[str], burst: list[Pick]) -> None:
+    @rule(producers=st.lists(PRODUCERS, min_size=1, max_size=3, unique=True), burst=BURSTS, crash=CRASHES)
+    def bounce(self, producers: list[str], burst: list[Pick], crash: int) -> None:
         """Send, take the broker away while more is in flight, come back, and send again what was confirmed."""
         sent = []
         for topic in self.topics:
@@ -370,21 +373,11 @@ class KillsMachine(OnTopics):
             self.do(Send(session=session.name, entries=entries))
             self.do(Send(session=session.name, entries=self.plan.entries(session, burst), wait=False))
             sent.append((session, entries))
-        self.do(operation)
+        self.do(self.crashes[crash % len(self.crashes)])
         self.plan.drop_wire_sessions()
         for session, entries in sent:
             again = self.open(session.topic, session.producer, "wire")
             self.do(Send(session=again.name, entries=entries))
-
-    @rule(producers=st.lists(PRODUCERS, min_size=1, max_size=3, unique=True), burst=BURSTS)
-    def kill(self, producers: list[str], burst: list[Pick]) -> None:
-        """Kill the broker."""
-        self.bounce(Kill(), producers, burst)
-
-    @rule(producers=st.lists(PRODUCERS, min_size=1, max_size=3, unique=True), burst=BURSTS)
-    def restart(self, producers: list[str], burst: list[Pick]) -> None:
-        """Restart the broker in good order."""
-        self.bounce(Restart(), producers, burst)
 
 
 class SettingsMachine(OnTopics):

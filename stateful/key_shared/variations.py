@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from model.failpoints import FailpointKind
-from model.operations import ClearFailpoints, Kill, Restart, SetFailpoint
+from model.operations import ClearFailpoints, SetFailpoint
 from model.subscription_operations import Acknowledge, CloseConsumer, CrashConsumer, Nack, Permit, Receive, Subscribe
+from stateful.crashes import CRASHES, IN_PLACE, Crash
 from stateful.key_shared.machines import INDEXES, NTH, PERMITS, PICKS, SUBSCRIPTION, TOPIC, Claims, OnKeys
 from stateful.key_shared.plan import Pick
 
@@ -227,14 +229,16 @@ class KeysClientsMachine(OnKeys):
 class KeysKillsMachine(OnKeys):
     """The broker is killed, or restarted, while consumers have messages; they come anew."""
 
+    crashes: ClassVar[tuple[Crash, ...]] = IN_PLACE
+
     @initialize(picks=PICKS)
     def begin(self, picks: list[Pick]) -> None:
         """A topic with messages."""
         self.create()
         self.send_entries(picks)
 
-    @rule(picks=PICKS, permits=PERMITS, nth=NTH, kills=st.sampled_from([True, True, False]))
-    def live_and_die(self, picks: list[Pick], permits: int, nth: tuple[int, ...], kills: bool) -> None:
+    @rule(picks=PICKS, permits=PERMITS, nth=NTH, crash=CRASHES)
+    def live_and_die(self, picks: list[Pick], permits: int, nth: tuple[int, ...], crash: int) -> None:
         """Consumers come, get messages and acknowledge some, and the broker dies; then others do the same."""
         first = self.join(100)
         second = self.join(permits)
@@ -243,7 +247,7 @@ class KeysKillsMachine(OnKeys):
         self.do(Acknowledge(consumer=first, nth=nth))
         self.do(Acknowledge(consumer=second, nth=nth))
         self.gather()
-        self.do(Kill() if kills else Restart())
+        self.do(self.crashes[crash % len(self.crashes)])
         self.all_are_disconnected()
         self.produce_again()
         self.join(permits)

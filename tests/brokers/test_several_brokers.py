@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -120,11 +119,11 @@ def test_a_frozen_owner_whose_session_ends_loses_its_topics(topic: Topic) -> Non
 
 
 def test_without_one_of_three_bookies_messages_are_stored_on(deployment: Deployment, topic: Topic) -> None:
-    deployment.members.bookies[0].end(signal.SIGKILL)
+    deployment.lose_bookie(0, is_killed=True)
     try:
         topic.send(topic.owner)
     finally:
-        deployment.start_bookie(0)
+        deployment.restore_bookie(0)
     assert topic.stored(topic.owner) == topic.confirmed == [1, 2]
     assert deployment.members.bookies[0].is_registered
 

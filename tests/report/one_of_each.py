@@ -121,6 +121,17 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     subscription_operations.Expire("t0", "s0", 3),
     subscription_operations.ResetCursor("t0", "s0", 3),
     operations.ReadChunkRate("t0", "p1", LARGE),
+    operations.TakeOver("t0", "kill"),
+    operations.TakeOver("t0", "shutdown"),
+    operations.TakeOver("t0", "unload"),
+    operations.FreezeOwner("t0"),
+    operations.SendToFrozen("s1", (entry(4), entry(5))),
+    operations.AcknowledgeAtFrozen("c1", (0, 2)),
+    operations.ThawOwners(),
+    operations.CreateTopic("t0", persistence="every-ack", quorum="3/2/2"),
+    operations.LoseBookie(1),
+    operations.LoseBookie(0, "freeze"),
+    operations.RestoreBookies(),
 )
 
 OUTCOMES: tuple[AnyOutcome, ...] = (
@@ -195,6 +206,18 @@ OUTCOMES: tuple[AnyOutcome, ...] = (
     events.LogRead(parts=(LOGGED,)),
     events.UnacknowledgedRead((Position(3, 0),)),
     events.ChunkRate(2.5, True, SENT),
+    events.TakenOver(("t0", "t1")),
+    events.TakenOver(("t0",), is_elsewhere=False),
+    events.Thawed(()),
+    events.Thawed(
+        (
+            events.FormerAnswer("s1", entry(4), events.Stored(Position(3, 1))),
+            events.FormerAnswer("s1", entry(5), events.Duplicate()),
+            events.FormerAnswer("s1", entry(6), events.Refused("PersistenceError", "fenced")),
+            events.FormerAnswer("s1", entry(7), events.Unknown("the connection ended")),
+        )
+    ),
+    events.BookiesLeft(2),
 )
 
 SILENT = (cluster_events.LinkCut(1), cluster_events.LinkHealed(2), cluster_events.ReplicatorsClosed(3))

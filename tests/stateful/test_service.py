@@ -9,8 +9,10 @@ from functools import partial
 import msgspec
 import pytest
 
+from conformance.engine.machines import Machine
 from conformance.lockstep.performer import Performed
-from model.events import Abandoned, CursorRead, Opened, ReceivedMessages, Refused, Skipped, Starved, Subscribed
+from model.events import Abandoned, CursorRead, LogRead, Opened, ReceivedMessages, Refused, Skipped, Starved, Subscribed
+from model.log import Position
 from model.operations import AnyOperation, OpenProducer
 from model.service.unexpected import Closed, ErrorAnswer, Silence
 from model.subscription_operations import Acknowledge, ReadCursor, Receive, Subscribe
@@ -18,7 +20,14 @@ from stateful.test_service import MACHINES
 from tests.lockstep.campaigns import play, play_in_rounds
 from tests.lockstep.simulated.world import SimulatedPerformer
 
-(SERVICE,) = MACHINES
+SERVICE, *_ = MACHINES
+SIMULATED = [
+    machine
+    for machine in MACHINES
+    if machine.name in ("deduplication-takeovers", "acknowledgment-takeovers", "keys-takeovers", "bookies")
+]
+"""Those on several brokers or bookies that the simulated broker can play: nothing is frozen there, and no application
+runs."""
 
 Change = Callable[[AnyOperation, Performed], Performed]
 """What a broker does instead of what a sound one did."""
@@ -132,3 +141,39 @@ def test_a_broker_that_does_not_is_found(change: Change) -> None:
     )
     found, *_ = campaign.found
     assert found.violation.rule in FOUND[change], found.violation.because
+
+
+def last_entry_lost(operation: AnyOperation, done: Performed) -> Performed:
+    if not isinstance(done.outcome, LogRead):
+        return done
+    return done._replace(outcome=LogRead(done.outcome.entries[:-1]))
+
+
+def last_entry_stored_again(operation: AnyOperation, done: Performed) -> Performed:
+    if not isinstance(done.outcome, LogRead) or not done.outcome.entries:
+        return done
+    *_, last = done.outcome.entries
+    again = msgspec.structs.replace(last, position=Position(last.position.ledger + 1, 0))
+    return done._replace(outcome=LogRead((*done.outcome.entries, again)))
+
+
+@pytest.mark.parametrize("machine", SIMULATED, ids=lambda machine: machine.name)
+def test_a_takeover_and_the_loss_of_a_bookie_break_no_rule(machine: Machine) -> None:
+    campaign = play(machine.factory, SimulatedPerformer, examples=40, steps=machine.steps, seeded=5)
+    assert [f"{found.violation.rule}: {found.violation.because}" for found in campaign.found] == []
+    assert set(machine.decides) <= set(campaign.exercised)
+
+
+@pytest.mark.parametrize("change", [last_entry_lost, last_entry_stored_again], ids=lambda change: change.__name__)
+@pytest.mark.parametrize("machine", SIMULATED, ids=lambda machine: machine.name)
+def test_an_entry_that_is_lost_or_stored_twice_is_found(machine: Machine, change: Change) -> None:
+    campaign = play_in_rounds(
+        machine,
+        partial(Misbehaving, change=change),
+        rounds=6,
+        examples=10,
+        known=frozenset(),
+        until=lambda campaign: bool(campaign.found),
+    )
+    found, *_ = campaign.found
+    assert (found.violation.rule,) == machine.decides, found.violation.because

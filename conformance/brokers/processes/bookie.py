@@ -11,6 +11,7 @@ from conformance.brokers.launching.ports import HOST
 from conformance.brokers.processes.member import Site
 from conformance.brokers.processes.zookeeper import BOOKIES, RegisteredMember, ZooKeeperProcess
 from conformance.brokers.settings.deployment import BOOKIE
+from conformance.wait import wait_until
 
 _MAIN: Final = "org.apache.bookkeeper.server.Main"
 _MEMORY: Final = ("-Xms32m", "-Xmx128m", "-XX:MaxDirectMemorySize=128m")
@@ -44,6 +45,10 @@ class BookieProcess(RegisteredMember):
         file.write_text(configured(shipped, {**needed, **settings, **place}), "utf-8")
         self.end_session()
         self._start(Program(main=_MAIN, arguments=["--conf", str(file)], memory=_MEMORY))
+
+    def await_registered_or_ended(self) -> None:
+        """Wait until it is registered, or has ended by itself."""
+        wait_until(lambda: self.is_registered or not self.is_running, self.site.deadline_s)
 
     def await_ready(self) -> None:
         """Wait until it is registered."""

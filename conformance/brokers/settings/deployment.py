@@ -26,6 +26,9 @@ def of_broker(size: Size = SMALLEST) -> Mapping[str, Setting]:
         "loadBalancerAutoBundleSplitEnabled": Setting("false", "no bundle is split"),
         "defaultNumberOfNamespaceBundles": Setting("1", "one broker owns all topics of a namespace"),
     }
+    impatient = {
+        "bookkeeperClientTimeoutInSeconds": Setting("2", "an example does not wait for a frozen bookie for 30 s")
+    }
     copies = Setting(str(min(size.bookies, 2)), "as shipped, but no more than there are bookies")
     return {
         "managedLedgerDefaultEnsembleSize": copies,
@@ -33,6 +36,7 @@ def of_broker(size: Size = SMALLEST) -> Mapping[str, Setting]:
         "managedLedgerDefaultAckQuorum": copies,
         "loadBalancerOverrideBrokerNicSpeedGbps": Setting("1", "some releases do not start on a machine without it"),
         **(alone if size.brokers == 1 else several),
+        **({} if size.bookies == 1 else impatient),
     }
 
 

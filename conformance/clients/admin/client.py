@@ -44,6 +44,10 @@ _EARLIEST: Final = {"ledgerId": -1, "entryId": -1}
 _LATEST: Final = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
 
 
+WHOLE_BUNDLE: Final = "0x00000000_0xffffffff"
+"""The only bundle of a namespace that has one."""
+
+
 class Admin:
     """The admin interface of one cluster."""
 
@@ -69,6 +73,10 @@ class Admin:
     def close(self) -> None:
         """Close the connections that are kept."""
         self._http.close()
+
+    def ask_at(self, service: Service) -> None:
+        """Make all later requests at other addresses of the cluster."""
+        self._http.ask_at(service)
 
     # ------------------------------------------------------------------------------------------------------- topics
 
@@ -99,6 +107,12 @@ class Admin:
     def unload(self, topic: str) -> None:
         """Close a topic in good order; it is loaded again by whoever asks for it next."""
         self._http.request("PUT", f"{topic_path(topic)}/unload")
+
+    def unload_namespace(self, namespace: str, *, to: str | None = None) -> None:
+        """Close all topics of a namespace that has one bundle; ``to``: the broker that is to have them, as its release
+        names it."""
+        query = None if to is None else {"destinationBroker": to}
+        self._http.request("PUT", f"namespaces/{namespace}/{WHOLE_BUNDLE}/unload", query=query)
 
     def terminate(self, topic: str) -> Position:
         """Let nothing more be written to a topic, and give its last position."""

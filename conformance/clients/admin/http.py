@@ -186,6 +186,10 @@ class AdminHttp:
         except msgspec.DecodeError as error:
             raise HarnessError(f"{method} {path}: not the answer of a Pulsar that the suite knows: {error}") from None
 
+    def ask_at(self, service: Service) -> None:
+        """Make all later requests at these addresses, with the same security."""
+        self._addresses = addresses_of(service.url, WEB)
+
     def close(self) -> None:
         """Close the connections that are kept."""
         self._pool.clear()

@@ -330,6 +330,17 @@ class Persistence(Struct, frozen=True, kw_only=True, rename="camel"):
     bookkeeper_ack_quorum: int = 1
     managed_ledger_max_mark_delete_rate: float
 
+    @classmethod
+    def of(cls, quorum: str, rate: float) -> Persistence:
+        """The policy of an ensemble, write quorum and ack quorum, written ``E/W/A``, and of a rate."""
+        ensemble, write, ack = map(int, quorum.split("/"))
+        return cls(
+            bookkeeper_ensemble=ensemble,
+            bookkeeper_write_quorum=write,
+            bookkeeper_ack_quorum=ack,
+            managed_ledger_max_mark_delete_rate=rate,
+        )
+
 
 class InactiveTopics(Struct, frozen=True, kw_only=True):
     """When a topic that is not used is deleted, and before that, where it is replicated, its replicators are closed."""

@@ -275,6 +275,11 @@ class WireMember:
             return message.position
         return PartOfBatch(position=message.position, batch_size=message.batch_size, still_unacknowledged=left)
 
+    def tell_acknowledged(self, messages: Sequence[Delivery]) -> None:
+        """Acknowledge entries, and await no answer. Raises :class:`ConnectionLost`."""
+        positions = dict.fromkeys(message.position for message in messages)
+        self._consumer.ack(positions, with_receipt=False)
+
     def acknowledge_others(self, ids: Iterable[Position | PartOfBatch], *, cumulative: bool) -> None:
         """Acknowledge by ids. Raises :class:`ServerRefused`, :class:`ConnectionLost`, :class:`NoAnswer`."""
         self._consumer.ack(ids, cumulative=cumulative, timeout_s=ANSWER_TIMEOUT_S)

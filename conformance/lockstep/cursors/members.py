@@ -184,6 +184,19 @@ class Members:
         found = self._world.admin.stats(topic).subscriptions.get(member.subscription)
         return found is None or account_of(member, found.consumers) is None
 
+    def keep(self, topic: str) -> dict[str, WireMember]:
+        """The broker of a topic is frozen, and goes on by itself one day: its consumers of the wire client, which are
+        not among those that are there any more."""
+        of_topic = (topic, *self.parts(topic))
+        kept = {
+            consumer: member
+            for consumer, member in self._there.items()
+            if isinstance(member, WireMember) and member.topic in of_topic
+        }
+        for consumer in kept:
+            del self._there[consumer]
+        return kept
+
     def lost(self, topic: str | None = None, subscription: str | None = None) -> list[Member]:
         """The broker closed the consumers of a topic, or of a subscription of it, or, with None, all.
 

@@ -119,6 +119,10 @@ class Cursors:
         """The consumers that the broker has closed: name, real topic, why."""
         return self._members.closed()
 
+    def keep(self, topic: str) -> dict[str, WireMember]:
+        """The broker of a topic is frozen, and another one has loaded it: its consumers of the wire client."""
+        return self._members.keep(topic)
+
     def moved(self, topic: str | None = None) -> None:
         """A topic, or, with None, the broker with all of them, was stopped and is reloaded."""
         self._members.lost(topic)

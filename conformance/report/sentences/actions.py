@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from conformance.report.sentences import key_shared, network, replication
+from conformance.report.sentences import deployment, key_shared, network, replication
 from conformance.report.sentences.consumption import deed
 from conformance.report.sentences.lists import count, joined, times
 from conformance.report.sentences.participants import BROKER, CLIENTS, SUITE, Participants, at_cluster
@@ -26,6 +26,7 @@ from model.operations import (
     CursorOperation,
     CutAfterSends,
     Death,
+    DeploymentOperation,
     Drain,
     FinishSource,
     GoesOn,
@@ -52,7 +53,7 @@ from model.operations import (
     Unload,
 )
 from model.subscription_operations import KeyOperation
-from model.vocabulary import Entry, Limits, Persistence
+from model.vocabulary import Entry, Limits, Persistence, Quorum
 
 _MEANWHILE: dict[Meanwhile, str] = {
     "dies": "and it dies",
@@ -71,6 +72,8 @@ def who_did_what(operation: AnyOperation, participants: Participants) -> tuple[s
         return network.deed(operation)
     if isinstance(operation, ReplicationOperation):
         return replication.deed(operation)
+    if isinstance(operation, DeploymentOperation):
+        return deployment.deed(operation)
     match operation:
         case OpenProducer(session=session) | CloseProducer(session=session) | CrashProducer(session=session):
             return session, participants.producer(session), _deed_of_producer(operation)
@@ -284,10 +287,15 @@ def _creates(operation: CreateTopic) -> str:
         chunked = ", its clients through a proxy" if operation.is_chunked else ""
         return f"creates topic {operation.topic}{partitions}, {_switched(operation.deduplication)}{chunked}"
     retention = "without" if operation.is_trimmed else "with"
+    policies = f"{_limited(operation.limits)}{_on_bookies(operation.quorum)}"
     return (
         f"creates topic {operation.topic}{partitions}, without deduplication, its cursors persisted "
-        f"{_persisted(operation.persistence)}, {retention} retention{_limited(operation.limits)}"
+        f"{_persisted(operation.persistence)}, {retention} retention{policies}"
     )
+
+
+def _on_bookies(quorum: Quorum | None) -> str:
+    return "" if quorum is None else f", its ledgers on bookies as {quorum} (ensemble, write quorum, ack quorum)"
 
 
 def _limited(limits: Limits | None) -> str:

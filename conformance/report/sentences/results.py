@@ -10,13 +10,14 @@ from typing import assert_never
 
 from msgspec import structs
 
-from conformance.report.sentences import chunking, key_shared, replication
+from conformance.report.sentences import chunking, deployment, key_shared, replication
 from conformance.report.sentences.consumption import outcome_in_words
 from conformance.report.sentences.lists import count, ends, joined, times
 from model.cluster_events import ReplicationOutcome
 from model.events import (
     Abandoned,
     AnyOutcome,
+    BookiesLeft,
     ChunkRate,
     Cleared,
     Confirmed,
@@ -46,6 +47,8 @@ from model.events import (
     Starved,
     Stored,
     Stuck,
+    TakenOver,
+    Thawed,
     UnacknowledgedRead,
     Unknown,
 )
@@ -135,6 +138,8 @@ def _plain(outcome: AnyOutcome) -> str:
         return key_shared.outcome_in_words(outcome)
     if isinstance(outcome, CursorOutcome):
         return outcome_in_words(outcome)
+    if isinstance(outcome, TakenOver | Thawed | BookiesLeft):
+        return deployment.outcome_in_words(outcome)
     match outcome:
         case Done():
             return ""

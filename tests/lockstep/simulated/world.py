@@ -22,6 +22,7 @@ from model.deduplication.variants import DOCUMENT, Variant
 from model.events import (
     Answer,
     AnyOutcome,
+    BookiesLeft,
     Cleared,
     DeduplicationSet,
     Done,
@@ -35,12 +36,14 @@ from model.events import (
     Sent,
     Skipped,
     SnapshotRead,
+    TakenOver,
     Unknown,
 )
 from model.key_shared.variants import DOCUMENT as KEYS_AS_DOCUMENTED
 from model.key_shared.variants import KeysVariant
 from model.log import Position
 from model.operations import (
+    AcknowledgeAtFrozen,
     AnyOperation,
     ApplicationOperation,
     ClearFailpoints,
@@ -49,17 +52,23 @@ from model.operations import (
     CrashProducer,
     CreateTopic,
     CursorOperation,
+    FreezeOwner,
     InjectNetworkFault,
     Kill,
+    LoseBookie,
     NetworkOperation,
     OpenProducer,
     ReadChunkRate,
     ReadLog,
     ReadSnapshot,
     Restart,
+    RestoreBookies,
     Send,
+    SendToFrozen,
     SetDeduplication,
     SetFailpoint,
+    TakeOver,
+    ThawOwners,
     Unload,
     UseProxy,
 )
@@ -175,6 +184,15 @@ class SimulatedPerformer:
                 return self._send(operation) if session in self._sessions else Performed(Skipped("no such session"))
             case Restart() | Kill():
                 return self._bounce(operation)
+            case TakeOver(how=how):
+                late = self._bounce(Kill() if how == "kill" else Restart()).late
+                return Performed(TakenOver(tuple(self._policies)), late)
+            case FreezeOwner() | SendToFrozen() | AcknowledgeAtFrozen() | ThawOwners():
+                return Performed(Skipped("no process is frozen here"))
+            case LoseBookie():
+                return Performed(BookiesLeft(2))
+            case RestoreBookies():
+                return Performed(BookiesLeft(3))
             case ClearFailpoints():
                 return self._clear_failpoints()
             case _ if operation.topic not in self._policies:

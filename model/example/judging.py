@@ -7,14 +7,13 @@ that a history that was written down is judged again, later and elsewhere, with 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import assert_never
 
 from model.applications import tracker as applications_tracker
-from model.applications.tracker import Applications, Around
+from model.applications.tracker import Around
 from model.chunking import tracker as chunking_tracker
-from model.chunking.state import Chunking
 from model.cluster_operations import ReplicationOperation
 from model.cursors.cursor import Interval, Persisting
 from model.deduplication import diagnosis, observer, topic_observer
@@ -37,7 +36,9 @@ from model.events import (
     SnapshotRead,
     Stored,
 )
-from model.failpoints import CUTS, RACES, WRITE_FAILURES, AnyFailpoint, FailpointKind
+from model.example import deployment
+from model.example.state import Example, Judgement
+from model.failpoints import CUTS, RACES, WRITE_FAILURES, FailpointKind
 from model.judgement import Allowed, Broken
 from model.key_shared.liveness import LookAhead
 from model.operations import (
@@ -48,6 +49,8 @@ from model.operations import (
     CloseProducer,
     CrashProducer,
     CreateTopic,
+    DeploymentOperation,
+    FreezeOwner,
     InjectNetworkFault,
     Kill,
     NetworkOperation,
@@ -61,70 +64,21 @@ from model.operations import (
     SetDeduplication,
     SetFailpoint,
     StartSource,
+    TakeOver,
     Terminate,
     Unload,
     UseProxy,
 )
 from model.replication import tracker as replication
-from model.replication.tracked import Replication
+from model.service import confirmed
 from model.service import tracker as service
 from model.service.judging import Reasons
-from model.service.state import Service
 from model.service.unexpected import Unexpected
 from model.sessions import Pending, Session
 from model.subscription_operations import ReceiveDue
 from model.subscriptions import membership, written
 from model.subscriptions import tracker as subscriptions
-from model.subscriptions.state import Consumption
 from model.vocabulary import Limits
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """What is known of one example: its topics, its sessions, the failpoints that are on, the known deviations.
-
-    ``lingering``: topics on which a failpoint was on, and where a write that it holds may be in flight still. A write
-    that is confirmed later ends that, because the log has one order. ``severed``: topics on which a failpoint cuts the
-    connections of producers; a write that is confirmed after it ends that, too. ``is_disturbed``: the network may have
-    faults.
-    """
-
-    known: frozenset[str] = frozenset()
-    topics: Mapping[str, TopicView] = field(default_factory=dict)
-    sessions: Mapping[str, Session] = field(default_factory=dict)
-    failpoints: frozenset[tuple[str, FailpointKind]] = frozenset()
-    lingering: frozenset[str] = frozenset()
-    severed: frozenset[str] = frozenset()
-    applications: Applications = field(default_factory=Applications)
-    consumption: Consumption = field(default_factory=Consumption)
-    replication: Replication = field(default_factory=Replication)
-    is_disturbed: bool = False
-    chunking: Chunking = field(default_factory=Chunking)
-    service: Service = field(default_factory=Service)
-
-    @property
-    def size(self) -> int:
-        """The number of states held as possible, over all topics and subscriptions."""
-        return sum(view.size for view in self.topics.values()) + self.consumption.size + self.replication.size
-
-    def topics_with(self, kinds: frozenset[AnyFailpoint]) -> frozenset[str]:
-        """The topics on which a failpoint of one of these kinds is on."""
-        return frozenset(topic for topic, kind in self.failpoints if kind in kinds)
-
-    def may_fail_on(self, topic: str) -> bool:
-        """Whether a failpoint is on at a topic, or may still hold a write of it."""
-        return topic in self.lingering or any(name == topic for name, _ in self.failpoints)
-
-    def with_topic(self, name: str, view: TopicView) -> Example:
-        """The same example with another view of one topic."""
-        return replace(self, topics={**self.topics, name: view})
-
-    def with_session(self, name: str, session: Session) -> Example:
-        """The same example with another state of one session."""
-        return replace(self, sessions={**self.sessions, name: session})
-
-
-Judgement = Allowed[Example] | Broken
 
 NO_TIME = Interval(0.0, 0.0)
 """When no times are known: all of it happens at once."""
@@ -145,7 +99,7 @@ def judge(
     exercised: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
     # A topic that is closed fails the writes that are in flight; they were not confirmed, and may be sent again.
-    may_fail = isinstance(operation, Unload | Restart | Kill)
+    may_fail = isinstance(operation, Unload | Restart | Kill | TakeOver | FreezeOwner)
     steps: list[Callable[[Example], Judgement]] = [lambda before: _unexpected(before, operation, unexpected)]
     if isinstance(outcome, Abandoned):
         return steps[0](state)
@@ -169,12 +123,13 @@ def judge(
 def _unexpected(state: Example, operation: AnyOperation, observed: tuple[Unexpected, ...]) -> Judgement:
     if not observed:
         return Allowed(state)
+    short = {topic for topic in state.topics if state.service.may_fail(topic)}
     ending = {topic for topic, followed in state.consumption.topics.items() if followed.is_terminated}
     if isinstance(operation, Terminate):
         ending.add(operation.topic)
     reopened = frozenset(topic for topic, one in state.consumption.topics.items() if one.is_reopened)
     reasons = Reasons(
-        failing=state.lingering | state.topics_with(WRITE_FAILURES),
+        failing=state.lingering | state.topics_with(WRITE_FAILURES) | short,
         ending=frozenset(ending),
         severed=state.severed | state.topics_with(CUTS),
         cut=frozenset(name for name, session in state.sessions.items() if session.was_cut),
@@ -189,7 +144,7 @@ def _unexpected(state: Example, operation: AnyOperation, observed: tuple[Unexpec
 
 
 def _served(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Judgement:
-    is_certain = not (state.is_disturbed or state.failpoints or state.lingering)
+    is_certain = not (state.is_disturbed or state.failpoints or state.lingering or state.service.is_short_of_bookies)
     judged = service.served(state.service, state.consumption, operation, outcome, is_certain=is_certain)
     if isinstance(judged, Broken):
         return judged
@@ -221,6 +176,8 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
         return _on_subscriptions(state, operation, outcome, at)
     if isinstance(operation, NetworkOperation):
         return Allowed(_network_changed(state, operation, outcome))
+    if isinstance(operation, DeploymentOperation):
+        return deployment.judge(state, operation, outcome, at)
     match operation:
         case CreateTopic():
             return _created(state, operation, outcome)
@@ -239,10 +196,10 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
             if topic in state.chunking.topics:
                 return Allowed(replace(state, chunking=chunking_tracker.moved(state.chunking, topic)))
             return _on_topic(state, topic, topic_observer.moved(state.topics[topic]))
-        case Restart():
-            return _moved(state, subscriptions.moved(state.consumption, list(state.consumption.topics), at))
-        case Kill():
-            return _moved(state, subscriptions.killed(state.consumption, at))
+        case Restart() | Kill():
+            topics = state.topics.keys() | state.consumption.topics.keys() | state.chunking.topics.keys()
+            after = deployment.reloaded(state, topics, at, is_killed=isinstance(operation, Kill))
+            return Allowed(replace(after, failpoints=frozenset(), lingering=frozenset()))
         case SetFailpoint(topic, kind):
             return _failpoint_set(state, topic, kind)
         case ClearFailpoints():
@@ -356,6 +313,10 @@ def _session_of(operation: OpenProducer) -> Session:
 
 def _sent(state: Example, operation: Send, outcome: AnyOutcome) -> Judgement:
     session = state.sessions[operation.session]
+    if session.client == "wire":
+        state = state.with_confirmed(
+            session.topic, lambda log: confirmed.sent(log, session.producer, operation.entries)
+        )
     view = state.topics[session.topic]
     pending = Pending(operation.entries, view.last_position, view.enabled)
     if not operation.wait:
@@ -376,7 +337,8 @@ def _circumstances(state: Example, session: Session) -> Circumstances:
 
 
 def _writes_may_fail(state: Example, topic: str) -> bool:
-    return topic in state.lingering | state.topics_with(WRITE_FAILURES)
+    is_short = state.service.may_fail(topic)
+    return is_short or topic in state.lingering | state.topics_with(WRITE_FAILURES)
 
 
 def _judge_answers(
@@ -388,6 +350,12 @@ def _judge_answers(
     *,
     is_awaited: bool,
 ) -> Judgement:
+    goes_on: tuple[str, ...] = ()
+    if is_awaited and state.service.goes_on(session.topic) and not around.may_fail:
+        kept = confirmed.goes_on(session.topic, sent.entries, answers)
+        if isinstance(kept, Broken):
+            return kept
+        goes_on = kept.exercised
     view = state.topics[session.topic]
     others = (other.written(session.producer) for name, other in state.topics.items() if name != session.topic)
     view = replace(view, elsewhere={session.producer: max(others, default=NONE)})
@@ -398,6 +366,9 @@ def _judge_answers(
     if any(isinstance(answer, Stored) for answer in answers):
         here = {session.topic}
         after = replace(judged.state, lingering=judged.state.lingering - here, severed=judged.state.severed - here)
+        after = after.with_confirmed(
+            session.topic, lambda log: confirmed.answered(log, session.producer, sent.entries, answers)
+        )
         judged = replace(judged, state=after)
     is_disturbed = state.is_disturbed or state.may_fail_on(session.topic) or around.may_fail
     told = written.answered(
@@ -406,16 +377,7 @@ def _judge_answers(
     if isinstance(told, Broken):
         return told
     after = replace(judged.state, consumption=told.state)
-    return Allowed(after, judged.exercised + told.exercised, judged.deviations)
-
-
-def _moved(state: Example, consumption: Consumption) -> Judgement:
-    for name, view in state.topics.items():
-        state = state.with_topic(name, topic_observer.moved(view).state)
-    applications = applications_tracker.moved(state.applications)
-    chunking = chunking_tracker.moved(state.chunking)
-    state = replace(state, applications=applications, consumption=consumption, chunking=chunking)
-    return Allowed(replace(state, failpoints=frozenset(), lingering=frozenset()))
+    return Allowed(after, goes_on + judged.exercised + told.exercised, judged.deviations)
 
 
 def _on_subscriptions(state: Example, operation: OnSubscriptions, outcome: AnyOutcome, at: Interval) -> Judgement:
@@ -489,13 +451,17 @@ def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
         return Allowed(state)
     view, before = state.topics[topic], state.applications
     followed = state.consumption.topics[topic]
+    log = state.service.confirmed.get(topic, confirmed.EMPTY)
+    kept = Allowed(None) if followed.is_trimmed else confirmed.read_back(log, topic, outcome.entries)
+    if isinstance(kept, Broken):
+        return kept
     may_grow = (
         _writes_may_fail(state, topic)
         or any(session.pending and session.topic == topic for session in state.sessions.values())
         or written.may_be_in_flight(followed)
     )
     if may_grow and topic_observer.unsettled(view):
-        return Allowed(state)  # what is not there yet may come
+        return Allowed(state, kept.exercised)  # what is not there yet may come
     judged = applications_tracker.log_read(before, topic, outcome.entries, state.known, deduplication=view.enabled)
     if isinstance(judged, Broken):
         return judged
@@ -504,7 +470,9 @@ def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
     if isinstance(after, Broken):
         return after
     after = replace(
-        after, exercised=judged.exercised + after.exercised, deviations=judged.deviations + after.deviations
+        after,
+        exercised=kept.exercised + judged.exercised + after.exercised,
+        deviations=judged.deviations + after.deviations,
     )
     if may_grow or followed.is_sure or followed.is_lost or followed.is_trimmed:
         return after

@@ -1,0 +1,42 @@
+"""The bookies of a deployment, as an example loses one and gets it back."""
+
+from __future__ import annotations
+
+from typing import Final, assert_never
+
+from conformance.brokers.deployment import ENOUGH_BOOKIES, deployment_of
+from conformance.lockstep.world import World
+from model.events import AnyOutcome, BookiesLeft, Skipped
+from model.operations import LoseBookie, RestoreBookies
+
+
+class Bookies:
+    """The bookies that examples may lose, one at a time."""
+
+    def __init__(self, world: World) -> None:
+        self._deployment: Final = deployment_of(world.broker)
+        self._lost: list[int] = []
+
+    def perform(self, operation: LoseBookie | RestoreBookies) -> AnyOutcome:
+        """Carry out one operation and say what was seen."""
+        deployment = self._deployment
+        if deployment is None or deployment.size.bookies < ENOUGH_BOOKIES:
+            return Skipped(f"this deployment has fewer than {ENOUGH_BOOKIES} bookies")
+        match operation:
+            case LoseBookie() if self._lost:
+                return Skipped("a bookie is lost already")
+            case LoseBookie(number, how):
+                deployment.lose_bookie(number % deployment.size.bookies, is_killed=how == "kill")
+                self._lost.append(number % deployment.size.bookies)
+            case RestoreBookies() if not self._lost:
+                return Skipped("no bookie is lost")
+            case RestoreBookies():
+                self.close()
+            case _:
+                assert_never(operation)
+        return BookiesLeft(deployment.size.bookies - len(self._lost))
+
+    def close(self) -> None:
+        """Have all bookies again."""
+        while self._lost and self._deployment is not None:
+            self._deployment.restore_bookie(self._lost.pop())

@@ -1,0 +1,239 @@
+"""The owners of one example's topics, in a deployment of several brokers: how they lose topics, and what they do then.
+
+A broker that is to lose its topics is killed, shut down, asked to unload them, or frozen. Its session in the metadata
+store is ended with it, as the time for that is no matter here. Nothing goes on before another broker owns what it had;
+if it is frozen, the others have loaded that, too, so that the ledgers that it wrote to are closed. A broker that is
+killed or shut down comes back at once, a frozen one when it is thawed. Until then, sessions of the wire client to it
+are kept here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Final, TypeVar, assert_never
+
+from conformance.brokers.deployment import DeploymentBroker, deployment_of
+from conformance.clients.admin.client import NO_SUCH_REQUEST
+from conformance.clients.admin.http import AdminError
+from conformance.clients.outcomes import ConnectionLost, NoAnswer
+from conformance.lockstep.answers import Answers, LateToReturn
+from conformance.lockstep.bookies import Bookies
+from conformance.lockstep.cursors.consumers import WireMember, chosen
+from conformance.lockstep.sessions import ANSWER_TIMEOUT_S, WireSession
+from conformance.lockstep.world import World
+from conformance.wait import Deadline, wait_until
+from model.events import AnyOutcome, Done, FormerAnswer, Skipped, TakenOver, Thawed
+from model.operations import (
+    AcknowledgeAtFrozen,
+    Departure,
+    FreezeOwner,
+    LoseBookie,
+    RestoreBookies,
+    SendToFrozen,
+    TakeOver,
+    ThawOwners,
+)
+
+TAKEOVER_TIMEOUT_S: Final = 30.0
+"""How long it may take until another broker owns a topic whose owner is gone."""
+RETURN_TIMEOUT_S: Final = 60.0
+"""How long a broker that goes on may take to notice that it has lost its session, and to have another."""
+_PAUSE_S: Final = 0.02
+
+T = TypeVar("T")
+
+_ONE_BROKER: Final = Skipped("this deployment has one broker")
+
+
+class Owners:
+    """The brokers of one example's topics."""
+
+    def __init__(self, world: World, topics: Mapping[str, str], answers: Answers) -> None:
+        """``topics``: the names of the history to the real ones; it fills up while the example goes on."""
+        self._world = world
+        self._topics = topics
+        self._answers = answers
+        self._deployment = deployment_of(world.broker)
+        self._frozen: list[DeploymentBroker] = []
+        self._sessions: dict[str, WireSession] = {}
+        self._members: dict[str, WireMember] = {}
+        self._bookies = Bookies(world)
+
+    # ------------------------------------------------------------------------------------------------------- leaving
+
+    def leave(self, operation: TakeOver | FreezeOwner) -> TakenOver | Skipped:
+        """Have the owner of a topic lose it."""
+        name, deployment = self._topics.get(operation.topic), self._deployment
+        if deployment is None or deployment.size.brokers < 2:
+            return _ONE_BROKER
+        if name is None:
+            return Skipped("there is no such topic")
+        if self._frozen:
+            return Skipped("a broker is frozen")
+        if self._world.failpoints is not None:
+            self._world.failpoints.clear()
+        owners = {topic: self._owner_of(real) for topic, real in self._topics.items()}
+        owner = owners[operation.topic]
+        lost = {topic: self._topics[topic] for topic, one in owners.items() if one is owner}
+        if isinstance(operation, FreezeOwner):
+            self._freeze(owner, lost)
+            return TakenOver(tuple(lost))
+        if operation.how == "unload":
+            return self._unload(owner, operation.topic, lost)
+        self._end(owner, operation.how, lost)
+        return TakenOver(tuple(lost))
+
+    def _end(self, owner: DeploymentBroker, how: Departure, lost: Mapping[str, str]) -> None:
+        if how == "kill":
+            owner.kill()
+        else:
+            owner.shut_down()
+        owner.end_session()
+        self._await_takeover(owner, lost)
+        owner.start()
+        self._world.broker_came_back(owner)
+
+    def _freeze(self, owner: DeploymentBroker, lost: Mapping[str, str]) -> None:
+        owner.pause()
+        self._frozen.append(owner)
+        owner.end_session()
+        self._world.look_elsewhere()
+        self._await_takeover(owner, lost)
+        for real in lost.values():
+            self._answers.retry(
+                lambda real=real: self._world.admin.internal_stats(real),  # type: ignore[misc]
+                TAKEOVER_TIMEOUT_S,
+                what="loading a topic",
+                topic=real,
+            )
+
+    def _unload(self, owner: DeploymentBroker, topic: str, lost: Mapping[str, str]) -> TakenOver:
+        """Have the owner unload what it has of a topic's namespace, if it can be asked to, to another broker."""
+        namespace = _namespace_of(lost[topic])
+        here = {name: real for name, real in lost.items() if _namespace_of(real) == namespace}
+        (other, *_) = self._others(owner)
+        try:
+            self._world.admin.unload_namespace(namespace, to=other.lookup_address)
+        except AdminError as error:
+            if error.status not in NO_SUCH_REQUEST:
+                raise
+            self._world.admin.unload_namespace(namespace)
+        owners = {self._owner_of(real) for real in here.values()}
+        self._world.forget_reader()
+        return TakenOver(tuple(here), is_elsewhere=owner not in owners)
+
+    def _await_takeover(self, owner: DeploymentBroker, lost: Mapping[str, str]) -> None:
+        """Wait until the other brokers own what this one had."""
+        others = self._others(owner)
+        urls = {one.addresses.service_url for one in others}
+
+        def are_elsewhere() -> bool:
+            return all(others[0].process.probe.owner(real) in urls for real in lost.values())
+
+        if not wait_until(are_elsewhere, TAKEOVER_TIMEOUT_S, pause_s=_PAUSE_S):
+            self._world.assert_carried()
+            raise LateToReturn(f"no other broker takes over {', '.join(lost)} within {TAKEOVER_TIMEOUT_S:g} s")
+        self._world.forget_reader()
+
+    def _others(self, owner: DeploymentBroker) -> list[DeploymentBroker]:
+        assert self._deployment is not None
+        return [one for one in self._deployment.brokers if one is not owner]
+
+    def _owner_of(self, topic: str) -> DeploymentBroker:
+        assert self._deployment is not None
+        deployment = self._deployment
+        owner = wait_until(lambda: deployment.owner_of(topic), TAKEOVER_TIMEOUT_S, pause_s=_PAUSE_S)
+        if owner is None:
+            self._world.assert_carried()
+            raise LateToReturn(f"no broker owns {topic} within {TAKEOVER_TIMEOUT_S:g} s")
+        return owner
+
+    # -------------------------------------------------------------------------------------------------------- frozen
+
+    def keep(self, sessions: Mapping[str, WireSession], members: Mapping[str, WireMember]) -> None:
+        """These are connected to a frozen broker."""
+        self._sessions.update(sessions)
+        self._members.update(members)
+
+    def perform(
+        self, operation: SendToFrozen | AcknowledgeAtFrozen | ThawOwners | LoseBookie | RestoreBookies
+    ) -> AnyOutcome:
+        """Carry out what is done to a frozen broker, or a bookie, and say what was seen."""
+        match operation:
+            case SendToFrozen(session, entries):
+                return self._at(self._sessions.get(session), lambda live: live.send(entries))
+            case AcknowledgeAtFrozen(consumer, nth):
+                return self._at(self._members.get(consumer), lambda member: _acknowledge(member, nth))
+            case ThawOwners():
+                return self._thaw() if self._frozen else Skipped("no broker is frozen")
+            case LoseBookie() | RestoreBookies():
+                return self._bookies.perform(operation)
+            case _:
+                assert_never(operation)
+
+    @staticmethod
+    def _at(there: T | None, do: Callable[[T], None]) -> AnyOutcome:
+        if there is None:
+            return Skipped("it is not connected to a frozen broker")
+        do(there)
+        return Done()
+
+    def _thaw(self) -> Thawed:
+        for broker in self._frozen:
+            broker.resume()
+        answers = tuple(self._last_answers())
+        self._let_go()
+        for broker in self._frozen:
+            self._await_return(broker)
+        self._frozen.clear()
+        self._world.look_elsewhere()
+        return Thawed(answers)
+
+    def _last_answers(self) -> Iterator[FormerAnswer]:
+        deadline = Deadline.after(ANSWER_TIMEOUT_S)
+        for session, live in self._sessions.items():
+            for entry, answer in live.last_answers(deadline):
+                yield FormerAnswer(session, entry, answer)
+
+    def _await_return(self, broker: DeploymentBroker) -> None:
+        """Wait until a broker that goes on takes part again; a release may end it, which lost its session."""
+
+        def is_back() -> bool:
+            return not broker.process.is_running or (broker.process.is_registered and broker.is_alive())
+
+        if not wait_until(is_back, RETURN_TIMEOUT_S, pause_s=_PAUSE_S):
+            raise LateToReturn(f"a broker that lost its session does not register again in {RETURN_TIMEOUT_S:g} s")
+        if not broker.process.is_running:
+            broker.start()
+            self._world.broker_came_back(broker)
+
+    def close(self) -> None:
+        """Let all brokers and bookies go on, and end what is connected to frozen ones."""
+        self._bookies.close()
+        self._let_go()
+        for broker in self._frozen:
+            broker.resume()
+            self._await_return(broker)
+        if self._frozen:
+            self._frozen.clear()
+            self._world.look_elsewhere()
+
+    def _let_go(self) -> None:
+        for session in self._sessions.values():
+            session.crash()
+        for member in self._members.values():
+            member.crash()
+        self._sessions.clear()
+        self._members.clear()
+
+
+def _acknowledge(member: WireMember, nth: tuple[int, ...]) -> None:
+    """Acknowledge, without waiting for an answer."""
+    if messages := chosen(member, nth):
+        with suppress(ConnectionLost, NoAnswer):
+            member.tell_acknowledged(messages)
+
+
+def _namespace_of(topic: str) -> str:
+    return "/".join(topic.removeprefix("persistent://").split("/")[:2])

@@ -1,0 +1,91 @@
+"""What is done to one of several brokers, and what came of it, in words."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from conformance.report.sentences.lists import count, joined
+from model.events import BookiesLeft, Duplicate, FormerAnswer, Refused, Stored, TakenOver, Thawed, Unknown
+from model.operations import (
+    AcknowledgeAtFrozen,
+    Departure,
+    DeploymentOperation,
+    FreezeOwner,
+    LoseBookie,
+    RestoreBookies,
+    SendToFrozen,
+    TakeOver,
+    ThawOwners,
+)
+
+BROKERS = "brokers"
+"""The actor of what happens to one of several brokers."""
+
+
+def deed(operation: DeploymentOperation) -> tuple[str, str, str]:
+    """The actor's short name, the actor as the subject of a sentence, and the rest of that sentence."""
+    match operation:
+        case TakeOver(topic, how):
+            return BROKERS, f"the owner of topic {topic}", _leaves(how)
+        case FreezeOwner(topic):
+            did = "is frozen (SIGSTOP), and its session ends; another broker takes over"
+            return BROKERS, f"the owner of topic {topic}", did
+        case SendToFrozen(session, entries):
+            sends = joined([str(entry) for entry in entries])
+            return session, f"session {session}", f"sends {sends} to the frozen broker, which it is still connected to"
+        case AcknowledgeAtFrozen(consumer, nth):
+            which = joined([str(number) for number in nth])
+            did = f"acknowledges, at the frozen broker, numbers {which} of what it received"
+            return consumer, f"consumer {consumer}", did
+        case LoseBookie(number, how):
+            did = "is killed (SIGKILL)" if how == "kill" else "is frozen (SIGSTOP), and its session ends"
+            return BROKERS, f"bookie {number}", did
+        case RestoreBookies():
+            return BROKERS, "the lost bookie", "comes back with the data that it had"
+        case ThawOwners():
+            return BROKERS, "the frozen broker", "goes on (SIGCONT)"
+        case _:
+            assert_never(operation)
+
+
+def _leaves(how: Departure) -> str:
+    match how:
+        case "kill":
+            return "is killed (SIGKILL); another broker takes over, and it restarts on the same data"
+        case "shutdown":
+            return "shuts down gracefully; another broker takes over, and it restarts on the same data"
+        case "unload":
+            return "unloads the topic's namespace, which another broker is to take over"
+        case _:
+            assert_never(how)
+
+
+def outcome_in_words(outcome: TakenOver | Thawed | BookiesLeft) -> str:
+    """What came of it."""
+    match outcome:
+        case BookiesLeft(number=number):
+            return f"{count(number, 'bookie', 'bookies')} left"
+        case TakenOver(topics=topics, is_elsewhere=is_elsewhere):
+            names = joined([f"topic {name}" for name in topics]) or "no topic"
+            return f"another broker owns {names}" if is_elsewhere else f"the same broker owns {names} again"
+        case Thawed(answers=()):
+            return "nothing was left to answer"
+        case Thawed(answers=answers):
+            return f"{count(len(answers), 'answer', 'answers')}: " + joined([_answered(one) for one in answers], "; ")
+        case _:
+            assert_never(outcome)
+
+
+def _answered(one: FormerAnswer) -> str:
+    match one.answer:
+        case Stored(position=position):
+            what = f"is confirmed at {position}"
+        case Duplicate():
+            what = "is confirmed as a duplicate"
+        case Refused(code=code, message=message):
+            what = f"is refused with {code}" + (f" ({message})" if message else "")
+        case Unknown(why=why):
+            what = f"is unknown, because {why}"
+        case _:
+            assert_never(one.answer)
+    return f"{one.entry} of session {one.session} {what}"

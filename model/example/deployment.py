@@ -1,0 +1,89 @@
+"""What is done to one of several brokers, judged: to the topics that it had, it is a kill or a graceful unload."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import assert_never
+
+from model.applications import tracker as applications_tracker
+from model.chunking import tracker as chunking_tracker
+from model.cursors.cursor import Interval
+from model.deduplication import topic_observer
+from model.events import AnyOutcome, BookiesLeft, TakenOver, Thawed
+from model.example.state import Example, Judgement
+from model.judgement import Allowed, Broken
+from model.operations import (
+    AcknowledgeAtFrozen,
+    DeploymentOperation,
+    FreezeOwner,
+    LoseBookie,
+    RestoreBookies,
+    SendToFrozen,
+    TakeOver,
+    ThawOwners,
+)
+from model.service import confirmed
+from model.subscriptions import tracker as subscriptions
+
+
+def reloaded(state: Example, topics: Collection[str], at: Interval, *, is_killed: bool) -> Example:
+    """These topics are reloaded, by another process."""
+    consumption, applications, chunking = state.consumption, state.applications, state.chunking
+    if is_killed:
+        consumption = subscriptions.killed(consumption, topics, at)
+    else:
+        consumption = subscriptions.moved(consumption, topics, at)
+    for name in topics:
+        applications = applications_tracker.moved(applications, name, was_away=True)
+        chunking = chunking_tracker.moved(chunking, name)
+        if name in state.topics:
+            state = state.with_topic(name, topic_observer.moved(state.topics[name]).state)
+    return replace(state, applications=applications, consumption=consumption, chunking=chunking)
+
+
+def judge(state: Example, operation: DeploymentOperation, outcome: AnyOutcome, at: Interval) -> Judgement:
+    """What is done to one of several brokers is a kill, or a graceful unload, to the topics that it had."""
+    match operation:
+        case TakeOver() | FreezeOwner():
+            if not isinstance(outcome, TakenOver):
+                return Allowed(state)
+            is_killed = isinstance(operation, FreezeOwner) or operation.how == "kill"
+            after = reloaded(state, outcome.topics, at, is_killed=is_killed)
+            lingering = after.lingering | {topic for topic, _ in after.failpoints}
+            return Allowed(replace(after, failpoints=frozenset(), lingering=lingering - set(outcome.topics)))
+        case SendToFrozen(session, entries):
+            topic, producer = state.sessions[session].topic, state.sessions[session].producer
+            return Allowed(state.with_confirmed(topic, lambda log: confirmed.sent_to_frozen(log, producer, entries)))
+        case AcknowledgeAtFrozen():
+            return Allowed(state)  # another broker had loaded the cursor before
+        case ThawOwners():
+            return _thawed(state, outcome)
+        case LoseBookie():
+            return Allowed(state)
+        case RestoreBookies():
+            return Allowed(_bookies_back(state, outcome))
+        case _:
+            assert_never(operation)
+
+
+def _bookies_back(state: Example, outcome: AnyOutcome) -> Example:
+    """Writes that failed for want of bookies may be in flight until another one is confirmed behind them."""
+    if not isinstance(outcome, BookiesLeft):
+        return state
+    held = {topic for topic in state.topics if state.service.ensembles.get(topic, outcome.number) >= outcome.number}
+    return replace(state, lingering=state.lingering | held)
+
+
+def _thawed(state: Example, outcome: AnyOutcome) -> Judgement:
+    exercised: tuple[str, ...] = ()
+    for one in outcome.answers if isinstance(outcome, Thawed) else ():
+        sender = state.sessions[one.session]
+        log = state.service.confirmed.get(sender.topic, confirmed.EMPTY)
+        judged = confirmed.thawed(log, sender.producer, one.entry, one.answer)
+        if isinstance(judged, Broken):
+            return judged
+        logs = state.service.confirmed.set(sender.topic, judged.state)
+        state = replace(state, service=replace(state.service, confirmed=logs))
+        exercised += judged.exercised
+    return Allowed(state, exercised)

@@ -1,0 +1,72 @@
+"""The state of one example: what is known of all its topics, sessions and clients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from model.applications.tracker import Applications
+from model.chunking.state import Chunking
+from model.deduplication.topic_observer import TopicView
+from model.failpoints import AnyFailpoint, FailpointKind
+from model.judgement import Allowed, Broken
+from model.replication.tracked import Replication
+from model.service import confirmed
+from model.service.confirmed import ConfirmedLog
+from model.service.state import Service
+from model.sessions import Session
+from model.subscriptions.state import Consumption
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """What is known of one example: its topics, its sessions, the failpoints that are on, the known deviations.
+
+    ``lingering``: topics on which a failpoint was on, and where a write that it holds may be in flight still. A write
+    that is confirmed later ends that, because the log has one order. ``severed``: topics on which a failpoint cuts the
+    connections of producers; a write that is confirmed after it ends that, too. ``is_disturbed``: the network may have
+    faults.
+    """
+
+    known: frozenset[str] = frozenset()
+    topics: Mapping[str, TopicView] = field(default_factory=dict)
+    sessions: Mapping[str, Session] = field(default_factory=dict)
+    failpoints: frozenset[tuple[str, FailpointKind]] = frozenset()
+    lingering: frozenset[str] = frozenset()
+    severed: frozenset[str] = frozenset()
+    applications: Applications = field(default_factory=Applications)
+    consumption: Consumption = field(default_factory=Consumption)
+    replication: Replication = field(default_factory=Replication)
+    is_disturbed: bool = False
+    chunking: Chunking = field(default_factory=Chunking)
+    service: Service = field(default_factory=Service)
+
+    @property
+    def size(self) -> int:
+        """The number of states held as possible, over all topics and subscriptions."""
+        return sum(view.size for view in self.topics.values()) + self.consumption.size + self.replication.size
+
+    def topics_with(self, kinds: frozenset[AnyFailpoint]) -> frozenset[str]:
+        """The topics on which a failpoint of one of these kinds is on."""
+        return frozenset(topic for topic, kind in self.failpoints if kind in kinds)
+
+    def may_fail_on(self, topic: str) -> bool:
+        """Whether a failpoint is on at a topic, or may still hold a write of it."""
+        return topic in self.lingering or any(name == topic for name, _ in self.failpoints)
+
+    def with_topic(self, name: str, view: TopicView) -> Example:
+        """The same example with another view of one topic."""
+        return replace(self, topics={**self.topics, name: view})
+
+    def with_session(self, name: str, session: Session) -> Example:
+        """The same example with another state of one session."""
+        return replace(self, sessions={**self.sessions, name: session})
+
+    def with_confirmed(self, topic: str, change: Callable[[ConfirmedLog], ConfirmedLog]) -> Example:
+        """The same example with a change of what is known to be confirmed on a topic."""
+        logs = self.service.confirmed
+        log = change(logs.get(topic, confirmed.EMPTY))
+        return replace(self, service=replace(self.service, confirmed=logs.set(topic, log)))
+
+
+Judgement = Allowed[Example] | Broken

@@ -1,0 +1,21 @@
+"""How the broker goes away under the clients of a machine: it comes back itself, or another broker takes over."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hypothesis import strategies as st
+
+from model.operations import Kill, Restart, TakeOver
+
+Crash = Kill | Restart | TakeOver
+
+CRASHES: Final = st.integers(0, 11)
+"""Which of a machine's crashes, round and round."""
+IN_PLACE: Final[tuple[Crash, ...]] = (Kill(), Kill(), Restart())
+"""The broker that had the topics has them again."""
+
+
+def takeovers(topic: str) -> tuple[Crash, ...]:
+    """Another broker takes over what the owner of a topic has."""
+    return (TakeOver(topic, "kill"), TakeOver(topic, "kill"), TakeOver(topic, "shutdown"), TakeOver(topic, "unload"))

@@ -1,0 +1,88 @@
+"""The machine of SERVE-07: one of the bookies is lost, and comes back; producers and readers go on."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, rule
+
+from model.operations import (
+    CreateTopic,
+    LoseBookie,
+    ReadLog,
+    RestoreBookies,
+    Send,
+    SetDeduplication,
+    Unload,
+)
+from model.vocabulary import Quorum
+from stateful.deduplication.machines import BURSTS, OnTopics
+from stateful.deduplication.plan import Pick, PlannedSession
+
+TOPIC = "t0"
+QUORUMS: st.SearchStrategy[Quorum] = st.sampled_from(["2/2/2", "2/2/2", "3/3/2", "3/2/2"])
+NEW = st.lists(st.sampled_from([Pick(), Pick(), Pick(size=3)]), min_size=1, max_size=7)
+"""More entries than a ledger takes."""
+
+
+class BookiesMachine(OnTopics):
+    """A topic that is on two or three bookies, of which one is killed or frozen."""
+
+    clients = ("wire",)
+
+    @initialize(quorum=QUORUMS, is_deduplicated=st.booleans(), burst=NEW)
+    def create_topic(self, quorum: Quorum, is_deduplicated: bool, burst: list[Pick]) -> None:
+        """A topic with messages."""
+        self.topics = (TOPIC,)
+        self.do(CreateTopic(topic=TOPIC, persistence="every-ack", quorum=quorum))
+        if is_deduplicated:
+            self.do(SetDeduplication(topic=TOPIC, scope="topic", on=True))
+        self.send(burst)
+
+    @rule(
+        number=st.integers(0, 2),
+        how=st.sampled_from(["kill", "freeze"]),
+        in_flight=st.none() | NEW,
+        bursts=st.lists(NEW, min_size=1, max_size=3),
+        unloads=st.booleans(),
+        again=BURSTS,
+    )
+    def lose_one(
+        self,
+        number: int,
+        how: Literal["kill", "freeze"],
+        in_flight: list[Pick] | None,
+        bursts: list[list[Pick]],
+        unloads: bool,
+        again: list[Pick],
+    ) -> None:
+        """A bookie is lost while messages are in flight or not; the topic is written to, read, unloaded meanwhile."""
+        session = self.producer()
+        if in_flight is not None:
+            self.do(Send(session=session.name, entries=self.plan.entries(session, in_flight), wait=False))
+        self.do(LoseBookie(number, how))
+        for burst in bursts:
+            self.send(burst)
+            self.do(ReadLog(topic=TOPIC))
+        if unloads:
+            self.do(Unload(topic=TOPIC))
+            self.plan.drop_wire_sessions(TOPIC)
+            self.send(bursts[0])
+        self.do(RestoreBookies())
+        self.reopen()
+        self.send(again)
+
+    def producer(self) -> PlannedSession:
+        """The one producer."""
+        return self.plan.sessions[0] if self.plan.sessions else self.open(TOPIC, "p0", "wire")
+
+    def send(self, burst: list[Pick]) -> None:
+        """Send entries, and wait for the answers."""
+        session = self.producer()
+        self.do(Send(session=session.name, entries=self.plan.entries(session, burst)))
+
+    def reopen(self) -> None:
+        """The producer comes back: without enough bookies, the broker may have closed it."""
+        self.plan.drop_wire_sessions(TOPIC)
+        self.open(TOPIC, "p0", "wire")
