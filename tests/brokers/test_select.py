@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from conformance.brokers.container import ContainerBroker
+from conformance.brokers.deployment import Deployment
 from conformance.brokers.external import ExternalBroker
-from conformance.brokers.interface import Addresses
+from conformance.brokers.interface import Addresses, Capability
 from conformance.brokers.select import parse_broker
+from conformance.brokers.size import Size
 from conformance.clients.security.service import Security
 from conformance.harness_error import HarnessError
 
@@ -83,3 +85,24 @@ def test_a_folder_without_a_distribution_is_refused_in_one_sentence(tmp_path: Pa
 def test_any_other_value_is_refused_in_one_sentence_that_lists_the_valid_ones(text: str) -> None:
     with pytest.raises(HarnessError, match=r"^.* names no broker: write a version \(4\.0\.8\), [^\n]*$"):
         parse_broker(text)
+
+
+@pytest.mark.parametrize("text", ["standalone:4.0.8", "container:4.0.8", "pulsar://h:6650,http://h:8080"])
+def test_only_separate_processes_can_be_several(text: str) -> None:
+    with pytest.raises(HarnessError, match="--brokers and --bookies are for a release or a build"):
+        parse_broker(text, size=Size(brokers=2))
+
+
+@pytest.mark.parametrize("size", [Size(brokers=0), Size(bookies=6)])
+def test_a_deployment_has_a_size_that_one_machine_carries(size: Size) -> None:
+    with pytest.raises(HarnessError, match="is a number from 1 to 5"):
+        parse_broker("4.0.8", size=size)
+
+
+def test_several_brokers_are_one_broker_to_their_clients() -> None:
+    broker = parse_broker("4.0.8", size=Size(brokers=2, bookies=3))
+    assert isinstance(broker, Deployment)
+    assert {Capability.TAKEOVER, Capability.BOOKIES} <= broker.capabilities
+    of_one = parse_broker("4.0.8", size=Size(bookies=3))
+    assert {Capability.TAKEOVER, Capability.BOOKIES} & of_one.capabilities == {Capability.BOOKIES}
+    assert not {Capability.TAKEOVER, Capability.BOOKIES} & parse_broker("4.0.8").capabilities
