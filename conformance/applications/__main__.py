@@ -6,7 +6,7 @@ from conformance.applications.producer import produce
 from conformance.applications.reader import read
 from conformance.applications.subscriber import subscribe
 from conformance.workers.line import Line
-from conformance.workers.protocol import Order, Produce, Read, Subscribe
+from conformance.workers.protocol import Order, Produce, Read, Subscribe, read_order
 from conformance.workers.zygote import serve
 
 
@@ -24,4 +24,4 @@ def run(line: Line[Order]) -> None:
 
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1]), run)
+    serve(int(sys.argv[1]), run, read_order)

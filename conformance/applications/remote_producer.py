@@ -9,7 +9,7 @@ from conformance.clients.handles import CLOSE_TIMEOUT_S, Ticket
 from conformance.clients.outcomes import Lost, NoAnswer, Receipt, SendError, SendOutcome, ServerRefused
 from conformance.clients.security.service import Service
 from conformance.harness_error import HarnessError
-from conformance.workers.protocol import Answered, Close, Die, Failed, Opened, Produce, Send
+from conformance.workers.protocol import Answered, Close, Die, Failed, Opened, Produce, Report, Send
 from conformance.workers.starter import Starter, Worker
 
 OPENING_TIMEOUT_S: Final = CLOSE_TIMEOUT_S
@@ -19,7 +19,7 @@ OPENING_TIMEOUT_S: Final = CLOSE_TIMEOUT_S
 class _Ticket:
     """A send; outcomes are reported in the order of sending, so tickets are waited for in that order."""
 
-    def __init__(self, worker: Worker, sequence_id: int) -> None:
+    def __init__(self, worker: Worker[Report], sequence_id: int) -> None:
         self.outcome: SendOutcome | None = None
         self._worker = worker
         self._sequence_id = sequence_id
@@ -44,7 +44,7 @@ class _Ticket:
 class RemoteProducerHandle:
     """A producer of pulsar-client, without a send timeout, in a process of its own."""
 
-    def __init__(self, starter: Starter, service: Service, topic: str, name: str, *, timeout_s: float) -> None:
+    def __init__(self, starter: Starter[Report], service: Service, topic: str, name: str, *, timeout_s: float) -> None:
         """Start the process, and have it open. Raises what is in ``CLIENT_ERRORS``."""
         self._worker = starter.run(Produce(service, topic, name, timeout_s))
         match report := self._worker.receive(timeout_s + OPENING_TIMEOUT_S):

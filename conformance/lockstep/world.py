@@ -29,6 +29,7 @@ from conformance.lockstep.traits import Traits
 from conformance.tenancy.cluster_settings import CLASSIC
 from conformance.tenancy.place import Place
 from conformance.wait import wait_until
+from conformance.workers.protocol import read_report
 from conformance.workers.starter import Starter
 from model.operations import Switch
 from model.vocabulary import PERSISTED_PER_S, Limits, Persistence, Quorum
@@ -89,7 +90,7 @@ class World:
         self._place = place
         self._numbers = itertools.count(1)
         self._reader: WireClient | None = None
-        self.starter = Starter("conformance.applications")
+        self.starter = Starter("conformance.applications", read_report)
         self.failpoints = Failpoints(broker.load_agents) if Capability.DEFECTS in broker.capabilities else None
         self.clients = client_versions()
         self.runtime = settings_in_force(self.admin)

@@ -12,7 +12,18 @@ from typing import Final
 
 from conformance.harness_error import HarnessError
 from conformance.workers.client_plan import ClientPlan
-from conformance.workers.protocol import Close, Counts, GaveUp, Load, Order, Quiet, Ready, Reconnect
+from conformance.workers.protocol import (
+    Close,
+    Counts,
+    GaveUp,
+    Load,
+    Order,
+    Quiet,
+    Ready,
+    Reconnect,
+    Report,
+    read_report,
+)
 from conformance.workers.starter import Starter
 
 MODULE: Final = "conformance.soak.worker"
@@ -23,7 +34,7 @@ END_TIMEOUT_S: Final = 60.0
 class ClientProcess:
     """One client process."""
 
-    def __init__(self, starter: Starter, plan: ClientPlan, log: Path) -> None:
+    def __init__(self, starter: Starter[Report], plan: ClientPlan, log: Path) -> None:
         """Start it; its standard error goes into ``log``."""
         self.plan = plan
         self.counts = Counts()
@@ -76,7 +87,7 @@ class Clients:
 
     def __init__(self, plans: Sequence[ClientPlan], folder: Path) -> None:
         """Start them; their logs go into ``folder``."""
-        self._starter = Starter(MODULE, end_timeout_s=END_TIMEOUT_S)
+        self._starter = Starter(MODULE, read_report, end_timeout_s=END_TIMEOUT_S)
         self._all = [ClientProcess(self._starter, plan, folder / f"{plan.lane}.log") for plan in plans]
 
     @property

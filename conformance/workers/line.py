@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
@@ -24,6 +25,15 @@ class Line(Generic[T]):
         self._socket = sock
         self._decode = decode
         self._received = bytearray()
+
+    def fileno(self) -> int:
+        """The descriptor that can be read once something has arrived."""
+        return self._socket.fileno()
+
+    @property
+    def has_message(self) -> bool:
+        """Whether there is something to receive: a message, perhaps a part of one, or the end."""
+        return b"\n" in self._received or bool(select.select([self._socket], [], [], 0)[0])
 
     def send(self, message: msgspec.Struct) -> None:
         """Send a message. Does nothing if the other side is gone: the next receive reports it."""

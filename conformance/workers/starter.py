@@ -5,31 +5,45 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, Generic, TypeVar
+
+import msgspec
 
 from conformance.clients.outcomes import NoAnswer
 from conformance.harness_error import HarnessError
 from conformance.workers.line import Line
-from conformance.workers.protocol import Crashed, Order, Report, read_report
+from conformance.workers.protocol import Crashed
+
+R = TypeVar("R")
 
 START_TIMEOUT_S: Final = 60.0
 """How long a process of Python may take to start on a machine that is busy."""
 END_TIMEOUT_S: Final = 10.0
 
 
-class Worker:
-    """A worker's process."""
+class Worker(Generic[R]):
+    """A worker's process, which sends reports of a type."""
 
-    def __init__(self, sock: socket.socket) -> None:
-        self._line = Line(sock, read_report)
+    def __init__(self, sock: socket.socket, read: Callable[[bytes], R]) -> None:
+        self._line = Line(sock, read)
 
-    def send(self, order: Order) -> None:
+    def fileno(self) -> int:
+        """The descriptor that can be read once a report has arrived."""
+        return self._line.fileno()
+
+    @property
+    def has_reported(self) -> bool:
+        """Whether the next :meth:`receive` does not wait."""
+        return self._line.has_message
+
+    def send(self, order: msgspec.Struct) -> None:
         """Send an order. Does nothing if the worker is gone."""
         self._line.send(order)
 
-    def receive(self, timeout_s: float | None) -> Report | None:
+    def receive(self, timeout_s: float | None) -> R | None:
         """Its next report; None if it is gone. Raises ``NoAnswer``, and ``HarnessError`` if it has a bug."""
         report = self._line.receive(timeout_s)
         if isinstance(report, Crashed):
@@ -47,12 +61,24 @@ class Worker:
             self._line.close()
 
 
-class Starter:
+class Starter(Generic[R]):
     """Starts workers; the process that they are forked from is started with the first of them."""
 
-    def __init__(self, module: str, *, end_timeout_s: float = END_TIMEOUT_S) -> None:
-        """``module``: what Python runs; it calls :func:`conformance.workers.zygote.serve`."""
+    def __init__(
+        self,
+        module: str,
+        read: Callable[[bytes], R],
+        *,
+        arguments: Sequence[str] = (),
+        end_timeout_s: float = END_TIMEOUT_S,
+    ) -> None:
+        """``module``: what Python runs, with these ``arguments``; it calls :func:`conformance.workers.zygote.serve`.
+
+        ``read`` decodes the reports of its workers.
+        """
         self._module = module
+        self._read = read
+        self._arguments = arguments
         self._end_timeout_s = end_timeout_s
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
@@ -65,7 +91,7 @@ class Starter:
         assert self._folder is not None
         return self._folder
 
-    def run(self, order: Order) -> Worker:
+    def run(self, order: msgspec.Struct) -> Worker[R]:
         """Start a worker with its first order."""
         control = self._start()
         mine, its = socket.socketpair()
@@ -75,7 +101,7 @@ class Starter:
             raise HarnessError(f"the process that workers are forked from is gone: {error}") from error
         finally:
             its.close()
-        worker = Worker(mine)
+        worker = Worker(mine, self._read)
         worker.send(order)
         return worker
 
@@ -96,7 +122,7 @@ class Starter:
             return self._control
         mine, its = socket.socketpair()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", self._module, str(its.fileno())],
+            [sys.executable, "-m", self._module, str(its.fileno()), *self._arguments],
             pass_fds=[its.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -14,22 +14,24 @@ import tempfile
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
 
 from conformance.workers.line import Line
-from conformance.workers.protocol import Crashed, Order, read_order
+from conformance.workers.protocol import Crashed
 
-Run = Callable[[Line[Order]], None]
+T = TypeVar("T")
+
+Run = Callable[[Line[T]], None]
 """What a forked process does with its line."""
 
 FOLDER_PREFIX: Final = "pulsar-conformance-workers-"
 
 
-def serve(descriptor: int, run: Run, *, grace_s: float = 0.0) -> None:
+def serve(descriptor: int, run: Run[T], read: Callable[[bytes], T], *, grace_s: float = 0.0) -> None:
     """Serve the control socket with this descriptor; it never returns.
 
-    It first sends the name of a folder for the workers. ``grace_s``: how long the workers may take to end by themselves
-    once the suite is gone.
+    It first sends the name of a folder for the workers. ``read`` decodes the orders that these get. ``grace_s``: how
+    long the workers may take to end by themselves once the suite is gone.
     """
     control = socket.socket(fileno=descriptor)
     folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX)
@@ -39,7 +41,7 @@ def serve(descriptor: int, run: Run, *, grace_s: float = 0.0) -> None:
         while (line := _next_line(control)) is not None:
             if os.fork() == 0:
                 control.close()
-                _work(line, run)
+                _work(line, run, read)
             line.close()
         if grace_s:
             _await_workers(grace_s)
@@ -63,12 +65,12 @@ def _await_workers(grace_s: float) -> None:
         os.wait()
 
 
-def _work(sock: socket.socket, run: Run) -> None:
+def _work(sock: socket.socket, run: Run[T], read: Callable[[bytes], T]) -> None:
     """Run in this process, which was forked, and end it; nothing of what it was forked from may be touched any more."""
     status = 1
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        line = Line(sock, read_order)
+        line = Line(sock, read)
         try:
             run(line)
             status = 0

@@ -22,6 +22,7 @@ from conformance.clients.handles import (
     open_consumer,
 )
 from conformance.clients.outcomes import Receipt, ServerRefused
+from conformance.workers.protocol import Report, read_report
 from conformance.workers.starter import Starter
 from model.vocabulary import Client
 from tests.polling import TIMEOUT_S, eventually
@@ -31,13 +32,13 @@ PRODUCERS = ("wire", "official", "remote")
 
 
 @pytest.fixture(scope="module")
-def starter() -> Iterator[Starter]:
-    starter = Starter("conformance.applications")
+def starter() -> Iterator[Starter[Report]]:
+    starter = Starter("conformance.applications", read_report)
     yield starter
     starter.close()
 
 
-def opened(kind: str, broker: Broker, topic: str, starter: Starter) -> ProducerHandle:
+def opened(kind: str, broker: Broker, topic: str, starter: Starter[Report]) -> ProducerHandle:
     service = broker.addresses.service
     match kind:
         case "wire":
@@ -71,7 +72,7 @@ def send(broker: Broker, topic: str, count: int) -> None:
 
 @pytest.mark.parametrize("kind", PRODUCERS)
 def test_a_send_has_a_receipt_and_its_repetition_is_a_duplicate(
-    kind: str, broker: Broker, topic: str, starter: Starter
+    kind: str, broker: Broker, topic: str, starter: Starter[Report]
 ) -> None:
     producer = opened(kind, broker, topic, starter)
     assert producer.last_sequence_id == -1
@@ -88,7 +89,7 @@ def test_a_send_has_a_receipt_and_its_repetition_is_a_duplicate(
 
 @pytest.mark.parametrize("kind", PRODUCERS)
 def test_a_refused_producer_raises_and_leaves_no_connection(
-    kind: str, broker: Broker, topic: str, starter: Starter, admin: Admin
+    kind: str, broker: Broker, topic: str, starter: Starter[Report], admin: Admin
 ) -> None:
     first = opened("wire", broker, topic, starter)
     with pytest.raises(ServerRefused) as refused:

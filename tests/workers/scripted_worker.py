@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 from conformance.workers.line import Line
-from conformance.workers.protocol import Ended, GaveUp, Order, Produce
+from conformance.workers.protocol import Ended, GaveUp, Order, Produce, read_order
 from conformance.workers.zygote import serve
 
 GRACE_S = 5.0
@@ -38,4 +38,4 @@ def run(line: Line[Order]) -> None:
 
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1]), run, grace_s=GRACE_S)
+    serve(int(sys.argv[1]), run, read_order, grace_s=GRACE_S)

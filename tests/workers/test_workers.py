@@ -15,7 +15,7 @@ import pytest
 from conformance.clients.outcomes import NoAnswer
 from conformance.clients.security.service import Service
 from conformance.harness_error import HarnessError
-from conformance.workers.protocol import Close, Ended, GaveUp, Produce
+from conformance.workers.protocol import Close, Ended, GaveUp, Produce, Report, read_report
 from conformance.workers.starter import Starter, Worker
 from tests.polling import eventually
 
@@ -26,14 +26,14 @@ TIMEOUT_S = 30.0
 
 
 @pytest.fixture
-def starter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Starter]:
+def starter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Starter[Report]]:
     monkeypatch.chdir(ROOT)
-    starter = Starter(MODULE)
+    starter = Starter(MODULE, read_report)
     yield starter
     starter.close()
 
 
-def started(starter: Starter, what: str, name: str = "") -> Worker:
+def started(starter: Starter[Report], what: str, name: str = "") -> Worker[Report]:
     return starter.run(Produce(Service.of("pulsar://localhost"), what, name, 1.0))
 
 
@@ -41,7 +41,7 @@ def processes_of(pid: int) -> list[psutil.Process]:
     return [one for one in psutil.Process(pid).children(recursive=True) if MODULE in one.cmdline()]
 
 
-def test_reports_and_orders_arrive_and_a_worker_ends_when_asked(starter: Starter) -> None:
+def test_reports_and_orders_arrive_and_a_worker_ends_when_asked(starter: Starter[Report]) -> None:
     worker = started(starter, "close")
     assert worker.receive(TIMEOUT_S) == WAITING
     worker.send(Close())
@@ -49,12 +49,12 @@ def test_reports_and_orders_arrive_and_a_worker_ends_when_asked(starter: Starter
     worker.await_end()
 
 
-def test_a_worker_with_a_bug_is_a_harness_error_with_its_traceback(starter: Starter) -> None:
+def test_a_worker_with_a_bug_is_a_harness_error_with_its_traceback(starter: Starter[Report]) -> None:
     with pytest.raises(HarnessError, match="ValueError: a bug"):
         started(starter, "crash").receive(TIMEOUT_S)
 
 
-def test_a_silent_worker_times_out_and_one_that_does_not_end_is_a_harness_error(starter: Starter) -> None:
+def test_a_silent_worker_times_out_and_one_that_does_not_end_is_a_harness_error(starter: Starter[Report]) -> None:
     worker = started(starter, "never")
     assert worker.receive(TIMEOUT_S) == WAITING
     with pytest.raises(NoAnswer):
@@ -63,7 +63,7 @@ def test_a_silent_worker_times_out_and_one_that_does_not_end_is_a_harness_error(
         worker.await_end(0.01)
 
 
-def test_closing_leaves_no_process_and_no_folder(starter: Starter) -> None:
+def test_closing_leaves_no_process_and_no_folder(starter: Starter[Report]) -> None:
     assert started(starter, "never").receive(TIMEOUT_S) == WAITING
     folder, processes = starter.folder, processes_of(os.getpid())
     assert folder.is_dir()
@@ -77,7 +77,7 @@ def test_workers_may_write_after_the_suite_was_killed_and_then_end(tmp_path: Pat
     script = (
         "import threading\n"
         "from tests.workers.test_workers import *\n"
-        "starter = Starter(MODULE)\n"
+        "starter = Starter(MODULE, read_report)\n"
         f"workers = [started(starter, 'late', {str(written)!r}), started(starter, 'never')]\n"
         "[worker.receive(TIMEOUT_S) for worker in workers]\nprint('ready', flush=True)\nthreading.Event().wait()\n"
     )

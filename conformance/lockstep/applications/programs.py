@@ -9,7 +9,7 @@ from conformance.applications.store import applied
 from conformance.brokers.interface import Addresses
 from conformance.clients.outcomes import NoAnswer
 from conformance.harness_error import HarnessError
-from conformance.workers.protocol import Dying, Ended, GaveUp, Order, Read, Subscribe
+from conformance.workers.protocol import Dying, Ended, GaveUp, Order, Read, Report, Subscribe
 from conformance.workers.starter import Starter
 from model.events import AnyOutcome, DatabaseRead, Ran, Skipped, Stuck
 from model.operations import RunReader, RunSubscriber
@@ -23,7 +23,7 @@ GRACE_S: Final = 10.0
 class Programs:
     """The programs of one example."""
 
-    def __init__(self, starter: Starter, addresses: Addresses, example: int) -> None:
+    def __init__(self, starter: Starter[Report], addresses: Addresses, example: int) -> None:
         """``example`` tells the databases of this example from those of others."""
         self._starter = starter
         self._addresses = addresses

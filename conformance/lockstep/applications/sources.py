@@ -18,6 +18,7 @@ from conformance.clients.handles import ProducerHandle, Ticket, WireProducerHand
 from conformance.clients.outcomes import CLIENT_ERRORS, Receipt
 from conformance.lockstep.network import Network
 from conformance.wait import Deadline, retry
+from conformance.workers.protocol import Report
 from conformance.workers.starter import Starter
 from model.events import AnyOutcome, Confirmed, Skipped, SourceEnded, SourceStarted, Stuck
 from model.log import Position
@@ -61,7 +62,7 @@ class _Application:
 class Sources:
     """The sources of one example."""
 
-    def __init__(self, starter: Starter, network: Network) -> None:
+    def __init__(self, starter: Starter[Report], network: Network) -> None:
         self._starter = starter
         self._network = network
         self._all: dict[str, _Application] = {}

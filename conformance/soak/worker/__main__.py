@@ -33,6 +33,7 @@ from conformance.workers.protocol import (
     Ready,
     Reconnect,
     Report,
+    read_order,
 )
 from conformance.workers.zygote import serve
 
@@ -142,4 +143,4 @@ def _report_once(client: Client, line: Line[Order]) -> None:
 
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1]), run, grace_s=GRACE_S)
+    serve(int(sys.argv[1]), run, read_order, grace_s=GRACE_S)
