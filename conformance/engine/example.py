@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from conformance.harness_error import HarnessError
 from conformance.history.document import Violation
@@ -17,6 +18,11 @@ from conformance.lockstep.lockstep import CutShort, Lockstep, RuleBroken
 from conformance.lockstep.performer import Performed
 from model.example import Example
 from model.operations import AnyOperation
+
+
+def alone(operation: AnyOperation) -> Iterator[AnyOperation]:
+    """What to perform for an operation where no other example shares the broker: the operation."""
+    yield operation
 
 
 class RunningExample:
@@ -31,12 +37,16 @@ class RunningExample:
         has_time_for: Callable[[AnyOperation], bool] = lambda _: True,
         has_time_to_finish: Callable[[], bool] = lambda: True,
         can_be_done: Callable[[AnyOperation], bool] = lambda _: True,
+        with_others: Callable[[AnyOperation], Iterator[AnyOperation]] = alone,
     ) -> None:
         """``has_time_for`` says of an operation that takes long whether it can still be done in time.
 
         If it cannot, the example is cut short: nothing else is performed, and it is finished; unless there is no
         ``has_time_to_finish`` it either. ``can_be_done`` says of an operation whether release, client and deployment
         have what it needs; otherwise it is left out of the example.
+
+        ``with_others``: what to perform for an operation where examples share the broker: before it, what was done to
+        the broker for the others; nothing more once there is no time left for it.
         """
         self.lockstep = lockstep
         self.violation: Violation | None = None
@@ -46,6 +56,7 @@ class RunningExample:
         self._has_time_for = has_time_for
         self._has_time_to_finish = has_time_to_finish
         self._can_be_done = can_be_done
+        self._with_others = with_others
         self._over = False
         self.is_short = False
 
@@ -59,7 +70,11 @@ class RunningExample:
         self.is_short = self.is_short or not self._has_time_for(operation)
         if self.is_short:
             return
-        self._guarded(lambda: self.lockstep.do(operation))
+        performed: AnyOperation | None = None
+        for performed in self._with_others(operation):
+            if not self._guarded(partial(self.lockstep.do, performed)):
+                return
+        self.is_short = performed is not operation
 
     def end(self) -> None:
         """Settle and read back what there is, if there is time, then close the sessions."""
@@ -74,7 +89,8 @@ class RunningExample:
             self.harness_error = self.harness_error or crashed("the end of an example", crash)
         self._on_end(self)
 
-    def _guarded(self, act: Callable[[], object]) -> None:
+    def _guarded(self, act: Callable[[], object]) -> bool:
+        """Do something, and say whether the example goes on."""
         try:
             act()
         except RuleBroken as broken:
@@ -90,6 +106,7 @@ class RunningExample:
         except Exception as crash:  # noqa: BLE001 - a bug of the suite costs the example, and nothing else
             self.harness_error = crashed("an example", crash)
             self._over = True
+        return not self._over
 
 
 def crashed(what: str, crash: Exception) -> HarnessError:

@@ -19,25 +19,20 @@ from conformance.brokers.settings import Base, Choice
 from conformance.brokers.size import SMALLEST, Size
 from conformance.clients.security.service import NO_SECURITY, Security
 from conformance.engine.budget import ON_TOP_AT_MOST_S, on_top_s, reserve_s
-from conformance.engine.durations import Durations
 from conformance.engine.example import RunningExample, crashed
 from conformance.engine.found import Found
 from conformance.engine.machines import Machine
 from conformance.engine.minimise import CONFIRMATIONS, FINAL_REPLAYS, Attempt, Shortest, is_same, minimise, replay_on
-from conformance.engine.performing import derived_seed, perform, run_round, weight
+from conformance.engine.performing import weight
+from conformance.engine.rounds import Rounds
 from conformance.engine.undecidable import undecidable
 from conformance.faults.seeding import SeededDefect
 from conformance.harness_error import HarnessError
 from conformance.history import document
 from conformance.history.document import History, Replays, Violation
-from conformance.history.journal import Journal
 from conformance.lockstep.lockstep import Lockstep
-from conformance.lockstep.performer import Performer
-from conformance.lockstep.real import RealPerformer
 from conformance.lockstep.world import World
 from conformance.tenancy.footprint import Footprint
-from model.example import Example
-from model.operations import AnyOperation
 
 MINIMISE_SHARE = 0.25
 """At most this part of what is left of the budget goes into making one violation's history short."""
@@ -50,8 +45,6 @@ LEAST_ON_SHIPPED_S = 12.0
 STARTS_ON_SHIPPED = 3
 """Nor with less than so many times as long as the first start took: on a loaded machine a start takes most of a minute,
 and the one on shipped settings is preceded by a stop and must leave time for examples."""
-REPEATED = "repeated"
-"""What the journal has for a machine where the suite plays a history again."""
 COMPARISON_S = 20.0
 """After so many seconds no further replay without the defect is begun, once every history had one."""
 
@@ -101,23 +94,24 @@ class Run:
         self._base: Base = base
         self._on_shipped = on_shipped
         self.operations = 0
-        self._failure: HarnessError | None = None
         self._is_broker_lost = False
         self._found: list[Found] = []
         self._doubted: list[tuple[Found, Shortest]] = []
         self._checked_in: Counter[str] = Counter()
-        self._world = world
         self._tell = tell
         self._began = began
         self._start_took_s = time.monotonic() - began
         self._interrupted = False
-        self._durations = Durations()
-        self._is_short = False
         self._deadline = began + plan.budget_s - reserve_s(plan.budget_s) if plan.budget_s is not None else None
         self._undecidable: dict[str, str] = {}
         self._shares_left = 0.0
-        self._journal = Journal(plan.report / "journal.jsonl")
-        self._examples = 0
+        self._rounds = Rounds(
+            world, plan.report / "journal.jsonl", seed=plan.seed, known=plan.known, deadline=self._deadline
+        )
+
+    @property
+    def _world(self) -> World:
+        return self._rounds.world
 
     def interrupt(self) -> None:
         """Come to an end soon: the example that is running is the last one, and is not finished."""
@@ -163,18 +157,27 @@ class Run:
         self, machine: Machine, rounds: Iterator[int], until: float | None, found: list[Found]
     ) -> HarnessError | None:
         """Run rounds of a machine until its time is up, or the suite fails; and how it failed."""
-        self._failure = None
-        self._is_short = False
+        self._rounds.begin()
+
+        def is_over() -> bool:
+            return self._interrupted or self._must_stop(found)
+
         try:
             while not self._interrupted:
-                self._round(machine, next(rounds), until, found)
+                self._rounds.run(
+                    machine,
+                    next(rounds),
+                    until=until,
+                    is_over=is_over,
+                    on_end=lambda example: self._ended(machine, example, found),
+                )
                 self._replay_new(found)
-                is_over = until is None or time.monotonic() >= until or self._is_short
-                if is_over or self._must_stop(found) or self._failure is not None:
+                is_late = until is None or time.monotonic() >= until or self._rounds.is_short
+                if is_late or is_over() or self._rounds.failure is not None:
                     break
         except Exception as crash:  # noqa: BLE001 - whatever a machine raises, the others can go on
-            self._failure = crashed(machine.title, crash)
-        return self._failure
+            return crashed(machine.title, crash)
+        return self._rounds.failure
 
     def _undecided(self, machine: Machine) -> str:
         """The rules that a machine leaves undecided when it ends early, for a sentence that ends."""
@@ -209,7 +212,7 @@ class Run:
                 return not self._interrupted and time.monotonic() + seconds <= until
 
             try:
-                settled = replay_on(shortest, one.attempts, self._attempt, has_time_for)
+                settled = replay_on(shortest, one.attempts, self._rounds.attempt, has_time_for)
             except HarnessError as harness_error:
                 self._tell_harness_error(f"The violation of {one.violation.rule} is not replayed on: {harness_error}")
                 return
@@ -251,7 +254,7 @@ class Run:
             return False
         self._tell(events.Phase(at_s=self._tell.now_s, what="starting the broker on the settings that are shipped"))
         try:
-            self._world, self._base = self._on_shipped(), "shipped"
+            self._rounds.world, self._base = self._on_shipped(), "shipped"
         except HarnessError as harness_error:
             self._is_broker_lost = True
             self._tell_harness_error(str(harness_error))
@@ -269,10 +272,8 @@ class Run:
         for number in range(1, times + 1):
             if self._deadline is not None and time.monotonic() >= self._deadline:
                 break
-            self._journal.begin(number, history.machine)
-            lockstep = self._lockstep(RealPerformer(self._world))
             try:
-                attempt = perform([step.operation for step in history.steps], lockstep)
+                attempt, lockstep = self._rounds.replay([step.operation for step in history.steps], history.machine)
             except HarnessError as harness_error:
                 self._tell_harness_error(str(harness_error))
                 raise
@@ -303,7 +304,7 @@ class Run:
         """
         for one in found:
             if self._seeded is not None and one.is_steady is None:
-                again = (self._attempt(one.attempt.operations).violation for _ in range(CONFIRMATIONS))
+                again = (self._rounds.attempt(one.attempt.operations).violation for _ in range(CONFIRMATIONS))
                 took_s = one.attempt.steps[-1].completed_ms / 1000
                 one.is_steady = took_s > SLOW_S or all(is_same(violation, one.violation) for violation in again)
 
@@ -320,51 +321,11 @@ class Run:
         share = machine.share / self._shares_left if self._shares_left > 0 else 1.0
         return now + max(0.0, self._deadline - now) * min(1.0, share)
 
-    def _round(self, machine: Machine, number: int, until: float | None, found: list[Found]) -> None:
-        """One round of Hypothesis: ``machine.examples`` examples from a seed that follows from the run's."""
-
-        def is_time_up() -> bool:
-            is_over = self._interrupted or self._is_short or (until is not None and time.monotonic() >= until)
-            return is_over or self._must_stop(found)
-
-        run_round(
-            machine,
-            lambda: self._begin(machine, is_time_up, until, found),
-            seed=derived_seed(self.plan.seed, machine.title, number),
-        )
-
-    def _begin(
-        self, machine: Machine, is_time_up: Callable[[], bool], until: float | None, found: list[Found]
-    ) -> RunningExample:
-        if self._failure is None and not is_time_up():
-            self._examples += 1
-            self._journal.begin(self._examples, machine.name)
-        return RunningExample(
-            self._lockstep(RealPerformer(self._world)),
-            is_time_up=lambda: self._failure is not None or is_time_up(),
-            has_time_for=lambda operation: until is None or time.monotonic() + self._durations.of(operation) <= until,
-            has_time_to_finish=lambda: self._has_time_to_finish(machine),
-            can_be_done=lambda operation: self._world.capabilities.why_not(operation) is None,
-            on_end=lambda example: self._ended(machine, example, found),
-        )
-
-    def _has_time_to_finish(self, machine: Machine) -> bool:
-        """Whether an example of a machine can be finished before the budget is used up."""
-        expected_s = self._durations.of_finishing(machine.name)
-        return self._deadline is None or time.monotonic() + expected_s <= self._deadline
-
-    def _lockstep(self, performer: Performer) -> Lockstep:
-        return Lockstep(performer, Example(known=self.plan.known), record=self._journal.record)
-
     def _ended(self, machine: Machine, example: RunningExample, found: list[Found]) -> None:
         lockstep = example.lockstep
         operations = sum(weight(step.operation) for step in lockstep.steps)
         self.operations += operations
-        self._durations.learn(machine.name, lockstep.steps, lockstep.chosen)
         self._checked_in.update(rule for rule, times in lockstep.exercised.items() if times)
-        if example.harness_error is not None:
-            self._failure = self._failure or example.harness_error
-        self._is_short = self._is_short or example.is_short
         if not lockstep.steps:
             return
         self._tell(self._finished(machine.name, operations, lockstep))
@@ -445,7 +406,7 @@ class Run:
         shortest = Shortest(one.attempt, tries, 0)
         for attempt in one.attempts:
             limit_s, replay_limit_s = self._limit_s(), self._replay_limit_s()
-            shortest = minimise(attempt, self._attempt, limit_s=limit_s, replay_limit_s=replay_limit_s)
+            shortest = minimise(attempt, self._rounds.attempt, limit_s=limit_s, replay_limit_s=replay_limit_s)
             if shortest.came_back:
                 return shortest
             tries += shortest.tries
@@ -478,7 +439,7 @@ class Run:
             for attempt in (one.attempt, *[shortest] * FINAL_REPLAYS):
                 if len(broke) > 1 and time.monotonic() > enough:
                     break
-                again = self._attempt(attempt.operations)
+                again = self._rounds.attempt(attempt.operations)
                 broke.append(again.violation is not None)
         self._tell(
             events.ReplayedSoundly(
@@ -498,8 +459,3 @@ class Run:
         if self.plan.shortening_s is not None or self._deadline is None:
             return math.inf
         return self._deadline - time.monotonic()
-
-    def _attempt(self, operations: Sequence[AnyOperation]) -> Attempt:
-        self._examples += 1
-        self._journal.begin(self._examples, REPEATED)
-        return perform(operations, self._lockstep(RealPerformer(self._world)))

@@ -15,7 +15,7 @@ from hypothesis.stateful import rule
 
 from conformance import events
 from conformance.brokers.interface import Capability
-from conformance.engine import run
+from conformance.engine import rounds, run
 from conformance.engine.durations import Durations
 from conformance.engine.machines import Machine
 from conformance.history.document import Step
@@ -60,8 +60,8 @@ def performances(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, durations: typ
             performed[-1].append(operation)
             return super().perform(operation)
 
-    monkeypatch.setattr(run, "RealPerformer", Recording)
-    monkeypatch.setattr(run, "Durations", durations)
+    monkeypatch.setattr(rounds, "RealPerformer", Recording)
+    monkeypatch.setattr(rounds, "Durations", durations)
     began = time.monotonic()
     plan = run.Plan(broker="", seed=1, rules=frozenset(), report=tmp_path, budget_s=2)
     broker = SimpleNamespace(capabilities=frozenset(Capability))

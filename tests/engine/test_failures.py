@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from conformance import events
 from conformance.brokers.interface import Capability
-from conformance.engine import run
+from conformance.engine import rounds, run
 from conformance.engine.example import RunningExample
 from conformance.engine.machines import Machine
 from conformance.harness_error import HarnessError
@@ -71,7 +71,7 @@ class Stage:
                 stage.performed += 1
                 return super().perform(operation)
 
-        monkeypatch.setattr(run, "RealPerformer", Failing)
+        monkeypatch.setattr(rounds, "RealPerformer", Failing)
         broker = SimpleNamespace(name="b", capabilities=frozenset(Capability), log_tail=lambda: "the end of the log")
         world = SimpleNamespace(
             broker=broker,

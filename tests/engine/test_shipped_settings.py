@@ -14,7 +14,7 @@ from hypothesis.stateful import rule
 
 from conformance import events
 from conformance.brokers.interface import Capability
-from conformance.engine import run
+from conformance.engine import rounds, run
 from conformance.engine.machines import Machine, on_shipped_settings
 from conformance.harness_error import HarnessError
 from conformance.lockstep.world import World
@@ -57,7 +57,7 @@ def performed(monkeypatch: pytest.MonkeyPatch) -> Performed:
             super().__init__(random.Random(1))
             worlds.append(at.broker.name)
 
-    monkeypatch.setattr(run, "RealPerformer", Recording)
+    monkeypatch.setattr(rounds, "RealPerformer", Recording)
     return worlds
 
 

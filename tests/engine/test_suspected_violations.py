@@ -14,7 +14,7 @@ from hypothesis.stateful import rule
 
 from conformance import events
 from conformance.brokers.interface import Capability
-from conformance.engine import run
+from conformance.engine import rounds, run
 from conformance.engine.machines import Machine
 from conformance.engine.minimise import FINAL_REPLAYS
 from conformance.history.document import ENOUGH_REPLAYS
@@ -69,7 +69,7 @@ def told_by(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., To
                     return Performed(LogRead(()), done.late)
                 return done
 
-        monkeypatch.setattr(run, "RealPerformer", Losing)
+        monkeypatch.setattr(rounds, "RealPerformer", Losing)
         monkeypatch.setattr(run, "on_top_s", lambda _: on_top_s)
         began = time.monotonic()
         plan = run.Plan(broker="", seed=1, rules=frozenset(), report=tmp_path, budget_s=budget_s)

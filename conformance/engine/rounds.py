@@ -1,0 +1,127 @@
+"""Rounds of machines on one world: Hypothesis chooses, each operation is performed, written down and judged.
+
+The engine runs them on its own world, and each lane on its. What is done about a violation is for the engine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from conformance.engine.durations import Durations
+from conformance.engine.example import RunningExample, alone
+from conformance.engine.machines import Machine
+from conformance.engine.minimise import Attempt
+from conformance.engine.performing import derived_seed, perform, run_round
+from conformance.harness_error import HarnessError
+from conformance.history.journal import Journal
+from conformance.lockstep.lockstep import Lockstep
+from conformance.lockstep.performer import Performer
+from conformance.lockstep.real import RealPerformer
+from conformance.lockstep.world import World
+from model.example import Example
+from model.operations import AnyOperation
+
+REPEATED = "repeated"
+"""What the journal has for a machine where the suite plays a history again."""
+
+
+class Rounds:
+    """Runs rounds of machines, one after the other."""
+
+    def __init__(
+        self,
+        world: World,
+        journal: Path,
+        *,
+        seed: int,
+        known: frozenset[str],
+        deadline: float | None,
+        performer: Callable[[World], Performer] = lambda world: RealPerformer(world),
+    ) -> None:
+        """``seed``: the run's; ``deadline``: when nothing may go on any more, on the monotonic clock.
+
+        ``performer``: makes the performer of each example.
+        """
+        self.world = world
+        self.failure: HarnessError | None = None
+        """How the suite failed in the last round, if it did."""
+        self.is_short = False
+        """Whether an example was cut short, because there was no time for an operation."""
+        self._seed = seed
+        self._known = known
+        self._deadline = deadline
+        self._performer = performer
+        self._journal = Journal(journal)
+        self._examples = 0
+        self._durations = Durations()
+
+    def begin(self) -> None:
+        """Forget how earlier rounds ended."""
+        self.failure = None
+        self.is_short = False
+
+    def run(
+        self,
+        machine: Machine,
+        number: int,
+        *,
+        until: float | None,
+        is_over: Callable[[], bool],
+        on_end: Callable[[RunningExample], None],
+        with_others: Callable[[AnyOperation], Iterator[AnyOperation]] = alone,
+    ) -> None:
+        """One round of Hypothesis: ``machine.examples`` examples from a seed that follows from the run's.
+
+        ``until``: when the last operation must be done; ``is_over``: whether the round is to end before that;
+        ``on_end`` is called after each example. ``with_others``: as :class:`RunningExample` has it.
+        """
+
+        def is_time_up() -> bool:
+            is_late = until is not None and time.monotonic() >= until
+            return self.failure is not None or self.is_short or is_late or is_over()
+
+        def ended(example: RunningExample) -> None:
+            self._durations.learn(machine.name, example.lockstep.steps, example.lockstep.chosen)
+            self.failure = self.failure or example.harness_error
+            self.is_short = self.is_short or example.is_short
+            on_end(example)
+
+        def begin() -> RunningExample:
+            if not is_time_up():
+                self._begin_in_journal(machine.name)
+            return RunningExample(
+                self.lockstep(),
+                is_time_up=is_time_up,
+                has_time_for=lambda one: until is None or time.monotonic() + self._durations.of(one) <= until,
+                has_time_to_finish=lambda: self._has_time_to_finish(machine),
+                can_be_done=lambda operation: self.world.capabilities.why_not(operation) is None,
+                on_end=ended,
+                with_others=with_others,
+            )
+
+        run_round(machine, begin, seed=derived_seed(self._seed, machine.title, number))
+
+    def attempt(self, operations: Sequence[AnyOperation]) -> Attempt:
+        """Perform operations as one example."""
+        return self.replay(operations, REPEATED)[0]
+
+    def replay(self, operations: Sequence[AnyOperation], machine: str) -> tuple[Attempt, Lockstep]:
+        """Perform operations of a machine as one example; what it came to, and what was exercised in it."""
+        self._begin_in_journal(machine)
+        lockstep = self.lockstep()
+        return perform(operations, lockstep), lockstep
+
+    def lockstep(self) -> Lockstep:
+        """A fresh example on the world."""
+        return Lockstep(self._performer(self.world), Example(known=self._known), record=self._journal.record)
+
+    def _begin_in_journal(self, machine: str) -> None:
+        self._examples += 1
+        self._journal.begin(self._examples, machine)
+
+    def _has_time_to_finish(self, machine: Machine) -> bool:
+        """Whether an example of a machine can be finished before the budget is used up."""
+        expected_s = self._durations.of_finishing(machine.name)
+        return self._deadline is None or time.monotonic() + expected_s <= self._deadline
