@@ -67,6 +67,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--pulsar-shortening-s", type=float, metavar="S", help="seconds to make a history short, on top of that"
     )
+    group.addoption(
+        "--pulsar-lanes", type=int, default=1, metavar="N", help="how many examples run at once (default: 1)"
+    )
     group.addoption("--pulsar-replay", type=Path, metavar="FILE", help="replay a history, run no machine")
     group.addoption("--pulsar-times", type=int, default=1, metavar="N", help="how often to replay it")
     group.addoption("--pulsar-connection", type=int, metavar="FD", help="a pipe that says how to connect to the broker")

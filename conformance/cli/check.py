@@ -18,6 +18,9 @@ from conformance.clients.security.service import Security
 from conformance.commands.running.engine import Engine
 from model.rules.catalogue import Selection
 
+MOST_LANES = 64
+"""More do not help on one machine: each has a process and connections of its own."""
+
 
 @click.command()
 @options.broker_option()
@@ -31,6 +34,9 @@ from model.rules.catalogue import Selection
 @options.folder_option("--history", "Folder for a history to `verify`.")
 @click.option("--defect", type=DEFECT, help="Switch a seeded defect on in the broker.")
 @click.option("--machines", type=MACHINES, default=(), help="Run only these machines.")
+@click.option(
+    "--lanes", type=click.IntRange(1, MOST_LANES), default=1, show_default=True, help="How many examples run at once."
+)
 @options.client_option
 @options.setting_option
 @options.verbose_option
@@ -53,6 +59,7 @@ def check(
     history: Path | None,
     defect: str | None,
     machines: tuple[str, ...],
+    lanes: int,
     client: str | None,
     settings: tuple[tuple[str, str], ...],
     verbose: bool,
@@ -80,6 +87,7 @@ def check(
         machines=machines,
         client=client,
         history=history,
+        lanes=lanes,
         settings=settings,
         verbose=verbose,
         choice=choice,

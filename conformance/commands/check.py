@@ -61,6 +61,8 @@ class Asked:
     """The ids of the rules that were asked for by id."""
     footprint: Footprint | None = None
     """What the run may leave on a running cluster while it goes on; None for a broker of the suite's own."""
+    lanes: int = 1
+    """How many examples run at once."""
     history: Path | None = None
     """Where a history of all examples is to be written, for ``verify``."""
 
@@ -180,6 +182,7 @@ def _order(asked: Asked, folder: Path) -> Order:
         footprint=asked.footprint,
         choice=asked.choice or "quick",
         size=asked.size,
+        lanes=asked.lanes,
     )
 
 
@@ -202,10 +205,10 @@ def _told(asked: Asked) -> RunAsked:
 def _record(history: Path, folder: Path) -> None:
     """Write what was done as a history. Imported here, because pyarrow is not needed otherwise."""
     from conformance.history.about import About
-    from conformance.history.from_journal import record_journal
+    from conformance.history.from_journal import record_journals
 
     for event in read_events(folder):
         if isinstance(event, RunStarted):
             about = About(release=event.release, clients=event.clients, settings=event.settings)
             run = f"check-{event.seed:x}-{int(time.time()):x}"
-            record_journal(folder / "journal.jsonl", history, run=run, about=about)
+            record_journals(folder, history, run=run, about=about)

@@ -8,6 +8,7 @@ without importing them, or Hypothesis. Within a document, machines run in this o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from conformance.brokers.interface import Capability
 from model.rules.catalogue import RULES
@@ -19,7 +20,8 @@ class Description:
 
     ``decides`` are the rules that it puts to the test, ``needs`` what it must be able to do to a broker, ``share`` its
     part of the budget relative to the others', ``steps`` the length of an example and ``examples`` their number in one
-    round of Hypothesis (the clock is looked at between examples).
+    round of Hypothesis (the clock is looked at between examples). ``affects``: what its operations reach, its own
+    ``topics``, or the process of the ``broker``, or the ``settings`` of that; by this, machines run side by side.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Description:
     share: float = 1.0
     steps: int = 20
     examples: int = 20
+    affects: Literal["topics", "broker", "settings"] = "topics"
 
     @property
     def document(self) -> str | None:
@@ -47,6 +50,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
         share=2.0,
         steps=3,
         examples=1,
+        affects="settings",
     ),
     Description(
         name="deduplication",
@@ -87,6 +91,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
         share=2.0,
         steps=3,
         examples=2,
+        affects="broker",
     ),
     Description(
         name="effectively-once",
@@ -110,6 +115,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
         share=2.0,
         steps=2,
         examples=2,
+        affects="broker",
     ),
     Description(
         name="clusters",
@@ -154,6 +160,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
         share=1.0,
         steps=6,
         examples=1,
+        affects="broker",
     ),
     Description(
         name="chunks",
@@ -199,6 +206,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
         share=1.0,
         steps=2,
         examples=1,
+        affects="broker",
     ),
     Description(
         name="acknowledgment",
@@ -249,6 +257,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
         share=4.0,
         steps=2,
         examples=2,
+        affects="broker",
     ),
     Description(
         name="keys",
@@ -296,6 +305,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
         share=2.0,
         steps=8,
         examples=5,
+        affects="settings",
     ),
     Description(
         name="keys-kills",
@@ -305,6 +315,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
         share=1.0,
         steps=2,
         examples=2,
+        affects="broker",
     ),
     Description(
         name="keys-network",
@@ -409,6 +420,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
         share=4.0,
         steps=15,
         examples=10,
+        affects="broker",
     ),
 )
 

@@ -9,7 +9,7 @@ from conformance import events
 from conformance.brokers.select import parse_broker
 from conformance.brokers.settings import Base
 from conformance.clusters import QUICK
-from conformance.engine.run import Plan
+from conformance.engine.plan import Plan
 from conformance.faults.seeding import SeededDefect, seed_defect
 from conformance.lockstep.world import World
 from conformance.tenancy.place import Place

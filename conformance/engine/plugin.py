@@ -26,7 +26,8 @@ from conformance.clients.security.service import Security
 from conformance.engine.deployment import Deployment
 from conformance.engine.machines import Machine
 from conformance.engine.performing import spare_the_collector
-from conformance.engine.run import Plan, Run
+from conformance.engine.plan import Plan
+from conformance.engine.run import Run
 from conformance.harness_error import HarnessError
 from conformance.lockstep.world import World
 from conformance.pytest_plugin import MARK, REPLAY_MARK
@@ -69,9 +70,16 @@ def pytest_configure(config: pytest.Config) -> None:
         settings=settings,
         choice=_choice(config.getoption("--pulsar-settings")),
         size=_size(config),
+        lanes=_lanes(config.getoption("--pulsar-lanes")),
         security=security,
         footprint=_footprint(config),
     )
+
+
+def _lanes(number: int) -> int:
+    if number < 1:
+        raise pytest.UsageError(f"--pulsar-lanes is the number of examples that run at once, not {number}")
+    return number
 
 
 def _choice(text: str) -> Choice:

@@ -9,12 +9,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import msgspec
+
 from conformance.engine.durations import Durations
 from conformance.engine.example import RunningExample, alone
 from conformance.engine.machines import Machine
 from conformance.engine.minimise import Attempt
-from conformance.engine.performing import derived_seed, perform, run_round
+from conformance.engine.performing import derived_seed, perform, run_round, weight
 from conformance.harness_error import HarnessError
+from conformance.history.document import Step, Violation
 from conformance.history.journal import Journal
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.performer import Performer
@@ -25,6 +28,37 @@ from model.operations import AnyOperation
 
 REPEATED = "repeated"
 """What the journal has for a machine where the suite plays a history again."""
+
+
+class ExampleEnded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """An example ended; the steps of one that broke a rule, of which the first ``chosen`` did not finish it."""
+
+    operations: int
+    exercised: dict[str, int]
+    deviations: dict[str, int]
+    seconds: float
+    chosen: int
+    steps: tuple[Step, ...] = ()
+    violation: Violation | None = None
+
+    @property
+    def attempt(self) -> Attempt:
+        """What the example came to, if it broke a rule."""
+        return Attempt(self.steps, self.chosen, self.violation)
+
+
+def ended(lockstep: Lockstep, violation: Violation | None) -> ExampleEnded:
+    """What there is to tell of an example that has ended."""
+    steps = lockstep.steps
+    return ExampleEnded(
+        operations=sum(weight(step.operation) for step in steps),
+        exercised=dict(lockstep.exercised),
+        deviations=dict(lockstep.deviations),
+        seconds=round(steps[-1].completed_ms / 1000, 3) if steps else 0.0,
+        chosen=lockstep.chosen,
+        steps=tuple(steps) if violation is not None else (),
+        violation=violation,
+    )
 
 
 class Rounds:
@@ -69,27 +103,29 @@ class Rounds:
         *,
         until: float | None,
         is_over: Callable[[], bool],
-        on_end: Callable[[RunningExample], None],
+        on_end: Callable[[ExampleEnded], None],
+        may_begin: Callable[[], bool] = lambda: True,
         with_others: Callable[[AnyOperation], Iterator[AnyOperation]] = alone,
     ) -> None:
         """One round of Hypothesis: ``machine.examples`` examples from a seed that follows from the run's.
 
         ``until``: when the last operation must be done; ``is_over``: whether the round is to end before that;
-        ``on_end`` is called after each example. ``with_others``: as :class:`RunningExample` has it.
+        ``may_begin`` is asked before each example, and ``on_end`` called after it. ``with_others``: as
+        :class:`RunningExample` has it.
         """
 
         def is_time_up() -> bool:
             is_late = until is not None and time.monotonic() >= until
             return self.failure is not None or self.is_short or is_late or is_over()
 
-        def ended(example: RunningExample) -> None:
+        def has_ended(example: RunningExample) -> None:
             self._durations.learn(machine.name, example.lockstep.steps, example.lockstep.chosen)
             self.failure = self.failure or example.harness_error
             self.is_short = self.is_short or example.is_short
-            on_end(example)
+            on_end(ended(example.lockstep, example.violation))
 
         def begin() -> RunningExample:
-            if not is_time_up():
+            if not is_time_up() and may_begin():
                 self._begin_in_journal(machine.name)
             return RunningExample(
                 self.lockstep(),
@@ -97,7 +133,7 @@ class Rounds:
                 has_time_for=lambda one: until is None or time.monotonic() + self._durations.of(one) <= until,
                 has_time_to_finish=lambda: self._has_time_to_finish(machine),
                 can_be_done=lambda operation: self.world.capabilities.why_not(operation) is None,
-                on_end=ended,
+                on_end=has_ended,
                 with_others=with_others,
             )
 
@@ -107,11 +143,12 @@ class Rounds:
         """Perform operations as one example."""
         return self.replay(operations, REPEATED)[0]
 
-    def replay(self, operations: Sequence[AnyOperation], machine: str) -> tuple[Attempt, Lockstep]:
-        """Perform operations of a machine as one example; what it came to, and what was exercised in it."""
+    def replay(self, operations: Sequence[AnyOperation], machine: str) -> tuple[Attempt, ExampleEnded]:
+        """Perform operations of a machine as one example; what it came to, and what is told of it."""
         self._begin_in_journal(machine)
         lockstep = self.lockstep()
-        return perform(operations, lockstep), lockstep
+        attempt = perform(operations, lockstep)
+        return attempt, ended(lockstep, attempt.violation)
 
     def lockstep(self) -> Lockstep:
         """A fresh example on the world."""

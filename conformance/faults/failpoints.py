@@ -98,6 +98,14 @@ def armed(address: AgentAddress, fault: Fault) -> Iterator[Armed]:
         with_fault.disarm()
 
 
+def install_all(address: AgentAddress) -> None:
+    """See to it that the rules of all failpoints are in the broker's process, so that several processes can arm some at
+    once."""
+    agent = Agent(address)
+    for name in sorted({FAILPOINTS[kind].rules or kind for kind in FAILPOINTS}):
+        _install(agent, name)
+
+
 def _install(agent: Agent, name: str) -> None:
     """See to it that a failpoint's rules, in this version, are in the broker's process."""
     failpoint = find_failpoint(name)

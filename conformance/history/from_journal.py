@@ -15,18 +15,20 @@ from conformance.history.translation import translated
 LANE = "machines"
 
 
-def record_journal(journal: Path, folder: Path, *, run: str, about: About) -> int:
-    """Write the examples of a journal into a history; returns how many events these are.
+def record_journals(report: Path, folder: Path, *, run: str, about: About) -> int:
+    """Write the examples of a run, those of its lanes too, into a history; returns how many events these are.
 
-    ``run``: a name that no other run has. Raises :class:`~conformance.harness_error.HarnessError` if it cannot be
-    written.
+    ``report`` has their journals; ``run``: a name that no other run has. Raises
+    :class:`~conformance.harness_error.HarnessError` if it cannot be written.
     """
     events = 0
     with HistoryWriter(folder, LANE, about=about) as writer:
-        for example, steps in _examples(journal):
-            for event in translated(steps, run=f"{run}-{example.number}-{example.machine}", lane=LANE):
-                writer.record(event)
-                events += 1
+        for journal in sorted(report.glob("journal*.jsonl")):
+            of_lane = journal.stem.removeprefix("journal")
+            for example, steps in _examples(journal):
+                for event in translated(steps, run=f"{run}{of_lane}-{example.number}-{example.machine}", lane=LANE):
+                    writer.record(event)
+                    events += 1
     return events
 
 

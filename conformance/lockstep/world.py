@@ -27,7 +27,7 @@ from conformance.lockstep.failpoints import Failpoints
 from conformance.lockstep.settings_in_force import settings_in_force, shipped_settings
 from conformance.lockstep.traits import Traits
 from conformance.tenancy.cluster_settings import CLASSIC
-from conformance.tenancy.place import Place
+from conformance.tenancy.place import LanePlace, Place
 from conformance.wait import wait_until
 from conformance.workers.protocol import read_report
 from conformance.workers.starter import Starter
@@ -68,13 +68,13 @@ class World:
         self,
         broker: Broker,
         *,
-        place: Place,
+        place: Place | LanePlace,
         on_start: Callable[[Broker], None] | None = None,
         service: Service | None = None,
         another: Callable[[], Broker] | None = None,
     ) -> None:
-        """``place`` is the run's on this broker; ``on_start`` is done to it after each later start, and after each
-        start to the brokers of other clusters.
+        """``place`` is the run's on this broker, or the lane's; ``on_start`` is done to it after each later start, and
+        after each start to the brokers of other clusters.
 
         ``service``: where the clients of examples find the broker, if not at its own address. ``another`` makes a
         broker of the same kind, not started yet, where several clusters are needed.

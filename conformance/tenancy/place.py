@@ -71,6 +71,18 @@ class Place:
             self._admin.close()
 
 
+class LanePlace:
+    """The part of a run's place that one of its lanes has: namespaces of its own, which go with the run's.
+
+    A lane changes no settings, because they are those of all lanes.
+    """
+
+    def __init__(self, broker: Broker, footprint: Footprint, *, lane: int) -> None:
+        admin = Admin(broker.addresses.admin)
+        self.tenant: Final = RunTenant(admin, footprint.name, within=footprint.within, lane=lane)
+        self.settings: Final = ClusterSettings(admin, self.tenant, may_change=False)
+
+
 def cluster_of(admin: Admin) -> str:
     """The name of the cluster, as its broker says; where a role may not ask for that, the only one that there is."""
     try:

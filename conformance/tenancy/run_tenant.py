@@ -32,21 +32,23 @@ class RunTenant:
     Nothing is made before :meth:`create`. It may be somebody else's place, that of a run that was killed.
     """
 
-    def __init__(self, admin: Admin, name: RunName, *, within: str | None = None) -> None:
+    def __init__(self, admin: Admin, name: RunName, *, within: str | None = None, lane: int | None = None) -> None:
+        """``lane``: its own namespaces are named after it; the record is the run's."""
         self.name: Final = name
         self.tenant: Final = within or str(name)
         self.is_own: Final = within is None
         self._admin = admin
         self._prefix = "" if within is None else f"{name}-"
+        self._of_lane = "" if lane is None else f"lane-{lane}-"
 
     @property
     def record(self) -> str:
         """The namespace that is the run's record."""
-        return self.namespace(RECORD)
+        return f"{self.tenant}/{self._prefix}{RECORD}"
 
     def namespace(self, kind: str) -> str:
         """The full name of the run's namespace of this kind, whether there is one or not."""
-        return f"{self.tenant}/{self._prefix}{kind}"
+        return f"{self.tenant}/{self._prefix}{self._of_lane}{kind}"
 
     def create_tenant(self, cluster: str) -> None:
         """Make the tenant, for use in the cluster of this name; :class:`HarnessError` if the cluster does not let
@@ -61,12 +63,14 @@ class RunTenant:
 
     def begin_record(self) -> None:
         """Make the record, which names this process; :class:`HarnessError` if the cluster does not let us."""
-        self.create_namespace(RECORD)
+        self._create(self.record)
         self.write_down({PROCESS: this_process()})
 
     def create_namespace(self, kind: str, policies: NamespacePolicies | None = None) -> str:
         """Make a namespace; gives its full name."""
-        namespace = self.namespace(kind)
+        return self._create(self.namespace(kind), policies)
+
+    def _create(self, namespace: str, policies: NamespacePolicies | None = None) -> str:
         try:
             self._admin.create_namespace(namespace, policies)
         except AdminError as error:

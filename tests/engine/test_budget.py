@@ -18,6 +18,7 @@ from conformance.brokers.interface import Capability
 from conformance.engine import rounds, run
 from conformance.engine.durations import Durations
 from conformance.engine.machines import Machine
+from conformance.engine.plan import Plan
 from conformance.history.document import Step
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.world import World
@@ -63,7 +64,7 @@ def performances(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, durations: typ
     monkeypatch.setattr(rounds, "RealPerformer", Recording)
     monkeypatch.setattr(rounds, "Durations", durations)
     began = time.monotonic()
-    plan = run.Plan(broker="", seed=1, rules=frozenset(), report=tmp_path, budget_s=2)
+    plan = Plan(broker="", seed=1, rules=frozenset(), report=tmp_path, budget_s=2)
     broker = SimpleNamespace(capabilities=frozenset(Capability))
     world = cast(World, SimpleNamespace(broker=broker, capabilities=NothingMissing()))
     one = run.Run(plan, world, events.Teller(None, began=began), began=began)

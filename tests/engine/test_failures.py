@@ -17,6 +17,7 @@ from conformance.brokers.interface import Capability
 from conformance.engine import rounds, run
 from conformance.engine.example import RunningExample
 from conformance.engine.machines import Machine
+from conformance.engine.plan import Plan
 from conformance.harness_error import HarnessError
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.world import World
@@ -80,7 +81,7 @@ class Stage:
             capabilities=NothingMissing(),
         )
         began = time.monotonic()
-        plan = run.Plan(broker="", seed=1, rules=frozenset(), report=tmp_path)
+        plan = Plan(broker="", seed=1, rules=frozenset(), report=tmp_path)
         self.run = run.Run(plan, cast(World, world), events.Teller(self._kept, began=began), began=began)
         self.run.expect([SOUND, BUGGY])
 

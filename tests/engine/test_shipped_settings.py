@@ -16,6 +16,7 @@ from conformance import events
 from conformance.brokers.interface import Capability
 from conformance.engine import rounds, run
 from conformance.engine.machines import Machine, on_shipped_settings
+from conformance.engine.plan import Plan
 from conformance.harness_error import HarnessError
 from conformance.lockstep.world import World
 from model.operations import CreateTopic
@@ -71,7 +72,7 @@ def a_run(
     kept: Path | None = None,
 ) -> run.Run:
     began = time.monotonic() - start_took_s
-    plan = run.Plan(broker="", seed=1, rules=frozenset(), report=tmp_path, budget_s=budget_s)
+    plan = Plan(broker="", seed=1, rules=frozenset(), report=tmp_path, budget_s=budget_s)
     one = run.Run(plan, at, events.Teller(kept, began=began), began=began, on_shipped=on_shipped)
     one.expect([MACHINE, SHIPPED])
     return one

@@ -14,9 +14,10 @@ from hypothesis.stateful import rule
 
 from conformance import events
 from conformance.brokers.interface import Capability
-from conformance.engine import rounds, run
+from conformance.engine import findings, rounds, run
 from conformance.engine.machines import Machine
 from conformance.engine.minimise import FINAL_REPLAYS
+from conformance.engine.plan import Plan
 from conformance.history.document import ENOUGH_REPLAYS
 from conformance.lockstep.performer import Performed
 from conformance.lockstep.world import World
@@ -70,9 +71,9 @@ def told_by(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., To
                 return done
 
         monkeypatch.setattr(rounds, "RealPerformer", Losing)
-        monkeypatch.setattr(run, "on_top_s", lambda _: on_top_s)
+        monkeypatch.setattr(findings, "on_top_s", lambda _: on_top_s)
         began = time.monotonic()
-        plan = run.Plan(broker="", seed=1, rules=frozenset(), report=tmp_path, budget_s=budget_s)
+        plan = Plan(broker="", seed=1, rules=frozenset(), report=tmp_path, budget_s=budget_s)
         broker = SimpleNamespace(capabilities=frozenset(Capability), version="4.0.8", configuration={})
         world = cast(World, SimpleNamespace(broker=broker, clients={}, settings={}, capabilities=NothingMissing()))
         kept = tmp_path / "events.jsonl"

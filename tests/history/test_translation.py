@@ -11,7 +11,7 @@ import pytest
 
 from conformance.history.about import About
 from conformance.history.document import Step
-from conformance.history.from_journal import record_journal
+from conformance.history.from_journal import record_journals
 from conformance.history.journal import Journal
 from conformance.history.recorded import Kind, Outcome, Recorded
 from conformance.history.translation import translated
@@ -180,16 +180,17 @@ def test_a_skipped_message_is_no_gap() -> None:
     assert random_histories.broken_in(random_histories.judged(events(*skipped))) == set()
 
 
-def test_a_journal_becomes_a_history_example_by_example(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "journal.jsonl")
-    for number in (1, 2):
-        journal.begin(number, "machine")
-        for step in steps(*SOUND):
-            journal.record(step)
-    journal.close()
+def test_the_journals_of_a_run_and_its_lanes_become_a_history_example_by_example(tmp_path: Path) -> None:
+    for name, numbers in (("journal", (1, 2)), ("journal-lane-3", (1,))):
+        journal = Journal(tmp_path / f"{name}.jsonl")
+        for number in numbers:
+            journal.begin(number, "machine")
+            for step in steps(*SOUND):
+                journal.record(step)
+        journal.close()
     about = About(release="4.0.8")
-    count = record_journal(tmp_path / "journal.jsonl", tmp_path / "history", run="run", about=about)
+    count = record_journals(tmp_path, tmp_path / "history", run="run", about=about)
     rows = [row for path in (tmp_path / "history").glob("*/*.parquet") for row in pq.read_table(path).to_pylist()]
-    assert len(rows) == count == 2 * len(events(*SOUND))
-    assert {row["run"] for row in rows} == {"run-1-machine", "run-2-machine"}
-    assert len({row["topic"] for row in rows}) == 2
+    assert len(rows) == count == 3 * len(events(*SOUND))
+    assert {row["run"] for row in rows} == {"run-1-machine", "run-2-machine", "run-lane-3-1-machine"}
+    assert len({row["topic"] for row in rows}) == 3

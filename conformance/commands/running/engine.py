@@ -82,7 +82,8 @@ class Order:
 
     ``replay``: a history, and how many times to run it, instead of the machines. ``stop_at_first``: no other machine
     runs once one has found something. ``shortening_s``: how long histories may be made short, on top of the budget,
-    instead of within it. ``footprint``: what it may leave on a running cluster while it goes on.
+    instead of within it. ``footprint``: what it may leave on a running cluster while it goes on. ``lanes``: how many
+    examples run at once.
     """
 
     broker: str
@@ -100,6 +101,7 @@ class Order:
     stop_at_first: bool = False
     shortening_s: float | None = None
     footprint: Footprint | None = None
+    lanes: int = 1
 
     def options(self) -> list[str]:
         """The options of the engine's command line that say so."""
@@ -130,6 +132,8 @@ class Order:
             told += ["--pulsar-replay", str(history), "--pulsar-times", str(times)]
         if self.stop_at_first:
             told.append("--exitfirst")
+        if self.lanes != 1:
+            told += ["--pulsar-lanes", str(self.lanes)]
         if self.shortening_s is not None:
             told += ["--pulsar-shortening-s", f"{self.shortening_s:g}"]
         return told

@@ -1,0 +1,283 @@
+"""The violations of a run: kept with their histories, made short, replayed, and told as events.
+
+Which machine runs when is not decided here.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from conformance import events
+from conformance.brokers.settings import Base
+from conformance.engine.budget import ON_TOP_AT_MOST_S, on_top_s, reserve_s
+from conformance.engine.found import Found
+from conformance.engine.machines import Machine
+from conformance.engine.minimise import CONFIRMATIONS, FINAL_REPLAYS, Attempt, Shortest, is_same, minimise, replay_on
+from conformance.engine.plan import Plan
+from conformance.engine.rounds import ExampleEnded, Rounds
+from conformance.faults.seeding import SeededDefect
+from conformance.harness_error import HarnessError
+from conformance.history import document
+from conformance.history.document import History, Replays, Violation
+
+MINIMISE_SHARE = 0.25
+"""At most this part of what is left of the budget goes into making one violation's history short."""
+MINIMISE_WITHOUT_BUDGET_S = 60.0
+"""The same, in seconds, where there is no budget."""
+SLOW_S = 8.0
+"""An example that took longer is not run again before its history is made short."""
+COMPARISON_S = 20.0
+"""After so many seconds no further replay without the defect is begun, once every history had one."""
+
+
+class Findings:
+    """What the examples of a run came to."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        rounds: Rounds,
+        tell: events.Teller,
+        *,
+        began: float,
+        deadline: float | None,
+        base: Base,
+        seeded: SeededDefect | None,
+        is_interrupted: Callable[[], bool],
+        on_failure: Callable[[HarnessError], object],
+    ) -> None:
+        """``rounds`` perform replays. ``on_failure`` is called after one in which the suite failed."""
+        self.plan = plan
+        self.base = base
+        self.operations = 0
+        self._rounds = rounds
+        self._tell = tell
+        self._began = began
+        self._deadline = deadline
+        self._seeded = seeded
+        self._is_interrupted = is_interrupted
+        self._on_failure = on_failure
+        self._found: list[Found] = []
+        self._doubted: list[tuple[Found, Shortest]] = []
+        self._checked_in: Counter[str] = Counter()
+
+    @property
+    def are_doubted(self) -> bool:
+        """Whether there is a violation that did not come back, and is to be replayed on."""
+        return bool(self._doubted)
+
+    def tell_harness_error(self, sentence: str) -> None:
+        """Tell that the suite failed, with the end of the broker's log."""
+        tail = self._rounds.world.broker.log_tail()
+        self._tell(events.HarnessErrorHappened(at_s=self._tell.now_s, sentence=sentence, log_tail=tail))
+
+    def must_stop(self, found: list[Found]) -> bool:
+        """With a defect on, one violation that comes back is all that is wanted."""
+        return self._seeded is not None and any(one.is_steady is not False for one in found)
+
+    def replay_new(self, found: list[Found]) -> None:
+        """With a defect on, see whether what was found comes back; if not, the search goes on.
+
+        What takes long is taken for steady: there would be no time to find something better.
+        """
+        for one in found:
+            if self._seeded is not None and one.is_steady is None:
+                again = (self._rounds.attempt(one.attempt.operations).violation for _ in range(CONFIRMATIONS))
+                took_s = one.attempt.steps[-1].completed_ms / 1000
+                one.is_steady = took_s > SLOW_S or all(is_same(violation, one.violation) for violation in again)
+
+    def worth_shortening(self, found: list[Found]) -> list[Found]:
+        """All, or with a defect on the one that came back; if none did, the first."""
+        if self._seeded is None:
+            return found
+        return [one for one in found if one.is_steady] or found[:1]
+
+    def ended(self, machine: Machine, ended: ExampleEnded, found: list[Found]) -> None:
+        if not ended.operations:
+            return
+        self.operations += ended.operations
+        self._checked_in.update(rule for rule, times in ended.exercised.items() if times)
+        self._tell(self._finished(machine.name, ended))
+        if ended.violation is not None:
+            self._keep(machine, ended.attempt, found)
+
+    def _finished(self, machine: str, ended: ExampleEnded) -> events.ExampleFinished:
+        return events.ExampleFinished(
+            at_s=self._tell.now_s,
+            machine=machine,
+            operations=ended.operations,
+            exercised=ended.exercised,
+            deviations=ended.deviations,
+            seconds=ended.seconds,
+        )
+
+    def _keep(self, machine: Machine, attempt: Attempt, found: list[Found]) -> None:
+        """Write a violation's history; of those alike, only the first is kept, unless that did not come back."""
+        violation = attempt.violation
+        assert violation is not None
+        for one in self._found:
+            if is_same(violation, one.violation) and one.is_steady is not False:
+                one.count_alike(attempt)
+                return
+        path = self.plan.report / f"{violation.rule}-{len(self._found) + 1}.json"
+        document.write(self._history(machine.name, attempt), path)
+        one = Found(machine, attempt, violation, path)
+        found.append(one)
+        self._found.append(one)
+        self._tell(self._violation_found(machine.name, violation, path))
+
+    def _violation_found(self, machine: str, violation: Violation, path: Path) -> events.ViolationFound:
+        return events.ViolationFound(
+            at_s=self._tell.now_s,
+            machine=machine,
+            violation=violation,
+            history=str(path),
+            operations=self.operations,
+        )
+
+    def _history(self, machine: str, attempt: Attempt, replays: Replays | None = None) -> History:
+        broker = self._rounds.world.broker
+        return History(
+            machine=machine,
+            release=broker.version,
+            broker=self.plan.broker,
+            clients=self._rounds.world.clients,
+            seed=self.plan.seed,
+            settings=dict(self._rounds.world.settings),
+            base=self.base,
+            size=self.plan.size,
+            steps=attempt.steps,
+            violation=attempt.violation,
+            defect=self.plan.defect,
+            replays=replays,
+            minimal=replays is not None,
+        )
+
+    def shorten(self, one: Found) -> None:
+        self._tell(events.Phase(at_s=self._tell.now_s, what=f"making the history of {one.violation.rule} short"))
+        try:
+            shortest = self._shortest(one)
+        except HarnessError as harness_error:
+            self.tell_harness_error(f"The history of {one.violation.rule} is as it was found: {harness_error}")
+            self._on_failure(harness_error)
+            return
+        if shortest.tries:
+            self._tell_replays(one, shortest)
+        if self._seeded is None and shortest.is_in_doubt:
+            one.is_steady = False
+            self._doubted.append((one, shortest))
+        if self._seeded is not None and shortest.tries:
+            self._replay_soundly(one, shortest.attempt, self._seeded)
+
+    def _shortest(self, one: Found) -> Shortest:
+        """Make a violation's history short: from the example that showed it first, or from one that comes back."""
+        tries = 0
+        shortest = Shortest(one.attempt, tries, 0)
+        for attempt in one.attempts:
+            limit_s, replay_limit_s = self._limit_s(), self._replay_limit_s()
+            shortest = minimise(attempt, self._rounds.attempt, limit_s=limit_s, replay_limit_s=replay_limit_s)
+            if shortest.came_back:
+                return shortest
+            tries += shortest.tries
+        return Shortest(one.attempt, tries, 0)
+
+    def _tell_replays(self, one: Found, shortest: Shortest) -> None:
+        """Write a violation's history as short as it became, with its replays, and tell of it."""
+        path = one.path.with_name(f"{one.path.stem}-minimal.json")
+        replays = Replays(tries=shortest.tries, came_back=shortest.came_back)
+        document.write(self._history(one.machine.name, shortest.attempt, replays), path)
+        self._tell(
+            events.ViolationMinimised(
+                at_s=self._tell.now_s,
+                original=str(one.path),
+                history=str(path),
+                steps=len(shortest.attempt.steps),
+                tries=shortest.tries,
+                came_back=shortest.came_back,
+                broke_in=one.broke_in,
+                checked_in=max(one.broke_in, self._checked_in[one.violation.rule]),
+            )
+        )
+
+    def _replay_soundly(self, one: Found, shortest: Attempt, seeded: SeededDefect) -> None:
+        """See whether a violation is the defect's doing: replay it, as it was found and made short, without that."""
+        self._tell(events.Phase(at_s=self._tell.now_s, what="replaying it without the defect"))
+        enough = time.monotonic() + COMPARISON_S
+        broke: list[bool] = []
+        with seeded.taken_out():
+            for attempt in (one.attempt, *[shortest] * FINAL_REPLAYS):
+                if len(broke) > 1 and time.monotonic() > enough:
+                    break
+                again = self._rounds.attempt(attempt.operations)
+                broke.append(again.violation is not None)
+        self._tell(
+            events.ReplayedSoundly(
+                at_s=self._tell.now_s, original=str(one.path), tries=len(broke), came_back=sum(broke)
+            )
+        )
+
+    def _limit_s(self) -> float:
+        if self.plan.shortening_s is not None:
+            return self.plan.shortening_s
+        if self._deadline is None:
+            return MINIMISE_WITHOUT_BUDGET_S
+        return max(0.0, self._deadline - time.monotonic()) * MINIMISE_SHARE
+
+    def _replay_limit_s(self) -> float:
+        """What is left of the budget, for all that making one history short comes to; it may have its own time."""
+        if self.plan.shortening_s is not None or self._deadline is None:
+            return math.inf
+        return self._deadline - time.monotonic()
+
+    def settle_doubts(self) -> None:
+        """Replay what did not come back, until it does, or it was replayed so often that it may be said that it won't.
+
+        What is left of the budget is used for that, and what a run may take on top of it.
+        """
+        for number, (one, shortest) in enumerate(self._doubted):
+            until = time.monotonic() + (self._doubts_until() - time.monotonic()) / (len(self._doubted) - number)
+            self._tell_doubt(one, until)
+
+            def has_time_for(seconds: float, until: float = until) -> bool:
+                return not self._is_interrupted() and time.monotonic() + seconds <= until
+
+            try:
+                settled = replay_on(shortest, one.attempts, self._rounds.attempt, has_time_for)
+            except HarnessError as harness_error:
+                self.tell_harness_error(f"The violation of {one.violation.rule} is not replayed on: {harness_error}")
+                return
+            if settled.tries > shortest.tries:
+                self._tell_replays(one, settled)
+
+    def _doubts_until(self) -> float:
+        """When the last violation is replayed at the latest, on the monotonic clock."""
+        if self.plan.budget_s is None:
+            return time.monotonic() + ON_TOP_AT_MOST_S
+        budget_s = self.plan.budget_s
+        return self._began + budget_s + on_top_s(budget_s) - reserve_s(budget_s)
+
+    def _tell_doubt(self, one: Found, until: float) -> None:
+        """Tell that a violation is replayed on, and when the run ends then at the latest."""
+        now_s = self._tell.now_s
+        ends_s = now_s + until - time.monotonic() + reserve_s(self.plan.budget_s or 0.0)
+        what = f"replaying the violation of {one.violation.rule}, which did not come back yet"
+        self._tell(events.Phase(at_s=now_s, what=what, until_s=round(ends_s, 3)))
+
+    def replayed(self, history: History, number: int, ended: ExampleEnded, attempt: Attempt) -> None:
+        """Tell of one replay: the violation, with its history, or else that there was none."""
+        self.operations += ended.operations
+        if attempt.violation is None:
+            self._tell(self._finished(history.machine, ended))
+            return
+        path = self.plan.report / f"replay-{number}.json"
+        document.write(self._history(history.machine, attempt), path)
+        self._tell(self._violation_found(history.machine, attempt.violation, path))
+
+    def undecided(self, machine: Machine) -> str:
+        """The rules that a machine leaves undecided when it ends early, for a sentence that ends."""
+        left = [rule for rule in machine.decides if not self._checked_in[rule]]
+        return f". It leaves undecided: {', '.join(left)}." if left else ""

@@ -1,0 +1,71 @@
+"""The broker as a lane has it: what is done to its process is asked of the engine, which owns it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, Literal
+
+from conformance.brokers.interface import Addresses, AgentAddress, Capability
+from conformance.engine.lanes.protocol import Answer, Begin
+from conformance.harness_error import HarnessError
+
+
+class SharedBroker:
+    """A started broker that other lanes use as well. It is killed and restarted for all of them at once.
+
+    So its process is back when :meth:`kill` returns, and :meth:`start` has nothing left to do.
+    """
+
+    def __init__(self, begin: Begin, ask: Callable[[Literal["agent", "is_alive", "bounce"]], Answer]) -> None:
+        """``ask``: how the engine is asked."""
+        self._begin = begin
+        self._ask = ask
+        self.name: Final = begin.name
+        self.version: Final = begin.version
+        self.addresses: Final[Addresses] = begin.addresses
+        self.configuration: Final[Mapping[str, str]] = begin.configuration
+        self.capabilities: Final[frozenset[Capability]] = begin.capabilities
+
+    def load_agent(self) -> AgentAddress:
+        """See to it that the broker's process has an agent inside, with the rules of all failpoints."""
+        agent = self._answer("agent").agent
+        assert agent is not None
+        return agent
+
+    def start(self) -> None:
+        """Do nothing: it runs."""
+
+    def restart(self, settings: Mapping[str, str] | None = None) -> None:
+        """Have it restarted, for all lanes."""
+        if settings is not None:
+            raise HarnessError("a broker that lanes share keeps its settings")
+        self._answer("bounce")
+
+    def kill(self) -> None:
+        """Have it killed and started again, for all lanes."""
+        self._answer("bounce")
+
+    def pause(self) -> None:
+        """HarnessError: lanes do not freeze it."""
+        raise HarnessError("a broker that lanes share is not frozen")
+
+    def resume(self) -> None:
+        """HarnessError, as for :meth:`pause`."""
+        self.pause()
+
+    def is_alive(self) -> bool:
+        """Whether its process answers."""
+        return self._answer("is_alive").is_alive
+
+    def stop(self) -> None:
+        """Do nothing: the engine stops it."""
+
+    def log_tail(self, *, lines: int = 50) -> str:  # noqa: ARG002 - as brokers have it
+        """Nothing: the engine has its log."""
+        return ""
+
+    def _answer(self, what: Literal["agent", "is_alive", "bounce"]) -> Answer:
+        answer = self._ask(what)
+        if answer.failure is not None:
+            raise HarnessError(answer.failure)
+        return answer

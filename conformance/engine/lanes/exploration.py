@@ -1,0 +1,102 @@
+"""Runs the machines of a group in lanes, for as long as they have time and the broker serves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from conformance.engine.findings import MINIMISE_SHARE, Findings
+from conformance.engine.found import Found
+from conformance.engine.lanes.lanes import Lanes, Taken
+from conformance.engine.lanes.protocol import RoundEnded, RunRound
+from conformance.engine.lanes.turns import Turns
+from conformance.engine.machines import Machine
+from conformance.engine.rounds import ExampleEnded
+from conformance.harness_error import HarnessError
+
+
+class SideBySide:
+    """One group of machines of a run, and what they found."""
+
+    def __init__(
+        self,
+        group: Sequence[Machine],
+        findings: Findings,
+        open_lanes: Callable[[], Lanes],
+        *,
+        until: float | None,
+        deadline: float | None,
+        has_to_end: Callable[[], bool],
+        is_serving: Callable[[], bool],
+        is_served_after: Callable[[HarnessError], bool],
+        give_up: Callable[[Machine, HarnessError], None],
+    ) -> None:
+        """``until``: when their time is up, and ``deadline``, when that of the run is; None: one round of each.
+
+        ``is_serving``: whether the broker does; ``is_served_after`` starts it again if need be. ``give_up`` is called
+        for a machine in whose rounds the suite failed too often.
+        """
+        self.found: dict[str, list[Found]] = {machine.title: [] for machine in group}
+        self._machines = {machine.name: machine for machine in group}
+        self._turns = Turns(group, until)
+        self._findings = findings
+        self._open_lanes = open_lanes
+        self._deadline = deadline
+        self._has_to_end = has_to_end
+        self._is_serving = is_serving
+        self._is_served_after = is_served_after
+        self._give_up = give_up
+
+    def explore(self) -> None:
+        """Run rounds until the time is up; with a defect on, until a violation comes back."""
+        while self._turns.machines and not self._is_over():
+            lost = self._run()
+            if lost is not None and not self._is_served_after(lost):
+                return
+            for found in self.found.values():
+                self._findings.replay_new(found)
+
+    def _run(self) -> HarnessError | None:
+        """Run rounds in lanes until it is over, or the suite has failed because the broker does not serve.
+
+        Then all lanes fail; that counts as one failure, of the machine that failed first.
+        """
+        lost: list[HarnessError] = []
+        try:
+            with self._open_lanes() as lanes:
+                lanes.run(self._turns.next_round, lambda: bool(lost) or self._is_over(), partial(self._take, lost))
+        except HarnessError as harness_error:
+            for machine in self._turns.machines:
+                self._give_up(machine, harness_error)
+            self._turns.end()
+            return harness_error
+        return lost[0] if lost else None
+
+    def _is_over(self) -> bool:
+        until = self._turns.until
+        is_late = until is not None and time.monotonic() >= until
+        return is_late or self._has_to_end() or any(map(self._findings.must_stop, self.found.values()))
+
+    def _take(self, lost: list[HarnessError], one: RunRound, taken: Taken) -> None:
+        machine = self._machines[one.machine.name]
+        if isinstance(taken, ExampleEnded):
+            self._take_example(machine, taken)
+            return
+        is_given_up = self._turns.ended(one, RoundEnded(is_short=taken.is_short) if lost else taken)
+        if taken.failure is None or lost:
+            return
+        failure = HarnessError(taken.failure)
+        if not self._is_serving():
+            lost.append(failure)
+        if is_given_up:
+            self._give_up(machine, failure)
+
+    def _take_example(self, machine: Machine, ended: ExampleEnded) -> None:
+        """Once something is found, time is kept for making its history short."""
+        found = self.found[machine.title]
+        found_before = len(found)
+        self._findings.ended(machine, ended, found)
+        if len(found) > found_before and self._deadline is not None and self._turns.until is not None:
+            kept_s = MINIMISE_SHARE * (self._deadline - time.monotonic())
+            self._turns.until = min(self._turns.until, self._deadline - kept_s)

@@ -1,0 +1,62 @@
+"""The broker that lanes share, in the hands of the engine, which does to it what the lanes come to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from conformance.brokers.interface import AgentAddress
+from conformance.engine.lanes.protocol import Begin, Bounce
+from conformance.faults.failpoints import install_all
+from conformance.lockstep.world import World
+from conformance.tenancy.footprint import Footprint
+from model.operations import Kill
+
+
+class WorldHost:
+    """The broker of the engine's own world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._agent: AgentAddress | None = None
+
+    def begin(
+        self, *, footprint: Footprint, report: Path, seed: int, known: frozenset[str], deadline: float | None
+    ) -> Begin:
+        """What lanes are told, but for their numbers."""
+        broker = self._world.broker
+        return Begin(
+            lane=0,
+            name=broker.name,
+            version=broker.version,
+            addresses=broker.addresses,
+            configuration=dict(broker.configuration),
+            capabilities=broker.capabilities,
+            service=self._world.service,
+            footprint=footprint,
+            report=str(report),
+            seed=seed,
+            known=known,
+            deadline=deadline,
+        )
+
+    def load_agent(self) -> AgentAddress:
+        """Have an agent with all failpoints in the broker's process: lanes do not put them there at the same time."""
+        if self._agent is None:
+            agent = self._world.broker.load_agent()
+            install_all(agent)
+            self._agent = agent
+        return self._agent
+
+    def is_alive(self) -> bool:
+        """Whether the broker's process answers."""
+        return self._world.broker.is_alive()
+
+    def bounce(self, bounce: Bounce) -> None:
+        """Kill or restart the broker, and wait until it is back."""
+        self._agent = None
+        if isinstance(bounce, Kill):
+            self._world.broker.kill()
+            self._world.broker.start()
+        else:
+            self._world.broker.restart()
+        self._world.broker_came_back()

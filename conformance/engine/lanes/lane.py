@@ -1,0 +1,173 @@
+"""A lane: a process that runs rounds of machines for the engine, on namespaces and connections of its own.
+
+Its choices follow from the seed of each round alone. When they come to something that is done to the broker itself, the
+lane waits for the others (:mod:`conformance.engine.lanes.rendezvous`), and does first what these had asked for: that is
+a step of its history as well.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from conformance.brokers.interface import Broker
+from conformance.engine.catalogue import Description
+from conformance.engine.example import crashed
+from conformance.engine.lanes.broker import SharedBroker
+from conformance.engine.lanes.protocol import (
+    Answer,
+    Ask,
+    Begin,
+    Begins,
+    Do,
+    Go,
+    Order,
+    Ready,
+    RoundEnded,
+    RunRound,
+    Stop,
+    Wants,
+)
+from conformance.engine.machines import Machine
+from conformance.engine.rounds import Rounds
+from conformance.harness_error import HarnessError
+from conformance.lockstep.performer import Performer
+from conformance.lockstep.real import RealPerformer
+from conformance.lockstep.world import World
+from conformance.tenancy.place import LanePlace
+from conformance.workers.line import Line
+from conformance.workers.protocol import GaveUp
+from model.operations import AnyOperation, Kill, Restart
+
+T = TypeVar("T", Go, Do, Answer)
+
+
+def open_world(begin: Begin, broker: Broker) -> World:
+    """The world of a lane: namespaces of its own in the run's tenant."""
+    return World(broker, place=LanePlace(broker, begin.footprint, lane=begin.lane), service=begin.service)
+
+
+class Lane:
+    """One lane, on its end of the line."""
+
+    def __init__(
+        self,
+        line: Line[Order],
+        *,
+        world: Callable[[Begin, Broker], World] = open_world,
+        performer: Callable[[World], Performer] = RealPerformer,
+    ) -> None:
+        self._line = line
+        self._open = world
+        self._performer = performer
+        self._is_stopped = False
+        self._is_bouncing = False
+
+    def run(self) -> None:
+        """Do what the engine orders, until it is gone."""
+        begin = self._line.receive()
+        if begin is None:
+            return
+        assert isinstance(begin, Begin)
+        try:
+            rounds = Rounds(
+                self._open(begin, SharedBroker(begin, self._ask)),
+                Path(begin.report) / f"journal-lane-{begin.lane}.jsonl",
+                seed=begin.seed,
+                known=begin.known,
+                deadline=begin.deadline,
+                performer=self._performer,
+            )
+        except HarnessError as harness_error:
+            self._line.send(GaveUp(str(harness_error)))
+            return
+        self._line.send(Ready())
+        while (order := self._line.receive()) is not None:
+            if isinstance(order, RunRound):
+                self._line.send(self._round(rounds, order))
+        rounds.world.close()
+
+    def _round(self, rounds: Rounds, order: RunRound) -> RoundEnded:
+        self._is_stopped = False
+        self._is_bouncing = order.is_bouncing
+        rounds.begin()
+        try:
+            rounds.run(
+                machine_of(order.machine, order.factory),
+                order.number,
+                until=order.until,
+                is_over=self._must_stop,
+                on_end=self._line.send,
+                may_begin=self._may_begin,
+                with_others=self._with_others,
+            )
+        except Exception as crash:  # noqa: BLE001 - whatever a machine raises, the lane can go on
+            return RoundEnded(failure=str(crashed(order.machine.name, crash)))
+        failure = None if rounds.failure is None else str(rounds.failure)
+        return RoundEnded(failure=failure, is_short=rounds.is_short)
+
+    def _must_stop(self) -> bool:
+        """Whether the engine has stopped the round, which it may do at any time."""
+        while not self._is_stopped and self._line.has_message:
+            order = self._line.receive()
+            assert order is None or isinstance(order, Stop)
+            self._is_stopped = True
+        return self._is_stopped
+
+    def _may_begin(self) -> bool:
+        if not self._is_bouncing:
+            return True
+        self._line.send(Begins())
+        return self._await(Go) is not None
+
+    def _with_others(self, operation: AnyOperation) -> Iterator[AnyOperation]:
+        """What is done to the broker for other lanes, and then the operation; that only if there is still time."""
+        if not self._is_bouncing or not isinstance(operation, Kill | Restart):
+            yield operation
+            return
+        while True:
+            self._line.send(Wants(operation))
+            agreed = self._await(Do)
+            if agreed is None:
+                return
+            if agreed.bounce == operation:
+                yield operation
+                return
+            yield agreed.bounce
+
+    def _ask(self, what: Literal["agent", "is_alive", "bounce"]) -> Answer:
+        self._line.send(Ask(what))
+        answer = self._await(Answer)
+        while answer is None:  # it was stopped meanwhile; what the broker does next has to be known all the same
+            answer = self._await(Answer)
+        return answer
+
+    def _await(self, kind: type[T]) -> T | None:
+        """The engine's answer of this kind; None if it stops the round instead."""
+        order = self._line.receive()
+        if order is None:
+            raise SystemExit  # the engine is gone
+        if isinstance(order, Stop):
+            self._is_stopped = True
+            return None
+        assert isinstance(order, kind), f"{order} is no {kind.__name__}"
+        return order
+
+
+def machine_of(description: Description, factory: str) -> Machine:
+    """The machine with this description whose class is written ``module:name``."""
+    said = {field.name: getattr(description, field.name) for field in fields(Description)}
+    return Machine(factory=pkgutil.resolve_name(factory), **said)
+
+
+def factory_of(machine: Machine) -> str | None:
+    """How the class of a machine is written, for another process; None if another process would not find it there."""
+    made_by = machine.factory
+    name = f"{getattr(made_by, '__module__', '')}:{getattr(made_by, '__qualname__', '')}"
+    try:
+        return name if pkgutil.resolve_name(name) is made_by else None
+    except (ValueError, ImportError, AttributeError):
+        return None

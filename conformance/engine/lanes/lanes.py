@@ -1,0 +1,234 @@
+"""The engine's side of lanes: starts them, hands out rounds, answers what they ask, and replaces those that die.
+
+It judges nothing and knows no budget: which round comes next, and when it is over, it asks of its caller.
+"""
+
+from __future__ import annotations
+
+import selectors
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Protocol, Self, assert_never
+
+import msgspec
+
+from conformance.brokers.interface import AgentAddress
+from conformance.engine.lanes.protocol import (
+    Answer,
+    Ask,
+    Begin,
+    Begins,
+    Bounce,
+    Do,
+    Go,
+    Ready,
+    Report,
+    RoundEnded,
+    RunRound,
+    Stop,
+    Wants,
+    read_report,
+)
+from conformance.engine.lanes.rendezvous import Rendezvous
+from conformance.engine.rounds import ExampleEnded
+from conformance.harness_error import HarnessError
+from conformance.workers.protocol import Crashed, GaveUp
+from conformance.workers.starter import Starter, Worker
+
+MODULE: Final = "conformance.engine.lanes"
+STOP_TIMEOUT_S: Final = 90.0
+"""How long lanes may take to end their rounds once they are stopped: an operation may be waiting for a broker."""
+LOOK_EVERY_S: Final = 0.1
+"""How often the caller is asked whether it is over."""
+
+
+class Host(Protocol):
+    """Who owns the broker that the lanes share."""
+
+    def load_agent(self) -> AgentAddress:
+        """Have an agent with all failpoints in its process."""
+
+    def is_alive(self) -> bool:
+        """Whether its process answers."""
+
+    def bounce(self, bounce: Bounce) -> None:
+        """Kill or restart it, and wait until it is back."""
+
+
+@dataclass(slots=True)
+class LaneProcess:
+    """A lane as the engine sees it; ``round``: what it is doing."""
+
+    number: int
+    worker: Worker[Report]
+    is_ready: bool = False
+    round: RunRound | None = None
+
+
+Taken = ExampleEnded | RoundEnded
+
+
+class Lanes:
+    """So many lanes, from when they are entered until they are left."""
+
+    def __init__(
+        self,
+        count: int,
+        begin: Begin,
+        host: Host,
+        *,
+        modules: Sequence[str],
+        numbers: Iterator[int],
+    ) -> None:
+        """``begin``: what each is told, but for its number, the next of these; ``modules``: those of the machines."""
+        self._count = count
+        self._begin = begin
+        self._host = host
+        self._starter = Starter(MODULE, read_report, arguments=modules)
+        self._numbers = numbers
+        self._lanes: dict[int, LaneProcess] = {}
+        self._rendezvous = Rendezvous()
+        self._why_none = "no lane has started"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._starter.close()
+
+    def run(
+        self,
+        next_round: Callable[[], RunRound | None],
+        is_over: Callable[[], bool],
+        take: Callable[[RunRound, Taken], None],
+    ) -> None:
+        """Run rounds side by side until it is over, or there is none left, and all lanes are done.
+
+        ``take`` is given each example that ends, and each round. HarnessError if no lane can be started, or if one does
+        not stop.
+        """
+        stopped_at: float | None = None
+        while True:
+            if stopped_at is None and is_over():
+                stopped_at = time.monotonic()
+                for lane in self._at_work():
+                    lane.worker.send(Stop())
+            elif stopped_at is None:
+                self._start_missing()
+                self._hand_out(next_round)
+            if not self._at_work():
+                break
+            if stopped_at is not None and time.monotonic() > stopped_at + STOP_TIMEOUT_S:
+                busy = ", ".join(f"{lane.number} ({lane.round.machine.name})" for lane in self._at_work() if lane.round)
+                raise HarnessError(f"lanes do not stop within {STOP_TIMEOUT_S:g} s: {busy}")
+            for lane in self._heard():
+                self._listen(lane, take)
+            self._bounce()
+            if stopped_at is None:
+                self._release()
+        if not self._lanes:
+            raise HarnessError(self._why_none)
+
+    def _start_missing(self) -> None:
+        while len(self._lanes) < self._count and not self._rendezvous.is_imminent:
+            number = next(self._numbers)
+            begin = msgspec.structs.replace(self._begin, lane=number)
+            self._lanes[number] = LaneProcess(number, self._starter.run(begin))
+            self._rendezvous.enters(number)
+
+    def _at_work(self) -> list[LaneProcess]:
+        return [lane for lane in self._lanes.values() if lane.round is not None or not lane.is_ready]
+
+    def _hand_out(self, next_round: Callable[[], RunRound | None]) -> None:
+        for lane in self._lanes.values():
+            if lane.is_ready and lane.round is None:
+                lane.round = next_round()
+                if lane.round is not None:
+                    lane.worker.send(lane.round)
+
+    def _heard(self) -> list[LaneProcess]:
+        """The lanes that have reported something, after waiting a moment for one."""
+        with selectors.DefaultSelector() as selector:
+            for lane in self._lanes.values():
+                selector.register(lane.worker, selectors.EVENT_READ, lane)
+            return [key.data for key, _ in selector.select(LOOK_EVERY_S)]
+
+    def _listen(self, lane: LaneProcess, take: Callable[[RunRound, Taken], None]) -> None:
+        while lane.number in self._lanes and lane.worker.has_reported:
+            try:
+                report = lane.worker.receive(None)
+            except HarnessError as harness_error:
+                self._died(lane, str(harness_error), take)
+                return
+            match report:
+                case None:
+                    self._died(lane, f"lane {lane.number} of the suite ended by itself", take)
+                case GaveUp(why):
+                    self._died(lane, why, take)
+                case Ready():
+                    lane.is_ready = True
+                    self._rendezvous.leaves(lane.number)
+                case Begins():
+                    self._rendezvous.begins(lane.number)
+                case Wants(bounce):
+                    self._rendezvous.wants(lane.number, bounce)
+                case Ask():
+                    self._answer(lane, report)
+                case ExampleEnded() | RoundEnded():
+                    assert lane.round is not None
+                    ended, lane.round = lane.round, None if isinstance(report, RoundEnded) else lane.round
+                    self._rendezvous.leaves(lane.number)
+                    take(ended, report)
+                case Crashed():
+                    raise AssertionError("a worker raises it")
+                case _:
+                    assert_never(report)
+
+    def _died(self, lane: LaneProcess, why: str, take: Callable[[RunRound, Taken], None]) -> None:
+        """Put another one in the place of a lane that is gone; one that never was ready is not replaced."""
+        self._why_none = why
+        self._rendezvous.leaves(lane.number)
+        del self._lanes[lane.number]
+        if not lane.is_ready:
+            self._count -= 1
+        if lane.round is not None:
+            take(lane.round, RoundEnded(failure=why))
+
+    def _answer(self, lane: LaneProcess, ask: Ask) -> None:
+        if ask.what == "bounce":
+            if not self._rendezvous.arrives(lane.number):
+                lane.worker.send(Answer(failure="a lane may not do this to the broker without the others"))
+            return
+        try:
+            if ask.what == "agent":
+                lane.worker.send(Answer(agent=self._host.load_agent()))
+            else:
+                lane.worker.send(Answer(is_alive=self._host.is_alive()))
+        except HarnessError as harness_error:
+            lane.worker.send(Answer(failure=str(harness_error)))
+
+    def _bounce(self) -> None:
+        """Kill or restart the broker, once all lanes that take part are ready."""
+        due = self._rendezvous.due()
+        if due is None:
+            return
+        bounce, numbers = due
+        answer = Answer()
+        try:
+            self._host.bounce(bounce)
+        except HarnessError as harness_error:
+            answer = Answer(failure=str(harness_error))
+        for number in numbers:
+            self._lanes[number].worker.send(answer)
+
+    def _release(self) -> None:
+        """Let the lanes go on that wait for others, where these have come."""
+        for number in self._rendezvous.may_begin():
+            self._lanes[number].worker.send(Go())
+        agreed = self._rendezvous.agree()
+        if agreed is not None:
+            bounce, numbers = agreed
+            for number in numbers:
+                self._lanes[number].worker.send(Do(bounce))

@@ -1,0 +1,134 @@
+"""Whose turn it is in the lanes: machines that can run side by side, and the rounds of each.
+
+Machines get rounds by their shares of the budget, measured by the time that their rounds took. Which rounds there are
+depends on time; what is chosen in a round does not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from conformance.brokers.interface import Capability
+from conformance.engine.catalogue import Description
+from conformance.engine.lanes.lane import factory_of
+from conformance.engine.lanes.protocol import RoundEnded, RunRound
+from conformance.engine.machines import Machine
+
+FIRST_ROUND_S: Final = 5.0
+"""How long a round of a machine is taken to last before one has ended."""
+FAILURES: Final = 2
+"""After so many rounds in which the suite failed, a machine is not run any more."""
+
+
+def groups(machines: Sequence[Machine]) -> list[tuple[Machine, ...]]:
+    """The machines that can share a broker: those that leave its process alone, and those that kill or restart it.
+
+    A machine that changes the settings of the broker, or needs another deployment, is in no group.
+    """
+    able = [
+        machine
+        for machine in machines
+        if not machine.on_shipped
+        and Capability.CLUSTERS not in machine.needs
+        and machine.affects != "settings"
+        and factory_of(machine) is not None
+    ]
+    grouped = (tuple(machine for machine in able if machine.affects == affects) for affects in ("topics", "broker"))
+    return [group for group in grouped if group]
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A machine of a group. ``spent_s``: how long its rounds took, in all lanes; ``begun``: those that are running."""
+
+    machine: Machine
+    number: int = 0
+    ended: int = 0
+    spent_s: float = 0.0
+    failures: int = 0
+    is_through: bool = False
+
+    @property
+    def begun(self) -> int:
+        return self.number - self.ended
+
+    @property
+    def weighed(self) -> float:
+        """The seconds that it had, or has begun, for each unit of its share."""
+        expected_s = self.spent_s / self.ended if self.ended else FIRST_ROUND_S
+        return (self.spent_s + self.begun * expected_s) / self.machine.share
+
+
+class Turns:
+    """The rounds of a group of machines; without an end, one of each machine."""
+
+    def __init__(
+        self, machines: Sequence[Machine], until: float | None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """``until``: when the last operation must be done, by the clock."""
+        self.until = until
+        self._turns = {machine.name: _Turn(machine) for machine in machines}
+        self._began: dict[tuple[str, int], float] = {}
+        self._clock = clock
+
+    @property
+    def machines(self) -> list[Machine]:
+        """Those that rounds are still handed out for."""
+        return [turn.machine for turn in self._turns.values() if not turn.is_through]
+
+    def end(self) -> None:
+        """Hand out no round any more."""
+        for turn in self._turns.values():
+            turn.is_through = True
+
+    def next_round(self) -> RunRound | None:
+        """The round that begins now; None if there is none."""
+        able = [turn for turn in self._turns.values() if not turn.is_through]
+        if not able:
+            return None
+        turn = min(able, key=lambda one: one.weighed)
+        machine, number = turn.machine, turn.number
+        turn.number += 1
+        turn.is_through = self.until is None
+        self._began[machine.name, number] = self._clock()
+        factory = factory_of(machine)
+        assert factory is not None
+        return RunRound(
+            machine=described(machine),
+            factory=factory,
+            number=number,
+            until=self.until,
+            is_bouncing=machine.affects == "broker",
+        )
+
+    def ended(self, one: RunRound, how: RoundEnded) -> bool:
+        """A round has ended; whether its machine is given up, because the suite failed in it for the last time.
+
+        A machine in whose round there was no time left for an operation gets no other.
+        """
+        turn = self._turns[one.machine.name]
+        turn.ended += 1
+        turn.spent_s += self._clock() - self._began.pop((one.machine.name, one.number))
+        turn.is_through = turn.is_through or how.is_short
+        if how.failure is None:
+            return False
+        turn.failures += 1
+        turn.is_through = turn.failures >= FAILURES
+        return turn.failures == FAILURES
+
+
+def described(machine: Machine) -> Description:
+    """What the catalogue says of a machine, without its class."""
+    return Description(
+        name=machine.name,
+        summary=machine.summary,
+        decides=machine.decides,
+        needs=machine.needs,
+        share=machine.share,
+        steps=machine.steps,
+        examples=machine.examples,
+        affects=machine.affects,
+    )

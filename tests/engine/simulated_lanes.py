@@ -1,0 +1,142 @@
+"""The process that lanes are forked from, for tests without a broker: each example has a simulated one.
+
+What is done to the broker is done to a counter in the folder of the report. A performer that finds it bounced more
+often than its own history says raises an error: another lane's kill would have hit its topics.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
+from conformance.brokers.interface import Broker
+from conformance.engine.lanes.lane import Lane
+from conformance.engine.lanes.protocol import Begin, read_order
+from conformance.harness_error import HarnessError
+from conformance.lockstep.performer import Performed
+from conformance.lockstep.world import World
+from conformance.workers.zygote import serve
+from model.events import LogRead
+from model.operations import AnyOperation, CreateTopic, Kill, OpenProducer, ReadLog, Restart, Send
+from model.vocabulary import Entry, Message
+from stateful.lockstep_machine import LockstepMachine
+from tests.lockstep.simulated.world import SimulatedPerformer
+
+LOSSY = "lossy"
+"""The topic whose log loses its entries."""
+UNABLE = "unable"
+"""The topic that the suite has a harness error with."""
+
+
+def bounces(report: Path) -> int:
+    """How often the broker was bounced."""
+    counter = report / "bounces"
+    return counter.stat().st_size if counter.exists() else 0
+
+
+def bounce(report: Path) -> None:
+    """Bounce it."""
+    with (report / "bounces").open("ab") as counter:
+        counter.write(b".")
+
+
+class NothingMissing:
+    """The capabilities of a broker that lacks none."""
+
+    def undecidable(self) -> dict[str, str]:
+        return {}
+
+    def why_not(self, _: AnyOperation) -> str | None:
+        return None
+
+
+def open_world(begin: Begin, broker: Broker) -> World:
+    world = SimpleNamespace(broker=broker, report=Path(begin.report), capabilities=NothingMissing(), close=lambda: None)
+    return cast(World, world)
+
+
+class SharingPerformer(SimulatedPerformer):
+    """Simulates a broker, and has that of the lanes bounced as well."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(random.Random(1))
+        self._world = world
+        self._report: Path = world.report  # type: ignore[attr-defined]
+        self._seen = bounces(self._report)
+
+    def perform(self, operation: AnyOperation) -> Performed:
+        if isinstance(operation, Kill | Restart):
+            self._world.broker.kill() if isinstance(operation, Kill) else self._world.broker.restart()
+            self._world.broker.start()
+            self._seen += 1
+        if operation.topic == UNABLE:
+            raise HarnessError("the disk is full")
+        done = super().perform(operation)
+        if bounces(self._report) != self._seen:
+            raise HarnessError(f"the broker was bounced {bounces(self._report) - self._seen} times unseen")
+        if isinstance(operation, ReadLog) and operation.topic == LOSSY:
+            return Performed(LogRead(()), done.late)
+        return done
+
+
+class Sending(LockstepMachine):
+    """Sends a message on one topic."""
+
+    topic = "t0"
+
+    @rule()
+    def send(self) -> None:
+        self.do(CreateTopic(self.topic))
+        self.do(OpenProducer("s1", self.topic, "p0"))
+        self.do(Send("s1", (Entry((Message(1, "b1"),)),)))
+
+
+class Losing(Sending):
+    """Sends a message that is lost."""
+
+    topic = LOSSY
+
+
+class Failing(Sending):
+    """Does what the suite is not able to do."""
+
+    topic = UNABLE
+
+
+class Dying(LockstepMachine):
+    """Ends its process."""
+
+    @rule()
+    def end(self) -> None:
+        os._exit(1)
+
+
+class Bouncing(LockstepMachine):
+    """Kills and restarts the broker between sends."""
+
+    @rule(kills=st.booleans(), often=st.integers(0, 3))
+    def bounce(self, kills: bool, often: int) -> None:
+        self.do(CreateTopic("t0"))
+        for number in range(often):
+            self.do(OpenProducer("s1", "t0", "p0"))
+            self.do(Send("s1", (Entry((Message(number + 1, "b1"),)),)))
+            self.do(Kill() if kills else Restart())
+
+
+class Endless(LockstepMachine):
+    """Creates topics for as long as it may."""
+
+    @rule()
+    def create(self) -> None:
+        self.do(CreateTopic("t0"))
+
+
+if __name__ == "__main__":
+    serve(int(sys.argv[1]), lambda line: Lane(line, world=open_world, performer=SharingPerformer).run(), read_order)

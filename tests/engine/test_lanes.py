@@ -1,0 +1,240 @@
+"""Lanes: examples side by side on one simulated broker, with the choices that each would have alone."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from hypothesis.stateful import RuleBasedStateMachine
+
+from conformance import events
+from conformance.brokers.interface import Addresses, Capability
+from conformance.engine import rounds
+from conformance.engine.example import RunningExample
+from conformance.engine.lanes import lanes
+from conformance.engine.machines import Machine
+from conformance.engine.plan import Plan
+from conformance.engine.run import Run
+from conformance.history.document import Violation
+from conformance.history.journal import ExampleBegins, read_journal
+from conformance.lockstep.world import World
+from conformance.tenancy.footprint import Footprint
+from conformance.tenancy.run_name import RunName
+from model.operations import AnyOperation, Kill, Restart
+from stateful import test_cursors, test_deduplication, test_key_shared
+from tests.engine.simulated_lanes import (
+    Bouncing,
+    Dying,
+    Endless,
+    Failing,
+    Losing,
+    NothingMissing,
+    Sending,
+    SharingPerformer,
+    bounce,
+    bounces,
+)
+from tests.polling import eventually
+
+SHARED = [
+    replace(machine, examples=4)
+    for machine in (*test_deduplication.MACHINES, *test_cursors.MACHINES, *test_key_shared.MACHINES)
+    if machine.name in {"deduplication", "deduplication-network", "acknowledgment", "keys"}
+]
+
+
+def machine(
+    name: str, kind: Callable[[RunningExample], RuleBasedStateMachine], *decides: str, **said: object
+) -> Machine:
+    described = Machine(name=name, decides=decides, factory=kind, steps=1, examples=3)
+    return replace(described, **said)  # type: ignore[arg-type]
+
+
+SENDING = machine("sending", Sending, "DEDUP-02")
+LOSING = machine("losing", Losing, "DEDUP-03")
+BOUNCING = [machine(f"bouncing-{number}", Bouncing, affects="broker", examples=5) for number in range(3)]
+
+
+@dataclass
+class Ran:
+    """A run in lanes: what it told, found, and performed."""
+
+    report: Path
+    found: dict[str, list[Violation]]
+
+    @property
+    def told(self) -> list[events.AnyEvent]:
+        return [events.decode(line) for line in (self.report / "events.jsonl").read_bytes().splitlines()]
+
+    @property
+    def harness_errors(self) -> list[str]:
+        return [one.sentence for one in self.told if isinstance(one, events.HarnessErrorHappened)]
+
+    @property
+    def journals(self) -> list[Path]:
+        return sorted(self.report.glob("journal-lane-*.jsonl"))
+
+    def operations(self, machine: str) -> list[list[AnyOperation]]:
+        """What was performed in each example of a machine."""
+        performed: defaultdict[tuple[Path, int], list[AnyOperation]] = defaultdict(list)
+        for journal in self.journals:
+            number, is_wanted = 0, False
+            for line in read_journal(journal):
+                if isinstance(line, ExampleBegins):
+                    number, is_wanted = line.number, line.machine == machine
+                elif is_wanted:
+                    performed[journal, number].append(line.step.operation)
+        return list(performed.values())
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Ran]:
+    """Runs machines on a simulated broker in so many lanes; the engine's own replays have one, too."""
+    monkeypatch.setattr(lanes, "MODULE", "tests.engine.simulated_lanes")
+    monkeypatch.setattr(rounds, "RealPerformer", SharingPerformer)
+
+    def run(machines: Sequence[Machine], count: int, *, interrupted_in: Collection[str] = ()) -> Ran:
+        """``interrupted_in``: the run is interrupted once all of these machines perform something."""
+        report = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+        report.mkdir()
+        began = time.monotonic()
+        broker = SimpleNamespace(
+            name="simulated",
+            version="4.0.8",
+            addresses=Addresses(service_url="pulsar://localhost:1", admin_url="http://localhost:2"),
+            configuration={},
+            capabilities=frozenset(Capability),
+            kill=lambda: bounce(report),
+            restart=lambda: bounce(report),
+            start=lambda: None,
+            log_tail=lambda: "",
+        )
+        world = SimpleNamespace(
+            broker=broker,
+            service=broker.addresses.service,
+            report=report,
+            clients={},
+            settings={},
+            capabilities=NothingMissing(),
+            broker_came_back=lambda: None,
+            is_serving=lambda: True,
+        )
+        plan = Plan(
+            broker="",
+            seed=1,
+            rules=frozenset(),
+            report=report,
+            footprint=Footprint(name=RunName.new(at_most_s=60)),
+            lanes=count,
+        )
+        one = Run(plan, cast(World, world), events.Teller(report / "events.jsonl", began=began), began=began)
+        one.expect(machines)
+        ran = Ran(report, {})
+        if interrupted_in:
+            threading.Thread(target=interrupt, args=(one, ran, interrupted_in), daemon=True).start()
+        for machine in machines:
+            ran.found[machine.name] = one.explore(machine)
+        return ran
+
+    return run
+
+
+def interrupt(run: Run, ran: Ran, machines: Collection[str]) -> None:
+    eventually(lambda: all(map(ran.operations, machines)))
+    run.interrupt()
+
+
+def test_a_seed_repeats_the_choices_of_a_machine_whatever_other_lanes_do(ran: Callable[..., Ran]) -> None:
+    together = ran(SHARED, 4)
+    assert together.harness_errors == []
+    assert len(together.journals) == 4
+    for one in (SHARED[0], SHARED[-1]):
+        alone = ran([one], 2).operations(one.name)
+        assert len(alone) >= 4
+        assert together.operations(one.name) == alone
+
+
+def test_a_kill_is_a_step_of_every_history_that_it_hits(ran: Callable[..., Ran]) -> None:
+    """The performer fails where the broker was bounced, and its history does not say so."""
+    together = ran(BOUNCING, 3)
+    assert together.harness_errors == []
+    histories = [operations for one in BOUNCING for operations in together.operations(one.name)]
+    steps = sum(isinstance(one, Kill | Restart) for operations in histories for one in operations)
+    assert 0 < bounces(together.report) < steps, "one bounce is a step of several histories"
+
+
+def test_kills_of_other_lanes_change_no_other_choice(ran: Callable[..., Ran]) -> None:
+    together = ran(BOUNCING, 3)
+    for one in BOUNCING:
+        alone, shared = ran([one], 2).operations(one.name), together.operations(one.name)
+        assert [without_bounces(operations) for operations in shared] == [
+            without_bounces(operations) for operations in alone
+        ]
+        for own, with_others in zip(alone, shared, strict=True):
+            rest = iter(with_others)
+            assert all(operation in rest for operation in own), "its own kills and restarts are all there, in order"
+
+
+def without_bounces(operations: Sequence[AnyOperation]) -> list[AnyOperation]:
+    return [operation for operation in operations if not isinstance(operation, Kill | Restart)]
+
+
+def test_a_violation_is_blamed_on_the_rule_and_machine_that_show_it(ran: Callable[..., Ran]) -> None:
+    run = ran([SENDING, LOSING, *SHARED], 3)
+    assert {name for name, found in run.found.items() if found} == {"losing"}
+    (violation,) = run.found["losing"]
+    (told,) = [one for one in run.told if isinstance(one, events.ViolationFound)]
+    assert (told.machine, told.violation) == ("losing", violation)
+    (shortened,) = [one for one in run.told if isinstance(one, events.ViolationMinimised)]
+    assert shortened.tries == shortened.came_back > 0
+    assert shortened.broke_in == 3
+    assert run.harness_errors == []
+
+
+def test_what_lanes_exercise_is_told_of_the_run(ran: Callable[..., Ran]) -> None:
+    run = ran([SENDING], 2)
+    told = [one for one in run.told if isinstance(one, events.ExampleFinished)]
+    assert [one.machine for one in told] == ["sending"] * 3
+    assert all(one.operations >= 3 for one in told)
+
+
+def test_a_machine_that_the_suite_fails_in_twice_is_reported_and_the_others_go_on(ran: Callable[..., Ran]) -> None:
+    run = ran([machine("failing", Failing, "DEDUP-04"), SENDING], 2)
+    (told,) = run.harness_errors
+    assert told == "failing failed twice: the disk is full. It leaves undecided: DEDUP-04."
+    assert len(run.operations("sending")) == 3
+
+
+def test_a_lane_that_dies_is_replaced(ran: Callable[..., Ran]) -> None:
+    run = ran([machine("dying", Dying), SENDING], 2)
+    (told,) = run.harness_errors
+    assert told.startswith("dying failed twice: lane ")
+    assert "ended by itself" in told
+    assert len(run.operations("sending")) == 3
+
+
+def test_an_interrupt_ends_all_lanes(ran: Callable[..., Ran], tmp_path: Path) -> None:
+    endless = machine("endless", Endless, steps=1_000_000, examples=2)
+    other = replace(endless, name="endless-too")
+    with pytest.raises(KeyboardInterrupt):
+        ran([endless, other], 2, interrupted_in={"endless", "endless-too"})
+    (report,) = tmp_path.iterdir()
+    assert Ran(report, {}).harness_errors == []
+
+
+def test_a_machine_of_another_module_is_run_alone(ran: Callable[..., Ran]) -> None:
+    """Another process does not find it."""
+
+    class Local(Sending):
+        pass
+
+    run = ran([machine("local", Local)], 2)
+    assert run.journals == []
+    assert [one.machine for one in run.told if isinstance(one, events.ExampleFinished)] == ["local"] * 3

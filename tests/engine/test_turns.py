@@ -1,0 +1,117 @@
+"""Machines in lanes get rounds by their shares, each with numbers of its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from conformance.brokers.interface import Capability
+from conformance.engine.lanes.protocol import RoundEnded, RunRound, read_order
+from conformance.engine.lanes.turns import FAILURES, Turns, groups
+from conformance.engine.machines import Machine, on_shipped_settings
+from stateful import (
+    test_chunking,
+    test_cursors,
+    test_deduplication,
+    test_effectively_once,
+    test_key_shared,
+    test_mixed,
+    test_replication,
+    test_service,
+)
+from tests.engine.simulated_lanes import Sending
+
+ALL = (
+    *test_chunking.MACHINES,
+    *test_cursors.MACHINES,
+    *test_deduplication.MACHINES,
+    *test_effectively_once.MACHINES,
+    *test_key_shared.MACHINES,
+    *test_mixed.MACHINES,
+    *test_replication.MACHINES,
+    *test_service.MACHINES,
+)
+
+
+class Time:
+    """A clock that is set."""
+
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def machine(name: str, share: float = 1.0) -> Machine:
+    return Machine(name=name, decides=(), factory=Sending, share=share)
+
+
+def test_rounds_are_handed_out_by_share_of_the_time_that_they_take() -> None:
+    time = Time()
+    turns = Turns([machine("large", share=3.0), machine("small")], until=1000.0, clock=time)
+    spent_s: Counter[str] = Counter()
+    for _ in range(200):
+        one = turns.next_round()
+        assert one is not None
+        took_s = 10.0 if one.machine.name == "large" else 1.0
+        time.now_s += took_s
+        spent_s[one.machine.name] += round(took_s)
+        turns.ended(one, RoundEnded())
+    assert spent_s["large"] / spent_s["small"] == pytest.approx(3.0, rel=0.15)
+
+
+def test_several_lanes_begin_with_different_machines_and_rounds() -> None:
+    turns = Turns([machine("a"), machine("b")], until=1000.0, clock=Time())
+    begun = [turns.next_round() for _ in range(4)]
+    assert [(one.machine.name, one.number) for one in begun if one] == [("a", 0), ("b", 0), ("a", 1), ("b", 1)]
+
+
+def test_without_a_budget_each_machine_has_one_round() -> None:
+    turns = Turns([machine("a"), machine("b")], until=None)
+    assert [one.machine.name for one in iter(turns.next_round, None)] == ["a", "b"]
+
+
+def test_a_machine_is_given_up_once_and_for_all_when_the_suite_failed_twice() -> None:
+    turns = Turns([machine("a")], until=None)
+    for failures in range(1, FAILURES + 1):
+        one = turns.next_round()
+        assert one is not None
+        assert turns.ended(one, RoundEnded(failure="no port")) == (failures == FAILURES)
+    assert turns.next_round() is None
+
+
+def test_a_machine_without_time_for_its_next_operation_has_no_other_round() -> None:
+    turns = Turns([machine("a"), machine("b")], until=10.0, clock=Time())
+    one = turns.next_round()
+    assert one is not None
+    turns.ended(one, RoundEnded(is_short=True))
+    assert {next_one.machine.name for _ in range(3) if (next_one := turns.next_round())} == {"b"}
+
+
+def test_machines_that_leave_the_broker_alone_are_one_group_and_those_that_bounce_it_another() -> None:
+    calm, bouncing = groups(ALL)
+    assert not any(machine.needs & {Capability.KILL, Capability.RESTART} for machine in calm)
+    assert {machine.name for machine in bouncing} == {
+        "acknowledgment-kills",
+        "chunks-kills",
+        "deduplication-kills",
+        "effectively-once-kills",
+        "keys-kills",
+        "mixed",
+    }
+    alone = {machine.name for machine in ALL} - {machine.name for machine in (*calm, *bouncing)}
+    assert alone == {"clusters", "clusters-idle", "clusters-kills", "deduplication-settings", "keys-switched"}
+
+
+def test_a_machine_on_other_settings_is_in_no_group() -> None:
+    assert groups([on_shipped_settings(machine("a"))]) == []
+
+
+def test_a_round_survives_the_way_to_its_lane() -> None:
+    (calm,) = groups([replace(test_deduplication.MACHINES[0], affects="topics")])
+    one = Turns(calm, until=12.5).next_round()
+    assert isinstance(one, RunRound)
+    assert read_order(msgspec.json.encode(one)) == one
