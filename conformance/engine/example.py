@@ -20,9 +20,22 @@ from model.example import Example
 from model.operations import AnyOperation
 
 
-def alone(operation: AnyOperation) -> Iterator[AnyOperation]:
-    """What to perform for an operation where no other example shares the broker: the operation."""
-    yield operation
+class OutOfTime(Exception):
+    """There is no time left for an operation."""
+
+
+WithOthers = Callable[[AnyOperation | None], Iterator[AnyOperation]]
+"""What to perform for the next operation, or for the end of the choices, where examples share the broker.
+
+That is also what was done to the broker for the others, and it may hold back an operation until the next one is known.
+It raises :class:`OutOfTime`.
+"""
+
+
+def alone(operation: AnyOperation | None) -> Iterator[AnyOperation]:
+    """What to perform where no other example shares the broker: the operation."""
+    if operation is not None:
+        yield operation
 
 
 class RunningExample:
@@ -37,16 +50,13 @@ class RunningExample:
         has_time_for: Callable[[AnyOperation], bool] = lambda _: True,
         has_time_to_finish: Callable[[], bool] = lambda: True,
         can_be_done: Callable[[AnyOperation], bool] = lambda _: True,
-        with_others: Callable[[AnyOperation], Iterator[AnyOperation]] = alone,
+        with_others: WithOthers = alone,
     ) -> None:
         """``has_time_for`` says of an operation that takes long whether it can still be done in time.
 
         If it cannot, the example is cut short: nothing else is performed, and it is finished; unless there is no
         ``has_time_to_finish`` it either. ``can_be_done`` says of an operation whether release, client and deployment
         have what it needs; otherwise it is left out of the example.
-
-        ``with_others``: what to perform for an operation where examples share the broker: before it, what was done to
-        the broker for the others; nothing more once there is no time left for it.
         """
         self.lockstep = lockstep
         self.violation: Violation | None = None
@@ -70,16 +80,13 @@ class RunningExample:
         self.is_short = self.is_short or not self._has_time_for(operation)
         if self.is_short:
             return
-        performed: AnyOperation | None = None
-        for performed in self._with_others(operation):
-            if not self._guarded(partial(self.lockstep.do, performed)):
-                return
-        self.is_short = performed is not operation
+        self._perform(operation)
 
     def end(self) -> None:
         """Settle and read back what there is, if there is time, then close the sessions."""
         if not self._over and self.lockstep.steps and self._has_time_to_finish():
-            self._guarded(self.lockstep.finish)
+            if self._perform(None):
+                self._guarded(self.lockstep.finish)
         self._over = True
         try:
             self.lockstep.performer.close()
@@ -88,6 +95,14 @@ class RunningExample:
         except Exception as crash:  # noqa: BLE001 - as in _guarded
             self.harness_error = self.harness_error or crashed("the end of an example", crash)
         self._on_end(self)
+
+    def _perform(self, operation: AnyOperation | None) -> bool:
+        """Perform an operation, or what was held back up to the end; whether the example goes on."""
+        try:
+            return all(self._guarded(partial(self.lockstep.do, one)) for one in self._with_others(operation))
+        except OutOfTime:
+            self.is_short = True
+            return True
 
     def _guarded(self, act: Callable[[], object]) -> bool:
         """Do something, and say whether the example goes on."""

@@ -6,13 +6,13 @@ The engine runs them on its own world, and each lane on its. What is done about 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from conformance.engine.durations import Durations
-from conformance.engine.example import RunningExample, alone
+from conformance.engine.example import RunningExample, WithOthers, alone
 from conformance.engine.machines import Machine
 from conformance.engine.minimise import Attempt
 from conformance.engine.performing import derived_seed, perform, run_round, weight
@@ -105,13 +105,12 @@ class Rounds:
         is_over: Callable[[], bool],
         on_end: Callable[[ExampleEnded], None],
         may_begin: Callable[[], bool] = lambda: True,
-        with_others: Callable[[AnyOperation], Iterator[AnyOperation]] = alone,
+        with_others: WithOthers = alone,
     ) -> None:
         """One round of Hypothesis: ``machine.examples`` examples from a seed that follows from the run's.
 
         ``until``: when the last operation must be done; ``is_over``: whether the round is to end before that;
-        ``may_begin`` is asked before each example, and ``on_end`` called after it. ``with_others``: as
-        :class:`RunningExample` has it.
+        ``may_begin`` is asked before each example, and ``on_end`` called after it.
         """
 
         def is_time_up() -> bool:

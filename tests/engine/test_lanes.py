@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections import defaultdict
@@ -19,6 +20,8 @@ from conformance.brokers.interface import Addresses, Capability
 from conformance.engine import rounds
 from conformance.engine.example import RunningExample
 from conformance.engine.lanes import lanes
+from conformance.engine.lanes.lane import Lane
+from conformance.engine.lanes.protocol import Do, Wants, read_order, read_report
 from conformance.engine.machines import Machine
 from conformance.engine.plan import Plan
 from conformance.engine.run import Run
@@ -27,7 +30,9 @@ from conformance.history.journal import ExampleBegins, read_journal
 from conformance.lockstep.world import World
 from conformance.tenancy.footprint import Footprint
 from conformance.tenancy.run_name import RunName
-from model.operations import AnyOperation, Kill, Restart
+from conformance.workers.line import Line
+from model.operations import AnyOperation, Kill, Restart, Send
+from model.vocabulary import Entry, Message
 from stateful import test_cursors, test_deduplication, test_key_shared
 from tests.engine.simulated_lanes import (
     Bouncing,
@@ -238,3 +243,20 @@ def test_a_machine_of_another_module_is_run_alone(ran: Callable[..., Ran]) -> No
     run = ran([machine("local", Local)], 2)
     assert run.journals == []
     assert [one.machine for one in run.told if isinstance(one, events.ExampleFinished)] == ["local"] * 3
+
+
+def test_a_message_is_in_flight_when_the_broker_is_killed_after_a_send_that_nobody_awaits() -> None:
+    """Were it sent before all lanes have come to the kill, it would be stored by then."""
+    mine, its = socket.socketpair()
+    lane, engine = Lane(Line(its, read_order)), Line(mine, read_report)
+    lane.is_bouncing = True
+    sent = Send("s1", (Entry((Message(1, "b1"),)),), wait=False)
+    assert list(lane.with_others(sent)) == []
+    engine.send(Do(Restart()))
+    engine.send(Do(Kill()))
+    assert list(lane.with_others(Kill())) == [Restart(), sent, Kill()]
+    assert [engine.receive(), engine.receive()] == [Wants(Kill()), Wants(Kill())]
+    assert list(lane.with_others(sent)) == []
+    assert list(lane.with_others(None)) == [sent], "at the end it is sent as well"
+    lane.is_bouncing = False
+    assert list(lane.with_others(sent)) == [sent]

@@ -15,13 +15,14 @@ from typing import Literal, TypeVar
 
 from conformance.brokers.interface import Broker
 from conformance.engine.catalogue import Description
-from conformance.engine.example import crashed
+from conformance.engine.example import OutOfTime, crashed
 from conformance.engine.lanes.broker import SharedBroker
 from conformance.engine.lanes.protocol import (
     Answer,
     Ask,
     Begin,
     Begins,
+    Bounce,
     Do,
     Go,
     Order,
@@ -40,7 +41,7 @@ from conformance.lockstep.world import World
 from conformance.tenancy.place import LanePlace
 from conformance.workers.line import Line
 from conformance.workers.protocol import GaveUp
-from model.operations import AnyOperation, Kill, Restart
+from model.operations import AnyOperation, Kill, Restart, Send
 
 T = TypeVar("T", Go, Do, Answer)
 
@@ -64,7 +65,9 @@ class Lane:
         self._open = world
         self._performer = performer
         self._is_stopped = False
-        self._is_bouncing = False
+        self.is_bouncing = False
+        """Whether examples of the round kill or restart the broker."""
+        self._held: list[AnyOperation] = []
 
     def run(self) -> None:
         """Do what the engine orders, until it is gone."""
@@ -92,7 +95,7 @@ class Lane:
 
     def _round(self, rounds: Rounds, order: RunRound) -> RoundEnded:
         self._is_stopped = False
-        self._is_bouncing = order.is_bouncing
+        self.is_bouncing = order.is_bouncing
         rounds.begin()
         try:
             rounds.run(
@@ -102,7 +105,7 @@ class Lane:
                 is_over=self._must_stop,
                 on_end=self._line.send,
                 may_begin=self._may_begin,
-                with_others=self._with_others,
+                with_others=self.with_others,
             )
         except Exception as crash:  # noqa: BLE001 - whatever a machine raises, the lane can go on
             return RoundEnded(failure=str(crashed(order.machine.name, crash)))
@@ -118,23 +121,36 @@ class Lane:
         return self._is_stopped
 
     def _may_begin(self) -> bool:
-        if not self._is_bouncing:
+        self._held = []
+        if not self.is_bouncing:
             return True
         self._line.send(Begins())
         return self._await(Go) is not None
 
-    def _with_others(self, operation: AnyOperation) -> Iterator[AnyOperation]:
-        """What is done to the broker for other lanes, and then the operation; that only if there is still time."""
-        if not self._is_bouncing or not isinstance(operation, Kill | Restart):
-            yield operation
+    def with_others(self, operation: AnyOperation | None) -> Iterator[AnyOperation]:
+        """What to perform for the next operation: before a kill or restart, what is done to the broker for other lanes.
+
+        A send that nobody waits for is held back until the next operation is known. If the broker is killed then, the
+        message is in flight; it would be stored long before all lanes have come to the kill.
+        """
+        if self.is_bouncing and isinstance(operation, Send) and not operation.wait:
+            self._held.append(operation)
             return
+        if self.is_bouncing and isinstance(operation, Kill | Restart):
+            yield from self._of_others(operation)
+        held, self._held = self._held, []
+        yield from held
+        if operation is not None:
+            yield operation
+
+    def _of_others(self, own: Bounce) -> Iterator[AnyOperation]:
+        """What is done to the broker until all lanes agree on what this one is about to do."""
         while True:
-            self._line.send(Wants(operation))
+            self._line.send(Wants(own))
             agreed = self._await(Do)
             if agreed is None:
-                return
-            if agreed.bounce == operation:
-                yield operation
+                raise OutOfTime
+            if agreed.bounce == own:
                 return
             yield agreed.bounce
 
