@@ -84,9 +84,8 @@ class RunningExample:
 
     def end(self) -> None:
         """Settle and read back what there is, if there is time, then close the sessions."""
-        if not self._over and self.lockstep.steps and self._has_time_to_finish():
-            if self._perform(None):
-                self._guarded(self.lockstep.finish)
+        if not self._over and self.lockstep.steps and self._has_time_to_finish() and self._perform(None):
+            self._guarded(self.lockstep.finish)
         self._over = True
         try:
             self.lockstep.performer.close()
