@@ -16,7 +16,7 @@ class SharedBroker:
     So its process is back when :meth:`kill` returns, and :meth:`start` has nothing left to do.
     """
 
-    def __init__(self, begin: Begin, ask: Callable[[Literal["agent", "is_alive", "bounce"]], Answer]) -> None:
+    def __init__(self, begin: Begin, ask: Callable[[Literal["agents", "is_alive", "bounce"]], Answer]) -> None:
         """``ask``: how the engine is asked."""
         self._begin = begin
         self._ask = ask
@@ -26,11 +26,9 @@ class SharedBroker:
         self.configuration: Final[Mapping[str, str]] = begin.configuration
         self.capabilities: Final[frozenset[Capability]] = begin.capabilities
 
-    def load_agent(self) -> AgentAddress:
-        """See to it that the broker's process has an agent inside, with the rules of all failpoints."""
-        agent = self._answer("agent").agent
-        assert agent is not None
-        return agent
+    def load_agents(self) -> tuple[AgentAddress, ...]:
+        """See to it that its processes have an agent inside, with the rules of all failpoints."""
+        return self._answer("agents").agents
 
     def start(self) -> None:
         """Do nothing: it runs."""
@@ -64,7 +62,7 @@ class SharedBroker:
         """Nothing: the engine has its log."""
         return ""
 
-    def _answer(self, what: Literal["agent", "is_alive", "bounce"]) -> Answer:
+    def _answer(self, what: Literal["agents", "is_alive", "bounce"]) -> Answer:
         answer = self._ask(what)
         if answer.failure is not None:
             raise HarnessError(answer.failure)

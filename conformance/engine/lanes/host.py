@@ -17,7 +17,7 @@ class WorldHost:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._agent: AgentAddress | None = None
+        self._agents: tuple[AgentAddress, ...] = ()
 
     def begin(
         self, *, footprint: Footprint, report: Path, seed: int, known: frozenset[str], deadline: float | None
@@ -39,13 +39,14 @@ class WorldHost:
             deadline=deadline,
         )
 
-    def load_agent(self) -> AgentAddress:
-        """Have an agent with all failpoints in the broker's process: lanes do not put them there at the same time."""
-        if self._agent is None:
-            agent = self._world.broker.load_agent()
-            install_all(agent)
-            self._agent = agent
-        return self._agent
+    def load_agents(self) -> tuple[AgentAddress, ...]:
+        """Have an agent with all failpoints in the broker's processes: lanes do not put them there at the same time."""
+        if not self._agents:
+            agents = self._world.broker.load_agents()
+            for agent in agents:
+                install_all(agent)
+            self._agents = agents
+        return self._agents
 
     def is_alive(self) -> bool:
         """Whether the broker's process answers."""
@@ -53,7 +54,7 @@ class WorldHost:
 
     def bounce(self, bounce: Bounce) -> None:
         """Kill or restart the broker, and wait until it is back."""
-        self._agent = None
+        self._agents = ()
         if isinstance(bounce, Kill):
             self._world.broker.kill()
             self._world.broker.start()

@@ -154,7 +154,7 @@ class Lane:
                 return
             yield agreed.bounce
 
-    def _ask(self, what: Literal["agent", "is_alive", "bounce"]) -> Answer:
+    def _ask(self, what: Literal["agents", "is_alive", "bounce"]) -> Answer:
         self._line.send(Ask(what))
         answer = self._await(Answer)
         while answer is None:  # it was stopped meanwhile; what the broker does next has to be known all the same

@@ -47,8 +47,8 @@ LOOK_EVERY_S: Final = 0.1
 class Host(Protocol):
     """Who owns the broker that the lanes share."""
 
-    def load_agent(self) -> AgentAddress:
-        """Have an agent with all failpoints in its process."""
+    def load_agents(self) -> tuple[AgentAddress, ...]:
+        """Have an agent with all failpoints in each of its processes."""
 
     def is_alive(self) -> bool:
         """Whether its process answers."""
@@ -202,8 +202,8 @@ class Lanes:
                 lane.worker.send(Answer(failure="a lane may not do this to the broker without the others"))
             return
         try:
-            if ask.what == "agent":
-                lane.worker.send(Answer(agent=self._host.load_agent()))
+            if ask.what == "agents":
+                lane.worker.send(Answer(agents=self._host.load_agents()))
             else:
                 lane.worker.send(Answer(is_alive=self._host.is_alive()))
         except HarnessError as harness_error:

@@ -80,7 +80,7 @@ class Answer(Message, frozen=True, kw_only=True):
     """The answer to :class:`Ask`; ``failure``: why there is none."""
 
     is_alive: bool = True
-    agent: AgentAddress | None = None
+    agents: tuple[AgentAddress, ...] = ()
     failure: str | None = None
 
 
@@ -110,7 +110,7 @@ class Ask(Message, frozen=True):
     ``bounce``: what was last agreed on is done now; the answer comes once the broker is back.
     """
 
-    what: Literal["agent", "is_alive", "bounce"]
+    what: Literal["agents", "is_alive", "bounce"]
 
 
 class RoundEnded(Message, frozen=True, kw_only=True):

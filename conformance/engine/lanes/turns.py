@@ -19,6 +19,8 @@ from conformance.engine.machines import Machine
 
 FIRST_ROUND_S: Final = 5.0
 """How long a round of a machine is taken to last before one has ended."""
+OF_OTHER_DEPLOYMENTS: Final = frozenset({Capability.CLUSTERS, Capability.TAKEOVER, Capability.BOOKIES})
+"""What is done to several processes of a deployment, and not by lanes."""
 FAILURES: Final = 2
 """After so many rounds in which the suite failed, a machine is not run any more."""
 
@@ -26,13 +28,13 @@ FAILURES: Final = 2
 def groups(machines: Sequence[Machine]) -> list[tuple[Machine, ...]]:
     """The machines that can share a broker: those that leave its process alone, and those that kill or restart it.
 
-    A machine that changes the settings of the broker, or needs another deployment, is in no group.
+    A machine that changes the settings of the broker, or needs a larger deployment, is in no group.
     """
     able = [
         machine
         for machine in machines
         if not machine.on_shipped
-        and Capability.CLUSTERS not in machine.needs
+        and not machine.needs & OF_OTHER_DEPLOYMENTS
         and machine.affects != "settings"
         and factory_of(machine) is not None
     ]
