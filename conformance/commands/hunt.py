@@ -75,6 +75,7 @@ def _run(asked: Asked, defect: Defect, folder: Path, engine: Engine, err: Consol
         known=known_of(asked.known, release_of(asked.broker)),
         defect=defect.name,
         settings=defect.settings,
+        size=defect.size,
         stop_at_first=True,
         shortening_s=SHORTENING_S,
     )

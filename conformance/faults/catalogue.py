@@ -3,7 +3,8 @@
 Those of the broker are read from the files in ``rules``, a folder for each document, those of the wire are in ``wire``.
 A file holds one of them: a header of comment lines (``# key: value``), then Byteman rules, whose names all begin with
 ``failpoint NAME`` or ``defect NAME``. A defect in code that brokers run with certain settings only names each of these
-(``# setting: NAME=VALUE``). Nothing is switched on here.
+(``# setting: NAME=VALUE``), and one that needs several brokers or bookies how many (``# brokers: 2``). Nothing is
+switched on here.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from conformance.brokers.size import Size
 from conformance.faults.byteman import rule_names
 from conformance.faults.defect import Defect
 from conformance.faults.wire import WIRE_DEFECTS
@@ -91,7 +93,14 @@ def parse(file_name: str, text: str) -> Failpoint | BrokerDefect:
     if not header.keys() >= {"breaks", "summary"}:
         raise ValueError(f"{file_name}: its header needs 'breaks', the rule that it breaks, and 'summary'")
     settings = tuple(_read_setting(file_name, value) for key, value in told if key == "setting")
-    return BrokerDefect(name=name, breaks=header["breaks"], summary=header["summary"], text=text, settings=settings)
+    return BrokerDefect(
+        name=name,
+        breaks=header["breaks"],
+        summary=header["summary"],
+        text=text,
+        settings=settings,
+        size=Size(brokers=int(header.get("brokers", "1")), bookies=int(header.get("bookies", "1"))),
+    )
 
 
 def _read_header(text: str) -> Iterable[tuple[str, str]]:

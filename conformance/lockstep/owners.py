@@ -37,8 +37,11 @@ from model.operations import (
 
 TAKEOVER_TIMEOUT_S: Final = 30.0
 """How long it may take until another broker owns a topic whose owner is gone."""
-RETURN_TIMEOUT_S: Final = 60.0
-"""How long a broker that goes on may take to notice that it has lost its session, and to have another."""
+RETURN_TIMEOUT_S: Final = 30.0
+"""How long a broker that goes on may take to notice that it has lost its session, and to have another: 1 to 3 s were
+seen."""
+STAYS_S: Final = 1.0
+"""How long it must be registered in one session: one that takes its next session for lost as well is gone by then."""
 _PAUSE_S: Final = 0.02
 
 T = TypeVar("T")
@@ -131,10 +134,11 @@ class Owners:
         def are_elsewhere() -> bool:
             return all(others[0].process.probe.owner(real) in urls for real in lost.values())
 
-        if not wait_until(are_elsewhere, TAKEOVER_TIMEOUT_S, pause_s=_PAUSE_S):
-            self._world.assert_carried()
-            raise LateToReturn(f"no other broker takes over {', '.join(lost)} within {TAKEOVER_TIMEOUT_S:g} s")
         self._world.forget_reader()
+        if not wait_until(are_elsewhere, TAKEOVER_TIMEOUT_S, pause_s=_PAUSE_S):
+            for broker in (owner, *others):
+                self._start_again(broker)
+            raise LateToReturn(f"no other broker takes over {', '.join(lost)} within {TAKEOVER_TIMEOUT_S:g} s")
 
     def _others(self, owner: DeploymentBroker) -> list[DeploymentBroker]:
         assert self._deployment is not None
@@ -184,10 +188,11 @@ class Owners:
             broker.resume()
         answers = tuple(self._last_answers())
         self._let_go()
-        for broker in self._frozen:
-            self._await_return(broker)
+        came_back = [self._came_back(broker) for broker in self._frozen]
         self._frozen.clear()
         self._world.look_elsewhere()
+        if not all(came_back):
+            raise LateToReturn(f"a broker that lost its session is not registered again within {RETURN_TIMEOUT_S:g} s")
         return Thawed(answers)
 
     def _last_answers(self) -> Iterator[FormerAnswer]:
@@ -196,17 +201,26 @@ class Owners:
             for entry, answer in live.last_answers(deadline):
                 yield FormerAnswer(session, entry, answer)
 
-    def _await_return(self, broker: DeploymentBroker) -> None:
-        """Wait until a broker that goes on takes part again; a release may end it, which lost its session."""
+    def _came_back(self, broker: DeploymentBroker) -> bool:
+        """Wait until a broker that goes on takes part again, and whether it does by itself; it is started again if not.
+
+        A release may end it, as it has lost its session, or have it reconnect.
+        """
+        registered = _Steady(lambda: broker.process.session())
 
         def is_back() -> bool:
-            return not broker.process.is_running or (broker.process.is_registered and broker.is_alive())
+            return not broker.process.is_running or (registered.is_steady() and broker.is_alive())
 
-        if not wait_until(is_back, RETURN_TIMEOUT_S, pause_s=_PAUSE_S):
-            raise LateToReturn(f"a broker that lost its session does not register again in {RETURN_TIMEOUT_S:g} s")
-        if not broker.process.is_running:
-            broker.start()
-            self._world.broker_came_back(broker)
+        came_back = wait_until(is_back, RETURN_TIMEOUT_S, pause_s=_PAUSE_S)
+        if not came_back or not broker.process.is_running:
+            self._start_again(broker)
+        return came_back
+
+    def _start_again(self, broker: DeploymentBroker) -> None:
+        if broker.process.is_running:
+            broker.kill()
+        broker.start()
+        self._world.broker_came_back(broker)
 
     def close(self) -> None:
         """Let all brokers and bookies go on, and end what is connected to frozen ones."""
@@ -214,7 +228,7 @@ class Owners:
         self._let_go()
         for broker in self._frozen:
             broker.resume()
-            self._await_return(broker)
+            self._came_back(broker)
         if self._frozen:
             self._frozen.clear()
             self._world.look_elsewhere()
@@ -226,6 +240,22 @@ class Owners:
             member.crash()
         self._sessions.clear()
         self._members.clear()
+
+
+class _Steady:
+    """A value that is asked for again and again; whether it is there, and has been the same for long enough."""
+
+    def __init__(self, ask: Callable[[], int | None]) -> None:
+        self._ask = ask
+        self._last: int | None = None
+        self._since = Deadline.after(STAYS_S)
+
+    def is_steady(self) -> bool:
+        """Whether it has been, up to now."""
+        value = self._ask()
+        if value is None or value != self._last:
+            self._last, self._since = value, Deadline.after(STAYS_S)
+        return value is not None and self._since.passed
 
 
 def _acknowledge(member: WireMember, nth: tuple[int, ...]) -> None:

@@ -20,6 +20,7 @@ from tests.faults.effects import EFFECTS, Experiment, Observation, seen
 from tests.faults.key_shared_effects import KEY_EFFECTS
 from tests.faults.replication_effects import REPLICATION_EFFECTS
 from tests.faults.service_effects import SERVICE_EFFECTS
+from tests.faults.test_deployment_defects import HISTORIES
 
 
 def broker_defect(name: str) -> BrokerDefect:
@@ -75,7 +76,7 @@ def nothing_left_on(broker: Broker) -> Iterator[None]:
 
 
 def test_every_defect_has_an_experiment() -> None:
-    assert sorted([*ALL_EFFECTS, *REPLICATION_EFFECTS]) == [defect.name for defect in broker_defects()]
+    assert sorted([*ALL_EFFECTS, *REPLICATION_EFFECTS, *HISTORIES]) == [defect.name for defect in broker_defects()]
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,11 @@ class RegisteredMember(Member):
     @property
     def is_registered(self) -> bool:
         """Whether it is registered."""
-        return self.registration in self.zookeeper.store.registrations()
+        return self.session() is not None
+
+    def session(self) -> int | None:
+        """The session in which it is registered; None if it is not."""
+        return self.zookeeper.store.registrations().get(self.registration)
 
     def end_session(self) -> bool:
         """Have its session in ZooKeeper expire now, with all that it has registered; whether it had one."""

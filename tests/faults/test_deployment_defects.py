@@ -1,0 +1,103 @@
+"""Defects that need several brokers or bookies: each breaks its rule in a short history, and only while it is on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+
+import pytest
+
+from conformance.brokers.deployment import Deployment
+from conformance.brokers.select import parse_broker
+from conformance.brokers.settings import MACHINES
+from conformance.brokers.size import Size
+from conformance.faults.catalogue import BrokerDefect, find
+from conformance.faults.defects import switched, was_reached
+from conformance.lockstep.lockstep import Lockstep, RuleBroken
+from conformance.lockstep.real import RealPerformer
+from conformance.lockstep.world import World
+from conformance.tenancy.place import Place
+from model.example import Example
+from model.operations import (
+    AnyOperation,
+    CreateTopic,
+    FreezeOwner,
+    LoseBookie,
+    OpenProducer,
+    RestoreBookies,
+    Send,
+    SendToFrozen,
+    TakeOver,
+    ThawOwners,
+)
+from model.vocabulary import Entry, Message
+
+
+def entries(*numbers: int) -> tuple[Entry, ...]:
+    return tuple(Entry((Message(number, f"b{number}"),)) for number in numbers)
+
+
+BEFORE = (CreateTopic("t0", persistence="every-ack", quorum="2/2/2"), OpenProducer("s", "t0", "p"))
+TAKEN_OVER = (*BEFORE, Send("s", entries(1, 2, 3)), TakeOver("t0", "unload"))
+THAWED = (
+    *BEFORE,
+    Send("s", entries(1, 2)),
+    FreezeOwner("t0"),
+    SendToFrozen("s", entries(3, 4)),
+    ThawOwners(),
+    OpenProducer("s", "t0", "p"),
+    Send("s", entries(5)),
+)
+WITHOUT_BOOKIE = (
+    *BEFORE,
+    *(one for number in range(3) for one in (LoseBookie(number), Send("s", entries(1 + number)), RestoreBookies())),
+)
+
+HISTORIES: dict[str, Sequence[AnyOperation]] = {
+    "former-owner-confirms": THAWED,
+    "takeover-skips-last-entry": TAKEN_OVER,
+    "recovery-without-fencing": THAWED,
+    "ensemble-change-lost": WITHOUT_BOOKIE,
+}
+
+
+@pytest.fixture(scope="module")
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    text: str = request.config.getoption("--broker")
+    if text.startswith(("container:", "pulsar:", "standalone:")):
+        pytest.skip("--broker names no release")
+    settings = {name: setting.value for name, setting in MACHINES.items()}
+    deployment = parse_broker(text, settings=settings, size=Size(brokers=2, bookies=3))
+    assert isinstance(deployment, Deployment)
+    deployment.start()
+    made = World(deployment, place=Place(deployment))
+    yield made
+    made.close()
+    deployment.stop()
+
+
+def broken_by(world: World, operations: Sequence[AnyOperation]) -> str | None:
+    """The rule that a history breaks."""
+    lockstep = Lockstep(RealPerformer(world), Example())
+    try:
+        for operation in operations:
+            lockstep.do(operation)
+        lockstep.finish()
+    except RuleBroken as broken:
+        return broken.violation.rule
+    finally:
+        lockstep.performer.close()
+    return None
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_a_defect_of_a_larger_deployment_breaks_its_rule_only_while_it_is_on(world: World, name: str) -> None:
+    defect = find(name)
+    assert isinstance(defect, BrokerDefect)
+    agents = world.broker.load_agents()
+    with ExitStack() as on:
+        for agent in agents:
+            on.enter_context(switched(agent, defect))
+        assert broken_by(world, HISTORIES[name]) == defect.breaks
+        assert any(was_reached(agent, defect) for agent in agents)
+    assert broken_by(world, HISTORIES[name]) is None
