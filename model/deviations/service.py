@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from model.deviation import Deviation
 
+SESSION_RECREATED_IN_A_LOOP = "session-recreated-in-a-loop"
 STATS_OF_TERMINATED_TOPIC_FAIL = "stats-of-terminated-topic-fail"
 
 DEVIATIONS = (
+    Deviation(
+        name=SESSION_RECREATED_IN_A_LOOP,
+        rule="SERVE-02",
+        also=("ACK-06",),
+        statement="A broker that lost its session in ZooKeeper takes its next sessions for lost as well. It is never registered again, unloads nothing that others have taken over, and its full ledgers stay open.",
+        cause="When the session expires, the client creates another one, and requests that fail with the old one's SessionExpired make it discard that again. The metadata store is told SessionLost for each, and the last SessionReestablished does not follow. Then locks are not revalidated, and managed ledgers do not roll over, as the metadata service counts as unavailable.",
+        upstream=("apache/pulsar#23015",),
+        side="broker",
+        seldom=("==4.0.8",),
+        seen=("4.0.8",),
+        occurrence="About one in ten brokers that were frozen and thawed on a machine with a load of 25 on two cores.",
+        has_history=False,
+    ),
     Deviation(
         name=STATS_OF_TERMINATED_TOPIC_FAIL,
         rule="SERVE-01",

@@ -66,6 +66,7 @@ from model.operations import (
     StartSource,
     TakeOver,
     Terminate,
+    ThawOwners,
     Unload,
     UseProxy,
 )
@@ -135,6 +136,7 @@ def _unexpected(state: Example, operation: AnyOperation, observed: tuple[Unexpec
         cut=frozenset(name for name, session in state.sessions.items() if session.was_cut),
         reopened=reopened,
         is_disturbed=state.is_disturbed,
+        is_thawed=isinstance(operation, ThawOwners),
         known=state.known,
     )
     judged = service.unexpected(state.service, observed, reasons)

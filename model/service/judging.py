@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from model.deviations import requires
-from model.deviations.service import STATS_OF_TERMINATED_TOPIC_FAIL
+from model.deviations.service import SESSION_RECREATED_IN_A_LOOP, STATS_OF_TERMINATED_TOPIC_FAIL
 from model.judgement import Allowed, Broken
 from model.rules.catalogue import carries
 from model.service.unexpected import Closed, ErrorAnswer, Overdue, Silence, Unexpected
@@ -39,6 +39,8 @@ class Reasons:
     reopened: frozenset[str] = frozenset()
     """Topics that were terminated, and reloaded since."""
     is_disturbed: bool = False
+    is_thawed: bool = False
+    """Brokers that lost their sessions while they were frozen go on."""
     known: frozenset[str] = frozenset()
     """The deviations that are known."""
 
@@ -52,6 +54,8 @@ def judge(unexpected: Unexpected, reasons: Reasons) -> Allowed[None] | Broken:
             return _silence(unexpected, reasons)
         case Closed():
             return _closed(unexpected, reasons)
+        case Overdue("SERVE-02", what) if reasons.is_thawed:
+            return requires(SESSION_RECREATED_IN_A_LOOP, None, reasons.known, what)
         case Overdue(rule, what):
             return Broken(rule, what)
         case _:

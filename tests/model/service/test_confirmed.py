@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from model.deviations.service import SESSION_RECREATED_IN_A_LOOP
 from model.events import (
+    Abandoned,
     AnyOutcome,
     BookiesLeft,
     Created,
@@ -23,7 +25,7 @@ from model.events import (
     Unknown,
 )
 from model.example import Example, judge
-from model.judgement import Broken
+from model.judgement import Allowed, Broken
 from model.log import Position
 from model.operations import (
     AnyOperation,
@@ -38,6 +40,7 @@ from model.operations import (
     TakeOver,
     ThawOwners,
 )
+from model.service.unexpected import Overdue
 from model.vocabulary import Entry, Message, Quorum
 
 Step = tuple[AnyOperation, AnyOutcome] | tuple[AnyOperation, AnyOutcome, tuple[Late, ...]]
@@ -192,3 +195,17 @@ def test_writes_that_failed_without_enough_bookies_may_still_appear_when_these_a
     steps = (*without_bookie("3/3/2"), sent(2, Unknown("the connection ended")), back, opened(), sent(3, at(4, 0)))
     assert isinstance(judged := verdict(*steps, logged((3, 0, 1), (3, 1, 2), (4, 0, 3))), tuple), judged
     assert isinstance(judged := verdict(*steps, logged((3, 0, 1), (4, 0, 3))), tuple), judged
+
+
+def test_a_broker_that_does_not_come_back_from_a_lost_session_has_a_deviation_only_when_it_is_thawed() -> None:
+    late = (Overdue("SERVE-02", "a broker that lost its session is not registered again"),)
+    broken = judge(Example(), ThawOwners(), Abandoned("late"), unexpected=late)
+    assert isinstance(broken, Broken)
+    assert (broken.rule, broken.deviation) == ("SERVE-02", SESSION_RECREATED_IN_A_LOOP)
+    known = Example(known=frozenset({SESSION_RECREATED_IN_A_LOOP}))
+    allowed = judge(known, ThawOwners(), Abandoned("late"), unexpected=late)
+    assert isinstance(allowed, Allowed)
+    assert allowed.deviations == (SESSION_RECREATED_IN_A_LOOP,)
+    elsewhere = judge(known, TakeOver("t"), Abandoned("late"), unexpected=late)
+    assert isinstance(elsewhere, Broken)
+    assert elsewhere.deviation is None
