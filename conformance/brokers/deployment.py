@@ -57,7 +57,8 @@ class Deployment:
     """A ZooKeeper, bookies and brokers of an unpacked distribution.
 
     ``settings`` go on top of a base of :mod:`conformance.brokers.settings`, by their names in ``broker.conf`` and
-    ``bookkeeper.conf``. ``with_agent`` says whether brokers can be given Byteman, which defects and failpoints need.
+    ``bookkeeper.conf``. ``others`` are further releases: brokers are of each in turn, as in a rolling upgrade, and all
+    else is of ``release``. ``with_agent`` says whether brokers can be given Byteman, which defects and failpoints need.
     """
 
     def __init__(
@@ -69,11 +70,13 @@ class Deployment:
         base: Base = "quick",
         with_agent: bool = True,
         size: Size = SMALLEST,
+        others: Sequence[Release] = (),
     ) -> None:
         """Nothing is started yet."""
         self.name: Final = name or release.version
         self.size: Final = size
         self.release: Final = release
+        self.releases: Final = (release, *others)
         self.settings: Final = suite_settings(settings or {}, base)
         self.with_agent: Final = with_agent
         self.brokers: Final = tuple(DeploymentBroker(self, number) for number in range(size.brokers))
@@ -95,15 +98,16 @@ class Deployment:
         """Whether it has processes."""
         return self._members is not None
 
-    def prepare(self) -> Preparation:
-        """Make what is made once for a release, so that no run waits for it.
+    def prepare(self) -> Mapping[str, Preparation]:
+        """Make what is made once for a release, so that no run waits for it; by version.
 
         Raises:
             HarnessError: there is no Java, or the metadata of a cluster cannot be made.
         """
-        preparation = Preparation(self.release, find_java())
-        preparation.make()
-        return preparation
+        made = {release.version: Preparation(release, find_java()) for release in self.releases}
+        for preparation in made.values():
+            preparation.make()
+        return made
 
     @property
     def version(self) -> str:
@@ -277,14 +281,15 @@ class Deployment:
         return {**self.settings, **self.changed}
 
     def _start_zookeeper(self) -> None:
-        preparation = self.prepare()
+        made = self.prepare()
+        of_first = made[self.release.version]
         self.cluster = self.settings.get("clusterName") or _NAMES.take()
-        metadata = preparation.metadata(self.cluster)
+        metadata = of_first.metadata(self.cluster)
         self._members = Members(
-            self.release,
-            preparation.java,
+            self.releases,
+            of_first.java,
             name=self.name,
-            options=lambda kind: (*ATTACHABLE, *preparation.archive(kind)),
+            options=lambda release, kind: (*ATTACHABLE, *made[release.version].archive(kind)),
             size=self.size,
         )
         self._members.zookeeper.start(metadata)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from conformance.brokers.deployment import Deployment, deployment_of
@@ -19,6 +20,7 @@ from conformance.clients.security.transport import BINARY, WEB, addresses_of
 from conformance.harness_error import HarnessError
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:-[A-Za-z0-9.-]+)?")
+_SEVERAL_VERSIONS = re.compile(rf"{_VERSION.pattern}(?:,{_VERSION.pattern})+")
 _STANDALONE = "standalone:"
 _OFFICIAL_IMAGE = "apachepulsar/pulsar"
 _EXTERNAL = re.compile(r"(pulsar(?:\+ssl)?://\S+),(https?://\S+)")
@@ -73,6 +75,8 @@ def has_settings(text: str) -> Callable[[str], bool]:
 def _release(text: str) -> Release | None:
     """The distribution that a text names; None where it names something else."""
     text = text.removeprefix(_STANDALONE)
+    if _SEVERAL_VERSIONS.fullmatch(text):
+        return fetched_release(text.partition(",")[0])
     kind, _, folder = text.partition(":")
     if _VERSION.fullmatch(text):
         return fetched_release(text)
@@ -91,6 +95,7 @@ def parse_broker(
     """Return the broker that ``text`` names, not started yet.
 
     - ``4.0.8``: the release of that version from Maven Central, downloaded here on its first use;
+    - ``3.3.6,4.0.8``: a deployment with a broker of each, as in a rolling upgrade; all else is of the first;
     - ``dist:PATH``: a distribution of one's own, for instance the tarball of a build, packed or unpacked;
     - ``standalone:4.0.8``, ``standalone:dist:PATH``: the same as one all-in-one process;
     - ``container:TAG`` or ``container:IMAGE``: the official image with that tag, or any image;
@@ -116,7 +121,12 @@ def parse_broker(
     if (release := _release(text)) is not None:
         if text.startswith(_STANDALONE):
             return StandaloneBroker(release, name=text, settings=settings, base=base, with_agent=with_agent)
-        deployment = Deployment(release, name=text, settings=settings, base=base, with_agent=with_agent, size=size)
+        several = text.split(",") if _SEVERAL_VERSIONS.fullmatch(text) else []
+        others = [fetched_release(version) for version in several[1:]]
+        size = replace(size, brokers=max(size.brokers, 1 + len(others)))
+        deployment = Deployment(
+            release, name=text, settings=settings, base=base, with_agent=with_agent, size=size, others=others
+        )
         return deployment if size.brokers > 1 else deployment.brokers[0]
     match text.partition(":"):
         case "container", _, image if image:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from conformance.brokers.launching.ports import free_ports
@@ -21,29 +22,40 @@ _PORTS_OF_BROKER: Final = 4
 class Members:
     """One ZooKeeper, and so many bookies and brokers as a size says, on ports of their own; none is started yet.
 
-    ``name`` is the deployment's, for errors; ``options`` gives further options of Java for each kind of process.
+    ``name`` is the deployment's, for errors; ``options`` gives further options of Java for each kind of process of a
+    release. ``releases`` are those of the brokers, in turn; ZooKeeper and bookies are of the first one.
     """
 
     def __init__(
         self,
-        release: Release,
+        releases: Sequence[Release],
         java: Java,
         *,
         name: str,
-        options: Callable[[Kind], Sequence[str]],
+        options: Callable[[Release, Kind], Sequence[str]],
         size: Size = SMALLEST,
         deadline_s: float = 120.0,
     ) -> None:
         """Raises :class:`~conformance.harness_error.HarnessError` if there are no free ports."""
         ports = iter(free_ports(1 + size.bookies + _PORTS_OF_BROKER * size.brokers))
         self.run: Final = RunFolder()
-        site = Site(release=release, java=java, run=self.run, name=name, options=options, deadline_s=deadline_s)
+
+        def site_of(release: Release) -> Site:
+            of_release = partial(options, release)
+            return Site(release=release, java=java, run=self.run, name=name, options=of_release, deadline_s=deadline_s)
+
+        site = site_of(releases[0])
         zookeeper = self.zookeeper = ZooKeeperProcess(site, port=next(ports))
         self.bookies: Final = tuple(
             BookieProcess(site, 1 + number, port=next(ports), zookeeper=zookeeper) for number in range(size.bookies)
         )
         self.brokers: Final = tuple(
-            BrokerProcess(site, 1 + number, ports=_broker_ports(ports), zookeeper=zookeeper)
+            BrokerProcess(
+                site_of(releases[number % len(releases)]),
+                1 + number,
+                ports=_broker_ports(ports),
+                zookeeper=zookeeper,
+            )
             for number in range(size.brokers)
         )
 

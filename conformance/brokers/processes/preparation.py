@@ -159,10 +159,10 @@ class Preparation:
     @contextlib.contextmanager
     def _members(self, options: Callable[[Kind], Sequence[str]]) -> Iterator[Members]:
         members = Members(
-            self._release,
+            [self._release],
             self.java,
             name=self._release.version,
-            options=lambda kind: (*ATTACHABLE, *options(kind)),
+            options=lambda _, kind: (*ATTACHABLE, *options(kind)),
             deadline_s=_DEADLINE_S,
         )
         try:
