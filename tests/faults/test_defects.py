@@ -20,7 +20,7 @@ from tests.faults.effects import EFFECTS, Experiment, Observation, seen
 from tests.faults.key_shared_effects import KEY_EFFECTS
 from tests.faults.replication_effects import REPLICATION_EFFECTS
 from tests.faults.service_effects import SERVICE_EFFECTS
-from tests.faults.test_deployment_defects import HISTORIES
+from tests.lockstep.test_takeovers_on_a_real_broker import HISTORIES
 
 
 def broker_defect(name: str) -> BrokerDefect:
