@@ -252,7 +252,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
     Description(
         name="acknowledgment-kills",
         summary="Kills and restarts the broker: recent acks may be lost, messages never.",
-        decides=("ACK-08", "ACK-09", "ACK-10"),
+        decides=("ACK-08", "ACK-09", "ACK-10", "ACK-15", "ACK-16"),
         needs=frozenset({Capability.KILL, Capability.RESTART}),
         share=4.0,
         steps=2,
@@ -275,19 +275,20 @@ DESCRIPTIONS: tuple[Description, ...] = (
             "KEY-12",
             "KEY-13",
             "KEY-14",
+            "KEY-16",
         ),
         share=4.0,
     ),
     Description(
         name="keys-again",
         summary="Consumers fail with pending acks, topics are unloaded, administrators reset subscriptions.",
-        decides=("KEY-01", "KEY-02", "KEY-05", "KEY-06", "KEY-08", "KEY-09", "KEY-11", "KEY-14"),
+        decides=("KEY-01", "KEY-02", "KEY-05", "KEY-06", "KEY-08", "KEY-09", "KEY-11", "KEY-14", "KEY-16"),
         share=4.0,
     ),
     Description(
         name="keys-claimed",
         summary="Consumers claim hash ranges (sticky), with gaps and overlaps.",
-        decides=("KEY-01", "KEY-02", "KEY-06", "KEY-08", "KEY-09"),
+        decides=("KEY-01", "KEY-02", "KEY-06", "KEY-08", "KEY-09", "KEY-15"),
         share=2.0,
     ),
     Description(
@@ -301,7 +302,7 @@ DESCRIPTIONS: tuple[Description, ...] = (
     Description(
         name="keys-switched",
         summary="Switches a topic between draining hashes and the classic implementation.",
-        decides=("KEY-01", "KEY-02", "KEY-14"),
+        decides=("KEY-01", "KEY-02", "KEY-14", "KEY-16"),
         share=2.0,
         steps=8,
         examples=5,

@@ -93,6 +93,11 @@ class Whereabouts:
         """How many messages an entry holds; 0 for a single one, None where that is not known."""
         return self._batch_sizes.get((topic, position))
 
+    def has_key(self, topic: str, position: Position) -> bool:
+        """Whether an entry is known to have a key."""
+        found = self._keys.get((topic, position))
+        return found is not None and found.key is not None
+
     def hash_of(self, topic: str, position: Position, within: HashRange) -> int | None:
         """What Key_Shared subscriptions go by for an entry, of these hashes; None where that is not known."""
         key = self._keys.get((topic, position))

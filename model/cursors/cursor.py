@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from immutables import Map
 
 from model.cursors import diagnosis
-from model.cursors.acked import Acked, Word, acknowledge_all, acknowledge_up_to, overwritten
+from model.cursors.acked import Acked, Word, acknowledge_all, acknowledge_up_to, overwritten, with_entries
 from model.cursors.bits import Bits
 from model.cursors.log import Place, TopicLog
 from model.cursors.row import Row
@@ -21,6 +21,9 @@ from model.deviations import DEVIATIONS, preferred
 from model.deviations.cursors import (
     BATCH_INDEX_ACKS_NOT_RECOVERED,
     BATCH_INDEX_ACKS_OVERWRITTEN,
+    PARTIAL_ACKS_NOT_PERSISTED,
+    RESET_KEEPS_FORMER_RANGES,
+    SKIP_RATE_LIMITED,
     TERMINATED_LAST_LEDGER_NOT_SKIPPED,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
 )
@@ -74,10 +77,18 @@ class Ack:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What the state may have been from a time on."""
+    """What the state may have been from a time on.
+
+    ``is_confirmed``: it was persisted before that was confirmed, or waited for until it was. ``is_individual``: it came
+    of an individual ack. ``with_former``: what may have been persisted instead in releases that persist a reset with
+    the ranges of before.
+    """
 
     at: Interval
     states: frozenset[Acked]
+    is_confirmed: bool = False
+    is_individual: bool = False
+    with_former: frozenset[Acked] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +107,9 @@ class Cursor:
     how often since then its state was changed by other means than acknowledgments, which no limit holds for;
     ``opens_ms``: when that ledger was asked for, at the latest, and ``is_asked_for``: it surely was;
     ``lost_before``: what the state may have been besides when the topic was loaded; ``is_taken_back``: what was
-    acknowledged was seen not to be any more, and a consumer may have it still.
+    acknowledged was seen not to be any more, and a consumer may have it still. ``is_placed``: it was created, reset,
+    or moved by a seek, a skip or an expiry, and nothing was acknowledged since. ``stays_at``: where mark-delete stays
+    although more is acknowledged after it, because it was recovered like that.
     """
 
     possible: frozenset[Acked]
@@ -116,6 +129,8 @@ class Cursor:
     is_asked_for: bool = False
     lost_before: frozenset[Acked] = frozenset()
     is_taken_back: bool = False
+    is_placed: bool = False
+    stays_at: Position | None = None
 
     @property
     def imaginable(self) -> frozenset[Acked]:
@@ -133,8 +148,14 @@ class Cursor:
         at: Interval,
         tested: Iterable[str] = (),
         deviating: Callable[[Acked], Mapping[Acked, str]] = lambda _: {},
+        *,
+        is_confirmed: bool = False,
+        is_individual: bool = False,
     ) -> Cursor:
-        """The cursor after a change to its state, whichever it was; ``deviating``: what it may come to besides."""
+        """The cursor after a change to its state, whichever it was; ``deviating``: what it may come to besides.
+
+        ``is_confirmed``, ``is_individual``: as of a :class:`Moment`.
+        """
         after = frozenset(change(state) for state in self.possible)
         besides = {change(state): name for state, name in self.deviating.items()}
         # Of several ways to a state, the one with the fewest deviations counts: it comes last.
@@ -143,10 +164,13 @@ class Cursor:
         return replace(
             self.with_ledger(at, surely=_entries(after).isdisjoint(_entries(self.possible))),
             possible=after,
-            past=self.past if after == self.possible else self.past.then(Moment(at, after)),
+            past=self.past
+            if after == self.possible
+            else self.past.then(Moment(at, after, is_confirmed=is_confirmed, is_individual=is_individual)),
             since=self.since.union(tested),
             is_flushed=False,
             is_moved=False,
+            is_placed=False,
             deviating=_besides(after, besides),
         )
 
@@ -196,17 +220,17 @@ def _besides(possible: frozenset[Acked], deviating: Mapping[Acked, str]) -> Map[
 def created(state: Acked, at: Interval, *, durable: bool = True) -> Cursor:
     """A subscription that was just created; creating it persists it."""
     states = frozenset({state})
-    return Cursor(states, durable, past=Row.of(Moment(at, states)))
+    return Cursor(states, durable, past=Row.of(Moment(at, states)), is_placed=True)
 
 
-def set_anew(cursor: Cursor, state: Acked, at: Interval) -> Cursor:
+def set_anew(cursor: Cursor, state: Acked, log: TopicLog, at: Interval) -> Cursor:
     """The subscription was set to a state by an administrator or a seek: which is persisted before it is confirmed."""
     states = frozenset({state})
     beyond = max(len(one.beyond()) for one in cursor.possible)
     return replace(
         cursor.with_ledger(at, surely=True).with_open_ledger(),
         possible=states,
-        past=Row.of(Moment(at, states)),
+        past=Row.of(Moment(at, states, with_former=frozenset(_with_former(cursor, state.mark_delete, log)))),
         stray=(),
         held_back=Map(),
         since=frozenset({"ACK-01"}),
@@ -214,8 +238,22 @@ def set_anew(cursor: Cursor, state: Acked, at: Interval) -> Cursor:
         by_administrators=cursor.by_administrators + 1,
         lost_before=frozenset(),
         is_moved=False,
+        is_placed=True,
         deviating=Map(),
     )
+
+
+def _with_former(cursor: Cursor, mark_delete: Position, log: TopicLog) -> Iterator[Acked]:
+    """What a cursor persists that is reset before it forgets its ranges: a mark-delete with the ranges of before.
+
+    Those up to an earlier mark-delete it may have forgotten, when that was persisted.
+    """
+    purged = {state.mark_delete for moment in cursor.past for state in moment.states}
+    for state in cursor.possible:
+        for first in {max(mark_delete, one) for one in (state.mark_delete, *purged)}:
+            kept = [position for position in log.behind(first) if state.has(position)]
+            after = with_entries(Acked(mark_delete), log, kept)
+            yield replace(after, parts=state.parts.put([(at, 0) for at in state.parts if after.has(at)]))
 
 
 def sent_back(cursor: Cursor, consumer: str, ack: Ack, log: TopicLog) -> Cursor:
@@ -238,7 +276,9 @@ def perhaps(cursor: Cursor, ack: Ack, log: TopicLog, at: Interval) -> Cursor:
     return replace(
         cursor.with_ledger(at, surely=False),
         possible=states,
-        past=cursor.past if states == cursor.possible else cursor.past.then(Moment(at, states)),
+        past=cursor.past
+        if states == cursor.possible
+        else cursor.past.then(Moment(at, states, is_individual=not ack.cumulative)),
         since=cursor.since | {"ACK-11"},
         is_flushed=False,
         is_moved=False,
@@ -302,7 +342,7 @@ def moved(cursor: Cursor, at: Interval) -> Cursor:
         lost = (
             dict.fromkeys((*states, *both), UNLOAD_WHILE_CURSOR_LEDGER_OPENS) | lost
         )  # what is lost in any case needs no race
-    since = cursor.since | {"ACK-10"}
+    since = cursor.since | {"ACK-10"} | _of_parts(cursor.possible)
     besides = _besides(cursor.possible, {**lost, **cursor.deviating})
     return replace(
         cursor.reloaded(),
@@ -316,39 +356,87 @@ def moved(cursor: Cursor, at: Interval) -> Cursor:
     )
 
 
-@carries("ACK-08")
-def flushed(cursor: Cursor) -> Cursor:
-    """The flush interval is over: the state is persisted, but for parts of batches that were acknowledged since.
+@carries("ACK-08", "ACK-15")
+def flushed(cursor: Cursor, persisting: Persisting) -> Cursor:
+    """It was waited until the state is persisted; but for parts of batches that were acknowledged last.
 
-    Those a broker does not persist by themselves, and the document does not speak of them.
+    Nothing shows when those are, so with a rate limit they are persisted when their time is over.
     """
-    numbers = reversed(range(len(cursor.past)))
-    last = next((n for n in numbers if _is_about_entries(cursor.past, n)), 0)
-    return replace(cursor, past=Row.of(*tuple(cursor.past)[last:]), is_flushed=True)
+    past = tuple(cursor.past)
+    past = past[_last(len(past), lambda n: _changes_entries(past, n)) :]
+    if not persisting.interval_ms:
+        past = (*past[:-1], replace(past[-1], is_confirmed=True))
+    return replace(cursor, past=Row.of(*past), is_flushed=True)
 
 
-@carries("ACK-08", "ACK-09")
+@carries("ACK-08", "ACK-09", "ACK-15", "ACK-16")
 def killed(cursor: Cursor, at: Interval, persisting: Persisting) -> Cursor:
     """The broker was killed: the state is one that was persisted.
 
-    It may be the last one that surely was, or any later one. With an ack its state is persisted, unless something was
-    within the interval before it. What nothing followed is persisted by the flush.
+    It may be the last one that surely was, or any later one. What was confirmed as persisted was. With an ack its state
+    is persisted, unless something was within the interval before it. What nothing followed is persisted by the flush.
     """
-    numbers = reversed(range(len(cursor.past)))
-    surely = next((n for n in numbers if _is_persisted(cursor.past, n, at.invoked_ms, persisting)), 0)
+    past = tuple(cursor.past)
+    surely = _last(len(past), lambda n: past[n].is_confirmed or _is_persisted(past, n, at.invoked_ms, persisting))
+    states = frozenset(_mixed(past[surely:]))
     bounded = {"ACK-08"} if surely or cursor.is_flushed else frozenset[str]()
-    candidates = tuple(cursor.past)[surely:]
-    states = frozenset(_mixed(candidates))
+    placed = {"ACK-16"} if cursor.is_placed else frozenset[str]()
+    besides = {**dict(_not_recovered(cursor, states)), **dict(_not_persisted(past, surely, at, persisting))}
+    if surely == 0:
+        besides |= dict.fromkeys(past[0].with_former, RESET_KEEPS_FORMER_RANGES)
     return replace(
         cursor.reloaded(),
         possible=states,
         past=Row.of(Moment(at, states)),
         stray=cursor.unsure,
         held_back=Map(),
-        since=cursor.since | {"ACK-09"} | bounded,
+        since=cursor.since | {"ACK-09"} | bounded | placed | _of_parts(states),
         is_moved=False,
+        is_placed=False,
         lost_before=frozenset(),
+        deviating=_besides(states, {**besides, **cursor.deviating}),
     )
+
+
+def _of_parts(states: Iterable[Acked]) -> frozenset[str]:
+    """ACK-15, where parts of batches are acknowledged that must still be, or may be."""
+    return frozenset({"ACK-15"}) if any(state.parts for state in states) else frozenset()
+
+
+def _not_recovered(cursor: Cursor, states: Iterable[Acked]) -> Iterator[tuple[Acked, str]]:
+    """Parts of batches that an unload lost, in releases that deviate, a kill does not bring back."""
+    unloaded = [state for state, name in cursor.deviating.items() if name == BATCH_INDEX_ACKS_NOT_RECOVERED]
+    for state in states:
+        for one in unloaded:
+            parts = [(position, bits & one.parts[position]) for position, bits in state.parts.items()]
+            yield replace(state, parts=state.parts.put(parts)), BATCH_INDEX_ACKS_NOT_RECOVERED
+
+
+def _not_persisted(
+    past: Sequence[Moment], surely: int, at: Interval, persisting: Persisting
+) -> Iterator[tuple[Acked, str]]:
+    """What may be left in releases that persist less than they must: in their own way, each of these may be lost.
+
+    Individual acks of parts of batches, while no entry after mark-delete is acknowledged; and what an administrator
+    skipped, if the rate limiter rejects it.
+    """
+
+    def is_written(number: int) -> bool:
+        return number > 0 and not _is_passed_over(past, number)
+
+    def is_persisted(number: int) -> bool:
+        is_confirmed = past[number].is_confirmed and not persisting.interval_ms and is_written(number)
+        return is_confirmed or _is_persisted(past, number, at.invoked_ms, persisting, is_written)
+
+    first = _last(len(past), is_persisted)
+    lost = range(first + 1, surely + 1)
+    has_skipped = persisting.interval_ms > 0 and any(past[number].is_confirmed for number in lost)
+    there = _entries(frozenset(_mixed(past[surely:])))
+    for state in _mixed(past[first:]):
+        if has_skipped and _entries(frozenset({state})).isdisjoint(there):
+            yield state, SKIP_RATE_LIMITED
+        elif any(_is_passed_over(past, number) for number in lost):
+            yield state, PARTIAL_ACKS_NOT_PERSISTED
 
 
 def _mixed(past: Sequence[Moment]) -> Iterator[Acked]:
@@ -363,8 +451,20 @@ def _mixed(past: Sequence[Moment]) -> Iterator[Acked]:
         yield from moment.states
 
 
-def _is_persisted(past: Row[Moment], number: int, killed_ms: float, persisting: Persisting) -> bool:
-    if number and not _is_about_entries(past, number):
+def _last(count: int, holds: Callable[[int], bool]) -> int:
+    """The last of so many numbers of which this holds; 0 if there is none."""
+    return next((number for number in reversed(range(count)) if holds(number)), 0)
+
+
+def _is_persisted(
+    past: Sequence[Moment],
+    number: int,
+    killed_ms: float,
+    persisting: Persisting,
+    is_written: Callable[[int], bool] = lambda number: number > 0,
+) -> bool:
+    """Whether a moment's state is persisted by now; ``is_written``: whether one is written at all, if there is time."""
+    if number and not is_written(number):
         return False
     by_ms = killed_ms - SLACK_MS
     at_ms = past[number].at.completed_ms
@@ -372,13 +472,20 @@ def _is_persisted(past: Row[Moment], number: int, killed_ms: float, persisting: 
         return True
     if not persisting.interval_ms:
         return at_ms <= by_ms
-    later = (past[n].at for n in range(number + 1, len(past)) if _is_about_entries(past, n))
+    later = (past[n].at for n in range(number + 1, len(past)) if is_written(n))
     return any(one.completed_ms <= by_ms and at_ms + persisting.interval_ms <= one.invoked_ms for one in later)
 
 
-def _is_about_entries(past: Row[Moment], number: int) -> bool:
+def _changes_entries(past: Sequence[Moment], number: int) -> bool:
     """Whether whole entries were acknowledged then, and not only parts of batches."""
     return number > 0 and _entries(past[number].states) != _entries(past[number - 1].states)
+
+
+def _is_passed_over(past: Sequence[Moment], number: int) -> bool:
+    """Whether parts of batches alone were acknowledged individually, with no entry after mark-delete acknowledged."""
+    moment = past[number]
+    is_of_parts = number > 0 and moment.is_individual and not _changes_entries(past, number)
+    return is_of_parts and any(not len(state.words) for state in moment.states)
 
 
 def _entries(states: frozenset[Acked]) -> frozenset[tuple[Position, Bits[Word]]]:

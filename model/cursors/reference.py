@@ -66,6 +66,11 @@ def record_of(state: Acked) -> Record:
     return Record(info_of(state), state.parts)
 
 
+def _to_be_written(subscription: Subscription) -> Record:
+    record = record_of(subscription.acked)
+    return Record(record.info) if subscription.variant.partial_acks_never_persisted else record
+
+
 @carries("ACK-07")
 def recovered_from(record: Record, log: TopicLog, variant: CursorVariant = DOCUMENT) -> Acked:
     """The state that was persisted."""
@@ -121,6 +126,9 @@ def acknowledge(subscription: Subscription, log: TopicLog, places: Iterable[Plac
         by_entry.setdefault(place.position, []).append(place)
     for position, several in by_entry.items():
         state = _acknowledge_in(subscription.variant, state, log, position, several)
+    is_of_parts = _entries(state) == _entries(subscription.acked) and not len(state.words)
+    if subscription.variant.partial_acks_not_persisted and is_of_parts:
+        return replace(subscription, acked=state)
     return _changed(subscription, state)
 
 
@@ -172,21 +180,40 @@ def _up_to_before(state: Acked, log: TopicLog, place: Place) -> Acked:
 # ---------------------------------------------------------------------------------------------------- administration
 
 
-@carries("ACK-04")
+@carries("ACK-04", "ACK-16")
 def skip(subscription: Subscription, log: TopicLog, count: int, *, is_reopened: bool = False) -> Subscription:
-    """The next entries are acknowledged. ``is_reopened``: the topic was terminated, and loaded since."""
+    """The next entries are acknowledged, and that is persisted at once.
+
+    ``is_reopened``: the topic was terminated, and loaded since.
+    """
     count += subscription.variant.skips_one_too_many
     stops_early = subscription.variant.terminated_last_ledger_not_skipped and is_reopened
     skipping = acked.skip_before_last_ledger if stops_early else acked.skip
-    return _changed(subscription, skipping(subscription.acked, log, count))
+    return _skipped(subscription, skipping(subscription.acked, log, count))
 
 
-@carries("ACK-04")
+@carries("ACK-04", "ACK-16")
 def skip_all(subscription: Subscription, log: TopicLog) -> Subscription:
-    """All that is in the topic is acknowledged."""
+    """All that is in the topic is acknowledged, and that is persisted at once."""
     if subscription.variant.skip_all_leaves_one:
-        return _changed(subscription, _up_to_before(subscription.acked, log, Place(log.last)))
-    return _changed(subscription, acked.everything(log))
+        return _skipped(subscription, _up_to_before(subscription.acked, log, Place(log.last)))
+    return _skipped(subscription, acked.everything(log))
+
+
+def _skipped(subscription: Subscription, state: Acked) -> Subscription:
+    variant = subscription.variant
+    if state == subscription.acked:
+        return subscription
+    if variant.skip_never_persisted or (variant.skip_rate_limited and subscription.limited):
+        return replace(subscription, acked=state, is_dirty=True)
+    return replace(
+        subscription,
+        acked=state,
+        persisted=record_of(state),
+        writes=(),
+        is_dirty=False,
+        ledger=CursorLedger.OPEN,
+    )
 
 
 @carries("ACK-04")
@@ -197,7 +224,7 @@ def expire(subscription: Subscription, log: TopicLog, up_to: Position) -> Subscr
     return _changed(subscription, acked.acknowledge_up_to(subscription.acked, log, Place(up_to)))
 
 
-@carries("ACK-01", "ACK-09")
+@carries("ACK-01", "ACK-09", "ACK-16")
 def reset(subscription: Subscription, log: TopicLog, to: Position | None) -> Subscription:
     """An entry is the next one (None: the first), and nothing after it acknowledged. That is persisted at once."""
     state = acked.set_to(log, to)
@@ -205,6 +232,9 @@ def reset(subscription: Subscription, log: TopicLog, to: Position | None) -> Sub
         state = Acked(to)
     miscounted = len(subscription.acked.beyond()) if subscription.variant.reset_miscounts_backlog else 0
     record = record_of(state)
+    if subscription.variant.reset_keeps_former_ranges:
+        former = [one for one in subscription.acked.beyond() if one > state.mark_delete]
+        record = record_of(acked.with_entries(state, log, former))
     return replace(
         subscription,
         acked=state,
@@ -220,15 +250,12 @@ def reset(subscription: Subscription, log: TopicLog, to: Position | None) -> Sub
 # ------------------------------------------------------------------------------------------------------- persistence
 
 
-@carries("ACK-08")
+@carries("ACK-08", "ACK-15")
 def _changed(subscription: Subscription, state: Acked) -> Subscription:
-    """With an ack its state is persisted, unless the rate limiter rejects it.
-
-    Acks of single messages of batches are persisted with the next change of entries.
-    """
-    before, after = subscription.acked, replace(subscription, acked=state)
-    if (state.mark_delete, state.words) == (before.mark_delete, before.words):
-        return after
+    """With an ack its state is persisted, unless the rate limiter rejects it."""
+    if state == subscription.acked:
+        return subscription
+    after = replace(subscription, acked=state)
     if subscription.limited and not subscription.variant.unlimited:
         return replace(after, is_dirty=True)
     return _write(after)
@@ -238,7 +265,7 @@ def _write(subscription: Subscription) -> Subscription:
     is_open = subscription.ledger is CursorLedger.OPEN
     return replace(
         subscription,
-        writes=(*subscription.writes, record_of(subscription.acked)),
+        writes=(*subscription.writes, _to_be_written(subscription)),
         limited=10 if subscription.variant.limited_tenfold else 1,
         is_dirty=False,
         ledger=CursorLedger.OPEN if is_open else CursorLedger.OPENING,
@@ -309,6 +336,10 @@ def _loaded(record: Record, variant: CursorVariant, log: TopicLog, *, is_stored:
 
 def _one_more(state: Acked, log: TopicLog) -> Acked:
     return acked.skip(state, log, 1)
+
+
+def _entries(state: Acked) -> tuple[object, ...]:
+    return state.mark_delete, state.words
 
 
 def _before(position: Position) -> Position:

@@ -36,6 +36,11 @@ class CursorVariant(Struct, frozen=True, kw_only=True, cache_hash=True, gc=False
     never_flushed: bool = False
     flush_rate_limited: bool = False
     limited_tenfold: bool = False
+    partial_acks_not_persisted: bool = False
+    partial_acks_never_persisted: bool = False
+    skip_rate_limited: bool = False
+    skip_never_persisted: bool = False
+    reset_keeps_former_ranges: bool = False
     unlimited: bool = False
     kill_loses_all: bool = False
     kill_acknowledges: bool = False
@@ -110,6 +115,30 @@ VARIANTS: tuple[NamedVariant[CursorVariant], ...] = (
     ),
     _named("unlimited", Origin.DEFECT, "Every ack is persisted, whatever the rate limit."),
     _named("limited_tenfold", Origin.DEFECT, "The rate limit is ten times stricter, and nothing is flushed."),
+    _named(
+        "partial_acks_not_persisted",
+        Origin.RELEASE,
+        "An ack of a part of a batch is not persisted by itself while no entry after mark-delete is acknowledged.",
+        "ManagedCursorImpl.asyncDelete (4.0.8)",
+    ),
+    _named(
+        "partial_acks_never_persisted",
+        Origin.DEFECT,
+        "What is persisted lacks the acks of single messages of batches.",
+    ),
+    _named(
+        "skip_rate_limited",
+        Origin.RELEASE,
+        "A skip shares the acks' rate limiter, and is answered if the limiter rejects it.",
+        "ManagedCursorImpl.java:2173 (4.0.8)",
+    ),
+    _named("skip_never_persisted", Origin.DEFECT, "A skip is answered before it is persisted, and left dirty."),
+    _named(
+        "reset_keeps_former_ranges",
+        Origin.RELEASE,
+        "A reset is persisted with the ranges of before.",
+        "ManagedCursorImpl.internalResetCursor (4.0.8)",
+    ),
     _named("kill_loses_all", Origin.DEFECT, "After a kill the subscription is where it was created, reset or loaded."),
     _named("kill_acknowledges", Origin.DEFECT, "After a kill one more entry is acknowledged."),
     _named("unload_loses_ranges", Origin.DEFECT, "An unload loses the individually acknowledged entries."),

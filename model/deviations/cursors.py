@@ -17,6 +17,9 @@ PARTIAL_BATCH_OFF_BACKLOG = "partial-batch-off-backlog"
 TERMINATED_LAST_LEDGER_NOT_SKIPPED = "terminated-last-ledger-not-skipped"
 REPLAY_READ_OUTLIVES_CONSUMERS = "replay-read-outlives-consumers"
 SEND_IN_PROGRESS_CLEARED_EARLY = "send-in-progress-cleared-early"
+PARTIAL_ACKS_NOT_PERSISTED = "partial-acks-not-persisted"
+SKIP_RATE_LIMITED = "skip-rate-limited"
+RESET_KEEPS_FORMER_RANGES = "reset-keeps-former-ranges"
 
 DEVIATIONS = (
     Deviation(
@@ -197,6 +200,55 @@ DEVIATIONS = (
             by="small history",
             statement="A new message is dispatched twice while the topic grows.",
             missed_before=True,
+        ),
+    ),
+    Deviation(
+        name=PARTIAL_ACKS_NOT_PERSISTED,
+        rule="ACK-15",
+        statement="An individual ack of a part of a batch is not persisted while no entry after mark-delete is acknowledged. A kill loses it, however old it is.",
+        cause="ManagedCursorImpl.asyncDelete returns before it persists anything, and without marking the cursor as dirty, if individualDeletedMessages is empty after the ack. Batch index acks are not in there, so they wait for the next ack of a whole entry. Read in 2.10.1, 2.11.0, 3.3.6, 4.0.8, 4.2.4 and 5.0.0-M1.",
+        upstream=("apache/pulsar#26498",),
+        side="broker",
+        releases=(">=2.10.1,<=5.0.0",),
+        seen=("4.0.8", "3.3.6"),
+        occurrence="Every time.",
+        has_history=False,
+        shadow=Shadow(
+            name="partial-acks-never-persisted",
+            statement="Parts of batches are not persisted with the acks of whole entries, either.",
+        ),
+    ),
+    Deviation(
+        name=SKIP_RATE_LIMITED,
+        rule="ACK-16",
+        statement="Skipping messages, or clearing the backlog, is answered as done although the rate limiter for acks kept the broker from persisting it. A kill before the next flush undoes it.",
+        cause="PersistentSubscription.skipMessages and clearBacklog end in ManagedCursorImpl.asyncMarkDelete, which asks the same rate limiter as every ack, and completes at once if that rejects. The same as apache/pulsar#26484 for acks. Read in 2.6.0, 2.10.1, 2.11.0, 3.3.6, 4.0.8, 4.2.4 and 5.0.0-M1.",
+        upstream=("apache/pulsar#26484",),
+        side="broker",
+        releases=(">=2.6.0,<=5.0.0",),
+        seen=("4.0.8", "3.3.6"),
+        occurrence="Every time, if an ack was persisted in the interval before it.",
+        has_history=False,
+        shadow=Shadow(
+            name="skip-never-persisted",
+            statement="A skip is not persisted, even if there is no rate limit.",
+        ),
+    ),
+    Deviation(
+        name=RESET_KEEPS_FORMER_RANGES,
+        rule="ACK-16",
+        also=("ACK-02",),
+        statement="A cursor that is reset, or moved by a seek, is persisted at its new position with the ranges of before. If the broker is killed before the next ack is persisted, the messages in these ranges are acknowledged again, and not redelivered.",
+        cause="ManagedCursorImpl.internalResetCursor persists the new mark-delete position (internalAsyncMarkDelete), and clears individualDeletedMessages and batchDeletedIndexes only when that is done. persistPositionToLedger writes what is in them. Read in 2.10.1, 2.11.0, 3.3.6 and 4.0.8; 4.2.4 clears them after that, too.",
+        side="broker",
+        releases=(">=2.10.1,<=4.2.4",),
+        seen=("4.0.8",),
+        occurrence="Every time.",
+        has_history=False,
+        shadow=Shadow(
+            name="reset-not-persisted",
+            by="seeded defect",
+            statement="A reset is answered without being persisted.",
         ),
     ),
 )

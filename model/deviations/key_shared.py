@@ -15,6 +15,8 @@ LEAVE_TRIGGERS_NO_READ = "leave-triggers-no-read"
 REPLAY_HEAD_OF_LINE_BLOCKING = "replay-head-of-line-blocking"
 REWIND_SKIPPED_AFTER_REPLAY_READ = "rewind-skipped-after-replay-read"
 PENDING_READ_OUTLIVES_CONSUMERS = "pending-read-outlives-consumers"
+GAP_BETWEEN_CLAIMS_ASSIGNED = "gap-between-claims-assigned"
+OWN_CLAIMS_OVERLAP = "own-claims-overlap"
 
 CLASSIC = "subscriptionKeySharedUseClassicPersistentImplementation=true"
 
@@ -151,5 +153,39 @@ DEVIATIONS = (
         releases=("==4.0.4", "==4.0.8", "==3.3.6"),
         seen=("4.0.8", "4.0.4", "3.3.6"),
         occurrence="With the failpoint `read-slow`. On 3.3.6 in 5 of 7 plays: `pulsar-conformance replay docs/histories/KEY-02-on-3.3.6.json --broker 3.3.6` (the history of 4.0.8 in 0 of 5).",
+    ),
+    Deviation(
+        name=GAP_BETWEEN_CLAIMS_ASSIGNED,
+        rule="KEY-15",
+        statement="A STICKY consumer that claims several hash ranges receives the messages of hashes between them as well, which no consumer claims.",
+        cause="HashRangeExclusiveStickyKeyConsumerSelector.rangeMap has only the bounds of ranges, each with its consumer. select takes the nearest bound below a hash and the nearest one above it. If both belong to one consumer, it returns that consumer, whether or not they are the bounds of one range. Fixed by apache/pulsar#24730, in 4.0.7 (read in the sources of 2.6.0, 2.10.1, 2.11.0, 3.3.6 and 4.0.0 to 4.0.7).",
+        upstream=("apache/pulsar#24730",),
+        side="broker",
+        releases=(">=2.6.0,<3.0.14", ">=3.1,<=3.3.6", ">=4.0.0,<=4.0.6"),
+        seen=("3.3.6",),
+        gone=("4.0.8",),
+        occurrence="Every time.",
+        shadow=Shadow(
+            name="test_a_gap_in_which_another_consumer_has_a_claim_is_nobodys",
+            by="small history",
+            statement="A consumer receives a hash between its claims, although another consumer claims a range between them.",
+        ),
+    ),
+    Deviation(
+        name=OWN_CLAIMS_OVERLAP,
+        rule="KEY-15",
+        statement="A STICKY consumer whose own hash ranges overlap is let in.",
+        cause="HashRangeExclusiveStickyKeyConsumerSelector.validateKeySharedMeta compares the ranges with those of other consumers only. pulsar-client refuses such ranges itself. Fixed by apache/pulsar#24730, in 4.0.7 (read in the sources of 2.6.0, 2.10.1, 2.11.0, 3.3.6 and 4.0.0 to 4.0.7).",
+        upstream=("apache/pulsar#24730",),
+        side="broker",
+        releases=(">=2.6.0,<3.0.14", ">=3.1,<=3.3.6", ">=4.0.0,<=4.0.6"),
+        seen=("3.3.6",),
+        gone=("4.0.8",),
+        occurrence="Every time.",
+        shadow=Shadow(
+            name="test_ranges_of_another_consumer_are_refused",
+            by="small history",
+            statement="A consumer is let in that claims a part of another consumer's range.",
+        ),
     ),
 )

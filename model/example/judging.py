@@ -147,10 +147,10 @@ def _unexpected(state: Example, operation: AnyOperation, observed: tuple[Unexpec
 
 def _served(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Judgement:
     is_certain = not (state.is_disturbed or state.failpoints or state.lingering or state.service.is_short_of_bookies)
-    judged = service.served(state.service, state.consumption, operation, outcome, is_certain=is_certain)
+    judged = service.served(state.service, state.consumption, operation, outcome, state.known, is_certain=is_certain)
     if isinstance(judged, Broken):
         return judged
-    return Allowed(replace(state, service=judged.state), judged.exercised)
+    return Allowed(replace(state, service=judged.state), judged.exercised, judged.deviations)
 
 
 def _late_step(late: Late, *, may_fail: bool) -> Callable[[Example], Judgement]:

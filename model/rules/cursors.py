@@ -106,4 +106,18 @@ STATEMENTS = (
         (Decided.STATS,),
         "How do messages persist on Pulsar brokers?",
     ),
+    Rule(
+        "ACK-15",
+        "003",
+        "Where acknowledgment at batch index level is enabled, acks of parts of batches obey the bounds of ACK-08 to ACK-10 as those of entries do.",
+        (Decided.FAULT,),
+        "Acknowledgment of messages",
+    ),
+    Rule(
+        "ACK-16",
+        "003",
+        "A cursor that was created, reset, or moved by a seek, a skip or an expiry is, after a kill, at that position or at one that the acks since then explain; never after a message that was neither acknowledged nor skipped nor expired.",
+        (Decided.FAULT,),
+        "Acknowledgment of messages",
+    ),
 )

@@ -112,4 +112,18 @@ STATEMENTS = (
         (Decided.WIRE,),
         "Current contract of preserving ordering",
     ),
+    Rule(
+        "KEY-15",
+        "004",
+        "STICKY: a consumer receives messages of the hash ranges that it claims, and no others; a hash that no consumer claims is dispatched to none; overlapping claims are refused.",
+        (Decided.WIRE,),
+        "Updated contract of preserving ordering",
+    ),
+    Rule(
+        "KEY-16",
+        "004",
+        "With the classic implementation, too, whatever is due is dispatched: no consumer waits for a message that nobody holds up.",
+        (Decided.WIRE,),
+        "Current contract of preserving ordering",
+    ),
 )

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from model.deviations import requires
+from model.deviations.service import KEY_SHARED_POLICIES_MIXED
 from model.events import AnyOutcome, Done, Opened, Refused, Subscribed
 from model.judgement import Allowed, Broken
 from model.operations import AnyOperation, OpenProducer
@@ -16,6 +18,7 @@ from model.rules.catalogue import carries
 from model.service.state import Service
 from model.service.unexpected import INTERNAL_ERRORS
 from model.subscription_operations import CreateSubscription, DeleteSubscription, Subscribe
+from model.subscriptions import claims
 from model.subscriptions.consumers import Consumer
 from model.subscriptions.state import Consumption
 
@@ -31,7 +34,13 @@ IS_BUSY: Final = "ProducerBusy"
 
 
 def judge(
-    service: Service, consumption: Consumption, operation: AnyOperation, outcome: AnyOutcome, *, is_certain: bool
+    service: Service,
+    consumption: Consumption,
+    operation: AnyOperation,
+    outcome: AnyOutcome,
+    known: frozenset[str],
+    *,
+    is_certain: bool,
 ) -> Judged:
     """Whether this was refused, or not refused, for a reason; ``is_certain``: who is connected is known for sure."""
     if isinstance(outcome, Refused) and outcome.code in NO_REASON and is_certain:
@@ -41,7 +50,7 @@ def judge(
         case OpenProducer():
             return _opened(service, operation, outcome, is_certain=is_certain)
         case Subscribe(topic=topic) if consumption.parts_of(topic):
-            return _subscribed(consumption, operation, outcome, is_certain=is_certain)
+            return _subscribed(consumption, operation, outcome, known, is_certain=is_certain)
         case CreateSubscription(topic, subscription) if topic in consumption.topics:
             return _created(operation, outcome, exists=(topic, subscription) in consumption.cursors)
         case DeleteSubscription(topic, subscription) if (topic, subscription) in consumption.cursors:
@@ -52,21 +61,37 @@ def judge(
 
 
 @carries("SERVE-05")
-def _subscribed(consumption: Consumption, operation: Subscribe, outcome: AnyOutcome, *, is_certain: bool) -> Judged:
-    """An Exclusive subscription has one consumer, all consumers of a subscription are of one type, and not too many."""
+def _subscribed(
+    consumption: Consumption, operation: Subscribe, outcome: AnyOutcome, known: frozenset[str], *, is_certain: bool
+) -> Judged:
+    """An Exclusive subscription has one consumer, all consumers of a subscription are of one type, and not too many.
+
+    Those of a Key_Shared one have one policy. STICKY ones claim ranges that do not overlap.
+    """
     others = dict(_others(consumption, operation))
-    if any(_may_be_in_the_way(other, operation) for other in others.values()):
-        return NOT_JUDGED
+    if not all(other.is_back for other in others.values()):
+        return NOT_JUDGED  # who is connected at the moment is not known
     at_most = consumption.topics[consumption.parts_of(operation.topic)[0]].limits.consumers
     is_full = bool(at_most) and len(others) >= at_most
     conflicts = [name for name, other in others.items() if is_full or _is_in_the_way(other, operation)]
+    mixed = [name for name, other in others.items() if _has_another_policy(other, operation)]
+    overlap = claims.overlapping(claims.claims_of(operation.sticky), others, operation.consumer)
     what = f"{operation.consumer} subscribes to {operation.subscription} ({operation.kind})"
-    if isinstance(outcome, Refused) and not conflicts:
+    if isinstance(outcome, Refused) and not (conflicts or mixed or overlap):
         return Broken("SERVE-05", f"{what} and is refused without a reason: {outcome.code}, {outcome.message}")
-    if isinstance(outcome, Subscribed) and conflicts and is_certain:
+    exercised = (*(("SERVE-05",) if others else ()), *(("KEY-15",) if overlap else ()))
+    if not isinstance(outcome, Subscribed):
+        return Allowed(None, exercised) if isinstance(outcome, Refused) else NOT_JUDGED
+    if conflicts and is_certain:
         with_type = ", ".join(f"{name} ({others[name].kind})" for name in conflicts)
         return Broken("SERVE-05", f"{what} and is let in beside {with_type}")
-    return SERVE_05 if others and isinstance(outcome, Refused | Subscribed) else NOT_JUDGED
+    if mixed and is_certain:
+        because = f"{what} and is let in beside {', '.join(mixed)}, whose Key_Shared policy is another one"
+        return requires(KEY_SHARED_POLICIES_MIXED, None, known, because, exercised=exercised)
+    if overlap is not None and is_certain and (overlap.deviation is None or overlap.deviation not in known):
+        return overlap
+    deviations = () if overlap is None or overlap.deviation is None else (overlap.deviation,)
+    return Allowed(None, exercised, deviations)
 
 
 def _others(consumption: Consumption, operation: Subscribe) -> Iterator[tuple[str, Consumer]]:
@@ -78,10 +103,10 @@ def _is_in_the_way(other: Consumer, operation: Subscribe) -> bool:
     return other.kind != operation.kind or operation.kind == "Exclusive"
 
 
-def _may_be_in_the_way(other: Consumer, operation: Subscribe) -> bool:
-    """Whether it depends on what is not known here: who is connected at the moment, and which hashes are claimed."""
-    claims = other.claims_hashes or bool(operation.sticky) or other.keeps_keys == operation.out_of_order
-    return not other.is_back or (operation.kind == other.kind == "Key_Shared" and claims)
+def _has_another_policy(other: Consumer, operation: Subscribe) -> bool:
+    """Whether one of two Key_Shared consumers is STICKY, or allows messages out of order, and the other is not."""
+    policy = (bool(operation.sticky), not operation.out_of_order)
+    return operation.kind == other.kind == "Key_Shared" and policy != (bool(other.claims), other.keeps_keys)
 
 
 @carries("SERVE-01")

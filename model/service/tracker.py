@@ -66,13 +66,19 @@ def unexpected(state: Service, observed: Iterable[Unexpected], reasons: Reasons)
 
 
 def served(
-    state: Service, consumption: Consumption, operation: AnyOperation, outcome: AnyOutcome, *, is_certain: bool
+    state: Service,
+    consumption: Consumption,
+    operation: AnyOperation,
+    outcome: AnyOutcome,
+    known: frozenset[str],
+    *,
+    is_certain: bool,
 ) -> Allowed[Service] | Broken:
     """An operation came to an end with this outcome. ``consumption`` is as before it; ``is_certain``: nothing fails,
     so who is connected is known."""
     if isinstance(outcome, Skipped):
         return Allowed(state)
-    judged = refusals.judge(state, consumption, operation, outcome, is_certain=is_certain)
+    judged = refusals.judge(state, consumption, operation, outcome, known, is_certain=is_certain)
     if isinstance(judged, Broken):
         return judged
     if isinstance(outcome, Starved) and is_certain and (starved := _starved(consumption, operation, outcome)):
@@ -86,7 +92,7 @@ def served(
     if isinstance(outcome, Opened | Subscribed | SourceStarted) and topic in state.loading:
         state = replace(state, loading=state.loading - {topic})
         exercised = (*exercised, "SERVE-02")
-    return Allowed(_after(state, operation, outcome), exercised)
+    return Allowed(_after(state, operation, outcome), exercised, judged.deviations)
 
 
 @carries("SERVE-03", "SERVE-04")

@@ -52,7 +52,13 @@ def _with_unheld(state: Consumption, key: Key, name: str, touched: Iterable[Mess
 
 
 def _acknowledge(cursor: Cursor, ack: Ack, log: TopicLog, at: Interval, tested: frozenset[str]) -> Cursor:
-    return cursor.on_each(lambda one: ack.on(one, log), at, tested, lambda one: ack.besides(one, log))
+    return cursor.on_each(
+        lambda one: ack.on(one, log),
+        at,
+        tested,
+        lambda one: ack.besides(one, log),
+        is_individual=not ack.cumulative,
+    )
 
 
 def _by_subscription(state: Consumption, name: str, messages: tuple[Delivery, ...]) -> dict[Key, tuple[Place, ...]]:

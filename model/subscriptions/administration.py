@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from model.cursors import acked, cursor
+from model.cursors import acked, cursor, diagnosis
 from model.cursors.acked import Acked
 from model.cursors.cursor import SLACK_MS, Ack, Interval, Persisting
 from model.cursors.log import Place, TopicLog
@@ -52,6 +52,8 @@ from model.vocabulary import Outcome, Start
 
 Judged = Allowed[Consumption] | Broken
 
+NO_SUBSCRIPTION = "404"
+"""How a request is refused that is about a subscription which does not exist."""
 WAITED_MS = 500.0
 """An operation that waits and takes less had nothing to wait for."""
 
@@ -70,6 +72,8 @@ def administered(
 ) -> Judged:
     """What an operation on a subscription leaves possible."""
     key = (operation.topic, operation.subscription)
+    if isinstance(outcome, Refused) and isinstance(operation, ReadCursor | ReceiveAll) and key in state.cursors:
+        return _not_there(state, key, outcome)
     if isinstance(outcome, Refused | Unknown):
         return Allowed(state)
     if isinstance(operation, CreateSubscription):
@@ -83,7 +87,7 @@ def administered(
         case Skip(count=count):
             return Allowed(_skipped(state, key, count, at))
         case SkipAll():
-            return Allowed(_changed(state, key, lambda _: acked.everything(log), at))
+            return Allowed(_changed(state, key, lambda _: acked.everything(log), at, is_confirmed=True))
         case Expire(up_to=up_to):
             return Allowed(_expired(state, key, str(up_to), at, is_through=isinstance(outcome, Expired)))
         case ResetCursor():
@@ -110,6 +114,15 @@ def administered(
             assert_never(operation)
 
 
+@carries("ACK-16")
+def _not_there(state: Consumption, key: Key, refused: Refused) -> Judged:
+    """A durable subscription is there until it is deleted, whatever becomes of its topic and its broker."""
+    gone = state.cursors[key]
+    if refused.code != NO_SUBSCRIPTION or not gone.durable:
+        return Allowed(state)
+    return diagnosis.for_state(gone.since, f"subscription {key[1]}, which nobody deleted, does not exist")
+
+
 def _created(state: Consumption, key: Key, operation: CreateSubscription, at: Interval) -> Consumption:
     if key in state.cursors or key[0] not in state.topics:
         return state
@@ -128,7 +141,7 @@ def _skipped(state: Consumption, key: Key, count: int, at: Interval) -> Consumpt
             else {}
         )
 
-    return _changed(state, key, lambda one: acked.skip(one, log, count), at, but_the_last_ledger)
+    return _changed(state, key, lambda one: acked.skip(one, log, count), at, but_the_last_ledger, is_confirmed=True)
 
 
 def _changed(
@@ -137,11 +150,14 @@ def _changed(
     change: Callable[[Acked], Acked],
     at: Interval,
     deviating: Callable[[Acked], Mapping[Acked, str]] = lambda _: {},
+    *,
+    is_confirmed: bool = False,
 ) -> Consumption:
-    """Entries were acknowledged by an administrator."""
+    """Entries were acknowledged by an administrator; ``is_confirmed``: which was answered, once that was persisted."""
     before, log = state.cursors[key], state.log(key[0])
-    after = before.on_each(change, at, ("ACK-04",), deviating)
-    state = state.with_cursor(key, replace(after, by_administrators=after.by_administrators + 1))
+    after = before.on_each(change, at, ("ACK-04",), deviating, is_confirmed=is_confirmed)
+    after = replace(after, by_administrators=after.by_administrators + 1, is_placed=True)
+    state = state.with_cursor(key, after)
     left = {position for one in before.possible for position in one.unacknowledged(log)}
     return membership.administered(taken_from(overtaken(state, key, before, left), key), key)
 
@@ -163,7 +179,7 @@ def set_to(state: Consumption, keys: Iterable[Key], to: Position | None, at: Int
     """Subscriptions were set to an entry; their consumers are disconnected, and those that come back begin there."""
     for key in keys:
         log = state.log(key[0])
-        state = state.with_cursor(key, cursor.set_anew(state.cursors[key], acked.set_to(log, to), at))
+        state = state.with_cursor(key, cursor.set_anew(state.cursors[key], acked.set_to(log, to), log, at))
         state = disconnected(state.without_due(key).without_keyed(key), key)
     return state
 
@@ -191,7 +207,7 @@ def _persisted(state: Consumption, key: Key, outcome: Outcome, at: Interval, kno
             too_often = reading.persisted_too_often(state.cursors[key], key, entries, at, persisting)
             if too_often is not None:
                 return too_often
-            after = state.with_cursor(key, cursor.flushed(state.cursors[key]))
+            after = state.with_cursor(key, cursor.flushed(state.cursors[key], persisting))
             if at.completed_ms - at.invoked_ms < WAITED_MS:
                 return Allowed(after, ("ACK-08",))  # it was persisted when it was looked at first, some time ago
             return _in_time(after, key, after_ms, persisting, known)

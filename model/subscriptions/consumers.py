@@ -14,7 +14,7 @@ from immutables import Map
 
 from model.cursors.acked import Acked
 from model.cursors.log import Place
-from model.vocabulary import Client, SubscriptionType
+from model.vocabulary import Client, HashRange, SubscriptionType
 
 Key = tuple[str, str]
 """A subscription: its topic, and its name."""
@@ -41,7 +41,7 @@ class Consumer:
     active consumer only can), or because other consumers came or went, which may make it the active one.
     ``may_repeat``: it asked for messages again while some may have been on their way to it, or, of pulsar-client's, was
     disconnected: those it is given as well as what the broker sends again. ``keeps_keys``: messages of one key are to
-    be at one consumer at a time, which it did not give up; ``claims_hashes``: it has hash ranges of its own.
+    be at one consumer at a time, which it did not give up; ``claims``: the hash ranges that it has for itself.
     ``asks_twice``: it asked for a message once more that it had asked for and was not given yet, so whatever comes of
     that may have been sent before or after, and may come again at any time.
     ``is_back``: it was never disconnected; otherwise it may not be connected again, and cannot send what it holds back.
@@ -58,7 +58,7 @@ class Consumer:
     may_repeat: bool = False
     asks_twice: bool = False
     keeps_keys: bool = True
-    claims_hashes: bool = False
+    claims: tuple[HashRange, ...] = ()
     is_back: bool = True
     acked_unheld: int = 0
     """How many messages it acknowledged individually that were unacknowledged at nobody."""

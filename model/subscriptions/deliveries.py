@@ -16,11 +16,11 @@ from model.cursors.acked import Acked
 from model.cursors.cursor import Cursor
 from model.deviations import requires
 from model.deviations.cursors import REPLAY_READ_OUTLIVES_CONSUMERS, SEND_IN_PROGRESS_CLEARED_EARLY
-from model.events import Delivery
+from model.events import Delivery, ReceivedMessages, Starved
 from model.judgement import Allowed, Broken
 from model.rules.catalogue import carries
-from model.subscriptions import invariant, membership
-from model.subscriptions.consumers import Consumer, Freed, Key, Message
+from model.subscriptions import claims, invariant, membership
+from model.subscriptions.consumers import SHARED, Consumer, Freed, Key, Message
 from model.subscriptions.left import surely_left
 from model.subscriptions.state import Consumption
 
@@ -73,10 +73,10 @@ def _received_one(
         after = _given(after, key, name, message, is_late=True)
         because = f"{name} received {state.words(message)}, which was unacknowledged at a consumer already"
         return requires(SEND_IN_PROGRESS_CLEARED_EARLY, after, known, because)
-    divided = invariant.divided(state, key, name, message)
-    if divided is not None and divided.deviation not in known:
-        return divided
-    deviations = () if divided is None else (str(divided.deviation),)
+    wrong = (claims.not_claimed(state, key, name, message), invariant.divided(state, key, name, message))
+    if (broken := next((one for one in wrong if one is not None and one.deviation not in known), None)) is not None:
+        return broken
+    deviations = tuple(str(one.deviation) for one in wrong if one is not None)
     if (twice := _unacknowledged_already(state, key, name, message)) is not None:
         return twice
     at_large = state.at_large.get(key, frozenset())
@@ -105,6 +105,7 @@ def _received_one(
     if consumer.kind == "Key_Shared":
         state = invariant.with_delivered(state, key, message[1].position, is_due_again=why in ("left", "failed"))
     exercised = (EXERCISED_BY[why] if why else ()) + invariant.exercised_by(state, key, name, message)
+    exercised += claims.exercised_by(state, key, name, message)
     return Allowed(state, exercised, deviations + delivering.deviations)
 
 
@@ -199,3 +200,32 @@ def missed(state: Consumption, name: str) -> Broken | None:
                 f"the broker did not dispatch {words} to {name}, although no consumer has it",
             )
     return None
+
+
+@carries("SERVE-05")
+def limited(
+    before: Consumption, after: Consumption, name: str, outcome: ReceivedMessages | Starved
+) -> tuple[str, ...] | Broken:
+    """A consumer received, or did not because the broker says that it is blocked; the rules that this exercised.
+
+    A broker stops at the limit on unacknowledged messages, and goes on once half of that is left. How far the last
+    dispatch before that may exceed the limit differs between releases, so what counts is that nothing comes after it.
+    """
+    consumer = before.consumers[name]
+    is_blocked = isinstance(outcome, ReceivedMessages) and outcome.blocked
+    if len(consumer.topics) > 1 or not _is_known(consumer) or not _is_known(after.consumers[name]):
+        return ()
+    limit = before.topics[consumer.topics[0]].limits.unacknowledged if consumer.kind in SHARED else 0
+    had, has = len(consumer.unacknowledged), len(after.consumers[name].unacknowledged)
+    if limit and had >= limit and outcome.messages:
+        given = f"is given {len(outcome.messages)} more"
+        return Broken("SERVE-05", f"{name} has {had} unacknowledged messages, where {limit} are allowed, and {given}")
+    if is_blocked and (not limit or has <= limit // 2):
+        allowed = f"where {limit} are allowed" if limit else "where any number is"
+        return Broken("SERVE-05", f"{name} is blocked for {has} unacknowledged messages, {allowed}")
+    return ("SERVE-05",) if limit and (is_blocked or had >= limit) else ()
+
+
+def _is_known(consumer: Consumer) -> bool:
+    """Whether what is unacknowledged at a consumer is what the broker counts there."""
+    return consumer.client == "wire" and not (consumer.is_outdone or consumer.asks_twice or consumer.may_repeat)

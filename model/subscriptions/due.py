@@ -24,7 +24,7 @@ from model.key_shared.state import Keyed
 from model.log import Position
 from model.rules.catalogue import carries
 from model.subscription_operations import ReceiveDue
-from model.subscriptions import deliveries, invariant, membership, order, recently_joined
+from model.subscriptions import claims, deliveries, invariant, membership, order, recently_joined
 from model.subscriptions.consumers import Key
 from model.subscriptions.left import surely_left
 from model.subscriptions.state import Consumption, messages_at
@@ -195,11 +195,13 @@ def _got(state: Consumption, key: Key, name: str, dispatched: Delivery) -> Consu
 def _accounted(state: Consumption, key: Key, outcome: DueReceived, known: frozenset[str]) -> Judged:
     """The broker's account, where it says enough: nothing is left that must have come, and its stats are right."""
     receivers = receivers_of(outcome)
-    if receivers is None or not state.topics[key[0]].drains or state.keyed_of(key).is_administered:
-        return Allowed(state)
-    if any(consumer.client != "wire" for _, consumer in state.of_subscription(key)):
+    if receivers is None or any(consumer.client != "wire" for _, consumer in state.of_subscription(key)):
         return Allowed(state)  # what waits in the queues of other clients is not known
-    split = _split(state, key, receivers)
+    if not state.topics[key[0]].drains:
+        return _with_classic(state, key, receivers)
+    if state.keyed_of(key).is_administered:
+        return Allowed(state)
+    split = _split(state, key, outcome, receivers)
     if isinstance(split, Broken):
         return split
     unsure = _unsure_hashes(state, key)
@@ -219,6 +221,15 @@ def _accounted(state: Consumption, key: Key, outcome: DueReceived, known: frozen
         return counted
     exercised, deviations = split.exercised + counted.exercised, late.deviations + counted.deviations
     return Allowed(state.with_keyed(key, counted.state), exercised, deviations)
+
+
+def _with_classic(state: Consumption, key: Key, receivers: Sequence[Receiver]) -> Judged:
+    """The classic implementation's account: nothing is left that must have come."""
+    entries = list(_open(state, key))
+    owed = recently_joined.owed(state, key, entries, receivers, _unsure_hashes(state, key))
+    starved = recently_joined.starved(state, key, owed, receivers)
+    is_tested = any(entry.holder is not None for entry in entries)
+    return starved or Allowed(state, ("KEY-16",) if is_tested else ())
 
 
 def _late(
@@ -312,10 +323,12 @@ def _counted(
     return Allowed(after, ("KEY-11",) if drains or keyed.draining else (), deviations)
 
 
-def _split(state: Consumption, key: Key, receivers: Sequence[Receiver]) -> Allowed[None] | Broken:
-    """Consumers that claim no ranges have all hashes among them; put to the test where there are several."""
+def _split(state: Consumption, key: Key, outcome: DueReceived, receivers: Sequence[Receiver]) -> Allowed[None] | Broken:
+    """Consumers have the ranges that they claim, or all hashes among them; put to the test where there are several."""
     is_all = len(receivers) == sum(1 for _ in state.of_subscription(key))
-    if invariant.claims_hashes(state, key) or not receivers or not is_all:
+    if invariant.claims_hashes(state, key):
+        return claims.shown_wrongly(state, outcome) or Allowed(None)
+    if not receivers or not is_all:
         return Allowed(None)
     return stats.not_split(receivers) or Allowed(None, ("KEY-12",) if len(receivers) > 1 else ())
 

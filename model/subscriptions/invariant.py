@@ -42,7 +42,7 @@ def hash_of(state: Consumption, key: Key, position: Position) -> int:
 
 def claims_hashes(state: Consumption, key: Key) -> bool:
     """Whether consumers have ranges for themselves; then no hash moves, so none drains."""
-    return any(consumer.claims_hashes for _, consumer in state.of_subscription(key))
+    return any(consumer.claims for _, consumer in state.of_subscription(key))
 
 
 def is_ordered(state: Consumption, key: Key) -> bool:

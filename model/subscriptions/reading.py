@@ -18,6 +18,7 @@ from model.deviations.cursors import (
     PARTIAL_BATCH_OFF_BACKLOG,
     RANGE_LIMIT_IGNORED_ON_UNLOAD,
     REPLAY_READ_OUTLIVES_CONSUMERS,
+    RESET_KEEPS_FORMER_RANGES,
     RESET_MISCOUNTS_BACKLOG,
     TERMINATED_LAST_LEDGER_NOT_SKIPPED,
     UNACKED_COUNT_LOWERED_BY_ANY_ACK,
@@ -39,6 +40,8 @@ T = TypeVar("T")
 
 FIRST_WRITES = 4
 """What may be written at once: a new ledger's first entry, the permit at hand, one saved up, and one under way."""
+UNSEEN = frozenset({"ACK-15"})
+"""What a cursor's stats do not show: parts of batches, which are seen once the rest of them is delivered."""
 WRITES_EACH = 3
 """What a change by an administrator may write at most."""
 
@@ -58,7 +61,9 @@ def read(state: Consumption, key: Key, told: CursorRead, at: Interval, known: fr
     log, cursor = state.log(key[0]), state.cursors[key]
     actual = state_of(PositionInfo(told.mark_delete, told.ranges), log)
     if (stays := _stays_behind(told, actual, log)) is not None:
-        return stays
+        if not _was_recovered_like_that(cursor, told, actual):
+            return stays
+        cursor = replace(cursor, stays_at=told.mark_delete)
     persisting = state.topics[key[0]].persisting
     if (too_often := persisted_too_often(cursor, key, told.written, at, persisting)) is not None:
         return too_often
@@ -71,7 +76,8 @@ def read(state: Consumption, key: Key, told: CursorRead, at: Interval, known: fr
     at_consumers = _counted_at_consumers(state, counted.state, told, known)
     if isinstance(at_consumers, Broken):
         return at_consumers
-    tested = ("ACK-01", *sorted(cursor.since), *(("ACK-07",) if told.ranges else ()), *_independence(state, key))
+    tested = ("ACK-01", *sorted(cursor.since - UNSEEN), *(("ACK-07",) if told.ranges else ()))
+    tested += _independence(state, key)
     deviations += observed.deviations + counted.deviations + at_consumers
     state = state.with_cursor(key, settled(cursor, counted.state, at))
     if told.arrived:  # whatever was being read for replay has been sent
@@ -103,7 +109,7 @@ def peeked(state: Consumption, key: Key, nth: int, outcome: MessagePeeked, known
         past_it = (nth_of(one) for one in (*cursor.possible, *cursor.deviating))
         if any(position is not None and position.ledger == log.last.ledger for position in past_it):
             return requires(TERMINATED_LAST_LEDGER_NOT_SKIPPED, state, known, because)
-    return diagnosis.for_state(cursor.since, because, is_untouched=not cursor.since and len(state.cursors) > 1)
+    return diagnosis.for_state(cursor.since, because, is_untouched=not cursor.since - UNSEEN and len(state.cursors) > 1)
 
 
 @carries("ACK-08")
@@ -146,7 +152,7 @@ def settled(before: Cursor, cursor: Cursor, at: Interval) -> Cursor:
     opens_ms = cursor.opens_ms if cursor.is_asked_for or cursor.possible == before.possible else at.completed_ms
     # Of what was on its way nothing is any more; but what of it was about parts of batches is not seen here.
     stray = tuple(ack for ack in before.stray if any(place.batch_index >= 0 for place in ack.places))
-    return replace(cursor, past=past, stray=stray, since=frozenset(), opens_ms=opens_ms)
+    return replace(cursor, past=past, stray=stray, since=before.since & UNSEEN, opens_ms=opens_ms)
 
 
 @carries("ACK-02")
@@ -206,6 +212,13 @@ def _nearest(expected: Iterable[frozenset[T]], left: frozenset[T]) -> tuple[froz
     return min(differences, key=lambda pair: len(pair[0]) + len(pair[1]))
 
 
+def _was_recovered_like_that(cursor: Cursor, told: CursorRead, actual: Acked) -> bool:
+    """Whether a broker that persists a reset with the ranges of before recovered a mark-delete right before these."""
+    recovered = (one for one, name in cursor.deviating.items() if name == RESET_KEEPS_FORMER_RANGES)
+    is_so = any((one.mark_delete, one.words) == (actual.mark_delete, actual.words) for one in recovered)
+    return is_so or cursor.stays_at == told.mark_delete
+
+
 def _wrong(state: Consumption, key: Key, actual: Acked) -> Broken:
     """Say what is wrong beside the state that is nearest."""
     log, cursor = state.log(key[0]), state.cursors[key]
@@ -215,7 +228,7 @@ def _wrong(state: Consumption, key: Key, actual: Acked) -> Broken:
     told += [f"lacks the ack of {diagnosis.some(list(map(str, too_few)))}"] if too_few else []
     because = f"the cursor of subscription {key[1]} {' and '.join(told)}"
     held_back = {"ACK-04" if ack.cumulative else "ACK-01" for ack in cursor.unsure}
-    since = cursor.since | held_back
+    since = (cursor.since - UNSEEN) | held_back
     return diagnosis.for_state(since, because, is_untouched=not since and len(state.cursors) > 1)
 
 
@@ -260,7 +273,7 @@ def stored(state: Consumption, key: Key, told: StoredCursorRead, known: frozense
     return Allowed(state, ("ACK-10", *(("ACK-07",) if ranges else ())), deviations)
 
 
-@carries("ACK-01", "ACK-09", "ACK-10")
+@carries("ACK-01", "ACK-09", "ACK-10", "ACK-15")
 def taken_all(
     state: Consumption, key: Key, messages: Sequence[Delivery], at: Interval, known: frozenset[str]
 ) -> Judged:
@@ -288,7 +301,7 @@ def taken_all(
     if isinstance(observed, Broken):
         return observed if observed.deviation else _wrong_delivery(state, key, left)
     exercised = ("ACK-01", *sorted(cursor.since))
-    after = replace(settled(cursor, observed.state, at), stray=())
+    after = replace(settled(cursor, observed.state, at), stray=(), since=frozenset())
     state = state.with_cursor(key, after).with_replaying(key, frozenset())
     return Allowed(state, exercised, deviations + observed.deviations)
 
@@ -314,6 +327,7 @@ def _leaving(state: Acked, left: frozenset[Place], cursor: Cursor, log: TopicLog
 
 
 def _wrong_delivery(state: Consumption, key: Key, left: frozenset[Place]) -> Broken:
+    """Say what was delivered wrongly, or not; where the entries are right, parts of batches are not (ACK-15)."""
     log, cursor = state.log(key[0]), state.cursors[key]
     missing, extra = _nearest([frozenset(one.messages_left(log)) for one in cursor.possible], left)
     topic = key[0]
@@ -324,4 +338,7 @@ def _wrong_delivery(state: Consumption, key: Key, left: frozenset[Place]) -> Bro
     if extra:
         words = diagnosis.some([state.words((topic, place)) for place in extra])
         told.append(f"receives {words} again, although it is acknowledged")
+    expected = (left - extra) | missing
+    if "ACK-15" in cursor.since and {place.position for place in expected} == {place.position for place in left}:
+        return Broken("ACK-15", f"subscription {key[1]} {', and '.join(told)}")
     return diagnosis.for_state(cursor.since, f"subscription {key[1]} {', and '.join(told)}")

@@ -1,13 +1,22 @@
-"""The classic implementation of Key_Shared (KEY-14): a consumer that joined waits for everything that was read before.
+"""The classic implementation of Key_Shared: a consumer that joined waits for everything that was read before (KEY-14),
+and nobody waits for a message that nobody holds up (KEY-16).
 
 What was read is not known exactly: all up to the last entry that was delivered was, what was sent later was not, and of
 what is between nothing is demanded. A consumer may be given what was read before it joined; the rule keeps newer
 messages from it. Once it is alone, nobody else can have anything, and it waits for nothing.
+
+An entry is due if its hash is assigned to a consumer with permits, and no earlier entry of its hash waits. While a
+consumer is recently joined, the dispatcher reads no further and puts aside what it read, so then only the first entry
+that is left must come: everything before it is acknowledged. Entries without a key are not judged, because releases
+before 4.0 hash them in another way.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from model.judgement import Broken
+from model.key_shared.liveness import Open, Receiver, due
 from model.log import Position
 from model.rules.catalogue import carries
 from model.subscriptions.consumers import Key
@@ -32,3 +41,35 @@ def exercised_by(state: Consumption, key: Key, name: str, position: Position) ->
     """The rule is put to the test by what is given to a consumer that joined, and was not read before."""
     joined = state.keyed_of(key).joined.get(name)
     return ("KEY-14",) if joined is not None and position > joined.last and state.consumers[name].keeps_keys else ()
+
+
+@carries("KEY-16")
+def owed(
+    state: Consumption, key: Key, entries: Sequence[Open], receivers: Sequence[Receiver], unsure: frozenset[int]
+) -> dict[Position, str]:
+    """What must come now, and to whom.
+
+    ``entries``: those that are surely left, in order, and who has them; ``unsure``: hashes of which that is not sure.
+    """
+    keys = state.log(key[0]).keys
+    if _is_anybody_recent(state, key):
+        entries = entries[:1]
+    judged = (one for one in entries if one.hashed not in unsure and keys[one.position].key is not None)
+    return due(judged, receivers, drains=False)
+
+
+def _is_anybody_recent(state: Consumption, key: Key) -> bool:
+    """Whether some consumer joined while something was read that may not be acknowledged yet."""
+    joined = state.keyed_of(key).joined.values()
+    return bool(joined) and any(message[1].position <= one.last for one in joined for message in state.all_left(key))
+
+
+@carries("KEY-16")
+def starved(state: Consumption, key: Key, owed: Mapping[Position, str], receivers: Sequence[Receiver]) -> Broken | None:
+    """Something must have come and did not."""
+    if not owed:
+        return None
+    position, name = next(iter(owed.items()))
+    permits = next(one.permits for one in receivers if one.name == name)
+    entries = ", ".join(state.log(key[0]).entries[position])
+    return Broken("KEY-16", f"{name} has {permits} permits, but does not receive {entries} at {position}")

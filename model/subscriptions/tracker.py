@@ -47,8 +47,8 @@ from model.subscription_operations import (
     Subscribe,
 )
 from model.subscriptions import acks, backoff, deliveries, due, membership, written
-from model.subscriptions import limits as limits_on
 from model.subscriptions.administration import administered, beginning, disconnected, set_to, terminated_or_trimmed
+from model.subscriptions.claims import claims_of
 from model.subscriptions.consumers import SHARED, Consumer, Key, Message
 from model.subscriptions.left import surely_left
 from model.subscriptions.state import NO_LIMITS_ON_CONSUMERS, Consumption, Followed, messages_at
@@ -198,6 +198,7 @@ def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consu
         if key not in state.cursors:
             new = cursor.created(beginning(state.log(topic), operation.start), at, durable=operation.durable)
             state = state.with_cursor(key, new)
+    first = next((one for key in topics for _, one in state.of_subscription((key, operation.subscription))), None)
     consumer = Consumer(
         topics=topics,
         subscription=operation.subscription,
@@ -205,8 +206,9 @@ def _subscribed(state: Consumption, operation: Subscribe, at: Interval) -> Consu
         client=operation.client,
         seen=Map({topic: state.cursors[topic, operation.subscription].imaginable for topic in topics}),
         is_settled=operation.client == "wire" and not operation.queue,
-        keeps_keys=not operation.out_of_order,
-        claims_hashes=bool(operation.sticky),
+        # Where a release lets a consumer in whose policy is another one, that of the first one holds.
+        keeps_keys=not operation.out_of_order if first is None else first.keeps_keys,
+        claims=claims_of(operation.sticky) if first is None or first.claims else (),
     )
     for key in consumer.keys:
         state = membership.joined(state, key, operation.consumer)
@@ -267,7 +269,7 @@ def _took(state: Consumption, name: str, count: int, outcome: Outcome, known: fr
         return judged
     consumer = replace(judged.state.consumers[name], is_settled=is_settled)
     judged = replace(judged, state=judged.state.with_consumer(name, consumer))
-    limited = limits_on.received(state, judged.state, name, outcome)
+    limited = deliveries.limited(state, judged.state, name, outcome)
     if isinstance(limited, Broken):
         return limited
     judged = replace(judged, exercised=judged.exercised + limited)

@@ -5,16 +5,30 @@ A kill takes seconds, so it has few and short examples.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal, assert_never, get_args
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from model.operations import Kill
-from model.subscription_operations import Acknowledge, AwaitPersisted, ReadCursor, Receive
-from model.vocabulary import PERSISTED_PER_S, Persistence, SubscriptionType
+from model.subscription_operations import (
+    Acknowledge,
+    AwaitPersisted,
+    CreateSubscription,
+    Expire,
+    ReadCursor,
+    Receive,
+    ResetCursor,
+    Seek,
+    Skip,
+    SkipAll,
+)
+from model.vocabulary import PERSISTED_PER_S, Persistence, Start, SubscriptionType
 from stateful.crashes import CRASHES, IN_PLACE, Crash
 from stateful.cursors.machines import NTH, OnSubscriptions
+
+Placing = Literal["skip", "skip all", "expire", "reset", "seek", "create"]
+"""What moves a cursor that nobody acknowledges with."""
 
 
 class AcknowledgmentKillsMachine(OnSubscriptions):
@@ -38,6 +52,9 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
         acks=st.lists(NTH, min_size=1, max_size=12),
         later=st.none() | NTH,
         waits_for=st.sampled_from([(), ("every-ack",), ("every-ack",), tuple(PERSISTED_PER_S)]),
+        placing=st.none() | st.sampled_from(get_args(Placing)),
+        number=st.integers(0, 11),
+        is_placed_last=st.booleans(),
         crash=CRASHES,
     )
     def live_and_die(
@@ -46,9 +63,12 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
         acks: list[tuple[int, ...]],
         later: tuple[int, ...] | None,
         waits_for: tuple[Persistence, ...],
+        placing: Placing | None,
+        number: int,
+        is_placed_last: bool,
         crash: int,
     ) -> None:
-        """Consumers acknowledge; the broker dies right after it, or when that must have been persisted."""
+        """Consumers acknowledge, and cursors are moved; the broker dies at once, or when that must be persisted."""
         for topic in self.topics:
             self.send_entries(sizes, topic)
             for subscription in self.plan.kinds:
@@ -56,18 +76,56 @@ class AcknowledgmentKillsMachine(OnSubscriptions):
                 self.do(Receive(consumer=consumer.name, count=sum(sizes)))
                 for nth in acks:
                     self.do(Acknowledge(consumer=consumer.name, nth=nth))
+        if placing is not None and not is_placed_last:
+            self.place(placing, number)
         for topic, subscription in self.everywhere():
             if self.persistence[topic] in waits_for:
                 self.do(AwaitPersisted(topic=topic, subscription=subscription))
         if later is not None:
             for consumer in self.plan.consumers:
                 self.do(Acknowledge(consumer=consumer.name, nth=later))
+        if placing is not None and is_placed_last:
+            self.place(placing, number)
         self.do(self.crashes[crash % len(self.crashes)])
         self.plan.drop_wire()
         for topic in self.topics:
             self.produce_again(topic)
         for topic, subscription in self.everywhere():
             self.do(ReadCursor(topic=topic, subscription=subscription))
+
+    def place(self, how: Placing, number: int) -> None:
+        """Every cursor is moved, or another one created, without an acknowledgment."""
+        if how == "create":
+            subscription = f"{self.plan.mark}s{len(self.plan.kinds)}"
+            for topic in self.topics:
+                start: Start = "latest" if number % 2 else "earliest"
+                self.do(CreateSubscription(topic=topic, subscription=subscription, start=start))
+            self.plan.kinds[subscription] = "Shared"
+            return
+        for topic, subscription in self.everywhere():
+            message = self.plan.sent[-1 - number % len(self.plan.sent)]
+            match how:
+                case "skip":
+                    self.do(Skip(topic=topic, subscription=subscription, count=1 + number % 5))
+                case "skip all":
+                    self.do(SkipAll(topic=topic, subscription=subscription))
+                case "expire":
+                    self.do(Expire(topic=topic, subscription=subscription, up_to=message))
+                case "reset":
+                    self.do(ResetCursor(topic=topic, subscription=subscription, to=message))
+                case "seek":
+                    self.do(Seek(consumer=self.of(topic, subscription), to=message))
+                case _:
+                    assert_never(how)
+            if how in ("reset", "seek"):
+                self.plan.consumers = [
+                    one for one in self.plan.consumers if (one.topic, one.subscription) != (topic, subscription)
+                ]
+
+    def of(self, topic: str, subscription: str) -> str:
+        """A consumer of a subscription; a new one where there is none."""
+        there = (one.name for one in self.plan.consumers if (one.topic, one.subscription) == (topic, subscription))
+        return next(there, None) or self.join(subscription, "wire", 0, topic=topic).name
 
     def everywhere(self) -> list[tuple[str, str]]:
         """All subscriptions of all topics."""

@@ -24,11 +24,8 @@ from model.subscription_operations import (
     Skip,
     Subscribe,
 )
-from stateful.key_shared.plan import KEYS, KeyPlan, Pick
+from stateful.key_shared.plan import KEYS, Claims, KeyPlan, Pick
 from stateful.lockstep_machine import LockstepMachine, Performing
-
-Claims = tuple[tuple[int, int], ...]
-"""Hash ranges that a consumer has for itself, ends included."""
 
 TOPIC, SUBSCRIPTION = "t0", "s0"
 NAMES = st.sampled_from([None, None, None, "x", "y"])
@@ -121,6 +118,7 @@ class OnKeys(LockstepMachine):
     def all_are_disconnected(self) -> None:
         """The broker disconnected all consumers, and they do not come back."""
         self.plan.consumers.clear()
+        self.plan.claims.clear()
 
     def permit(self, consumer: str, permits: int) -> None:
         """A consumer permits the broker to send it some messages."""

@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count, pairwise
 
-from model.key_shared.hashing import keys_that_share_a_hash, keys_with_hashes_apart, sticky_hash
+from model.key_shared.hashing import STICKY_HASHES, keys_that_share_a_hash, keys_with_hashes_apart, sticky_hash
 from model.key_shared.selectors import Ring, assignments_of, joined
 from model.vocabulary import Entry, Message
+
+
+def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return one[0] <= other[1] and other[0] <= one[1]
 
 
 def _at_a_boundary(*names: str) -> str:
@@ -27,6 +31,12 @@ BOUNDARY = _at_a_boundary("c1", "c2", "c3")
 """Where ranges overlap by one, this is in two of them."""
 KEYS = (*SHARING, BOUNDARY, *keys_with_hashes_apart(5, avoid=[sticky_hash(SHARING[0].encode())]))
 """The keys of all examples: few, so that each has several messages."""
+
+BOUNDS = tuple(sorted(sticky_hash(key.encode(), STICKY_HASHES) for key in KEYS))
+"""The hashes of these keys where consumers claim ranges: a range ends at the hash of a key, or right before it."""
+
+Claims = tuple[tuple[int, int], ...]
+"""Hash ranges that a consumer claims for itself, ends included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +57,7 @@ class KeyPlan:
 
     consumers: list[str] = field(default_factory=list)
     sent: list[str] = field(default_factory=list)
-    claims: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    claims: dict[str, Claims] = field(default_factory=dict)
     _names: int = 0
     _sequence_id: int = 0
 
@@ -55,6 +65,15 @@ class KeyPlan:
         """A consumer's name that was not used before."""
         self._names += 1
         return f"c{self._names}"
+
+    def may_join(self, claims: Claims) -> bool:
+        """Whether a consumer with these claims fits those that are there: all claim ranges, or none does."""
+        if any(bool(own) != bool(claims) for own in self.claims.values()):
+            return False
+        taken = [one for own in self.claims.values() for one in own]
+        return not any(_overlap(one, other) for one in claims for other in taken) and not any(
+            _overlap(one, other) for one, other in pairwise(sorted(claims))
+        )
 
     def entries(self, picks: Sequence[Pick]) -> tuple[Entry, ...]:
         """New entries."""

@@ -12,34 +12,46 @@ from model.failpoints import FailpointKind
 from model.operations import ClearFailpoints, SetFailpoint
 from model.subscription_operations import Acknowledge, CloseConsumer, CrashConsumer, Nack, Permit, Receive, Subscribe
 from stateful.crashes import CRASHES, IN_PLACE, Crash
-from stateful.key_shared.machines import INDEXES, NTH, PERMITS, PICKS, SUBSCRIPTION, TOPIC, Claims, OnKeys
-from stateful.key_shared.plan import Pick
+from stateful.key_shared.machines import INDEXES, NTH, PERMITS, PICKS, SUBSCRIPTION, TOPIC, OnKeys
+from stateful.key_shared.plan import BOUNDS, Claims, Pick
 
 RACES: st.SearchStrategy[FailpointKind] = st.sampled_from(["read-slow", "dispatch-slow", "join-slow", "leave-slow"])
 SINGLES = PICKS.map(lambda picks: [replace(pick, size=1) for pick in picks])
 """Without batches: of one that is acknowledged while it is being sent, more may come than document 003 says."""
+FIRST, SECOND, THIRD, FOURTH = BOUNDS[1::2]
 CLAIMS: st.SearchStrategy[Claims] = st.sampled_from(
     [
+        *[
+            ((0, SECOND),),
+            ((0, FIRST), (THIRD + 1, FOURTH)),
+            ((FIRST + 1, SECOND),),
+            ((FIRST + 1, THIRD),),
+            ((SECOND, SECOND), (FOURTH + 1, 65535)),
+            ((SECOND + 1, THIRD),),
+            ((THIRD + 1, 65535),),
+        ]
+        * 2,
         ((0, 65535),),
-        ((0, 20000),),
-        ((0, 20000), (40001, 50000)),
-        ((20001, 40000),),
-        ((20001, 50000),),
-        ((50001, 65535),),
-        ((40001, 65535),),
+        ((FIRST, FIRST),),
+        ((SECOND, THIRD),),
+        ((0, SECOND), (FIRST, THIRD)),
+        (),
     ]
 )
+"""Ranges that leave gaps between them, or fill one, or overlap in one hash; a consumer's own that overlap; none."""
 
 
 class KeysClaimedMachine(OnKeys):
-    """Consumers claim hash ranges for themselves, with gaps between them; who claims another one's is not let in."""
+    """Consumers claim hash ranges for themselves, with gaps between them; who claims another one's is not let in.
+
+    Nor is who claims none while others do, or the other way round.
+    """
 
     def join_for(self, claims: Claims, permits: int) -> None:
         """A consumer asks for ranges."""
         name = self.plan.fresh_name()
         self.subscribe(name, sticky=claims)
-        taken = [one for own in self.plan.claims.values() for one in own]
-        if not any(first <= other_last and other <= last for first, last in claims for other, other_last in taken):
+        if self.plan.may_join(claims):
             self.plan.consumers.append(name)
             self.plan.claims[name] = claims
             self.permit(name, permits)

@@ -155,6 +155,19 @@ def crashing_with_part_of_a_batch(bench: Bench) -> Observation:
     return given
 
 
+def moving_and_crashing(bench: Bench) -> Observation:
+    """Reset a subscription, skip on another, create a third at the end; kill the broker: the states of all three."""
+    messages = filled(bench, 8)
+    for subscription in ("s", "t"):
+        subscribed(bench, subscription).close(timeout_s=TIMEOUT_S)
+    bench.client.subscribe(bench.topic, "u", kind="Shared", initial="latest", timeout_s=TIMEOUT_S)
+    bench.admin.reset_cursor(bench.topic, "s", messages[4])
+    bench.admin.skip(bench.topic, "t", 3)
+    bench.kill()
+    subscribed(bench)
+    return [remembered(bench, messages, subscription)[0] for subscription in ("s", "t", "u")]
+
+
 def flushing(bench: Bench) -> Observation:
     """Acknowledge a message after one that was just persisted: whether the flush persists it, too.
 
@@ -351,6 +364,10 @@ CURSOR_EFFECTS: dict[str, Effect] = {
     "close-stores-what-was-persisted": Effect(closing_with_a_later_ack, (2, []), (1, [])),
     "recovery-of-an-older-state": Effect(crashing, (1, [7]), (1, []), PERSISTED_EACH_TIME),
     "batch-acks-not-persisted": Effect(crashing_with_part_of_a_batch, [1, 3], [1, 2, 3]),
+    "batch-acks-not-recovered": Effect(crashing_with_part_of_a_batch, [1, 3], [1, 2, 3]),
+    "reset-not-persisted": Effect(moving_and_crashing, [4, 3, 8], [0, 3, 8]),
+    "skip-not-persisted": Effect(moving_and_crashing, [4, 3, 8], [4, 0, 8]),
+    "created-at-latest-not-persisted": Effect(moving_and_crashing, [4, 3, 8], [4, 3, 0]),
     "periodic-flush-skipped": Effect(flushing, True, False, FLUSHED_SOON),
 }
 """For each of these defects, by its name, how its effect is observed."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import count, islice, starmap
 
 import pytest
@@ -15,10 +16,11 @@ from packaging.version import Version
 
 from conformance.clients import protocol_pb2 as pb
 from conformance.clients.admin.types import ConsumerStats
+from conformance.clients.outcomes import ServerRefused
 from conformance.clients.wire.client import WireClient
-from conformance.clients.wire.consumer import PartOfBatch, WireConsumer
+from conformance.clients.wire.consumer import KeyShared, PartOfBatch, WireConsumer
 from conformance.faults.failpoints import Fault, armed
-from model.key_shared.hashing import sticky_hash
+from model.key_shared.hashing import STICKY_HASHES, sticky_hash
 from model.log import Position
 from model.vocabulary import HashRange
 from tests.faults.cursor_effects import all_received, position_of
@@ -120,13 +122,22 @@ class Keyed:
             probe.close(timeout_s=TIMEOUT_S)
         return {each.consumer_name: Hashes(tuple(starmap(HashRange, each.key_hash_ranges or ()))) for each in consumers}
 
-    def _subscribe(self, name: str, subscription: str, client: WireClient) -> WireConsumer:
+    def claim(self, name: str, first: int, last: int) -> WireConsumer:
+        """A consumer joins that claims these hashes."""
+        consumer = self._subscribe(name, "s", self.bench.client, KeyShared(sticky_ranges=((first, last),)))
+        consumer.flow(PERMITS)
+        return consumer
+
+    def _subscribe(
+        self, name: str, subscription: str, client: WireClient, key_shared: KeyShared | None = None
+    ) -> WireConsumer:
         return client.subscribe(
             self.topic,
             subscription,
             kind="Key_Shared",
             initial="earliest",
             consumer_name=name,
+            key_shared=key_shared,
             timeout_s=TIMEOUT_S,
         )
 
@@ -405,16 +416,46 @@ def draining_stats(stats: ConsumerStats) -> tuple[int, int, int, list[int]]:
     )
 
 
-def joining_the_classic_implementation(bench: Bench) -> Observation:
-    """``b`` joins while messages of many keys are pending at ``a``; send as many more: whether b receives any."""
+def joining_the_classic_implementation(bench: Bench, *, acknowledges: bool = False) -> Observation:
+    """``b`` joins while messages of many keys are pending at ``a``, and maybe acknowledged then; send as many more:
+    whether b receives any."""
     keyed = Keyed(bench)
     keys = list(islice(numbered_keys(), 20))
     first = keyed.join("a")
     keyed.send(*keys)
     assert len(all_received(first, at_least=20)) == 20
     second = keyed.join("b")
+    if acknowledges:
+        keyed.ack(first, *range(1, 21))
     keyed.send(*keys)
     return bool(all_received(second))
+
+
+def permitting_in_the_classic_implementation(bench: Bench) -> Observation:
+    """Two messages of a key of ``b``, which has one permit; it permits one more: what it receives then."""
+    keyed = Keyed(bench)
+    [key] = keyed.keys("b", 1)
+    keyed.join("a")
+    second = keyed.join("b", permits=1)
+    keyed.send(key, key)
+    assert all_received(second, at_least=1) == [1]
+    second.flow(1)
+    return all_received(second)
+
+
+def claiming_ranges(bench: Bench) -> Observation:
+    """A key of ``a``, one right before the range of ``b``, and one of b: what each receives; is an overlap refused?"""
+    keyed = Keyed(bench)
+    low, gap, high = sorted(islice(numbered_keys(), 3), key=lambda key: sticky_hash(key.encode(), STICKY_HASHES))
+    first = keyed.claim("a", 0, sticky_hash(low.encode(), STICKY_HASHES))
+    second = keyed.claim("b", sticky_hash(gap.encode(), STICKY_HASHES) + 1, STICKY_HASHES.last)
+    keyed.send(low, gap, high)
+    received = all_received(first, at_least=1), all_received(second, at_least=1)
+    try:
+        keyed.claim("c", 0, 0)
+    except ServerRefused:
+        return (*received, True)
+    return (*received, False)
 
 
 SOUND_STATS = ((2, 3, 0, [1, 2]), (1, 1, 1, [1]))
@@ -450,6 +491,13 @@ KEY_EFFECTS: dict[str, Effect] = {
     "draining-messages-counted-once": Effect(looking_at_stats, SOUND_STATS, ((2, 2, 0, [1, 1]), (1, 1, 1, [1]))),
     "draining-hashes-not-listed": Effect(looking_at_stats, SOUND_STATS, ((2, 3, 0, []), (1, 1, 1, []))),
     "drained-hashes-still-counted": Effect(looking_at_stats, SOUND_STATS, ((2, 3, 0, [1, 2]), (2, 1, 1, [1]))),
+    "unclaimed-hash-assigned": Effect(claiming_ranges, ([1], [3], True), ([1, 2], [3], True)),
+    "claim-begins-one-early": Effect(claiming_ranges, ([1], [3], True), ([1], [2, 3], True)),
+    "overlapping-claims-accepted": Effect(claiming_ranges, ([1], [3], True), ([1], [3], False)),
+    "classic-recently-joined-for-ever": Effect(
+        partial(joining_the_classic_implementation, acknowledges=True), True, False
+    ),
+    "classic-permits-trigger-no-replay": Effect(permitting_in_the_classic_implementation, [2], []),
     "classic-recently-joined-not-blocked": Effect(joining_the_classic_implementation, False, True),
 }
 """For each of these defects, by its name, how its effect is observed."""

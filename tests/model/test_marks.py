@@ -104,7 +104,7 @@ REFERENCES = (
             cursors.EXPLORED.run(CursorsSetup(is_limited=True, is_quick=False, kills=1, unloads=1, administration=1)),
             cursors.EXPLORED.run(CursorsSetup(sizes=(1, 1), acks="received", consumers=2, leaves=1, nacks=1)),
         ],
-        (1, 2, 3, 4, 5, 7, 8, 9, 10, 12, 13, 14),
+        (1, 2, 3, 4, 5, 7, 8, 9, 10, 12, 13, 14, 15, 16),
     ),
     Reference(
         "KEY",

@@ -22,10 +22,12 @@ from model.deviations.cursors import (
     FLUSH_RATE_LIMITED,
     LOST_ACK_FILTERS_REDELIVERY,
     NACK_BACKOFF_MISSING,
+    PARTIAL_ACKS_NOT_PERSISTED,
     PARTIAL_BATCH_OFF_BACKLOG,
     RANGE_LIMIT_IGNORED_ON_UNLOAD,
     REPLAY_READ_OUTLIVES_CONSUMERS,
     RESET_MISCOUNTS_BACKLOG,
+    SKIP_RATE_LIMITED,
     TERMINATED_LAST_LEDGER_NOT_SKIPPED,
     UNACKED_COUNT_LOWERED_BY_ANY_ACK,
     UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
@@ -76,6 +78,8 @@ ACKS = ("ACK-01", "ACK-02", "ACK-03", "ACK-04", "ACK-10", "ACK-12", "ACK-13")
 SHADOWS: dict[str, dict[str, Shadowed]] = {
     deviation: {shadow: of_cursors(deviation, shadow, machine, *rules)}
     for deviation, shadow, machine, *rules in (
+        (PARTIAL_ACKS_NOT_PERSISTED, "partial-acks-never-persisted", KILLS, "ACK-09", "ACK-15"),
+        (SKIP_RATE_LIMITED, "skip-never-persisted", KILLS, "ACK-16"),
         (RESET_MISCOUNTS_BACKLOG, "backlog-of-messages", ACKNOWLEDGMENT, "ACK-01", "ACK-04", "SERVE-04"),
         (BATCH_INDEX_ACKS_NOT_RECOVERED, "unload-loses-ranges", ACKNOWLEDGMENT, *ACKS),
         (BATCH_INDEX_ACKS_OVERWRITTEN, "cumulative-one-too-few", ACKNOWLEDGMENT, *ACKS),

@@ -78,6 +78,8 @@ class SubscriptionStats(Answer, frozen=True):
     draining_hashes_count: int = 0
     draining_hashes_cleared_total: int = 0
     draining_hashes_unacked_messages: int = 0
+    recently_joined: dict[str, str] = field(name="consumersAfterMarkDeletePosition", default_factory=dict)
+    """Of the classic implementation of Key_Shared: consumers, and the position that was to be read when they joined."""
 
 
 class PublisherStats(Answer, frozen=True):

@@ -2,13 +2,13 @@
 
 Gathering waits for exactly what must come, and for the broker's account to say what follows from what came; for nothing
 else, and never for silence. What does not come, or is not shown, within the deadline is for the model to judge. Where a
-release does not say who has which hashes, it waits until its counts stand still.
+release does not say who has which hashes, or has the classic implementation, it waits until its counts stand still.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, assert_never
 
 from conformance.clients.admin.backlog import unacknowledged
@@ -21,7 +21,7 @@ from conformance.lockstep.positions import Whereabouts
 from conformance.lockstep.world import World
 from conformance.wait import Deadline
 from model.events import AnyOutcome, ConsumerRead, Done, DrainingHash, DueReceived, Refused, Skipped, Starved
-from model.key_shared.hashing import AUTO_SPLIT_HASHES, STICKY_HASHES
+from model.key_shared.hashing import AUTO_SPLIT_HASHES, CLASSIC_HASHES, STICKY_HASHES
 from model.key_shared.liveness import Open, Receiver, due
 from model.key_shared.stats import mismatches, wrong_sums
 from model.subscription_operations import KeyOperation, Permit, ReceiveDue
@@ -108,7 +108,9 @@ class KeyShares:
         receivers = [
             Receiver(one.consumer, one.permits, one.ranges) for one in gathered.consumers if one.ranges is not None
         ]
-        is_known = len(receivers) == len(members) and self._world.has_draining_hashes
+        is_known = len(receivers) == len(members)
+        if is_known and not self._world.has_draining_hashes:
+            return self._missing_of_classic(account, receivers, members, watch)
         if not is_known or (watch.topic, watch.subscription) in self._administered:
             return None if watch.stands_still else set()
         wire = [member for member in members.values() if isinstance(member, WireMember)]
@@ -125,6 +127,17 @@ class KeyShares:
         held = {entry.hashed: entry.holder for entry in entries if entry.holder is not None}
         wrong = {one.hashed for one in mismatches(gathered, entries, receivers, held)} - self._miscounted
         return wrong if wrong or is_due or wrong_sums(gathered) is not None else None
+
+    def _missing_of_classic(
+        self, account: Account, receivers: Sequence[Receiver], members: Mapping[str, Member], watch: Watch
+    ) -> set[int] | None:
+        """As :meth:`_missing`, of the classic implementation: while consumers are recently joined, little must come."""
+        claims = any(isinstance(member, WireMember) and member.claims_hashes for member in members.values())
+        entries = list(self._open(watch, account, members, STICKY_HASHES if claims else CLASSIC_HASHES))
+        if account.subscription.recently_joined:
+            entries = entries[:1]
+        keyed = [entry for entry in entries if self._whereabouts.has_key(watch.topic, entry.position)]
+        return None if watch.stands_still and not due(keyed, receivers, drains=False) else set()
 
     def _open(self, watch: Watch, account: Account, members: Mapping[str, Member], within: HashRange) -> Iterator[Open]:
         holders = {position: name for name, member in members.items() for position in member.held}
@@ -154,13 +167,13 @@ class KeyShares:
 
 
 def _consumer(name: str, member: WireMember, found: ConsumerStats, *, takes: bool) -> ConsumerRead:
-    ranges = found.key_hash_ranges
+    is_shown = found.key_hash_ranges is not None or found.key_hash_ranges_in_words is not None
     return ConsumerRead(
         name,
         member.collect() if takes else (),
         permits=found.available_permits,
         unacknowledged=found.unacked_messages,
-        ranges=None if ranges is None else tuple(sorted(HashRange(first, last) for first, last in ranges)),
+        ranges=tuple(sorted(HashRange(first, last) for first, last in found.hash_ranges)) if is_shown else None,
         draining=tuple(
             DrainingHash(one.hash, one.unacked_messages, one.blocked_attempts) for one in found.draining_hashes or ()
         ),

@@ -76,7 +76,7 @@ _NO_CONSUMER: Final = Skipped("there is no such consumer")
 _NOTHING_RECEIVED: Final = Skipped("the consumer has received nothing")
 _NO_MESSAGE: Final = Skipped("no such message is known to be in the topic")
 _CANNOT_BE_CUT: Final = Skipped("pulsar-client connects to this broker by another way than the one that can be cut")
-_NO_SUBSCRIPTION: Final = Skipped("there is no such subscription")
+_NO_SUBSCRIPTION: Final = Refused("404", "there is no such subscription")
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,6 +87,14 @@ _VARIANT_SETUPS: dict[str, Setup] = {
         ("ack-never-flushed", "ack-flush-rate-limited", "ack-unlimited", "ack-limited-tenfold"),
         Setup(is_limited=True, is_quick=False),
     ),
+    **dict.fromkeys(
+        ("ack-partial-acks-not-persisted", "ack-partial-acks-never-persisted"),
+        Setup(sizes=(1, 2), is_limited=True, is_quick=False),
+    ),
+    **dict.fromkeys(
+        ("ack-skip-rate-limited", "ack-skip-never-persisted", "ack-reset-keeps-former-ranges"),
+        Setup(administration=1, is_limited=True, is_quick=False),
+    ),
     **dict.fromkeys(("ack-kill-loses-all", "ack-kill-acknowledges", "ack-range-start-included"), Setup(kills=1)),
     **dict.fromkeys(
         ("ack-unload-loses-ranges", "ack-unload-goes-one-further", "ack-unload-bypasses-store"), Setup(unloads=1)

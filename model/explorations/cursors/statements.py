@@ -31,6 +31,7 @@ def statements(setup: Setup) -> Statements:
         NOT_TOO_SELDOM: setup.is_limited,
         FLUSHED: setup.is_limited,
         SKIPPED: setup.administration > 0,
+        SKIP_PERSISTED: setup.administration > 0,
         EXPIRED: setup.administration > 0,
         RESET: setup.administration > 0,
         WAS_PERSISTED: setup.kills > 0,
@@ -162,6 +163,11 @@ def _skipped(before: World, step: Step, after: World) -> bool:
     return _of(after) == done | {place for place in everything(before.log) if place.position in left[:number]}
 
 
+def _skip_persisted(before: World, step: Step, after: World) -> bool:
+    then, now = before.subscriptions[step.subscription], after.subscriptions[step.subscription]
+    return now.acked == then.acked or not (is_dirty(now) or now.writes)
+
+
 def _expired(before: World, step: Step, after: World) -> bool:
     return _of(after) == _of(before) | {
         place for place in everything(before.log) if step.position is not None and place.position <= step.position
@@ -186,7 +192,7 @@ def _not_too_often(before: World, step: Step, after: World) -> bool:
 
 def _not_too_seldom(before: World, step: Step, after: World) -> bool:
     then, now = before.subscriptions[step.subscription], after.subscriptions[step.subscription]
-    is_free, is_changed = not before.persisted_lately[step.subscription], info_of(now.acked) != info_of(then.acked)
+    is_free, is_changed = not before.persisted_lately[step.subscription], now.acked != then.acked
     return not (is_free and is_changed) or not is_dirty(now)
 
 
@@ -311,11 +317,14 @@ SKIPPED = EveryStep(
     _skipped,
     promise=True,
 )
+SKIP_PERSISTED = EveryStep(
+    ("ACK-16",), "what is skipped is persisted at once", frozenset({"skip", "skip all"}), _skip_persisted, promise=True
+)
 EXPIRED = EveryStep(
     ("ACK-04",), "expiry acknowledges everything up to its position", frozenset({"expire"}), _expired, promise=True
 )
 RESET = EveryStep(
-    ("ACK-01", "ACK-09"),
+    ("ACK-01", "ACK-09", "ACK-16"),
     "a reset makes its position the next one, and that is persisted",
     frozenset({"reset"}),
     _reset,
@@ -323,7 +332,7 @@ RESET = EveryStep(
 )
 NOT_TOO_OFTEN = EveryStep(("ACK-08",), "in one interval one ack at most is persisted", ACKS, _not_too_often)
 NOT_TOO_SELDOM = EveryStep(
-    ("ACK-08",),
+    ("ACK-08", "ACK-15"),
     "an ack that changes the state is persisted, unless one was in the same interval",
     ACKS,
     _not_too_seldom,

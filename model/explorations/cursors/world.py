@@ -201,9 +201,9 @@ def append(log: TopicLog, position: Position, size: int) -> TopicLog | Broken:
 
 
 def is_dirty(subscription: Subscription) -> bool:
-    """Whether entries are acknowledged that are not persisted, nor about to be."""
+    """Whether something is acknowledged that is not persisted, nor about to be."""
     newest = subscription.writes[-1] if subscription.writes else subscription.persisted
-    return reference.record_of(subscription.acked).info != newest.info
+    return reference.record_of(subscription.acked) != newest
 
 
 def closed(world: World) -> tuple[int, ...]:

@@ -81,7 +81,7 @@ STORED_RANGES = 3
 NACK_DELAY_S = 0.3
 NO_CONSUMER = Skipped("there is no such consumer")
 NO_MESSAGE = Skipped("no such message is known to be in the topic")
-NO_SUBSCRIPTION = Skipped("there is no such subscription")
+NO_SUBSCRIPTION = Refused("404", "there is no such subscription")
 NOT_SHARED = Skipped("clients refuse cumulative acknowledgments on a shared subscription")
 
 OnTopic = CreateSubscription | CursorRequest | NackRepeatedly | Terminate | Trim
@@ -318,6 +318,9 @@ class SimulatedCursors:
         for topic in topics:
             here = self._dispatcher.on((topic, operation.subscription)).values()
             if any(one.kind != operation.kind or one.kind == "Exclusive" for one in here):
+                return Refused("ConsumerBusy")
+            policy = (bool(operation.sticky), not operation.out_of_order)
+            if any((bool(one.claims), one.keeps_keys) != policy for one in here):
                 return Refused("ConsumerBusy")
             if not self._dispatcher.may_claim((topic, operation.subscription), operation.sticky):
                 return Refused("ConsumerAssignError")

@@ -20,7 +20,7 @@ from model.key_shared.variants import DOCUMENT, KeysVariant
 from model.log import Position
 from tests.lockstep.cursor_variants import SimulatedVariant
 from tests.lockstep.simulated.consumers import Consumer, Key
-from tests.lockstep.simulated.key_shared import Claims, Fires, KeyedSubscription, never
+from tests.lockstep.simulated.key_shared import Claims, Fires, KeyedSubscription, may_claim, never
 from tests.lockstep.simulated.subscription import Spot, Subscription
 
 
@@ -85,7 +85,7 @@ class Dispatcher:
     def may_claim(self, key: Key, claims: Claims) -> bool:
         """Whether a consumer may claim these hash ranges."""
         keyed = self.keyed(key)
-        return keyed is None or not claims or keyed.may_claim(claims)
+        return not claims or may_claim(() if keyed is None else keyed.assignments, claims)
 
     def _join_keyed(self, name: str, consumer: Consumer) -> None:
         for key in consumer.keys if consumer.kind == "Key_Shared" else ():

@@ -17,7 +17,7 @@ from model.events import ConsumerRead, Delivery, DrainingHash
 from model.failpoints import FailpointKind
 from model.key_shared import dispatcher
 from model.key_shared.dispatcher import Outcome, Owners
-from model.key_shared.hashing import AUTO_SPLIT_HASHES, STICKY_HASHES, sticky_hash
+from model.key_shared.hashing import AUTO_SPLIT_HASHES, CLASSIC_HASHES, STICKY_HASHES, sticky_hash
 from model.key_shared.ranges import Assignments, owner_of, ranges_of
 from model.key_shared.selectors import RangesRefused, Ring, assignments_of, claimed, joined, left, without
 from model.key_shared.variants import KeysVariant
@@ -59,7 +59,8 @@ class KeyedSubscription:
         self._fires = fires
         self._pauses = 0
         self._consumers: dict[str, Consumer] = {}
-        self._ring = Ring()
+        self._hashes = CLASSIC_HASHES if variant.is_classic else AUTO_SPLIT_HASHES
+        self._ring = Ring(hashes=self._hashes)
         self._assignments: Assignments = ()
         self._positions: list[Position] = []
         self._cleared: Counter[str] = Counter()
@@ -76,13 +77,10 @@ class KeyedSubscription:
         hashes = sorted(set(self._state.hashes))
         return tuple((hashed, name) for hashed in hashes if (name := owner_of(self._assignments, hashed)) is not None)
 
-    def may_claim(self, claims: Claims) -> bool:
-        """Whether a consumer may claim these hash ranges."""
-        try:
-            claimed(self._assignments, "", _ranges(claims))
-        except RangesRefused:
-            return False
-        return True
+    @property
+    def assignments(self) -> Assignments:
+        """Which consumer has which hashes."""
+        return self._assignments
 
     # -------------------------------------------------------------------------------------------- joining and leaving
 
@@ -204,7 +202,7 @@ class KeyedSubscription:
         new = list(log.entries)[len(self._positions) :]
         if not new:
             return
-        within = STICKY_HASHES if self._claims else AUTO_SPLIT_HASHES
+        within = STICKY_HASHES if self._claims else self._hashes
         hashes = tuple(sticky_hash(log.of_model.keys[position].hashed_by, within) for position in new)
         first = len(self._positions)
         self._positions += new
@@ -235,6 +233,15 @@ class KeyedSubscription:
         for hashed, entry in before.draining.entries:
             if after.draining.of(hashed) is None:
                 self._cleared[entry.consumer] += 1
+
+
+def may_claim(assignments: Assignments, claims: Claims) -> bool:
+    """Whether a consumer may claim these hash ranges."""
+    try:
+        claimed(assignments, "", _ranges(claims))
+    except RangesRefused:
+        return False
+    return True
 
 
 def _ranges(claims: Claims) -> tuple[HashRange, ...]:

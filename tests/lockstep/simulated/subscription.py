@@ -215,6 +215,8 @@ class Subscription:
             self._done_s.append(max(earliest_s, done_s))
             self._limited_until_s = at_s + self.limits.interval_s * after.limited
             self.written += 1
+        if not after.writes:  # a skip is persisted at once, and with it all before it
+            self._done_s.clear()
         if not after.is_dirty:
             self._dirty_since_s = None
         elif self._dirty_since_s is None:

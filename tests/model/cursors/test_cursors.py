@@ -7,10 +7,16 @@ from dataclasses import replace
 from immutables import Map
 
 from model.cursors import cursor
-from model.cursors.acked import Acked, acknowledge_all
+from model.cursors.acked import Acked, acknowledge_all, everything
 from model.cursors.cursor import Cursor, Interval
 from model.cursors.log import Place, TopicLog, appended
-from model.deviations.cursors import BATCH_INDEX_ACKS_NOT_RECOVERED, UNLOAD_WHILE_CURSOR_LEDGER_OPENS
+from model.deviations.cursors import (
+    BATCH_INDEX_ACKS_NOT_RECOVERED,
+    PARTIAL_ACKS_NOT_PERSISTED,
+    RESET_KEEPS_FORMER_RANGES,
+    SKIP_RATE_LIMITED,
+    UNLOAD_WHILE_CURSOR_LEDGER_OPENS,
+)
 from model.judgement import Allowed, Broken
 from model.log import Position
 
@@ -77,5 +83,44 @@ def test_acks_that_one_unload_may_have_lost_may_be_lost_by_the_next() -> None:
 
 
 def test_a_reset_is_persisted_when_it_is_confirmed_so_no_ledger_is_opening() -> None:
-    reset = cursor.set_anew(cursor.created(Acked(), at(0)), Acked(), at(1))
+    reset = cursor.set_anew(cursor.created(Acked(), at(0)), Acked(), LOG, at(1))
     assert not cursor.is_opening(acks(reset, Place(LAST), at_ms=2), at(3))
+
+
+def killed(state: cursor.Cursor, at_ms: float) -> cursor.Cursor:
+    """The cursor after a kill; there is no rate limit."""
+    return cursor.killed(state, at(at_ms), cursor.Persisting(0, 2000))
+
+
+def test_a_reset_is_there_after_a_kill_and_former_acks_are_only_by_a_deviation() -> None:
+    reset = cursor.set_anew(acks(cursor.created(Acked(), at(0)), Place(LAST), at_ms=1), Acked(), LOG, at(2))
+    with_last = acknowledge_all(Acked(), LOG, [Place(LAST)])
+    assert killed(reset, 3).possible == {Acked()}
+    assert dict(killed(reset, 3).deviating) == {with_last: RESET_KEEPS_FORMER_RANGES}
+    assert "ACK-16" in killed(reset, 3).since
+    assert dict(killed(acks(killed(reset, 3), Place(LAST), at_ms=4), 9999).deviating) == {}
+
+
+def test_an_ack_of_a_part_of_a_batch_is_persisted_but_by_a_deviation() -> None:
+    part = cursor.Ack((Place(BATCH, 0),))
+    once = cursor.created(Acked(), at(0)).on_each(lambda one: part.on(one, LOG), at(1), is_individual=True)
+    with_part = next(iter(once.possible))
+    late, soon = killed(once, 5000), killed(once, 2)
+    assert late.possible == {with_part}
+    assert dict(late.deviating) == {Acked(): PARTIAL_ACKS_NOT_PERSISTED}
+    assert soon.possible == {with_part, Acked()}
+    assert dict(soon.deviating) == {}
+    beside = acks(cursor.created(Acked(), at(0)), Place(LAST), at_ms=1)
+    both = beside.on_each(lambda one: part.on(one, LOG), at(2), is_individual=True)
+    assert dict(killed(both, 5000).deviating) == {}
+
+
+def test_a_skip_is_there_after_a_kill_unless_the_rate_limiter_of_a_release_rejected_it() -> None:
+    begin = acks(cursor.created(Acked(), at(0)), Place(LAST), at_ms=1)
+    skipped = begin.on_each(lambda _: everything(LOG), at(2), is_confirmed=True)
+    assert killed(skipped, 3).possible == {everything(LOG)}
+    assert dict(killed(skipped, 3).deviating) == {}
+    limited = cursor.killed(skipped, at(3), cursor.Persisting(1000, 2000))
+    assert limited.possible == {everything(LOG)}
+    assert SKIP_RATE_LIMITED in limited.deviating.values()
+    assert dict(cursor.killed(skipped, at(9999), cursor.Persisting(1000, 2000)).deviating) == {}

@@ -353,7 +353,7 @@ def test_head_of_line_blocking_in_replay_is_a_deviation_only_with_out_of_order_d
     assert broken(*sent(low, high), *joins("c", "d"), stalled, known=REPLAY_HEAD_OF_LINE_BLOCKING) == "KEY-13"
 
 
-def classic(*keys: str) -> list[Happened]:
+def classic(*keys: str | None) -> list[Happened]:
     """The same on a release without draining hashes."""
     create, *rest = sent(*keys)
     return [(create[0], Created(deduplication=False, snapshot_room=9, has_draining_hashes=False)), *rest]

@@ -1,0 +1,101 @@
+"""STICKY consumers of a Key_Shared subscription (KEY-15): which hash ranges each claims, and what it receives of them.
+
+A hash that no consumer claims is dispatched to nobody until somebody claims it; that a claimed one is dispatched is
+judged with all that is due (:mod:`model.key_shared.liveness`). A message without a key has a hash where the release
+hashes it by its producer and sequence id; the classic implementation has one hash for all of them, and is not judged by
+it. Nor is here whether a policy fits those of the other consumers (SERVE-05).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from model.deviations import DEVIATIONS
+from model.deviations.key_shared import GAP_BETWEEN_CLAIMS_ASSIGNED, OWN_CLAIMS_OVERLAP
+from model.events import DueReceived
+from model.judgement import Broken
+from model.key_shared.hashing import STICKY_HASHES
+from model.key_shared.ranges import Assigned, joined_up
+from model.key_shared.selectors import RangesRefused, claimed
+from model.rules.catalogue import carries
+from model.subscriptions.consumers import Consumer, Key, Message
+from model.subscriptions.invariant import hash_of, key_of
+from model.subscriptions.state import Consumption
+from model.vocabulary import HashRange
+
+
+def claims_of(ranges: Iterable[tuple[int, int]]) -> tuple[HashRange, ...]:
+    """The ranges that a consumer claims, in order."""
+    return tuple(sorted(HashRange(first, last) for first, last in ranges))
+
+
+@carries("KEY-15")
+def overlapping(claims: Sequence[HashRange], others: Mapping[str, Consumer], name: str) -> Broken | None:
+    """What is broken if a consumer is let in that claims these: another one has a part of them, or they overlap."""
+    if not claims:
+        return None
+    taken = tuple(Assigned(own, other) for other, one in others.items() for own in one.claims)
+    try:
+        for claim in claims:
+            claimed(taken, name, (claim,))
+    except RangesRefused as refused:
+        return Broken("KEY-15", f"{name} is let in, although {refused}")
+    try:
+        claimed((), name, tuple(claims))
+    except RangesRefused as refused:
+        return DEVIATIONS[OWN_CLAIMS_OVERLAP].broken(f"{name} is let in, although {refused}")
+    return None
+
+
+@carries("KEY-15")
+def not_claimed(state: Consumption, key: Key, name: str, message: Message) -> Broken | None:
+    """A consumer is given a message: its hash must be in a range that the consumer claims."""
+    claims = state.consumers[name].claims
+    if not claims or not _has_hash(state, key, message):
+        return None
+    hashed = hash_of(state, key, message[1].position)
+    if any(hashed in claim for claim in claims):
+        return None
+    because = f"{name}, which claims {_words(claims)}, received {state.words(message)} of hash {hashed}"
+    if _is_between_own(state, key, name, hashed):
+        return DEVIATIONS[GAP_BETWEEN_CLAIMS_ASSIGNED].broken(because)
+    return Broken("KEY-15", because)
+
+
+def _is_between_own(state: Consumption, key: Key, name: str, hashed: int) -> bool:
+    """Whether the nearest bounds of claims below and above a hash are this consumer's own."""
+    consumers = dict(state.of_subscription(key)).items()
+    bounds = [(bound, one) for one, other in consumers for own in other.claims for bound in (own.first, own.last)]
+    below = max((bound for bound in bounds if bound[0] < hashed), default=None)
+    above = min((bound for bound in bounds if bound[0] > hashed), default=None)
+    return below is not None and above is not None and below[1] == above[1] == name
+
+
+@carries("KEY-15")
+def shown_wrongly(state: Consumption, outcome: DueReceived) -> Broken | None:
+    """The ranges in the stats are those that the consumers claim."""
+    for read in outcome.consumers:
+        consumer = state.consumers.get(read.consumer)
+        if consumer is not None and read.ranges is not None and _joined_up(read.ranges) != _joined_up(consumer.claims):
+            because = f"{read.consumer} claims {_words(consumer.claims)}, but the stats show {_words(read.ranges)}"
+            return Broken("KEY-15", because)
+    return None
+
+
+def exercised_by(state: Consumption, key: Key, name: str, message: Message) -> tuple[str, ...]:
+    """The rule is put to the test by a message that may have a hash which its consumer does not claim."""
+    claims = state.consumers[name].claims
+    has_all = sum(map(len, claims)) >= len(STICKY_HASHES)
+    return ("KEY-15",) if claims and not has_all and _has_hash(state, key, message) else ()
+
+
+def _has_hash(state: Consumption, key: Key, message: Message) -> bool:
+    return state.topics[key[0]].drains or key_of(state, message) is not None
+
+
+def _joined_up(ranges: Iterable[HashRange]) -> list[HashRange]:
+    return [one.hashes for one in joined_up(Assigned(own, "") for own in sorted(ranges))]
+
+
+def _words(claims: Iterable[HashRange]) -> str:
+    return ", ".join(map(str, claims)) or "no hash"

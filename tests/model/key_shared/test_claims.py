@@ -1,0 +1,111 @@
+"""STICKY consumers receive what they claim and nothing else, and claims that overlap are refused (KEY-15)."""
+
+from __future__ import annotations
+
+import pytest
+
+from model.deviations.key_shared import GAP_BETWEEN_CLAIMS_ASSIGNED, OWN_CLAIMS_OVERLAP
+from model.deviations.service import KEY_SHARED_POLICIES_MIXED
+from model.events import Refused, Subscribed
+from model.judgement import Broken
+from model.key_shared.hashing import STICKY_HASHES, key_of_message, keys_of, sticky_hash
+from model.subscription_operations import CrashConsumer, Subscribe
+from model.vocabulary import HashRange, SubscriptionType
+from tests.judging import Happened, exercised, judged
+from tests.model.key_shared.test_order import broken, gathers, leaves, sent, share
+
+LOW, GAP, HIGH = (0, 9_999), (20_000, 29_999), (40_000, 65_535)
+IN_LOW, IN_GAP, IN_HIGH = (next(keys_of(HashRange(*one), within=STICKY_HASHES)) for one in (LOW, GAP, HIGH))
+SENT = sent(IN_LOW, IN_GAP, IN_HIGH)
+ALL_KNOWN = frozenset({GAP_BETWEEN_CLAIMS_ASSIGNED, OWN_CLAIMS_OVERLAP, KEY_SHARED_POLICIES_MIXED})
+BUSY = Refused("ConsumerAssignError", "Range conflict with consumer c")
+
+
+def claims(name: str, *ranges: tuple[int, int], kind: SubscriptionType = "Key_Shared") -> Happened:
+    return Subscribe(name, "t", "s", kind=kind, sticky=ranges), Subscribed()
+
+
+def refused(name: str, *ranges: tuple[int, int]) -> Happened:
+    return claims(name, *ranges)[0], BUSY
+
+
+def deviation(*happened: Happened) -> str | None:
+    answer = judged(*happened)
+    return answer.deviation if isinstance(answer, Broken) else None
+
+
+def test_a_consumer_receives_what_it_claims_and_nothing_else() -> None:
+    low = [*SENT, claims("c", LOW)]
+    assert "KEY-15" in exercised(*low, gathers(share("c", 1)))
+    assert broken(*low, gathers(share("c", 1, 3))) == "KEY-15"
+    assert broken(*low, gathers(share("c", 2))) == "KEY-15"
+
+
+def test_a_message_without_a_key_is_judged_by_the_hash_that_it_has() -> None:
+    own = sticky_hash(key_of_message(producer="p", sequence_id=1), STICKY_HASHES)
+    assert broken(*sent(None), claims("c", (own, own)), gathers(share("c", 1))) is None
+    assert broken(*sent(None), claims("c", (own + 1, 65_535)), gathers(share("c", 1))) == "KEY-15"
+
+
+def test_who_claims_all_hashes_exercises_nothing() -> None:
+    assert "KEY-15" not in exercised(*SENT, claims("c", (0, 65_535)), gathers(share("c", 1, 2, 3)))
+
+
+def test_a_hash_between_two_claims_of_a_consumer_is_nobodys_but_by_a_deviation() -> None:
+    both = [*SENT, claims("c", LOW, HIGH)]
+    assert broken(*both, gathers(share("c", 1, 2, 3))) == "KEY-15"
+    assert deviation(*both, gathers(share("c", 1, 2, 3))) == GAP_BETWEEN_CLAIMS_ASSIGNED
+    assert broken(*both, gathers(share("c", 1, 2, 3)), known=ALL_KNOWN) is None
+
+
+def test_a_gap_in_which_another_consumer_has_a_claim_is_nobodys() -> None:
+    """The deviation takes the nearest bounds: here they are of two consumers."""
+    in_it = [*SENT, claims("c", LOW, HIGH), claims("d", (30_000, 30_009))]
+    assert broken(*in_it, gathers(share("c", 1, 2), share("d")), known=ALL_KNOWN) == "KEY-15"
+    assert broken(*in_it, leaves("d"), gathers(share("c", 1, 2)), known=ALL_KNOWN) is None
+
+
+@pytest.mark.parametrize("overlap", [(9_999, 9_999), (0, 65_535), (5, 10_005)])
+def test_ranges_of_another_consumer_are_refused(overlap: tuple[int, int]) -> None:
+    low = [*SENT, claims("c", LOW)]
+    assert "KEY-15" in exercised(*low, refused("d", overlap))
+    assert broken(*low, claims("d", overlap), known=ALL_KNOWN) == "KEY-15"
+    assert broken(*low, claims("d", GAP, overlap), known=ALL_KNOWN) == "KEY-15"
+    assert broken(*low, (CrashConsumer("c"), Subscribed()), claims("d", overlap)) is None
+
+
+def test_ranges_that_overlap_one_another_are_refused_but_by_a_deviation() -> None:
+    assert broken(*SENT, refused("c", LOW, (5, 10_005))) is None
+    assert deviation(*SENT, claims("c", LOW, (5, 10_005))) == OWN_CLAIMS_OVERLAP
+    assert broken(*SENT, claims("c", LOW, (5, 10_005)), known=ALL_KNOWN) is None
+
+
+def test_nobody_is_refused_whose_ranges_are_free() -> None:
+    low = [*SENT, claims("c", LOW)]
+    assert broken(*low, claims("d", GAP)) is None
+    assert broken(*low, refused("d", GAP)) == "SERVE-05"
+    assert broken(*low, leaves("c"), refused("d", LOW)) == "SERVE-05"
+
+
+def test_the_stats_show_what_a_consumer_claims() -> None:
+    low = [*SENT, claims("c", LOW)]
+    right, wrong = (HashRange(*LOW),), (HashRange(0, 10_000),)
+    assert broken(*low, gathers(share("c", 1, ranges=right))) is None
+    assert broken(*low, gathers(share("c", 1, ranges=wrong))) == "KEY-15"
+
+
+def test_consumers_with_and_without_claims_are_not_let_in_together_but_by_a_deviation() -> None:
+    for first, second in ((claims("c", LOW), claims("d")), (claims("c"), claims("d", LOW))):
+        assert broken(*SENT, first, (second[0], BUSY)) is None
+        assert broken(*SENT, first, second) == "SERVE-05"
+        assert deviation(*SENT, first, second) == KEY_SHARED_POLICIES_MIXED
+
+
+def test_who_is_let_in_although_its_policy_is_another_one_is_treated_like_the_others() -> None:
+    mixed = [*SENT, claims("c"), claims("d", LOW)]
+    assert broken(*mixed, gathers(share("c", 1), share("d", 2, 3)), known=ALL_KNOWN) is None
+
+
+def test_a_consumer_of_another_type_is_refused_although_policies_are_mixed() -> None:
+    shared = claims("d", kind="Shared")
+    assert broken(*SENT, claims("c", LOW), shared, known=ALL_KNOWN) == "SERVE-05"

@@ -1,0 +1,52 @@
+"""With the classic implementation, too, whatever is due is dispatched (KEY-16)."""
+
+from __future__ import annotations
+
+from model.key_shared.hashing import CLASSIC_HASHES, keys_of, sticky_hash
+from model.vocabulary import HashRange
+from tests.judging import Happened, exercised
+from tests.model.key_shared.test_order import acknowledges, broken, classic, fails, gathers, joins, leaves, share
+
+MIDDLE = len(CLASSIC_HASHES) // 2
+HALVES = (HashRange(1, MIDDLE), HashRange(MIDDLE + 1, CLASSIC_HASHES.last))
+LOW, HIGH = (next(keys_of(half, within=CLASSIC_HASHES)) for half in HALVES)
+
+
+def look(*, c: tuple[int, ...] = (), d: tuple[int, ...] = (), permits: tuple[int, int] = (9, 9)) -> Happened:
+    """What both receive; the lower half of the hashes is assigned to ``c``, the other one to ``d``."""
+    shares = zip("cd", (c, d), HALVES, permits, strict=True)
+    return gathers(*(share(name, *got, ranges=(half,), permits=count) for name, got, half, count in shares))
+
+
+def test_a_message_that_nobody_has_goes_to_the_consumer_of_its_hash_that_has_permits() -> None:
+    begin = [*classic(LOW, HIGH), *joins("c", "d")]
+    assert sticky_hash(LOW.encode(), CLASSIC_HASHES) in HALVES[0]
+    assert broken(*begin, look(c=(1,), d=(2,))) is None
+    assert broken(*begin, look(c=(1,))) == "KEY-16"
+    assert broken(*begin, look(c=(1,), permits=(9, 0))) is None
+    assert "KEY-16" in exercised(*begin, look(c=(1,), permits=(9, 0)))
+
+
+def test_later_messages_of_a_key_wait_for_those_before_them() -> None:
+    begin = [*classic(LOW, LOW), *joins("c", "d")]
+    assert broken(*begin, look(permits=(0, 9))) is None
+    assert broken(*begin, look(c=(1,))) == "KEY-16"
+
+
+def test_while_a_consumer_is_recently_joined_only_the_first_message_left_must_come() -> None:
+    begin = [*classic(LOW, LOW, HIGH), *joins("c"), gathers(share("c", 1)), *joins("d")]
+    assert broken(*begin, look()) is None
+    assert broken(*begin, leaves("c"), gathers(share("d", permits=9, ranges=(CLASSIC_HASHES,)))) == "KEY-16"
+    assert broken(*begin, acknowledges("c", 1), look()) == "KEY-16"
+    assert broken(*begin, acknowledges("c", 1), look(c=(2,))) is None
+
+
+def test_once_everything_read_before_is_acknowledged_a_consumer_that_joined_waits_for_nothing() -> None:
+    begin = [*classic(HIGH, HIGH), *joins("c"), gathers(share("c", 1, 2)), *joins("d"), acknowledges("c", 1)]
+    more = [acknowledges("c", 2), fails("c", 2)]
+    assert broken(*begin, look()) is None
+    assert broken(*begin, *more, look()) is None
+
+
+def test_messages_without_a_key_are_not_judged() -> None:
+    assert broken(*classic(LOW, None), *joins("c", "d"), look(c=(1,))) is None
