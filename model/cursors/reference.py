@@ -234,7 +234,10 @@ def reset(subscription: Subscription, log: TopicLog, to: Position | None) -> Sub
     record = record_of(state)
     if subscription.variant.reset_keeps_former_ranges:
         former = [one for one in subscription.acked.beyond() if one > state.mark_delete]
-        record = record_of(acked.with_entries(state, log, former))
+        kept = acked.with_entries(state, log, former)
+        parts = subscription.acked.parts
+        parts = parts.put([(position, 0) for position in parts if kept.has(position)])
+        record = record_of(Acked(kept.mark_delete, kept.words, parts))
     return replace(
         subscription,
         acked=state,

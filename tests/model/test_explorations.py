@@ -104,7 +104,6 @@ UNENDING = {"switched-off", "switched"}
 """The configurations that cannot promise a good ending."""
 
 UNBROKEN = {
-    "what is persisted was acknowledged",
     "a producer's messages are stored in its order",
     "a consumer that joined recently gets nothing that was read since, until all before is acknowledged",
 }
