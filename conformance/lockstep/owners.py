@@ -40,8 +40,10 @@ TAKEOVER_TIMEOUT_S: Final = 30.0
 RETURN_TIMEOUT_S: Final = 30.0
 """How long a broker that goes on may take to notice that it has lost its session, and to have another: 1 to 3 s were
 seen."""
-STAYS_S: Final = 1.0
-"""How long it must be registered in one session: one that takes its next session for lost as well is gone by then."""
+STAYS_S: Final = 3.0
+"""How long it must be registered in one session. A broker that learns late that requests failed with its former session
+takes the metadata store for unavailable until it looks again, 2 s later with the session timeout that is shipped. Its
+ledgers do not roll over meanwhile. One that takes its next session for lost as well is not registered by then."""
 _PAUSE_S: Final = 0.02
 
 T = TypeVar("T")

@@ -106,3 +106,10 @@ def test_several_brokers_are_one_broker_to_their_clients() -> None:
     of_one = parse_broker("4.0.8", size=Size(bookies=3))
     assert {Capability.TAKEOVER, Capability.BOOKIES} & of_one.capabilities == {Capability.BOOKIES}
     assert not {Capability.TAKEOVER, Capability.BOOKIES} & parse_broker("4.0.8").capabilities
+
+
+def test_versions_with_commas_are_brokers_of_one_deployment() -> None:
+    deployment = parse_broker("4.0.8,4.0.8", size=Size(bookies=3))
+    assert isinstance(deployment, Deployment)
+    assert deployment.size == Size(brokers=2, bookies=3)
+    assert [release.version for release in deployment.releases] == ["4.0.8", "4.0.8"]
