@@ -67,7 +67,7 @@ class Phase(Event, frozen=True, kw_only=True):
 
 
 class ExampleFinished(Event, frozen=True, kw_only=True):
-    """One example of a machine ended; how often it exercised each rule, and how long it took.
+    """One example of a machine ended; how often it exercised each rule, or could not, and how long it took.
 
     A violation that the run has not found before is told by an event of its own, after this one.
     """
@@ -76,6 +76,7 @@ class ExampleFinished(Event, frozen=True, kw_only=True):
     operations: int
     exercised: dict[str, int]
     deviations: dict[str, int] = {}
+    excused: dict[str, int] = {}
     seconds: float = 0.0
 
 

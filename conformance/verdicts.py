@@ -48,6 +48,9 @@ NEVER_REACHED = "no example exercised it within the budget"
 ENDED_EARLY = "the run ended before an example exercised it"
 """The same, when there was a harness error."""
 
+ALL_EXCUSED = "none of its checks could have failed, they were all excused"
+"""The same, when examples did come to it."""
+
 UNFINISHED = "The run is not complete: it was killed, or is still running."
 """The harness error of a run whose last event is missing and that tells of no other harness error."""
 
@@ -85,10 +88,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """The rule was exercised, and nothing contradicted it. ``seconds``: as :func:`seconds_of` says."""
+    """The rule was exercised, and nothing contradicted it. ``excused``: how many checks of it could not have failed;
+    ``seconds``: as :func:`seconds_of` says."""
 
     rule: Rule
     exercised: int
+    excused: int = 0
     seconds: float = 0.0
 
 
@@ -102,6 +107,7 @@ class Contradicted:
     rule: Rule
     exercised: int
     findings: tuple[Finding, ...]
+    excused: int = 0
     occurrences: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
 
@@ -149,6 +155,7 @@ class NotExercised:
 
     rule: Rule
     why: str
+    excused: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,6 +228,11 @@ class Verdicts:
         return self.started.release if self.started is not None else None
 
     @property
+    def mostly_excused(self) -> tuple[RuleVerdict, ...]:
+        """The rules of which more than half of the checks were excused."""
+        return tuple(verdict for verdict in self.rules if times_excused(verdict) > times_exercised(verdict))
+
+    @property
     def exit_status(self) -> int:
         """0, 1, 2 or 3, as the head of this module says."""
         if any(isinstance(verdict, Violated) for verdict in self.rules):
@@ -238,6 +250,11 @@ def _leaves_open(verdict: RuleVerdict) -> bool:
 def times_exercised(verdict: RuleVerdict) -> int:
     """How often the run exercised the rule."""
     return verdict.exercised if isinstance(verdict, Held | Contradicted) else 0
+
+
+def times_excused(verdict: RuleVerdict) -> int:
+    """How many checks of the rule could not have failed, or failed by a known deviation."""
+    return verdict.excused if isinstance(verdict, Held | Contradicted | NotExercised) else 0
 
 
 def seconds_of(verdict: RuleVerdict) -> float:
@@ -285,6 +302,7 @@ class _Told:
         self.seconds = 0.0
         self.operations = 0
         self.exercised: Counter[str] = Counter()
+        self.excused: Counter[str] = Counter()
         self.seconds_of: defaultdict[str, float] = defaultdict(float)
         self.met: Counter[str] = Counter()
         self.not_exercisable: dict[str, str] = {}
@@ -333,6 +351,7 @@ class _Told:
     def _take_example(self, event: ExampleFinished) -> None:
         self.operations += event.operations
         self.exercised.update(event.exercised)
+        self.excused.update(event.excused)
         self.met.update(event.deviations)
         for rule, times in event.exercised.items():
             if times:
@@ -393,11 +412,13 @@ def _judge(
         return contradicted
     if rule.decided_by == (Decided.MODEL,):
         return ModelOnly(rule=rule)
+    excused = told.excused[rule.id]
     if exercised := told.exercised[rule.id]:
-        return Held(rule=rule, exercised=exercised, seconds=told.seconds_of[rule.id])
+        return Held(rule=rule, exercised=exercised, excused=excused, seconds=told.seconds_of[rule.id])
     if (why := told.not_exercisable.get(rule.id)) is not None:
         return NotDecidable(rule=rule, why=why, named=rule.id in named)
-    return NotExercised(rule=rule, why=NEVER_REACHED if told.finished else ENDED_EARLY)
+    why = ALL_EXCUSED if excused else NEVER_REACHED if told.finished else ENDED_EARLY
+    return NotExercised(rule=rule, why=why, excused=excused)
 
 
 def _contradicted(
@@ -416,6 +437,7 @@ def _contradicted(
     return kind(
         rule=rule,
         exercised=told.exercised[rule.id],
+        excused=told.excused[rule.id],
         findings=findings,
         occurrences=occurrences,
         seconds=told.seconds_of[rule.id],

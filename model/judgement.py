@@ -6,10 +6,12 @@ are possible after it. None left: a rule is broken. Which states there are is ea
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 S = TypeVar("S")
+T = TypeVar("T")
 
 Side = Literal["client", "broker"]
 """On which side of the wire something went wrong, where both are systems that a rule is about (document 002)."""
@@ -17,11 +19,31 @@ Side = Literal["client", "broker"]
 
 @dataclass(frozen=True, slots=True)
 class Allowed(Generic[S]):
-    """What was observed is allowed: the state after it, the rules that it exercised, the known deviations it showed."""
+    """What was observed is allowed: the state after it, and the known deviations it showed.
+
+    ``exercised``: the rules of which a check could have failed, each as often as it was checked. ``excused``: those of
+    which it could not: an administrator's operation, a state that is not known, or a deviation met before stood in its
+    way. What a deviation explains in this very step is not named here, for :func:`counted` adds it.
+    """
 
     state: S
     exercised: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
+    excused: tuple[str, ...] = ()
+
+    def of(self, state: T) -> Allowed[T]:
+        """The same answer with another state."""
+        return Allowed(state, self.exercised, self.deviations, self.excused)
+
+    def after(self, *before: Allowed[Any]) -> Allowed[S]:
+        """The same answer, with what was exercised, met and excused before it."""
+        every = (*before, self)
+        return Allowed(
+            self.state,
+            tuple(rule for one in every for rule in one.exercised),
+            tuple(name for one in every for name in one.deviations),
+            tuple(rule for one in every for rule in one.excused),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +57,14 @@ class Broken:
     because: str
     deviation: str | None = None
     side: Side | None = None
+
+
+def in_turn(state: S, steps: Iterable[Callable[[S], Allowed[S] | Broken]]) -> Allowed[S] | Broken:
+    """One step after the other, each from the state after the one before, until a rule is broken."""
+    all_of_them = Allowed(state)
+    for step in steps:
+        judged = step(all_of_them.state)
+        if isinstance(judged, Broken):
+            return judged
+        all_of_them = judged.after(all_of_them)
+    return all_of_them

@@ -32,7 +32,7 @@ def judged(
         after = _judged(so_far.state, happened, number, step_ms)
         if isinstance(after, Broken):
             return after
-        so_far = Allowed(after.state, so_far.exercised + after.exercised, so_far.deviations + after.deviations)
+        so_far = after.after(so_far)
     return so_far
 
 

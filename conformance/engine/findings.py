@@ -112,6 +112,7 @@ class Findings:
             operations=ended.operations,
             exercised=ended.exercised,
             deviations=ended.deviations,
+            excused=ended.excused,
             seconds=ended.seconds,
         )
 

@@ -36,6 +36,7 @@ class ExampleEnded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     operations: int
     exercised: dict[str, int]
     deviations: dict[str, int]
+    excused: dict[str, int]
     seconds: float
     chosen: int
     steps: tuple[Step, ...] = ()
@@ -54,6 +55,7 @@ def ended(lockstep: Lockstep, violation: Violation | None) -> ExampleEnded:
         operations=sum(weight(step.operation) for step in steps),
         exercised=dict(lockstep.exercised),
         deviations=dict(lockstep.deviations),
+        excused=dict(lockstep.excused),
         seconds=round(steps[-1].completed_ms / 1000, 3) if steps else 0.0,
         chosen=lockstep.chosen,
         steps=tuple(steps) if violation is not None else (),

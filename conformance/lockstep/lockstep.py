@@ -70,6 +70,7 @@ class Lockstep:
     steps: list[Step] = field(default_factory=list)
     exercised: Counter[str] = field(default_factory=Counter)
     deviations: Counter[str] = field(default_factory=Counter)
+    excused: Counter[str] = field(default_factory=Counter)
     largest_state: int = 0
     chosen: int = 0
     clock: Callable[[], float] = time.perf_counter
@@ -111,6 +112,7 @@ class Lockstep:
         self.state = judged.state
         self.exercised.update(judged.exercised)
         self.deviations.update(judged.deviations)
+        self.excused.update(judged.excused)
         self.largest_state = max(self.largest_state, self.state.size)
         if self.largest_state > MAX_STATES:
             raise HarnessError(f"the model holds more than {MAX_STATES} states as possible")

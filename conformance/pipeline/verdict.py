@@ -70,11 +70,17 @@ class Broken:
 
     rule: Rule
     exercised: int
+    """How many checks could have failed: those that known deviations explain are not counted."""
     times: int
     topics: int
     """In how many topics it was broken for no known reason; or at all, if known deviations explain all of it."""
     explained: dict[str, int]
     cases: tuple[ReportedCase, ...]
+
+    @property
+    def excused(self) -> int:
+        """How often known deviations explain that it broke."""
+        return sum(self.explained.values())
 
     @property
     def is_known(self) -> bool:
@@ -351,7 +357,7 @@ class _Kept:
             topics = self.topics[rule.id]
             return Broken(
                 rule=rule,
-                exercised=judged,
+                exercised=judged - explained.total(),
                 times=times,
                 topics=topics[None] if times else max(topics.values(), default=0),
                 explained=dict(explained),

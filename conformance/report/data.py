@@ -15,6 +15,7 @@ from conformance.verdicts import (
     RuleVerdict,
     name_of,
     seconds_of,
+    times_excused,
     times_exercised,
 )
 
@@ -47,6 +48,7 @@ def _rule(verdict: RuleVerdict, account: Account, folder: Path) -> RuleForm:
         id=verdict.rule.id,
         verdict=name_of(verdict),
         exercised=times_exercised(verdict),
+        excused=times_excused(verdict),
         seconds=round(seconds_of(verdict), 3),
     )
     match verdict:

@@ -14,7 +14,7 @@ from typing import Literal, assert_never
 import click
 
 from conformance.report.account import LABELS, Account, because, label, title
-from conformance.report.table import headline, summary
+from conformance.report.table import headline, mostly_excused, summary
 from conformance.verdicts import (
     Contradicted,
     Deviated,
@@ -25,6 +25,7 @@ from conformance.verdicts import (
     RuleVerdict,
     Suspected,
     Violated,
+    times_excused,
     times_exercised,
 )
 
@@ -124,15 +125,17 @@ def as_markdown(account: Account) -> str:
 def _counted(account: Account) -> str:
     counted = Counter(label(verdict) for verdict in account.verdicts.rules)
     signs = " · ".join(f"{SIGNS[name]} {counted[name]} {name}" for name in LABELS if counted[name])
-    return f"{signs}\n\n{_cell(summary(account))}"
+    told = (summary(account), mostly_excused(account))
+    return "\n\n".join([signs, *(_cell(sentence) for sentence in told if sentence is not None)])
 
 
 def _table(verdicts: list[RuleVerdict], account: Account) -> str:
-    rows = ["| rule | verdict | exercised | |", "|---|---|---:|---|"]
+    rows = ["| rule | verdict | exercised | excused | |", "|---|---|---:|---:|---|"]
     for verdict in verdicts:
         verdict_cell = f"{SIGNS[label(verdict)]} {label(verdict)}"
         remark = _cell(_remark(verdict, account))
-        rows.append(f"| {verdict.rule.id} | {verdict_cell} | {times_exercised(verdict) or '-'} | {remark} |")
+        counts = f"{times_exercised(verdict) or '-'} | {times_excused(verdict) or '-'}"
+        rows.append(f"| {verdict.rule.id} | {verdict_cell} | {counts} | {remark} |")
     return "\n".join(rows)
 
 

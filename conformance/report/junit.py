@@ -69,7 +69,8 @@ def _case(verdict: RuleVerdict, account: Account) -> ElementTree.Element:
     )
     match verdict:
         case Held():
-            held = f"{title(verdict.rule)}\nheld, exercised {verdict.exercised} times"
+            excused = f", excused {verdict.excused} times" if verdict.excused else ""
+            held = f"{title(verdict.rule)}\nheld, exercised {verdict.exercised} times{excused}"
             ElementTree.SubElement(case, "system-out").text = _clean(held)
         case Violated():
             failure = _child(case, "failure", because(verdict, account))

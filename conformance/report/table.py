@@ -28,6 +28,7 @@ from conformance.verdicts import (
     RuleVerdict,
     Suspected,
     Violated,
+    times_excused,
     times_exercised,
 )
 
@@ -55,8 +56,8 @@ def show(account: Account, console: Console, *, report: Path | None = None, verb
     show_table(
         console,
         [_row(verdict, account) for verdict in verdicts.rules],
-        justify=("left", "left", "right", "left"),
-        headings=("Rule", "Verdict", "Exercised", ""),
+        justify=("left", "left", "right", "right", "left"),
+        headings=("Rule", "Verdict", "Exercised", "Excused", ""),
     )
     for verdict in verdicts.rules:
         if isinstance(verdict, Violated | Suspected) or (verbose and isinstance(verdict, Deviated)):
@@ -65,6 +66,8 @@ def show(account: Account, console: Console, *, report: Path | None = None, verb
     if (known := _known(account)) is not None:
         say(console, known, style="magenta")
     _show_not_met(account, console, verbose=verbose)
+    if (excused := mostly_excused(account)) is not None:
+        say(console, excused, style="yellow")
     for harness_error in verdicts.harness_errors:
         _show_harness_error(harness_error, console)
     if report is not None:
@@ -92,8 +95,17 @@ def summary(account: Account) -> str:
 
 def _row(verdict: RuleVerdict, account: Account) -> tuple[Text, ...]:
     remark = Text(_remark(verdict, account), style="dim" if isinstance(verdict, Held | ModelOnly) else "")
-    exercised = Text(str(times_exercised(verdict) or "-"))
-    return Text(verdict.rule.id), Text(label(verdict), style=_style(verdict)), exercised, remark
+    counts = (Text(str(number or "-")) for number in (times_exercised(verdict), times_excused(verdict)))
+    return Text(verdict.rule.id), Text(label(verdict), style=_style(verdict)), *counts, remark
+
+
+def mostly_excused(account: Account) -> str | None:
+    """The rules of which more than half of the checks were excused, in one line."""
+    rules = [
+        f"{verdict.rule.id} ({times_excused(verdict)} of {times_excused(verdict) + times_exercised(verdict)})"
+        for verdict in account.verdicts.mostly_excused
+    ]
+    return f"More than half of the checks were excused: {', '.join(rules)}." if rules else None
 
 
 def _known(account: Account) -> str | None:

@@ -48,8 +48,8 @@ def show(verification: Verification, console: Console) -> None:
     show_table(
         console,
         [_row(verdict) for verdict in verification.rules],
-        justify=("left", "left", "right", "left"),
-        headings=("Rule", "Verdict", "Exercised", ""),
+        justify=("left", "left", "right", "right", "left"),
+        headings=("Rule", "Verdict", "Exercised", "Excused", ""),
     )
     for verdict in verification.rules:
         if isinstance(verdict, Broken):
@@ -106,9 +106,10 @@ def _seconds(time_ns: int) -> str:
 
 def _row(verdict: Verified) -> tuple[Text, ...]:
     exercised = 0 if isinstance(verdict, NotExercised) else verdict.exercised
+    counts = (Text(str(number or "-")) for number in (exercised, verdict.excused))
     name = label(verdict)
     remark = Text(_remark(verdict), style="dim" if isinstance(verdict, Held) else "")
-    return Text(verdict.rule.id), Text(name, style=_STYLES[name]), Text(str(exercised or "-")), remark
+    return Text(verdict.rule.id), Text(name, style=_STYLES[name]), *counts, remark
 
 
 def label(verdict: Verified) -> str:
@@ -182,6 +183,7 @@ def _rule(verdict: Verified) -> VerifiedRuleForm:
         id=verdict.rule.id,
         verdict=_name(verdict),
         exercised=0 if isinstance(verdict, NotExercised) else verdict.exercised,
+        excused=verdict.excused,
         because=None if isinstance(verdict, Held) else _remark(verdict),
     )
     if not isinstance(verdict, Broken):

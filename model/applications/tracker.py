@@ -179,7 +179,7 @@ def _database_read(state: Applications, name: str, outcome: AnyOutcome) -> Judge
 def _put(judged: Allowed[T] | Broken, into: Callable[[T], Applications]) -> Judgement:
     if isinstance(judged, Broken):
         return judged
-    return Allowed(into(judged.state), judged.exercised, judged.deviations)
+    return judged.of(into(judged.state))
 
 
 def topic_without_lingering_writes(
@@ -222,16 +222,13 @@ def log_read(
     state: Applications, topic: str, entries: Sequence[LoggedEntry], known: frozenset[str], *, deduplication: bool
 ) -> Judgement:
     """The whole log of a topic was read; without deduplication nothing is promised to its sources."""
-    exercised: tuple[str, ...] = ()
-    deviations: tuple[str, ...] = ()
+    read = Allowed(replace(state, logs={**state.logs, topic: tuple(entries)}))
     for name, source in state.on(topic).items() if deduplication else ():
         judged = sources.log_read(source, name, [logged for logged in entries if logged.producer == name], known)
         if isinstance(judged, Broken):
             return judged
-        state = _with_source(state, name, judged.state)
-        exercised += judged.exercised
-        deviations += judged.deviations
-    return Allowed(replace(state, logs={**state.logs, topic: tuple(entries)}), exercised, deviations)
+        read = judged.of(_with_source(read.state, name, judged.state)).after(read)
+    return read
 
 
 # ------------------------------------------------------------------------------------------- how an example is ended

@@ -47,7 +47,7 @@ def asked(
         return judged
     after = judged.state.with_consumer(name, replace(judged.state.consumers[name], held=rest))
     exercised = ("CHUNK-07",) if any(message.is_split for message in messages) else ()
-    return Allowed(after, exercised, deviations + judged.deviations)
+    return judged.of(after).after(Allowed(None, exercised, deviations))
 
 
 def _without(consumer: Consumer, chosen: list[Pair]) -> tuple[Pair, ...]:
@@ -136,7 +136,8 @@ def backlog_read(state: Chunking, key: Key, outcome: UnacknowledgedRead, known: 
     unacknowledged = frozenset(outcome.positions)
     log = [entry.position for entry in state.topics[key[0]].log]
     lost = [at for at in log if at in subscription.acknowledged and at in unacknowledged]
-    if lost and not subscription.was_moved:
+    if not subscription.perhaps_lost.issuperset(lost):
+        lost = [at for at in lost if at not in subscription.perhaps_lost]
         listed = ", ".join(map(str, lost))
         return Broken(
             "CHUNK-07", f"the broker received an ack of {listed} and still has it as unacknowledged", None, "broker"
@@ -147,13 +148,16 @@ def backlog_read(state: Chunking, key: Key, outcome: UnacknowledgedRead, known: 
         return Broken(
             "CHUNK-07", f"the broker has {listed} as acknowledged, but no consumer acknowledged it", None, "broker"
         )
-    after = replace(subscription, acknowledged=frozenset(at for at in log if at not in unacknowledged))
+    acknowledged = frozenset(at for at in log if at not in unacknowledged)
+    after = replace(subscription, acknowledged=acknowledged, settled=acknowledged, perhaps_lost=frozenset())
     exercised = (
         ("CHUNK-07",)
         if any(e.part.is_chunk and e.position in after.acknowledged for e in state.topics[key[0]].log)
         else ()
     )
-    return Allowed(state.with_subscription(key, after), exercised, followed.deviations)
+    return Allowed(state.with_subscription(key, after), exercised, excused=("CHUNK-07",) if lost else ()).after(
+        followed
+    )
 
 
 def subscription_moved(state: Chunking, key: Key, outcome: CursorMoved, known: frozenset[str]) -> Judged:
@@ -168,10 +172,10 @@ def subscription_moved(state: Chunking, key: Key, outcome: CursorMoved, known: f
     after = replace(
         subscription,
         acknowledged=(subscription.acknowledged | passed_over) - taken_back,
-        is_out_of_order=True,
-        was_moved=True,
+        settled=(subscription.settled | passed_over) - taken_back,
+        delivered={},
     )
     state = state.with_subscription(key, after)
     for name, consumer in state.of_subscription(key):
         state = state.with_consumer(name, replace(consumer, holds=consumer.holds & unacknowledged))
-    return Allowed(state, (), followed.deviations)
+    return followed.of(state)

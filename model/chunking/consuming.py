@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from model.chunking import dispatching, receiving
 from model.chunking.state import Chunking, Consumer, Key, Message, Subscription, Topic
 from model.deviations import DEVIATIONS
 from model.deviations.chunking import CHUNK_DISCARDED_NOT_REDELIVERED
-from model.judgement import Allowed, Broken
+from model.judgement import Allowed, Broken, in_turn
 from model.rules.catalogue import carries
 from model.traffic import CommandAck, Delivery, Traffic
 from model.vocabulary import IN_ORDER
@@ -41,30 +42,18 @@ def passed(state: Chunking, traffic: Traffic, known: frozenset[str], *, is_read:
 
 def all_passed(state: Chunking, traffic: Sequence[Traffic], known: frozenset[str]) -> Judged:
     """The same of several consumers."""
-    deviations: tuple[str, ...] = ()
-    for one in traffic:
-        if one.consumer in state.consumers:
-            judged = passed(state, one, known)
-            if isinstance(judged, Broken):
-                return judged
-            state, deviations = judged.state, deviations + judged.deviations
-    return Allowed(state, (), deviations)
+    there = [one for one in traffic if one.consumer in state.consumers]
+    return in_turn(state, [partial(passed, traffic=one, known=known) for one in there])
 
 
 def gathered(state: Chunking, key: Key, traffic: Sequence[Traffic], known: frozenset[str]) -> Judged:
     """All that must come was received; the log was read behind it."""
-    exercised: set[str] = set()
-    deviations: list[str] = []
-    for one in traffic:
-        if one.consumer not in state.consumers:
-            continue
-        judged = _received(state, key, one, known)
-        if isinstance(judged, Broken):
-            return judged
-        state = judged.state
-        exercised |= set(judged.exercised)
-        deviations += judged.deviations
-    return _all_came(state, key, exercised, deviations, known)
+    there = [one for one in traffic if one.consumer in state.consumers]
+    received = in_turn(state, [partial(_received, key=key, traffic=one, known=known) for one in there])
+    if isinstance(received, Broken):
+        return received
+    all_came = _all_came(received.state, key, known)
+    return all_came if isinstance(all_came, Broken) else all_came.after(received)
 
 
 def _received(state: Chunking, key: Key, traffic: Traffic, known: frozenset[str]) -> Judged:
@@ -95,7 +84,9 @@ def _received(state: Chunking, key: Key, traffic: Traffic, known: frozenset[str]
     if isinstance(ordered, Broken):
         return ordered
     exercised = {*rules, *_exercised_by(consumer, pairs)}
-    return Allowed(ordered, tuple(sorted(exercised)), (*judged.deviations, *(needed if is_new else ())))
+    let_off = [message for _, message in pairs if not keeps_order(consumer) or is_let_off(ordered, key, message)]
+    excused = ("CHUNK-05",) if consumer.kind in IN_ORDER and let_off else ()
+    return Allowed(ordered, tuple(sorted(exercised)), needed if is_new else (), excused).after(judged)
 
 
 @carries("CHUNK-08")
@@ -119,24 +110,40 @@ def _digests(topic: Topic) -> dict[tuple[str, int], str]:
     }
 
 
+def keeps_order(consumer: Consumer) -> bool:
+    """Whether a consumer has no others beside it, and its client forgets no chunks by a known deviation."""
+    return consumer.kind in IN_ORDER and not consumer.hypotheses[0].deviations
+
+
+def is_let_off(state: Chunking, key: Key, message: Message) -> bool:
+    """Whether a message may come late: its chunks were put off, or a known deviation changed its producer's log."""
+    is_late = not state.subscriptions[key].put_off.isdisjoint(message.positions)
+    return is_late or message.producer in state.topics[key[0]].deviating
+
+
 @carries("CHUNK-05")
 def _in_order(state: Chunking, key: Key, name: str, pairs: Pairs) -> Chunking | Broken:
-    """Of each producer, messages are delivered for the first time in its order, where nothing was put off."""
-    consumer, subscription = state.consumers[name], state.subscriptions[key]
-    is_put_off = bool(consumer.hypotheses[0].deviations) or consumer.hypotheses[0].buffers.limit > 0
-    if consumer.kind not in IN_ORDER or is_put_off or not state.topics[key[0]].is_sure:
-        subscription = replace(subscription, is_out_of_order=True)
-    if subscription.is_out_of_order:
-        return state.with_subscription(key, subscription)
+    """Of each producer, messages are delivered for the first time in its order, but for those that were put off.
+
+    Behind a consumer that promises no order, the order begins anew.
+    """
+    consumer, topic = state.consumers[name], state.topics[key[0]]
+    subscription = state.subscriptions[key]
+    subscription = replace(subscription, put_off=subscription.put_off | consumer.hypotheses[0].put_off)
+    if not keeps_order(consumer):
+        here = frozenset((message.producer, message.sequence_id) for _, message in pairs)
+        return state.with_subscription(key, replace(subscription, delivered={}, seen=subscription.seen | here))
     delivered = dict(subscription.delivered)
     seen: set[tuple[str, int]] = set(subscription.seen)
     for _, message in pairs:
         this = (message.producer, message.sequence_id)
-        asked = state.topics[key[0]].producers[message.producer].of(message.sequence_id)
+        if is_let_off(state, key, message):
+            continue
+        asked = topic.producers[message.producer].of(message.sequence_id)
         if this in seen or asked is None or asked.is_crafted:
             continue
         highest = delivered.get(message.producer, 0)
-        if message.sequence_id < highest and not _was_stored_later(state.topics[key[0]], this, highest):
+        if message.sequence_id < highest and not _was_stored_later(topic, this, highest):
             what = f"the client of {name} delivered message {message.sequence_id} of {message.producer} after {highest}"
             return Broken("CHUNK-05", what, None, "client")
         seen.add(this)
@@ -170,12 +177,13 @@ def _exercised_by(consumer: Consumer, pairs: Pairs) -> set[str]:
     return rules
 
 
-def _all_came(state: Chunking, key: Key, exercised: set[str], deviations: list[str], known: frozenset[str]) -> Judged:
+def _all_came(state: Chunking, key: Key, known: frozenset[str]) -> Judged:
     """Nothing is left that must have been sent, or asked for again."""
     topic, subscription = state.topics[key[0]], state.subscriptions[key]
     there = dict(state.of_subscription(key))
+    deviations: list[str] = []
     if not there:
-        return Allowed(state, tuple(sorted(exercised)), tuple(deviations))
+        return Allowed(state)
     kind = next(iter(there.values())).kind
     left, holds = state.left(key), [one.holds for one in there.values()]
     owed = dispatching.due(kind, left, holds)
@@ -196,7 +204,7 @@ def _all_came(state: Chunking, key: Key, exercised: set[str], deviations: list[s
             deviations.append(CHUNK_DISCARDED_NOT_REDELIVERED)
             forgiving = tuple(replace(one, discarded=frozenset()) for one in consumer.hypotheses)
             state = state.with_consumer(name, replace(consumer, hypotheses=forgiving))
-    return Allowed(state, tuple(sorted(exercised)), tuple(deviations))
+    return Allowed(state, (), tuple(deviations))
 
 
 def left(state: Chunking, name: str, traffic: Sequence[Traffic], known: frozenset[str]) -> Judged:
@@ -209,4 +217,4 @@ def left(state: Chunking, name: str, traffic: Sequence[Traffic], known: frozense
     key = (consumer.topic, consumer.subscription)
     subscription = dispatching.orphaned(after.subscriptions[key], name)
     gone = replace(consumer, is_there=False, holds=frozenset(), held=())
-    return Allowed(after.with_subscription(key, subscription).with_consumer(name, gone), (), judged.deviations)
+    return judged.of(after.with_subscription(key, subscription).with_consumer(name, gone))

@@ -94,8 +94,7 @@ def _others_moved(state: Chunking, session: Session) -> Chunking:
     state = state.with_topic(session.topic, replace(topic, producers=producers))
     for key, subscription in state.subscriptions.items():
         if key[0] == session.topic:
-            fresh = replace(subscription, assigned=frozenset(), orphaned=frozenset(), was_moved=True)
-            state = state.with_subscription(key, fresh)
+            state = state.with_subscription(key, subscription.moved(is_graceful=True))
     return state
 
 
@@ -105,7 +104,7 @@ def _others_moved(state: Chunking, session: Session) -> Chunking:
 def log_read(state: Chunking, name: str, entries: Sequence[LoggedPart], known: frozenset[str]) -> Judged:
     """The whole log was read: it follows from what passed to the broker, and what was confirmed is whole in it."""
     topic = state.topics[name]
-    exercised: set[str] = set()
+    exercised, deviating = set[str](), set[str]()
     deviations: tuple[str, ...] = ()
     for producer_name in sorted({entry.producer for entry in entries} - topic.producers.keys()):
         return Broken("CHUNK-03", f"the log has entries of producer {producer_name}, which sent none", None, "broker")
@@ -115,9 +114,10 @@ def log_read(state: Chunking, name: str, entries: Sequence[LoggedPart], known: f
         if isinstance(judged, Broken):
             return judged
         deviations += judged
+        deviating |= {producer_name} if judged else set()
         exercised |= exercised_by(topic, producer, own)
     exercised |= {"CHUNK-03"} if _is_interleaved(entries) else set()
-    after = replace(topic, log=tuple(entries), is_sure=topic.is_sure and not deviations)
+    after = replace(topic, log=tuple(entries), deviating=topic.deviating | deviating)
     return Allowed(state.with_topic(name, after), tuple(sorted(exercised)), deviations)
 
 

@@ -96,11 +96,12 @@ def _arrived(hypothesis: ClientHypothesis, came: CommandMessage) -> ClientHypoth
     buffers, arrival = assembly.arrive(
         hypothesis.buffers, chunk_of(part), _number(came.position), variant=variant_of(hypothesis)
     )
-    after = replace(hypothesis, buffers=buffers)
+    aside = frozenset(map(_position, buffers.aside))
+    after = replace(hypothesis, buffers=buffers, put_off=hypothesis.put_off | aside)
     if arrival.crowded_out:
         entries = {_position(number) for one in arrival.crowded_out for number in one.entries}
         field = "acknowledged" if buffers.acks_discarded else "discarded"
-        after = replace(after, rules=after.rules | {"CHUNK-08"})
+        after = replace(after, rules=after.rules | {"CHUNK-08"}, put_off=after.put_off | entries)
         after = (
             replace(after, acknowledged=after.acknowledged | entries)
             if field == "acknowledged"

@@ -66,8 +66,8 @@ class Topic:
     deduplication: bool
     producers: Mapping[str, Producer] = field(default_factory=dict)
     log: tuple[LoggedPart, ...] = ()
-    is_sure: bool = True
-    """No known deviation took anything from its log."""
+    deviating: frozenset[str] = frozenset()
+    """The producers of which a known deviation took something from its log, or stored it again."""
 
     @property
     def end(self) -> Position:
@@ -107,6 +107,8 @@ class ClientHypothesis:
     discarded: frozenset[Position] = frozenset()
     acknowledged: frozenset[Position] = frozenset()
     """What it acknowledges by itself."""
+    put_off: frozenset[Position] = frozenset()
+    """What it ever discarded or set aside, which comes again later."""
     rules: frozenset[str] = frozenset()
     """What was put to the test since it was last held against what came."""
 
@@ -134,8 +136,11 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A subscription: what is acknowledged, and whether a known deviation changed its order.
+    """A subscription: what is acknowledged, and what of it a broker may have lost with its topic.
 
+    ``settled``: what the broker was seen to have as acknowledged. ``perhaps_lost``: what it need not have any more:
+    when a topic is closed, acknowledgments that may not have reached it; when it is killed, any. ``put_off``: entries
+    that a client discarded or set aside, which come again later.
     ``assigned``: the uuids of messages whose first chunk a consumer of a Shared subscription was sent, and whose last
     one it was not, with that consumer; ``orphaned``: those whose consumer has left.
     """
@@ -143,12 +148,18 @@ class Subscription:
     acknowledged: frozenset[Position] = frozenset()
     assigned: frozenset[tuple[str, str]] = frozenset()
     orphaned: frozenset[str] = frozenset()
-    is_out_of_order: bool = False
-    was_moved: bool = False
+    settled: frozenset[Position] = frozenset()
+    perhaps_lost: frozenset[Position] = frozenset()
+    put_off: frozenset[Position] = frozenset()
     delivered: Mapping[str, int] = field(default_factory=dict)
-    """The highest sequence id that was delivered of each producer."""
+    """The highest sequence id that was delivered of each producer, since the order was last broken for a reason."""
     seen: frozenset[tuple[str, int]] = frozenset()
     """What was delivered, by producer and sequence id."""
+
+    def moved(self, *, is_graceful: bool) -> Subscription:
+        """The same when its topic was closed, or its broker killed, and is loaded again."""
+        lost = self.acknowledged - self.settled if is_graceful else self.acknowledged
+        return replace(self, assigned=frozenset(), orphaned=frozenset(), perhaps_lost=self.perhaps_lost | lost)
 
 
 Key = tuple[str, str]

@@ -110,9 +110,7 @@ def _then(judged: Judged, then: Callable[[Chunking], Judged]) -> Judged:
     if isinstance(judged, Broken):
         return judged
     after = then(judged.state)
-    if isinstance(after, Broken):
-        return after
-    return Allowed(after.state, judged.exercised + after.exercised, judged.deviations + after.deviations)
+    return after if isinstance(after, Broken) else after.after(judged)
 
 
 def _subscribed(state: Chunking, operation: Subscribe) -> Chunking:
@@ -123,16 +121,15 @@ def _subscribed(state: Chunking, operation: Subscribe) -> Chunking:
     return state if key in state.subscriptions else state.with_subscription(key, Subscription())
 
 
-def moved(state: Chunking, topic: str | None = None) -> Chunking:
-    """A topic (None: every topic) was closed and is loaded again."""
+def moved(state: Chunking, topic: str | None = None, *, is_graceful: bool = True) -> Chunking:
+    """A topic (None: every topic) was closed, or its broker killed, and is loaded again."""
     for name, view in state.topics.items():
         if topic in (None, name):
             producers = {one: replace(producer, is_moved=True) for one, producer in view.producers.items()}
             state = state.with_topic(name, replace(view, producers=producers))
     for key, subscription in state.subscriptions.items():
         if topic in (None, key[0]):
-            fresh = replace(subscription, assigned=frozenset(), orphaned=frozenset(), was_moved=True)
-            state = state.with_subscription(key, fresh)
+            state = state.with_subscription(key, subscription.moved(is_graceful=is_graceful))
     return state
 
 

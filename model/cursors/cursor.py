@@ -106,10 +106,10 @@ class Cursor:
     cursor has a ledger of its own, or is about to (None: its state is in the metadata store); ``by_administrators``:
     how often since then its state was changed by other means than acknowledgments, which no limit holds for;
     ``opens_ms``: when that ledger was asked for, at the latest, and ``is_asked_for``: it surely was;
-    ``lost_before``: what the state may have been besides when the topic was loaded; ``is_taken_back``: what was
-    acknowledged was seen not to be any more, and a consumer may have it still. ``is_placed``: it was created, reset,
-    or moved by a seek, a skip or an expiry, and nothing was acknowledged since. ``stays_at``: where mark-delete stays
-    although more is acknowledged after it, because it was recovered like that.
+    ``lost_before``: what the state may have been besides when the topic was loaded; ``taken_back``: what the state was
+    thought to be until an acknowledgment was seen to be taken back; consumers may have such messages. ``is_placed``: it
+    was created, reset, or moved by a seek, a skip or an expiry, and nothing was acknowledged since. ``stays_at``: where
+    mark-delete stays although more is acknowledged after it, because it was recovered like that.
     """
 
     possible: frozenset[Acked]
@@ -128,7 +128,7 @@ class Cursor:
     opens_ms: float | None = None
     is_asked_for: bool = False
     lost_before: frozenset[Acked] = frozenset()
-    is_taken_back: bool = False
+    taken_back: frozenset[Acked] = frozenset()
     is_placed: bool = False
     stays_at: Position | None = None
 
@@ -136,6 +136,10 @@ class Cursor:
     def imaginable(self) -> frozenset[Acked]:
         """What its state may be, deviations included."""
         return self.possible.union(self.deviating)
+
+    def is_taken_back(self, place: Place) -> bool:
+        """Whether a message was acknowledged before a deviation took that back, so that a consumer may have it."""
+        return any(state.has_message(place) for state in self.taken_back)
 
     @property
     def unsure(self) -> tuple[Ack, ...]:
@@ -189,7 +193,18 @@ class Cursor:
 
     def reloaded(self) -> Cursor:
         """The cursor when its topic was loaded anew: it has no ledger that it can write to, and counts from new."""
-        return replace(self, ledger_since_ms=None, opens_ms=None, is_asked_for=False, by_administrators=0, miscounted=0)
+        return replace(
+            self.without_consumers(),
+            ledger_since_ms=None,
+            opens_ms=None,
+            is_asked_for=False,
+            by_administrators=0,
+            miscounted=0,
+        )
+
+    def without_consumers(self) -> Cursor:
+        """The cursor when nobody has any of its messages."""
+        return replace(self, taken_back=frozenset())
 
     def observed(self, fit: Callable[[Acked], Acked | None], known: frozenset[str]) -> Allowed[Cursor] | Broken:
         """The cursor once it was seen: what ``fit`` makes of the states that fit what was seen, None for others.
@@ -206,8 +221,9 @@ class Cursor:
         if name not in known:
             return DEVIATIONS[name].broken()
         shown = frozenset(state for state, one in besides.items() if one == name)
-        is_taken_back = self.is_taken_back or name in (BATCH_INDEX_ACKS_OVERWRITTEN, TERMINATED_LAST_LEDGER_NOT_SKIPPED)
-        after = replace(self, possible=shown, deviating=_besides(shown, besides), is_taken_back=is_taken_back)
+        takes_back = name in (BATCH_INDEX_ACKS_OVERWRITTEN, TERMINATED_LAST_LEDGER_NOT_SKIPPED)
+        taken_back = self.taken_back | self.possible if takes_back else self.taken_back
+        after = replace(self, possible=shown, deviating=_besides(shown, besides), taken_back=taken_back)
         # Whether this state asked for a ledger is not known: what was reckoned with was another.
         return Allowed(replace(after, is_asked_for=False), (), (name,))
 
@@ -228,7 +244,7 @@ def set_anew(cursor: Cursor, state: Acked, log: TopicLog, at: Interval) -> Curso
     states = frozenset({state})
     beyond = max(len(one.beyond()) for one in cursor.possible)
     return replace(
-        cursor.with_ledger(at, surely=True).with_open_ledger(),
+        cursor.without_consumers().with_ledger(at, surely=True).with_open_ledger(),
         possible=states,
         past=Row.of(Moment(at, states, with_former=frozenset(_with_former(cursor, state.mark_delete, log)))),
         stray=(),

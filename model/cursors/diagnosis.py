@@ -15,9 +15,12 @@ def for_state(since: frozenset[str], because: str, *, is_untouched: bool = False
 
     ``is_untouched``: nothing was done to it, but to others.
     """
-    if is_untouched:
-        return Broken("ACK-05", because)
-    return Broken(next((rule for rule in FIRST if rule in since), "ACK-01"), because)
+    return Broken("ACK-05" if is_untouched else blamed(since), because)
+
+
+def blamed(since: frozenset[str]) -> str:
+    """The rule that is broken if a state is wrong that these rules were put to the test on."""
+    return next((rule for rule in FIRST if rule in since), "ACK-01")
 
 
 def some(words: Collection[str]) -> str:

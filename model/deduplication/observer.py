@@ -310,6 +310,11 @@ def recover(
     return tuple(states)
 
 
+def has_recovered(state: ProducerState) -> tuple[ProducerState, ...]:
+    """No recovery goes on any more behind what the broker does for this producer."""
+    return (replace(state, may_be_behind=False),)
+
+
 def _recovered(state: ProducerState) -> ProducerState:
     return replace(
         state,

@@ -32,6 +32,9 @@ from model.log import Position
 from model.rules.catalogue import carries
 from model.vocabulary import Entry
 
+RECOVERY_MS = 2_000.0
+"""How long a recovery that nobody awaits may go on after producers are let in; it replays some tens of entries."""
+
 
 @dataclass(frozen=True, slots=True)
 class TopicView:
@@ -58,6 +61,8 @@ class TopicView:
     has_policy: bool = False
     has_namespace_policy: bool = True
     moves: int = 0
+    loaded_ms: float | None = None
+    """Since when, at the latest, the topic is loaded again: when a producer was let in."""
 
     @property
     def follows_broker(self) -> bool:
@@ -253,7 +258,14 @@ def moved(view: TopicView) -> Allowed[TopicView]:
         observer.recover, may_be_forgotten=crowded, may_race=view.has_policy, ledger_room=view.ledger_room
     )
     after = view.on_each_state(recover) if view.enabled else view
-    return Allowed(replace(after, moves=view.moves + 1))
+    return Allowed(replace(after, moves=view.moves + 1, loaded_ms=None))
+
+
+def has_recovered(view: TopicView, now_ms: float) -> TopicView:
+    """The view at a time: a topic that has been loaded for a while has recovered, whoever awaited that."""
+    if view.loaded_ms is None or now_ms <= view.loaded_ms + RECOVERY_MS:
+        return view
+    return view.on_each_state(observer.has_recovered)
 
 
 def switched(view: TopicView, *, on: bool) -> Allowed[TopicView]:

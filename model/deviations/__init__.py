@@ -38,13 +38,26 @@ def preferred(names: Iterable[str], known: frozenset[str]) -> str:
     return min(names, key=lambda name: (name not in known, name))
 
 
-def requires(
-    name: str, after: S, known: frozenset[str], because: str, *, exercised: tuple[str, ...] = ()
-) -> Allowed[S] | Broken:
+def requires(name: str, after: S, known: frozenset[str], because: str) -> Allowed[S] | Broken:
     """The answer where only this deviation explains what was seen: ``after`` if it is known, else the broken rule.
 
-    ``because``: what was seen, in a sentence; ``exercised``: the rules that it exercised all the same.
+    ``because``: what was seen, in a sentence.
     """
-    if name not in known:
-        return DEVIATIONS[name].broken(because)
-    return Allowed(after, exercised, (name,))
+    return Allowed(after, (), (name,)) if name in known else DEVIATIONS[name].broken(because)
+
+
+def counted(judged: Allowed[S]) -> Allowed[S]:
+    """The answer to a whole step, with the checks that only a known deviation passed counted as excused.
+
+    Each deviation excuses one check of its rule, which may have been counted as exercised; and one of each rule that
+    breaks with it, if the step exercised that.
+    """
+    exercised = list(judged.exercised)
+    excused = list(judged.excused)
+    for name in judged.deviations:
+        deviation = DEVIATIONS[name]
+        excused += [deviation.rule, *(rule for rule in deviation.also if rule in exercised)]
+        for rule in (deviation.rule, *deviation.also):
+            if rule in exercised:
+                exercised.remove(rule)
+    return Allowed(judged.state, tuple(exercised), judged.deviations, tuple(excused))

@@ -69,6 +69,12 @@ DEVIATIONS = (
         side="broker",
         releases=(">=3.3.6,<=4.2.4",),
         seen=("4.0.8", "3.3.6"),
+        shadow=Shadow(
+            name="test_a_recovery_that_is_over_excuses_no_missing_sequence_id",
+            by="small history",
+            statement="A sequence id is still missing two seconds after the topic was loaded. Sooner it cannot be told from the deviation.",
+            missed_before=True,
+        ),
         occurrence="On 4.0.8 in about one of twenty first unloads, and every time with the failpoint `replay-slow`. On 3.3.6 once in some hundred unloads.",
     ),
     Deviation(

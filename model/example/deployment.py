@@ -36,7 +36,7 @@ def reloaded(state: Example, topics: Collection[str], at: Interval, *, is_killed
         consumption = subscriptions.moved(consumption, topics, at)
     for name in topics:
         applications = applications_tracker.moved(applications, name, was_away=True)
-        chunking = chunking_tracker.moved(chunking, name)
+        chunking = chunking_tracker.moved(chunking, name, is_graceful=not is_killed)
         if name in state.topics:
             state = state.with_topic(name, topic_observer.moved(state.topics[name]).state)
     return replace(state, applications=applications, consumption=consumption, chunking=chunking)

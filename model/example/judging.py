@@ -19,6 +19,7 @@ from model.cursors.cursor import Interval, Persisting
 from model.deduplication import diagnosis, observer, topic_observer
 from model.deduplication.producer_state import NONE, Circumstances
 from model.deduplication.topic_observer import TopicView
+from model.deviations import counted
 from model.events import (
     Abandoned,
     Answer,
@@ -39,7 +40,7 @@ from model.events import (
 from model.example import deployment
 from model.example.state import Example, Judgement
 from model.failpoints import CUTS, RACES, WRITE_FAILURES, FailpointKind
-from model.judgement import Allowed, Broken
+from model.judgement import Allowed, Broken, in_turn
 from model.key_shared.liveness import LookAhead
 from model.operations import (
     AnyOperation,
@@ -97,28 +98,19 @@ def judge(
 
     ``at``: when it was performed; without it, no time passes. ``unexpected``: what the broker did beside that.
     """
-    exercised: tuple[str, ...] = ()
-    deviations: tuple[str, ...] = ()
     # A topic that is closed fails the writes that are in flight; they were not confirmed, and may be sent again.
     may_fail = isinstance(operation, Unload | Restart | Kill | TakeOver | FreezeOwner)
     steps: list[Callable[[Example], Judgement]] = [lambda before: _unexpected(before, operation, unexpected)]
-    if isinstance(outcome, Abandoned):
-        return steps[0](state)
-    steps += [_late_step(answers, may_fail=may_fail) for answers in late]
-    steps.append(lambda before: _served(before, operation, outcome))
-    steps.append(lambda before: _judge_one(before, operation, outcome, at))
-    if not isinstance(operation, ReceiveDue):
-        steps.append(lambda before: Allowed(replace(before, consumption=membership.stirred(before.consumption))))
-    if isinstance(operation, Restart):
-        steps.append(lambda before: _setting_changed(before, outcome))
-    for step in steps:
-        judged = step(state)
-        if isinstance(judged, Broken):
-            return judged
-        state = judged.state
-        exercised += judged.exercised
-        deviations += judged.deviations
-    return Allowed(state, exercised, deviations)
+    if not isinstance(outcome, Abandoned):
+        steps += [_late_step(answers, may_fail=may_fail) for answers in late]
+        steps.append(lambda before: _served(before, operation, outcome))
+        steps.append(lambda before: _judge_one(before, operation, outcome, at))
+        if not isinstance(operation, ReceiveDue):
+            steps.append(lambda before: Allowed(replace(before, consumption=membership.stirred(before.consumption))))
+        if isinstance(operation, Restart):
+            steps.append(lambda before: _setting_changed(before, outcome))
+    judged = in_turn(state, steps)
+    return judged if isinstance(judged, Broken) else counted(judged)
 
 
 def _unexpected(state: Example, operation: AnyOperation, observed: tuple[Unexpected, ...]) -> Judgement:
@@ -142,7 +134,7 @@ def _unexpected(state: Example, operation: AnyOperation, observed: tuple[Unexpec
     judged = service.unexpected(state.service, observed, reasons)
     if isinstance(judged, Broken):
         return judged
-    return Allowed(replace(state, service=judged.state), judged.exercised, judged.deviations)
+    return judged.of(replace(state, service=judged.state))
 
 
 def _served(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Judgement:
@@ -150,7 +142,7 @@ def _served(state: Example, operation: AnyOperation, outcome: AnyOutcome) -> Jud
     judged = service.served(state.service, state.consumption, operation, outcome, state.known, is_certain=is_certain)
     if isinstance(judged, Broken):
         return judged
-    return Allowed(replace(state, service=judged.state), judged.exercised, judged.deviations)
+    return judged.of(replace(state, service=judged.state))
 
 
 def _late_step(late: Late, *, may_fail: bool) -> Callable[[Example], Judgement]:
@@ -184,11 +176,11 @@ def _judge_one(state: Example, operation: AnyOperation, outcome: AnyOutcome, at:
         case CreateTopic():
             return _created(state, operation, outcome)
         case OpenProducer():
-            return _opened(state, operation, outcome)
+            return _opened(_recovered(state, operation.topic, at), operation, outcome, at)
         case CloseProducer() | CrashProducer() | ReadChunkRate():
             return Allowed(state)
         case Send():
-            return _sent(state, operation, outcome)
+            return _sent(_recovered(state, state.sessions[operation.session].topic, at), operation, outcome)
         case SetDeduplication():
             return _switched(state, operation, outcome)
         case Unload(topic, classic):
@@ -233,13 +225,13 @@ def _network_changed(state: Example, operation: NetworkOperation, outcome: AnyOu
 def _on_clusters(state: Example, judged: replication.Judged) -> Judgement:
     if isinstance(judged, Broken):
         return judged
-    return Allowed(replace(state, replication=judged.state), judged.exercised, judged.deviations)
+    return judged.of(replace(state, replication=judged.state))
 
 
 def _on_topic(state: Example, topic: str, judged: Allowed[TopicView] | Broken) -> Judgement:
     if isinstance(judged, Broken):
         return judged
-    return Allowed(state.with_topic(topic, judged.state), judged.exercised, judged.deviations)
+    return judged.of(state.with_topic(topic, judged.state))
 
 
 def _created(state: Example, operation: CreateTopic, outcome: AnyOutcome) -> Judgement:
@@ -293,13 +285,23 @@ def _setting_changed(state: Example, outcome: AnyOutcome) -> Judgement:
     return Allowed(state)
 
 
-def _opened(state: Example, operation: OpenProducer, outcome: AnyOutcome) -> Judgement:
+def _recovered(state: Example, topic: str, at: Interval) -> Example:
+    """A topic that has been loaded for a while has recovered, unless answers are missing or a failpoint slows it."""
+    is_pending = any(session.pending and session.topic == topic for session in state.sessions.values())
+    if is_pending or topic in state.topics_with(frozenset({"replay-slow"})):
+        return state
+    return state.with_topic(topic, topic_observer.has_recovered(state.topics[topic], at.invoked_ms))
+
+
+def _opened(state: Example, operation: OpenProducer, outcome: AnyOutcome, at: Interval) -> Judgement:
     if not isinstance(outcome, Opened):
         return Allowed(state)
     state = state.with_session(operation.session, _session_of(operation))
     consumption = written.reopened(state.consumption, operation.topic, operation.producer)
     state = replace(state, consumption=consumption)
-    judged = topic_observer.opened(state.topics[operation.topic], operation.producer, outcome.last_sequence_id)
+    view = state.topics[operation.topic]
+    view = view if view.loaded_ms is not None else replace(view, loaded_ms=at.completed_ms)
+    judged = topic_observer.opened(view, operation.producer, outcome.last_sequence_id)
     return _on_topic(state, operation.topic, judged)
 
 
@@ -352,12 +354,10 @@ def _judge_answers(
     *,
     is_awaited: bool,
 ) -> Judgement:
-    goes_on: tuple[str, ...] = ()
-    if is_awaited and state.service.goes_on(session.topic) and not around.may_fail:
-        kept = confirmed.goes_on(session.topic, sent.entries, answers)
-        if isinstance(kept, Broken):
-            return kept
-        goes_on = kept.exercised
+    is_to_go_on = is_awaited and state.service.goes_on(session.topic) and not around.may_fail
+    goes_on = confirmed.goes_on(session.topic, sent.entries, answers) if is_to_go_on else Allowed(None)
+    if isinstance(goes_on, Broken):
+        return goes_on
     view = state.topics[session.topic]
     others = (other.written(session.producer) for name, other in state.topics.items() if name != session.topic)
     view = replace(view, elsewhere={session.producer: max(others, default=NONE)})
@@ -378,15 +378,14 @@ def _judge_answers(
     )
     if isinstance(told, Broken):
         return told
-    after = replace(judged.state, consumption=told.state)
-    return Allowed(after, goes_on + judged.exercised + told.exercised, judged.deviations)
+    return told.of(replace(judged.state, consumption=told.state)).after(goes_on, judged)
 
 
 def _on_subscriptions(state: Example, operation: OnSubscriptions, outcome: AnyOutcome, at: Interval) -> Judgement:
     judged = subscriptions.judge(state.consumption, operation, outcome, at, state.known, state.failpoints)
     if isinstance(judged, Broken):
         return judged
-    return Allowed(replace(state, consumption=judged.state), judged.exercised, judged.deviations)
+    return judged.of(replace(state, consumption=judged.state))
 
 
 def _is_chunked(state: Example, operation: AnyOperation) -> bool:
@@ -410,7 +409,7 @@ def _of_chunked_topic(state: Example, operation: AnyOperation, outcome: AnyOutco
     judged = chunking_tracker.judge(state.chunking, state.sessions, operation, outcome, state.known)
     if isinstance(judged, Broken):
         return judged
-    return Allowed(replace(state, chunking=judged.state), judged.exercised, judged.deviations)
+    return judged.of(replace(state, chunking=judged.state))
 
 
 def _failpoint_set(state: Example, topic: str, kind: FailpointKind) -> Judgement:
@@ -463,7 +462,7 @@ def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
         or written.may_be_in_flight(followed)
     )
     if may_grow and topic_observer.unsettled(view):
-        return Allowed(state, kept.exercised)  # what is not there yet may come
+        return kept.of(state)  # what is not there yet may come
     judged = applications_tracker.log_read(before, topic, outcome.entries, state.known, deduplication=view.enabled)
     if isinstance(judged, Broken):
         return judged
@@ -471,18 +470,13 @@ def _log_read(state: Example, topic: str, outcome: AnyOutcome) -> Judgement:
     after = _on_topic(replace(state, applications=judged.state), topic, topic_observer.log_read(view, others))
     if isinstance(after, Broken):
         return after
-    after = replace(
-        after,
-        exercised=kept.exercised + judged.exercised + after.exercised,
-        deviations=judged.deviations + after.deviations,
-    )
+    after = after.after(kept, judged)
     if may_grow or followed.is_sure or followed.is_lost or followed.is_trimmed:
         return after
     told = written.read_back(after.state.consumption, topic, outcome.entries)
     if isinstance(told, Broken):
         return told
-    exercised, deviations = after.exercised + told.exercised, after.deviations
-    return Allowed(replace(after.state, consumption=told.state), exercised, deviations)
+    return told.of(replace(after.state, consumption=told.state)).after(after)
 
 
 def _by_application(state: Example, operation: ApplicationOperation, outcome: AnyOutcome) -> Judgement:
@@ -498,4 +492,4 @@ def _by_application(state: Example, operation: ApplicationOperation, outcome: An
         return judged
     over = applications_tracker.topic_without_lingering_writes(state.applications, operation, outcome)
     state = replace(state, applications=judged.state, lingering=state.lingering - {over})
-    return Allowed(state, judged.exercised, judged.deviations)
+    return judged.of(state)

@@ -8,7 +8,9 @@ from typing import TypeVar
 
 from immutables import Map
 
+from model.key_shared.hashing import AUTO_SPLIT_HASHES
 from model.log import Position
+from model.vocabulary import HashRange
 
 T = TypeVar("T")
 
@@ -31,24 +33,23 @@ class Keyed:
     of which a consumer asked for messages again: no order is promised of what was delivered of them before.
     ``replays``: the entries that were taken from a consumer that left or failed, and wait to be sent again; false while
     something may be on its way that was sent before that. ``joined``: the consumers that joined since while others were
-    there. ``is_gathered``: nothing happened since all was gathered that was on its way. ``is_administered``: messages
-    were acknowledged by administrators, whoever had them. The document does not say whether their hashes drain from
-    then on, so neither that nor the opposite is demanded. ``is_unread``: a consumer left with nothing unacknowledged,
-    and nothing shows yet that the broker read what was held up. ``may_be_read``: something may have been on its way to
+    there. ``is_gathered``: nothing happened since all was gathered that was on its way. ``unread``: the
+    ranges of consumers that left with nothing unacknowledged, where nothing shows yet that the broker read what was
+    held up. ``may_be_read``: something may have been on its way to
     the last consumer when it left, and nothing was delivered since. ``has_left``: a consumer left since all was
     gathered, so a hash may have gone to another consumer and come back meanwhile. ``left_reading``: one left, and
     nothing was delivered since, so something may have been on its way then.
 
     As of the last gathering: ``draining``, the hashes that waited for a consumer, and for whom; ``back``, those that
     were shown to although they had come back to it; ``held_up``, those that kept a message from being delivered;
-    ``cleared``, how many hashes of a consumer the broker says to have cleared.
+    ``cleared``, how many hashes of a consumer the broker says to have cleared; ``ranges``, those of each consumer.
 
     ``passed``: the entries that were acknowledged while they waited to come again. ``outdone``: those that came all the
     same, and to whom: for the broker that consumer has them until it leaves, or acknowledges them once more.
 
     ``on_top``: the hashes that were counted on top of themselves, which is a deviation: they never drain.
     ``uncounted``: those that came back, and to whom, without being counted as cleared, which is one too.
-    ``stalled_by``: the deviation by which something does not come that should.
+    ``stalled``: the entries that do not come although they should, and the deviation that holds up each.
 
     ``read_to``: the last entry at the last look at which the broker had read all, and waited for a new entry. Since the
     last look: ``is_woken``, a consumer permitted more, left, acknowledged, or asked for messages again, each of which
@@ -68,8 +69,7 @@ class Keyed:
     replays: Map[Position, bool] = Map()
     joined: Map[str, Joined] = Map()
     is_gathered: bool = False
-    is_administered: bool = False
-    is_unread: bool = False
+    unread: tuple[HashRange, ...] = ()
     may_be_read: bool = False
     has_left: bool = False
     left_reading: bool = False
@@ -77,11 +77,12 @@ class Keyed:
     back: Map[int, str] = Map()
     held_up: frozenset[int] = frozenset()
     cleared: Map[str, int] = Map()
+    ranges: Map[str, tuple[HashRange, ...]] = Map()
     passed: frozenset[Position] = frozenset()
     outdone: Map[Position, str] = Map()
     on_top: frozenset[int] = frozenset()
     uncounted: frozenset[tuple[int, str]] = frozenset()
-    stalled_by: str | None = None
+    stalled: Map[Position, str] = Map()
     read_to: Position | None = None
     is_woken: bool = False
     is_permitted: bool = False
@@ -94,6 +95,10 @@ class Keyed:
     def freed(self, positions: Iterable[Position], *, is_gone: bool) -> Keyed:
         """The same when entries were taken from a consumer; what others get of their keys once it is gone, is later."""
         return replace(self, replays=self.replays.update(dict.fromkeys(positions, is_gone or self.is_gathered)))
+
+    def ranges_of(self, consumer: str) -> tuple[HashRange, ...]:
+        """The ranges that a consumer may have had since the last look: all, if it joined since, or others left."""
+        return self.ranges.get(consumer, (AUTO_SPLIT_HASHES,)) if not self.has_left else (AUTO_SPLIT_HASHES,)
 
     def without(self, consumer: str) -> Keyed:
         """The same when a consumer is gone."""

@@ -25,15 +25,13 @@ from model.deviations.replication import (
     UPDATE_CREATES_AT_LATEST,
 )
 from model.log import Position
-from model.replication.evidence import CheckResult, Deviating
-from model.replication.logs import Log, Logs, SnapshotSeen, is_passed, skipped_where_created
+from model.replication.beginning import none_while_disconnected, none_without_news
+from model.replication.evidence import SLACK_MS, CheckResult, Deviating
+from model.replication.logs import Log, Logs, is_passed, skipped_where_created
 from model.replication.participants import only_what_takes_part
 from model.replication.rounds import answered_again, complete, is_too_early, misled, repeated
 from model.replication.tracked import ReplicatedTopic
 from model.rules.catalogue import carries
-
-SLACK_MS = 2000
-"""How much later than its date a message may have been stored, or a timer may have run out, on a busy machine."""
 
 
 @carries("REPL-01")
@@ -72,63 +70,6 @@ def _as_there(
         yield because if unexplained else Deviating(TOO_LARGE_TO_REPLICATE, because)
     if first:
         yield None
-
-
-@carries("REPL-02")
-def none_without_news(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
-    """Between the beginning of a snapshot that was completed and that of the next one, something is published.
-
-    A consumer whose subscription is not replicated may end the snapshots of a cluster where none is (yet). What begins
-    them again, a marker or a subscription, remembers none that was complete, and begins one at once.
-    """
-    for log in logs.values():
-        begun_anew = topic.unreplicated.get(log.cluster, 0)
-        for after in log.snapshots[1:]:
-            done = _completed_before(log, after)
-            if done is None:
-                continue
-            begun = log.entries[done.requests[0]]
-            between = log.entries[done.requests[0] : after.requests[0]]
-            lately = (e for e in log.entries[: done.requests[0]] if e.published_ms > begun.published_ms - SLACK_MS)
-            is_news = any(entry.message is not None for entry in (*between, *lately))
-            if is_news:
-                yield None
-            elif begun_anew:
-                begun_anew -= 1
-            else:
-                at = log.entries[after.requests[0]].position
-                yield f"{log.cluster} began a snapshot at {at}, with nothing published since {done.name} began"
-
-
-def _completed_before(log: Log, snapshot: SnapshotSeen) -> SnapshotSeen | None:
-    """The snapshot that was completed last before this one began."""
-    done = [one for one in log.snapshots if one.taken_index is not None and one.taken_index < snapshot.requests[0]]
-    return max(done, key=lambda one: one.taken_index or 0, default=None)
-
-
-@carries("REPL-03")
-def none_while_disconnected(topic: ReplicatedTopic, logs: Logs) -> Iterator[CheckResult]:
-    """While a replicator is not connected, its cluster begins no snapshot.
-
-    A topic that is not replicated has none; whatever is marked there is REPL-18's matter.
-    """
-    if not topic.is_replicated:
-        return
-    read_ms = topic.read.at_ms if topic.read is not None else 0
-    for (source, target), cuts in topic.cut.items():
-        for since_ms, until_ms in cuts:
-            begun = [logs[source].entries[one.requests[0]] for one in logs[source].snapshots]
-            end_ms = until_ms if until_ms is not None else max(since_ms, read_ms)
-            within = [entry for entry in begun if since_ms < entry.published_ms < end_ms]
-            news_by_ms = end_ms - 2 * topic.made.period_ms
-            is_news = any(e.message and since_ms < e.published_ms < news_by_ms for e in logs[source].entries)
-            if within:
-                at = within[0].position
-                because = f"{source} began a snapshot at {at} while its replicator to {target} was not connected"
-                # While a topic is loaded its cluster may have no replicators yet, of which one could be disconnected.
-                yield Deviating(REQUEST_BEFORE_REPLICATOR_EXISTS, because) if source in topic.moved else because
-            elif is_news:
-                yield None
 
 
 @carries("REPL-04")

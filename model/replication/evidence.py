@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import Struct
+
+SLACK_MS = 2000
+"""How much later than its date a message may have been stored, or a timer may have run out, on a busy machine."""
 
 
 class Deviating(Struct, frozen=True):
@@ -12,5 +17,11 @@ class Deviating(Struct, frozen=True):
     because: str
 
 
-CheckResult = str | Deviating | None
+class Excused(Struct, frozen=True):
+    """What cannot be told: nothing that was read shows whether the rule was kept."""
+
+
+EXCUSED: Final = Excused()
+
+CheckResult = str | Deviating | Excused | None
 """Why a rule is broken, by nobody's leave or by a deviation's, or None where it was put to the test and holds."""

@@ -57,7 +57,7 @@ def _judged(state: Replication, topic: str, cluster: str, judged: Allowed[TopicV
     if isinstance(judged, Broken):
         return judged
     views = {**state.views, (topic, cluster): judged.state}
-    return Allowed(replace(state, views=views), judged.exercised, judged.deviations)
+    return judged.of(replace(state, views=views))
 
 
 def _recovered(state: Replication, places: Iterable[tuple[str, str]]) -> Replication:

@@ -26,7 +26,7 @@ from model.log import Position
 from model.operations import AnyOperation, CreateTopic, Kill, OpenProducer, Restart, Send, Unload
 from model.replication import producers
 from model.replication.agreement import CHECKS
-from model.replication.evidence import Deviating
+from model.replication.evidence import Deviating, Excused
 from model.replication.logs import Log
 from model.replication.tracked import (
     REPLICATORS_ADD_BYTES,
@@ -52,8 +52,7 @@ def judge(state: Replication, operation: AnyOperation, outcome: Outcome, known: 
     at_each = producers.judge(between.state, operation, outcome, known)
     if isinstance(at_each, Broken):
         return at_each
-    exercised = between.exercised + at_each.exercised
-    return Allowed(at_each.state, exercised, between.deviations + at_each.deviations)
+    return at_each.after(between)
 
 
 def _judge(state: Replication, operation: AnyOperation, outcome: Outcome, known: frozenset[str]) -> Judged:
@@ -324,6 +323,7 @@ def _read(state: Replication, name: str, outcome: Outcome, known: frozenset[str]
     topic = replace(topic, read=outcome, is_quiet=outcome.is_quiet)
     logs = {cluster: Log(cluster, read) for cluster, read in outcome.clusters.items()}
     exercised: list[str] = []
+    excused: list[str] = []
     deviations: set[str] = set()
     for rule, check in CHECKS:
         told = list(check(topic, logs))
@@ -331,12 +331,15 @@ def _read(state: Replication, name: str, outcome: Outcome, known: frozenset[str]
             match one:
                 case None:
                     pass
+                case Excused():
+                    excused.append(rule)
                 case str():
                     return Broken(rule, one)
                 case Deviating(deviation, because):
                     if deviation not in known:
                         return DEVIATIONS[deviation].broken(because)
                     deviations.add(deviation)
-        if told:
-            exercised.append(rule)
-    return Allowed(state.with_topic(name, topic), tuple(exercised), tuple(sorted(deviations)))
+        # What is right of a rule is one check, and each deviation another.
+        made = [one for one in told if not isinstance(one, Excused)]
+        exercised += [rule] * len({one.deviation if isinstance(one, Deviating) else None for one in made})
+    return Allowed(state.with_topic(name, topic), tuple(exercised), tuple(sorted(deviations)), tuple(excused))

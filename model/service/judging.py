@@ -67,9 +67,9 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
     """An error that is documented, and comes while a topic cannot be served, is an answer; any other is none."""
     is_binary = answer.interface == "binary"
     if is_binary and answer.topic in reasons.failing and answer.code in OF_FAILED_WRITES:
-        return Allowed(None)
+        return Allowed(None, excused=("SERVE-01",))
     if is_binary and answer.topic in reasons.loading and answer.code in OF_LOADING and not answer.is_last:
-        return Allowed(None)
+        return Allowed(None, excused=("SERVE-01",))
     how = "is answered" if answer.is_last else "is first answered"
     because = f"{answer.request} {how} with {answer.code}: {answer.message}"
     if answer.topic in reasons.reopened and answer.request.startswith(STATS) and NO_CURRENT_LEDGER in answer.message:
@@ -81,7 +81,7 @@ def _error(answer: ErrorAnswer, reasons: Reasons) -> Allowed[None] | Broken:
 def _silence(silence: Silence, reasons: Reasons) -> Allowed[None] | Broken:
     """Only the network can swallow an answer."""
     if silence.interface == "binary" and reasons.is_disturbed:
-        return Allowed(None)
+        return Allowed(None, excused=("SERVE-01",))
     return Broken("SERVE-01", f"{silence.request} is not answered: {silence.why}")
 
 
@@ -89,7 +89,7 @@ def _silence(silence: Silence, reasons: Reasons) -> Allowed[None] | Broken:
 def _closed(closed: Closed, reasons: Reasons) -> Allowed[None] | Broken:
     """A broker closes what it cannot serve: producers of a topic whose write failed, or that was terminated."""
     if closed.topic in reasons.failing | reasons.ending | reasons.severed or reasons.is_disturbed:
-        return Allowed(None)
+        return Allowed(None, excused=("SERVE-02",))
     if closed.actor in reasons.cut:
-        return Allowed(None)
+        return Allowed(None, excused=("SERVE-02",))
     return Broken("SERVE-02", f"{closed.actor}, which did nothing wrong, lost its connection: {closed.why}")

@@ -26,6 +26,8 @@ Judged = Allowed[None] | Broken
 
 NOT_JUDGED: Final = Allowed(None)
 SERVE_05: Final = Allowed(None, ("SERVE-05",))
+EXCUSED: Final = Allowed(None, excused=("SERVE-05",))
+"""A reason for a refusal may be there or not."""
 NO_REASON: Final = INTERNAL_ERRORS | {"ServiceNotReady", "500", "503"}
 """Errors that name no reason for a refusal, or one that has to pass within the time for retries."""
 EXISTS: Final = "409"
@@ -70,7 +72,7 @@ def _subscribed(
     """
     others = dict(_others(consumption, operation))
     if not all(other.is_back for other in others.values()):
-        return NOT_JUDGED  # who is connected at the moment is not known
+        return EXCUSED  # who is connected at the moment is not known
     at_most = consumption.topics[consumption.parts_of(operation.topic)[0]].limits.consumers
     is_full = bool(at_most) and len(others) >= at_most
     conflicts = [name for name, other in others.items() if is_full or _is_in_the_way(other, operation)]
@@ -82,13 +84,16 @@ def _subscribed(
     exercised = (*(("SERVE-05",) if others else ()), *(("KEY-15",) if overlap else ()))
     if not isinstance(outcome, Subscribed):
         return Allowed(None, exercised) if isinstance(outcome, Refused) else NOT_JUDGED
-    if conflicts and is_certain:
+    if not is_certain and (conflicts or mixed or overlap):
+        return Allowed(None, excused=exercised)
+    if conflicts:
         with_type = ", ".join(f"{name} ({others[name].kind})" for name in conflicts)
         return Broken("SERVE-05", f"{what} and is let in beside {with_type}")
-    if mixed and is_certain:
+    if mixed:
         because = f"{what} and is let in beside {', '.join(mixed)}, whose Key_Shared policy is another one"
-        return requires(KEY_SHARED_POLICIES_MIXED, None, known, because, exercised=exercised)
-    if overlap is not None and is_certain and (overlap.deviation is None or overlap.deviation not in known):
+        judged = requires(KEY_SHARED_POLICIES_MIXED, None, known, because)
+        return judged if isinstance(judged, Broken) else judged.after(Allowed(None, exercised))
+    if overlap is not None and (overlap.deviation is None or overlap.deviation not in known):
         return overlap
     deviations = () if overlap is None or overlap.deviation is None else (overlap.deviation,)
     return Allowed(None, exercised, deviations)
@@ -119,8 +124,9 @@ def _opened(service: Service, operation: OpenProducer, outcome: AnyOutcome, *, i
     others = [session for session in has_it if session != operation.session]
     if isinstance(outcome, Refused) and outcome.code == IS_BUSY and not others:
         return Broken("SERVE-01", f"{what} is refused without a reason: {outcome.code}, {outcome.message}")
-    if isinstance(outcome, Opened) and is_certain and any(service.producers[one].is_wire for one in others):
-        return Broken("SERVE-05", f"{what} is let in, although {others[0]} has the name")
+    if isinstance(outcome, Opened) and others:
+        is_connected = is_certain and any(service.producers[one].is_wire for one in others)
+        return Broken("SERVE-05", f"{what} is let in, although {others[0]} has the name") if is_connected else EXCUSED
     return SERVE_05 if others and isinstance(outcome, Refused | Opened) else NOT_JUDGED
 
 
@@ -139,8 +145,9 @@ def _deleted(operation: DeleteSubscription, outcome: AnyOutcome, *, used_by: lis
     """A subscription is deleted unless consumers are connected to it."""
     if isinstance(outcome, Refused) and not (used_by and outcome.code == IS_USED):
         return _without_reason(f"deleting {operation.subscription}", outcome)
-    if isinstance(outcome, Done) and used_by and is_certain:
-        return Broken("SERVE-05", f"{operation.subscription} is deleted, although {used_by[0]} is connected to it")
+    if isinstance(outcome, Done) and used_by:
+        what = f"{operation.subscription} is deleted, although {used_by[0]} is connected to it"
+        return Broken("SERVE-05", what) if is_certain else EXCUSED
     return SERVE_05 if used_by and isinstance(outcome, Refused) else NOT_JUDGED
 
 

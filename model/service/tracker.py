@@ -10,7 +10,6 @@ from model.events import (
     AnyOutcome,
     BookiesLeft,
     Consumed,
-    CursorRead,
     Drained,
     DueReceived,
     Opened,
@@ -47,22 +46,19 @@ from model.vocabulary import ENSEMBLE, partition_name
 
 DELIVERED = (ReceivedMessages, AllReceived, DueReceived, Consumed, Drained)
 """Outcomes for which all was waited for that was due to somebody."""
-ACCOUNTS = (CursorRead, DueReceived)
-"""Outcomes that have what the broker counts."""
 
 
 def unexpected(state: Service, observed: Iterable[Unexpected], reasons: Reasons) -> Allowed[Service] | Broken:
     """What a broker did beside the outcome of a step, each with the reasons that there are for it."""
     reasons = replace(reasons, loading=state.loading)
-    deviations: tuple[str, ...] = ()
+    all_of_it = Allowed(state)
     for one in observed:
         judged = judge(one, reasons)
         if isinstance(judged, Broken):
             return judged
-        deviations += judged.deviations
-        if isinstance(one, Closed):
-            state = _without(state, [one.actor])
-    return Allowed(state, deviations=deviations)
+        after = _without(all_of_it.state, [one.actor]) if isinstance(one, Closed) else all_of_it.state
+        all_of_it = judged.of(after).after(all_of_it)
+    return all_of_it
 
 
 def served(
@@ -86,13 +82,11 @@ def served(
     exercised = ("SERVE-01", *judged.exercised)
     if isinstance(outcome, DELIVERED):
         exercised = (*exercised, "SERVE-03")
-    if isinstance(outcome, ACCOUNTS):
-        exercised = (*exercised, "SERVE-04")
     topic = operation.topic
     if isinstance(outcome, Opened | Subscribed | SourceStarted) and topic in state.loading:
         state = replace(state, loading=state.loading - {topic})
         exercised = (*exercised, "SERVE-02")
-    return Allowed(_after(state, operation, outcome), exercised, judged.deviations)
+    return Allowed(_after(state, operation, outcome), exercised, judged.deviations, judged.excused)
 
 
 @carries("SERVE-03", "SERVE-04")

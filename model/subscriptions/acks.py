@@ -33,6 +33,7 @@ def acknowledged(
             touched = [message for place in places for message in messages_at(key[0], log, place.position)]
             if not cumulative:
                 state = _with_unheld(state, key, name, touched)
+                state = _counted_no_more(state, key, name, touched)
             state = overtaken(state, key, before, () if cumulative else {place.position for place in places})
             state = taken_from(state, key, None if cumulative else touched, by=name)
         else:
@@ -49,6 +50,14 @@ def _with_unheld(state: Consumption, key: Key, name: str, touched: Iterable[Mess
     held = {message for _, consumer in state.of_subscription(key) for message in consumer.unacknowledged}
     consumer, unheld = state.consumers[name], sum(message not in held for message in touched)
     return state.with_consumer(name, replace(consumer, acked_unheld=consumer.acked_unheld + unheld))
+
+
+def _counted_no_more(state: Consumption, key: Key, name: str, touched: Iterable[Message]) -> Consumption:
+    """A consumer acknowledged these; of a batch, the broker counts none once all of it is acknowledged."""
+    possible = state.cursors[key].possible
+    whole = [message for message in touched if all(one.has(message[1].position) for one in possible)]
+    state = state.with_consumer(name, state.consumers[name].acknowledging(whole))
+    return membership.acknowledged(state, key, name, {place.position for _, place in whole})
 
 
 def _acknowledge(cursor: Cursor, ack: Ack, log: TopicLog, at: Interval, tested: frozenset[str]) -> Cursor:
@@ -106,12 +115,18 @@ def overtaken(state: Consumption, key: Key, before: Cursor, positions: Iterable[
 def taken_from(
     state: Consumption, key: Key, touched: Iterable[Message] | None = None, *, by: str | None = None
 ) -> Consumption:
-    """As :func:`no_longer_outstanding`, when a consumer, or an administrator (None), acknowledged what others have."""
+    """As :func:`no_longer_unacknowledged`, when a consumer, or an administrator (None), acknowledged what others have.
+
+    Whether hashes drain for what an administrator acknowledged no document says.
+    """
     after = no_longer_unacknowledged(state, key, touched)
     for name, consumer in list(state.of_subscription(key)):
         now = after.consumers[name]
         if name != by and len(now.unacknowledged) < len(consumer.unacknowledged):
-            after = after.with_consumer(name, replace(now, is_outdone=True))
+            gone = frozenset(message for message in consumer.unacknowledged if message not in now.unacknowledged)
+            after = after.with_consumer(name, replace(now, outdone=now.outdone | gone))
+            if by is None and consumer.kind == "Key_Shared":
+                after = membership.outdone(after, key, name, {place.position for _, place in gone})
     return after
 
 
@@ -127,7 +142,8 @@ def no_longer_unacknowledged(state: Consumption, key: Key, touched: Iterable[Mes
     possible = state.cursors[key].possible
     gone = [message for message in touched if all(one.has_message(message[1]) for one in possible)]
     for name, consumer in list(state.of_subscription(key)):
-        state = state.with_consumer(name, consumer.without(gone))
+        rest = consumer.without(gone)
+        state = state.with_consumer(name, replace(rest, asked_twice=rest.asked_twice.difference(gone)))
     due = state.due(key)
     state = membership.passed(state, key, [message for message in gone if message in due])
     return state.taken(key, gone)

@@ -159,7 +159,7 @@ def _changed(
     after = replace(after, by_administrators=after.by_administrators + 1, is_placed=True)
     state = state.with_cursor(key, after)
     left = {position for one in before.possible for position in one.unacknowledged(log)}
-    return membership.administered(taken_from(overtaken(state, key, before, left), key), key)
+    return taken_from(overtaken(state, key, before, left), key)
 
 
 def _expired(state: Consumption, key: Key, up_to: str, at: Interval, *, is_through: bool) -> Consumption:
@@ -224,7 +224,7 @@ def _in_time(state: Consumption, key: Key, after_ms: float, persisting: Persisti
     )
     if after_ms > persisting.flush_ms + persisting.interval_ms + SLACK_MS:
         return Broken("ACK-08", because)
-    return requires(FLUSH_RATE_LIMITED, state, known, because, exercised=("ACK-08",))
+    return requires(FLUSH_RATE_LIMITED, state, known, because)
 
 
 def _taken_all(state: Consumption, key: Key, outcome: Outcome, at: Interval, known: frozenset[str]) -> Judged:

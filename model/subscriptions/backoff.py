@@ -38,4 +38,4 @@ def came_back(state: S, told: RedeliveryTimes, known: frozenset[str]) -> Allowed
     )
     if any(after < told.first_ms - EARLY_MS for after in told.after_ms):
         return Broken("ACK-13", because)
-    return requires(NACK_BACKOFF_MISSING, state, known, because, exercised=("ACK-13",))
+    return requires(NACK_BACKOFF_MISSING, state, known, because)

@@ -42,8 +42,10 @@ class Consumer:
     ``may_repeat``: it asked for messages again while some may have been on their way to it, or, of pulsar-client's, was
     disconnected: those it is given as well as what the broker sends again. ``keeps_keys``: messages of one key are to
     be at one consumer at a time, which it did not give up; ``claims``: the hash ranges that it has for itself.
-    ``asks_twice``: it asked for a message once more that it had asked for and was not given yet, so whatever comes of
-    that may have been sent before or after, and may come again at any time.
+    ``asked_twice``: what it asked for once more although it had asked for it and was not given it yet. Until it is
+    acknowledged it may come again at any time, and whether the consumer has it for the broker is not known.
+    ``outdone``: what was acknowledged by others while it had it, or before it was given it. A broker may count that
+    until the consumer acknowledges it once more.
     ``is_back``: it was never disconnected; otherwise it may not be connected again, and cannot send what it holds back.
     """
 
@@ -56,19 +58,36 @@ class Consumer:
     is_settled: bool = True
     rewinds: int = 0
     may_repeat: bool = False
-    asks_twice: bool = False
+    asked_twice: frozenset[Message] = frozenset()
     keeps_keys: bool = True
     claims: tuple[HashRange, ...] = ()
     is_back: bool = True
     acked_unheld: int = 0
     """How many messages it acknowledged individually that were unacknowledged at nobody."""
-    is_outdone: bool = False
-    """Something was acknowledged by others while it had it, or before it was given it: a broker may count that on."""
+    outdone: frozenset[Message] = frozenset()
+    acked_outdone: int = 0
+    """How many messages it acknowledged once more that others had acknowledged before."""
 
     @property
     def keys(self) -> tuple[Key, ...]:
         """The subscriptions that it consumes, one on each topic."""
         return tuple((topic, self.subscription) for topic in self.topics)
+
+    @property
+    def least(self) -> int:
+        """The fewest messages that a broker may count as unacknowledged here."""
+        return len(self.unacknowledged) - sum(one in self.unacknowledged for one in self.asked_twice | self.outdone)
+
+    @property
+    def most(self) -> int:
+        """The most that it may: what came twice it counts twice."""
+        asked = sum(one not in self.unacknowledged for one in self.asked_twice - self.outdone)
+        return len(self.unacknowledged) + len(self.outdone) + asked
+
+    def acknowledging(self, messages: Iterable[Message]) -> Consumer:
+        """The consumer when it acknowledged these, whoever did before."""
+        left = self.outdone.difference(messages)
+        return replace(self, outdone=left, acked_outdone=self.acked_outdone + len(self.outdone) - len(left))
 
     def without(self, messages: Iterable[Message]) -> Consumer:
         """The consumer when it has these unacknowledged no more."""
@@ -79,6 +98,5 @@ class Consumer:
 
     def given(self, message: Message, *, is_late: bool = False) -> Consumer:
         """The consumer when it has this one as well; ``is_late``: others had acknowledged it, or have it too."""
-        return replace(
-            self, unacknowledged=self.unacknowledged.set(message, None), is_outdone=self.is_outdone or is_late
-        )
+        outdone = self.outdone | {message} if is_late else self.outdone
+        return replace(self, unacknowledged=self.unacknowledged.set(message, None), outdone=outdone)

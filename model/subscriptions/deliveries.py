@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from immutables import Map
 
@@ -16,8 +17,9 @@ from model.cursors.acked import Acked
 from model.cursors.cursor import Cursor
 from model.deviations import requires
 from model.deviations.cursors import REPLAY_READ_OUTLIVES_CONSUMERS, SEND_IN_PROGRESS_CLEARED_EARLY
+from model.deviations.service import DROPPED_PENDING_ACKS_STILL_COUNTED
 from model.events import Delivery, ReceivedMessages, Starved
-from model.judgement import Allowed, Broken
+from model.judgement import Allowed, Broken, in_turn
 from model.rules.catalogue import carries
 from model.subscriptions import claims, invariant, membership
 from model.subscriptions.consumers import SHARED, Consumer, Freed, Key, Message
@@ -31,19 +33,13 @@ def received(
     state: Consumption, name: str, messages: Sequence[Delivery], *, is_all: bool, known: frozenset[str]
 ) -> Allowed[Consumption] | Broken:
     """A consumer was given messages; ``is_all``: nothing else was on its way to it."""
-    exercised: tuple[str, ...] = ()
-    deviations: tuple[str, ...] = ()
-    for dispatched in messages:
-        judged = _received_one(state, name, dispatched, known)
-        if isinstance(judged, Broken):
-            return judged
-        state, exercised = judged.state, exercised + judged.exercised
-        deviations += judged.deviations
-    if is_all:
-        consumer = state.consumers[name]
-        may_repeat = consumer.may_repeat and (consumer.client == "official" or consumer.asks_twice)
-        state = state.with_consumer(name, replace(consumer, seen=_seen(state, consumer), may_repeat=may_repeat))
-    return Allowed(state, exercised, deviations)
+    judged = in_turn(state, [partial(_received_one, name=name, dispatched=one, known=known) for one in messages])
+    if isinstance(judged, Broken) or not is_all:
+        return judged
+    state = judged.state
+    consumer = state.consumers[name]
+    may_repeat = consumer.may_repeat and consumer.client == "official"
+    return judged.of(state.with_consumer(name, replace(consumer, seen=_seen(state, consumer), may_repeat=may_repeat)))
 
 
 def _seen(state: Consumption, consumer: Consumer) -> Map[str, frozenset[Acked]]:
@@ -76,13 +72,14 @@ def _received_one(
     wrong = (claims.not_claimed(state, key, name, message), invariant.divided(state, key, name, message))
     if (broken := next((one for one in wrong if one is not None and one.deviation not in known), None)) is not None:
         return broken
-    deviations = tuple(str(one.deviation) for one in wrong if one is not None)
-    if (twice := _unacknowledged_already(state, key, name, message)) is not None:
-        return twice
+    met = Allowed(None, (), tuple(str(one.deviation) for one in wrong if one is not None))
+    is_once = _unacknowledged_already(state, key, name, message)
+    if isinstance(is_once, Broken):
+        return is_once
     at_large = state.at_large.get(key, frozenset())
     if message in at_large:
         state = state.with_at_large(key, at_large - {message})
-        return Allowed(_given(state, key, name, message, is_late=True), (), deviations)
+        return Allowed(_given(state, key, name, message, is_late=True)).after(met, is_once)
     delivering = _delivering(state.cursors[key], consumer, message, known)
     if isinstance(delivering, Broken):
         return replace(delivering, because=f"{name} received {state.words(message)}, although it is acknowledged")
@@ -106,7 +103,8 @@ def _received_one(
         state = invariant.with_delivered(state, key, message[1].position, is_due_again=why in ("left", "failed"))
     exercised = (EXERCISED_BY[why] if why else ()) + invariant.exercised_by(state, key, name, message)
     exercised += claims.exercised_by(state, key, name, message)
-    return Allowed(state, exercised, deviations + delivering.deviations)
+    excused = invariant.excused_by(state, key, name, message)
+    return Allowed(state, exercised, excused=excused).after(met, is_once, delivering)
 
 
 def _given(state: Consumption, key: Key, name: str, message: Message, *, is_late: bool) -> Consumption:
@@ -114,7 +112,7 @@ def _given(state: Consumption, key: Key, name: str, message: Message, *, is_late
     consumer = state.consumers[name]
     state = state.with_consumer(name, consumer.given(message, is_late=is_late))
     is_counted = is_late and consumer.kind == "Key_Shared"
-    return membership.outdone(state, key, name, message[1].position) if is_counted else state
+    return membership.outdone(state, key, name, [message[1].position]) if is_counted else state
 
 
 def _is_unacknowledged(state: Consumption, key: Key, message: Message) -> bool:
@@ -122,7 +120,7 @@ def _is_unacknowledged(state: Consumption, key: Key, message: Message) -> bool:
     return any(
         message in consumer.unacknowledged
         for _, consumer in state.of_subscription(key)
-        if not consumer.asks_twice and not (consumer.may_repeat and consumer.client == "official")
+        if message not in consumer.asked_twice and not (consumer.may_repeat and consumer.client == "official")
     )
 
 
@@ -151,19 +149,24 @@ def _passed_on(state: Consumption, key: Key, name: str) -> Consumption:
 
 
 @carries("ACK-12")
-def _unacknowledged_already(state: Consumption, key: Key, name: str, message: Message) -> Broken | None:
+def _unacknowledged_already(state: Consumption, key: Key, name: str, message: Message) -> Allowed[None] | Broken:
     """A message is unacknowledged at one consumer at a time.
 
     Where a deviation gave it to two and one of them has left, it is due again while the other has it.
     """
-    if state.consumers[name].may_repeat or message in state.due(key):
-        return None
-    for other, consumer in state.of_subscription(key):
-        if message in consumer.unacknowledged and not consumer.may_repeat:
+    excused: tuple[str, ...] = ()
+    for other, consumer in state.of_subscription(key) if message not in state.due(key) else ():
+        if message in consumer.unacknowledged:
             has_failed = any(why == "failed" for why in state.due(key).values())
             rule = "ACK-13" if other == name and has_failed else "ACK-12"
-            return Broken(rule, f"{name} received {state.words(message)}, which is unacknowledged at {other}")
-    return None
+            if not _may_repeat(consumer, message) and not _may_repeat(state.consumers[name], message):
+                return Broken(rule, f"{name} received {state.words(message)}, which is unacknowledged at {other}")
+            excused = (rule,)
+    return Allowed(None, excused=excused)
+
+
+def _may_repeat(consumer: Consumer, message: Message) -> bool:
+    return consumer.may_repeat or message in consumer.asked_twice
 
 
 def _delivering(
@@ -173,24 +176,29 @@ def _delivering(
     topic, place = message
     seen = consumer.seen.get(topic, frozenset())
     if seen != cursor.imaginable and any(not state.has_message(place) for state in seen | cursor.possible):
-        return Allowed(cursor)  # it may have been dispatched before what happened since
+        # It may have been dispatched before what happened since.
+        is_acknowledged = all(state.has_message(place) for state in cursor.possible)
+        return Allowed(cursor, excused=(diagnosis.blamed(cursor.since),) if is_acknowledged else ())
     return cursor.observed(lambda state: None if state.has_message(place) else state, known)
 
 
 @carries("ACK-12", "ACK-13")
-def missed(state: Consumption, name: str) -> Broken | None:
+def missed(state: Consumption, name: str) -> Allowed[None] | Broken:
     """A consumer was given less than it asked for, because the broker has nothing more for it: that must be true."""
     consumer = state.consumers[name]
+    excused: tuple[str, ...] = ()
     if consumer.kind not in ("Exclusive", "Shared") or consumer.client != "wire":
-        return None
+        return Allowed(None)
     for key in consumer.keys:
-        if not state.topics[key[0]].is_sure or state.cursors[key].is_taken_back:
-            continue
         others = dict(state.of_subscription(key))
-        if not all(other.is_settled or other_name == name for other_name, other in others.items()):
+        is_settled = all(other.is_settled or other_name == name for other_name, other in others.items())
+        if not is_settled or not state.topics[key[0]].is_sure:
+            excused = ("ACK-12",)
             continue
         held = frozenset(message for other in others.values() for message in other.unacknowledged)
-        due = [message for message in surely_left(state, key) if message not in held]
+        left = [message for message in surely_left(state, key) if message not in held]
+        due = [message for message in left if not state.cursors[key].is_taken_back(message[1])]
+        excused = ("ACK-12",) if len(due) < len(left) else excused
         if due:
             reasons = state.due(key)
             failed = any(reasons.get(message) == "failed" for message in due)
@@ -199,33 +207,32 @@ def missed(state: Consumption, name: str) -> Broken | None:
                 "ACK-13" if failed else "ACK-12",
                 f"the broker did not dispatch {words} to {name}, although no consumer has it",
             )
-    return None
+    return Allowed(None, excused=excused)
 
 
 @carries("SERVE-05")
 def limited(
-    before: Consumption, after: Consumption, name: str, outcome: ReceivedMessages | Starved
-) -> tuple[str, ...] | Broken:
-    """A consumer received, or did not because the broker says that it is blocked; the rules that this exercised.
+    before: Consumption, after: Consumption, name: str, outcome: ReceivedMessages | Starved, known: frozenset[str]
+) -> Allowed[None] | Broken:
+    """A consumer received, or did not because the broker says that it is blocked.
 
     A broker stops at the limit on unacknowledged messages, and goes on once half of that is left. How far the last
     dispatch before that may exceed the limit differs between releases, so what counts is that nothing comes after it.
     """
     consumer = before.consumers[name]
     is_blocked = isinstance(outcome, ReceivedMessages) and outcome.blocked
-    if len(consumer.topics) > 1 or not _is_known(consumer) or not _is_known(after.consumers[name]):
-        return ()
     limit = before.topics[consumer.topics[0]].limits.unacknowledged if consumer.kind in SHARED else 0
-    had, has = len(consumer.unacknowledged), len(after.consumers[name].unacknowledged)
+    is_known = consumer.client == "wire" and not (consumer.may_repeat or after.consumers[name].may_repeat)
+    if len(consumer.topics) > 1 or not is_known:
+        return Allowed(None, excused=("SERVE-05",) if limit else ())
+    had, has = consumer.least, after.consumers[name].most
     if limit and had >= limit and outcome.messages:
         given = f"is given {len(outcome.messages)} more"
         return Broken("SERVE-05", f"{name} has {had} unacknowledged messages, where {limit} are allowed, and {given}")
     if is_blocked and (not limit or has <= limit // 2):
         allowed = f"where {limit} are allowed" if limit else "where any number is"
-        return Broken("SERVE-05", f"{name} is blocked for {has} unacknowledged messages, {allowed}")
-    return ("SERVE-05",) if limit and (is_blocked or had >= limit) else ()
-
-
-def _is_known(consumer: Consumer) -> bool:
-    """Whether what is unacknowledged at a consumer is what the broker counts there."""
-    return consumer.client == "wire" and not (consumer.is_outdone or consumer.asks_twice or consumer.may_repeat)
+        because = f"{name} is blocked for {has} unacknowledged messages, {allowed}"
+        if limit and has + after.consumers[name].acked_outdone > limit // 2:
+            return requires(DROPPED_PENDING_ACKS_STILL_COUNTED, None, known, because)
+        return Broken("SERVE-05", because)
+    return Allowed(None, ("SERVE-05",) if limit and (is_blocked or had >= limit) else ())

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from immutables import Map
 
 from model.deviations import requires
-from model.deviations.key_shared import (
-    LEAVE_TRIGGERS_NO_READ,
-    LOOK_AHEAD_SKIPS_REPLAY,
-    REPLAY_HASH_KEPT_AFTER_ACK,
-    REPLAY_HEAD_OF_LINE_BLOCKING,
-    REWIND_SKIPPED_AFTER_REPLAY_READ,
-)
 from model.events import ConsumerRead, Delivery, DueReceived
 from model.failpoints import RACES, FailpointKind
-from model.judgement import Allowed, Broken
-from model.key_shared import stats
-from model.key_shared.liveness import Open, Receiver, draining, due, owner_of
+from model.judgement import Allowed, Broken, in_turn
+from model.key_shared import stalls, stats
+from model.key_shared.liveness import Open, Receiver, draining, due
+from model.key_shared.stalls import Look
 from model.key_shared.state import Keyed
 from model.log import Position
 from model.rules.catalogue import carries
@@ -69,25 +64,16 @@ def received(
 
 
 def _gathered(state: Consumption, key: Key, outcome: DueReceived, known: frozenset[str]) -> Judged:
-    exercised: tuple[str, ...] = ()
-    deviations: tuple[str, ...] = ()
-    for read in outcome.consumers:
-        if read.consumer not in state.consumers:
-            continue
-        judged = _arrived(state, key, read, known)
-        if isinstance(judged, Broken):
-            return judged
-        state, exercised, deviations = (
-            judged.state,
-            exercised + judged.exercised,
-            deviations + judged.deviations,
-        )
-    accounted = _accounted(state, key, outcome, known)
+    reads = [read for read in outcome.consumers if read.consumer in state.consumers]
+    arrived = in_turn(state, [partial(_arrived, key=key, read=read, known=known) for read in reads])
+    if isinstance(arrived, Broken):
+        return arrived
+    accounted = _accounted(arrived.state, key, outcome, known)
     if isinstance(accounted, Broken):
         return accounted
     has_come = any(read.messages for read in outcome.consumers)
     state = _all_seen(accounted.state, key, outcome, has_come=has_come, is_stalled=bool(accounted.deviations))
-    return Allowed(state, exercised + accounted.exercised, deviations + accounted.deviations)
+    return accounted.of(state).after(arrived)
 
 
 def _all_seen(state: Consumption, key: Key, outcome: DueReceived, *, has_come: bool, is_stalled: bool) -> Consumption:
@@ -112,6 +98,7 @@ def _all_seen(state: Consumption, key: Key, outcome: DueReceived, *, has_come: b
         is_permitted=False,
         ready=frozenset(ready) if outcome.in_replay else frozenset(),
         is_skip_kept=keyed.is_skip_kept and not ready,
+        ranges=Map({read.consumer: read.ranges for read in outcome.consumers if read.ranges is not None}),
     )
     return state.with_keyed(key, after)
 
@@ -126,24 +113,22 @@ def _still_read_twice(state: Consumption, key: Key, outcome: DueReceived) -> fro
 def _arrived(state: Consumption, key: Key, read: ConsumerRead, known: frozenset[str]) -> Judged:
     """A consumer was given messages, in this order."""
     name = read.consumer
-    exercised: tuple[str, ...] = ()
-    deviations: tuple[str, ...] = ()
-    before: Position | None = None
-    for dispatched in read.messages:
-        is_first = dispatched.position != before
-        before = dispatched.position
-        placed = _placed(state, key, name, dispatched, known, is_first=is_first)
-        if isinstance(placed, Broken):
-            return placed
-        deviations += placed.deviations
-        judged = deliveries.received(state, name, [dispatched], is_all=False, known=known)
-        if isinstance(judged, Broken):
-            return judged
-        state = _got(judged.state, key, name, dispatched)
-        exercised += placed.exercised + judged.exercised
-        deviations += judged.deviations
-    judged = deliveries.received(state, name, [], is_all=True, known=known)
-    return judged if isinstance(judged, Broken) else Allowed(judged.state, exercised, deviations)
+    before = [None, *(dispatched.position for dispatched in read.messages)]
+    steps = [
+        partial(_arrived_one, key=key, name=name, dispatched=one, known=known, is_first=one.position != previous)
+        for one, previous in zip(read.messages, before, strict=False)
+    ]
+    return in_turn(state, [*steps, partial(deliveries.received, name=name, messages=[], is_all=True, known=known)])
+
+
+def _arrived_one(
+    state: Consumption, key: Key, name: str, dispatched: Delivery, known: frozenset[str], *, is_first: bool
+) -> Judged:
+    placed = _placed(state, key, name, dispatched, known, is_first=is_first)
+    if isinstance(placed, Broken):
+        return placed
+    judged = deliveries.received(state, name, [dispatched], is_all=False, known=known)
+    return judged if isinstance(judged, Broken) else judged.of(_got(judged.state, key, name, dispatched)).after(placed)
 
 
 def _placed(
@@ -195,12 +180,14 @@ def _got(state: Consumption, key: Key, name: str, dispatched: Delivery) -> Consu
 def _accounted(state: Consumption, key: Key, outcome: DueReceived, known: frozenset[str]) -> Judged:
     """The broker's account, where it says enough: nothing is left that must have come, and its stats are right."""
     receivers = receivers_of(outcome)
-    if receivers is None or any(consumer.client != "wire" for _, consumer in state.of_subscription(key)):
-        return Allowed(state)  # what waits in the queues of other clients is not known
-    if not state.topics[key[0]].drains:
-        return _with_classic(state, key, receivers)
-    if state.keyed_of(key).is_administered:
+    if receivers is None:
         return Allowed(state)
+    is_classic = not state.topics[key[0]].drains
+    if any(consumer.client != "wire" for _, consumer in state.of_subscription(key)):
+        # What waits in the queues of other clients is not known.
+        return Allowed(state, excused=("KEY-16",) if is_classic else ("KEY-11", "KEY-13"))
+    if is_classic:
+        return _with_classic(state, key, receivers)
     split = _split(state, key, outcome, receivers)
     if isinstance(split, Broken):
         return split
@@ -209,18 +196,25 @@ def _accounted(state: Consumption, key: Key, outcome: DueReceived, known: frozen
     is_ordered = invariant.is_ordered(state, key)
     owed = due(entries, receivers, drains=is_ordered, look_ahead=state.topics[key[0]].look_ahead)
     owed = {at: name for at, name in owed.items() if invariant.hash_of(state, key, at) not in keyed.on_top}
-    may_be_passed_over = _may_be_passed_over(state, key, outcome, owed)
-    late = _late(state, key, owed, entries, receivers, known, may_be_passed_over=may_be_passed_over)
+    failed = frozenset(message[1].position for message, why in state.due(key).items() if why == "failed")
+    look = Look(
+        entries,
+        receivers,
+        without_hash=failed if is_ordered else frozenset(entry.position for entry in entries),
+        passed=frozenset(invariant.hash_of(state, key, position) for position in keyed.passed),
+        is_passed_over=_may_be_passed_over(state, key, outcome, owed),
+        has_come=any(read.messages for read in outcome.consumers),
+    )
+    late = _late(state, key, owed, look, known)
     if isinstance(late, Broken):
         return late
-    keyed = replace(keyed, is_unread=False, stalled_by=late.state)
+    keyed = replace(keyed, unread=(), stalled=late.state)
     if not is_ordered or invariant.claims_hashes(state, key):
-        return Allowed(state.with_keyed(key, keyed), split.exercised, late.deviations)
+        return Allowed(state.with_keyed(key, keyed)).after(split, late)
     counted = _counted(keyed, outcome, entries, receivers, unsure, known)
     if isinstance(counted, Broken):
         return counted
-    exercised, deviations = split.exercised + counted.exercised, late.deviations + counted.deviations
-    return Allowed(state.with_keyed(key, counted.state), exercised, deviations)
+    return counted.of(state.with_keyed(key, counted.state)).after(split, late)
 
 
 def _with_classic(state: Consumption, key: Key, receivers: Sequence[Receiver]) -> Judged:
@@ -236,26 +230,23 @@ def _late(
     state: Consumption,
     key: Key,
     owed: Mapping[Position, str],
-    entries: Sequence[Open],
-    receivers: Sequence[Receiver],
+    look: Look,
     known: frozenset[str],
-    *,
-    may_be_passed_over: bool,
-) -> Allowed[str | None] | Broken:
-    """Nothing is left that must have come, but for what a release is known to leave, by a deviation of this name."""
-    if not owed:
-        return Allowed(None)
-    starved = _starved(state, key, owed, receivers)
-    keyed, is_ordered = state.keyed_of(key), invariant.is_ordered(state, key)
-    if not may_be_passed_over and keyed.stalled_by == LOOK_AHEAD_SKIPS_REPLAY and keyed.is_permitted:
-        keyed = replace(keyed, stalled_by=None)  # whoever permits more ends it, unless it is passed over once more
-    again = {message[1].position for message, why in state.due(key).items() if why == "failed"}
-    deviation = (
-        _deviation(keyed, owed, entries, receivers, has_hash=lambda at: is_ordered and at not in again)
-        or (REPLAY_HASH_KEPT_AFTER_ACK if _share_a_hash(state, key, owed, keyed.passed) else None)
-        or (LOOK_AHEAD_SKIPS_REPLAY if may_be_passed_over else None)
-    )
-    return starved if deviation is None else requires(deviation, deviation, known, starved.because)
+) -> Allowed[Map[Position, str]] | Broken:
+    """Nothing is left that must have come, but for what a release is known to leave, each entry by a deviation."""
+    stalled = stalls.explained(state.keyed_of(key), owed, look)
+    unexplained = {at: name for at, name in owed.items() if at not in stalled}
+    if unexplained:
+        return _starved(state, key, unexplained, look.receivers)
+    judged = Allowed(stalled)
+    for deviation in dict.fromkeys(stalled[at] for at in owed):
+        held_up = {at: name for at, name in owed.items() if stalled[at] == deviation}
+        because = _starved(state, key, held_up, look.receivers).because
+        required = requires(deviation, stalled, known, because)
+        if isinstance(required, Broken):
+            return required
+        judged = required.after(judged)
+    return judged
 
 
 def _may_be_passed_over(state: Consumption, key: Key, outcome: DueReceived, owed: Mapping[Position, str]) -> bool:
@@ -270,11 +261,6 @@ def _may_be_passed_over(state: Consumption, key: Key, outcome: DueReceived, owed
     is_skip_kept = keyed.is_skip_kept and not any(read.messages for read in outcome.consumers)
     is_skipped = (keyed.is_woken and has_read_news) or (is_skip_kept and keyed.is_permitted)
     return is_skipped and outcome.is_waiting and outcome.in_replay >= len(owed)
-
-
-def _share_a_hash(state: Consumption, key: Key, these: Iterable[Position], those: Iterable[Position]) -> bool:
-    hashes = {invariant.hash_of(state, key, position) for position in these}
-    return any(invariant.hash_of(state, key, position) in hashes for position in those)
 
 
 def _counted(
@@ -295,8 +281,10 @@ def _counted(
     # What drained when it was looked last may have come back since, and gone away once more.
     back = keyed.back.update(keyed.draining) if keyed.has_left else keyed.back
     on_top, deviations = keyed.on_top, tuple[str, ...]()
+    excused = ("KEY-11",) * len(unsure)
     for mismatch in stats.mismatches(outcome, entries, receivers, before):
         if mismatch.hashed in on_top | unsure:
+            excused += ("KEY-11",) if mismatch.hashed in on_top else ()
             continue
         broken = stats.wrong(mismatch, back, keyed.uncounted)
         if broken.deviation not in known:
@@ -320,7 +308,7 @@ def _counted(
         on_top=on_top,
         uncounted=uncounted,
     )
-    return Allowed(after, ("KEY-11",) if drains or keyed.draining else (), deviations)
+    return Allowed(after, ("KEY-11",) if drains or keyed.draining else (), deviations, excused)
 
 
 def _split(state: Consumption, key: Key, outcome: DueReceived, receivers: Sequence[Receiver]) -> Allowed[None] | Broken:
@@ -331,31 +319,6 @@ def _split(state: Consumption, key: Key, outcome: DueReceived, receivers: Sequen
     if not receivers or not is_all:
         return Allowed(None)
     return stats.not_split(receivers) or Allowed(None, ("KEY-12",) if len(receivers) > 1 else ())
-
-
-def _deviation(
-    keyed: Keyed,
-    owed: Mapping[Position, str],
-    entries: Sequence[Open],
-    receivers: Sequence[Receiver],
-    *,
-    has_hash: Callable[[Position], bool],
-) -> str | None:
-    """What releases are known to do that may be behind it that something does not come.
-
-    ``has_hash``: whether a broker can tell whom something is for that was put aside at a position.
-    """
-    if keyed.stalled_by is not None:
-        return keyed.stalled_by
-    if keyed.is_unread:
-        return LEAVE_TRIGGERS_NO_READ
-    if keyed.may_be_read:
-        return REWIND_SKIPPED_AFTER_REPLAY_READ
-    first = min(owed)
-    waiting = (entry for entry in entries if entry.holder is None and entry.position < first)
-    if any(owner_of(entry.hashed, receivers) is not None and not has_hash(entry.position) for entry in waiting):
-        return REPLAY_HEAD_OF_LINE_BLOCKING
-    return None
 
 
 def receivers_of(outcome: DueReceived) -> list[Receiver] | None:

@@ -59,7 +59,8 @@ def divided(state: Consumption, key: Key, name: str, message: Message) -> Broken
         if other == name or not _keeps_keys(state, other) or consumer.may_repeat:
             continue
         for held in consumer.unacknowledged:
-            if held[0] == key[0] and key_of(state, held) == own and is_surely_left(state, key, held):
+            is_here = held[0] == key[0] and held not in consumer.asked_twice
+            if is_here and key_of(state, held) == own and is_surely_left(state, key, held):
                 what = f"{name} received {state.words(message)} of key {own}"
                 because = f"{what} while {state.words(held)} of that key is unacknowledged at {other}"
                 if _is_earlier(state, key, name, message[1].position):
@@ -117,6 +118,14 @@ def exercised_by(state: Consumption, key: Key, name: str, message: Message) -> t
     if not _keeps_keys(state, name) or key_of(state, message) is None:
         return ()
     return ("KEY-01",) if sum(1 for _ in state.of_subscription(key)) > 1 else ()
+
+
+def excused_by(state: Consumption, key: Key, name: str, message: Message) -> tuple[str, ...]:
+    """The invariant is not judged of a consumer that may be given once more what it asked for again."""
+    consumer = state.consumers[name]
+    is_let_off = consumer.kind == "Key_Shared" and consumer.keeps_keys and consumer.may_repeat
+    has_others = sum(1 for _ in state.of_subscription(key)) > 1
+    return ("KEY-01",) if is_let_off and has_others and key_of(state, message) is not None else ()
 
 
 def _keeps_keys(state: Consumption, name: str) -> bool:

@@ -34,7 +34,8 @@ def left(state: Consumption, key: Key, name: str, had: Collection[Message]) -> C
     if name in keyed.ready:
         ready = keyed.ready - {name}
         keyed = replace(keyed, ready=ready, is_skip_kept=not ready and not keyed.is_permitted)
-    keyed = replace(keyed, is_unread=keyed.is_unread or not had, has_left=True, left_reading=True, is_woken=True)
+    unread = keyed.unread if had else (*keyed.unread, *keyed.ranges_of(name))
+    keyed = replace(keyed, unread=unread, has_left=True, left_reading=True, is_woken=True)
     return state.with_keyed(key, keyed if len(rest) > 1 else replace(keyed, joined=Map()))
 
 
@@ -48,8 +49,8 @@ def with_replay_read(state: Consumption, key: Key, last: Consumer) -> Consumptio
         return state
     queued = [message for message, why in state.due(key).items() if why != "moved"]
     may_be_queued = frozenset(queued if last.is_settled else state.all_left(key))
-    is_sure = not (last.may_repeat or last.asks_twice)
-    return state.with_replaying(key, may_be_queued.difference(last.unacknowledged) if is_sure else may_be_queued)
+    had = () if last.may_repeat else (message for message in last.unacknowledged if message not in last.asked_twice)
+    return state.with_replaying(key, may_be_queued.difference(had))
 
 
 def failed(state: Consumption, key: Key, messages: Collection[Message]) -> Consumption:
@@ -90,14 +91,16 @@ def passed(state: Consumption, key: Key, messages: Collection[Message]) -> Consu
     return state.with_keyed(key, replace(keyed, passed=keyed.passed | waiting))
 
 
-def outdone(state: Consumption, key: Key, name: str, position: Position) -> Consumption:
-    """A consumer was given an entry that others had acknowledged, or have: the broker counts it as this one's too."""
-    keyed = state.keyed_of(key)
-    return state.with_keyed(key, replace(keyed, outdone=keyed.outdone.set(position, name)))
-
-
-def administered(state: Consumption, key: Key) -> Consumption:
-    """Messages were acknowledged by an administrator."""
-    if key not in state.keyed:
+def outdone(state: Consumption, key: Key, name: str, positions: Collection[Position]) -> Consumption:
+    """Others acknowledged entries that a consumer has, or that come to it: the broker may count them as this one's."""
+    if not positions:
         return state
-    return state.with_keyed(key, replace(state.keyed_of(key), is_administered=True))
+    keyed = state.keyed_of(key)
+    return state.with_keyed(key, replace(keyed, outdone=keyed.outdone.update(dict.fromkeys(positions, name))))
+
+
+def acknowledged(state: Consumption, key: Key, name: str, positions: Collection[Position]) -> Consumption:
+    """A consumer acknowledged entries, so the broker counts them no more, whoever else had acknowledged them."""
+    keyed = state.keyed_of(key)
+    outdone = {at: who for at, who in keyed.outdone.items() if who != name or at not in positions}
+    return state if len(outdone) == len(keyed.outdone) else state.with_keyed(key, replace(keyed, outdone=Map(outdone)))

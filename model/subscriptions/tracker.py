@@ -241,6 +241,7 @@ def _left(state: Consumption, name: str, at: Interval, *, in_good_order: bool) -
         state = membership.left(state.free(key, had, "left"), key, name, had)
         if not any(state.of_subscription(key)):
             state = membership.with_replay_read(state, key, consumer)
+            state = state.with_cursor(key, state.cursors[key].without_consumers())
             # With its last consumer a subscription forgets how often it delivered what.
             state = state.free(key, state.due(key), "left") if before.durable else state.without_cursor(key)
     return _may_rewind(state, consumer)
@@ -269,19 +270,18 @@ def _took(state: Consumption, name: str, count: int, outcome: Outcome, known: fr
         return judged
     consumer = replace(judged.state.consumers[name], is_settled=is_settled)
     judged = replace(judged, state=judged.state.with_consumer(name, consumer))
-    limited = deliveries.limited(state, judged.state, name, outcome)
+    limited = deliveries.limited(state, judged.state, name, outcome, known)
     if isinstance(limited, Broken):
         return limited
-    judged = replace(judged, exercised=judged.exercised + limited)
     is_blocked = isinstance(outcome, ReceivedMessages) and outcome.blocked
-    if (
-        not is_blocked
-        and len(outcome.messages) < count
-        and (missed := deliveries.missed(judged.state, name)) is not None
-    ):
+    is_short = not is_blocked and len(outcome.messages) < count
+    missed = deliveries.missed(judged.state, name) if is_short else Allowed(None)
+    if isinstance(missed, Broken):
         return missed
+    judged = judged.after(limited, missed)
     if isinstance(outcome, Starved):
-        return _starved(judged.state, name, outcome, known)
+        starved = _starved(judged.state, name, outcome, known)
+        return starved if isinstance(starved, Broken) else starved.after(judged)
     return judged
 
 
@@ -358,16 +358,16 @@ def _failed(state: Consumption, name: str, messages: Sequence[Delivery] | None) 
             mine += messages_at(topic, state.log(topic), place.position)  # the broker knows entries only
     due = [message for message in mine if message in consumer.unacknowledged]
     is_quiet = consumer.is_settled or _is_gathered(state, consumer)
+    twice = frozenset[Message]() if is_quiet else _asked_for(state, consumer).intersection(mine)
     consumer = replace(
         consumer.without(due),
         rewinds=consumer.rewinds + (consumer.kind in ("Exclusive", "Failover")),
         may_repeat=consumer.client == "official" or not is_quiet,
-        asks_twice=consumer.asks_twice or not (is_quiet or _asked_for(state, consumer).isdisjoint(mine)),
+        asked_twice=consumer.asked_twice | twice,
     )
     state = state.with_consumer(name, consumer)
     for key in consumer.keys:
-        if consumer.asks_twice:
-            state = membership.administered(state, key)
+        state = membership.outdone(state, key, name, [place.position for topic, place in twice if topic == key[0]])
         again = [message for message in due if message[0] == key[0]]
         state = membership.failed(state.free(key, again, "failed"), key, again)
     return state

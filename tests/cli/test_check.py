@@ -74,9 +74,9 @@ def test_a_run_without_violations_prints_one_line_per_rule_and_the_summary_last(
 Seed 7, broker 4.0.8, 2 rules, budget 270 s
 
 Pulsar 4.0.8 with pulsar-client 3.13.0: 500 operations in 20 s, seed 7
-Rule      Verdict  Exercised
-DEDUP-01  held             3  {title(RULES["DEDUP-01"])}
-DEDUP-03  held             3  {title(RULES["DEDUP-03"])}
+Rule      Verdict  Exercised  Excused
+DEDUP-01  held             3        -  {title(RULES["DEDUP-01"])}
+DEDUP-03  held             3        -  {title(RULES["DEDUP-03"])}
 
 Report: {tmp_path}/report/report.html
 2 rules: 2 held."""
@@ -90,8 +90,8 @@ def test_a_run_with_a_violation_prints_its_history(tmp_path: Path) -> None:
         rest
         == f"""\
 Pulsar 4.0.8 with pulsar-client 3.13.0: 500 operations in 20 s, seed 7
-Rule      Verdict   Exercised
-DEDUP-03  violated          3  {VIOLATION.because}
+Rule      Verdict   Exercised  Excused
+DEDUP-03  violated          3        -  {VIOLATION.because}
 
 DEDUP-03: {title(RULES["DEDUP-03"])}
   Found by Deduplication: {VIOLATION.because}.
@@ -137,11 +137,12 @@ def test_the_json_has_the_form_of_its_schema(tmp_path: Path) -> None:
     told = json.loads((tmp_path / "out.json").read_text())
     validate(told)
     nothing_more: dict[str, Any] = {"deviation": None, "met": {}, "rate": None, "replays": None, "seconds": 0.0}
+    nothing_more["excused"] = 0
     assert datetime.fromisoformat(told.pop("date")) > datetime.now(UTC) - timedelta(minutes=5)
     assert told.pop("command").endswith("--json out.json")
     assert told == {
         "by": "check",
-        "schema": 2,
+        "schema": 3,
         "suite": version("pulsar-conformance"),
         "broker": "4.0.8",
         "release": "4.0.8",
@@ -154,6 +155,7 @@ def test_the_json_has_the_form_of_its_schema(tmp_path: Path) -> None:
                 "id": "DEDUP-03",
                 "verdict": "violated",
                 "exercised": 3,
+                "excused": 0,
                 "seconds": 0.0,
                 "deviation": None,
                 "history": "report/histories/1-minimal.json",

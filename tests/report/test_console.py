@@ -29,9 +29,17 @@ def test_a_terminal_has_one_line_for_each_rule_within_its_width(tmp_path: Path) 
     lines = printed(lambda console: table.show(made, console), terminal=True)
     assert max(map(len, lines)) <= WIDTH
     assert len(lines) == 3 + 18 + 3
-    assert lines[3].startswith("DEDUP-01  held                     2  Deduplication is switched per broker")
-    assert lines[5] == "DEDUP-03  known deviation          2  batch-without-highest-id (3 times)"
+    assert lines[3].startswith("DEDUP-01  held                     2        -  Deduplication is switched per br")
+    assert lines[5].startswith("DEDUP-03  known deviation          2        -  batch-without-highest-id (3")
     assert lines[-1] == "18 rules: 17 held, 1 known deviation."
+
+
+def test_rules_whose_checks_were_mostly_excused_are_named(tmp_path: Path) -> None:
+    excused = example(**ALL).__replace__(excused={"DEDUP-02": 3, "DEDUP-04": 2})
+    made = account(tmp_path, run(excused))
+    lines = printed(lambda console: table.show(made, console), terminal=False)
+    assert "More than half of the checks were excused: DEDUP-02 (3 of 5)." in lines
+    assert lines[4].split()[:4] == ["DEDUP-02", "held", "2", "3"]
 
 
 def test_a_history_is_wrapped_on_a_terminal_and_has_long_lines_elsewhere(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from conformance.events import AnyEvent, HarnessErrorHappened, NotExercisable, Phase
 from conformance.history.document import ENOUGH_REPLAYS, Replays
 from conformance.verdicts import (
+    ALL_EXCUSED,
     ENDED_EARLY,
     NEVER_REACHED,
     UNFINISHED,
@@ -209,6 +210,15 @@ def test_operations_are_counted_up_to_the_end_of_the_run() -> None:
 def test_only_rules_that_ran_were_exercised() -> None:
     judged = judge(*run(example(DEDUP_01=2), FOUND), rules="DEDUP-01,DEDUP-02,DEDUP-03,REPL-06")
     assert [times_exercised(verdict) for verdict in judged.rules] == [2, 0, 0, 0]
+
+
+def test_a_rule_of_which_every_check_was_excused_is_not_exercised() -> None:
+    excused = example(DEDUP_01=1).__replace__(excused={"DEDUP-01": 2, "DEDUP-03": 4})
+    judged = judge(*run(excused), rules="DEDUP-01,DEDUP-03")
+    assert of(judged, "DEDUP-03") == NotExercised(rule=RULES["DEDUP-03"], why=ALL_EXCUSED, excused=4)
+    assert of(judged, "DEDUP-01") == Held(rule=RULES["DEDUP-01"], exercised=1, excused=2)
+    assert judged.mostly_excused == judged.rules
+    assert judged.exit_status == 2
 
 
 def test_a_violation_that_came_back_in_no_replay_is_suspected() -> None:

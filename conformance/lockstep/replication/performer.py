@@ -45,7 +45,7 @@ from model.operations import (
     Send,
     Unload,
 )
-from model.replication.agreement import SLACK_MS
+from model.replication.evidence import SLACK_MS
 from model.subscription_operations import AckById, CloseConsumer, CrashConsumer, Receive, Subscribe
 
 _NO_TOPIC: Final = Skipped("there is no such topic")

@@ -24,7 +24,7 @@ from conformance.report.pages.diagram import Diagram, diagram_of
 from conformance.report.pages.space_time import draw
 from conformance.report.sentences.results import Tone
 from conformance.report.sentences.words import LeftOut, Telling, actors, cut
-from conformance.report.table import headline, summary
+from conformance.report.table import headline, mostly_excused, summary
 from conformance.verdicts import (
     Contradicted,
     Deviated,
@@ -32,6 +32,7 @@ from conformance.verdicts import (
     NotDecidable,
     NotExercised,
     RuleVerdict,
+    times_excused,
     times_exercised,
 )
 from model.rules.catalogue import DOCUMENTS
@@ -72,6 +73,7 @@ class _Row:
     verdict: RuleVerdict
     label: str
     exercised: int
+    excused: int
     remark: str
 
 
@@ -121,6 +123,7 @@ def page(account: Account, *, folder: Path, when: datetime) -> str:
         verdicts=account.verdicts,
         headline=headline(account),
         summary=summary(account),
+        mostly_excused=mostly_excused(account),
         status=account.verdicts.exit_status,
         rows=[_row(verdict, account) for verdict in account.verdicts.rules],
         new=[one for one in contradicted if not isinstance(one.verdict, Deviated)],
@@ -170,7 +173,13 @@ def _row(verdict: RuleVerdict, account: Account) -> _Row:
         remark = because(verdict, account)
     elif isinstance(verdict, ModelOnly):
         remark = "No broker can show it: exploration of the model decides it."
-    return _Row(verdict=verdict, label=label(verdict), exercised=times_exercised(verdict), remark=remark)
+    return _Row(
+        verdict=verdict,
+        label=label(verdict),
+        exercised=times_exercised(verdict),
+        excused=times_excused(verdict),
+        remark=remark,
+    )
 
 
 def _violations(account: Account, folder: Path) -> Iterable[_Violation]:

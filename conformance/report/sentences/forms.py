@@ -15,8 +15,9 @@ from msgspec import Meta, Struct
 from conformance.history.document import Replays
 from conformance.verdicts import Rate, VerdictName
 
-SchemaVersion = Literal[2]
-"""The version of these forms. Version 1, which did not say so, had no verdict for known deviations."""
+SchemaVersion = Literal[3]
+"""The version of these forms. Version 1, which did not say so, had no verdict for known deviations; version 2 counted
+checks that only a known deviation passed as exercised."""
 
 Count = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(ge=0)]
@@ -25,7 +26,8 @@ Seconds = Annotated[float, Meta(ge=0)]
 class RuleForm(Struct, frozen=True, kw_only=True):
     """One rule with its verdict.
 
-    ``exercised`` counts the checks that could have failed. ``seconds`` is the time of all examples that exercised the
+    ``exercised`` counts the checks that could have failed, ``excused`` those that could not, or that only a known
+    deviation passed. ``seconds`` is the time of all examples that exercised the
     rule; an example counts in full for each rule that it exercises. ``deviation`` names what the model knows of what
     broke the rule, ``met`` counts each known deviation that was met, ``replays`` how often the history came back, and
     ``rate`` in how many examples something else broke the rule. ``history`` is relative to the folder of this file.
@@ -35,6 +37,7 @@ class RuleForm(Struct, frozen=True, kw_only=True):
     id: str
     verdict: VerdictName
     exercised: Count
+    excused: Count = 0
     seconds: Seconds = 0.0
     deviation: str | None = None
     history: str | None = None
@@ -58,7 +61,7 @@ class VerifiedRuleForm(RuleForm, frozen=True, kw_only=True):
 class _Form(Struct, frozen=True, kw_only=True, tag_field="by"):
     """What both have: ``suite`` is this suite's version, ``date`` when the verdicts were written, in UTC."""
 
-    schema: SchemaVersion = 2
+    schema: SchemaVersion = 3
     suite: str = msgspec.field(default_factory=lambda: version("pulsar-conformance"))
     date: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
     command: str

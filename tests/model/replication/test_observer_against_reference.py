@@ -67,7 +67,8 @@ def violations(name: str, setup: Setup) -> Iterator[tuple[str, str | Deviating]]
     worlds = list(explored(name).graph)
     for world in worlds[:: 1 + len(worlds) // MOST]:
         topic, logs = as_read(setup, world)
-        yield from ((rule, shown) for rule, check in CHECKS for shown in check(topic, logs) if shown is not None)
+        shown = ((rule, one) for rule, check in CHECKS for one in check(topic, logs))
+        yield from ((rule, one) for rule, one in shown if isinstance(one, str | Deviating))
 
 
 @cache

@@ -169,7 +169,7 @@ def test_an_operation_that_was_given_up_is_not_judged_for_anything_else() -> Non
     assert isinstance(judged, Broken)
     assert judged.rule == "SERVE-01"
     excused = judge(after(CREATED), OpenProducer("s1", "t0", "p"), Abandoned("x"), unexpected=(LOADING,))
-    assert excused == Allowed(state)
+    assert excused == Allowed(state, excused=("SERVE-01",))
 
 
 # ------------------------------------------------------------------------------------------------------------ refusals

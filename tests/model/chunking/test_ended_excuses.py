@@ -1,0 +1,90 @@
+"""An excuse of a chunked topic ends with its cause: acks that an unload may lose, and messages that may come late."""
+
+from __future__ import annotations
+
+import pytest
+
+from model.chunking import acknowledging, consuming, receiving
+from model.chunking.state import Asked, Chunking, Consumer, Producer, Subscription, Topic
+from model.events import UnacknowledgedRead
+from model.judgement import Allowed, Broken
+from model.log import Position
+from model.traffic import Traffic
+from tests.model.chunking.histories import PRODUCER, at, digest, dispatched, given, logged
+
+KEY = ("t", "s")
+X, Y = ord("x"), ord("y")
+
+
+def topic(*, deviating: frozenset[str] = frozenset()) -> Topic:
+    """A topic whose producer sent x and y, in this order."""
+    asked = tuple(Asked(sequence_id=one, digest=digest(chr(one)), size_bytes=1, is_confirmed=True) for one in (X, Y))
+    return Topic(100, False, {PRODUCER: Producer(asked)}, logged("x y"), deviating)
+
+
+def unacknowledged_read(subscription: Subscription, *positions: Position) -> Allowed[Chunking] | Broken:
+    """The verdict on a cursor that is read with these entries unacknowledged."""
+    state = Chunking({"t": topic()}, subscriptions={KEY: subscription})
+    return acknowledging.backlog_read(state, KEY, UnacknowledgedRead(positions), frozenset())
+
+
+ACKNOWLEDGED = Subscription(acknowledged=frozenset({at(0), at(1)}), settled=frozenset({at(0)}))
+"""Both messages are acknowledged, and the broker was seen to have the first ack."""
+
+
+def test_an_unload_may_lose_only_acks_that_the_broker_was_not_seen_to_have() -> None:
+    unloaded = ACKNOWLEDGED.moved(is_graceful=True)
+    allowed = unacknowledged_read(unloaded, at(1))
+    assert isinstance(allowed, Allowed)
+    assert allowed.excused == ("CHUNK-07",)
+    for lost in ((at(0),), (at(0), at(1))):
+        broken = unacknowledged_read(unloaded, *lost)
+        assert isinstance(broken, Broken)
+        assert (broken.rule, broken.side) == ("CHUNK-07", "broker")
+
+
+def test_a_kill_may_lose_any_ack_once() -> None:
+    killed = ACKNOWLEDGED.moved(is_graceful=False)
+    allowed = unacknowledged_read(killed, at(0), at(1))
+    assert isinstance(allowed, Allowed)
+    after = allowed.state.subscriptions[KEY]
+    assert after.perhaps_lost == frozenset()
+    acked_again = Subscription(acknowledged=frozenset({at(0)}), settled=after.settled)
+    assert isinstance(unacknowledged_read(acked_again, at(0), at(1)), Broken)
+
+
+def late(subscription: Subscription, *, deviating: frozenset[str] = frozenset()) -> Allowed[Chunking] | Broken:
+    """The verdict if x is delivered for the first time when y was delivered already, to a client with a limit."""
+    consumer = Consumer(
+        topic="t",
+        subscription="s",
+        kind="Exclusive",
+        hypotheses=receiving.fresh_lanes(pending=5, acks_discarded=False),
+    )
+    state = Chunking({"t": topic(deviating=deviating)}, {"c": consumer}, {KEY: subscription})
+    traffic = Traffic("c", dispatched("x"), given("x@0"))
+    return consuming.gathered(state, KEY, (traffic,), frozenset())
+
+
+DELIVERED = Subscription(
+    acknowledged=frozenset({at(1)}), delivered={PRODUCER: Y}, seen=frozenset({(PRODUCER, Y)}), put_off=frozenset()
+)
+
+
+def test_a_limit_on_pending_messages_is_no_excuse_as_long_as_nothing_was_put_off() -> None:
+    broken = late(DELIVERED)
+    assert isinstance(broken, Broken)
+    assert broken.rule == "CHUNK-05"
+
+
+@pytest.mark.parametrize(("producer", "is_let_off"), [(PRODUCER, True), ("q", False)])
+def test_a_deviating_log_excuses_the_order_of_its_producer_only(producer: str, is_let_off: bool) -> None:
+    judged = late(DELIVERED, deviating=frozenset({producer}))
+    assert isinstance(judged, Allowed) is is_let_off
+
+
+def test_a_message_that_was_put_off_may_come_late() -> None:
+    put_off = Subscription(DELIVERED.acknowledged, put_off=frozenset({at(0)}), delivered=DELIVERED.delivered)
+    allowed = late(put_off)
+    assert isinstance(allowed, Allowed)
+    assert allowed.excused == ("CHUNK-05",)

@@ -1,0 +1,40 @@
+"""A snapshot without a new message is excused as a coincidence, and not time and again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from model.cluster_events import SnapshotRequest, SnapshotResponse, SnapshotTaken
+from model.judgement import Allowed, Broken
+from tests.model.replication.test_small_logs import TOPIC, Told, at, judged
+
+
+def snapshots_after_each_message(times: int, *, messages: int) -> dict[str, list[Told]]:
+    """Two clusters: messages at A, and after each of them so many snapshots of A, all within the slack."""
+    here: list[Told] = []
+    there: list[Told] = []
+    for number in range(messages):
+        here.append(("A", f"a{number}"))
+        there.append(("A", f"a{number}"))
+        for again in range(times):
+            name = f"s{number}-{again}"
+            answered = at("B", len(there))
+            answer: Told = ("B", SnapshotResponse(name, "B", answered))
+            request: Told = ("A", SnapshotRequest(name, "A"))
+            here += [request, answer, ("A", SnapshotTaken(name, at("A", len(here) + 1), {"B": answered}))]
+            there += [request, answer]
+    return {"A": here, "B": there}
+
+
+@pytest.mark.parametrize(("times", "messages", "rule"), [(1, 4, None), (2, 2, None), (2, 4, "REPL-02")])
+def test_a_second_snapshot_after_a_message_is_excused_twice_and_not_each_time(
+    times: int, messages: int, rule: str | None
+) -> None:
+    published = tuple(f"a{number}" for number in range(messages))
+    topic = replace(TOPIC, published={"A": published}, acknowledged_at={}, own={}, is_settled=False)
+    found = judged(snapshots_after_each_message(times, messages=messages), topic=topic, cursors={})
+    assert (found.rule if isinstance(found, Broken) else None) == rule
+    if isinstance(found, Allowed):
+        assert found.excused.count("REPL-02") == (times - 1) * messages

@@ -1,0 +1,184 @@
+"""An excuse ends with its cause: what goes wrong later, elsewhere, or by more is found.
+
+Each history has the cause of an excuse, and then another mistake. As long as the excuse lasted for the rest of an
+example, or concerned everything, none of these mistakes was found.
+"""
+
+from __future__ import annotations
+
+from model.deviations import DEVIATIONS, counted
+from model.deviations.cursors import NACK_BACKOFF_MISSING
+from model.deviations.key_shared import (
+    LEAVE_TRIGGERS_NO_READ,
+    LOOK_AHEAD_SKIPS_REPLAY,
+    REPLAY_HASH_KEPT_AFTER_ACK,
+)
+from model.deviations.service import DROPPED_PENDING_ACKS_STILL_COUNTED
+from model.events import ConsumerRead, CursorRead, Done
+from model.judgement import Allowed
+from model.key_shared.hashing import sticky_hash
+from model.log import Position
+from model.subscription_operations import ReadCursor, Skip
+from model.vocabulary import HashRange
+from tests.judging import Happened
+from tests.model import test_subscriptions as shared
+from tests.model.key_shared.test_order import (
+    ALL,
+    NONE,
+    A,
+    B,
+    acknowledges,
+    broken,
+    fails,
+    gathers,
+    joins,
+    leaves,
+    more,
+    permits,
+    sent,
+    share,
+)
+
+EVERYTHING = frozenset(DEVIATIONS)
+LOW, HIGH = sorted((A, B), key=lambda key: sticky_hash(key.encode()))
+HALVES = (
+    (HashRange(1, sticky_hash(LOW.encode())),),
+    (HashRange(sticky_hash(LOW.encode()) + 1, 65535),),
+)
+
+
+def skips(number: int) -> Happened:
+    return Skip("t", "s", number), Done()
+
+
+def counts(number: int, *, backlog: int, mark_delete: Position, by: str = "c1") -> Happened:
+    """The stats of the subscription, with this many messages at a consumer."""
+    arrived = (ConsumerRead(by, (), number),)
+    return ReadCursor("t0", "s0"), CursorRead(mark_delete, (), backlog, number, arrived)
+
+
+def test_a_check_that_only_a_known_deviation_passed_is_excused_and_not_exercised() -> None:
+    seen = Allowed(None, ("ACK-13", "ACK-13", "ACK-01"), (NACK_BACKOFF_MISSING,), ("KEY-11",))
+    told = counted(seen)
+    assert (told.exercised, told.excused) == (("ACK-13", "ACK-01"), ("KEY-11", "ACK-13"))
+
+
+# --------------------------------------------------------------------------------------- administrators' operations
+
+
+def test_after_a_skip_other_hashes_must_still_be_dispatched() -> None:
+    begin = [*sent(A, B), *joins("c"), gathers(share("c", 1, ranges=ALL)), skips(1)]
+    assert broken(*begin, gathers(share("c", ranges=ALL, permits=1)), known=EVERYTHING) == "KEY-13"
+    assert broken(*begin, gathers(share("c", 2, ranges=ALL))) is None
+
+
+def test_after_a_skip_the_skipped_hash_may_wait_until_its_consumer_acknowledges_or_leaves() -> None:
+    begin = [*sent(A, A), *joins("c"), gathers(share("c", 1, ranges=ALL)), skips(1)]
+    nothing = gathers(share("c", ranges=ALL, permits=1))
+    assert broken(*begin, nothing) is None
+    assert broken(*begin, acknowledges("c", 1), nothing, known=EVERYTHING) == "KEY-13"
+
+
+# --------------------------------------------------------------------------------------------- redelivery requests
+
+
+def asks_twice(*keys: str) -> list[Happened]:
+    """Consumer c requests redelivery of the first message twice, while something may be on its way."""
+    begin = [*sent(*keys), *joins("c", "d"), gathers(share("c", 1), share("d")), permits("c")]
+    return [*begin, fails("c", 1), fails("c", 1), gathers(share("c", 1, again=True), share("d"))]
+
+
+def test_after_two_redelivery_requests_other_hashes_must_still_be_dispatched() -> None:
+    starved = gathers(share("c", ranges=ALL, permits=1), share("d", ranges=NONE))
+    assert broken(*asks_twice(A, B), starved, known=EVERYTHING) == "KEY-13"
+
+
+def test_after_two_redelivery_requests_keys_of_other_messages_stay_at_one_consumer() -> None:
+    begin = [*asks_twice(A, B, B), gathers(share("c", 2), share("d"))]
+    assert broken(*begin, gathers(share("c"), share("d", 3))) == "KEY-01"
+    again = [*begin, gathers(share("c"), share("d", 1, again=True))]
+    assert broken(*again) is None, "the message itself may come to either"
+
+
+def test_after_two_redelivery_requests_an_acknowledged_message_is_delivered_once() -> None:
+    begin = [*asks_twice(A, B, B), gathers(share("c", 2), share("d"))]
+    assert broken(*begin, gathers(share("c"), share("d", 2))) in ("KEY-01", "ACK-12", "ACK-13")
+
+
+def test_a_message_requested_twice_makes_one_message_uncertain_in_the_count() -> None:
+    begin = (*shared.topic(1, 1, 1), shared.subscribed("c2", queue=5))
+    first, second, third = (shared.single(number) for number in range(3))
+    asked = (
+        shared.taken(first, by="c2", settled=False),
+        shared.failed(first, by="c2"),
+        shared.failed(first, by="c2"),
+        shared.taken(shared.single(0, redeliveries=1), second, third, by="c2"),
+    )
+    begin_at = Position(1, -1)
+    for number in (2, 3):
+        assert isinstance(
+            shared.judged(*begin, *asked, counts(number, backlog=3, mark_delete=begin_at, by="c2")), Allowed
+        )
+    for number in (1, 5):
+        wrong = counts(number, backlog=3, mark_delete=begin_at, by="c2")
+        assert shared.rule_broken(*begin, *asked, wrong) == "SERVE-04"
+
+
+# --------------------------------------------------------------------------- what others acknowledged meanwhile
+
+
+def test_a_count_may_include_what_others_acknowledged_and_nothing_else() -> None:
+    history = (*shared.topic(1, 1, 1), shared.subscribed("c2"), shared.taken(shared.single(0), shared.single(1)))
+    skipped: Happened = (Skip("t0", "s0", 1), Done())
+    for number in (1, 2):
+        right = counts(number, backlog=2, mark_delete=shared.at(0))
+        assert isinstance(shared.judged(*history, skipped, right), Allowed)
+    for number in (0, 3):
+        wrong = counts(number, backlog=2, mark_delete=shared.at(0))
+        assert shared.rule_broken(*history, skipped, wrong) == "SERVE-04"
+
+
+def test_a_consumer_that_acknowledges_once_more_is_counted_exactly_again() -> None:
+    history = (*shared.topic(1, 1, 1), shared.taken(shared.single(0), shared.single(1)), (Skip("t0", "s0", 1), Done()))
+    history = (*history, shared.acknowledged(shared.single(0)))
+    known = DROPPED_PENDING_ACKS_STILL_COUNTED
+    assert isinstance(shared.judged(*history, counts(1, backlog=2, mark_delete=shared.at(0))), Allowed)
+    assert shared.deviation_met(*history, counts(2, backlog=2, mark_delete=shared.at(0)), known=known)
+    wrong = counts(3, backlog=2, mark_delete=shared.at(0))
+    assert shared.rule_broken(*history, wrong, known=known) == "SERVE-04"
+
+
+# ------------------------------------------------------------------------------------------------------- stalls
+
+
+def left_with_nothing(*keys: str) -> list[Happened]:
+    """Consumer c, without permits and with nothing unacknowledged, leaves; its hashes were those of the lower half."""
+    c, d = share("c", ranges=HALVES[0]), share("d", ranges=HALVES[1])
+    return [*sent(*keys), *joins("c", "d"), gathers(c, d), leaves("c")]
+
+
+def test_a_consumer_that_leaves_with_nothing_holds_up_its_own_hashes_only() -> None:
+    starved = gathers(share("d", ranges=ALL, permits=1))
+    assert broken(*left_with_nothing(LOW), starved, known=frozenset({LEAVE_TRIGGERS_NO_READ})) is None
+    assert broken(*left_with_nothing(HIGH), starved, known=EVERYTHING) == "KEY-13"
+
+
+def test_a_missing_read_ends_when_a_consumer_permits_more() -> None:
+    starved = gathers(share("d", ranges=ALL, permits=1))
+    begin = [*left_with_nothing(LOW), starved]
+    assert broken(*begin, starved, known=EVERYTHING) is None
+    assert broken(*begin, permits("d"), gathers(share("d", ranges=ALL, permits=2)), known=EVERYTHING) == "KEY-13"
+
+
+def test_a_stall_ends_when_something_is_dispatched() -> None:
+    starved = gathers(share("d", ranges=ALL, permits=2))
+    begin = [*left_with_nothing(LOW), starved, more(Position(1, 1), 2, HIGH)]
+    dispatched = gathers(share("d", 2, ranges=ALL, permits=1))
+    assert broken(*begin, dispatched, known=EVERYTHING - {LOOK_AHEAD_SKIPS_REPLAY}) == "KEY-13"
+
+
+def test_a_hash_that_an_acked_message_blocks_excuses_no_other_hash() -> None:
+    begin = [*sent(A, A, B), *joins("c"), gathers(share("c", 1, ranges=ALL)), fails("c", 1), acknowledges("c", 1)]
+    known = frozenset({REPLAY_HASH_KEPT_AFTER_ACK})
+    assert broken(*begin, gathers(share("c", 3, ranges=ALL, permits=1)), known=known) is None
+    assert broken(*begin, gathers(share("c", ranges=ALL, permits=1)), known=known) == "KEY-13"
