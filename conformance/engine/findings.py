@@ -70,6 +70,10 @@ class Findings:
         """Whether there is a violation that did not come back, and is to be replayed on."""
         return bool(self._doubted)
 
+    def tell_phase(self, what: str) -> None:
+        """Tell what goes on."""
+        self._tell(events.Phase(at_s=self._tell.now_s, what=what))
+
     def tell_harness_error(self, sentence: str) -> None:
         """Tell that the suite failed, with the end of the broker's log."""
         tail = self._rounds.world.broker.log_tail()
@@ -159,7 +163,7 @@ class Findings:
         )
 
     def shorten(self, one: Found) -> None:
-        self._tell(events.Phase(at_s=self._tell.now_s, what=f"making the history of {one.violation.rule} short"))
+        self.tell_phase(f"making the history of {one.violation.rule} short")
         try:
             shortest = self._shortest(one)
         except HarnessError as harness_error:
@@ -206,7 +210,7 @@ class Findings:
 
     def _replay_soundly(self, one: Found, shortest: Attempt, seeded: SeededDefect) -> None:
         """See whether a violation is the defect's doing: replay it, as it was found and made short, without that."""
-        self._tell(events.Phase(at_s=self._tell.now_s, what="replaying it without the defect"))
+        self.tell_phase("replaying it without the defect")
         enough = time.monotonic() + COMPARISON_S
         broke: list[bool] = []
         with seeded.taken_out():

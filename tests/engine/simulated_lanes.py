@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from conformance.brokers.interface import Broker
+from conformance.engine.example import RunningExample
 from conformance.engine.lanes.lane import Lane
 from conformance.engine.lanes.protocol import Begin, read_order
 from conformance.harness_error import HarnessError
@@ -128,6 +130,16 @@ class Bouncing(LockstepMachine):
             self.do(OpenProducer("s1", "t0", "p0"))
             self.do(Send("s1", (Entry((Message(number + 1, "b1"),)),)))
             self.do(Kill() if kills else Restart())
+
+
+class Stalling(LockstepMachine):
+    """Does not stop."""
+
+    @rule()
+    def stall(self) -> None:
+        self.do(CreateTopic("t0"))
+        if cast(RunningExample, self.example).lockstep.steps:
+            threading.Event().wait()
 
 
 class Endless(LockstepMachine):

@@ -19,7 +19,7 @@ from conformance import events
 from conformance.brokers.interface import Addresses, Capability
 from conformance.engine import rounds
 from conformance.engine.example import RunningExample
-from conformance.engine.lanes import lanes
+from conformance.engine.lanes import exploration, lanes
 from conformance.engine.lanes.lane import Lane
 from conformance.engine.lanes.protocol import Do, Wants, read_order, read_report
 from conformance.engine.machines import Machine
@@ -43,6 +43,7 @@ from tests.engine.simulated_lanes import (
     NothingMissing,
     Sending,
     SharingPerformer,
+    Stalling,
     bounce,
     bounces,
 )
@@ -152,8 +153,10 @@ def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Ran]:
 
 
 def interrupt(run: Run, ran: Ran, machines: Collection[str]) -> None:
-    eventually(lambda: all(map(ran.operations, machines)))
-    run.interrupt()
+    try:
+        eventually(lambda: all(map(ran.operations, machines)))
+    finally:
+        run.interrupt()
 
 
 def test_a_seed_repeats_the_choices_of_a_machine_whatever_other_lanes_do(ran: Callable[..., Ran]) -> None:
@@ -232,6 +235,17 @@ def test_an_interrupt_ends_all_lanes(ran: Callable[..., Ran], tmp_path: Path) ->
         ran([endless, other], 2, interrupted_in={"endless", "endless-too"})
     (report,) = tmp_path.iterdir()
     assert Ran(report, {}).harness_errors == []
+
+
+def test_a_lane_that_does_not_stop_is_ended_and_the_run_goes_on(
+    ran: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exploration, "STOP_TIMEOUT_S", 0.1)
+    with pytest.raises(KeyboardInterrupt):
+        ran([machine("stalling", Stalling), SENDING], 2, interrupted_in={"stalling", "sending"})
+    (report,) = tmp_path.iterdir()
+    told = [one.what for one in Ran(report, {}).told if isinstance(one, events.Phase)]
+    assert told[-1] == "lanes that do not stop in time are ended: stalling"
 
 
 def test_a_machine_of_another_module_is_run_alone(ran: Callable[..., Ran]) -> None:

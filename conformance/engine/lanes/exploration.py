@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Final
 
 from conformance.engine.findings import MINIMISE_SHARE, Findings
 from conformance.engine.found import Found
@@ -14,6 +15,11 @@ from conformance.engine.lanes.turns import Turns
 from conformance.engine.machines import Machine
 from conformance.engine.rounds import ExampleEnded
 from conformance.harness_error import HarnessError
+
+STOP_TIMEOUT_S: Final = 90.0
+"""How long lanes may take to stop at most: an operation may be waiting for a broker."""
+STOP_AFTER_DEADLINE_S: Final = 2.0
+"""How long at the end of the budget, of what is kept for the end."""
 
 
 class SideBySide:
@@ -65,13 +71,26 @@ class SideBySide:
         lost: list[HarnessError] = []
         try:
             with self._open_lanes() as lanes:
-                lanes.run(self._turns.next_round, lambda: bool(lost) or self._is_over(), partial(self._take, lost))
+                late = lanes.run(
+                    self._turns.next_round,
+                    lambda: bool(lost) or self._is_over(),
+                    partial(self._take, lost),
+                    self._patience_s,
+                )
+            if late:
+                self._findings.tell_phase(f"lanes that do not stop in time are ended: {_names(late)}")
         except HarnessError as harness_error:
             for machine in self._turns.machines:
                 self._give_up(machine, harness_error)
             self._turns.end()
             return harness_error
         return lost[0] if lost else None
+
+    def _patience_s(self) -> float:
+        """How long lanes may take to end the operations that they are in the middle of."""
+        if self._deadline is None:
+            return STOP_TIMEOUT_S
+        return min(STOP_TIMEOUT_S, max(0.0, self._deadline - time.monotonic()) + STOP_AFTER_DEADLINE_S)
 
     def _is_over(self) -> bool:
         until = self._turns.until
@@ -100,3 +119,7 @@ class SideBySide:
         if len(found) > found_before and self._deadline is not None and self._turns.until is not None:
             kept_s = MINIMISE_SHARE * (self._deadline - time.monotonic())
             self._turns.until = min(self._turns.until, self._deadline - kept_s)
+
+
+def _names(rounds: Sequence[RunRound]) -> str:
+    return ", ".join(sorted({one.machine.name for one in rounds}))

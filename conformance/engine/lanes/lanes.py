@@ -6,7 +6,6 @@ It judges nothing and knows no budget: which round comes next, and when it is ov
 from __future__ import annotations
 
 import selectors
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -34,12 +33,11 @@ from conformance.engine.lanes.protocol import (
 from conformance.engine.lanes.rendezvous import Rendezvous
 from conformance.engine.rounds import ExampleEnded
 from conformance.harness_error import HarnessError
+from conformance.wait import Deadline
 from conformance.workers.protocol import Crashed, GaveUp
 from conformance.workers.starter import Starter, Worker
 
 MODULE: Final = "conformance.engine.lanes"
-STOP_TIMEOUT_S: Final = 90.0
-"""How long lanes may take to end their rounds once they are stopped: an operation may be waiting for a broker."""
 LOOK_EVERY_S: Final = 0.1
 """How often the caller is asked whether it is over."""
 
@@ -103,33 +101,35 @@ class Lanes:
         next_round: Callable[[], RunRound | None],
         is_over: Callable[[], bool],
         take: Callable[[RunRound, Taken], None],
-    ) -> None:
+        patience_s: Callable[[], float],
+    ) -> list[RunRound]:
         """Run rounds side by side until it is over, or there is none left, and all lanes are done.
 
-        ``take`` is given each example that ends, and each round. HarnessError if no lane can be started, or if one does
-        not stop.
+        ``take`` is given each example that ends, and each round. ``patience_s``: how long lanes may then take to stop;
+        the rounds of those that do not are returned, and these lanes are of no more use. HarnessError if no lane can be
+        started.
         """
-        stopped_at: float | None = None
+        stops_until: Deadline | None = None
         while True:
-            if stopped_at is None and is_over():
-                stopped_at = time.monotonic()
+            if stops_until is None and is_over():
+                stops_until = Deadline.after(patience_s())
                 for lane in self._at_work():
                     lane.worker.send(Stop())
-            elif stopped_at is None:
+            elif stops_until is None:
                 self._start_missing()
                 self._hand_out(next_round)
             if not self._at_work():
                 break
-            if stopped_at is not None and time.monotonic() > stopped_at + STOP_TIMEOUT_S:
-                busy = ", ".join(f"{lane.number} ({lane.round.machine.name})" for lane in self._at_work() if lane.round)
-                raise HarnessError(f"lanes do not stop within {STOP_TIMEOUT_S:g} s: {busy}")
+            if stops_until is not None and stops_until.passed:
+                return [lane.round for lane in self._at_work() if lane.round is not None]
             for lane in self._heard():
                 self._listen(lane, take)
             self._bounce()
-            if stopped_at is None:
+            if stops_until is None:
                 self._release()
         if not self._lanes:
             raise HarnessError(self._why_none)
+        return []
 
     def _start_missing(self) -> None:
         while len(self._lanes) < self._count and not self._rendezvous.is_imminent:
