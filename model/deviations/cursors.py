@@ -210,9 +210,8 @@ DEVIATIONS = (
         upstream=("apache/pulsar#26498",),
         side="broker",
         releases=(">=2.10.1,<=5.0.0",),
-        seen=("4.0.8", "3.3.6"),
+        seen=("4.0.8",),
         occurrence="Every time.",
-        has_history=False,
         shadow=Shadow(
             name="partial-acks-never-persisted",
             statement="Parts of batches are not persisted with the acks of whole entries, either.",
@@ -226,9 +225,8 @@ DEVIATIONS = (
         upstream=("apache/pulsar#26484",),
         side="broker",
         releases=(">=2.6.0,<=5.0.0",),
-        seen=("4.0.8", "3.3.6"),
+        seen=("4.0.8",),
         occurrence="Every time, if an ack was persisted in the interval before it.",
-        has_history=False,
         shadow=Shadow(
             name="skip-never-persisted",
             statement="A skip is not persisted, even if there is no rate limit.",
@@ -242,9 +240,8 @@ DEVIATIONS = (
         cause="ManagedCursorImpl.internalResetCursor persists the new mark-delete position (internalAsyncMarkDelete), and clears individualDeletedMessages and batchDeletedIndexes only when that is done. persistPositionToLedger writes what is in them. Read in 2.10.1, 2.11.0, 3.3.6 and 4.0.8; 4.2.4 clears them after that, too.",
         side="broker",
         releases=(">=2.10.1,<=4.2.4",),
-        seen=("4.0.8",),
+        seen=("4.0.8", "3.3.6"),
         occurrence="Every time.",
-        has_history=False,
         shadow=Shadow(
             name="reset-not-persisted",
             by="seeded defect",
