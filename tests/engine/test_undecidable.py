@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from conformance.brokers.interface import Capability
+from conformance.brokers.interface import OF_ONE_BROKER, Capability
 from conformance.brokers.settings import MACHINES, NEAR
 from conformance.engine.example import RunningExample
 from conformance.engine.machines import Machine
@@ -22,6 +22,7 @@ from conformance.tenancy.cluster_settings import CLASSIC
 from model.example import Example
 from model.operations import AnyOperation, CreateTopic, SetDeduplication
 from model.subscription_operations import Expire, ResetCursor, SkipAll
+from stateful.test_service import MACHINES as MACHINES_OF_SERVICE
 from tests.lockstep.simulated.world import SimulatedPerformer
 
 SELDOM = {"brokerDeduplicationEntriesInterval": "1000", "brokerDeduplicationSnapshotIntervalSeconds": "120"}
@@ -165,3 +166,12 @@ def test_an_operation_that_cannot_be_performed_is_left_out_of_the_example() -> N
 def test_snapshots_are_reachable_by_entries_or_by_time() -> None:
     for name in SELDOM:
         assert undecidable([PLAIN], world(*Capability, settings={name: SELDOM[name]})) == {}
+
+
+def test_rules_of_several_brokers_and_bookies_are_undecidable_on_one_of_each_which_says_the_options() -> None:
+    of_one = undecidable(MACHINES_OF_SERVICE, world(*OF_ONE_BROKER))
+    assert of_one == {
+        "SERVE-06": "it needs a broker that the suite starts, to have another one take over its topics (--brokers 2)",
+        "SERVE-07": "it needs a broker that the suite starts, to lose one of three bookies (--bookies 3)",
+    }
+    assert undecidable(MACHINES_OF_SERVICE, world(*Capability)) == {}
