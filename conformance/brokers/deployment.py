@@ -243,12 +243,14 @@ class Deployment:
     def restore_bookie(self, number: int) -> None:
         """Have a bookie back that was lost, on the data that it has, and wait until it is registered.
 
-        One that was frozen may register again by itself, or end, as its release does that has lost its session.
+        One that was frozen may register again by itself, at once or after its session timeout, or end, as it has lost
+        its session. Nobody waits for that timeout: it is restarted.
         """
         bookie = self.members.bookies[number]
         if bookie.is_running:
             bookie.send_signal(signal.SIGCONT)
-            bookie.await_registered_or_ended()
+            if not bookie.registers_soon() and bookie.is_running:
+                bookie.end(signal.SIGKILL)
         if not bookie.is_running:
             bookie.start(self._of_bookies())
         bookie.await_ready()

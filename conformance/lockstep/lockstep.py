@@ -30,6 +30,7 @@ from model.operations import (
     OpenProducer,
     ReadLog,
     ReadSnapshot,
+    RestoreBookies,
     Send,
 )
 from model.replication.ending import winding_up_clusters
@@ -143,6 +144,8 @@ def finishing(lockstep: Lockstep) -> Iterator[AnyOperation]:
     connection before. A message that is confirmed then shows that all writes before it have ended, for the log has one
     order. What is read back after it is all there will ever be.
     """
+    if lockstep.state.service.is_short_of_bookies:  # an example may be cut short before that
+        yield RestoreBookies()
     if lockstep.state.is_disturbed:
         yield ClearNetworkFaults()
     if lockstep.state.failpoints:

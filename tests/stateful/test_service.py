@@ -10,10 +10,12 @@ import msgspec
 import pytest
 
 from conformance.engine.machines import Machine
+from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.performer import Performed
 from model.events import Abandoned, CursorRead, LogRead, Opened, ReceivedMessages, Refused, Skipped, Starved, Subscribed
+from model.example import Example
 from model.log import Position
-from model.operations import AnyOperation, OpenProducer
+from model.operations import AnyOperation, CreateTopic, LoseBookie, OpenProducer, RestoreBookies
 from model.service.unexpected import Closed, ErrorAnswer, Silence
 from model.subscription_operations import Acknowledge, ReadCursor, Receive, Subscribe
 from stateful.test_service import MACHINES
@@ -177,3 +179,11 @@ def test_an_entry_that_is_lost_or_stored_twice_is_found(machine: Machine, change
     )
     found, *_ = campaign.found
     assert (found.violation.rule,) == machine.decides, found.violation.because
+
+
+def test_an_example_that_is_cut_short_without_a_bookie_gets_it_back_before_it_is_finished() -> None:
+    lockstep = Lockstep(SimulatedPerformer(random.Random(1)), Example())
+    for operation in (CreateTopic("t0", persistence="every-ack", quorum="3/2/2"), LoseBookie(0)):
+        lockstep.do(operation)
+    lockstep.finish()
+    assert isinstance(lockstep.steps[2].operation, RestoreBookies)

@@ -14,6 +14,8 @@ from conformance.brokers.settings.deployment import BOOKIE
 from conformance.wait import wait_until
 
 _MAIN: Final = "org.apache.bookkeeper.server.Main"
+_SOON_S: Final = 5.0
+"""How long a bookie that goes on is waited for: one that registers again at once does so within 2 s."""
 _MEMORY: Final = ("-Xms32m", "-Xmx128m", "-XX:MaxDirectMemorySize=128m")
 
 
@@ -46,9 +48,9 @@ class BookieProcess(RegisteredMember):
         self.end_session()
         self._start(Program(main=_MAIN, arguments=["--conf", str(file)], memory=_MEMORY))
 
-    def await_registered_or_ended(self) -> None:
-        """Wait until it is registered, or has ended by itself."""
-        wait_until(lambda: self.is_registered or not self.is_running, self.site.deadline_s)
+    def registers_soon(self) -> bool:
+        """Whether it is registered again shortly after it lost its session, unless it has ended."""
+        return wait_until(lambda: self.is_registered or not self.is_running, _SOON_S) and self.is_running
 
     def await_ready(self) -> None:
         """Wait until it is registered."""
